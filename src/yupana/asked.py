@@ -21,6 +21,7 @@ from yupana.files.store import scheme_of
 from yupana.privacy.exact import Budget, read_exact
 from yupana.products import PRODUCTS, Listing
 from yupana.products.parts import ALONE, PartsDocument, check_units, read_parts
+from yupana.release.manifest import MANIFEST
 from yupana.release.recipe import Recipe, read_recipe
 from yupana.topdown.interval_terms import INTERVAL_METHODS, IntervalMethod, check_terms
 
@@ -202,6 +203,8 @@ def ask(
     read, folder = _on_spine(_read(found, config, changes_of(set), more), spine)
     path = found.locate(config) if isinstance(config, str | Path) else None
     repeats = None if path is None else read_recipe(path)
+    if repeats is not None and path is not None and path.name == MANIFEST:
+        _refuse_unsound(path)
     chosen: dict[str, Any] = {}
     for name, choices in TERMS.items():
         told = None if repeats is None or name in _without(listing) else repeats.options.get(_TOLD.get(name, name), "")
@@ -223,6 +226,15 @@ def ask(
         repeats,
         *_intervals(intervals, replicates, repeats, f"config {path}: options."),
     )
+
+
+def _refuse_unsound(manifest: Path) -> None:
+    """Refuse to repeat a release whose manifest says what its configuration does not."""
+    from yupana.products.gate import manifest_faults
+    from yupana.release.release import read_release
+
+    if wrong := manifest_faults(read_release(manifest.parent, confidential=True)).wrong:
+        raise ConfigError("\n  ".join([f"config {manifest}: its release does not hold together:", *wrong]))
 
 
 def _intervals(

@@ -145,9 +145,9 @@ def lies(manifest: dict[str, Any], sibling: dict[str, Any] | None, rng: random.R
         yield Lie(place, way, written(altered(manifest, place, way, becomes)))
 
 
-_WITNESS: Final = ("yupana", "created", "versions", "public_inputs", "failsafe", "solvers")
-"""What only the run knew, which nothing else can deny: when, by what and of which public files, and how nodes were
-solved."""
+_WITNESS: Final = ("yupana", "created", "versions", "public_inputs", "failsafe", "solvers", "settings", "tested")
+"""What only the run knew, which nothing else can deny: when, by what and of which public files, how nodes were solved,
+with which options a spine was searched, and what tests on true counts found."""
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,7 @@ def judge(told: Answer, truth: Answer, place: Place) -> str | None:
         return "it wrote to the terminal what that would obey"
     if told.status == 2:
         return f"it refused and left {sorted(told.files)}" if told.files else None
-    if place[0] in _WITNESS:
+    if any(part in _WITNESS for part in place):
         return None
     different = [name for name in sorted({*told.files, *truth.files}) if told.files.get(name) != truth.files.get(name)]
     if told.told != truth.told:

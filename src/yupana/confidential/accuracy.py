@@ -24,7 +24,7 @@ from yupana.release.check import describe_tables
 from yupana.release.columns import typed_columns
 from yupana.release.folder import new_folder, write_manifest
 from yupana.release.processing import ACCURACY
-from yupana.release.status import CONFIDENTIAL, NOT_FOR_RELEASE
+from yupana.release.status import CONFIDENTIAL, INTERNAL, NOT_FOR_RELEASE, WITH_TRUTH
 from yupana.release.tables import write_table
 
 
@@ -74,6 +74,7 @@ def write_accuracy(observed: Observed, out: Path, request: RunRequest) -> None:
                 "yupana": yupana.__version__,
                 "product": f"{observed.product}{ACCURACY}",
                 "status": CONFIDENTIAL if request.internal else NOT_FOR_RELEASE,
+                "reasons": [WITH_TRUTH, *([INTERNAL] if request.internal else [])],
                 **observed.told,
                 "tables": describe_tables(paths, list(observed.tables)),
             },

@@ -24,6 +24,7 @@ from yupana.privacy.entropy import Entropy, SystemEntropy
 from yupana.privacy.exact import Budget
 from yupana.progress import Announce, Progress, silent
 from yupana.release.recipe import Recipe
+from yupana.release.status import INTERNAL
 from yupana.release.tables import Format
 from yupana.topdown.interval_terms import IntervalMethod
 
@@ -31,7 +32,6 @@ Layout = Literal["noisy_measurements", "nmf"]
 LAYOUTS: Final[tuple[Layout, ...]] = get_args(Layout)
 """How all noisy measurements can be written, by the term of a request that names their folder."""
 
-INTERNAL: Final = "it was made with --internal and tells the truth about records that may be real"
 """The reason that makes an output CONFIDENTIAL."""
 
 

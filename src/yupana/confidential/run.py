@@ -19,7 +19,6 @@ from yupana.confidential.counter import COUNTERS, Counter, MeasurementsCounter, 
 from yupana.confidential.records.findings import require_none
 from yupana.confidential.records.reader import forms
 from yupana.confidential.request import (
-    INTERNAL,
     LAYOUTS,
     Account,
     Layout,
@@ -43,7 +42,7 @@ from yupana.release.checkpoint import Checkpoint
 from yupana.release.codebook import write_codebook
 from yupana.release.folder import new_folder, write_manifest
 from yupana.release.recipe import Recipe, check_public_inputs
-from yupana.release.status import CONFIDENTIAL, MEASURED, NOT_FOR_RELEASE
+from yupana.release.status import CONFIDENTIAL, INTERNAL, MEASURED, NOT_FOR_RELEASE
 from yupana.release.whole import write_whole
 
 C = TypeVar("C")

@@ -27,8 +27,8 @@ from yupana.plan.exact_loss import plan_as_json
 from yupana.plan.margin import Margins
 from yupana.plan.plan import Plan, number
 from yupana.privacy.entropy import SystemEntropy
+from yupana.products.check import open_checked
 from yupana.products.codebook import data_package
-from yupana.products.gate import open_release
 from yupana.products.topdown.codebook import described
 from yupana.products.topdown.datasets import DATASETS
 from yupana.products.topdown.outputs import check_labels, describe_files, write_outputs
@@ -199,7 +199,7 @@ def _source(files: FoundFiles) -> dict[str, Any]:
     folder = files.folder.parent
     if not (folder / MANIFEST).exists():
         return {}
-    return dict(open_release(folder).manifest)
+    return dict(open_checked(folder).manifest)
 
 
 def _configuration(request: MeasurementRequest, files: FoundFiles, source: dict[str, Any]) -> Configuration:

@@ -25,6 +25,8 @@ from yupana.geography.spine import Spine, check_spine, make_spine
 from yupana.privacy.exact import show_exact
 from yupana.progress import Announce, Stopwatch
 from yupana.release.folder import new_folder, write_manifest
+from yupana.release.processing import SPINE
+from yupana.release.status import PUBLIC_SPINE
 from yupana.release.tables import checksum
 
 
@@ -104,8 +106,8 @@ def build(settings: SpineSettings, request: SpineRequest, announce: Announce) ->
         }
         manifest: dict[str, Any] = {
             "yupana": yupana.__version__,
-            "product": "spine",
-            "status": "public: made of geography, housing units and facilities alone",
+            "product": SPINE,
+            "status": PUBLIC_SPINE,
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
             "settings": as_json(settings),
             **({"remarks": list(remarks)} if remarks else {}),

@@ -20,6 +20,7 @@ from yupana.geography.tree import Tree, nest
 from yupana.privacy.exact import read_exact, show_exact
 from yupana.release.folder import MANIFEST, read_manifest
 from yupana.release.lines import texts, whole, write_header, write_lines
+from yupana.release.processing import SPINE
 from yupana.release.release import read_release
 from yupana.release.tables import checksum
 
@@ -166,7 +167,7 @@ def manifest_of(folder: Path) -> dict[str, Any]:
     if not folder.is_dir():
         raise OutputError(f"{folder} is no folder; name one that yupana spine build made")
     manifest = read_manifest(folder)
-    if manifest.get("product") != "spine":
+    if manifest.get("product") != SPINE:
         raise OutputError(f"{folder / MANIFEST} is not the manifest of a spine; name a folder that spine build made")
     return manifest
 

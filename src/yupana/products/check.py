@@ -11,11 +11,11 @@ from yupana.products import PRODUCTS
 from yupana.products.gate import manifest_faults
 from yupana.products.product import Checked
 from yupana.products.topdown.pl.layout import PL_FILES
-from yupana.release.processing import ACCURACY
+from yupana.release.processing import ACCURACY, CERTIFICATE, ESTIMATES, SPINE
 from yupana.release.release import Release, read_release
 from yupana.release.whole import part_names
 
-_SPINE, _ESTIMATES, _CERTIFICATE, _SIDE_BY_SIDE = "spine", "phsafe estimates", "certificate", " side by side"
+_SIDE_BY_SIDE = " side by side"
 
 
 def check_release(release: Path, inputs: Path | None = None) -> Checked:
@@ -76,9 +76,9 @@ def _of_kind(release: Path, manifest: Mapping[str, Any], wrong: list[str]) -> Ch
     product = PRODUCTS.of(manifest)
     if product is not None:
         return Checked() if wrong else product.verify(release, manifest)
-    if kind == _SPINE:
+    if kind == SPINE:
         against = "the manifest and each other, and shares sum to 1 along every path"
         return Checked(tuple(check_folder(release)), against=against)
-    if kind in {PL_FILES, _ESTIMATES, _CERTIFICATE} or kind.endswith((ACCURACY, _SIDE_BY_SIDE)):
+    if kind in {PL_FILES, ESTIMATES, CERTIFICATE} or kind.endswith((ACCURACY, _SIDE_BY_SIDE)):
         return Checked(against="the manifest")
     raise OutputError(f"{release} is a release of an unknown product, {kind!r}")

@@ -25,11 +25,20 @@ from yupana.products.topdown.verify import MEASUREMENTS, NOISY
 from yupana.release.check import checked_file
 from yupana.release.codebook import DATA_PACKAGE, READABLE, REASON, readable
 from yupana.release.manifest import MANIFEST
-from yupana.release.processing import DESCRIBED, RECORD, SINGLE_TABLE, SUPPRESSION
+from yupana.release.processing import CERTIFICATE, DESCRIBED, ESTIMATES, RECORD, SINGLE_TABLE, SPINE, SUPPRESSION
 from yupana.release.processing import MEASURED as MEASURED_TABLES
 from yupana.release.recipe import CONFIGURATION, OPTIONS, PUBLIC_INPUTS
 from yupana.release.release import Release, read_release
-from yupana.release.status import CONFIDENTIAL, ESTIMATED, MEASURED, NOT_FOR_RELEASE, status_of
+from yupana.release.status import (
+    CONFIDENTIAL,
+    ESTIMATED,
+    INTERNAL,
+    MEASURED,
+    NOT_FOR_RELEASE,
+    PUBLIC_SPINE,
+    reasons_of_plans,
+    status_of,
+)
 from yupana.release.tables import checksum
 from yupana.release.whole import part_names, whole_manifest
 
@@ -101,29 +110,38 @@ def manifest_faults(release: Release, inputs: Path | None = None) -> Checked:
         A folder with public files of the run. With those of the codes, SafeTab's sensitivities are made anew, too.
     """
     manifest = release.manifest
+    product = PRODUCTS.of(manifest)
+    if manifest.get("product") in {SINGLE_TABLE, CERTIFICATE}:
+        # Nobody has told the one how it was made; the other promises nothing of its own.
+        return Checked(against="the manifest")
     wrong = list(_status_faults(manifest))
     if part_names(manifest):
         return Checked((*wrong, *_parts_faults(release)))
-    product = PRODUCTS.of(manifest)
-    if product is None or manifest.get("product") == SINGLE_TABLE:
+    if product is None:
         return Checked(tuple(wrong), against="the manifest")
     found = _run_faults(release, product, inputs)
     return replace(found, wrong=tuple(dict.fromkeys((*wrong, *found.wrong))))
 
 
 def _status_faults(manifest: Mapping[str, Any]) -> Iterator[str]:
-    """A status that does not follow from plan and reasons, or that has none."""
+    """A status that does not follow from the kind of output, its plans and the reasons against a release."""
     try:
-        status = status_of(manifest)
+        status_of(manifest)
     except OutputError as error:
         yield str(error)
         return
-    if status == NOT_FOR_RELEASE and "plan" in manifest and not manifest.get("reasons"):
-        yield f"the status is {NOT_FOR_RELEASE!r}, and the manifest gives no reason"
-    if "plan" in manifest and status not in {MEASURED, ESTIMATED, NOT_FOR_RELEASE, CONFIDENTIAL}:
-        yield f"the status {status!r} is none of a release"
-    if status in {MEASURED, ESTIMATED} and "plan" in manifest and (status == ESTIMATED) != (MEASUREMENTS in manifest):
-        yield f"the status {status!r} is that of {'estimates' if status == ESTIMATED else 'a run'}"
+    status, reasons = manifest["status"], [*manifest.get("reasons", ()), *reasons_of_plans(manifest)]
+    due = CONFIDENTIAL if INTERNAL in reasons else NOT_FOR_RELEASE if reasons else _publishable(manifest)
+    if status != due:
+        yield f"the status is {status!a}, and must be {due!r} by the plan and the reasons"
+
+
+def _publishable(manifest: Mapping[str, Any]) -> str:
+    """The status of an output against whose release nothing speaks."""
+    kind = str(manifest.get("product"))
+    if kind == SPINE:
+        return PUBLIC_SPINE
+    return ESTIMATED if kind == ESTIMATES or MEASUREMENTS in manifest else MEASURED
 
 
 def apart(due: object, told: object, at: str, near: float = _TOLERANCE) -> Iterator[str]:
@@ -265,17 +283,25 @@ def _table_faults(manifest: Mapping[str, Any], product: Product[Any]) -> Iterato
 
 def _codebook_faults(release: Release, product: Product[Any], due: Stated) -> Iterator[str]:
     """What the codebook says of tables, columns and codes that the configuration does not."""
-    if due.described is None or release.codebook is None:
+    if due.described is None or DATA_PACKAGE not in release.manifest.get("reports", {}):
+        return
+    if READABLE not in release.manifest["reports"]:
+        yield f"reports has {DATA_PACKAGE} and no {READABLE}"
         return
     files = {name: told["columns"] for name, told in release.manifest["tables"].items()}
+    try:
+        told = dict(release.codebook or {})
+        text = checked_file(release.folder, release.manifest, READABLE, "reports").read_text(encoding="utf-8")
+    except (OutputError, OSError, ValueError) as error:
+        yield str(error)
+        return
     try:
         package = data_package(product.words.title, due.plan.product, files, due.described)
     except (KeyError, StopIteration, IndexError, ValueError):
         yield f"{DATA_PACKAGE} cannot be made of these tables and columns"
         return
     made = json.loads(json.dumps(package))
-    yield from apart(made, dict(release.codebook), DATA_PACKAGE)
-    text = checked_file(release.folder, release.manifest, READABLE, "reports").read_text(encoding="utf-8")
+    yield from apart(made, told, DATA_PACKAGE)
     if text != readable(made):
         yield f"{READABLE} is not what {DATA_PACKAGE} says"
 

@@ -324,6 +324,11 @@ class Product(Protocol[C]):
         """What a table of a release, named by its path without the ending, and its columns are called."""
         ...
 
+    def noise_faults(self, release: Path, manifest: Mapping[str, Any], table: str) -> list[str]:
+        """What is wrong with the noise that the rows of a table state, by the plan; nothing of tables without any."""
+        del release, manifest, table
+        return []
+
     def verify(self, release: Path, manifest: Mapping[str, Any]) -> Checked:
         """Compare the tables of a release with its plan. Their checksums must be those of the manifest."""
         ...

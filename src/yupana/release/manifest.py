@@ -201,13 +201,17 @@ _SOURCE: Final = partial(_object, {"manifest_sha256": _text, "plan": _plan, "sta
 
 _PART: Final = partial(_object, {"manifest_sha256": _text}, {"plan": _plan})
 
+_NODE: Final = partial(_object, {"geolevel": _text, "geounit": _text, "v": _number}, {})
+_SOLVERS: Final = partial(_table, partial(_table, _whole))
+_TEST: Final = partial(_object, {"rows": _whole, "trials": _whole, "holds": _verdict, "value": _measured}, {})
+
 _CRITERION: Final = partial(
     _object,
     {
         **dict.fromkeys(("says", "error"), _text),
         "predicted": partial(_object, {"holds": _flag, "promised": _text, "promised_float": _number}, {}),
     },
-    {"tested": partial(_object, {"rows": _whole, "trials": _whole, "holds": _verdict, "value": _measured}, {})},
+    {"tested": _TEST},
 )
 
 _MANIFEST: Final = partial(
@@ -230,6 +234,10 @@ _MANIFEST: Final = partial(
         "sources": partial(_list, _SOURCE),
         "parts": partial(_table, _PART, names=_folder_name),
         "settings": _SETTINGS,
+        "failsafe": partial(_list, _NODE),
+        "solvers": _SOLVERS,
+        "posterior": partial(_table, _anything),
+        "ledger": partial(_object, {"charged": _TEXTS, "spent": _text}, {}),
         "geolevels": partial(_table, partial(_object, {"units": _whole, "bypassed": _whole}, {})),
     },
 )

@@ -17,6 +17,11 @@ MEASURED: Final = "measured"
 SUPPRESSED: Final = "X"
 """What a suppressed number says."""
 
+SPINE: Final = "spine"
+ESTIMATES: Final = "phsafe estimates"
+CERTIFICATE: Final = "certificate"
+"""Products of what is no release of a run."""
+
 ACCURACY: Final = " accuracy"
 """How the product ends of a folder that tells errors: no release, as it compares with the truth."""
 

@@ -13,6 +13,13 @@ NOT_FOR_RELEASE: Final = "NOT FOR RELEASE"
 CONFIDENTIAL: Final = "CONFIDENTIAL"
 """Of what tells the truth of real records."""
 
+INTERNAL: Final = "it was made with --internal and tells the truth about records that may be real"
+"""The reason that makes an output CONFIDENTIAL."""
+
+WITH_TRUTH: Final = "it compares with the truth"
+"""The reason against a release of what tells errors."""
+
+PUBLIC_SPINE: Final = "public: made of geography, housing units and facilities alone"
 MEASURED: Final = "noisy measurements under the plan"
 ESTIMATED: Final = "estimates from noisy measurements"
 
@@ -37,12 +44,23 @@ def status_of(manifest: Mapping[str, Any]) -> str:
     status = manifest.get("status")
     if not isinstance(status, str):
         raise OutputError("the manifest has no status, so nobody can say whether this may be published")
-    reasons = [*manifest.get("reasons", ()), *(reason for plan in _plans(manifest) for reason in plan.against_release)]
+    reasons = [*manifest.get("reasons", ()), *reasons_of_plans(manifest)]
     if reasons and status not in {NOT_FOR_RELEASE, CONFIDENTIAL}:
         raise OutputError(
             f"the status is {status!r}, but must be {NOT_FOR_RELEASE!r}: {'; '.join(dict.fromkeys(reasons))}"
         )
     return status
+
+
+def reasons_of_plans(manifest: Mapping[str, Any]) -> list[str]:
+    """What the plans of a manifest say against a release.
+
+    Raises
+    ------
+    OutputError
+        If one is not whole.
+    """
+    return [reason for plan in _plans(manifest) for reason in plan.against_release]
 
 
 def refuse_confidential(manifest: Mapping[str, Any], name: str) -> str:

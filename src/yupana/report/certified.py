@@ -15,13 +15,13 @@ from yupana.errors import ConfigError, OutputError
 from yupana.products.check import check_release, open_checked
 from yupana.products.product import Checked
 from yupana.release.folder import MANIFEST, new_folder, write_manifest
+from yupana.release.processing import CERTIFICATE
 from yupana.release.release import read_release
 from yupana.release.tables import checksum
 from yupana.report.certificate import certificate_page, certificate_set_page
 
 PAGE: Final = "certificate.html"
 NUMBERS: Final = "certificate.json"
-PRODUCT: Final = "certificate"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -70,7 +70,7 @@ class Certificate(Mapping[str, Any]):
                 partial,
                 {
                     "yupana": yupana.__version__,
-                    "product": PRODUCT,
+                    "product": CERTIFICATE,
                     "certifies": self.certifies[0] if len(self.certifies) == 1 else list(self.certifies),
                     "tables": {name: {"sha256": checksum(partial / name)} for name in (PAGE, NUMBERS)},
                 },

@@ -26,6 +26,7 @@ from yupana.progress import Announce
 from yupana.release.check import describe_reports, describe_tables
 from yupana.release.codebook import write_codebook
 from yupana.release.folder import MANIFEST, new_folder, write_manifest
+from yupana.release.processing import ESTIMATES
 from yupana.release.status import (
     ESTIMATED,
     NOT_FOR_RELEASE,
@@ -36,7 +37,6 @@ from yupana.release.status import (
 from yupana.release.tables import Format, ReleaseTable, Value, checksum, write_table
 from yupana.report.html import Html, fill, text_of
 
-PRODUCT: Final = "phsafe estimates"
 _TITLE: Final = "Estimates from the measurements of the Supplemental Demographic and Housing Characteristics File"
 PAGE: Final = "index.html"
 
@@ -121,7 +121,7 @@ def publish_estimates(request: EstimateRequest, announce: Announce) -> dict[str,
         states = [state for source in sources for state in source.manifest["parameters"]["states"]]
         package = data_package(
             _TITLE,
-            PRODUCT,
+            ESTIMATES,
             {path.name: list(table.columns) for path, table in zip(written.values(), tables, strict=True)},
             lambda table: describe_estimates(table, states, request.confidence),
         )
@@ -184,7 +184,7 @@ def _manifest(request: EstimateRequest, sources: Sequence[Measured], notes: list
     marked = any(status_of(source.manifest) == NOT_FOR_RELEASE for source in sources)
     return {
         "yupana": yupana.__version__,
-        "product": PRODUCT,
+        "product": ESTIMATES,
         "status": NOT_FOR_RELEASE if marked else ESTIMATED,
         **({"reasons": list(reasons)} if marked else {}),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),

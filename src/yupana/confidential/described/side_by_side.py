@@ -35,7 +35,7 @@ from yupana.products.disclosure_control.uniform import uniform
 from yupana.progress import Stopwatch
 from yupana.release.check import describe_reports, describe_tables
 from yupana.release.folder import new_folder, write_manifest
-from yupana.release.status import CONFIDENTIAL, NOT_FOR_RELEASE
+from yupana.release.status import CONFIDENTIAL, INTERNAL, NOT_FOR_RELEASE
 from yupana.release.tables import table_of, write_table
 from yupana.report.charts import renderer
 from yupana.report.page import render
@@ -95,7 +95,10 @@ def write_side_by_side(
                 "yupana": yupana.__version__,
                 "product": f"{plan.product} side by side",
                 "status": status,
-                "reasons": ["it compares with true counts, and most of its methods are not differentially private"],
+                "reasons": [
+                    "it compares with true counts, and most of its methods are not differentially private",
+                    *([INTERNAL] if request.internal else []),
+                ],
                 "tables": describe_tables(paths, tables),
                 "reports": describe_reports(draft, [REPORT]),
             },

@@ -20,7 +20,7 @@ from yupana.estimate.intervals.files import open_file, rows_where
 from yupana.estimate.intervals.forms import Linear
 from yupana.estimate.intervals.query import Selection
 from yupana.files.database import named, unreadable
-from yupana.products import family_of
+from yupana.products import PRODUCTS, family_of
 from yupana.products.tables import Family
 from yupana.release.processing import COTERMINOUS, MEASURED, SUPPRESSED, SUPPRESSION, leaves_out_small
 from yupana.release.release import Release
@@ -139,8 +139,15 @@ class NoisyTables:
             columns = open_file(self.db, table, path)
             if not {"COUNT", "VARIANCE"} <= set(columns):
                 raise OutputError(f"{path} has no columns COUNT and VARIANCE")
+            self._check_noise(table)
             self._columns[table] = columns
         return self._columns[table]
+
+    def _check_noise(self, table: str) -> None:
+        """Refuse rows whose noise is not that of the plan."""
+        product = PRODUCTS.of(self.release.manifest)
+        if product is not None and (wrong := product.noise_faults(self.release.folder, self.release.manifest, table)):
+            raise OutputError("\n  ".join([f"{self.release.folder} does not hold together:", *wrong]))
 
     @staticmethod
     def _keys(columns: Sequence[str]) -> list[str]:

@@ -29,7 +29,7 @@ from yupana.products.described.published import source_of_totals, tables_by_size
 from yupana.products.described.reading.description import parse
 from yupana.products.described.stability import derive
 from yupana.products.described.tables import TOTALS_OF, families, table_of, within
-from yupana.products.described.verify import verify_described
+from yupana.products.described.verify import noise_faults, verify_described
 from yupana.products.product import BuiltIn, Checked, Product, Stated, Words, terms_of
 from yupana.products.tables import Family
 from yupana.release.processing import DESCRIBED, MEASURED, RECORD
@@ -290,6 +290,10 @@ class DescribedProduct(Product[Description]):
                 for value, label in column.labels.items():
                     found[column.name, column.column.written(value)] = label
         return found
+
+    def noise_faults(self, release: Path, manifest: Mapping[str, Any], table: str) -> list[str]:
+        """Of a table as it was measured."""
+        return noise_faults(release, manifest, described_in(manifest), table)
 
     def verify(self, release: Path, manifest: Mapping[str, Any]) -> Checked:
         """Compare every row of every table with the plan."""

@@ -14,7 +14,7 @@ from yupana.plan.read import read_plan
 from yupana.products.described.description import EVERYONE, Description
 from yupana.products.described.tables import coarsest_name, families, published_groups, published_tables
 from yupana.products.tables import Family, Groups
-from yupana.products.verify import Codes, Key, verify_tables
+from yupana.products.verify import Codes, Key, verify_noise, verify_tables
 from yupana.release.processing import MEASURED, RECORD
 from yupana.release.rows import Coded, write_all
 from yupana.release.tables import read_table
@@ -28,6 +28,25 @@ def verify_described(folder: Path, manifest: Mapping[str, Any], config: Descript
     Where something was done to the counts, the tables as they were measured are compared with the plan, and the others
     with what is made of them once more.
     """
+    codes = _codes(config)
+    if not config.postprocess:
+        return verify_tables(folder, manifest, families(config), codes)
+    listed: dict[str, Any] = dict(manifest["tables"])
+    wrong, unchecked = verify_tables(folder / MEASURED, _as_measured(manifest), families(config), codes)
+    if not wrong:
+        paths = {str(told["table"]): folder / name for name, told in listed.items()}
+        wrong = list(_made_again(config, read_plan(manifest["plan"]), paths))
+    return wrong, unchecked
+
+
+def noise_faults(folder: Path, manifest: Mapping[str, Any], config: Description, table: str) -> list[str]:
+    """What is wrong with the noise of one table, as it was measured; see `verify_noise`."""
+    if config.postprocess:
+        folder, manifest, table = folder / MEASURED, _as_measured(manifest), table.removeprefix(f"{MEASURED}/")
+    return verify_noise(folder / table, manifest, families(config), _codes(config), table)
+
+
+def _codes(config: Description) -> Codes:
     may_lack = frozenset(
         (table.name, level.name)
         for table in config.tables
@@ -36,22 +55,18 @@ def verify_described(folder: Path, manifest: Mapping[str, Any], config: Descript
     )
     # Which areas are made of blocks is told by a file that is not in the release.
     groups = None if config.blocks else partial(published_groups, config)
-    codes = Codes(partial(_written, config), partial(_area_of, config), groups, may_lack=may_lack)
-    if not config.postprocess:
-        return verify_tables(folder, manifest, families(config), codes)
-    listed: dict[str, Any] = dict(manifest["tables"])
+    return Codes(partial(_written, config), partial(_area_of, config), groups, may_lack=may_lack)
+
+
+def _as_measured(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """The manifest of the tables as they were measured, in a folder of their own."""
     within = f"{MEASURED}/"
     measured = {
         name.removeprefix(within): {**told, "table": str(told["table"]).removeprefix(within)}
-        for name, told in listed.items()
+        for name, told in manifest["tables"].items()
         if name.startswith(within)
     }
-    as_measured = {key: value for key, value in manifest.items() if key != RECORD} | {"tables": measured}
-    wrong, unchecked = verify_tables(folder / MEASURED, as_measured, families(config), codes)
-    if not wrong:
-        paths = {str(told["table"]): folder / name for name, told in listed.items()}
-        wrong = list(_made_again(config, read_plan(manifest["plan"]), paths))
-    return wrong, unchecked
+    return {key: value for key, value in manifest.items() if key != RECORD} | {"tables": measured}
 
 
 def _written(config: Description, family: Family) -> str:

@@ -36,7 +36,7 @@ from yupana.products.phsafe.shells import (
     nation_name,
 )
 from yupana.products.phsafe.specification import FAMILIES, table
-from yupana.products.phsafe.verify import verify_release
+from yupana.products.phsafe.verify import noise_faults, verify_release
 from yupana.products.product import BuiltIn, Checked, Product, Stated, Words, terms_of
 from yupana.products.safetab.regions import PUERTO_RICO
 from yupana.release.manifest import MANIFEST
@@ -195,6 +195,10 @@ class PhsafeProduct(Product[PhsafeConfig]):
             **cell_labels(FAMILIES, table, {}, name),
             **numbers(plan),
         }
+
+    def noise_faults(self, release: Path, manifest: Mapping[str, Any], table: str) -> list[str]:
+        """Of a table that was measured, or adds up what was."""
+        return noise_faults(release, manifest, table)
 
     def verify(self, release: Path, manifest: Mapping[str, Any]) -> Checked:
         """Compare every row of every table with the plan."""

@@ -8,7 +8,7 @@ from typing import Any
 from yupana.products.phsafe.specification import FAMILIES
 from yupana.products.phsafe.tables import groups, level_of
 from yupana.products.tables import Family
-from yupana.products.verify import Codes, Key, verify_tables
+from yupana.products.verify import Codes, Key, verify_noise, verify_tables
 
 
 def verify_release(folder: Path, manifest: Mapping[str, Any]) -> list[str]:
@@ -24,12 +24,21 @@ def verify_release(folder: Path, manifest: Mapping[str, Any]) -> list[str]:
     KeyError, TypeError, ValueError
         If the manifest does not hold a plan of PHSafe.
     """
+    wrong, _ = verify_tables(folder, manifest, *_published(manifest))
+    return wrong
+
+
+def noise_faults(folder: Path, manifest: Mapping[str, Any], table: str) -> list[str]:
+    """What is wrong with the noise of one table; see `verify_noise`."""
+    return verify_noise(folder / table, manifest, *_published(manifest), table)
+
+
+def _published(manifest: Mapping[str, Any]) -> tuple[list[Family], Codes]:
+    """What a release publishes, and of whom."""
     measured = {m["table"] for m in manifest["plan"]["measurements"]}
-    families = [family for family in FAMILIES if family.name in measured]
     published = partial(_groups, states=tuple(manifest["parameters"]["states"]))
     codes = Codes(lambda _: "true", lambda level: level_of(level).region_type, published)
-    wrong, _ = verify_tables(folder, manifest, families, codes)
-    return wrong
+    return [family for family in FAMILIES if family.name in measured], codes
 
 
 def _groups(family: Family, level: str, states: tuple[str, ...]) -> Iterator[Key]:

@@ -30,7 +30,7 @@ from yupana.products.safetab.regions import LEVELS, REGION_TYPES, Level, RegionT
 from yupana.products.safetab.specification import AGE_TABLES, FAMILIES, HOUSEHOLD_TYPE, QUESTIONS, TENURE, TOTALS
 from yupana.products.safetab.specification import PERSONS as CELLS_OF_PERSONS
 from yupana.products.safetab.totals import FILE as TOTALS_FILE
-from yupana.products.safetab.verify import verify_release
+from yupana.products.safetab.verify import noise_faults, verify_release
 from yupana.release.manifest import MANIFEST
 from yupana.release.recipe import PUBLIC_INPUTS
 
@@ -331,6 +331,10 @@ class SafetabProduct(Product[Parameters[K]]):
             **cell_labels(self.families, table, _CELL_COLUMNS, _cell),
             **numbers(plan),
         }
+
+    def noise_faults(self, release: Path, manifest: Mapping[str, Any], table: str) -> list[str]:
+        """Of any table of a release that has a plan."""
+        return noise_faults(release, manifest, table) if "plan" in manifest else []
 
     def verify(self, release: Path, manifest: Mapping[str, Any]) -> Checked:
         """Compare tables with each other and with the plan, as far as postprocessing leaves them to be compared."""

@@ -23,7 +23,7 @@ from yupana.products.safetab.plan import sensitivity
 from yupana.products.safetab.regions import LEVELS, US
 from yupana.products.safetab.specification import TOTALS
 from yupana.products.safetab.totals import COLUMNS, FILE, header_of
-from yupana.products.safetab.verify import verify_totals
+from yupana.products.safetab.verify import noise_faults
 from yupana.release.folder import MANIFEST, read_manifest
 from yupana.release.processing import RECORD
 from yupana.release.status import CONFIDENTIAL, MEASURED, status_of
@@ -128,7 +128,7 @@ def provenance(path: Path, settings: Settings, iterations: CharacteristicIterati
         described |= {key: plan[key] for key in ("mechanism", "totals")}
         described["postprocessing"] = [str(record["rule"]) for record in manifest.get(RECORD, ())]
         if not doubts:
-            doubts = [*_wrong_plan(manifest, settings, iterations), *verify_totals(path, manifest)]
+            doubts = [*_wrong_plan(manifest, settings, iterations), *noise_faults(path.parent, manifest, TOTALS)]
     except (KeyError, TypeError, ValueError, AttributeError, duckdb.Error):
         doubts.append(_NO_PLAN)
     return _doubtful(described, doubts) if doubts else Provenance(PUBLISHED, described, (), is_vouched=True)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from yupana.products.safetab.regions import REGION_TYPES, US
-from yupana.products.safetab.specification import FAMILIES, TOTALS
+from yupana.products.safetab.specification import FAMILIES
 from yupana.products.tables import Family
 from yupana.products.verify import Codes, verify_noise, verify_tables
 
@@ -25,9 +25,9 @@ def verify_release(folder: Path, manifest: Mapping[str, Any]) -> tuple[list[str]
     return verify_tables(folder, manifest, _families(manifest), CODES)
 
 
-def verify_totals(path: Path, manifest: Mapping[str, Any]) -> list[str]:
-    """Compare the noise of the table of totals of a release of SafeTab-P with its plan; see `verify_noise`."""
-    return verify_noise(path, manifest, _families(manifest), CODES, TOTALS)
+def noise_faults(folder: Path, manifest: Mapping[str, Any], table: str) -> list[str]:
+    """What is wrong with the noise of one table; see `verify_noise`."""
+    return verify_noise(folder / table, manifest, _families(manifest), CODES, table)
 
 
 def _families(manifest: Mapping[str, Any]) -> Sequence[Family]:

@@ -29,7 +29,7 @@ from yupana.products.topdown.described import (
 )
 from yupana.products.topdown.json_schema import schema
 from yupana.products.topdown.stated import stated
-from yupana.products.topdown.verify import NOISY, SYSTEM, verify_release
+from yupana.products.topdown.verify import NOISY, SYSTEM, verify_noisy, verify_release
 from yupana.release.manifest import MANIFEST
 from yupana.release.recipe import read_configuration_in
 from yupana.topdown.any_spine import epsilon_on_any_spine
@@ -201,7 +201,7 @@ class TopdownProduct(Product[Configuration]):
         if manifest.get("system") not in {SYSTEM, NOISY}:
             raise OutputError(f"{release} was made by an unknown system, {manifest.get('system')!r}")
         if manifest["system"] == NOISY:
-            return Checked(against=against)
+            return Checked(tuple(verify_noisy(release, manifest)), against="the manifest and its plan")
         try:
             attributes = manifest["parameters"]["schema"].items()
             schema = Schema(tuple(Attribute(name, tuple(labels)) for name, labels in attributes))

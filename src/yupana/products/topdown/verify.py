@@ -8,20 +8,22 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import partial
+from math import isclose
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import duckdb
 import numpy as np
 
 from yupana.arrays import Ints
-from yupana.errors import InputError
+from yupana.errors import InputError, OutputError
 from yupana.files.database import named, open_database, quoted, unreadable
 from yupana.files.delimited import NO_SEPARATOR, csv_rows, positions
 from yupana.geography.disk import WrittenSpine, read_spine
 from yupana.geography.kinds import BLOCK_WIDTH
 from yupana.geography.published import AREAS_FOLDER, BLOCKS_STEM, Areas, PublishedBlocks, read_published
 from yupana.geography.settings import ROOT
+from yupana.privacy.exact import read_exact
 from yupana.products.topdown.count_files import (
     PLACE,
     CountFileError,
@@ -38,8 +40,10 @@ from yupana.products.topdown.record_columns import PERSON_COLUMNS, UNIT_COLUMNS
 from yupana.products.topdown.schema import counts_persons, counts_units
 from yupana.products.topdown.tables import INTERVALS_OF, TABLES, RedistrictingTable, levels_of, tables_of
 from yupana.release.lines import Texts, texts
+from yupana.release.tables import table_rows
 from yupana.topdown.disk import BOUNDS, COUNTS, MICRODATA, TABULATION, sum_to_areas
 from yupana.topdown.histogram import Histogram, count_entries
+from yupana.topdown.nmf.layout import DPQUERY
 from yupana.topdown.queries import Schema
 
 SYSTEM: Final = "topdown"
@@ -87,6 +91,42 @@ def verify_release(
     files = _Files(folder, schema, spine, any_codes=any_codes, intervals=intervals)
     unknown = asked - _held_in_order(files, asked)
     return _read_in_any_order(files, unknown) if unknown else []
+
+
+def verify_noisy(folder: Path, manifest: Mapping[str, Any]) -> list[str]:
+    """Compare the variances that noisy measurements state with those of their plan, geolevel by geolevel.
+
+    Returns
+    -------
+    list of str
+        What is wrong, in words.
+    """
+    due: dict[str, list[float]] = {}
+    for m in manifest["plan"]["measurements"]:
+        due.setdefault(str(m["level"]), []).append(float(read_exact(m["sigma2"])))
+    wrong = []
+    with open_database() as db:
+        for name in manifest["tables"]:
+            parts = Path(name).parts
+            if DPQUERY not in parts and Path(name).suffix == ".parquet":
+                continue  # what holds exactly has no noise
+            level = next(part for part in (*parts[:-1], "") if Path(part).stem in due or not part)
+            try:
+                with unreadable(OutputError(f"{name} is not readable")):
+                    found = db.execute(
+                        f"SELECT DISTINCT variance FROM {table_rows(folder / name, {'variance': 'DOUBLE'})}"
+                    ).fetchall()
+            except OutputError as error:
+                wrong.append(str(error))
+                continue
+            known = due.get(Path(level).stem, [])
+            if any(not any(isclose(of, one, rel_tol=_NEAR) for one in known) for (of,) in found):
+                wrong.append(f"{name}: variances are not those of the plan")
+    return wrong
+
+
+_NEAR: Final = 1e-6
+"""How near variances of 24 binary digits are to those of a plan."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
