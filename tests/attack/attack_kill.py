@@ -60,7 +60,7 @@ STRUCK: Final = (
     Struck("topdown exact {w}/t.json {w}/t {o}/out"),
     Struck("phsafe accuracy {w}/config.json {w}/d {o}/out --trials 1"),
     Struck("postprocess suppress {w}/relp {w}/policy.toml {o}/out"),
-    Struck("synth {o}/out --households 40 --states 44 --seed 1"),
+    Struck("synth {o}/out --households 40 --states 44 --seed 1", is_file=True),
     *(Struck(f"{product} init {{o}}/out", is_file=True) for product in ("phsafe", "safetab-p", "topdown", "tables")),
     Struck("phsafe init {o}/out.json", is_file=True),
     Struck("topdown strategy {w}/t.json --out {o}/out", is_file=True),
@@ -249,7 +249,6 @@ def _manifest(folder: Path) -> bytes | None:
 def _after(struck: Struck, done: dict[str, Any], out: Path, old: Path | None) -> list[str]:
     """What may be there after a strike."""
     status, told = done["status"], done["told"]
-    is_release = not struck.command.startswith("synth")
     before = None if old is None else _manifest(old)
     now = _manifest(out / "out")
     is_new = now is not None and now != before
@@ -264,7 +263,7 @@ def _after(struck: Struck, done: dict[str, Any], out: Path, old: Path | None) ->
         "a fault of the program": status == 1 or "Traceback" in told,
         "OUT is there without a manifest": (out / "out").exists() and now is None,
         "the release that was to be replaced is gone": old is not None and now is None,
-        "check refuses what stands in OUT": now is not None and is_release and _checked(out / "out") != 0,
+        "check refuses what stands in OUT": now is not None and _checked(out / "out") != 0,
         "it ended well without a release": status == 0 and now is None,
         "it said that nothing was released, but it was": status == 2 and "nothing was" in told and is_new,
         "a confidential log is there without its release": (out / "out.confidential.log").exists() and not is_new,

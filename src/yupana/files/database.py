@@ -90,9 +90,15 @@ def unreadable(fault: Exception) -> Iterator[None]:
         yield
     except STOPS:
         raise
-    except (OSError, UnicodeDecodeError, duckdb.Error):
+    except (OSError, UnicodeDecodeError, duckdb.Error) as error:
         go_no_further_if_stopped()
+        if isinstance(error, OSError) and error.errno in _OF_THE_MACHINE:
+            raise
         raise fault from None
+
+
+_OF_THE_MACHINE: Final = {errno.EMFILE, errno.ENFILE, errno.ENOMEM}
+"""Errors that say nothing of the file."""
 
 
 def go_no_further_if_stopped() -> None:

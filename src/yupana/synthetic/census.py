@@ -6,13 +6,11 @@ measurements of speed and accuracy. The folder it writes holds a file named `SYN
 system know that no real person is in it. `docs/synthetic.md` tells what is drawn from what.
 """
 
-import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
-import duckdb
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
@@ -20,6 +18,7 @@ from numpy.typing import NDArray
 from yupana.arrays import Ints
 from yupana.errors import ConfigError, OutputError
 from yupana.files.regular import real
+from yupana.release.folder import new_folder
 from yupana.synthetic.files import (
     BLOCKS,
     GEO,
@@ -236,20 +235,13 @@ def synthesize(
     ConfigError
         If a state is unknown or named twice, or a number or the format cannot be served.
     OutputError
-        If `out` holds something, `<out>.partial` exists, or the disk refuses.
+        If `out` holds something, or the disk refuses.
     """
     request = _request(households, states, seed, fmt)
     out = real(out)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise OutputError(f"{out} is not an empty folder; name a new one or empty it")
-    partial = out.with_name(out.name + ".partial")
-    try:
-        partial.mkdir(parents=True)
-    except OSError as error:
-        raise OutputError(
-            f"{partial} could not be made ({error.strerror}); if an interrupted run left it, remove it"
-        ) from error
-    try:
+    with new_folder(out, noisy=False) as partial:
         sequence = np.random.SeedSequence(seed)
         rng = np.random.default_rng(sequence)
         geography = lay_out(rng, request.states, request.households)
@@ -262,14 +254,6 @@ def synthesize(
             f"seed {sequence.entropy}.\nNo record in this folder describes a real person or household.\n",
             encoding="utf-8",
         )
-        if out.exists():
-            out.rmdir()
-        partial.rename(out)
-    except BaseException as error:
-        shutil.rmtree(partial, ignore_errors=True)
-        if isinstance(error, OSError | duckdb.Error):
-            raise OutputError(f"{out} could not be written: {error}") from error
-        raise
     units = households + request.vacant + request.quarters
     return CensusSummary(persons, units, households, request.vacant, request.quarters)
 
