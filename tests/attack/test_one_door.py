@@ -41,13 +41,17 @@ def test_a_lie_is_refused_or_without_effect(world: Path, tmp_path: Path, release
 def test_no_release_borrows_the_manifest_of_a_cheaper_run(world: Path, tmp_path: Path, release: str) -> None:
     path = world / release / "manifest.json"
     whole = path.read_bytes()
+    truth = answer(world, release, BORROWED[release], tmp_path)
+    assert truth.status == 0, truth.told
     path.write_bytes(borrowed(world, release))
     try:
-        readers = ["check {r}", "report {r} {o}/page.html", "audit certificate {r} {o}/out", BORROWED[release]]
+        readers = ("check {r}", "report {r} {o}/page.html", "audit certificate {r} {o}/out")
         told = {reader: answer(world, release, reader, tmp_path) for reader in readers}
+        wrong = judge(answer(world, release, BORROWED[release], tmp_path), truth, ("plan",))
     finally:
         path.write_bytes(whole)
-    assert {reader: (one.status, one.files) for reader, one in told.items()} == dict.fromkeys(readers, (2, {}))
+    assert {reader: (one.status, [*one.files]) for reader, one in told.items()} == dict.fromkeys(readers, (2, []))
+    assert wrong is None
 
 
 def test_a_reader_that_believes_is_found(world: Path, tmp_path: Path) -> None:
