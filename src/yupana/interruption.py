@@ -16,6 +16,7 @@ class _Run:
     waiting: bool = False
     stopped: bool = False
     published: dict[Path, None] = field(default_factory=dict)
+    charged: dict[Path, None] = field(default_factory=dict)
 
 
 _RUN: Final = _Run()
@@ -25,6 +26,7 @@ def begin() -> None:
     """Forget an earlier run of the same process."""
     _RUN.waiting = _RUN.stopped = False
     _RUN.published.clear()
+    _RUN.charged.clear()
 
 
 def stop(_signal: int, _frame: FrameType | None) -> None:
@@ -70,6 +72,18 @@ def is_published(place: Path) -> bool:
     return place in _RUN.published
 
 
+def charge(ledger: Path) -> None:
+    """Note that the run was charged to a ledger."""
+    _RUN.charged[ledger] = None
+
+
+def stands() -> str:
+    """Tell what this run has made so far, as the end of a message; empty if nothing stands."""
+    made = [f"{' and '.join(map(str, _RUN.published))} had been written by then"] if _RUN.published else []
+    made += [f"the run is charged to {' and '.join(map(str, _RUN.charged))}"] if _RUN.charged else []
+    return "".join(f"; {one}" for one in made)
+
+
 def is_stopped() -> bool:
     """Whether a signal came: what fails after it failed by it, in whatever words a library has for that."""
     return _RUN.stopped
@@ -78,5 +92,5 @@ def is_stopped() -> bool:
 def words() -> str:
     """Tell what an interrupted run leaves."""
     if _RUN.published:
-        return f"interrupted, but {' and '.join(map(str, _RUN.published))} had been written by then"
-    return "interrupted; nothing was released"
+        return f"interrupted{stands()}"
+    return f"interrupted; nothing was released{stands()}"

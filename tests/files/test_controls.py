@@ -29,7 +29,7 @@ def test_messages_show_what_a_terminal_would_obey() -> None:
     )
 
 
-@pytest.mark.parametrize("words", ["check", "interval --list", "phsafe plan", "account --rho 1 --delta 1e-6"])
+@pytest.mark.parametrize("words", ["check", "interval --query x", "phsafe plan", "account --rho 1 --delta 1e-6"])
 @pytest.mark.parametrize("control", CONTROLS)
 def test_the_command_line_repeats_no_control(
     words: str, control: str, capsys: pytest.CaptureFixture[str], tmp_path: Path

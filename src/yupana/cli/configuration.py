@@ -11,6 +11,7 @@ from yupana.cli.arguments import Commands, print_json
 from yupana.cli.parser import verbs_of
 from yupana.cli.product import add_verb
 from yupana.errors import ConfigError, OutputError, nearest
+from yupana.files.regular import replacing
 from yupana.products import PRODUCTS
 
 if TYPE_CHECKING:
@@ -61,14 +62,17 @@ def _text(product: "Product[Any]", name: str) -> str:
 def _write_file(out: Path, text: str) -> None:
     if out.suffix.lower() == ".json":
         text = json.dumps(tomllib.loads(text), indent=1) + "\n"
-    out.write_text(text, encoding="utf-8")
+    with replacing(out) as file:
+        file.write(text.encode())
 
 
 def _write_folder(out: Path, text: str) -> None:
     """Beside the configuration, files of codes: made up by rule, to be replaced by the Census Bureau's."""
     from yupana.products.safetab.demonstration_parameters import write_parameters
     from yupana.products.safetab.parameters import CONFIG, CONFIG_WITH_COMMENTS
+    from yupana.release.folder import new_folder
 
-    write_parameters(out)
-    (out / CONFIG).unlink()
-    (out / CONFIG_WITH_COMMENTS).write_text(text, encoding="utf-8")
+    with new_folder(out, noisy=False) as draft:
+        write_parameters(draft)
+        (draft / CONFIG).unlink()
+        (draft / CONFIG_WITH_COMMENTS).write_text(text, encoding="utf-8")

@@ -105,7 +105,7 @@ def _fail_system(error: OSError) -> int:
     return (
         0
         if isinstance(error, BrokenPipeError)
-        else _fail(f"the answer cannot be written: {error.strerror}", _BAD_REQUEST)
+        else _fail(f"the answer cannot be written: {error.strerror}{interruption.stands()}", _BAD_REQUEST)
     )
 
 

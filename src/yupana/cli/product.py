@@ -29,6 +29,7 @@ from yupana.cli.arguments import (
 )
 from yupana.engine.engine import ENGINES
 from yupana.errors import ConfigError, InputError, OutputError
+from yupana.files.regular import replacing
 from yupana.files.store import store_at
 from yupana.plan.plan import DEFAULT_DELTA
 from yupana.plan.unit import UnitName
@@ -599,7 +600,8 @@ def _strategy(key: str, options: argparse.Namespace) -> None:
     product, of_queries = PRODUCTS[key], key == "topdown"
     document = product.document(found.found)
     if options.out is not None:
-        options.out.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+        with replacing(options.out) as file:
+            file.write((json.dumps(document, indent=1) + "\n").encode())
     if options.json:
         told = strategy_as_json(found) if of_queries else budgets_as_json(product, found)
         print_json(told | {"configuration": document})

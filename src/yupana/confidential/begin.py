@@ -6,8 +6,10 @@ A run has a name before it is charged, and is charged under it, so that the ledg
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
+from pathlib import Path
 from typing import Any, Final
 
+from yupana import interruption
 from yupana.confidential.request import RunRequest
 from yupana.errors import BudgetError, ConfigError, OutputError
 from yupana.files.draw_log import DrawLog
@@ -100,6 +102,8 @@ def begin(checkpoint: Checkpoint, state: State, plan: Plan, request: RunRequest)
     """
     account, described = request.account, _described(request)
     begun = checkpoint.resume(state) if request.resume else checkpoint.begin(state, described)
+    if begun.charged and begun.account is not None:
+        interruption.charge(Path(begun.account["path"]))
     if account is None or begun.charged:
         return
     named = begun._replace(account=described)
@@ -112,6 +116,7 @@ def begin(checkpoint: Checkpoint, state: State, plan: Plan, request: RunRequest)
         else:
             checkpoint.remove()
         raise
+    interruption.charge(account.path)
     checkpoint.note(state, named._replace(charged=True))
 
 

@@ -238,20 +238,20 @@ def confidential_log(
     # The folder of OUT is made with OUT.
     if request.log is not None or path.parent.is_dir():
         new.check()
-    written = False
+    begun = False
 
     def write(log: Mapping[str, Any]) -> None:
-        nonlocal written
+        nonlocal begun
+        begun = True
         new.write(json.dumps({**_LOG_HEAD, **log}, indent=1) + "\n")
-        written = True
 
     try:
         yield write
     finally:
         with whole():
-            if written and is_published(real(out)):
+            if begun and is_published(real(out)):
                 new.keep()
-            elif written:
+            elif begun:
                 new.discard()
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from yupana.errors import OutputError
 from yupana.files.regular import sync
+from yupana.interruption import whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +55,9 @@ class NewFile:
         if not os.access(self.path.parent, os.W_OK | os.X_OK):
             raise OutputError(f"{self.what} {self.path} cannot be written: its folder is not writable")
         try:
-            os.close(self._create())
-            self.discard()
+            with whole():
+                os.close(self._create())
+                self.discard()
         except OSError as error:
             raise OutputError(f"{self.what} {self.path} cannot be written: {error.strerror}") from None
 
@@ -68,13 +70,16 @@ class NewFile:
             If it cannot be written.
         """
         try:
-            with os.fdopen(self._create(), "w", encoding="utf-8") as file:
+            with whole(), os.fdopen(self._create(), "w", encoding="utf-8") as file:
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
             self.discard()
             raise OutputError(f"{self.what} {self.path} cannot be written: {error.strerror}") from None
+        except BaseException:
+            self.discard()
+            raise
 
     def keep(self) -> None:
         """Put what was written into its place.
@@ -100,7 +105,7 @@ class NewFile:
 
     def discard(self) -> None:
         """Remove what was written and not kept."""
-        with contextlib.suppress(FileNotFoundError):
+        with whole(), contextlib.suppress(FileNotFoundError):
             self._partial.unlink()
 
     def _create(self) -> int:

@@ -6,9 +6,11 @@ import os
 import secrets
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Final
+
+from yupana.interruption import whole
 
 
 def regular(path: str | Path, flags: int) -> int:
@@ -102,8 +104,11 @@ def replacing(path: Path, partial: Path | None = None, *, mode: int = 0o666) -> 
                 os.fchmod(file.fileno(), stat.S_IMODE(path.stat().st_mode))
             yield file
             put(file, path)
-    except BaseException:
-        other.unlink(missing_ok=True)
+    except BaseException as error:
+        with whole(), suppress(OSError):
+            other.unlink()
+        if isinstance(error, OSError) and error.filename in {None, str(other)}:
+            error.filename = str(path)  # the name that the user knows
         raise
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from yupana.files.lock import LocksUnknownError, try_lock
+from yupana.interruption import whole
 
 _LOCK: Final = ".lock"
 _SETTLED: Final = 86_400.0
@@ -48,12 +49,13 @@ class HeldFolder:
         """Remove it with all that it holds. A process that was forked from its owner leaves it alone."""
         if self._owner != os.getpid():
             return
-        lock, self._lock = self._lock, None
-        if lock is None:
-            shutil.rmtree(self.path, ignore_errors=True)
-            return
-        _HELD.discard(lock)
-        _remove(self.path, lock)
+        with whole():
+            lock, self._lock = self._lock, None
+            if lock is None:
+                _empty(self.path)
+                return
+            _HELD.discard(lock)
+            _remove(self.path, lock)
 
 
 def hold(root: Path) -> HeldFolder:
@@ -114,13 +116,22 @@ def sweep(root: Path) -> None:
                 _remove(folder, lock)
 
 
+def _empty(folder: Path) -> None:
+    """Remove a folder, again if somebody who was about to end still wrote into it."""
+    for wait in (0.0, 0.01, 0.1, 1.0):
+        time.sleep(wait)
+        shutil.rmtree(folder, ignore_errors=True)
+        if not os.path.lexists(folder):
+            return
+
+
 def _lock_of(folder: Path) -> Path:
     return folder.with_name(f"{folder.name}{_LOCK}")
 
 
 def _remove(folder: Path, lock: int) -> None:
     """Remove a folder whose lock is held, and the lock; if something of it stays, whoever sweeps next tries again."""
-    shutil.rmtree(folder, ignore_errors=True)
+    _empty(folder)
     if not os.path.lexists(folder):
         with suppress(OSError):
             _lock_of(folder).unlink(missing_ok=True)

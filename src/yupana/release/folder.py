@@ -46,15 +46,17 @@ def new_folder(out: Path, *, overwrite: bool = False, noisy: bool = True, privat
     replaced = _check_free(out, overwrite=overwrite)
     partial = out.with_name(out.name + ".partial")
     stands = False
+    lock: int | None = None
     unpublish(out)
     try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        _remove_interrupted(partial, overwrite=overwrite or not noisy)
-        partial.mkdir(mode=0o700 if private else 0o777)
-        lock = _lock(partial)
-    except OSError as error:
-        raise OutputError(f"{out} cannot be written: {error.strerror or error}") from None
-    try:
+        try:
+            out.parent.mkdir(parents=True, exist_ok=True)
+            _remove_interrupted(partial, overwrite=overwrite or not noisy)
+            # A signal waits until the folder is known to be this run's.
+            with whole():
+                lock = _made(partial, 0o700 if private else 0o777)
+        except OSError as error:
+            raise OutputError(f"{out} cannot be written: {error.strerror or error}") from None
         yield partial
         for path in partial.rglob("*") if private else ():
             path.chmod(0o700 if path.is_dir() else 0o600)
@@ -63,7 +65,8 @@ def new_folder(out: Path, *, overwrite: bool = False, noisy: bool = True, privat
             stands = True
             publish(out)
     except OSError as error:
-        _remove(partial)
+        if lock is not None:
+            _remove(partial)
         if error.filename is not None and not Path(os.fsdecode(error.filename)).is_relative_to(partial):
             # Something else that the run needs, such as its input.
             raise
@@ -71,11 +74,23 @@ def new_folder(out: Path, *, overwrite: bool = False, noisy: bool = True, privat
         reason = error.strerror or "the system does not say why"
         raise OutputError(f"{out} could not be written ({reason}){full}; nothing was left there") from None
     except BaseException:
-        if not stands:
+        if lock is not None and not stands:
             _remove(partial)
         raise
     finally:
-        os.close(lock)
+        if lock is not None:
+            os.close(lock)
+
+
+def _made(partial: Path, mode: int) -> int:
+    """Make a partial folder and hold it; nothing is left where that fails."""
+    partial.mkdir(mode=mode)
+    try:
+        return _lock(partial)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            partial.rmdir()
+        raise
 
 
 def _remove(partial: Path) -> None:

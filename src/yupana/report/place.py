@@ -7,6 +7,7 @@ from typing import Final
 from yupana.errors import OutputError
 from yupana.files.new_file import NewFile
 from yupana.files.regular import real, regular
+from yupana.interruption import whole
 from yupana.report.charts import renderer
 from yupana.report.page import MARK
 
@@ -52,8 +53,9 @@ def write_page(page: NewFile, text: str) -> None:
     OutputError
         If it cannot be written.
     """
-    page.write(text)
-    page.keep()
+    with whole():
+        page.write(text)
+        page.keep()
 
 
 def _is_page(path: Path) -> bool:

@@ -14,8 +14,9 @@ import duckdb
 
 from yupana.errors import InputError, OutputError
 from yupana.files.database import STOPS, go_no_further_if_stopped, open_database
-from yupana.files.scratch import hold, sweep
+from yupana.files.scratch import HeldFolder, hold, sweep
 from yupana.files.temporary import temporary_folder
+from yupana.interruption import whole
 
 
 def _scratch() -> Path:
@@ -31,21 +32,26 @@ def is_scratch(folder: Path) -> bool:
 def scratch_folder() -> Iterator[Path]:
     """A folder of mode 0700 for confidential spill, emptied at exit; what dead processes left is removed first."""
     root = _scratch()
+    held: HeldFolder | None = None
     try:
-        root.mkdir(mode=0o700, exist_ok=True)
-        _must_be_private(root)
-        sweep(root)
-        held = hold(root)
-    except OSError as error:
-        raise OutputError(
-            f"the scratch folder {root} cannot be used: {error.strerror}; set TMPDIR to another"
-        ) from None
-    atexit.register(held.remove)
-    try:
+        try:
+            root.mkdir(mode=0o700, exist_ok=True)
+            _must_be_private(root)
+            sweep(root)
+            # A signal waits until the folder is known here.
+            with whole():
+                held = hold(root)
+                atexit.register(held.remove)
+        except OSError as error:
+            raise OutputError(
+                f"the scratch folder {root} cannot be used: {error.strerror}; set TMPDIR to another"
+            ) from None
         yield held.path
     finally:
-        held.remove()
-        atexit.unregister(held.remove)
+        with whole():
+            if held is not None:
+                held.remove()
+                atexit.unregister(held.remove)
 
 
 _SHARE_OF_DATABASE: Final = 0.8
