@@ -54,7 +54,7 @@ STRUCK: Final = (
     Struck("postprocess coterminous {w}/relp {w}/d/GRF-C.txt {o}/out"),
     Struck("spine build {w}/d/GRF-C.txt {o}/out --kind conventional"),
     Struck("audit certificate {w}/rel {o}/out"),
-    Struck(f"tables run {{w}}/tab.toml {{w}}/d {{o}}/out {_LEDGER}", charges=True),
+    Struck(f"tables run {{w}}/homes.toml {{w}}/h {{o}}/out {_LEDGER}", charges=True),
     Struck(f"topdown run {{w}}/t.json {{w}}/t {{o}}/out --estimator full-information {_LEDGER}", charges=True),
     Struck("topdown intervals {w}/relt {o}/out --noisy-measurements {w}/relm"),
     Struck("topdown exact {w}/t.json {w}/t {o}/out"),
@@ -217,9 +217,7 @@ def _files(folder: Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def _strike_file(
-    own: Zygote, struck: Struck, moment: Moment, world: Path, out: Path, whole: Path
-) -> list[str]:
+def _strike_file(own: Zygote, struck: Struck, moment: Moment, world: Path, out: Path, whole: Path) -> list[str]:
     """Strike a command that makes a file: it is there whole or not at all, and the next run makes it."""
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir()
@@ -251,6 +249,7 @@ def _manifest(folder: Path) -> bytes | None:
 def _after(struck: Struck, done: dict[str, Any], out: Path, old: Path | None) -> list[str]:
     """What may be there after a strike."""
     status, told = done["status"], done["told"]
+    is_release = not struck.command.startswith("synth")
     before = None if old is None else _manifest(old)
     now = _manifest(out / "out")
     is_new = now is not None and now != before
@@ -265,7 +264,7 @@ def _after(struck: Struck, done: dict[str, Any], out: Path, old: Path | None) ->
         "a fault of the program": status == 1 or "Traceback" in told,
         "OUT is there without a manifest": (out / "out").exists() and now is None,
         "the release that was to be replaced is gone": old is not None and now is None,
-        "check refuses what stands in OUT": now is not None and not struck.command.startswith("synth") and _checked(out / "out") != 0,
+        "check refuses what stands in OUT": now is not None and is_release and _checked(out / "out") != 0,
         "it ended well without a release": status == 0 and now is None,
         "it said that nothing was released, but it was": status == 2 and "nothing was" in told and is_new,
         "a confidential log is there without its release": (out / "out.confidential.log").exists() and not is_new,

@@ -96,15 +96,14 @@ class LevelRows:
                         f"FROM read_parquet({source_of(path)}, hive_partitioning = false, file_row_number = true) "
                         f"WHERE file_row_number BETWEEN {first} AND {last}"
                     )
-                    with unreadable(InputError(f"{path} is not readable as Parquet to its end")):
-                        # Numbers are not joined, which would copy them; a scan keeps the order of its file.
-                        places = self.database.execute(
-                            "SELECT coalesce(units.place, -1) AS unit, coalesce(kinds.place, -1) AS kind "
-                            f"FROM (SELECT geocode, query_name, file_row_number {rows}) rows "
-                            "LEFT JOIN units ON units.geocode = rows.geocode "
-                            "LEFT JOIN kinds ON kinds.name = query_name ORDER BY file_row_number"
-                        ).fetchnumpy()
-                        found = self.database.execute(f"SELECT value {rows}").fetchnumpy()
+                    # Numbers are not joined, which would copy them; a scan keeps the order of its file.
+                    places = self.read(
+                        "SELECT coalesce(units.place, -1) AS unit, coalesce(kinds.place, -1) AS kind "
+                        f"FROM (SELECT geocode, query_name, file_row_number {rows}) rows "
+                        "LEFT JOIN units ON units.geocode = rows.geocode LEFT JOIN kinds ON kinds.name = query_name "
+                        "ORDER BY file_row_number"
+                    )
+                    found = self.read(f"SELECT value {rows}")
                     yield places["unit"], places["kind"], found["value"]
 
     def answers(
