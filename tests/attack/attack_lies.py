@@ -5,7 +5,6 @@ import json
 import random
 import re
 import shutil
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -129,20 +128,18 @@ SIBLINGS: Final = {
 """Another release whose fields are put into the manifest of the first."""
 
 
-def lies(manifest: dict[str, Any], sibling: dict[str, Any] | None, rng: random.Random) -> Iterator[Lie]:
-    """Lies without end: of a field of the root, or of one below it, in one of the ways; or of another release."""
-    below = {key: [(key,), *places(manifest[key], (key,))] for key in sorted(manifest)}
-    while True:
-        key = rng.choice([*below])
-        place = rng.choice(below[key])
-        value: Any = manifest
-        for step in place:
-            value = value[step]
-        ways = [*changes(value).items(), ("dropped", None), ("renamed", None)]
-        if len(place) == 1 and sibling is not None and sibling.get(key) not in (None, value):
-            ways += [("that of another", sibling[key])] * 4
-        way, becomes = rng.choice(ways)
-        yield Lie(place, way, written(altered(manifest, place, way, becomes)))
+def tell(manifest: dict[str, Any], sibling: dict[str, Any] | None, rng: random.Random) -> Lie:
+    """Make a lie of a field of the root, or of one below it, in one of the ways, or of that of another release."""
+    key = rng.choice(sorted(manifest))
+    place = rng.choice([(key,), *places(manifest[key], (key,))])
+    value: Any = manifest
+    for step in place:
+        value = value[step]
+    ways = [*changes(value).items(), ("dropped", None), ("renamed", None)]
+    if len(place) == 1 and sibling is not None and sibling.get(key) not in (None, value):
+        ways += [("that of another", sibling[key])] * 4
+    way, becomes = rng.choice(ways)
+    return Lie(place, way, written(altered(manifest, place, way, becomes)))
 
 
 _WITNESS: Final = ("yupana", "created", "versions", "public_inputs", "failsafe", "solvers", "settings", "tested")
@@ -202,6 +199,24 @@ def judge(told: Answer, truth: Answer, place: Place) -> str | None:
     if told.told != truth.told:
         different.append("what it says")
     return f"it believed it: {', '.join(different)}" if different else None
+
+
+def deceive(world: Path, release: str, seed: str, place: Path) -> str | None:
+    """Try one lie on one reader; tell what went wrong, and how to see it again."""
+    rng = random.Random(seed)  # noqa: S311 (a lie that can be repeated)
+    path = world / release / "manifest.json"
+    whole = path.read_bytes()
+    sibling = json.loads((world / SIBLINGS[release] / "manifest.json").read_bytes()) if release in SIBLINGS else None
+    lie, reader = tell(json.loads(whole), sibling, rng), rng.choice(READERS[release])
+    truth = answer(world, release, reader, place)
+    path.write_bytes(lie.manifest)
+    try:
+        told = answer(world, release, reader, place)
+    finally:
+        path.write_bytes(whole)
+    wrong = judge(told, truth, lie.place) if truth.status == 0 else f"of the truth it ended with {truth.status}"
+    said = f"{seed}: {'.'.join(map(str, lie.place))} {lie.way}: {reader.format(r=release, w='', o='')}"
+    return f"{said}\n    {wrong}" if wrong else None
 
 
 BORROWED: Final = {

@@ -12,13 +12,26 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Final
 
 sys.path[:0] = [str(Path(__file__).parents[1] / folder) for folder in ("attack", "worlds", "oracles")]
 
 from attack_case import attack  # noqa: E402
 from attack_kill import STRUCK, Target, zygote  # noqa: E402
+from attack_lies import READERS, deceive  # noqa: E402
 from attack_table import TABLE  # noqa: E402
 from attack_worlds import build  # noqa: E402
+
+_KINDS: Final = (*(attacked.command for attacked in TABLE), *(f"lie {release}" for release in READERS))
+
+
+def _case(place: Path, seed: str) -> str | None:
+    """Try a case by its seed: what is attacked, and a number."""
+    kind, _, _ = seed.rpartition(" ")
+    if kind.startswith("lie "):
+        return deceive(place / "world", kind.removeprefix("lie "), seed, place)
+    (attacked,) = (a for a in TABLE if a.command == kind)
+    return attack(place / "world", attacked, seed, place)
 
 
 def main() -> int:
@@ -36,9 +49,7 @@ def main() -> int:
         (place / "world").mkdir()
         build(place / "world")
         if options.case is not None:
-            command, _, _ = options.case.rpartition(" ")
-            (attacked,) = (a for a in TABLE if a.command == command)
-            print(attack(place / "world", attacked, options.case, place) or "nothing is wrong")
+            print(_case(place, options.case) or "nothing is wrong")
             return 0
         struck = random.Random(options.first)  # noqa: S311 (an attack that can be repeated)
         own = stack.enter_context(zygote(place))
@@ -48,9 +59,8 @@ def main() -> int:
         told = time.monotonic()
         try:
             for number in numbers:
-                attacked = TABLE[number % len(TABLE)]
                 tried += 1
-                if found := attack(place / "world", attacked, f"{attacked.command} {number}", place):
+                if found := _case(place, f"{_KINDS[number % len(_KINDS)]} {number}"):
                     failures += 1
                     print(found, flush=True)
                 if tried % 10 == 0:

@@ -1,38 +1,19 @@
 """Whatever a manifest says wrongly, each command that reads it refuses it, or answers as if it were not said."""
 
-import json
 import os
-import random
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from attack_lies import BORROWED, READERS, SIBLINGS, Answer, answer, borrowed, judge, lies
+from attack_lies import BORROWED, READERS, answer, borrowed, deceive, judge
 
-READINGS = int(os.environ.get("YUPANA_ATTACKS", "4"))
+READINGS = int(os.environ.get("YUPANA_ATTACKS", "3"))
 """Of each release, each of another lie by one of its readers."""
 
 
 @pytest.mark.parametrize("release", READERS)
 def test_a_lie_is_refused_or_without_effect(world: Path, tmp_path: Path, release: str) -> None:
-    path = world / release / "manifest.json"
-    whole = path.read_bytes()
-    sibling = json.loads((world / SIBLINGS[release] / "manifest.json").read_bytes()) if release in SIBLINGS else None
-    drawn = random.Random(release)  # noqa: S311 (lies that can be repeated)
-    truth: dict[str, Answer] = {}
-    failures = []
-    for _, lie in zip(range(READINGS), lies(json.loads(whole), sibling, drawn), strict=False):
-        reader = drawn.choice(READERS[release])
-        if reader not in truth:
-            truth[reader] = answer(world, release, reader, tmp_path)
-            assert truth[reader].status == 0, truth[reader].told
-        path.write_bytes(lie.manifest)
-        try:
-            wrong = judge(answer(world, release, reader, tmp_path), truth[reader], lie.place)
-        finally:
-            path.write_bytes(whole)
-        if wrong:
-            failures.append(f"{'.'.join(map(str, lie.place))} {lie.way}: {reader}: {wrong}")
+    failures = [found for n in range(READINGS) if (found := deceive(world, release, f"lie {release} {n}", tmp_path))]
     print(f"{READINGS} readings, {len(failures)} failures")
     assert not failures, "\n".join(failures)
 
@@ -41,13 +22,17 @@ def test_a_lie_is_refused_or_without_effect(world: Path, tmp_path: Path, release
 def test_no_release_borrows_the_manifest_of_a_cheaper_run(world: Path, tmp_path: Path, release: str) -> None:
     path = world / release / "manifest.json"
     whole = path.read_bytes()
+    truth = answer(world, release, BORROWED[release], tmp_path)
+    assert truth.status == 0, truth.told
     path.write_bytes(borrowed(world, release))
     try:
-        readers = ["check {r}", "report {r} {o}/page.html", "audit certificate {r} {o}/out", BORROWED[release]]
+        readers = ("check {r}", "report {r} {o}/page.html", "audit certificate {r} {o}/out")
         told = {reader: answer(world, release, reader, tmp_path) for reader in readers}
+        wrong = judge(answer(world, release, BORROWED[release], tmp_path), truth, ("plan",))
     finally:
         path.write_bytes(whole)
-    assert {reader: (one.status, one.files) for reader, one in told.items()} == dict.fromkeys(readers, (2, {}))
+    assert {reader: (one.status, [*one.files]) for reader, one in told.items()} == dict.fromkeys(readers, (2, []))
+    assert wrong is None
 
 
 def test_a_reader_that_believes_is_found(world: Path, tmp_path: Path) -> None:

@@ -196,6 +196,8 @@ FAULTS: dict[str, tuple[tuple[str, ...], Any, str]] = {
         ["kind"],
         "'kind' is none of species, age_group",
     ),
+    "a sum of nothing": (("tables", "farms_kept", "sums", "farms_all"), {}, "has no rows"),
+    "a recode without classes": (("recodes", "age_group", "classes"), {}, "has none"),
     "a sum of a stranger": (("tables", "farms_kept", "sums", "farms_all", "all"), ["x"], "must be a list of labels"),
     "a name twice": (("tables", "stock", "margins", "farms_kept"), [], "farms_kept is the name of two tables"),
     "a file that is not there": (

@@ -51,6 +51,8 @@ class ConditionReader:
                 label: self.values(f"{place}.classes.{label}", column, value)
                 for label, value in read_table(f"{place}.classes", told.get("classes"), self.doc.faults).items()
             }
+            if told.get("classes") == {}:
+                self.doc.faults.append(f"{place}.classes: has none; name some")
             self.recodes[name] = Classified(in_join(column.file, column.name), classes)
 
     def variable(self, place: str, name: object) -> Classified | None:

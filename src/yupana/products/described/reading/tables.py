@@ -180,6 +180,8 @@ class TableReader:
                     self.doc.faults.append(f"{place}.sums.{name}.{label}: {text}")
                 self.doc.check_labels(f"{place}.sums.{name}", labels)
                 made.append((labels, self._parts(f"{place}.sums.{name}.{label}", parts, number, cells)))
+            if not made:
+                self.doc.faults.append(f"{place}.sums.{name}: has no rows; name some, or leave it out")
             yield Sums(name, columns, tuple(made))
 
     def _parts(self, place: str, told: object, number: Mapping[str, int], cells: Sequence[Where]) -> tuple[int, ...]:
