@@ -377,13 +377,6 @@ def test_an_empty_folder_is_taken_and_a_full_one_refused(tmp_path: Path) -> None
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
-def test_a_partial_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
-    (tmp_path / "out.partial").mkdir()
-    with pytest.raises(OutputError, match=r"out\.partial"):
-        synthesize(tmp_path / "out", households=20)
-    assert [path.name for path in tmp_path.iterdir()] == ["out.partial"]
-
-
 def test_nothing_is_left_of_a_failure(tmp_path: Path) -> None:
     def fail(done: int, total: int) -> None:
         assert (done, total) == (20, 20)

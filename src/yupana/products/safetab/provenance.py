@@ -17,6 +17,7 @@ from yupana.errors import InputError, OutputError
 from yupana.plan.measurement import Measurement, Mechanism, Sensitivity
 from yupana.plan.plan import compose, number
 from yupana.privacy.exact import INFINITE, read_exact
+from yupana.products.gate import manifest_faults
 from yupana.products.safetab.configuration import Settings
 from yupana.products.safetab.iterations import CharacteristicIterations
 from yupana.products.safetab.plan import sensitivity
@@ -26,6 +27,7 @@ from yupana.products.safetab.totals import COLUMNS, FILE, header_of
 from yupana.products.safetab.verify import noise_faults
 from yupana.release.folder import MANIFEST, read_manifest
 from yupana.release.processing import RECORD
+from yupana.release.release import read_release
 from yupana.release.status import CONFIDENTIAL, MEASURED, status_of
 from yupana.release.tables import checksum
 
@@ -123,6 +125,8 @@ def provenance(path: Path, settings: Settings, iterations: CharacteristicIterati
     described["manifest_sha256"] = checksum(path.parent / MANIFEST)
     described |= {key: manifest[key] for key in ("product", "status", "created") if key in manifest}
     doubts = [*_not_published(path, described["sha256"], manifest), *_of_other_groups(manifest, settings, iterations)]
+    if not doubts:
+        doubts = list(manifest_faults(read_release(path.parent)).wrong)
     try:
         plan = manifest["plan"]
         described |= {key: plan[key] for key in ("mechanism", "totals")}
