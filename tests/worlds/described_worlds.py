@@ -7,6 +7,7 @@ import csv
 import json
 import random
 import re
+from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
@@ -174,12 +175,30 @@ def _recode(rng: random.Random, files: dict[str, Any]) -> dict[str, Any]:
     values = domain(column)
     labels = rng.sample(_LABELS, rng.randint(1, 3))
     if rng.random() < 0.3:
-        return {"column": name, "classes": {label: _values(rng, column) for label in labels}}
+        return _said({"column": name, "classes": {label: _values(rng, column) for label in labels}}, column)
     parts: dict[str, list[Any]] = {label: [] for label in labels}
     for value in values:
         if rng.random() < 0.9:
             parts[rng.choice(labels)].append(value)
-    return {"column": name, "classes": {label: of for label, of in parts.items() if of} or {"all": values}}
+    return _said(
+        {"column": name, "classes": {label: of for label, of in parts.items() if of} or {"all": values}}, column
+    )
+
+
+def _said(recode: dict[str, Any], column: dict[str, Any]) -> dict[str, Any]:
+    """A recode that says so if a value is in none of its classes."""
+    held = {value for of in recode["classes"].values() for value in _held(of)}
+    return recode if set(map(str, domain(column))) <= held else {**recode, "incomplete": True}
+
+
+def _held(told: Any) -> Iterator[str]:  # noqa: ANN401 (codes, numbers, ranges, or lists of them)
+    """The values of a class, as texts."""
+    for one in told if isinstance(told, list) else [told]:
+        low, stroke, high = str(one).partition("-")
+        if stroke and low.isdecimal() and high.isdecimal():
+            yield from map(str, range(int(low), int(high) + 1))
+        else:
+            yield str(one)
 
 
 def _some_column(rng: random.Random, files: dict[str, Any], of: list[str]) -> tuple[str, dict[str, Any]]:

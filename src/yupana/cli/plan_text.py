@@ -138,6 +138,13 @@ def promises_text(plan: Plan, more: Mapping[str, Any]) -> list[str]:
                 ("" if of["attained"][kind] else "≤ ") + of[kind] for kind in ("unbounded", "bounded")
             )
             lines.append(f"{name:32} {unbounded:>10} {bounded:>10}  {of['because']}")
+    if lost := more.get("left_out"):
+        lines += ["", "records that no row counts, by the description alone:"]
+        lines += [
+            f"{one['table']}{' at ' * bool(one['levels'])}{', '.join(one['levels'])}: {one['of']} {one['values']} "
+            f"({one['because']})"
+            for one in lost
+        ]
     return lines + criteria_text(more.get("criteria", {}))
 
 

@@ -440,12 +440,14 @@ def _validate(key: str, options: argparse.Namespace) -> VerbAnswer:
 
     broken = failing(found)
     _print_remarks(found.remarks)
-    told = {"findings": [asdict(finding) for finding in found]}
+    told: dict[str, Any] = {"findings": [asdict(finding) for finding in found]}
     told |= {"truncation": [asdict(row) for row in found.truncation]} if found.truncation else {}
+    told |= {"left_out": list(found.left_out)} if found.left_out else {}
     confidential = "CONFIDENTIAL: this report is outside the privacy guarantee and must not be published."
     lines = [confidential, *map(str, found)] if found else []
     wrong = f"{options.data} breaks {len(broken)} rule{'s' * (len(broken) > 1)}; see the report" if broken else ""
     lines += [] if broken else [f"{options.data}: valid"]
+    lines += [f"by the description alone, {one}" for one in found.left_out]
     if found.truncation and not broken:
         lines.append(f"{'table':11}{'tau':>6}{'persons':>15}{'left out':>13}{'share':>9}{'households':>13}")
         lines += [

@@ -122,7 +122,7 @@ def validate(product: Product[C], config: C, data: Path, request: RunRequest = _
     counter = counter_of(product, request)
     bring(counter, config, data, request)
     with counter.open(config, data, request, Stopwatch(request.announce), to_count=False) as records:
-        return counter.look(records, config, request)
+        return replace(counter.look(records, config, request), left_out=tuple(product.left_out(config)))
 
 
 def bring(counter: Counter[C, Any, Any, Any], config: C, data: Path, request: RunRequest) -> None:

@@ -292,6 +292,11 @@ class Product(Protocol[C]):
         """What a run promises beside its plan, ready for JSON; ``delta`` is that of the epsilons stated."""
         ...
 
+    def left_out(self, config: C) -> list[str]:
+        """Which records no row of a table counts by the configuration alone, in words."""
+        del config
+        return []
+
     def taken_as_public(self, config: C) -> tuple[str, ...]:
         """What the guarantee takes as known to everybody, as far as the configuration tells."""
         ...

@@ -205,6 +205,10 @@ _NODE: Final = partial(_object, {"geolevel": _text, "geounit": _text, "v": _numb
 _SOLVERS: Final = partial(_table, partial(_table, _whole))
 _TEST: Final = partial(_object, {"rows": _whole, "trials": _whole, "holds": _verdict, "value": _measured}, {})
 
+_LEFT_OUT: Final = partial(
+    _object, {**dict.fromkeys(("table", "of", "values", "because"), _text), "levels": _TEXTS}, {}
+)
+
 _CRITERION: Final = partial(
     _object,
     {
@@ -234,6 +238,10 @@ _MANIFEST: Final = partial(
         "sources": partial(_list, _SOURCE),
         "parts": partial(_table, _PART, names=_folder_name),
         "settings": _SETTINGS,
+        "left_out": partial(
+            _list,
+            partial(_object, {**dict.fromkeys(("table", "of", "values", "because"), _text), "levels": _TEXTS}, {}),
+        ),
         "failsafe": partial(_list, _NODE),
         "solvers": _SOLVERS,
         "posterior": partial(_table, _anything),

@@ -337,6 +337,7 @@ def test_coarser_classes_are_made_of_finer_ones() -> None:
         yupana.plan("tables", told)
     told = document()
     told["recodes"]["fine"]["classes"].pop("2-3")
+    told["recodes"]["fine"]["incomplete"] = True
     with pytest.raises(ConfigError, match="'0-3' is a class with values that are in none of fine"):
         yupana.plan("tables", told)
 

@@ -204,7 +204,7 @@ def test_a_status_that_is_at_odds_with_its_reasons(
 def test_a_plan_at_odds_with_the_variances(made: Place, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     finite = json.loads((made.root / "p" / "manifest.json").read_text())
     totals = changed(made.root / "exact", tmp_path / "p", lambda m: m.update(plan=finite["plan"], ledger=finite["ledger"], status=finite["status"], reasons=[]))  # fmt: skip # noqa: E501
-    refused(made, totals, capsys, "variances are those of the plan")
+    refused(made, totals, capsys, "in the plan, and by the configuration Infinity")
 
 
 @pytest.mark.parametrize("value", ["0", "1e9"])
@@ -238,7 +238,7 @@ def test_a_noise_below_what_the_codes_need(made: Place, tmp_path: Path, capsys: 
             m |= {"sigma2": str(sigma2), "sigma2_float": float(sigma2), "sigma": math.sqrt(sigma2)}
             m["l2_sensitivity_squared"] = "1"
 
-    refused(made, changed(made.root / "p", tmp_path / "p", change), capsys, "not that of its budget")
+    refused(made, changed(made.root / "p", tmp_path / "p", change), capsys, "sensitivity of stage 1/USA 2 is 1 in")
 
 
 def test_a_table_changed_after_it_was_written(made: Place, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -34,7 +34,8 @@ from yupana.privacy.sealed import Sealed
 from yupana.products.described.criteria import TESTED, predictions
 from yupana.products.described.description import DescribedLevel, Description
 from yupana.products.described.errors import DescribedAccuracy, MeasurementErrors, summarize
-from yupana.products.described.product import SYSTEM, TABLES, limits, without_noise
+from yupana.products.described.left_out import told as told_left_out
+from yupana.products.described.product import LEFT_OUT, SYSTEM, TABLES, limits, without_noise
 from yupana.products.described.published import PublishedGroups, PublishedSource, read_source, tables_by_size
 from yupana.products.described.tables import coarsest_name, families_of, published_tables, total_name
 from yupana.products.tables import Groups
@@ -194,7 +195,12 @@ class DescribedCounter(Counter[Description, DescribedRecords, DescribedCounts, l
                 "records_left_out_by_limits": dict(exact.left_out),
                 **({"records_in_no_group": dict(exact.in_no_group)} if config.blocks else {}),
             },
-            others={"system": SYSTEM, **TABLES.processing(config), **({"criteria": criteria} if criteria else {})},
+            others={
+                "system": SYSTEM,
+                **TABLES.processing(config),
+                **({"criteria": criteria} if criteria else {}),
+                **({LEFT_OUT: lost} if (lost := told_left_out(config)) else {}),
+            },
         )
 
     def write(

@@ -183,7 +183,15 @@ def schema() -> Schema:
             "files": _each("record files", file),
             "recodes": _each(
                 "classes of the values of a column",
-                table("", {"column": TEXT, "classes": {"type": "object"}}),
+                table(
+                    "",
+                    {
+                        "column": TEXT,
+                        "classes": {"type": "object"},
+                        "incomplete": said("whether values may be in no class, and so in no cell", {"type": "boolean"}),
+                    },
+                    optional=("incomplete",),
+                ),
             ),
             "blocks": _blocks(),
             "group_lists": _each("groups by responses, of public files", _group_list()),

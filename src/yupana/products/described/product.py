@@ -23,6 +23,8 @@ from yupana.products.codebook import Described, Label, Value, cell_labels, numbe
 from yupana.products.described.criteria import predictions
 from yupana.products.described.description import DescribedLevel, DescribedTable, Description
 from yupana.products.described.json_schema import schema
+from yupana.products.described.left_out import left_out
+from yupana.products.described.left_out import told as told_left_out
 from yupana.products.described.lines import with_lines
 from yupana.products.described.plan import calibration, make_plan, proven, scales, share_of_cells
 from yupana.products.described.published import source_of_totals, tables_by_size
@@ -36,6 +38,9 @@ from yupana.release.processing import DESCRIBED, MEASURED, RECORD
 from yupana.release.recipe import CONFIGURATION, read_configuration_in
 
 SYSTEM: Final = "tables"
+
+LEFT_OUT: Final = "left_out"
+"""Where a manifest and a plan tell which records are counted nowhere."""
 
 _NO_GROUP: Final = "the totals list no group of "
 
@@ -171,12 +176,17 @@ class DescribedProduct(Product[Description]):
         del delta
         return {
             "criteria": predictions(config, plan),
+            LEFT_OUT: told_left_out(config),
             "derived": {
                 f"{table.name}/{level.name}": _derived(config, table, level)
                 for table in config.tables
                 for level in table.levels
             },
         }
+
+    def left_out(self, config: Description) -> list[str]:
+        """Values in no cell, class, area or group."""
+        return [str(one) for one in left_out(config)]
 
     def taken_as_public(self, config: Description) -> tuple[str, ...]:
         """The lists of codes, what is published at all, the file of blocks, and fixed columns."""
@@ -261,9 +271,10 @@ class DescribedProduct(Product[Description]):
                 "parameters": self.parameters(config, totals, empty),
                 "taken_as_public": public,
                 "criteria": criteria or None,
+                LEFT_OUT: told_left_out(config) or None,
                 RECORD: [*done, *manifest.get(RECORD, [])[len(done) :]] or None,
             },
-            without_groups=frozenset(empty),
+            without_groups=frozenset(names),
             described=partial(self.described, config, due),
             wrong=(tested,) if tests and not reasons else (),
         )
@@ -275,13 +286,17 @@ class DescribedProduct(Product[Description]):
         labels = self._labels(config, of)
         groups: dict[Value, str] = {"*": "Everyone", **dict(config.group_labels.items())}
         title = f"{of.title}, as it was measured" if folder else of.title
-        return title, {
+        lost = [f"{one}." for one in left_out(config) if one.table == of.name]
+        labels_of: dict[str, Label] = {
             "REGION_ID": _areas(config),
             "REGION_TYPE": Label("Kind of area", values={name: name for name in config.areas}),
             "ITERATION_CODE": Label("Population group", values=groups),
             **cell_labels(families(config), table, {}, lambda column, cell: labels.get((column, str(cell)), str(cell))),
             **numbers(plan),
         }
+        if lost and (count := labels_of.get("COUNT")):
+            labels_of["COUNT"] = replace(count, description=" ".join([count.description, *lost]))
+        return title, labels_of
 
     def _labels(self, config: Description, of: Any) -> dict[tuple[str, str], str]:  # noqa: ANN401 (a table)
         found = {}

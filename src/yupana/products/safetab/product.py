@@ -309,8 +309,7 @@ class SafetabProduct(Product[Parameters[K]]):
         iterations = read_iterations(inputs) if inputs is not None and there else None
         due = self._plan(config, iterations or iterations_of(plan), **terms_of(plan))
         digest = manifest["parameters"]["iterations_sha256"] if iterations is None else iterations.sha256
-        unchecked = () if iterations else ("sensitivities, which follow from the files of codes: name their folder",)
-        found = replace(self.stated_of(config, str(digest), manifest, due), unchecked=unchecked)
+        found = self.stated_of(config, str(digest), manifest, due)
         if iterations is None:
             return found
         return replace(found, described=partial(self.described, Parameters(config, iterations), due))

@@ -7,6 +7,7 @@ from yupana.errors import nearest
 from yupana.files.document import check_keys, read_table
 from yupana.plan.predicates import Where
 from yupana.products.described.description import DescribedColumn, DescribedFile, in_join
+from yupana.products.described.left_out import shown
 from yupana.products.described.reading.document import DescriptionDocument
 from yupana.products.described.reading.records import whole_range
 
@@ -43,7 +44,7 @@ class ConditionReader:
         for name, told in self.doc.tables_of("recodes"):
             place = f"recodes.{name}"
             self.doc.check_name(place, name)
-            check_keys(place, told, ("column", "classes"), self.doc.faults)
+            check_keys(place, told, ("column", "classes"), self.doc.faults, optional=("incomplete",))
             column = self.column(f"{place}.column", told.get("column"))
             if column is None:
                 continue
@@ -53,7 +54,26 @@ class ConditionReader:
             }
             if told.get("classes") == {}:
                 self.doc.faults.append(f"{place}.classes: has none; name some")
+            self._check_complete(place, told.get("incomplete", False), column, classes)
             self.recodes[name] = Classified(in_join(column.file, column.name), classes)
+
+    def _check_complete(
+        self, place: str, incomplete: object, column: DescribedColumn, classes: Mapping[str, frozenset[int]]
+    ) -> None:
+        """Refuse a recode with a hole that does not say so: who is in it would be counted nowhere, without a word."""
+        if not isinstance(incomplete, bool):
+            self.doc.faults.append(f"{place}.incomplete: must be true or false")
+            return
+        # A missing value is in a class where one names it; that it is in none is told by the plan.
+        missing = {column.column.none} if column.column.blank else set[int]()
+        lost = set(column.column.domain).difference(missing, *classes.values())
+        if lost and classes and all(classes.values()) and not incomplete:
+            self.doc.faults.append(
+                f"{place}.classes: no class holds {shown(lost, column.column)} of {column.file}.{column.name}, so that "
+                "such records would be counted nowhere; give them a class, or say incomplete = true"
+            )
+        if incomplete and not lost:
+            self.doc.faults.append(f"{place}.incomplete: every value of {column.file}.{column.name} is in a class")
 
     def variable(self, place: str, name: object) -> Classified | None:
         """A recode, or a column with a class for each of its values; None, with a fault, if it is neither."""
