@@ -1,6 +1,7 @@
 """`yupana count RECORDS --by ... --epsilon E`: one table of one record file, its cost told before it is spent."""
 
 import argparse
+import re
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ def add(commands: Commands) -> None:
         description="Count the records of one file by some of its columns, with noise. What it costs and how accurate "
         "it will be is told before any record is read; docs/count.md tells more.",
     )
-    parser.add_argument("data", type=Path, metavar="RECORDS", help="a file of records: .csv or .parquet")
+    parser.add_argument("data", metavar="RECORDS", help="a file of records: .csv or .parquet")
     text = "columns of codes, or whole numbers in classes as COLUMN:WIDTH:LOW-HIGH, such as region,age:5:0-115,sex"
     parser.add_argument("--by", required=True, metavar="COLUMNS", help=text)
     text = "the column that says whose each record is (default: each record is a unit)"
@@ -68,7 +69,10 @@ def _add_loss(parser: argparse.ArgumentParser) -> None:
 def _count(options: argparse.Namespace) -> None:
     options.domains = _domains(options.domain)
     asked = given(yupana.count, options)
-    told: Any = yupana.count(**{**asked, "dry_run": True})
+    try:
+        told: Any = yupana.count(**{**asked, "dry_run": True})
+    except ConfigError as error:
+        raise error.reworded(_as_typed) from None
     if options.dry_run and options.json:
         print_json(told.as_json())
     elif not options.json:
@@ -77,6 +81,13 @@ def _count(options: argparse.Namespace) -> None:
         with resumable("count", options):
             release: Any = yupana.count(**asked, progress=True)
         print_release(options, release)
+
+
+def _as_typed(message: str) -> str:
+    """A message about arguments of Python in the words of the command line."""
+    message = re.sub(r"(?m)^(  )(by|unit|keys|epsilon|rho|delta):", r"\1--\2:", message)
+    message = message.replace("  domains:", "  --domain:").replace("domains (as ", "--domain (as ")
+    return re.sub(r"(?<![\w-])keys_public", "--keys-public", message).replace("Give keys (", "Give --keys (")
 
 
 def _domains(told: list[str]) -> dict[str, list[str]] | None:

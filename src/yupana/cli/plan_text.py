@@ -57,7 +57,9 @@ def plan_text(plan: Plan, delta: float) -> str:
         ]
     lines += _exact_lines(plan, totals, delta)
     if set(plan.person_losses().values()) == {None}:
-        return "\n".join([*lines, "", f"of the {loss} of one person nothing is known (docs/person-loss.md)"])
+        unit = f"the plan protects one {plan.privacy_unit}"
+        person = f"where that is one person, the {loss} above is the person's, else none of a person is stated"
+        return "\n".join([*lines, "", f"{unit}; {person} (docs/person-loss.md)"])
     lines += ["", f"total {loss} of one person, whatever the records count (docs/person-loss.md)"]
     for key, words in _CHANGES.items():
         of_person = totals["person"][f"{key}_{loss}"]

@@ -220,7 +220,7 @@ def test_pages_speak_of_what_a_description_protects(
     assert "one person" not in page
     assert main(["tables", "plan", str(description)]) == 0
     told = capsys.readouterr().out
-    assert "of the rho of one person nothing is known (docs/person-loss.md)" in told
+    assert "where that is one person, the rho above is the person's, else none of a person is stated" in told
     assert "one person added" not in told
     pure = tmp_path / "pure.json"
     pure.write_text(json.dumps(DOCUMENT | {"privacy_defn": "puredp"}), encoding="utf-8")

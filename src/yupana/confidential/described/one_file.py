@@ -9,6 +9,7 @@ from yupana.confidential.records.frames import as_folder
 from yupana.confidential.request import in_output
 from yupana.errors import ConfigError, InputError, OutputError, YupanaError
 from yupana.files.arrow import ArrowStream
+from yupana.files.regular import must_be_regular
 
 _ENDINGS = (".csv", ".parquet")
 
@@ -45,11 +46,7 @@ def one_file(
         with as_folder({name: data}, files={name: "parquet"}, synthetic=synthetic, memory=memory) as folder:
             yield folder
         return
-    path = Path(data)
-    if path.suffix not in _ENDINGS:
-        raise InputError(f"{path}: must end in {' or '.join(_ENDINGS)}")
-    if not path.exists():
-        raise InputError(f"{path}: no such file")
+    path = _file(data)
     if in_output(path, out):
         raise OutputError(f"{path} lies in {out} and would go with what is replaced there; name another folder")
     marked = is_synthetic(path.parent)
@@ -65,3 +62,29 @@ def one_file(
             yield folder
     except YupanaError as error:
         raise error.reworded(lambda text: text.replace(f"{name}{path.suffix}", path.name)) from None
+
+
+def _file(data: str | Path) -> Path:
+    """The file of records, if it is one of this machine.
+
+    Raises
+    ------
+    InputError
+    """
+    if "://" in str(data):
+        raise InputError(
+            f"{data}: lies on an object store, and count reads a file of this machine; copy it, or describe the records "
+            "and name their folder on the store to tables run"
+        )
+    path = Path(data)
+    if path.is_dir():
+        raise InputError(f"{path}: is a folder; name one file of records in it")
+    if path.suffix not in _ENDINGS:
+        raise InputError(f"{path}: must end in {' or '.join(_ENDINGS)}")
+    try:
+        must_be_regular(path)
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from None
+    return path
