@@ -140,14 +140,23 @@ def promises_text(plan: Plan, more: Mapping[str, Any]) -> list[str]:
                 ("" if of["attained"][kind] else "≤ ") + of[kind] for kind in ("unbounded", "bounded")
             )
             lines.append(f"{name:32} {unbounded:>10} {bounded:>10}  {of['because']}")
-    if lost := more.get("left_out"):
-        lines += ["", "records that no row counts, by the description alone:"]
-        lines += [
+    if lost := left_out_text(more.get("left_out", ())):
+        lines += ["", *lost]
+    return lines + criteria_text(more.get("criteria", {}))
+
+
+def left_out_text(left_out: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Which records no row of a table counts; nothing if every record is counted."""
+    if not left_out:
+        return []
+    return [
+        "records that no row counts, by the description alone:",
+        *(
             f"{one['table']}{' at ' * bool(one['levels'])}{', '.join(one['levels'])}: {one['of']} {one['values']} "
             f"({one['because']})"
-            for one in lost
-        ]
-    return lines + criteria_text(more.get("criteria", {}))
+            for one in left_out
+        ),
+    ]
 
 
 def _by(kept: Mapping[str, Any]) -> str:

@@ -436,6 +436,7 @@ def _validate(key: str, options: argparse.Namespace) -> VerbAnswer:
     found = yupana.validate(key, **given(yupana.validate, options), progress=True)
     if "truncation" in PRODUCTS.listing(key).takes:
         say_confidential(options)
+    from yupana.cli.plan_text import left_out_text
     from yupana.confidential.records.findings import failing
 
     broken = failing(found)
@@ -447,7 +448,7 @@ def _validate(key: str, options: argparse.Namespace) -> VerbAnswer:
     lines = [confidential, *map(str, found)] if found else []
     wrong = f"{options.data} breaks {len(broken)} rule{'s' * (len(broken) > 1)}; see the report" if broken else ""
     lines += [] if broken else [f"{options.data}: valid"]
-    lines += [f"by the description alone, {one}" for one in found.left_out]
+    lines += left_out_text(found.left_out)
     if found.truncation and not broken:
         lines.append(f"{'table':11}{'tau':>6}{'persons':>15}{'left out':>13}{'share':>9}{'households':>13}")
         lines += [

@@ -79,8 +79,8 @@ class Validation(Sealed, Sequence[Finding]):
         Rules broken, and remarks.
     remarks : tuple of str
         What could not be checked.
-    left_out : tuple of str
-        Which records are counted nowhere by the configuration alone. Public, unlike the rest.
+    left_out : tuple of mapping
+        Which records are counted nowhere by the configuration alone, as a plan tells it. Public, unlike the rest.
     truncation : tuple
         For internal use, of PHSafe: what thresholds about the configured ones would leave out.
     """
@@ -88,7 +88,7 @@ class Validation(Sealed, Sequence[Finding]):
     findings: tuple[Finding, ...]
     remarks: tuple[str, ...] = ()
     truncation: tuple[Any, ...] = ()
-    left_out: tuple[str, ...] = ()
+    left_out: tuple[Mapping[str, Any], ...] = ()
 
     if TYPE_CHECKING:  # `typing` keeps what it has seen overloaded to the end, and the database would complain of it
 

@@ -292,8 +292,11 @@ class Product(Protocol[C]):
         """What a run promises beside its plan, ready for JSON; ``delta`` is that of the epsilons stated."""
         ...
 
-    def left_out(self, config: C) -> list[str]:
-        """Which records no row of a table counts by the configuration alone, in words."""
+    def left_out(self, config: C) -> list[dict[str, Any]]:
+        """Which records no row of a table counts by the configuration alone, ready for JSON.
+
+        Each has ``table``, ``levels`` (empty for all), ``of`` (a column), ``values`` and ``because``.
+        """
         del config
         return []
 

@@ -238,10 +238,7 @@ _MANIFEST: Final = partial(
         "sources": partial(_list, _SOURCE),
         "parts": partial(_table, _PART, names=_folder_name),
         "settings": _SETTINGS,
-        "left_out": partial(
-            _list,
-            partial(_object, {**dict.fromkeys(("table", "of", "values", "because"), _text), "levels": _TEXTS}, {}),
-        ),
+        "left_out": partial(_list, _LEFT_OUT),
         "failsafe": partial(_list, _NODE),
         "solvers": _SOLVERS,
         "posterior": partial(_table, _anything),

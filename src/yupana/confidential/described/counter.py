@@ -34,7 +34,6 @@ from yupana.privacy.sealed import Sealed
 from yupana.products.described.criteria import TESTED, predictions
 from yupana.products.described.description import DescribedLevel, Description
 from yupana.products.described.errors import DescribedAccuracy, MeasurementErrors, summarize
-from yupana.products.described.left_out import told as told_left_out
 from yupana.products.described.product import LEFT_OUT, SYSTEM, TABLES, limits, without_noise
 from yupana.products.described.published import PublishedGroups, PublishedSource, read_source, tables_by_size
 from yupana.products.described.tables import coarsest_name, families_of, published_tables, total_name
@@ -199,7 +198,7 @@ class DescribedCounter(Counter[Description, DescribedRecords, DescribedCounts, l
                 "system": SYSTEM,
                 **TABLES.processing(config),
                 **({"criteria": criteria} if criteria else {}),
-                **({LEFT_OUT: lost} if (lost := told_left_out(config)) else {}),
+                **({LEFT_OUT: lost} if (lost := TABLES.left_out(config)) else {}),
             },
         )
 

@@ -2,28 +2,35 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import pairwise
-from math import prod
+from itertools import combinations, islice, pairwise, product
+from math import comb, prod
 from typing import Any, Final
 
 import numpy as np
 
 from yupana.files.columns import Column
 from yupana.plan.predicates import Where
+from yupana.plan.responses import ResponseGroup
 from yupana.products.described.description import (
     EVERYONE,
     DescribedColumn,
     DescribedLevel,
     DescribedTable,
     Description,
+    MultipleResponse,
+    Sums,
 )
 
 _MOST_SHOWN: Final = 12
 _MOST_COMBINATIONS: Final = 1 << 22
+_MOST_TRIED: Final = 1 << 16
+"""Sets of codes that are tried one by one."""
 _FEW: Final = 3
 """Combinations that are named as examples."""
 
 NO_CELL: Final = "no cell of the table counts them"
+NO_GROUP: Final = "no group holds them"
+TOO_MANY: Final = ("of some combinations perhaps", "there are too many to compare")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +43,7 @@ class LeftOut:
     levels : tuple of str
         Where it is so; empty for all.
     of : str
-        The column, as ``file.column``; several with "and" between them.
+        The column, or the response, as ``file.column``; several with "and" between them.
     values : str
         Those of such records, as the file writes them.
     because : str
@@ -64,12 +71,16 @@ def left_out(config: Description) -> list[LeftOut]:
     values. What a limit leaves out depends on other records, and is told under the table's limit.
     """
     found: list[LeftOut] = []
+    columns = config.columns
     for table in config.tables:
-        columns = {column.column.name: column for column in config.columns.values()}
+        found += _by_blocks(config, table)
         found += _by_universe(table, columns)
-        found += _uncounted(table.name, (), table.universe, table.cells, columns, NO_CELL, _incomplete(config))
+        found += _uncounted(table.name, (), table.universe, table.cells, columns, NO_CELL, _recodes(config, table))
         for level in table.levels:
-            found += _by_level(config, table, level, columns)
+            found += _by_area(config, table, level)
+            found += _by_group(config, table, level)
+        for sums in table.sums:
+            found += _by_sum(config, table, sums)
     merged: dict[tuple[str, str, str, str], tuple[str, ...]] = {}
     for one in found:
         key = (one.table, one.of, one.values, one.because)
@@ -98,13 +109,43 @@ def _by_universe(table: DescribedTable, columns: Mapping[str, DescribedColumn]) 
             yield LeftOut(table.name, (), _name(columns[name]), shown(lost, columns[name].column), "its universe")
 
 
-def _incomplete(config: Description) -> dict[str, str]:
-    """By column, the recodes that say of themselves that they are incomplete."""
-    found: dict[str, str] = {}
-    for name, told in config.document.get("recodes", {}).items():
-        if told.get("incomplete") is True:
-            found[str(told["column"])] = f"recode {name} is incomplete"
-    return found
+def _by_blocks(config: Description, table: DescribedTable) -> Iterator[LeftOut]:
+    """Records in blocks that the description leaves out."""
+    blocks = config.blocks
+    if blocks is None:
+        return
+    if blocks.chosen is not None:
+        first, *_ = blocks.key
+        others = ", ".join(f"{value:0{first.digits}}" for value in sorted(blocks.chosen))
+        why = "blocks.only leaves out other blocks"
+        yield LeftOut(table.name, (), f"{table.counts}.{first.name}", f"other than {others}", why)
+    if units := blocks.housing_units:
+        why = "areas without a housing unit are left out"
+        yield LeftOut(table.name, (), f"{units.file}.{units.number}", "0 in a whole area", why)
+
+
+def _recodes(config: Description, table: DescribedTable) -> dict[str, str]:
+    """By column, why a table by a recode of it leaves values out."""
+    recodes, found = config.document.get("recodes", {}), dict[str, list[str]]()
+    for name in config.document["tables"][table.name].get("by", []):
+        if name in recodes:
+            found.setdefault(str(recodes[name]["column"]), []).append(name)
+    return {column: f"recode {' or '.join(names)} has no class for them" for column, names in found.items()}
+
+
+def _by_sum(config: Description, table: DescribedTable, sums: Sums) -> Iterator[LeftOut]:
+    """Cells of a table that no row of a sum adds, with records that are in no other cell which one adds."""
+    kept = {cell for _, parts in sums.rows for cell in parts}
+    lost = [i for i, cell in enumerate(table.cells) if i not in kept and (cell & table.universe).is_possible]
+    if config.document["tables"][table.name].get("overlapping") is True:
+        added = [table.cells[i] for i in sorted(kept)]
+        within = [(i, table.cells[i] & table.universe) for i in lost]
+        lost = [i for i, cell in within if any(True for _ in _uncounted("", (), cell, added, config.columns, "", {}))]
+    if lost:
+        texts = [" with ".join(table.labels[i]) for i in lost[:_MOST_SHOWN]]
+        texts += [f"and {len(lost) - _MOST_SHOWN:,} more"] if len(lost) > _MOST_SHOWN else []
+        of = f"{' and '.join(table.columns)} of {table.name}"
+        yield LeftOut(sums.name, (), of, ", ".join(texts), "no row of the sum adds them")
 
 
 def _uncounted(
@@ -150,7 +191,7 @@ def _combinations(
         atoms.append(list(by_tests.values()))
     names = " and ".join(_name(columns[name]) for name in covered)
     if prod(map(len, atoms)) > _MOST_COMBINATIONS:
-        yield LeftOut(table, levels, names, "of some combinations perhaps", "there are too many to compare")
+        yield LeftOut(table, levels, names, *TOO_MANY)
         return
     held = np.zeros([len(of) for of in atoms], dtype=np.bool_)
     for of in tests:
@@ -175,38 +216,68 @@ def _combinations(
         yield LeftOut(table, levels, names, "; ".join(examples) + more, because)
 
 
-def _by_level(
-    config: Description, table: DescribedTable, level: DescribedLevel, columns: Mapping[str, DescribedColumn]
-) -> Iterator[LeftOut]:
-    """Records in no area and in no group of a level."""
-    kind = config.areas[level.areas]
-    if kind.blocks is None and kind.column:
-        column = columns[kind.column]
-        allowed = dict(table.universe.columns).get(kind.column, frozenset(column.column.domain))
-        values = sorted(column.column.domain)
+def _by_area(config: Description, table: DescribedTable, level: DescribedLevel) -> Iterator[LeftOut]:
+    """Records in no area of a level."""
+    kind, why = config.areas[level.areas], "in no area of"
+    if kind.blocks is not None and config.blocks is not None:
+        for column in kind.blocks.columns:
+            value = (kind.blocks.nowhere or {}).get(column.name)
+            if value is not None:
+                of, text = f"{config.blocks.file}.{column.name}", f"{value:0{column.digits}}"
+                yield LeftOut(table.name, (level.name,), of, text, f"their blocks lie {why} {kind.name}")
+    elif kind.column:
+        of_areas = config.columns[kind.column]
+        allowed = dict(table.universe.columns).get(kind.column, frozenset(of_areas.column.domain))
+        values = sorted(of_areas.column.domain)
         lost = [value for value, areas in zip(values, kind.of, strict=True) if not areas and value in allowed]
         if lost:
-            why = f"they lie in no area of {kind.name}"
-            yield LeftOut(table.name, (level.name,), _name(column), shown(lost, column.column), why)
-    if level.groups == EVERYONE:
+            text = shown(lost, of_areas.column)
+            yield LeftOut(table.name, (level.name,), _name(of_areas), text, f"they lie {why} {kind.name}")
+
+
+def _by_group(config: Description, table: DescribedTable, level: DescribedLevel) -> Iterator[LeftOut]:
+    """Records in no group of a level: neither by columns nor by any response, which do not depend on each other."""
+    if set(EVERYONE) & set(level.groups):
         return
-    if responses := config.of_responses(level):
-        for name, groups in responses.items():
-            response = config.responses[name]
-            members = frozenset().union(*(group.members for group in groups.values()))
-            if lost_codes := set(response.column.domain) - members:
-                why = "a record without another code is in no group"
-                yield LeftOut(table.name, (level.name,), name, shown(lost_codes, response.column), why)
-        return
-    groups_of = [config.group(table, code) for code in level.groups]
-    why = "no group holds them"
-    yield from _uncounted(table.name, (level.name,), table.universe, groups_of, columns, why, {})
+    responses = config.of_responses(level)
+    by_response = {code for of in responses.values() for code in of}
+    wheres = [config.group(table, code) for code in level.groups if code not in by_response]
+    parts = [_in_no_group(config.responses[name], name, [*of.values()]) for name, of in responses.items()]
+    if wheres:
+        lost = _uncounted(table.name, (), table.universe, wheres, config.columns, NO_GROUP, {})
+        parts.insert(0, [(one.of, one.values, one.because) for one in lost])
+    for some in product(*parts):
+        names, values, reasons = zip(*some, strict=True)
+        why = reasons[0] if len(some) == 1 else NO_GROUP
+        yield LeftOut(table.name, (level.name,), " and ".join(names), " with ".join(values), why)
+
+
+def _in_no_group(response: MultipleResponse, name: str, groups: Sequence[ResponseGroup]) -> list[tuple[str, str, str]]:
+    """Records that are in none of some groups by a response: whose codes they have, and why.
+
+    A record is in none if none of its codes is a member of a group of any code, and no group alone holds all of them.
+    """
+    of_any = frozenset().union(*(group.members for group in groups if not group.alone))
+    alone = [group.members for group in groups if group.alone]
+    none = {response.column.none} if response.column.blank else set[int]()
+    kinds: dict[frozenset[int], list[int]] = {}
+    for code in sorted(set(response.column.domain) - of_any - none):
+        kinds.setdefault(frozenset(i for i, members in enumerate(alone) if code in members), []).append(code)
+    found = []
+    if single := none.union(kinds.pop(frozenset(), [])):
+        found.append((name, shown(single, response.column), "a record without another code is in no group"))
+    tried = 0
+    for number in range(2, min(response.most, len(kinds)) + 1):
+        tried += comb(len(kinds), number)
+        if tried > _MOST_TRIED:
+            return [*found, (name, *TOO_MANY)]
+        lost = (some for some in combinations(kinds, number) if not frozenset.intersection(*some))
+        texts = [" with ".join(shown(kinds[kind], response.column) for kind in some) for some in islice(lost, _FEW)]
+        if texts:
+            more = " and more combinations" if next(lost, None) else ""
+            return [*found, (name, "; ".join(texts) + more, NO_GROUP)]
+    return found
 
 
 def _name(column: DescribedColumn) -> str:
     return f"{column.file}.{column.name}"
-
-
-def told(config: Description) -> list[dict[str, Any]]:
-    """What is left out, for a manifest and an answer in JSON."""
-    return [one.as_json() for one in left_out(config)]

@@ -24,7 +24,6 @@ from yupana.products.described.criteria import predictions
 from yupana.products.described.description import DescribedLevel, DescribedTable, Description
 from yupana.products.described.json_schema import schema
 from yupana.products.described.left_out import left_out
-from yupana.products.described.left_out import told as told_left_out
 from yupana.products.described.lines import with_lines
 from yupana.products.described.plan import calibration, make_plan, proven, scales, share_of_cells
 from yupana.products.described.published import source_of_totals, tables_by_size
@@ -176,7 +175,7 @@ class DescribedProduct(Product[Description]):
         del delta
         return {
             "criteria": predictions(config, plan),
-            LEFT_OUT: told_left_out(config),
+            LEFT_OUT: self.left_out(config),
             "derived": {
                 f"{table.name}/{level.name}": _derived(config, table, level)
                 for table in config.tables
@@ -184,9 +183,9 @@ class DescribedProduct(Product[Description]):
             },
         }
 
-    def left_out(self, config: Description) -> list[str]:
-        """Values in no cell, class, area or group."""
-        return [str(one) for one in left_out(config)]
+    def left_out(self, config: Description) -> list[dict[str, Any]]:
+        """Values in no cell, class, area, group or row of a sum."""
+        return [one.as_json() for one in left_out(config)]
 
     def taken_as_public(self, config: Description) -> tuple[str, ...]:
         """The lists of codes, what is published at all, the file of blocks, and fixed columns."""
@@ -271,7 +270,7 @@ class DescribedProduct(Product[Description]):
                 "parameters": self.parameters(config, totals, empty),
                 "taken_as_public": public,
                 "criteria": criteria or None,
-                LEFT_OUT: told_left_out(config) or None,
+                LEFT_OUT: self.left_out(config) or None,
                 RECORD: [*done, *manifest.get(RECORD, [])[len(done) :]] or None,
             },
             without_groups=frozenset(names),
@@ -286,7 +285,7 @@ class DescribedProduct(Product[Description]):
         labels = self._labels(config, of)
         groups: dict[Value, str] = {"*": "Everyone", **dict(config.group_labels.items())}
         title = f"{of.title}, as it was measured" if folder else of.title
-        lost = [f"{one}." for one in left_out(config) if one.table == of.name]
+        lost = [f"{one}." for one in left_out(config) if one.table in {of.name, table}]
         labels_of: dict[str, Label] = {
             "REGION_ID": _areas(config),
             "REGION_TYPE": Label("Kind of area", values={name: name for name in config.areas}),
