@@ -73,8 +73,8 @@ def _file(data: str | Path) -> Path:
     """
     if "://" in str(data):
         raise InputError(
-            f"{data}: lies on an object store, and count reads a file of this machine; copy it, or describe the records "
-            "and name their folder on the store to tables run"
+            f"{data}: lies on an object store, and count reads a file of this machine; copy it, or describe "
+            "the records and name their folder on the store to tables run"
         )
     path = Path(data)
     if path.is_dir():
