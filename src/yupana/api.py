@@ -29,6 +29,7 @@ from yupana.asked import (
     engine_terms,
     entropy,
     exact_number,
+    out_of,
     path_if_given,
     path_of,
     paths_of,
@@ -468,8 +469,11 @@ def run(
     if report is not None and asked.is_whole:
         raise ConfigError(f"report: {asked.title} has a report for each part; ask for it by itself of each")
     charged = accounts(asked, ledger, dataset, limit, unit, household_cap)
+    made = out_of(out, *_places(data), overwrite=overwrite)
+    for name, folder in (("noisy_measurements", noisy_measurements), ("nmf", nmf), ("pl", pl)):
+        if folder is not None:
+            out_of(folder, *_places(data), overwrite=overwrite, name=name)
     page = None if report is None else _claimed(report, [out, *_places(data)])
-    made = path_of("out", out).absolute()
     files, known = path_if_given("pl", pl), path_if_given("names", names)
     terms = engine_terms(engine, master, shards, spark_conf)
     with _opened(asked, data, out, synthetic, memory, progress, "run", terms) as parts, ExitStack() as stack:
@@ -497,9 +501,9 @@ def run(
         }
         then = None
         if files is not None:
-            check_apart(path_of("out", out), next(iter(requests.values())).request.beside)
+            check_apart(made, next(iter(requests.values())).request.beside)
             then = _pl_files(stack, asked, files, known, overwrite=overwrite)
-        make(asked.title, requests, path_of("out", out), then)
+        make(asked.title, requests, made, then)
     release = open_release(made)
     if page is not None:
         _write_report(page, asked.cases[ALONE], release)
@@ -587,6 +591,8 @@ def count(
     """
     from yupana.products.described.count import RECORDS, plan_of, read_question
 
+    if out is not None:
+        out_of(out, *_places(data), overwrite=overwrite)
     question = read_question(
         by,
         unit=unit,
@@ -607,7 +613,7 @@ def count(
     from yupana.confidential.described.one_file import one_file
 
     with one_file(
-        data, RECORDS, path_of("out", out), synthetic=synthetic, seeded=seed is not None, memory=bytes_of(memory)
+        data, RECORDS, Path(out), synthetic=synthetic, seeded=seed is not None, memory=bytes_of(memory)
     ) as folder:
         found = occurring(folder, question.to_look_up, question.columns, memory) if question.to_look_up else {}
         return run(
@@ -699,7 +705,7 @@ def exact(
         format=format,
         estimator=estimator,
     )
-    made = path_of("out", out).absolute()
+    made = out_of(out, *_places(data), overwrite=overwrite)
     terms = engine_terms(engine, master, shards, spark_conf)
     with _opened(asked, data, out, synthetic, memory, progress, "exact", terms) as parts:
         requests = {
@@ -717,7 +723,7 @@ def exact(
             )
             for name, part in parts.items()
         }
-        make(asked.title, requests, path_of("out", out), noisy=False)
+        make(asked.title, requests, made, noisy=False)
     return open_release(made)
 
 
@@ -861,6 +867,8 @@ def accuracy(
     )
     if isinstance(trials, bool) or not isinstance(trials, int) or trials < 1:
         raise ConfigError("trials: must be a whole number above 0")
+    if out is not None:
+        out_of(out, *_places(data), overwrite=overwrite)
     with _alone(asked, data, out, synthetic, memory, progress, "accuracy") as (folder, common):
         request = replace(
             common,
@@ -872,7 +880,7 @@ def accuracy(
         request.bring(folder, ())
         observed = observe(asked.product, asked.config, folder, request, trials=trials)
     if out is not None:
-        write_accuracy(observed, path_of("out", out), request)
+        write_accuracy(observed, Path(out), request)
     return Accuracy.told(observed)
 
 
@@ -941,10 +949,11 @@ def compare(
     if "compare" not in asked.listing.takes:
         raise ConfigError(f"{asked.product.key} takes no compare; describe its tables (docs/tables.md)")
     chosen = read_methods(DEFAULT if methods is None else methods)
+    made = out_of(out, *_places(data), overwrite=overwrite)
     with _alone(asked, data, out, synthetic, memory, progress, "compare") as (folder, common):
         request = replace(common, entropy=entropy(seed), internal=internal, overwrite=overwrite)
         request.bring(folder, ())
-        return write_side_by_side(asked.config, asked.plan(), chosen, folder, path_of("out", out), request)
+        return write_side_by_side(asked.config, asked.plan(), chosen, folder, made, request)
 
 
 @checked
@@ -1037,7 +1046,7 @@ def write_pl(release: Place, out: Place, *, names: Place | None = None, overwrit
     """
     from yupana.products.topdown.pl.release_files import write_release_files
 
-    made = path_of("out", out).absolute()
+    made = out_of(out, release, overwrite=overwrite)
     write_release_files(path_of("release", release), made, path_if_given("names", names), overwrite=overwrite)
     return open_release(made)
 
@@ -1370,9 +1379,11 @@ def estimate(
     """
     from yupana.report.final_tables import EstimateRequest, publish_estimates
 
+    sources = [_folder(one) for one in (release, puerto_rico) if one is not None]
+    made = out_of(out, *sources, overwrite=overwrite)
     request = EstimateRequest(
         release=_folder(release),
-        out=path_of("out", out),
+        out=made,
         puerto_rico=None if puerto_rico is None else _folder(puerto_rico),
         confidence=confidence_of(confidence),
         method=method,
@@ -1381,7 +1392,6 @@ def estimate(
         overwrite=overwrite,
         publish=publish,
     )
-    made = path_of("out", out).absolute()
     with listening(progress, "estimate") as tell:
         publish_estimates(request, announcing(tell))
     return open_release(made)
@@ -1463,9 +1473,10 @@ def estimate_measurements(
 
     if isinstance(states, str) or not isinstance(states, Sequence | None):
         raise ConfigError("states: must be a sequence of codes, such as ['50', '44']")
+    made = out_of(out, path_of("files", files), overwrite=overwrite)
     request = MeasurementRequest(
         root=path_of("files", files),
-        out=path_of("out", out),
+        out=made,
         dataset=dataset,
         config=config,
         changes=changes_of(set),
@@ -1482,7 +1493,6 @@ def estimate_measurements(
         intervals=intervals,
         overwrite=overwrite,
     )
-    made = path_of("out", out).absolute()
     with listening(progress, "topdown estimate") as tell:
         publish_from_files(
             request, Stopwatch(announcing(tell)), lambda stage, done, total: tell(Step(stage, done, total))
@@ -1542,9 +1552,10 @@ def topdown_intervals(
     from yupana.progress import Stopwatch
 
     whole_number("replicates", replicates)
+    made = out_of(out, _folder(release), overwrite=overwrite)
     request = IntervalRequest(
         release=_folder(release),
-        out=path_of("out", out),
+        out=made,
         method=method,
         replicates=replicates,
         confidence=None if confidence is None else confidence_of(confidence),
@@ -1552,7 +1563,6 @@ def topdown_intervals(
         nmf=path_if_given("nmf", nmf),
         overwrite=overwrite,
     )
-    made = path_of("out", out).absolute()
     with listening(progress, "topdown intervals") as tell:
         publish_intervals(
             request, Stopwatch(announcing(tell)), lambda stage, done, total: tell(Step(stage, done, total))
@@ -1606,12 +1616,12 @@ def combine_coterminous(
     """
     from yupana.estimate.coterminous.combine import make_coterminous
 
-    made = path_of("out", out).absolute()
+    made = out_of(out, _folder(release), overwrite=overwrite)
     with listening(progress, "coterminous") as tell:
         make_coterminous(
             _folder(release),
             path_of("reference", reference),
-            path_of("out", out),
+            made,
             housing_units=path_if_given("housing_units", housing_units),
             parameters=path_if_given("parameters", parameters),
             zero_suppression=_level(zero_suppression),
@@ -1774,12 +1784,12 @@ def suppress(
     """
     from yupana.estimate.suppression.suppression import suppress_release
 
-    made = path_of("out", out).absolute()
+    made = out_of(out, _folder(release), overwrite=overwrite)
     with listening(progress, "suppress") as tell:
         suppress_release(
             _folder(release),
             path_of("policy", policy),
-            path_of("out", out),
+            made,
             parameters=path_if_given("parameters", parameters),
             overwrite=overwrite,
             announce=announcing(tell),
@@ -1865,6 +1875,7 @@ def report(
     from yupana.products import PRODUCTS
     from yupana.products.check import open_checked
 
+    _claimed(to, [])  # before the work; whether it may lie in the folder is told by what that holds
     opened = open_checked(_folder(release), confidential=True).alone()
     given = [boundaries] if isinstance(boundaries, str | Path) else list(boundaries or ())
     shapes = [path_of("boundaries", place) for place in given]
@@ -2124,14 +2135,14 @@ def build_spine(
     for name in changes:
         if name not in known:
             raise ConfigError(f"a spine has no setting {name!r}{nearest(name, known)}")
+    made = out_of(out, overwrite=overwrite)
     request = SpineRequest(
         path_of("reference", reference),
         path_if_given("blocks", blocks),
-        path_of("out", out),
+        made,
         overwrite,
         paths_of("areas", areas),
     )
-    made = path_of("out", out).absolute()
     with listening(progress, "spine") as tell:
         build(replace(settings, **changes), request, announcing(tell))
     return open_release(made)
@@ -2229,7 +2240,7 @@ def synthesize(
         raise ConfigError("states: must be a sequence of FIPS codes, such as ['06', '44']")
     with listening(progress, "synthesize") as tell:
         return invent(
-            path_of("out", out),
+            out_of(out),
             households=households,
             states=tuple(states) if states is not None else ALL_51_STATE_CODES,
             seed=seed,
@@ -2338,8 +2349,6 @@ def _alone(
     terms: "EngineTerms | None" = None,
 ) -> "Iterator[tuple[Path, RunRequest]]":
     """The folder of the records and the request of one configuration."""
-    if out is not None:
-        path_of("out", out)
     with _opened(AskedParts("", {ALONE: asked}), data, out, synthetic, memory, progress, title, terms) as parts:
         yield parts[ALONE].data, parts[ALONE].request
 
@@ -2370,9 +2379,9 @@ def _pl_files(
     return stack.enter_context(claim_files(configurations, files, names, overwrite=overwrite))
 
 
-def _places(data: "Data") -> list[Place]:
+def _places(data: object) -> list[Place]:
     """Where records lie, as far as they lie anywhere."""
-    given = [data] if isinstance(data, str | Path) else list(data.values())
+    given: list[object] = list(data.values()) if isinstance(data, Mapping) else [data]
     return [place for place in given if isinstance(place, str | Path)]
 
 

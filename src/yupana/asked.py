@@ -17,6 +17,7 @@ from yupana.engine.engine import LEAST_MEMORY
 from yupana.errors import ConfigError, nearest
 from yupana.files.changes import Changes
 from yupana.files.column_map import BUREAU, ColumnMap, column_map_of, read_column_map
+from yupana.files.regular import FOLDER, must_be
 from yupana.files.store import scheme_of
 from yupana.privacy.exact import Budget, read_exact
 from yupana.products import PRODUCTS, Listing
@@ -376,8 +377,7 @@ def _on_spine(config: Any, spine: Place | None) -> tuple[Any, Path | None]:  # n
     from yupana.topdown.given import on_given
 
     folder = path_of("spine", spine)
-    if not folder.is_dir():
-        raise ConfigError(f"spine {spine}: neither {', '.join(KINDS)} nor a folder")
+    must_be(FOLDER, folder, f"as spine name one of {', '.join(KINDS)}, or a folder that spine build made", ConfigError)
     return on_given(config, settings_of(manifest_of(folder), folder), folder), folder
 
 
@@ -517,11 +517,41 @@ def path_of(name: str, place: object) -> Path:
     """
     if not isinstance(place, str | Path):
         raise ConfigError(f"{name}: must be a path, and is of type {type(place).__name__}")
+    if not str(place):
+        raise ConfigError(f"{name}: an empty text names no place")
     if "\0" in str(place):
         raise ConfigError(f"{name}: no path has a character of number 0")
     if scheme := scheme_of(place):
         raise ConfigError(f"{name}: {scheme}://... is no path of this machine; only DATA may lie on a store")
     return Path(place)
+
+
+def out_of(out: object, *reads: Place, overwrite: bool | None = None, name: str = "out") -> Path:
+    """The absolute path of an output folder, refused before any work if none can be made there.
+
+    Parameters
+    ----------
+    out
+        As `path_of` reads it.
+    *reads : path
+        What is read for it.
+    overwrite : bool, optional
+        As of `yupana.release.folder.check_out`.
+    name : str
+        Of the argument.
+
+    Raises
+    ------
+    ConfigError
+        As of `path_of`.
+    OutputError
+        If no folder can be made there.
+    """
+    from yupana.release.folder import check_out
+
+    path = path_of(name, out)
+    check_out(path, map(Path, reads), overwrite=overwrite)
+    return path.absolute()
 
 
 def paths_of(name: str, places: Places | None) -> tuple[Path, ...]:

@@ -32,7 +32,7 @@ def test_the_page_is_that_of_the_run(folder: Path, capsys: pytest.CaptureFixture
 @pytest.mark.parametrize(
     ("release", "page", "told"),
     [
-        ("nowhere", "page.html", "is no folder"),
+        ("nowhere", "page.html", "does not exist"),
         ("census", "page.html", "manifest.json"),
         ("release", "release/page.html", "would lie in"),
     ],

@@ -170,7 +170,7 @@ BAD_POLICIES = {
     "suppress must be one of": COMPARE.replace("both", "neither"),
     "suppress is for": NEGATIVE + 'suppress = "both"\n',
     "name their folder": COMPARE,
-    "nowhere: no such folder": 'parameters = "nowhere"\n' + COMPARE,
+    "nowhere does not exist": 'parameters = "nowhere"\n' + COMPARE,
     "parameters must be the path": "parameters = 7\n" + COMPARE,
     "has none of the tables": NEGATIVE.replace("T01001", "T04001"),
 }

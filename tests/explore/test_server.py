@@ -675,7 +675,7 @@ def test_least_squares_errors_are_smaller_on_the_optimized_spine_for_areas_neare
     ("arguments", "told"),
     [
         (["--counts", "{}/nowhere"], "nowhere"),
-        (["--parameters", "{}/nowhere"], "no such folder"),
+        (["--parameters", "{}/nowhere"], "does not exist"),
         (["--topdown", "{}/nowhere.toml"], "no such file"),
         (["--port", "{port}"], "cannot be used"),
     ],

@@ -128,7 +128,7 @@ def test_a_release_is_derived_with_a_record_of_what_was_done(tmp_path: Path, fmt
     assert again.columns("T1")["COUNT"] == ["4", "-3"]
     assert again.columns("T1")["MOE"] == release.columns("T1")["MOE"]
     assert "reports" not in again.manifest
-    with pytest.raises(OutputError, match="holds the tables to be read"):
+    with pytest.raises(OutputError, match="which is to be read"):
         release.derive(release.folder, {"T1": query}, None, overwrite=True)
     with pytest.raises(OutputError, match="is not empty"):
         release.derive(tmp_path / "new", {"T1": query}, None)
@@ -161,7 +161,7 @@ def test_what_is_no_release_is_refused(tmp_path: Path, content: str | None, faul
         (tmp_path / MANIFEST).write_text(content, encoding="utf-8")
     with pytest.raises(OutputError, match=fault):
         read_release(tmp_path)
-    with pytest.raises(OutputError, match="is no folder"):
+    with pytest.raises(OutputError, match="does not exist"):
         read_release(tmp_path / "none")
 
 

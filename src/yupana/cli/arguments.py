@@ -7,6 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from yupana.cli.parser import path
 from yupana.engine.engine import LEAST_MEMORY
 from yupana.files.store import scheme_of
 from yupana.plan.unit import OWN, RECORD
@@ -111,7 +112,7 @@ _SEED = re.compile("[0-9]{1,100}")
 
 def place(text: str) -> "str | Path":
     """A path, or a URL as it is written."""
-    return text if scheme_of(text) else Path(text)
+    return text if scheme_of(text) else path(text)
 
 
 def size(text: str) -> int:

@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from yupana.errors import nearest, visible
@@ -15,6 +16,7 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 (argparse passes its own)
         super().__init__(*args, **{"formatter_class": _Formatter, **kwargs})
+        self.register("type", Path, path)  # of every argument whose type is Path
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
@@ -48,6 +50,13 @@ class Parser(argparse.ArgumentParser):
             if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 (argparse has no other way)
                 known += self._option_string_actions
             raise argparse.ArgumentError(action, f"{error.message}{nearest(str(value), known)}") from None
+
+
+def path(text: str) -> Path:
+    """A path; an empty text, as of a variable that is not set, would be the current folder."""
+    if not text:
+        raise argparse.ArgumentTypeError("an empty text names no file or folder")
+    return Path(text)
 
 
 class _Formatter(argparse.HelpFormatter):

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, get_args
 
 import yupana
-from yupana.asked import TERMS, ask, ask_parts, question_of
+from yupana.asked import TERMS, ask, ask_parts, out_of, question_of
 from yupana.cli.arguments import (
     Commands,
     confidence_level,
@@ -28,8 +28,8 @@ from yupana.cli.arguments import (
     size,
 )
 from yupana.engine.engine import ENGINES
-from yupana.errors import ConfigError, InputError, OutputError
-from yupana.files.regular import replacing
+from yupana.errors import ConfigError, InputError
+from yupana.files.new_file import NewFile
 from yupana.files.store import store_at
 from yupana.plan.plan import DEFAULT_DELTA
 from yupana.plan.unit import UnitName
@@ -103,7 +103,11 @@ def _do(verb: Verb, key: str, options: argparse.Namespace) -> None:
     asked = ask_parts(key, **given(ask, options), **{name: getattr(options, name, None) for name in TERMS})
     if asked.is_whole and getattr(options, "targets", None) is not None:
         raise ConfigError("--targets: they are of one plan; name the configuration of a part")
-    answers = {name: verb.do(key, _of_part(options, asked, name)) for name in asked.cases}
+    of_parts = {name: _of_part(options, asked, name) for name in asked.cases}
+    for part in of_parts.values():
+        if getattr(part, "out", None) is not None:
+            out_of(part.out, overwrite=part.overwrite)
+    answers = {name: verb.do(key, part) for name, part in of_parts.items()}
     is_plan = asked.is_whole and verb.name == "plan"
     _tell(asked, answers, options, not_added(case.plan() for case in asked.cases.values()) if is_plan else "")
 
@@ -597,14 +601,15 @@ def _strategy(key: str, options: argparse.Namespace) -> None:
     from yupana.products.strategy.budgets import budgets_as_json
     from yupana.products.topdown.strategy import strategy_as_json
 
-    if options.out is not None and (options.out.exists() or options.out.is_symlink()):
-        raise OutputError(f"{options.out} exists; name a place that does not")
+    place = None if options.out is None else NewFile(options.out, "the configuration", lambda _: False, 0o666)
+    if place is not None:
+        place.check()
     found = yupana.strategy(**given(yupana.strategy, options), product=key)
     product, of_queries = PRODUCTS[key], key == "topdown"
     document = product.document(found.found)
-    if options.out is not None:
-        with replacing(options.out) as file:
-            file.write((json.dumps(document, indent=1) + "\n").encode())
+    if place is not None:
+        place.write(json.dumps(document, indent=1) + "\n")
+        place.keep()
     if options.json:
         told = strategy_as_json(found) if of_queries else budgets_as_json(product, found)
         print_json(told | {"configuration": document})

@@ -12,10 +12,9 @@ import duckdb
 import numpy as np
 
 import yupana
-from yupana.errors import ConfigError, InputError, OutputError
+from yupana.errors import ConfigError, InputError
 from yupana.files.changes import UNCHANGED, Changes
 from yupana.files.delimited import Labels, open_delimited, positions
-from yupana.files.regular import real
 from yupana.geography.assignments import Assignment, assign
 from yupana.geography.blocks import read_reference
 from yupana.geography.disk import BLOCKS, GEOUNITS, write_blocks, write_geounits
@@ -130,8 +129,6 @@ def publish_from_files(request: MeasurementRequest, clock: Stopwatch, progress: 
     OutputError
         If OUT cannot be used. Nothing is left in it.
     """
-    if real(request.root) == real(request.out):
-        raise OutputError(f"{request.out} holds the measurements to be read; name another folder")
     if request.intervals == "monte-carlo":
         raise ConfigError(
             "--intervals monte-carlo: replicates are runs on the published counts, which need the facilities of every "

@@ -17,7 +17,6 @@ from yupana.estimate.intervals.told import must_be_of_topdown
 from yupana.estimate.intervals.tree import measurements_of
 from yupana.estimate.measured_tables import read_measured
 from yupana.files.delimited import positions
-from yupana.files.regular import real
 from yupana.geography.published import Areas
 from yupana.privacy.entropy import Entropy, SystemEntropy
 from yupana.privacy.exact import INFINITE
@@ -96,8 +95,6 @@ def publish_intervals(request: IntervalRequest, clock: Stopwatch, progress: Prog
         If release, measurements or output folder are not what they should be. Nothing is left in the folder.
     """
     method = _method(request)
-    if real(request.release) == real(request.out):
-        raise OutputError(f"{request.out} holds the release to be read; name another folder")
     release = open_checked(request.release)
     must_be_of_topdown(release)
     with new_folder(request.out, overwrite=request.overwrite, noisy=False) as draft:

@@ -52,8 +52,6 @@ def open_source(path: Path) -> Iterator[TableSource]:
         If there are no such tables, or one is unreadable, was changed after its manifest, lacks the columns of its
         name, or holds something other than whole counts and variances.
     """
-    if not path.exists():
-        raise OutputError(f"{path} does not exist; name the folder of a release, or one of its tables")
     release = open_checked(path) if path.is_dir() else open_table(path)
     names = ", ".join(COLUMNS)
     wanted = [table for table in release if table in COLUMNS]

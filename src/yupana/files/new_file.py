@@ -46,6 +46,8 @@ class NewFile:
         """
         for path in (self.path, self._partial):
             if os.path.lexists(path) and not self._is_ours(path):
+                if path.is_dir():
+                    raise OutputError(f"{self.what} {self.path} cannot be written: {path} is a folder; name a file")
                 raise OutputError(
                     f"{self.what} {self.path} would replace {path}, which is no earlier one of its kind; "
                     "name another place"

@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
+from yupana.errors import InputError, YupanaError
 from yupana.interruption import whole
 
 
@@ -27,7 +28,7 @@ def regular(path: str | Path, flags: int) -> int:
         return descriptor
     os.close(descriptor)
     if stat.S_ISDIR(mode):
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        raise IsADirectoryError(errno.EISDIR, "It is a folder, and no file", str(path))
     raise OSError(errno.EINVAL, "It is a pipe, a socket or a device, and no file", str(path))
 
 
@@ -68,6 +69,55 @@ def read_json(path: Path) -> Any:  # noqa: ANN401 (a document of any shape)
         return json.loads(read_regular(path).decode("utf-8"))
     except RecursionError:
         raise ValueError("nested too deeply") from None
+
+
+def kind_of(path: Path) -> str:
+    """What stands under a name, where a link leads: `FOLDER`, `FILE`, `NOTHING` or, in words, something else.
+
+    Raises
+    ------
+    OSError
+        If the system does not tell.
+    """
+    try:
+        mode = path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return NOTHING
+    return next((kind for is_one, kind in _KINDS if is_one(mode)), "a device")
+
+
+NOTHING: Final = ""
+FOLDER: Final = "a folder"
+FILE: Final = "a file"
+_KINDS: Final = (
+    (stat.S_ISDIR, FOLDER),
+    (stat.S_ISREG, FILE),
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISSOCK, "a socket"),
+)
+
+
+def must_be(wanted: str, path: Path, advice: str, error: type[YupanaError] = InputError) -> None:
+    """Refuse a place that a user named where something else stands, or nothing.
+
+    Parameters
+    ----------
+    wanted : str
+        `FOLDER` or `FILE`: what must stand there, or where a link there leads.
+    path : Path
+    advice : str
+        What to do otherwise, such as "name the folder of a release".
+    error : type
+        What is raised then.
+    """
+    try:
+        kind = kind_of(path)
+    except OSError as refused:
+        raise error(f"{path} cannot be read: {refused.strerror}; {advice}") from None
+    if kind == NOTHING:
+        raise error(f"{path} {'is a link that leads nowhere' if path.is_symlink() else 'does not exist'}; {advice}")
+    if kind != wanted:
+        raise error(f"{path} is {kind}; {advice}")
 
 
 def real(path: Path) -> Path:

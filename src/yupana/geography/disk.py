@@ -12,6 +12,7 @@ import numpy as np
 from yupana.arrays import Flags, Indices, Ints
 from yupana.errors import ConfigError, InputError, OutputError
 from yupana.files.delimited import DelimitedFile, first_repeated, open_delimited, positions
+from yupana.files.regular import FOLDER, must_be
 from yupana.geography.areas import AREA_TYPES
 from yupana.geography.entities import Entities, read_entities
 from yupana.geography.settings import Kind, Mechanism, SpineSettings, check_levels, check_shares
@@ -164,8 +165,7 @@ def manifest_of(folder: Path) -> dict[str, Any]:
     OutputError
         If the folder holds no spine.
     """
-    if not folder.is_dir():
-        raise OutputError(f"{folder} is no folder; name one that yupana spine build made")
+    must_be(FOLDER, folder, "name a folder that yupana spine build made", OutputError)
     manifest = read_manifest(folder)
     if manifest.get("product") != SPINE:
         raise OutputError(f"{folder / MANIFEST} is not the manifest of a spine; name a folder that spine build made")

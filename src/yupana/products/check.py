@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from yupana.errors import OutputError
+from yupana.files.regular import FOLDER, must_be
 from yupana.geography.disk import check_folder
 from yupana.products import PRODUCTS
 from yupana.products.gate import manifest_faults
@@ -32,8 +33,8 @@ def check_release(release: Path, inputs: Path | None = None) -> Checked:
     OutputError
         If it is no output of this program, or ``inputs`` is no folder.
     """
-    if inputs is not None and not inputs.is_dir():
-        raise OutputError(f"{inputs} is no folder; name one with public files of the run")
+    if inputs is not None:
+        must_be(FOLDER, inputs, "name a folder with public files of the run", OutputError)
     opened = read_release(release, confidential=True)
     stated = manifest_faults(opened, inputs)
     wrong = [*stated.wrong, *opened.wrong()]

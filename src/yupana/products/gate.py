@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import yupana
 from yupana.errors import ConfigError, OutputError
+from yupana.files.regular import FILE, must_be
 from yupana.plan.exact_loss import EXACT, plan_as_json
 from yupana.plan.plan import Plan, number
 from yupana.plan.read import read_plan
@@ -87,8 +88,7 @@ def open_table(path: Path) -> Release:
     OutputError
         If there is no such file, or the manifest beside it is one that `open_release` refuses.
     """
-    if not path.is_file():
-        raise OutputError(f"{path} does not exist; name the folder of a release, or one of its tables")
+    must_be(FILE, path, "name the folder of a release, or one of its tables", OutputError)
     if (path.parent / MANIFEST).is_file():
         release = read_release(path.parent)
         if path.name in release.manifest["tables"]:

@@ -7,31 +7,33 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 from yupana.errors import OutputError
 from yupana.files.lock import try_lock
-from yupana.files.regular import read_regular, real, replacing, sync
+from yupana.files.regular import FOLDER, NOTHING, kind_of, read_regular, real, replacing, sync
 from yupana.interruption import publish, unpublish, whole
 from yupana.release.manifest import MANIFEST, check_shape
 from yupana.release.status import CONFIDENTIAL
 
-__all__ = ["MANIFEST", "new_folder", "read_manifest", "write_manifest"]
+__all__ = ["MANIFEST", "check_out", "new_folder", "read_manifest", "write_manifest"]
 
 
 @contextmanager
-def new_folder(out: Path, *, overwrite: bool = False, noisy: bool = True, private: bool = False) -> Iterator[Path]:
+def new_folder(
+    out: Path, *, overwrite: bool | None = None, noisy: bool = True, private: bool = False
+) -> Iterator[Path]:
     """Fill ``OUT.partial``; on success it becomes ``OUT``, on any failure it is removed.
 
     Parameters
     ----------
     out : Path
         A folder that does not exist, or is empty, or, with ``overwrite``, holds an earlier output of this program.
-    overwrite : bool
-        Replace an earlier output. A folder without a manifest of ours is never replaced.
+    overwrite : bool, optional
+        Replace an earlier output. A folder without a manifest of ours is never replaced. None: nobody is asked.
     noisy : bool
         Whether noisy values go into it, so that what a killed run left must not be made again unnoticed.
     private : bool
@@ -42,8 +44,8 @@ def new_folder(out: Path, *, overwrite: bool = False, noisy: bool = True, privat
     OutputError
         If ``out`` cannot be used, or writing fails. Checked before anything is computed.
     """
+    replaced = check_out(out, overwrite=overwrite)
     out = real(out)
-    replaced = _check_free(out, overwrite=overwrite)
     partial = out.with_name(out.name + ".partial")
     stands = False
     lock: int | None = None
@@ -51,7 +53,7 @@ def new_folder(out: Path, *, overwrite: bool = False, noisy: bool = True, privat
     try:
         try:
             out.parent.mkdir(parents=True, exist_ok=True)
-            _remove_interrupted(partial, overwrite=overwrite or not noisy)
+            _remove_interrupted(partial, overwrite=bool(overwrite) or not noisy)
             # A signal waits until the folder is known to be this run's.
             with whole():
                 lock = _made(partial, 0o700 if private else 0o777)
@@ -112,29 +114,65 @@ def _lock(partial: Path) -> int:
     return descriptor
 
 
-def _check_free(out: Path, *, overwrite: bool) -> bool:
-    """Whether an earlier output stands there and will be replaced."""
+def check_out(out: Path, reads: Iterable[Path] = (), *, overwrite: bool | None = None) -> bool:
+    """Refuse a place where `new_folder` could make nothing, before any work; nothing is changed.
+
+    Parameters
+    ----------
+    out : Path
+    reads : iterable of Path
+        What is read for it, and so must not be replaced by it.
+    overwrite : bool, optional
+        As of `new_folder`.
+
+    Returns
+    -------
+    bool
+        Whether an earlier output stands there and will be replaced.
+
+    Raises
+    ------
+    OutputError
+        If it is the current folder or one around it, is no folder that may be filled or replaced, or cannot be made.
+    """
     try:
         str(out).encode()
     except UnicodeEncodeError:
         raise OutputError(f"the name of {out!a} is not UTF-8; name another folder") from None
     try:
-        if out.is_symlink():
-            raise OutputError(f"{out} is a link to itself; name a folder that does not exist or is empty")
-        if not out.exists():
-            return False
-        if not out.is_dir():
-            raise OutputError(f"{out} is a file; name a folder that does not exist or is empty")
-        if os.path.ismount(out):
-            raise OutputError(f"{out} is the root of a file system, which cannot be replaced; name a folder in it")
-        if not any(out.iterdir()):
-            return False
+        return _check_place(real(out), reads, overwrite=overwrite)
     except OSError as error:
-        raise OutputError(f"{out} cannot be used: {error.strerror}") from None
+        raise OutputError(f"{out} cannot be used: {error.strerror}; name another folder") from None
+
+
+def _check_place(out: Path, reads: Iterable[Path], *, overwrite: bool | None) -> bool:
+    here = Path.cwd()
+    if out == here or out in here.parents:
+        around = "is the current folder" if out == here else "holds the current folder"
+        raise OutputError(f"{out} {around}, which is not replaced; name a new folder in it, or elsewhere")
+    if out.is_symlink():
+        raise OutputError(f"{out} is a link to itself; name a folder that does not exist or is empty")
+    if (kind := kind_of(out)) not in {NOTHING, FOLDER}:
+        raise OutputError(f"{out} is {kind}; name a folder that does not exist or is empty")
+    if os.path.ismount(out):
+        raise OutputError(f"{out} is the root of a file system, which cannot be replaced; name a folder in it")
+    kind_of(out.with_name(f"{out.name}.partial"))  # a name that is too long is refused by the system
+    home = next(folder for folder in out.parents if kind_of(folder) != NOTHING)
+    if (found := kind_of(home)) != FOLDER:
+        raise OutputError(f"{out} cannot be made, for {home} is {found}; name a folder elsewhere")
+    if not os.access(home, os.W_OK | os.X_OK):
+        raise OutputError(f"{out} cannot be made, for {home} is not writable; name a folder elsewhere")
+    return kind == FOLDER and any(out.iterdir()) and _check_content(out, reads, overwrite=overwrite)
+
+
+def _check_content(out: Path, reads: Iterable[Path], *, overwrite: bool | None) -> bool:
+    if read := next((path for path in reads if out in (real(path), *real(path).parents)), None):
+        raise OutputError(f"{out} holds {read}, which is to be read; name another folder")
     if not overwrite:
-        raise OutputError(f"{out} is not empty; name another folder, or replace it with --overwrite")
-    found = _read_json(out)
-    if not isinstance(found, dict) or "yupana" not in found:
+        instead = "" if overwrite is None else ", or replace it with --overwrite"
+        raise OutputError(f"{out} is not empty; name another folder{instead}")
+    manifest = _read_json(out)
+    if not isinstance(manifest, dict) or "yupana" not in manifest:
         raise OutputError(f"{out} holds no output of yupana, so --overwrite leaves it alone; name another folder")
     return True
 
@@ -161,7 +199,7 @@ def _publish(partial: Path, out: Path, *, replaced: bool) -> None:
     """Put a folder into its place in one step, with everything in it on disk before."""
     for path in (*partial.rglob("*"), partial):
         sync(path)
-    if replaced and _check_free(out, overwrite=True):
+    if replaced and check_out(out, overwrite=True):
         _exchange(partial, out)
     else:
         partial.rename(out)

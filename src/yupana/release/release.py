@@ -14,14 +14,14 @@ from yupana.errors import OutputError, nearest
 from yupana.files.arrow import ArrowTable
 from yupana.files.database import open_database, unreadable, write_query
 from yupana.files.delimited import column_types
-from yupana.files.regular import real
+from yupana.files.regular import FOLDER, must_be
 from yupana.plan.measurement import Mechanism
 from yupana.plan.plan import Plan
 from yupana.plan.read import read_plan
 from yupana.release.check import checked_file, describe, folder_faults
 from yupana.release.codebook import DATA_PACKAGE, meanings, of_tables, read_codebook, write_codebook
 from yupana.release.columns import read_columns
-from yupana.release.folder import MANIFEST, new_folder, read_manifest, write_manifest
+from yupana.release.folder import MANIFEST, check_out, new_folder, read_manifest, write_manifest
 from yupana.release.processing import RECORD
 from yupana.release.status import refuse_confidential, status_of
 from yupana.release.tables import checksum, read_table, table_rows
@@ -329,8 +329,7 @@ class Release:
             If this is CONFIDENTIAL, or ``out`` cannot be used.
         """
         refuse_confidential(self.manifest, str(self.folder))
-        if real(out) == real(self.folder):
-            raise OutputError(f"{out} holds the tables to be read; name another folder")
+        check_out(out, [self.folder], overwrite=overwrite)
         if database is None:
             with open_database() as opened:
                 return self.derive(out, tables, record, database=opened, overwrite=overwrite)
@@ -368,8 +367,7 @@ def read_release(folder: Path, *, confidential: bool = False) -> Release:
     OutputError
         If it is none, its manifest is not as docs/manifest.md says, or nothing may be made of it.
     """
-    if not folder.is_dir():
-        raise OutputError(f"{folder} is no folder; name the folder of a release")
+    must_be(FOLDER, folder, "name the folder of a release", OutputError)
     manifest = read_manifest(folder, confidential=confidential)
     if "tables" not in manifest:
         raise OutputError(f"{folder / MANIFEST} is not the manifest of a release of yupana: it lists no tables")

@@ -17,7 +17,6 @@ from yupana.errors import ConfigError, OutputError
 from yupana.estimate.phsafe.combine import combine
 from yupana.estimate.phsafe.estimate import Averages, EstimatedCounts, Method, TableEstimate, estimate_tables
 from yupana.estimate.phsafe.measured import Measured, read_measured
-from yupana.files.regular import real
 from yupana.products.codebook import data_package
 from yupana.products.phsafe.estimates_codebook import describe_estimates
 from yupana.products.phsafe.shells import ITERATED, ITERATION_LABELS, SHELLS, WHOSE, Shell, area_name, nation_name
@@ -134,10 +133,7 @@ def _paths(request: EstimateRequest) -> list[Path]:
     """The releases to be read, of a request that does not contradict itself."""
     if request.method == "original" and request.combination == "joint":
         raise ConfigError("the original method fits every cell on its own; --combine joint goes with --method exact")
-    paths = [request.release] + ([request.puerto_rico] if request.puerto_rico else [])
-    if real(request.out) in {real(path) for path in paths}:
-        raise OutputError(f"{request.out} holds the measurements to be read; name another folder")
-    return paths
+    return [request.release] + ([request.puerto_rico] if request.puerto_rico else [])
 
 
 def _sources(request: EstimateRequest, paths: Sequence[Path]) -> list[Measured]:

@@ -35,8 +35,6 @@ def claim_page(path: Path, apart_from: Iterable[Path] = (), *, mode: int = PUBLI
     """
     renderer()
     path = path.absolute()
-    if path.is_dir():
-        raise OutputError(f"the report {path} cannot be written: name a file in a folder that exists")
     for folder in apart_from:
         if real(folder) in real(path).parents:
             raise OutputError(f"the report {path} would lie in {folder}; name another place")

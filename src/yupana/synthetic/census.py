@@ -16,8 +16,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from yupana.arrays import Ints
-from yupana.errors import ConfigError, OutputError
-from yupana.files.regular import real
+from yupana.errors import ConfigError
 from yupana.release.folder import new_folder
 from yupana.synthetic.files import (
     BLOCKS,
@@ -238,9 +237,6 @@ def synthesize(
         If `out` holds something, or the disk refuses.
     """
     request = _request(households, states, seed, fmt)
-    out = real(out)
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise OutputError(f"{out} is not an empty folder; name a new one or empty it")
     with new_folder(out, noisy=False) as partial:
         sequence = np.random.SeedSequence(seed)
         rng = np.random.default_rng(sequence)

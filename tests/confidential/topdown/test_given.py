@@ -292,7 +292,7 @@ def test_full_information_refuses_shares_that_went_to_other_queries(
 
 def test_what_is_no_spine_is_refused(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(place, "optimised") == 2
-    assert "spine optimised: neither conventional, aian, optimized, pieces nor a folder" in capsys.readouterr().err
+    assert "optimised does not exist; as spine name one of conventional, aian," in capsys.readouterr().err
     assert run(place, str(place / "data")) == 2
     assert "has no manifest.json" in capsys.readouterr().err
     manifest = json.loads((place / "spine/manifest.json").read_text())

@@ -91,7 +91,7 @@ def test_few_residuals_and_missing_files_are_named(tmp_path: Path, capsys: pytes
     columns = ("--exact", "exact", "--noisy", "noisy")
     for arguments, words in (
         ((tmp_path / "pair.csv", *columns), "29 residuals are too few"),
-        ((tmp_path / "none.csv", *columns), "no such file"),
+        ((tmp_path / "none.csv", *columns), "does not exist"),
         ((tmp_path, *columns), "needs its truth"),
         ((), "needs one of"),
         (("--demonstration", "invariant"), "--data"),

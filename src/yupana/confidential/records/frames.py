@@ -12,10 +12,12 @@ from typing import Final
 
 from yupana.confidential.records.census import SYNTHETIC_MARK, is_synthetic
 from yupana.confidential.records.database import private_database, scratch_folder
+from yupana.confidential.records.reader import require_folder
 from yupana.errors import InputError, YupanaError
 from yupana.files.arrow import ArrowStream
 from yupana.files.arrow_schema import NO_TYPE, stream_columns
 from yupana.files.database import quoted
+from yupana.files.regular import FILE, must_be
 from yupana.files.store import scheme_of
 
 Data = str | Path | Mapping[str, "ArrowStream | str | Path"]
@@ -56,6 +58,7 @@ def as_folder(
         raised within the context speaks of the frames by their names.
     """
     if isinstance(data, str | Path):
+        require_folder(Path(data))
         if synthetic and not is_synthetic(Path(data)):
             raise InputError(f"{data}: synthetic=True is for frames; a folder says so by a file named {SYNTHETIC_MARK}")
         yield Path(data)
@@ -118,8 +121,8 @@ def _link(folder: Path, name: str, path: Path) -> None:
         raise InputError(
             f"data[{name!r}] is {scheme}://...; only all files together may lie on a store: data='s3://...'"
         )
-    if not path.exists():
-        raise InputError(f"data[{name!r}]: {path}: no such file")
+    if not path.is_dir():  # of Parquet in parts
+        must_be(FILE, path, f"name the file of data[{name!r}]")
     (folder / f"{name}{path.suffix}").symlink_to(path.absolute())
 
 

@@ -28,7 +28,7 @@ from yupana.files.delimited import (
     parquet_rows,
     read_header,
 )
-from yupana.files.regular import regular
+from yupana.files.regular import FOLDER, must_be, regular
 
 _FEW_CODES: Final = 100
 
@@ -221,12 +221,11 @@ def require_folder(folder: Path) -> None:
     ------
     InputError
     """
-    if not folder.is_dir():
-        raise InputError(f"the data folder {folder} does not exist")
     try:
         str(folder).encode()
     except UnicodeEncodeError:
         raise InputError(f"the name of the data folder {folder!a} is not UTF-8; rename it") from None
+    must_be(FOLDER, folder, "name the folder that holds the records")
 
 
 def no_names(folder: Path) -> InputError:

@@ -13,6 +13,7 @@ from yupana.confidential.records.database import private_database
 from yupana.errors import InputError
 from yupana.files.database import named, unreadable
 from yupana.files.delimited import PARQUET, column_types, csv_rows, parquet_rows, read_header
+from yupana.files.regular import FILE, must_be
 
 _MOST: Final = 1 << 32
 """Sums of so large counts and their noise stay whole numbers in float64."""
@@ -77,8 +78,7 @@ def column_names(path: Path) -> list[str]:
 
 def _open(database: duckdb.DuckDBPyConnection, path: Path) -> list[str]:
     """Hold a file as the table ``rows``, with the number of each in ``line``; return its header."""
-    if not path.is_file():
-        raise InputError(f"{path}: no such file")
+    must_be(FILE, path, "name a CSV or Parquet file")
     text = "not readable as CSV or Parquet; a CSV needs a header, and every line as many fields as it"
     with unreadable(InputError(f"{path}: {text}")):
         if path.suffix == PARQUET:

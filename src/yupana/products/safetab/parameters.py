@@ -12,7 +12,7 @@ from typing import Final
 
 from yupana.errors import ConfigError
 from yupana.files.document import located
-from yupana.files.regular import read_regular
+from yupana.files.regular import FOLDER, must_be, read_regular
 from yupana.products.safetab.iterations import CharacteristicIterations, Iteration
 from yupana.products.safetab.regions import ITERATION_LEVELS, Granularity
 
@@ -97,8 +97,7 @@ def read_iterations(folder: Path) -> CharacteristicIterations:
     ConfigError
         Naming file, line and rule of what is wrong; all faults are named at once.
     """
-    if not folder.is_dir():
-        raise ConfigError(f"parameters {folder}: no such folder")
+    must_be(FOLDER, folder, "name the folder of the files of codes and iterations", ConfigError)
     faults: list[str] = []
     files: dict[str, str] = {}
     rows = {name: _read(folder / name, columns, files, faults) for name, columns in _FILES.items()}

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from yupana.arrays import Ints
 from yupana.errors import InputError
+from yupana.files import regular
 from yupana.files.database import open_database, unreadable
 from yupana.files.delimited import PARQUET, Header, column_types, csv_rows, parquet_rows, read_header
 from yupana.products.safetab.configuration import Settings
@@ -211,7 +212,5 @@ def find_totals(data: Path, named: Path | None) -> Path:
         If there is none.
     """
     path = named or data / FILE
-    if not path.is_file():
-        hint = "" if named else "; name SafeTab-P's T01001 with --totals"
-        raise InputError(f"{path}: no such file of totals{hint}")
+    regular.must_be(regular.FILE, path, "name a file of totals, such as SafeTab-P's T01001, with --totals")
     return path

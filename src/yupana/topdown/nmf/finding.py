@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from yupana.errors import InputError
+from yupana.files.regular import FOLDER, must_be
 from yupana.geography.settings import LEVELS
 from yupana.topdown.nmf.layout import CONSTRAINT, DPQUERY, NATION
 
@@ -78,8 +79,7 @@ def find_files(root: Path, dataset: str | None, states: Collection[str] = ()) ->
 
 
 def _dataset(root: Path, name: str | None) -> Path:
-    if not root.is_dir():
-        raise InputError(f"{root} is no folder")
+    must_be(FOLDER, root, "name a folder of noisy measurement files")
     if name is None and _levels(root):
         return root
     known = {path.name: path for path in sorted(_datasets(root))}
