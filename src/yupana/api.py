@@ -446,7 +446,7 @@ def run(
     ------
     docs/phsafe.md, docs/safetab.md, docs/topdown.md; docs/person-loss.md for units.
     """
-    from yupana.confidential.request import check_apart
+    from yupana.confidential.request import check_apart, log_file
     from yupana.confidential.run import run_parts as make
 
     asked = ask_parts(
@@ -473,6 +473,8 @@ def run(
     for name, folder in (("noisy_measurements", noisy_measurements), ("nmf", nmf), ("pl", pl)):
         if folder is not None:
             out_of(folder, *_places(data), overwrite=overwrite, name=name)
+    if log is not None:
+        log_file(path_of("log", log)).check()
     page = None if report is None else _claimed(report, [out, *_places(data)])
     files, known = path_if_given("pl", pl), path_if_given("names", names)
     terms = engine_terms(engine, master, shards, spark_conf)
@@ -688,6 +690,7 @@ def exact(
     InputError, OutputError
         As of `run`.
     """
+    from yupana.confidential.request import log_file
     from yupana.confidential.run import run_parts as make
 
     asked = ask_parts(
@@ -706,6 +709,8 @@ def exact(
         estimator=estimator,
     )
     made = out_of(out, *_places(data), overwrite=overwrite)
+    if log is not None:
+        log_file(path_of("log", log)).check()
     terms = engine_terms(engine, master, shards, spark_conf)
     with _opened(asked, data, out, synthetic, memory, progress, "exact", terms) as parts:
         requests = {

@@ -237,7 +237,7 @@ def value(content: bytes, rng: random.Random) -> bytes:
         text = content.decode()
         toml = not text.lstrip().startswith(("{", "["))
         document: Any = tomllib.loads(text) if toml else json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):  # what other mutations made of it
         return flip(content, rng)
     if not document:
         return written(rng.choice(_VALUES))

@@ -371,7 +371,7 @@ def test_values_take_the_place_of_the_configurations() -> None:
         ("phsafe", {"codes": "here"}, "phsafe takes no codes"),
         ("phsafe", {"renormalise": True}, "phsafe takes no renormalise"),
         ("safetab-p", {"spine": "aian"}, "safetab-p takes no spine"),
-        ("topdown", {"spine": "nowhere"}, "neither conventional"),
+        ("topdown", {"spine": "nowhere"}, "nowhere does not exist; as spine name one of conventional"),
         ("topdown", {"margins": "wide"}, "margins: must be 'exact' or 'bureau'"),
         ("phsafe", {"set": 5}, "set: give a mapping"),
         ("phsafe", {"set": {7: 5}}, "set: 7 is no key"),

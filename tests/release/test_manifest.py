@@ -16,6 +16,7 @@ from safetab_worlds import NAMES
 from yupana.plan.measurement import Measurement, Mechanism, Sensitivity
 from yupana.plan.plan import Neighbours, Plan
 from yupana.privacy.exact import INFINITE, Budget
+from yupana.release.status import INTERNAL
 from yupana.release.tables import ReleaseTable, checksum, read_table, write_table
 from yupana.topdown.reading.configuration import BUILT_IN, read_configuration
 from yupana.topdown.reading.document import configuration_document
@@ -234,7 +235,7 @@ def test_a_status_better_than_the_reasons_is_refused(
 def test_nothing_is_made_of_what_is_confidential(
     copy: Callable[[str], Path], made: Releases, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    exact, totals = edit(copy("exact"), status="CONFIDENTIAL"), edit(copy("safetab-p"), status="CONFIDENTIAL")
+    exact, totals = (edit(copy(name), status="CONFIDENTIAL", reasons=[INTERNAL]) for name in ("exact", "safetab-p"))
     out = tmp_path / "out"
     assert call("check", exact) == 0
     for arguments in (

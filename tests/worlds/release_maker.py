@@ -10,6 +10,7 @@ import duckdb
 import numpy as np
 
 from yupana.release.folder import write_manifest
+from yupana.release.status import MEASURED
 from yupana.release.tables import Format, ReleaseTable, checksum, write_table
 
 KEY = ("REGION_ID", "REGION_TYPE", "ITERATION_CODE")
@@ -115,7 +116,7 @@ class World:
             path = write_table(folder, ReleaseTable(name, columns), fmt)
             size = len(rows)
             listed[path.name] = {"table": name, "sha256": checksum(path), "rows": size, "columns": list(columns)}
-        write_manifest(folder, {"yupana": "0", "product": "safetab", "status": "a test", "tables": listed})
+        write_manifest(folder, {"yupana": "0", "product": "safetab", "status": MEASURED, "tables": listed})
         return folder
 
 

@@ -12,8 +12,7 @@ from yupana.plan.exact_loss import delta_exact, epsilon_exact, missed_exact, own
 from yupana.plan.plan import Plan
 from yupana.plan.read import read_plan, tells_moves
 from yupana.products import PRODUCTS
-from yupana.products.gate import open_release
-from yupana.release.folder import MANIFEST
+from yupana.release.manifest import MANIFEST
 
 _DELTAS: Final = (1e-6, 1e-8, 1e-10, 1e-12)
 _TYPE_1: Final = (0.001, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
@@ -115,6 +114,8 @@ def plan_named(text: str) -> Plan:
 
 def _read(path: Path) -> Plan:
     if path.name == MANIFEST:
+        from yupana.products.gate import open_release
+
         return open_release(path.parent, confidential=True).alone().measured
     try:
         document = read_json(path)

@@ -27,9 +27,9 @@ def add(verbs: Commands) -> None:
 def _certificate(options: argparse.Namespace) -> None:
     from yupana.report.certified import NUMBERS
 
-    out = out_of(options.out, *options.releases, overwrite=options.overwrite)
+    out_of(options.out, *options.releases, overwrite=options.overwrite)
     certified = yupana.certificate(*options.releases, household_cap=options.household_cap)
-    page = certified.write(out, overwrite=options.overwrite)
+    page = certified.write(options.out, overwrite=options.overwrite)
     if options.json:
         print_json(dict(certified))
         return

@@ -7,7 +7,6 @@ import yupana
 from yupana.cli.arguments import Commands, print_json
 from yupana.cli.product import given
 from yupana.errors import OutputError
-from yupana.release.release import read_release
 
 
 def add(commands: Commands) -> None:
@@ -20,6 +19,8 @@ def add(commands: Commands) -> None:
 
 
 def _check(options: argparse.Namespace) -> None:
+    from yupana.release.release import read_release
+
     checked = yupana.check(**given(yupana.check, options))
     manifest = read_release(options.release, confidential=True).manifest
     tables, status = len(manifest["tables"]), manifest.get("status")

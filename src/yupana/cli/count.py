@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import yupana
-from yupana.cli.arguments import Commands, confidence_level, limits, print_json, seed
+from yupana.cli.arguments import Commands, confidence_level, limits, place, print_json, seed
 from yupana.cli.product import add_memory, add_resume_argument, given, print_release, resumable
 from yupana.errors import ConfigError
 
@@ -19,7 +19,7 @@ def add(commands: Commands) -> None:
         description="Count the records of one file by some of its columns, with noise. What it costs and how accurate "
         "it will be is told before any record is read; docs/count.md tells more.",
     )
-    parser.add_argument("data", metavar="RECORDS", help="a file of records: .csv or .parquet")
+    parser.add_argument("data", type=place, metavar="RECORDS", help="a file of records: .csv or .parquet")
     text = "columns of codes, or whole numbers in classes as COLUMN:WIDTH:LOW-HIGH, such as region,age:5:0-115,sex"
     parser.add_argument("--by", required=True, metavar="COLUMNS", help=text)
     text = "the column that says whose each record is (default: each record is a unit)"
@@ -68,6 +68,8 @@ def _add_loss(parser: argparse.ArgumentParser) -> None:
 
 def _count(options: argparse.Namespace) -> None:
     options.domains = _domains(options.domain)
+    if options.out is None and not options.dry_run:
+        raise ConfigError("--out: name the folder of the release; --dry-run tells the cost without one")
     asked = given(yupana.count, options)
     try:
         told: Any = yupana.count(**{**asked, "dry_run": True})

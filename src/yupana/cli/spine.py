@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import yupana
 from yupana.cli.arguments import Commands, print_json
-from yupana.errors import ConfigError
+from yupana.errors import ConfigError, OutputError
+from yupana.files.regular import FOLDER, must_be
 from yupana.geography.areas import AREA_TYPES
 from yupana.geography.settings import AREAS, PIECES, PLACES, PRODUCTIONS, QUARTERS, SCHOOLS
 
@@ -184,4 +185,6 @@ def _distance(options: argparse.Namespace) -> None:
 def _report(options: argparse.Namespace) -> None:
     from yupana.geography.build import REPORT
 
+    if options.to is None:  # the page's place is in the folder
+        must_be(FOLDER, options.out, "name a folder that spine build made", OutputError)
     print(yupana.report(options.out, options.to or options.out / REPORT, boundaries=options.boundaries, progress=True))

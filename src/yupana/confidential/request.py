@@ -234,7 +234,7 @@ def confidential_log(
             raise OutputError(f"{folder} lies in {out} and would go with what is replaced there; name another folder")
     if request.account is not None and real(path) == real(request.account.path):
         raise OutputError(f"the log {path} would replace the ledger; name another place")
-    new = NewFile(path, "the log", _is_log)
+    new = log_file(path)
     # The folder of OUT is made with OUT.
     if request.log is not None or path.parent.is_dir():
         new.check()
@@ -253,6 +253,11 @@ def confidential_log(
                 new.keep()
             elif begun:
                 new.discard()
+
+
+def log_file(path: Path) -> NewFile:
+    """The confidential log as a file to be written; an earlier log may be replaced."""
+    return NewFile(path, "the log", _is_log)
 
 
 def check_apart(out: Path, folders: Sequence[Path]) -> None:

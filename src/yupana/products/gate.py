@@ -24,9 +24,10 @@ from yupana.products.parts import check_units
 from yupana.products.product import Checked, Product, Stated
 from yupana.products.topdown.verify import MEASUREMENTS, NOISY
 from yupana.release.check import checked_file
-from yupana.release.codebook import DATA_PACKAGE, READABLE, readable
+from yupana.release.codebook import DATA_PACKAGE, READABLE, REASON, readable
 from yupana.release.manifest import MANIFEST
-from yupana.release.processing import CERTIFICATE, DESCRIBED, ESTIMATES, RECORD, SINGLE_TABLE, SPINE
+from yupana.release.processing import CERTIFICATE, DESCRIBED, ESTIMATES, RECORD, SINGLE_TABLE, SPINE, SUPPRESSION
+from yupana.release.processing import MEASURED as MEASURED_TABLES
 from yupana.release.recipe import CONFIGURATION, OPTIONS, PUBLIC_INPUTS
 from yupana.release.release import Release, read_release
 from yupana.release.status import (
@@ -258,8 +259,9 @@ def _input_faults(told: Mapping[str, str], inputs: Path | None) -> list[str]:
 def _table_faults(manifest: Mapping[str, Any], product: Product[Any]) -> Iterator[str]:
     """What is wrong with the tables that a manifest lists, of a product whose configuration tells them all."""
     families = product.published(manifest)
-    due = {table for family in families for table in family.tables}
+    due = {table: columns for family in families for table, columns in family.tables.items()}
     rules = {record["rule"] for record in manifest.get(RECORD, ())}
+    reason, is_fitted = [REASON] if SUPPRESSION in rules else [], DESCRIBED in rules
     for name, told in manifest["tables"].items():
         if missing := [key for key in ("table", "rows", "columns") if key not in told]:
             yield f"tables.{name}.{missing[0]} is missing"
@@ -267,6 +269,10 @@ def _table_faults(manifest: Mapping[str, Any], product: Product[Any]) -> Iterato
             yield f"table {told['table']} is not in the plan"
         elif told["table"] != str(Path(name).with_suffix("")):
             yield f"tables.{name}.table is {told['table']}"
+        elif is_fitted and not told["table"].startswith(f"{MEASURED_TABLES}/"):
+            continue  # their columns follow from what is done to the counts, which `check` does again
+        elif families and told["columns"] != [*due[told["table"]], *reason]:
+            yield f"tables.{name}.columns are not those of the table"
     if not rules - {DESCRIBED}:
         measured = {m["table"] for m in manifest["plan"]["measurements"]}
         here = {told.get("table") for told in manifest["tables"].values()}

@@ -312,7 +312,7 @@ def test_what_cannot_be_compared_is_refused(tmp_path: Path, capsys: pytest.Captu
     assert main([*ask, str(tmp_path / "out"), "--methods", "cell-kye"]) == 2
     assert "did you mean cell-key" in capsys.readouterr().err
     assert main([*ask, str(data.parent), "--overwrite"]) == 2
-    assert "lies in" in capsys.readouterr().err
+    assert "which is to be read" in capsys.readouterr().err
     with pytest.raises(yupana.ConfigError, match="phsafe takes no compare"):
         yupana.compare("phsafe", "s-dhc-2020-us", data, tmp_path / "out")
     (data / "people.csv").write_text("home,sex,age\nh1,x,3\n")

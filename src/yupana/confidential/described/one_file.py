@@ -9,7 +9,7 @@ from yupana.confidential.records.frames import as_folder
 from yupana.confidential.request import in_output
 from yupana.errors import ConfigError, InputError, OutputError, YupanaError
 from yupana.files.arrow import ArrowStream
-from yupana.files.regular import must_be_regular
+from yupana.files.regular import FILE, must_be
 
 _ENDINGS = (".csv", ".parquet")
 
@@ -77,14 +77,7 @@ def _file(data: str | Path) -> Path:
             "the records and name their folder on the store to tables run"
         )
     path = Path(data)
-    if path.is_dir():
-        raise InputError(f"{path}: is a folder; name one file of records in it")
+    must_be(FILE, path, f"name one file of records that ends in {' or '.join(_ENDINGS)}")
     if path.suffix not in _ENDINGS:
         raise InputError(f"{path}: must end in {' or '.join(_ENDINGS)}")
-    try:
-        must_be_regular(path)
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file") from None
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from None
     return path

@@ -34,7 +34,7 @@ TOO_MANY: Final = ("of some combinations perhaps", "there are too many to compar
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class Uncounted:
     """Records that a table counts in none of its rows.
 
     Attributes
@@ -64,13 +64,13 @@ class LeftOut:
         return {**asdict(self), "levels": list(self.levels)}
 
 
-def left_out(config: Description) -> list[LeftOut]:
+def left_out(config: Description) -> list[Uncounted]:
     """Which records no row of a table counts, by the description alone.
 
     A record of a table's file is in some cell of a table at a level if and only if no entry of the two is of its
     values. What a limit leaves out depends on other records, and is told under the table's limit.
     """
-    found: list[LeftOut] = []
+    found: list[Uncounted] = []
     columns = config.columns
     for table in config.tables:
         found += _by_blocks(config, table)
@@ -85,7 +85,7 @@ def left_out(config: Description) -> list[LeftOut]:
     for one in found:
         key = (one.table, one.of, one.values, one.because)
         merged[key] = (*merged.get(key, ()), *one.levels)
-    return [LeftOut(table, levels, of, values, because) for (table, of, values, because), levels in merged.items()]
+    return [Uncounted(table, levels, of, values, because) for (table, of, values, because), levels in merged.items()]
 
 
 def shown(values: Iterable[int], column: Column) -> str:
@@ -103,13 +103,13 @@ def shown(values: Iterable[int], column: Column) -> str:
     return ", ".join([*(text or "none" for text in texts[:_MOST_SHOWN]), *more])
 
 
-def _by_universe(table: DescribedTable, columns: Mapping[str, DescribedColumn]) -> Iterator[LeftOut]:
+def _by_universe(table: DescribedTable, columns: Mapping[str, DescribedColumn]) -> Iterator[Uncounted]:
     for name, allowed in table.universe.columns:
         if lost := set(columns[name].column.domain) - allowed:
-            yield LeftOut(table.name, (), _name(columns[name]), shown(lost, columns[name].column), "its universe")
+            yield Uncounted(table.name, (), _name(columns[name]), shown(lost, columns[name].column), "its universe")
 
 
-def _by_blocks(config: Description, table: DescribedTable) -> Iterator[LeftOut]:
+def _by_blocks(config: Description, table: DescribedTable) -> Iterator[Uncounted]:
     """Records in blocks that the description leaves out."""
     blocks = config.blocks
     if blocks is None:
@@ -118,10 +118,10 @@ def _by_blocks(config: Description, table: DescribedTable) -> Iterator[LeftOut]:
         first, *_ = blocks.key
         others = ", ".join(f"{value:0{first.digits}}" for value in sorted(blocks.chosen))
         why = "blocks.only leaves out other blocks"
-        yield LeftOut(table.name, (), f"{table.counts}.{first.name}", f"other than {others}", why)
+        yield Uncounted(table.name, (), f"{table.counts}.{first.name}", f"other than {others}", why)
     if units := blocks.housing_units:
         why = "areas without a housing unit are left out"
-        yield LeftOut(table.name, (), f"{units.file}.{units.number}", "0 in a whole area", why)
+        yield Uncounted(table.name, (), f"{units.file}.{units.number}", "0 in a whole area", why)
 
 
 def _recodes(config: Description, table: DescribedTable) -> dict[str, str]:
@@ -133,7 +133,7 @@ def _recodes(config: Description, table: DescribedTable) -> dict[str, str]:
     return {column: f"recode {' or '.join(names)} has no class for them" for column, names in found.items()}
 
 
-def _by_sum(config: Description, table: DescribedTable, sums: Sums) -> Iterator[LeftOut]:
+def _by_sum(config: Description, table: DescribedTable, sums: Sums) -> Iterator[Uncounted]:
     """Cells of a table that no row of a sum adds, with records that are in no other cell which one adds."""
     kept = {cell for _, parts in sums.rows for cell in parts}
     lost = [i for i, cell in enumerate(table.cells) if i not in kept and (cell & table.universe).is_possible]
@@ -145,7 +145,7 @@ def _by_sum(config: Description, table: DescribedTable, sums: Sums) -> Iterator[
         texts = [" with ".join(table.labels[i]) for i in lost[:_MOST_SHOWN]]
         texts += [f"and {len(lost) - _MOST_SHOWN:,} more"] if len(lost) > _MOST_SHOWN else []
         of = f"{' and '.join(table.columns)} of {table.name}"
-        yield LeftOut(sums.name, (), of, ", ".join(texts), "no row of the sum adds them")
+        yield Uncounted(sums.name, (), of, ", ".join(texts), "no row of the sum adds them")
 
 
 def _uncounted(
@@ -156,7 +156,7 @@ def _uncounted(
     columns: Mapping[str, DescribedColumn],
     because: str,
     reasons: Mapping[str, str],
-) -> Iterator[LeftOut]:
+) -> Iterator[Uncounted]:
     """Records within a universe that none of some conditions holds: by single columns, then by combinations."""
     some = [one & within for one in counted if (one & within).is_possible]
     inside = dict(within.columns)
@@ -169,7 +169,7 @@ def _uncounted(
         covered[name] = frozenset().union(*tests) & inside.get(name, domain)
         if lost := inside.get(name, domain) - covered[name]:
             why = reasons.get(_name(column), because)
-            yield LeftOut(table, levels, _name(column), shown(lost, column.column), why)
+            yield Uncounted(table, levels, _name(column), shown(lost, column.column), why)
     yield from _combinations(table, levels, some, covered, columns, because)
 
 
@@ -180,7 +180,7 @@ def _combinations(
     covered: Mapping[str, frozenset[int]],
     columns: Mapping[str, DescribedColumn],
     because: str,
-) -> Iterator[LeftOut]:
+) -> Iterator[Uncounted]:
     """Combinations of values that no condition holds, though each value is in some."""
     tests = [dict(one.columns) for one in some]
     atoms: list[list[list[int]]] = []
@@ -191,7 +191,7 @@ def _combinations(
         atoms.append(list(by_tests.values()))
     names = " and ".join(_name(columns[name]) for name in covered)
     if prod(map(len, atoms)) > _MOST_COMBINATIONS:
-        yield LeftOut(table, levels, names, *TOO_MANY)
+        yield Uncounted(table, levels, names, *TOO_MANY)
         return
     held = np.zeros([len(of) for of in atoms], dtype=np.bool_)
     for of in tests:
@@ -213,10 +213,10 @@ def _combinations(
             for places in lost[:_FEW].tolist()
         ]
         more = f" and {len(lost) - _FEW:,} more combinations" if len(lost) > _FEW else ""
-        yield LeftOut(table, levels, names, "; ".join(examples) + more, because)
+        yield Uncounted(table, levels, names, "; ".join(examples) + more, because)
 
 
-def _by_area(config: Description, table: DescribedTable, level: DescribedLevel) -> Iterator[LeftOut]:
+def _by_area(config: Description, table: DescribedTable, level: DescribedLevel) -> Iterator[Uncounted]:
     """Records in no area of a level."""
     kind, why = config.areas[level.areas], "in no area of"
     if kind.blocks is not None and config.blocks is not None:
@@ -224,7 +224,7 @@ def _by_area(config: Description, table: DescribedTable, level: DescribedLevel) 
             value = (kind.blocks.nowhere or {}).get(column.name)
             if value is not None:
                 of, text = f"{config.blocks.file}.{column.name}", f"{value:0{column.digits}}"
-                yield LeftOut(table.name, (level.name,), of, text, f"their blocks lie {why} {kind.name}")
+                yield Uncounted(table.name, (level.name,), of, text, f"their blocks lie {why} {kind.name}")
     elif kind.column:
         of_areas = config.columns[kind.column]
         allowed = dict(table.universe.columns).get(kind.column, frozenset(of_areas.column.domain))
@@ -232,10 +232,10 @@ def _by_area(config: Description, table: DescribedTable, level: DescribedLevel) 
         lost = [value for value, areas in zip(values, kind.of, strict=True) if not areas and value in allowed]
         if lost:
             text = shown(lost, of_areas.column)
-            yield LeftOut(table.name, (level.name,), _name(of_areas), text, f"they lie {why} {kind.name}")
+            yield Uncounted(table.name, (level.name,), _name(of_areas), text, f"they lie {why} {kind.name}")
 
 
-def _by_group(config: Description, table: DescribedTable, level: DescribedLevel) -> Iterator[LeftOut]:
+def _by_group(config: Description, table: DescribedTable, level: DescribedLevel) -> Iterator[Uncounted]:
     """Records in no group of a level: neither by columns nor by any response, which do not depend on each other."""
     if set(EVERYONE) & set(level.groups):
         return
@@ -249,7 +249,7 @@ def _by_group(config: Description, table: DescribedTable, level: DescribedLevel)
     for some in product(*parts):
         names, values, reasons = zip(*some, strict=True)
         why = reasons[0] if len(some) == 1 else NO_GROUP
-        yield LeftOut(table.name, (level.name,), " and ".join(names), " with ".join(values), why)
+        yield Uncounted(table.name, (level.name,), " and ".join(names), " with ".join(values), why)
 
 
 def _in_no_group(response: MultipleResponse, name: str, groups: Sequence[ResponseGroup]) -> list[tuple[str, str, str]]:

@@ -15,7 +15,7 @@ DETAILED_ONLY: Final = "detailed-only"
 """How the measurement of iterations is called of which only totals are made."""
 
 
-class Shown(Protocol):
+class ShownIteration(Protocol):
     """An iteration, as far as a plan depends on it."""
 
     @property
@@ -28,7 +28,7 @@ class EligibleIterations(Protocol):
     """The iterations of one level that areas of one granularity show, as far as a plan depends on them."""
 
     @property
-    def iterations(self) -> Sequence[Shown]:
+    def iterations(self) -> Sequence[ShownIteration]:
         """All of them."""
         ...
 

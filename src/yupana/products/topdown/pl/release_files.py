@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import yupana
 from yupana.errors import ConfigError, OutputError
+from yupana.files.regular import FOLDER, must_be
 from yupana.geography.header import HEADER
 from yupana.geography.names import read_names
 from yupana.products.check import open_checked
@@ -59,6 +60,7 @@ def write_release_files(release: Path, out: Path, names: Path | None, *, overwri
         If a release is missing, was changed, is CONFIDENTIAL, or they are of different areas; or ``out`` cannot be
         used.
     """
+    must_be(FOLDER, release, "name the folder of the releases of persons and units", OutputError)
     parts = {part: _part(release, part, open_checked) for part in _PARTS}
     known = None if names is None else read_geographic_header(header_in(names))
     with new_folder(out, overwrite=overwrite, noisy=False) as draft:
