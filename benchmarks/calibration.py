@@ -60,16 +60,14 @@ class Tally:
     held: Ints = field(default_factory=lambda: np.zeros(len(SIZES), dtype=np.int64))
     number: Ints = field(default_factory=lambda: np.zeros(len(SIZES), dtype=np.int64))
     width: Ints = field(default_factory=lambda: np.zeros(len(SIZES), dtype=np.int64))
-    margin: Ints = field(default_factory=lambda: np.zeros(len(SIZES), dtype=np.int64))
 
-    def add(self, counts: Ints, held: Flags, bounds: Bounds, published: Ints) -> None:
+    def add(self, counts: Ints, held: Flags, bounds: Bounds) -> None:
         """Count intervals by the size of some counts."""
         size = np.searchsorted(SIZES, counts.ravel(), side="right") - 1
         for total, values in (
             (self.held, held),
             (self.number, np.ones_like(counts)),
             (self.width, bounds.upper - bounds.lower),
-            (self.margin, bounds.margins(published)),
         ):
             total[:] += np.bincount(size, values.ravel(), len(SIZES)).astype(np.int64)
 
@@ -97,8 +95,8 @@ def tally(
         bounds = intervals.of_table(kind, of.member, of.size, first, last)
         counts, true = (one.variables(of.member, of.size, first, last) for one in (published, truth))
         held = np.asarray((bounds.lower <= true) & (true <= bounds.upper))
-        by_truth.add(true, held, bounds, counts)
-        by_published.add(counts, held, bounds, counts)
+        by_truth.add(true, held, bounds)
+        by_published.add(counts, held, bounds)
 
 
 def variables_of(schema: Schema) -> list[Variables]:
@@ -195,10 +193,10 @@ def count_all(
 
 
 def write(what: str, tallies: dict[str, Tally]) -> None:
-    """Print the share held, the mean width and the mean margin, by kind of areas and size."""
+    """Print the share held and the mean width, by kind of areas and size."""
     names = [f"{low:,} to {high - 1:,}" for low, high in pairwise(SIZES)]
     names = ["0", *names[1:], f"{SIZES[-1]:,} or more"]
-    print(f"\n{what}: percent held / mean width / mean MOE (number)\n")
+    print(f"\n{what}: percent held / mean width (number)\n")
     print("| areas | all | " + " | ".join(names) + " |")
     print("|" + "---|" * (len(names) + 2))
     for kind, one in tallies.items():
@@ -207,14 +205,14 @@ def write(what: str, tallies: dict[str, Tally]) -> None:
         print(f"| {kind} | " + " | ".join(cells) + " |")
 
 
-def columns(tally: Tally) -> tuple[Ints, Ints, Ints, Ints]:
+def columns(tally: Tally) -> tuple[Ints, Ints, Ints]:
     """The sums of a tally."""
-    return tally.held, tally.number, tally.width, tally.margin
+    return tally.held, tally.number, tally.width
 
 
-def told_of(held: int, number: int, width: int, margin: int) -> str:
+def told_of(held: int, number: int, width: int) -> str:
     """A cell of the table."""
-    return f"{100 * held / number:.1f} / {width / number:.1f} / {margin / number:.1f} ({number:,})" if number else ""
+    return f"{100 * held / number:.1f} / {width / number:.1f} ({number:,})" if number else ""
 
 
 if __name__ == "__main__":

@@ -52,7 +52,7 @@ def make_release(
 def ends_of(count: int) -> tuple[int, int, int]:
     """An interval that no method gives, to be known again: lower, upper and margin."""
     lower, upper = max(0, count - 3), count + 5
-    return lower, upper, max(upper - count, count - lower)
+    return lower, upper, (upper - lower + 1) // 2
 
 
 def add_intervals(release: Path, *, confidence: str = "9/10") -> None:

@@ -136,7 +136,10 @@ def _print_areas(found: "AreaIntervals") -> None:
         print(f"  published {'not defined: the denominator is 0' if one.published is None else _number(one.published)}")
         if one.interval.estimate is not None:
             print(f"  estimate  {_number(one.interval.estimate)}")
-        print(f"  {level:<9} {_set(one.interval)}")
+        if one.interval.standard_error is not None:
+            print(f"  std error {_number(one.interval.standard_error)}")
+        apart = "" if one.holds_published is not False else ", which does not hold the published count"
+        print(f"  {level:<9} {_set(one.interval)}{apart}")
         if one.moe is not None:
             print(f"  moe       {_number(one.moe)}")
         print(f"  by        {one.method}")

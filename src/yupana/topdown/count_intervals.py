@@ -24,14 +24,11 @@ class Bounds:
     lower: Ints
     upper: Ints
 
-    def margins(self, counts: Ints) -> Ints:
-        """How far the farther bound of each interval lies from the published count: count -/+ margin covers it.
-
-        Parameters
-        ----------
-        counts : ndarray of int64, of the same shape
-        """
-        return np.asarray(np.maximum(self.upper - counts, counts - self.lower), dtype=np.int64)
+    @property
+    def margins(self) -> Ints:
+        """Half the width of each interval, rounded up; its middle is the estimate, and not the published count."""
+        width = self.upper - self.lower
+        return np.asarray(width // 2 + width % 2, dtype=np.int64)
 
 
 class CountIntervals(Protocol):

@@ -59,7 +59,7 @@ class NumberForm:
     shown : bool
         The number itself.
     bounded : bool
-        Two ends in order, from 0 on, and how far the farther of them is from the number.
+        Two ends in order, from 0 on, and half of what lies between them, rounded up.
     """
 
     shown: bool = True
@@ -377,7 +377,7 @@ def _match_rows(
                 lower, end = _read_any(text, _read_sign(text, end, _BAR))
                 upper, end = _read_any(text, _read_sign(text, end, _BAR))
                 margin, end = _read_any(text, _read_sign(text, end, _BAR))
-                if lower > upper or margin != max(upper - value, value - lower):
+                if lower > upper or margin != (upper - lower) // 2 + (upper - lower) % 2:
                     return -1
         end = _read_sign(text, end, _END)
         if end > len(text):

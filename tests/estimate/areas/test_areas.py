@@ -118,7 +118,9 @@ def test_counts_and_intervals_are_those_of_one_dense_system(made: Made) -> None:
         if one.query in COUNTS and variance > 1e-3:
             lower, upper = max(0.0, math.ceil(lower)), max(0.0, math.floor(upper))
         assert (one.lower, one.upper) == pytest.approx((lower, upper), abs=1e-4)
-        assert one.moe == pytest.approx(max(one.upper - one.published, one.published - one.lower))
+        half = (one.upper - one.lower) / 2
+        assert one.moe == pytest.approx(math.ceil(half) if isinstance(one.moe, int) else half)
+        assert one.holds_published == (one.lower <= one.published <= one.upper)
 
 
 def test_a_batch_says_what_single_questions_say(one: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -115,9 +115,23 @@ def _of_release(opened: Release, questions: Sequence[AreaQuestion], terms: _Term
         AreaInterval(one.area, published.of(one), found[number], one.question.others)
         for number, one in enumerate(asked)
     ]
+    notes += _on_published(answers, opened)
     notes += [one.remark for one in areas.assigned if one.remark] + _on_areas(asked, areas)
     status = str(opened.manifest.get("status"))
     return AreaIntervals(opened.name, status, level, tuple(answers), tuple(notes))
+
+
+def _on_published(answers: Sequence[AreaInterval], opened: Release) -> list[str]:
+    """How many intervals do not hold the published count, why, and how to get those that lie about it."""
+    apart = sum(one.holds_published is False for one in answers)
+    if not apart:
+        return []
+    verb = "does" if apart == 1 else "do"
+    return [
+        f"{apart:,} of {len(answers):,} intervals {verb} not hold the published count: they are of the true count, and "
+        "lie about the estimate of least squares; the published count was made non-negative and consistent. Intervals "
+        f"about the published counts are made by: yupana topdown intervals {opened.folder} OUT --method monte-carlo"
+    ]
 
 
 def _understood(

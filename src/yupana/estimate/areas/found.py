@@ -56,10 +56,18 @@ class AreaInterval:
 
     @property
     def moe(self) -> int | float | None:
-        """How far the farther end lies from what is published."""
-        if self.lower is None or self.upper is None or self.published is None:
+        """Half the width of the interval; of one of whole numbers rounded up."""
+        if self.lower is None or self.upper is None:
             return None
-        return max(self.upper - self.published, self.published - self.lower)
+        width = self.upper - self.lower
+        return (width + 1) // 2 if isinstance(width, int) else width / 2
+
+    @property
+    def holds_published(self) -> bool | None:
+        """Whether the published count lies in the set; None where none is published."""
+        if self.published is None:
+            return None
+        return any(low <= self.published <= high for low, high in self.interval.pieces)
 
     @property
     def method(self) -> str:
@@ -71,7 +79,8 @@ class AreaInterval:
         area = {"area": self.area.text, "kind": self.area.kind, "code": self.area.code, "name": self.area.name}
         told = self.interval.as_json()
         ends = {"lower": self.lower, "upper": self.upper, "moe": self.moe}
-        return {**area, "query": self.query, "published": self.published, **(told | ends)}
+        counted = {"query": self.query, "published": self.published, "holds_published": self.holds_published}
+        return {**area, **counted, **(told | ends)}
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -64,6 +64,11 @@ class Interval:
         """Whether the set is one interval with two ends."""
         return len(self.pieces) == 1 and all(map(math.isfinite, self.pieces[0]))
 
+    @property
+    def standard_error(self) -> float | None:
+        """Of the estimate; None where there is no variance."""
+        return None if self.variance is None else math.sqrt(self.variance)
+
     def as_json(self) -> dict[str, Any]:
         """Describe it; an infinite end is null."""
         pieces = [[end if math.isfinite(end) else None for end in piece] for piece in self.pieces]
@@ -72,6 +77,7 @@ class Interval:
             "query": self.query,
             "estimate": self.estimate,
             "variance": self.variance,
+            "standard_error": self.standard_error,
             "lower": lower,
             "upper": upper,
             "set": pieces,

@@ -98,7 +98,7 @@ _OTHERS: Final = {
     "upper": Label("Upper end of the interval", type="number"),
     "LOWER": Label("Lower end of the interval of the count", type="integer"),
     "UPPER": Label("Upper end of the interval of the count", type="integer"),
-    "MOE": Label("Margin of error", "How far the farther end of the interval lies from the count.", "integer"),
+    "MOE": Label("Margin of error", "Half the width of the interval, rounded up.", "integer"),
     "SUMLEV": Label(
         "Summary level", values={code: name.replace("_", " ") for name, code in summary_levels().items()}
     ),

@@ -260,7 +260,7 @@ class _CountFile:
         if same and ends:
             lower, upper, margin = ends
             same = bool(((lower >= 0) & (lower <= upper)).all())
-            same = same and np.array_equal(margin, Bounds(lower, upper).margins(count))
+            same = same and np.array_equal(margin, Bounds(lower, upper).margins)
         if not same:
             raise _OutOfOrderError
 

@@ -64,7 +64,7 @@ class TabulatedAreas:
         if self.intervals is None:
             return ()
         bounds = self.intervals.of_cells(kind, counts)
-        return bounds.lower, bounds.upper, bounds.margins(counts.counts)
+        return bounds.lower, bounds.upper, bounds.margins
 
     def ends_of_table(self, kind: Areas, rows: TableRows) -> Ints:
         """LOWER, UPPER and MOE of the variables of some rows, of shape (rows, 3 variables)."""
@@ -72,8 +72,7 @@ class TabulatedAreas:
             raise RuntimeError("there are no intervals")
         table = rows.table
         bounds = self.intervals.of_table(kind, table.member, table.size, rows.first, rows.first + len(rows.codes))
-        values = rows.values()
-        return np.stack([bounds.lower, bounds.upper, bounds.margins(values)], axis=2).reshape(len(values), -1)
+        return np.stack([bounds.lower, bounds.upper, bounds.margins], axis=2).reshape(len(rows.codes), -1)
 
 
 def write_outputs(

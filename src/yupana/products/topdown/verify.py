@@ -274,21 +274,20 @@ def _check_tabulation(
         found = counts_by_label(db, folder, file, schema, _texts(kind.areas.labels), more)
     _agree(found, kind.counts, file)
     if intervals:
-        _check_bounds(db, file, source_of(db, folder, file, schema, more), [("count", *BOUNDS)])
+        _check_bounds(db, file, source_of(db, folder, file, schema, more), [BOUNDS])
 
 
-def _check_bounds(db: duckdb.DuckDBPyConnection, file: str, source: str, numbers: Iterable[tuple[str, ...]]) -> None:
-    """Refuse bounds that are no whole numbers, not in order or below 0, or whose margin is not that of the count."""
+def _check_bounds(db: duckdb.DuckDBPyConnection, file: str, source: str, ends: Iterable[tuple[str, ...]]) -> None:
+    """Refuse ends that are no whole numbers, not in order or below 0, or whose margin is not half the width."""
     wrong = " OR ".join(
-        f"NOT coalesce({lower} >= 0 AND {lower} <= {upper} AND "
-        f"{margin} = greatest({upper} - {count}, {count} - {lower}), false)"
-        for count, lower, upper, margin in ([f"TRY_CAST({named(name)} AS BIGINT)" for name in four] for four in numbers)
+        f"NOT coalesce({lower} >= 0 AND {lower} <= {upper} AND {margin} = ({upper} - {lower} + 1) // 2, false)"
+        for lower, upper, margin in ([f"TRY_CAST({named(name)} AS BIGINT)" for name in three] for three in ends)
     )
     with unreadable(CountFileError(f"{file} is not readable as a table of a release")):
         ((odd,),) = db.execute(f"SELECT count(*) FROM {source} WHERE {wrong}").fetchall()
     if odd:
         raise CountFileError(
-            f"{file} has intervals whose ends are not in order from 0 on, or whose MOE is not that of the count, in "
+            f"{file} has intervals whose ends are not in order from 0 on, or whose MOE is not half their width, in "
             f"{odd:,} rows"
         )
 
@@ -307,8 +306,7 @@ def _check_intervals(
             FROM {source} WHERE (SUMLEV, GEOCODE) IN (SELECT (SUMLEV, GEOCODE) FROM {counted})""").fetchall()
     if (rows, met) != (areas, areas):
         raise CountFileError(f"{file} does not have each area of {table.name} once")
-    numbers = [(variable, *(f"{variable}_{end}" for end in BOUNDS)) for variable in table.variables]
-    _check_bounds(db, file, f"({source} JOIN {counted} USING (SUMLEV, GEOCODE))", numbers)
+    _check_bounds(db, file, source, [tuple(f"{variable}_{end}" for end in BOUNDS) for variable in table.variables])
 
 
 def _texts(labels: Texts) -> list[str]:
