@@ -61,7 +61,7 @@ def test_ends_of_intervals_must_be_in_order_and_as_far_as_they_say(
         lines = []
         for a, b, number in rows:
             lower, upper = max(number - below, 0), number + above
-            margin = max(upper - number, number - lower) + more
+            margin = (upper - lower + 1) // 2 + more
             ends = (upper, lower) if switched else (lower, upper)
             told = [number] * shown + [*ends, margin]
             lines.append(f"{LABELS[a]}|{LABELS[b]}|{'|'.join(map(str, told))}\n")

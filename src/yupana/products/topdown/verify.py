@@ -280,7 +280,8 @@ def _check_tabulation(
 def _check_bounds(db: duckdb.DuckDBPyConnection, file: str, source: str, ends: Iterable[tuple[str, ...]]) -> None:
     """Refuse ends that are no whole numbers, not in order or below 0, or whose margin is not half the width."""
     wrong = " OR ".join(
-        f"NOT coalesce({lower} >= 0 AND {lower} <= {upper} AND {margin} = ({upper} - {lower} + 1) // 2, false)"
+        f"NOT coalesce({lower} >= 0 AND {lower} <= {upper} AND "
+        f"{margin} = ({upper} - {lower}) // 2 + ({upper} - {lower}) % 2, false)"
         for lower, upper, margin in ([f"TRY_CAST({named(name)} AS BIGINT)" for name in three] for three in ends)
     )
     with unreadable(CountFileError(f"{file} is not readable as a table of a release")):
