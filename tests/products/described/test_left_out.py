@@ -16,7 +16,7 @@ from yupana.errors import ConfigError
 from yupana.plan.responses import ResponseGroup
 from yupana.products import PRODUCTS
 from yupana.products.described.description import Description
-from yupana.products.described.left_out import LeftOut, left_out
+from yupana.products.described.left_out import Uncounted, left_out
 from yupana.products.described.product import TABLES
 
 SIZES = {"a": 5, "b": 3, "c": 2}
@@ -91,7 +91,7 @@ def lost_by_hand(config: Description) -> dict[tuple[str, str], set[tuple[int, ..
     return found
 
 
-def listed(one: LeftOut) -> set[int]:
+def listed(one: Uncounted) -> set[int]:
     """The values of an entry of a single column."""
     places = {"p": 0, "q": 1, "r": 2}
     found: set[int] = set()

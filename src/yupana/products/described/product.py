@@ -251,6 +251,9 @@ class DescribedProduct(Product[Description]):
         totals = told["totals"] if by_size else None
         names = [f"{table.name}/{level.name}" for table in by_size for level in table.levels]
         empty = [name for name in names if any(_NO_GROUP in text and name in text for text in told.get("remarks", ()))]
+        # Of areas in which nobody lives a listed group is measured nowhere; its tables have no row then.
+        made = {of["table"] for of in manifest["tables"].values() if of["rows"]}
+        bare = {family.name for family in families(config) if not made & family.tables.keys()}
         public = list(self.taken_as_public(config))
         if totals is not None:
             public.append(source_of_totals(totals, reasons, manifest["taken_as_public"][-1]))
@@ -273,7 +276,7 @@ class DescribedProduct(Product[Description]):
                 LEFT_OUT: self.left_out(config) or None,
                 RECORD: [*done, *manifest.get(RECORD, [])[len(done) :]] or None,
             },
-            without_groups=frozenset(names),
+            without_groups=frozenset(name for name in names if name in empty or name.partition("/")[0] in bare),
             described=partial(self.described, config, due),
             wrong=(tested,) if tests and not reasons else (),
         )
