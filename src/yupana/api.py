@@ -474,7 +474,7 @@ def run(
         if folder is not None:
             out_of(folder, *_places(data), overwrite=overwrite, name=name)
     if log is not None:
-        log_file(path_of("log", log)).check()
+        log_file(path_of("log", log), made).check()
     page = None if report is None else _claimed(report, [out, *_places(data)])
     files, known = path_if_given("pl", pl), path_if_given("names", names)
     terms = engine_terms(engine, master, shards, spark_conf)
@@ -710,7 +710,7 @@ def exact(
     )
     made = out_of(out, *_places(data), overwrite=overwrite)
     if log is not None:
-        log_file(path_of("log", log)).check()
+        log_file(path_of("log", log), made).check()
     terms = engine_terms(engine, master, shards, spark_conf)
     with _opened(asked, data, out, synthetic, memory, progress, "exact", terms) as parts:
         requests = {

@@ -90,7 +90,7 @@ def test_a_disk_that_is_read_only_is_told_before_the_work(
         ledger = ["--ledger", str(tmp_path / "ledger.json"), "--dataset", "D"]
         for more in ([str(disk / "out")], [str(tmp_path / "out"), "--report", str(disk / "page.html")]):
             assert main([*command(world, Path(more[0]))[:4], *more, *ledger]) == 2
-            assert "cannot be written" in capsys.readouterr().err
+            assert "is not writable" in capsys.readouterr().err
         assert main([*command(world, tmp_path / "out"), "--log", str(disk / "log"), *ledger]) == 2
     # Nothing was charged for a run that could not have ended well.
     assert not (tmp_path / "ledger.json").exists()

@@ -151,7 +151,7 @@ def test_nothing_of_ours_lies_where_the_release_will(
     data = shutil.copytree(real[product][1], out / "data")
     (out / "manifest.json").write_text('{"yupana": "0"}')
     assert go(real, product, out, "--overwrite", *internal, verb=verb, data=data) == 2
-    assert "would go with what is replaced" in capsys.readouterr().err
+    assert "which is to be read" in capsys.readouterr().err
     if verb == "run":
         ledger = ("--overwrite", "--ledger", out / "ledger.json", "--dataset", "D")
         assert go(real, product, out, *ledger) == 2

@@ -37,7 +37,7 @@ def test_what_is_no_file_or_no_text_has_no_header(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"\xff\xfe|A\n")
     with pytest.raises(UnicodeDecodeError):
         read_header(tmp_path / "file")
-    with pytest.raises(OSError, match="directory"):
+    with pytest.raises(OSError, match="folder"):
         read_header(tmp_path)
     with pytest.raises(FileNotFoundError):
         read_header(tmp_path / "none")

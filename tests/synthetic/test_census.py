@@ -371,7 +371,7 @@ def test_an_empty_folder_is_taken_and_a_full_one_refused(tmp_path: Path) -> None
     out.mkdir()
     synthesize(out, households=20, seed=1)
     before = contents(out)
-    with pytest.raises(OutputError, match="not an empty folder"):
+    with pytest.raises(OutputError, match="is not empty"):
         synthesize(out, households=20, seed=2)
     assert contents(out) == before
     assert [path.name for path in tmp_path.iterdir()] == ["out"]

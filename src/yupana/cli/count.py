@@ -68,8 +68,6 @@ def _add_loss(parser: argparse.ArgumentParser) -> None:
 
 def _count(options: argparse.Namespace) -> None:
     options.domains = _domains(options.domain)
-    if options.out is None and not options.dry_run:
-        raise ConfigError("--out: name the folder of the release; --dry-run tells the cost without one")
     asked = given(yupana.count, options)
     try:
         told: Any = yupana.count(**{**asked, "dry_run": True})
@@ -80,6 +78,8 @@ def _count(options: argparse.Namespace) -> None:
     elif not options.json:
         print(told, flush=True)
     if not options.dry_run:
+        if options.out is None:
+            raise ConfigError("--out: name the folder of the release; --dry-run tells the cost without one")
         with resumable("count", options):
             release: Any = yupana.count(**asked, progress=True)
         print_release(options, release)

@@ -222,8 +222,7 @@ def confidential_log(
     """
     out = out.absolute()
     path = (request.log or Path(f"{out}.confidential.log")).absolute()
-    if in_output(path, out):
-        raise OutputError(f"the log {path} would lie in the release, but it is confidential; name another place")
+    new = log_file(path, out)
     if request.account is not None and in_output(request.account.path, out):
         raise OutputError(
             f"the ledger {request.account.path} would lie in the output folder and go with what is replaced there; "
@@ -234,7 +233,6 @@ def confidential_log(
             raise OutputError(f"{folder} lies in {out} and would go with what is replaced there; name another folder")
     if request.account is not None and real(path) == real(request.account.path):
         raise OutputError(f"the log {path} would replace the ledger; name another place")
-    new = log_file(path)
     # The folder of OUT is made with OUT.
     if request.log is not None or path.parent.is_dir():
         new.check()
@@ -255,9 +253,17 @@ def confidential_log(
                 new.discard()
 
 
-def log_file(path: Path) -> NewFile:
-    """The confidential log as a file to be written; an earlier log may be replaced."""
-    return NewFile(path, "the log", _is_log)
+def log_file(path: Path, out: Path) -> NewFile:
+    """The confidential log as a file to be written; an earlier log may be replaced.
+
+    Raises
+    ------
+    OutputError
+        If it would lie in the release.
+    """
+    if in_output(path, out):
+        raise OutputError(f"the log {path} would lie in the release, but it is confidential; name another place")
+    return NewFile(path.absolute(), "the log", _is_log)
 
 
 def check_apart(out: Path, folders: Sequence[Path]) -> None:

@@ -61,6 +61,8 @@ class NewFile:
                 os.close(self._create())
                 self.discard()
         except OSError as error:
+            with contextlib.suppress(OSError):
+                self.discard()
             raise OutputError(f"{self.what} {self.path} cannot be written: {error.strerror}") from None
 
     def write(self, text: str) -> None:

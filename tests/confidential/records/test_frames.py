@@ -114,7 +114,7 @@ BAD = {
     "a stream that fails": ({"persons": Failing()}, r"could not be read \(ValueError\)"),
     "a stream that fails later": ({"persons": failing_batches()}, "could not be read"),
     "no stream": ({"persons": NoCapsule()}, "could not be read"),
-    "a file that is not there": ({"persons": Path("/nowhere/persons.csv")}, "no such file"),
+    "a file that is not there": ({"persons": Path("/nowhere/persons.csv")}, "does not exist"),
 }
 
 

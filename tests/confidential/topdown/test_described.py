@@ -212,7 +212,7 @@ TWICE = {"all": {"counts": "persons", "by": ["adult", "age_group"], "budget": {"
         (changed("criteria", to={}), "criteria: is of tables that are measured one by one"),
         (changed("tables", "adults", "by", to=["persons.age"]), "tables.adults.by: age tells records apart that all"),
         (changed("tables", "adults", "by", to=["persons.edge"]), "'persons.edge' is neither a column nor a recode"),
-        (changed("recodes", "adult", "classes", to={"minor": "0-14"}), "'15' is not"),
+        (changed("recodes", "adult", "classes", to={"minor": "0-14"}), "holds 15-115 of persons.age"),
         (changed("tables", "all", "budget", "country", to="inf"), "some budgets are infinite and others are not"),
         (
             changed("tables", "again", to={"counts": "persons", "budget": {"country": "1"}}),

@@ -268,7 +268,7 @@ def test_files_are_refused_before_anything_is_drawn(tmp_path: Path) -> None:
         (units, "data", {}, "This run has no part 'units'"),
         ("pl94-2020-us-whole", "data", {"names": tmp_path / "twice.pl"}, "twice, in lines"),
         ("pl94-2020-us-whole", "data", {"pl": tmp_path / "out" / "pl"}, "name a folder of its own"),
-        ("pl94-2020-us-whole", "data", {"pl": tmp_path / "data"}, "is not empty"),
+        ("pl94-2020-us-whole", "data", {"pl": tmp_path / "data"}, "which is to be read"),
         ("pl94-2020-us-whole", "data", {"pl": tmp_path / "pl", "nmf": tmp_path / "pl"}, "name a folder of its own"),
     ):
         given = {"pl": tmp_path / "pl", **more}

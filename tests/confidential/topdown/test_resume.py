@@ -226,13 +226,16 @@ def test_a_folder_is_drawn_for_once_whatever_it_is_called(
     assert (tmp_path / "out" / "manifest.json").exists()
 
 
-def test_a_run_may_write_into_the_folder_it_stands_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_does_not_write_over_the_folder_it_stands_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     line = arguments(tmp_path)
     line[line.index(str(tmp_path / "out"))] = "."
     (tmp_path / "out").mkdir()
     monkeypatch.chdir(tmp_path / "out")
-    assert main(line) == 0
-    assert (tmp_path / "out" / "manifest.json").exists()
+    assert main(line) == 2
+    assert "is the current folder" in capsys.readouterr().err
+    assert not any((tmp_path / "out").iterdir())
 
 
 @pytest.mark.parametrize("more", [(), ("--overwrite",)])
@@ -274,7 +277,7 @@ def test_records_in_the_folder_that_a_run_replaces_are_left_alone(
     without = [word for word in line if word not in {"--intervals", "none"}]  # exact counts have none
     for words in (line, [line[0], "exact", *without[2:]]):
         assert main(words) == 2
-        assert "would go with what is replaced" in capsys.readouterr().err
+        assert "which is to be read" in capsys.readouterr().err
     assert (data / "histogram.csv").exists()
 
 
