@@ -170,7 +170,9 @@ def attack(world: Path, attacked: Attacked, seed: str, place: Path) -> str | Non
         with spoiled(path, rng) as how:
             arguments = [part.format(w=world, o=out) for part in attacked.command.split()]
             outcome = run(arguments)
-        wrong = judge(attacked, outcome, out, secrets_of(world))
+        # What was put into a document of the user's own is no record, and messages quote it.
+        written = CANARIES if path.suffix in {".toml", ".json"} else ()
+        wrong = judge(attacked, outcome, out, tuple(set(secrets_of(world)) - {*written}))
     finally:
         shutil.rmtree(out)
     if not wrong:

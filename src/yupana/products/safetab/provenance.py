@@ -110,7 +110,7 @@ def provenance(path: Path, settings: Settings, iterations: CharacteristicIterati
     InputError
         If the file is missing, or is declared in the folder of a confidential output.
     OutputError
-        If the manifest cannot be read, or is of a confidential release, which no run may read.
+        If the manifest cannot be read, contradicts itself, or is of a confidential release, which no run may read.
     """
     try:
         described: dict[str, Any] = {"file": path.name, "sha256": checksum(path)}
@@ -125,8 +125,8 @@ def provenance(path: Path, settings: Settings, iterations: CharacteristicIterati
     described["manifest_sha256"] = checksum(path.parent / MANIFEST)
     described |= {key: manifest[key] for key in ("product", "status", "created") if key in manifest}
     doubts = [*_not_published(path, described["sha256"], manifest), *_of_other_groups(manifest, settings, iterations)]
-    if not doubts:
-        doubts = list(manifest_faults(read_release(path.parent)).wrong)
+    if wrong := manifest_faults(read_release(path.parent)).wrong:
+        raise OutputError("\n  ".join([f"{path.parent} does not hold together:", *wrong]))
     try:
         plan = manifest["plan"]
         described |= {key: plan[key] for key in ("mechanism", "totals")}
