@@ -13,7 +13,7 @@ import numpy as np
 from yupana.errors import ConfigError, OutputError
 from yupana.estimate.counted_release import CountedRelease, read_counted
 from yupana.estimate.file_measurements import areas_of_measured, check_same_run
-from yupana.estimate.intervals.told import must_be_of_topdown
+from yupana.estimate.intervals.topdown_release import must_be_of_topdown
 from yupana.estimate.intervals.tree import measurements_of
 from yupana.estimate.measured_tables import read_measured
 from yupana.files.delimited import positions

@@ -24,7 +24,7 @@ from yupana.topdown.invariants import Known
 from yupana.topdown.node.infeasible import InfeasibleNode
 from yupana.topdown.on_demand import MeasuredOnDemand, MeasuresAsked
 from yupana.topdown.posterior.estimate import estimate_posterior
-from yupana.topdown.posterior.found import PublicLists
+from yupana.topdown.posterior.results import PublicLists
 from yupana.topdown.root import estimate_root, root_families
 from yupana.topdown.stored import MeasuresInFull, StoredMeasurements
 from yupana.topdown.threads import ThreadSolver

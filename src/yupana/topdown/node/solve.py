@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from yupana.arrays import Flags
-from yupana.topdown.node.alternate import Steps, alternate
+from yupana.topdown.node.admm import Steps, alternate
 from yupana.topdown.node.arranged import Arranged, arrange_node, shut_and_binding
 from yupana.topdown.node.certify import Multipliers, certify
 from yupana.topdown.node.general import interior_point, is_infeasible
