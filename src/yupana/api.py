@@ -611,8 +611,8 @@ def count(
         return plan_of(question, _level(confidence))
     if out is None:
         raise ConfigError("out: name the folder of the release; dry_run tells the cost without one")
-    from yupana.confidential.described.occurring import occurring
     from yupana.confidential.described.one_file import one_file
+    from yupana.confidential.described.public_keys import occurring
 
     with one_file(
         data, RECORDS, Path(out), synthetic=synthetic, seeded=seed is not None, memory=bytes_of(memory)

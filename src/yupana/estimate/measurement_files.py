@@ -53,7 +53,7 @@ from yupana.topdown.nmf.reading import FileMeasurements, read_measurements
 from yupana.topdown.nmf.water import published_in, tabulated
 from yupana.topdown.posterior.fitness import check_posterior
 from yupana.topdown.posterior.results import UNUSUAL_BLOCKS
-from yupana.topdown.stored import StoredMeasurements
+from yupana.topdown.stored_measurements import StoredMeasurements
 from yupana.topdown.tree.full_information import FullInformation
 from yupana.topdown.tree.intervals import write_intervals
 from yupana.topdown.tree.published import least_squares_intervals

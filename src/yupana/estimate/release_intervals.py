@@ -44,7 +44,7 @@ from yupana.topdown.monte_carlo.replicates import ReleasedCounts, replicates
 from yupana.topdown.nmf.finding import find_files
 from yupana.topdown.nmf.reading import read_measurements
 from yupana.topdown.plan import DEFAULT_CONFIDENCE
-from yupana.topdown.stored import StoredMeasurements
+from yupana.topdown.stored_measurements import StoredMeasurements
 from yupana.topdown.tree.published import least_squares_intervals
 
 _SOURCE: Final = "source_manifest_sha256"

@@ -60,7 +60,7 @@ from yupana.topdown.monte_carlo.replicates import ReleasedCounts, replicates
 from yupana.topdown.nmf.writing import check_writable, write_measurement_files
 from yupana.topdown.noisy_files import write_noisy
 from yupana.topdown.posterior.results import UNUSUAL_BLOCKS
-from yupana.topdown.stored import StoredMeasurements
+from yupana.topdown.stored_measurements import StoredMeasurements
 from yupana.topdown.tree.full_information import FullInformation
 from yupana.topdown.tree.intervals import write_intervals
 from yupana.topdown.tree.published import least_squares_intervals
