@@ -43,7 +43,7 @@ from yupana.topdown.histogram import Histogram
 from yupana.topdown.monte_carlo.intervals import MonteCarloIntervals
 from yupana.topdown.monte_carlo.replicates import ReleasedCounts, replicates
 from yupana.topdown.queries import Schema
-from yupana.topdown.stored import StoredMeasurements
+from yupana.topdown.stored_measurements import StoredMeasurements
 from yupana.topdown.tree.published import least_squares_intervals
 
 SIZES = (0, 1, 5, 25, 100, 1000)

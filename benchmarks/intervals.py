@@ -36,7 +36,7 @@ from yupana.topdown.histogram import Histogram
 from yupana.topdown.invariants import known_totals
 from yupana.topdown.monte_carlo.intervals import MonteCarloIntervals
 from yupana.topdown.monte_carlo.replicates import ReleasedCounts, replicates
-from yupana.topdown.stored import StoredMeasurements
+from yupana.topdown.stored_measurements import StoredMeasurements
 from yupana.topdown.tree.published import least_squares_intervals
 
 AREAS_AT_ONCE = 1 << 16

@@ -18,7 +18,7 @@ from yupana.topdown.draws import KeepsNothing
 from yupana.topdown.estimate import estimate_counts, informed
 from yupana.topdown.nmf.finding import find_files
 from yupana.topdown.nmf.reading import read_measurements
-from yupana.topdown.stored import StoredMeasurements
+from yupana.topdown.stored_measurements import StoredMeasurements
 
 
 def main() -> None:

@@ -47,10 +47,10 @@ if TYPE_CHECKING:
         write_pl,
     )
     from yupana.errors import BudgetError, ConfigError, EngineError, EntropyError, InputError, OutputError, YupanaError
-    from yupana.estimate.areas.found import AreaIntervals
     from yupana.estimate.areas.listed import AreaList
-    from yupana.estimate.districts.found import DistrictEstimates
-    from yupana.estimate.intervals.found import Intervals
+    from yupana.estimate.areas.results import AreaIntervals
+    from yupana.estimate.districts.results import DistrictEstimates
+    from yupana.estimate.intervals.results import Intervals
     from yupana.files.arrow import ArrowStream, ArrowTable
     from yupana.geography.gazetteer import NamedArea
     from yupana.plan.exact_loss import delta_exact, epsilon_exact, missed_exact
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from yupana.privacy.zcdp import epsilon_bun_steinke, epsilon_tight, rho_for_epsilon
     from yupana.products import PRODUCTS
     from yupana.products.product import Product
-    from yupana.products.strategy.found import Strategy
+    from yupana.products.strategy.results import Strategy
     from yupana.products.topdown.pl.summary_file import SummaryFile
     from yupana.progress import Step
     from yupana.release.release import Release
@@ -141,10 +141,10 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "yupana.errors": "BudgetError ConfigError EngineError EntropyError InputError OutputError YupanaError",
-    "yupana.estimate.areas.found": "AreaIntervals",
+    "yupana.estimate.areas.results": "AreaIntervals",
     "yupana.estimate.areas.listed": "AreaList",
-    "yupana.estimate.districts.found": "DistrictEstimates",
-    "yupana.estimate.intervals.found": "Intervals",
+    "yupana.estimate.districts.results": "DistrictEstimates",
+    "yupana.estimate.intervals.results": "Intervals",
     "yupana.files.arrow": "ArrowStream ArrowTable",
     "yupana.geography.gazetteer": "NamedArea",
     "yupana.plan.exact_loss": "delta_exact epsilon_exact missed_exact",
@@ -154,7 +154,7 @@ _HOMES = {
     "yupana.products": "PRODUCTS",
     "yupana.products.product": "Product",
     "yupana.products.topdown.pl.summary_file": "SummaryFile",
-    "yupana.products.strategy.found": "Strategy",
+    "yupana.products.strategy.results": "Strategy",
     "yupana.progress": "Step",
     "yupana.release.release": "Release",
     "yupana.report.certified": "Certificate",

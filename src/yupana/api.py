@@ -52,10 +52,10 @@ if TYPE_CHECKING:
     from yupana.confidential.request import RunRequest
     from yupana.confidential.run import PartRun
     from yupana.engine.engine import EngineKind, EngineTerms
-    from yupana.estimate.areas.found import AreaIntervals
     from yupana.estimate.areas.listed import AreaList
-    from yupana.estimate.districts.found import DistrictEstimates
-    from yupana.estimate.intervals.found import Intervals
+    from yupana.estimate.areas.results import AreaIntervals
+    from yupana.estimate.districts.results import DistrictEstimates
+    from yupana.estimate.intervals.results import Intervals
     from yupana.files.arrow import ArrowStream, ArrowTable
     from yupana.files.new_file import NewFile
     from yupana.geography.settings import SpineSettings
@@ -67,9 +67,9 @@ if TYPE_CHECKING:
     from yupana.plan.plan import Plan
     from yupana.plan.unit import UnitName
     from yupana.products.described.count import Codes, CountPlan
-    from yupana.products.disclosure_control.found import SideBySide
+    from yupana.products.disclosure_control.results import SideBySide
     from yupana.products.product import Checked, Product
-    from yupana.products.strategy.found import Strategy
+    from yupana.products.strategy.results import Strategy
     from yupana.products.topdown.pl.summary_file import SummaryFile
     from yupana.release.release import Release
     from yupana.release.tables import Format
@@ -611,8 +611,8 @@ def count(
         return plan_of(question, _level(confidence))
     if out is None:
         raise ConfigError("out: name the folder of the release; dry_run tells the cost without one")
-    from yupana.confidential.described.occurring import occurring
     from yupana.confidential.described.one_file import one_file
+    from yupana.confidential.described.public_keys import occurring
 
     with one_file(
         data, RECORDS, Path(out), synthetic=synthetic, seeded=seed is not None, memory=bytes_of(memory)
@@ -1212,7 +1212,7 @@ def intervals(
     docs/intervals.md
     """
     from yupana.estimate.areas.answers import area_intervals
-    from yupana.estimate.areas.asked import AreaQuestion, QuestionFile, read_questions
+    from yupana.estimate.areas.queries import AreaQuestion, QuestionFile, read_questions
 
     if isinstance(questions, str | Path):
         asked = read_questions(path_of("questions", questions))

@@ -19,7 +19,7 @@ from safetab_worlds import NAMES
 
 import yupana
 from yupana.cli.main import main
-from yupana.confidential import begin
+from yupana.confidential import resumption
 from yupana.confidential import run as machine
 from yupana.confidential.tabulate import groups
 from yupana.files.draw_log import DrawLog, DrawnStretch
@@ -163,8 +163,8 @@ EARLY: Final[dict[str, Callable[[], None]]] = {
 """Nothing is charged or drawn by then, and nothing to go on with."""
 
 STAGES: Final[dict[str, Callable[[], None]]] = {
-    "before the charge": lambda: at_call(begin, "charge_account"),
-    "after the charge": lambda: at_call(begin, "charge_account", after=True),
+    "before the charge": lambda: at_call(resumption, "charge_account"),
+    "after the charge": lambda: at_call(resumption, "charge_account", after=True),
     "before the first draw": lambda: at_call(door, "add_noise"),
     "between two draws": lambda: at_call(door, "add_noise", 3),
     "in a draw": lambda: at_call(door, "add_noise", 2, after=True),
@@ -462,7 +462,7 @@ def test_a_copy_of_what_was_kept_is_no_other_run(
 @pytest.mark.parametrize("product", PRODUCTS)
 def test_a_run_killed_again_and_again_ends(real: Named, place: Path, product: str) -> None:
     arguments = line(real, product, place)
-    assert killed(arguments, lambda: at_call(begin, "charge_account", after=True))
+    assert killed(arguments, lambda: at_call(resumption, "charge_account", after=True))
     deaths = 0
     # Of TopDown a batch is several draws.
     moment = (BatchCheckpoint, "save_draws", 2) if product == "topdown" else (door, "add_noise", 3)
@@ -622,7 +622,7 @@ def test_a_charge_that_is_refused_begins_nothing(
 ) -> None:
     """Another run was charged in the moment between the check and the charge."""
     arguments = line(real, "phsafe", place, "--limit", "1/1000")
-    monkeypatch.setattr(begin, "check_account", lambda *_, **__: None)
+    monkeypatch.setattr(resumption, "check_account", lambda *_, **__: None)
     assert main(arguments) == 2
     assert "past its limit" in capsys.readouterr().err
     assert not list(place.iterdir())

@@ -25,8 +25,8 @@ from yupana.products import PRODUCTS
 from yupana.products.product import Product
 from yupana.products.safetab.demonstration_parameters import write_parameters
 from yupana.products.strategy.budgets import BudgetQuestion, find_budgets
-from yupana.products.strategy.found import Joined, Strategy
 from yupana.products.strategy.published import as_published
+from yupana.products.strategy.results import Joined, Strategy
 from yupana.products.strategy.targets import TableTargets
 from yupana.products.tables import Cell, Choice, Family, Table
 

@@ -24,7 +24,7 @@ from yupana.topdown.checkpoint import BatchCheckpoint
 from yupana.topdown.configuration import Configuration
 from yupana.topdown.door import Door
 from yupana.topdown.families import SiblingBatch, ask_all
-from yupana.topdown.on_demand import MeasuredOnDemand
+from yupana.topdown.lazy_measurements import MeasuredOnDemand
 from yupana.topdown.reading.configuration import read_configuration
 
 SHAPE = (3, 2)

@@ -28,7 +28,7 @@ ANSWERS = "[1, 0]"
 
 ALL = """
 from yupana.topdown.compile import compile_kernels
-from yupana.topdown.node.settle import settle
+from yupana.topdown.node.active_set import settle
 from yupana.topdown.rounding.network import round_by_flow
 compile_kernels(print)
 print(*(sum(kernel.stats.cache_misses.values()) for kernel in (settle, round_by_flow)))

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from yupana.products.disclosure_control.differencing import FEW
-from yupana.products.disclosure_control.found import SideBySide
+from yupana.products.disclosure_control.results import SideBySide
 
 
 def comparison_text(found: SideBySide) -> Iterator[str]:

@@ -11,8 +11,8 @@ from yupana.errors import ConfigError
 from yupana.files.new_file import NewFile
 
 if TYPE_CHECKING:
-    from yupana.estimate.areas.found import AreaIntervals
     from yupana.estimate.areas.listed import AreaList
+    from yupana.estimate.areas.results import AreaIntervals
     from yupana.estimate.intervals.intervals import Interval
 
 _FIRST = b"kind|code|name|query|"

@@ -20,8 +20,8 @@ from yupana.confidential.records.findings import Finding, failing
 from yupana.confidential.records.reader import Source
 from yupana.confidential.request import RunRequest
 from yupana.confidential.shards.in_shards import Cut, can_be_cut, count_in_shards
-from yupana.confidential.tabulate.crowds import count_crowds
 from yupana.confidential.tabulate.joined import Counts, Tabulation, merge_counts, tabulate
+from yupana.confidential.tabulate.unit_sizes import count_crowds
 from yupana.errors import ConfigError
 from yupana.files.column_map import BUREAU, ColumnMap
 from yupana.files.columns import RecordFile

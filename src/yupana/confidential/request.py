@@ -86,7 +86,7 @@ class RunRequest:
     spine : Path, optional
         The folder of a spine that was built before; the configuration has its settings (`on_given`).
     resume : bool
-        Go on with an interrupted run, with what it has drawn (`yupana.confidential.begin`).
+        Go on with an interrupted run, with what it has drawn (`yupana.confidential.resumption`).
     noisy_measurements, nmf : Path, optional
         A folder for all noisy measurements: a table for each query, or the Census Bureau's noisy measurement files.
     areas : tuple of Path

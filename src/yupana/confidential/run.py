@@ -14,7 +14,6 @@ import duckdb
 import numpy as np
 
 import yupana
-from yupana.confidential.begin import begin, check_begin, check_checkpoints
 from yupana.confidential.counter import COUNTERS, Counter, MeasurementsCounter, Validation
 from yupana.confidential.records.findings import require_none
 from yupana.confidential.records.reader import forms
@@ -27,6 +26,7 @@ from yupana.confidential.request import (
     confidential_log,
     reasons_against_release,
 )
+from yupana.confidential.resumption import begin, check_begin, check_checkpoints
 from yupana.errors import ConfigError
 from yupana.files.draw_log import DrawLog
 from yupana.files.regular import real

@@ -11,7 +11,7 @@ from yupana.errors import InputError, OutputError
 from yupana.files.database import open_database
 from yupana.geography.attributes import FACILITIES, read_facilities
 from yupana.geography.disk import BLOCKS, GEOUNITS, read_shares, read_spine
-from yupana.geography.given import ordered_spine
+from yupana.geography.existing_spine import ordered_spine
 from yupana.geography.hierarchy import spine_of
 from yupana.geography.published import PublishedBlocks, read_published
 from yupana.geography.settings import ROOT

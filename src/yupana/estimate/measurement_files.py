@@ -30,9 +30,9 @@ from yupana.products.check import open_checked
 from yupana.products.codebook import data_package
 from yupana.products.topdown.codebook import described
 from yupana.products.topdown.datasets import DATASETS
+from yupana.products.topdown.manifest import GEOCODES, parameters, taken_as_public_of_files
 from yupana.products.topdown.outputs import check_labels, describe_files, write_outputs
 from yupana.products.topdown.product import TOPDOWN, public_areas
-from yupana.products.topdown.stated import GEOCODES, parameters, taken_as_public_of_files
 from yupana.products.topdown.verify import MEASUREMENTS, SYSTEM
 from yupana.progress import Progress, Stopwatch
 from yupana.release.codebook import write_codebook
@@ -52,8 +52,8 @@ from yupana.topdown.nmf.finding import FoundFiles, find_files
 from yupana.topdown.nmf.reading import FileMeasurements, read_measurements
 from yupana.topdown.nmf.water import published_in, tabulated
 from yupana.topdown.posterior.fitness import check_posterior
-from yupana.topdown.posterior.found import UNUSUAL_BLOCKS
-from yupana.topdown.stored import StoredMeasurements
+from yupana.topdown.posterior.results import UNUSUAL_BLOCKS
+from yupana.topdown.stored_measurements import StoredMeasurements
 from yupana.topdown.tree.full_information import FullInformation
 from yupana.topdown.tree.intervals import write_intervals
 from yupana.topdown.tree.published import least_squares_intervals

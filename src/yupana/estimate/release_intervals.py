@@ -13,7 +13,7 @@ import numpy as np
 from yupana.errors import ConfigError, OutputError
 from yupana.estimate.counted_release import CountedRelease, read_counted
 from yupana.estimate.file_measurements import areas_of_measured, check_same_run
-from yupana.estimate.intervals.told import must_be_of_topdown
+from yupana.estimate.intervals.topdown_release import must_be_of_topdown
 from yupana.estimate.intervals.tree import measurements_of
 from yupana.estimate.measured_tables import read_measured
 from yupana.files.delimited import positions
@@ -44,7 +44,7 @@ from yupana.topdown.monte_carlo.replicates import ReleasedCounts, replicates
 from yupana.topdown.nmf.finding import find_files
 from yupana.topdown.nmf.reading import read_measurements
 from yupana.topdown.plan import DEFAULT_CONFIDENCE
-from yupana.topdown.stored import StoredMeasurements
+from yupana.topdown.stored_measurements import StoredMeasurements
 from yupana.topdown.tree.published import least_squares_intervals
 
 _SOURCE: Final = "source_manifest_sha256"

@@ -3,7 +3,7 @@
 from typing import Final
 
 from yupana.products.disclosure_control.differencing import FEW
-from yupana.products.disclosure_control.found import LearntRow, SideBySide, SizeErrors
+from yupana.products.disclosure_control.results import LearntRow, SideBySide, SizeErrors
 from yupana.report.charts import Mark, labelled_bars, log_dots
 from yupana.report.numbers import percent, rounded, whole
 from yupana.report.page import Chart, Figure, Page, read_page

@@ -13,10 +13,10 @@ from yupana.topdown.answers import exact_answers
 from yupana.topdown.divide import Siblings, Terms
 from yupana.topdown.families import SiblingBatch, ask
 from yupana.topdown.histogram import Histogram
+from yupana.topdown.node.active_set import settle
 from yupana.topdown.node.arranged import arrange_node, shut_and_binding
 from yupana.topdown.node.kernels import Conditions, Squares
 from yupana.topdown.node.problem import Node
-from yupana.topdown.node.settle import settle
 from yupana.topdown.node.solve import advance, begin, solve
 from yupana.topdown.posterior.draw import draw
 from yupana.topdown.posterior.kernels import wander

@@ -19,7 +19,7 @@ from yupana.topdown.families import SiblingBatch
 from yupana.topdown.feasible import impossible
 from yupana.topdown.histogram import Histogram, count_entries, joined
 from yupana.topdown.kept_level import Keeper, KeptLevel, Piece
-from yupana.topdown.posterior.found import BlockPosterior
+from yupana.topdown.posterior.results import BlockPosterior
 from yupana.topdown.queries import Query
 
 _VALUES_AT_ONCE: Final = 1 << 21

@@ -21,12 +21,12 @@ from yupana.topdown.descend import Descent, Evidence, Rules, Solver, descend
 from yupana.topdown.divide import Siblings
 from yupana.topdown.draws import KeepsDraws
 from yupana.topdown.invariants import Known
+from yupana.topdown.lazy_measurements import MeasuredOnDemand, MeasuresAsked
 from yupana.topdown.node.infeasible import InfeasibleNode
-from yupana.topdown.on_demand import MeasuredOnDemand, MeasuresAsked
 from yupana.topdown.posterior.estimate import estimate_posterior
-from yupana.topdown.posterior.found import PublicLists
+from yupana.topdown.posterior.results import PublicLists
 from yupana.topdown.root import estimate_root, root_families
-from yupana.topdown.stored import MeasuresInFull, StoredMeasurements
+from yupana.topdown.stored_measurements import MeasuresInFull, StoredMeasurements
 from yupana.topdown.threads import ThreadSolver
 from yupana.topdown.tree.basis import Basis
 from yupana.topdown.tree.full_information import FullInformation, full_information

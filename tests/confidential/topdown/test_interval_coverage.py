@@ -20,7 +20,7 @@ from yupana.topdown.draws import DrawsInMemory
 from yupana.topdown.invariants import known_totals
 from yupana.topdown.monte_carlo.errors import ReplicateErrors
 from yupana.topdown.reading.configuration import read_configuration
-from yupana.topdown.stored import StoredMeasurements
+from yupana.topdown.stored_measurements import StoredMeasurements
 from yupana.topdown.tree.published import least_squares_intervals
 
 SHAPE = (3, 2)

@@ -14,7 +14,7 @@ import pytest
 from topdown_worlds import configuration, make_world, write_configuration, write_world
 
 from yupana.cli.main import main
-from yupana.confidential import begin
+from yupana.confidential import resumption
 from yupana.plan.account import charge_account
 from yupana.release.checkpoint import Checkpoint
 from yupana.topdown import descend
@@ -203,7 +203,7 @@ def test_a_death_beside_the_charge_neither_loses_nor_doubles_it(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(begin, "charge_account", die)
+        patch.setattr(resumption, "charge_account", die)
         assert main(arguments(tmp_path, *account, *(["--resume"] if begun else []))) == 2
     assert charges(ledger) == ["1/2"] * charged
     capsys.readouterr()

@@ -10,9 +10,9 @@ import pytest
 from yupana.products.disclosure_control.cell_key import CellKey
 from yupana.products.disclosure_control.choice import read_methods
 from yupana.products.disclosure_control.differencing import Nested, likeliest_count, likeliest_difference, possible
-from yupana.products.disclosure_control.found import RELEASE
 from yupana.products.disclosure_control.method import UNBOUNDED, Method, Shown
 from yupana.products.disclosure_control.relations import Relations
+from yupana.products.disclosure_control.results import RELEASE
 from yupana.products.disclosure_control.rounding import RandomRounding
 from yupana.products.disclosure_control.suppression import Suppression
 

@@ -25,9 +25,9 @@ from yupana.products.described.description import DescribedLevel, Description
 from yupana.products.described.postprocess import postprocessed
 from yupana.products.described.published import tables_by_size
 from yupana.products.disclosure_control.cell_key import CellKey
-from yupana.products.disclosure_control.found import RELEASE, SideBySide
 from yupana.products.disclosure_control.method import Method, Shown
 from yupana.products.disclosure_control.published import PublishedCounts, published_counts
+from yupana.products.disclosure_control.results import RELEASE, SideBySide
 from yupana.products.disclosure_control.rounding import RandomRounding
 from yupana.products.disclosure_control.suppression import Suppression
 from yupana.products.disclosure_control.swapping import Swapping

@@ -6,8 +6,8 @@ import duckdb
 import numpy as np
 
 from yupana.confidential.tabulate.batches import Chain, LinkedCounts, LinkedTable, Tally, make_batches, numbered, tally
-from yupana.confidential.tabulate.left_out import count_left_out
 from yupana.confidential.tabulate.one_of_each import count_one_of_each
+from yupana.confidential.tabulate.truncated import count_left_out
 from yupana.plan.predicates import Where
 
 CountLinked = Callable[[duckdb.DuckDBPyConnection, Chain, Sequence[LinkedTable], str], dict[str, LinkedCounts]]

@@ -32,10 +32,10 @@ from yupana.plan.plan import Plan
 from yupana.privacy.exact import INFINITE
 from yupana.products.topdown.datasets import dataset_name
 from yupana.products.topdown.described import DescribedConfiguration
+from yupana.products.topdown.manifest import parameters, taken_as_public
 from yupana.products.topdown.outputs import check_labels, describe_files, write_outputs
 from yupana.products.topdown.pl.areas import check_states
 from yupana.products.topdown.product import public_areas
-from yupana.products.topdown.stated import parameters, taken_as_public
 from yupana.products.topdown.verify import NOISY, SYSTEM
 from yupana.progress import Stopwatch
 from yupana.release.folder import write_manifest
@@ -59,8 +59,8 @@ from yupana.topdown.monte_carlo.intervals import MonteCarloIntervals
 from yupana.topdown.monte_carlo.replicates import ReleasedCounts, replicates
 from yupana.topdown.nmf.writing import check_writable, write_measurement_files
 from yupana.topdown.noisy_files import write_noisy
-from yupana.topdown.posterior.found import UNUSUAL_BLOCKS
-from yupana.topdown.stored import StoredMeasurements
+from yupana.topdown.posterior.results import UNUSUAL_BLOCKS
+from yupana.topdown.stored_measurements import StoredMeasurements
 from yupana.topdown.tree.full_information import FullInformation
 from yupana.topdown.tree.intervals import write_intervals
 from yupana.topdown.tree.published import least_squares_intervals

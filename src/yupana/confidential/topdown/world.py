@@ -25,7 +25,7 @@ from yupana.geography.assignments import Assignment, read_with_areas
 from yupana.geography.attributes import FACILITIES, attributes_of, listed_blocks, read_facilities
 from yupana.geography.blocks import Reference
 from yupana.geography.build import make, remarks_on
-from yupana.geography.given import read_given
+from yupana.geography.existing_spine import read_given
 from yupana.geography.hierarchy import Hierarchy, spine_of
 from yupana.geography.published import PublishedBlocks, published_blocks
 from yupana.geography.settings import QUARTERS, ROOT, SCHOOLS
@@ -36,7 +36,7 @@ from yupana.products.topdown.described import DescribedConfiguration
 from yupana.progress import Stopwatch
 from yupana.release.tables import checksum, checksums_by_name
 from yupana.topdown.configuration import Configuration
-from yupana.topdown.given import check_given
+from yupana.topdown.existing_spine import check_given
 from yupana.topdown.invariants import Kept, kept_areas
 
 GEOGRAPHY: Final = ("geography.txt", "GRF-C.txt")

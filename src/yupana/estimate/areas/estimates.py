@@ -10,7 +10,7 @@ from scipy import sparse
 
 from yupana.arrays import Floats, Ints
 from yupana.errors import ConfigError
-from yupana.estimate.areas.asked import Kept, WeightedCells
+from yupana.estimate.areas.queries import Kept, WeightedCells
 from yupana.estimate.intervals.tree import TreeMeasurements
 from yupana.geography.tree import Members
 from yupana.topdown.tree.basis import Basis

@@ -7,9 +7,9 @@ from statistics import NormalDist
 import numpy as np
 
 from yupana.errors import ConfigError
-from yupana.estimate.areas.asked import AskedOfArea
 from yupana.estimate.areas.estimates import AreaEstimates, estimates_of_areas, grouped
 from yupana.estimate.areas.places import ReleasedAreas
+from yupana.estimate.areas.queries import AskedOfArea
 from yupana.estimate.intervals.fieller import Moments, fieller
 from yupana.estimate.intervals.intervals import Interval
 from yupana.estimate.intervals.tree import TreeMeasurements, open_tree

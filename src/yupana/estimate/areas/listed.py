@@ -8,7 +8,7 @@ from yupana.errors import ConfigError
 from yupana.estimate.areas.parts import open_parts
 from yupana.estimate.areas.places import ReleasedAreas, released_areas
 from yupana.estimate.intervals.counted import counted_in
-from yupana.estimate.intervals.told import schema_of
+from yupana.estimate.intervals.topdown_release import schema_of
 from yupana.files.arrow import ArrowTable
 from yupana.geography.gazetteer import NamedArea
 from yupana.geography.names import NAME_COLUMNS

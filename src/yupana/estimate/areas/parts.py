@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from yupana.errors import ConfigError
-from yupana.estimate.areas.asked import AreaQuestion, expanded, read_form
+from yupana.estimate.areas.queries import AreaQuestion, expanded, read_form
 from yupana.estimate.intervals.counted import Counted
 from yupana.products.gate import open_release
 from yupana.release.release import Release

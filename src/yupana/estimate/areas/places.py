@@ -9,7 +9,7 @@ import numpy as np
 
 from yupana.arrays import Ints
 from yupana.errors import ConfigError
-from yupana.estimate.intervals.told import must_be_of_topdown, schema_of, spine_of
+from yupana.estimate.intervals.topdown_release import must_be_of_topdown, schema_of, spine_of
 from yupana.geography.assignments import Assignment, assign_published
 from yupana.geography.disk import WrittenSpine
 from yupana.geography.gazetteer import Gazetteer, NamedArea, gazetteer_of

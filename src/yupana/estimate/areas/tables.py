@@ -10,8 +10,8 @@ import numpy as np
 
 from yupana.arrays import Floats, Ints
 from yupana.errors import OutputError
-from yupana.estimate.areas.asked import WeightedCells, cells_of_variable
 from yupana.estimate.areas.places import ReleasedAreas
+from yupana.estimate.areas.queries import WeightedCells, cells_of_variable
 from yupana.estimate.intervals.counted import Counted
 from yupana.estimate.intervals.files import cell_of, list_labels, open_file
 from yupana.files.database import named, open_database, unreadable

@@ -10,8 +10,8 @@ import numpy as np
 from yupana.arrays import Ints
 from yupana.errors import ConfigError
 from yupana.estimate.districts.balance import Rule, chance_of, departure, tightened
-from yupana.estimate.districts.found import DistrictEstimates
 from yupana.estimate.districts.plan_file import DistrictPlan, read_plan
+from yupana.estimate.districts.results import DistrictEstimates
 from yupana.estimate.intervals.area_law import law_of_areas
 from yupana.estimate.intervals.counted import Counted, Levels, counted_in
 from yupana.estimate.intervals.forms import Linear, evaluate

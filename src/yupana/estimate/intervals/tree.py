@@ -22,7 +22,7 @@ from yupana.estimate.intervals.forms import Linear
 from yupana.estimate.intervals.noisy_files import is_of_bureau, read_files
 from yupana.estimate.intervals.noisy_texts import NoisyAnswers, NoisyTexts
 from yupana.estimate.intervals.query import Selection
-from yupana.estimate.intervals.told import must_be_of_topdown, schema_of, spine_of
+from yupana.estimate.intervals.topdown_release import must_be_of_topdown, schema_of, spine_of
 from yupana.files.database import named, open_database, unreadable
 from yupana.geography.disk import WrittenSpine
 from yupana.products.gate import open_release

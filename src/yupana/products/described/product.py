@@ -23,13 +23,13 @@ from yupana.products.codebook import Described, Label, Value, cell_labels, numbe
 from yupana.products.described.criteria import predictions
 from yupana.products.described.description import DescribedLevel, DescribedTable, Description
 from yupana.products.described.json_schema import schema
-from yupana.products.described.left_out import left_out
 from yupana.products.described.lines import with_lines
 from yupana.products.described.plan import calibration, make_plan, proven, scales, share_of_cells
 from yupana.products.described.published import source_of_totals, tables_by_size
 from yupana.products.described.reading.description import parse
 from yupana.products.described.stability import derive
 from yupana.products.described.tables import TOTALS_OF, families, table_of, within
+from yupana.products.described.uncounted import left_out
 from yupana.products.described.verify import noise_faults, verify_described
 from yupana.products.product import BuiltIn, Checked, Product, Stated, Words, terms_of
 from yupana.products.tables import Family

@@ -20,8 +20,8 @@ from yupana.plan.measurement import Mechanism
 from yupana.plan.plan import Plan
 from yupana.privacy.exact import INFINITE
 from yupana.products.product import Product
-from yupana.products.strategy.found import Joined, Strategy, TargetVariance, losses_as_json
 from yupana.products.strategy.published import PublishedCells, PublishedVariances
+from yupana.products.strategy.results import Joined, Strategy, TargetVariance, losses_as_json
 from yupana.products.strategy.targets import TableTargets
 
 _C = TypeVar("_C")

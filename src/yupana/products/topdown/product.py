@@ -28,7 +28,7 @@ from yupana.products.topdown.described import (
     read_described,
 )
 from yupana.products.topdown.json_schema import schema
-from yupana.products.topdown.stated import stated
+from yupana.products.topdown.manifest import stated
 from yupana.products.topdown.verify import NOISY, SYSTEM, verify_noisy, verify_release
 from yupana.release.manifest import MANIFEST
 from yupana.release.recipe import read_configuration_in

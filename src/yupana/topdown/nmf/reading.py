@@ -20,12 +20,12 @@ from yupana.release.lines import Texts
 from yupana.topdown.budget import plan_on
 from yupana.topdown.configuration import Configuration, Estimator
 from yupana.topdown.estimate import Premises
+from yupana.topdown.nmf.constraints import HeldAt, check_held, known_of, limits_of, list_units, read_held, zeros_of
 from yupana.topdown.nmf.finding import FoundFiles
-from yupana.topdown.nmf.held import HeldAt, check_held, known_of, limits_of, list_units, read_held, zeros_of
 from yupana.topdown.nmf.layout import CONSTRAINT, DPQUERY, NATION
+from yupana.topdown.nmf.loss import SpentByFiles, losses_of, refuse_missing, spent_by, with_shares
 from yupana.topdown.nmf.measured import FileDraws, ReadLevel, read_level, summed_level, unmeasured_level
 from yupana.topdown.nmf.rows import LevelRows, level_rows
-from yupana.topdown.nmf.spent import SpentByFiles, losses_of, refuse_missing, spent_by, with_shares
 from yupana.topdown.nmf.units import spine_of
 from yupana.topdown.plan import make_plan
 from yupana.topdown.queries import TOTAL, query_named

@@ -39,7 +39,7 @@ from yupana.topdown.nmf.layout import (
     level_folder,
 )
 from yupana.topdown.queries import DETAILED, Query, Recode, Schema
-from yupana.topdown.stored import StoredMeasurements
+from yupana.topdown.stored_measurements import StoredMeasurements
 
 _ONE_FILE = "part-00000.parquet"
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from yupana.arrays import Flags, Floats, Indices
-from yupana.topdown.node.alternate import Penalty
+from yupana.topdown.node.admm import Penalty
 from yupana.topdown.node.arrange import arrange, linear_term
 from yupana.topdown.node.infeasible import InfeasibleNode
 from yupana.topdown.node.kernels import Conditions, Positions, Squares

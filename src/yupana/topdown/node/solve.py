@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from yupana.arrays import Flags
-from yupana.topdown.node.alternate import Steps, alternate
+from yupana.topdown.node.active_set import settle
+from yupana.topdown.node.admm import Steps, alternate
 from yupana.topdown.node.arranged import Arranged, arrange_node, shut_and_binding
 from yupana.topdown.node.certify import Multipliers, certify
 from yupana.topdown.node.general import interior_point, is_infeasible
 from yupana.topdown.node.infeasible import InfeasibleNode
 from yupana.topdown.node.problem import Node, Solution
-from yupana.topdown.node.settle import settle
 
 ROOM = 60_000_000
 """How many numbers (8 bytes each) the inverses on an active set may take; above, only alternating steps are made."""

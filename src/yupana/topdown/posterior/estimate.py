@@ -31,11 +31,11 @@ from yupana.topdown.histogram import Histogram, count_entries
 from yupana.topdown.kept_level import KeptLevel, Piece
 from yupana.topdown.posterior.diagnostics import Chains, PriorFit
 from yupana.topdown.posterior.draw import Draws, Sweeps, draw
-from yupana.topdown.posterior.found import BlockPosterior, PublicLists
 from yupana.topdown.posterior.inflation import SquaredErrors
 from yupana.topdown.posterior.learning import ROUNDS, learn_densities
 from yupana.topdown.posterior.moments import Restricted, concentrations, moments, restricted
 from yupana.topdown.posterior.prior import Prior, flat
+from yupana.topdown.posterior.results import BlockPosterior, PublicLists
 from yupana.topdown.posterior.siblings import Posed, classes, pose
 from yupana.topdown.rounding.rounding import round_counts
 from yupana.topdown.tree.basis import Basis

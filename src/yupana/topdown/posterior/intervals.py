@@ -10,7 +10,7 @@ import numpy as np
 
 from yupana.arrays import Ints
 from yupana.topdown.count_intervals import Bounds
-from yupana.topdown.posterior.found import BlockPosterior
+from yupana.topdown.posterior.results import BlockPosterior
 
 
 def intervals_of_totals(posterior: BlockPosterior, counts: Ints, confidence: float) -> Bounds:

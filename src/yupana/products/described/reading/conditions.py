@@ -7,9 +7,9 @@ from yupana.errors import nearest
 from yupana.files.document import check_keys, read_table
 from yupana.plan.predicates import Where
 from yupana.products.described.description import DescribedColumn, DescribedFile, in_join
-from yupana.products.described.left_out import shown
 from yupana.products.described.reading.document import DescriptionDocument
 from yupana.products.described.reading.records import whole_range
+from yupana.products.described.uncounted import shown
 
 
 @dataclass(frozen=True, slots=True)

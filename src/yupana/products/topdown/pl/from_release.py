@@ -10,10 +10,10 @@ from yupana.errors import InputError, OutputError
 from yupana.files.database import open_database, unreadable
 from yupana.files.delimited import csv_rows, read_header
 from yupana.geography.header import HEADER
+from yupana.products.topdown.pl.area_fields import ToldAreas, told_areas
 from yupana.products.topdown.pl.areas import PARTS, record_fields
 from yupana.products.topdown.pl.layout import SEGMENTS
 from yupana.products.topdown.pl.summary_file import SummaryFile
-from yupana.products.topdown.pl.told import ToldAreas, told_areas
 from yupana.products.topdown.tables import TABLES, variables_of
 from yupana.release.lines import Texts, digits, whole
 from yupana.release.release import Release

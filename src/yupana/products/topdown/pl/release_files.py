@@ -12,6 +12,7 @@ from yupana.geography.header import HEADER
 from yupana.geography.names import read_names
 from yupana.products.check import open_checked
 from yupana.products.gate import open_release
+from yupana.products.topdown.pl.area_fields import check_names
 from yupana.products.topdown.pl.from_release import areas_in, summary_files
 from yupana.products.topdown.pl.layout import LINKS, PL_FILES, segment_variables
 from yupana.products.topdown.pl.summary_file import (
@@ -20,7 +21,6 @@ from yupana.products.topdown.pl.summary_file import (
     read_geographic_header,
     write_summary_file,
 )
-from yupana.products.topdown.pl.told import check_names
 from yupana.products.topdown.schema import counts_persons, counts_units
 from yupana.release.check import describe
 from yupana.release.folder import MANIFEST, new_folder, write_manifest

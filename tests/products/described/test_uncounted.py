@@ -16,8 +16,8 @@ from yupana.errors import ConfigError
 from yupana.plan.responses import ResponseGroup
 from yupana.products import PRODUCTS
 from yupana.products.described.description import Description
-from yupana.products.described.left_out import Uncounted, left_out
 from yupana.products.described.product import TABLES
+from yupana.products.described.uncounted import Uncounted, left_out
 
 SIZES = {"a": 5, "b": 3, "c": 2}
 """Three columns of whole numbers from 0."""

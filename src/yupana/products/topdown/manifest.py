@@ -20,7 +20,7 @@ from yupana.release.recipe import OPTIONS, PUBLIC_INPUTS
 from yupana.release.tables import table_rows
 from yupana.topdown.configuration import Configuration
 from yupana.topdown.plan import make_measurement, make_plan, measurement_with
-from yupana.topdown.posterior.found import UNUSUAL_BLOCKS
+from yupana.topdown.posterior.results import UNUSUAL_BLOCKS
 
 GEOCODES: Final = "geocodes of the files"
 """The spine of a release that was made of noisy measurement files."""
