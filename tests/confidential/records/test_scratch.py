@@ -88,7 +88,10 @@ def test_what_a_killed_process_left_is_removed_though_its_number_is_used_again(
 
 
 def test_a_forked_process_neither_holds_nor_removes_the_folder_of_its_parent(root: Path) -> None:
-    with elsewhere("child = os.fork(); print(child, flush=True) if child else time.sleep(60)") as (first, other):
+    # The child says that it has begun, and so has let go of the lock, before its parent tells of it.
+    begun = "begun, begin = os.pipe(); child = os.fork(); "
+    then = "(os.read(begun, 1), print(child, flush=True)) if child else (os.write(begin, b'1'), time.sleep(60))"
+    with elsewhere(begun + then) as (first, other):
         assert other.stdout is not None
         child, folder = int(str(first)), Path(other.stdout.readline().strip())
         other.kill()
