@@ -54,16 +54,19 @@ def _child(job: dict[str, Any], counter: int) -> None:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.environ["TMPDIR"] = job["scratch"]
     if job["after"] is not None:
+        begun = threading.Event()
         # A process that is asked to wait by its parent may be killed anywhere.
         parent = os.getpid()
 
         def strike() -> None:
+            begun.wait()  # or the strike meets the start of this thread, which is none of the command's
             time.sleep(job["after"])
             for number in job["signals"]:
                 os.kill(parent, number)
                 time.sleep(0.002)
 
         threading.Thread(target=strike, daemon=True).start()
+        begun.set()
     _watch(job if job["after"] is None else {**job, "at": []}, counter)
     try:
         status = yupana.cli.main.main(job["arguments"])
