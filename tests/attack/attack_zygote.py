@@ -53,8 +53,8 @@ def _child(job: dict[str, Any], counter: int) -> None:
     os.dup2(told, 2)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.environ["TMPDIR"] = job["scratch"]
-    if job["after"] is not None:
-        begun = threading.Event()
+    begun = None if job["after"] is None else threading.Event()
+    if begun is not None:
         # A process that is asked to wait by its parent may be killed anywhere.
         parent = os.getpid()
 
@@ -66,8 +66,9 @@ def _child(job: dict[str, Any], counter: int) -> None:
                 time.sleep(0.002)
 
         threading.Thread(target=strike, daemon=True).start()
-        begun.set()
     _watch(job if job["after"] is None else {**job, "at": []}, counter)
+    if begun is not None:
+        begun.set()
     try:
         status = yupana.cli.main.main(job["arguments"])
     except SystemExit as end:
