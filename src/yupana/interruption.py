@@ -24,9 +24,15 @@ _RUN: Final = _Run()
 
 def begin() -> None:
     """Forget an earlier run of the same process."""
+    _RUN.held = 0
     _RUN.waiting = _RUN.stopped = False
     _RUN.published.clear()
     _RUN.charged.clear()
+
+
+def end() -> None:
+    """Let no signal come in between from here on: the process ends, and tells why."""
+    _RUN.held += 1
 
 
 def stop(_signal: int, _frame: FrameType | None) -> None:

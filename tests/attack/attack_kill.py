@@ -283,7 +283,7 @@ def _again(own: Zygote, struck: Struck, arguments: list[str], out: Path) -> list
     """How the next run of the same command copes."""
     wrong = []
     stands = (out / "out").exists()
-    if has_noise(out) and not stands:
+    if struck.charges and has_noise(out) and not stands:
         plain = own.run([a for a in arguments if a != "--overwrite"], out, Moment())
         if plain["status"] != 2:
             wrong.append("noise on disk was drawn again without --overwrite")

@@ -17,6 +17,8 @@ from yupana.errors import ConfigError, InputError
 from yupana.plan import ledger as door
 from yupana.plan.plan import Plan
 from yupana.products import PRODUCTS as PRODUCTS_BY_KEY
+from yupana.products.phsafe.product import PhsafeProduct
+from yupana.products.product import Checked
 from yupana.release import folder as folders
 
 RECORDS = {
@@ -225,6 +227,16 @@ def test_a_release_that_is_not_its_plans_never_appears(
     assert "fault of the program" in capsys.readouterr().err
     (fault,) = place.parent.glob("yupana-fault-*")
     assert "does not hold together" in fault.read_text()
+    assert names(place) == set()
+
+
+def test_a_disk_that_reads_otherwise_than_was_written_is_no_fault_of_the_program(
+    real: Named, place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answers = iter([Checked(("PH2.csv is not readable",)), Checked()])
+    monkeypatch.setattr(PhsafeProduct, "verify", lambda *_: next(answers))
+    assert go(real, "phsafe", place / "out") == 2
+    assert "the disk may be at fault; nothing was released" in capsys.readouterr().err
     assert names(place) == set()
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from yupana import interruption
+from yupana.cli import main as start
 from yupana.cli.main import main
 from yupana.confidential.records.database import scratch_folder
 from yupana.confidential.request import RunRequest, confidential_log
@@ -385,3 +386,16 @@ def test_a_signal_while_a_charge_is_written_leaves_no_half_of_it(place: Path, mo
     assert run(place, "--ledger", str(place / "ledger.json"), "--dataset", "D") == 2
     left = {path.name for path in place.iterdir()}
     assert left == {"config.json", "data", "ledger.json", "ledger.json.lock", "out.checkpoint"}
+
+
+def test_a_second_signal_does_not_come_between_what_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def twice(message: str) -> str:
+        os.kill(os.getpid(), signal.SIGTERM)
+        return message
+
+    monkeypatch.setattr(start, "visible", twice)
+    monkeypatch.setattr(folders, "check_out", lambda *_, **__: os.kill(os.getpid(), signal.SIGTERM))
+    assert main(["synth", str(tmp_path / "out"), "--households", "40", "--states", "44", "--seed", "1"]) == 2
+    assert capsys.readouterr().err == "yupana: interrupted; nothing was released\n"

@@ -57,6 +57,7 @@ def main(arguments: Sequence[str]) -> int:
         options.command(options)
         sys.stdout.flush()
     except (KeyboardInterrupt, Exception) as error:  # noqa: BLE001 (told by `_end`)
+        interruption.end()
         return _end(error)
     return 0
 

@@ -27,7 +27,7 @@ from yupana.confidential.request import (
     reasons_against_release,
 )
 from yupana.confidential.resumption import begin, check_begin, check_checkpoints
-from yupana.errors import ConfigError
+from yupana.errors import ConfigError, OutputError
 from yupana.files.draw_log import DrawLog
 from yupana.files.regular import real
 from yupana.plan.account import Due
@@ -380,6 +380,10 @@ def _measure(
     write_manifest(folder, manifest)
     _begin(clock, counter.stages[2])
     if counter.is_checked(config) and (wrong := part.product.verify(folder, manifest).wrong):
+        if part.product.verify(folder, manifest).wrong != wrong:
+            raise OutputError(
+                "what was written is read back otherwise; the disk may be at fault; nothing was released"
+            )
         raise RuntimeError(f"the release does not hold together: {'; '.join(wrong)}")
     if isinstance(counter, MeasurementsCounter):
         for layout, place in folders.items():
