@@ -31,29 +31,30 @@ def tour(folder: Path) -> None:
     print(yupana.synthesize(census, 2000, states=DOCUMENT["state_filter"], seed=1))
 
     # What it would cost; no record is read for that.
-    print(yupana.plan("phsafe", DOCUMENT))
+    phsafe = yupana.setup("phsafe", DOCUMENT)
+    print(phsafe.plan())
 
     # The least budget by which the persons of a state are told to within 50, with a confidence of 90 percent.
-    config = yupana.solve("phsafe", DOCUMENT, margins={"PH1_num/state_*": 50})
-    plan = yupana.plan("phsafe", config)
+    phsafe = phsafe.solve(margins={"PH1_num/state_*": 50})
+    plan = phsafe.plan()
     print(plan)
     for name, rho, margin in zip(*(plan.table()[column] for column in ("name", "rho_float", "moe")), strict=True):
         print(f"{name:20} rho {rho:.6f}, within {margin:,.0f}")
 
-    print(yupana.validate("phsafe", config, census))
-    release = yupana.run("phsafe", config, census, folder / "release", seed=7, progress=True)
+    print(phsafe.validate(census))
+    release = phsafe.run(census, folder / "release", seed=7, execution=yupana.Execution(progress=True))
     print(release)
-    print(yupana.check(release))
+    print(release.check())
     print(release["PH1_num"])
 
     persons = "PH1_num[REGION_ID=44, ITERATION_CODE=*, PH1_NUM_DATA_CELL={}]"
-    found = yupana.interval(release, persons.format(2), f"{persons.format(2)} % {persons.format(3)}", confidence="0.95")
+    found = release.interval(persons.format(2), f"{persons.format(2)} % {persons.format(3)}", confidence="0.95")
     for row in found.table().rows():
         print(row)
 
-    print(yupana.certificate(release).write(folder / "certificate"))
-    print(yupana.report(release, folder / "report.html"))
-    print(yupana.accuracy("phsafe", config, census, trials=3))
+    print(release.certificate().write(folder / "certificate"))
+    print(release.report(folder / "report.html"))
+    print(phsafe.accuracy(census, trials=3))
 
 
 if __name__ == "__main__":

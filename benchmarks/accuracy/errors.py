@@ -54,7 +54,7 @@ def measure(case: Case, world: World, data: Path, db: duckdb.DuckDBPyConnection,
             out,
             seed=seed,
             spine=case.spine,
-            estimator=case.estimator,  # type: ignore[arg-type]
+            estimator=case.estimator,
             intervals="none",
             microdata=False,
         )

@@ -13,39 +13,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from yupana import topdown
-    from yupana.api import (
-        accuracy,
-        areas,
-        attribute_bounds,
-        attribute_loss,
-        build_spine,
-        certificate,
-        check,
-        combine_coterminous,
-        compare,
-        count,
-        districts,
-        empirical_loss,
-        estimate,
-        estimate_measurements,
-        exact,
-        interval,
-        intervals,
-        open_release,
-        parts,
-        plan,
-        read_pl,
-        report,
-        run,
-        solve,
-        spine_distances,
-        strategy,
-        suppress,
-        synthesize,
-        topdown_intervals,
-        validate,
-        write_pl,
-    )
     from yupana.errors import BudgetError, ConfigError, EngineError, EntropyError, InputError, OutputError, YupanaError
     from yupana.estimate.areas.listed import AreaList
     from yupana.estimate.areas.results import AreaIntervals
@@ -53,6 +20,46 @@ if TYPE_CHECKING:
     from yupana.estimate.intervals.results import Intervals
     from yupana.files.arrow import ArrowStream, ArrowTable
     from yupana.geography.gazetteer import NamedArea
+    from yupana.interface.configured import (
+        Configured,
+        accuracy,
+        attribute_bounds,
+        compare,
+        exact,
+        plan,
+        run,
+        setup,
+        solve,
+        strategy,
+        validate,
+    )
+    from yupana.interface.options import Account, Execution
+    from yupana.interface.releases import (
+        Release,
+        areas,
+        certificate,
+        check,
+        combine_coterminous,
+        districts,
+        empirical_loss,
+        estimate,
+        interval,
+        intervals,
+        open_release,
+        report,
+        suppress,
+        topdown_intervals,
+        write_pl,
+    )
+    from yupana.interface.tools import (
+        attribute_loss,
+        build_spine,
+        count,
+        estimate_measurements,
+        read_pl,
+        spine_distances,
+        synthesize,
+    )
     from yupana.plan.exact_loss import delta_exact, epsilon_exact, missed_exact
     from yupana.plan.margin import margin_of_error, rho_for_margin
     from yupana.plan.plan import Plan
@@ -62,12 +69,12 @@ if TYPE_CHECKING:
     from yupana.products.strategy.results import Strategy
     from yupana.products.topdown.pl.summary_file import SummaryFile
     from yupana.progress import Step
-    from yupana.release.release import Release
     from yupana.report.certified import Certificate
     from yupana.topdown import InfeasibleNode, NodeEstimate, estimate_node, round_node
 
 __all__ = [
     "PRODUCTS",
+    "Account",
     "AreaIntervals",
     "AreaList",
     "ArrowStream",
@@ -75,9 +82,11 @@ __all__ = [
     "BudgetError",
     "Certificate",
     "ConfigError",
+    "Configured",
     "DistrictEstimates",
     "EngineError",
     "EntropyError",
+    "Execution",
     "InfeasibleNode",
     "InputError",
     "Intervals",
@@ -117,7 +126,6 @@ __all__ = [
     "margin_of_error",
     "missed_exact",
     "open_release",
-    "parts",
     "plan",
     "read_pl",
     "report",
@@ -125,6 +133,7 @@ __all__ = [
     "rho_for_margin",
     "round_node",
     "run",
+    "setup",
     "solve",
     "spine_distances",
     "strategy",
@@ -147,6 +156,17 @@ _HOMES = {
     "yupana.estimate.intervals.results": "Intervals",
     "yupana.files.arrow": "ArrowStream ArrowTable",
     "yupana.geography.gazetteer": "NamedArea",
+    "yupana.interface.configured": (
+        "Configured accuracy attribute_bounds compare exact plan run setup solve strategy validate"
+    ),
+    "yupana.interface.options": "Account Execution",
+    "yupana.interface.releases": (
+        "Release areas certificate check combine_coterminous districts empirical_loss estimate interval intervals "
+        "open_release report suppress topdown_intervals write_pl"
+    ),
+    "yupana.interface.tools": (
+        "attribute_loss build_spine count estimate_measurements read_pl spine_distances synthesize"
+    ),
     "yupana.plan.exact_loss": "delta_exact epsilon_exact missed_exact",
     "yupana.plan.margin": "margin_of_error rho_for_margin",
     "yupana.plan.plan": "Plan",
@@ -156,7 +176,6 @@ _HOMES = {
     "yupana.products.topdown.pl.summary_file": "SummaryFile",
     "yupana.products.strategy.results": "Strategy",
     "yupana.progress": "Step",
-    "yupana.release.release": "Release",
     "yupana.report.certified": "Certificate",
     "yupana.topdown": "InfeasibleNode NodeEstimate estimate_node round_node",
 }
@@ -173,7 +192,7 @@ class _Public(ModuleType):
 
         if name == "topdown":
             return import_module("yupana.topdown")
-        return getattr(import_module(_HOME_OF.get(name, "yupana.api")), name)
+        return getattr(import_module(_HOME_OF[name]), name)
 
     def __setattr__(self, name: str, value: object) -> None:
         # The import of a folder would put the folder in the place of the function.

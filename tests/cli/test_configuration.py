@@ -12,9 +12,9 @@ import jsonschema
 import pytest
 
 from yupana import products
-from yupana.asked import ask_parts
 from yupana.cli.main import main
 from yupana.errors import ConfigError
+from yupana.interface.configured import setup
 from yupana.products.phsafe import configuration as phsafe
 from yupana.products.phsafe.production import budgets, production_config
 from yupana.products.safetab import households, persons
@@ -59,7 +59,7 @@ def test_every_built_in_is_shown_is_read_and_fits_its_schema(
         schema.validate(tomllib.loads(text))
         path = tmp_path / f"{name}.toml"
         path.write_text(text)
-        assert ask_parts(product, path).cases if name.endswith("-whole") else read(product, path)
+        assert setup(product, path).cases if name.endswith("-whole") else read(product, path)
         assert "#" in text
 
 

@@ -11,7 +11,7 @@ from real_records import PRODUCTS, Named, write_real_records
 from safetab_worlds import NAMES
 
 from yupana.cli.main import main
-from yupana.confidential.request import Account, RunRequest
+from yupana.confidential.request import LedgerAccount, RunRequest
 from yupana.confidential.run import exact, run
 from yupana.errors import ConfigError, InputError
 from yupana.plan import ledger as door
@@ -262,7 +262,7 @@ def test_what_another_product_takes_is_refused(place: Path, product: str) -> Non
 
 @pytest.mark.parametrize("product", PRODUCTS)
 def test_exact_counts_are_charged_to_no_ledger(place: Path, product: str) -> None:
-    request = RunRequest(account=Account(place / "ledger.json", "D", {}))
+    request = RunRequest(account=LedgerAccount(place / "ledger.json", "D", {}))
     with pytest.raises(ConfigError, match="leave the ledger out"):
         exact(PRODUCTS_BY_KEY[product], None, place, place / "out", request)
     assert names(place) == set()

@@ -12,11 +12,11 @@ from record_folders import by_area
 from safetab_worlds import random_world, write_data, write_parameters
 from sharded_worlds import made, phsafe
 
-from yupana.asked import Case, ask
 from yupana.confidential.shards.folder import Stamp
 from yupana.engine.engine import Cut, Engine, Gather, Task
 from yupana.engine.local import LocalEngine
 from yupana.errors import InputError
+from yupana.interface.configured import Configured, setup
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def copied(path: Path, what: str) -> Callable[[], None]:
     return change
 
 
-def check_refused(case: Case, data: Path, out: Path, path: Path, engine: Elsewhere, shards: int | None) -> None:
+def check_refused(case: Configured, data: Path, out: Path, path: Path, engine: Elsewhere, shards: int | None) -> None:
     with pytest.raises(InputError, match=r"is not the same file on .* as where the run began") as told:
         made(case, data, out, engine, shards)
     assert str(told.value).startswith(f"{path} ")
@@ -85,7 +85,7 @@ def test_another_copy_of_records_is_refused(what: str, lie: str, tmp_path: Path)
 @pytest.mark.parametrize("what", ["time", "size", "gone"])
 def test_another_copy_of_a_public_file_is_refused(what: str, tmp_path: Path) -> None:
     of = random_world(seeded(1), noise="some")
-    case, data = ask("safetab-p", write_parameters(tmp_path / "parameters", of)), write_data(tmp_path / "data", of)
+    case, data = setup("safetab-p", write_parameters(tmp_path / "parameters", of)), write_data(tmp_path / "data", of)
     (tmp_path / "parcels").mkdir()
     path = data / "GRF-C.txt"
     engine = Elsewhere(LocalEngine(tmp_path / "parcels"), copied(path, what), later=True)

@@ -16,12 +16,12 @@ from open_engines import CLUSTER, opened
 from phsafe_oracle import Config
 
 import yupana
-from yupana.asked import Case, account, ask
-from yupana.confidential.request import RunRequest
+from yupana.confidential.request import LedgerAccount, RunRequest
 from yupana.confidential.run import run
 from yupana.engine.engine import Engine
 from yupana.engine.local import LocalEngine
 from yupana.errors import EngineError
+from yupana.interface.configured import Configured, setup
 from yupana.privacy.entropy import SeededEntropy
 
 
@@ -32,21 +32,21 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
 
 
 @pytest.fixture(scope="module")
-def worlds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Case, Path]]:
+def worlds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Configured, Path]]:
     folder = tmp_path_factory.mktemp("worlds")
     write_csv(folder / "census", crowded(3, 40))
     yupana.synthesize(folder / "synthetic", households=60, states=["10", "44"], seed=1)
     return {
-        "phsafe": (ask("phsafe", Config(STATES).write(folder / "config.json")), folder / "census"),
-        "topdown": (ask("topdown", "pl94-2020-us"), folder / "synthetic"),
+        "phsafe": (setup("phsafe", Config(STATES).write(folder / "config.json")), folder / "census"),
+        "topdown": (setup("topdown", "pl94-2020-us"), folder / "synthetic"),
     }
 
 
-def made(of: tuple[Case, Path], folder: Path, engine: Engine | None) -> dict[str, bytes]:
+def made(of: tuple[Configured, Path], folder: Path, engine: Engine | None) -> dict[str, bytes]:
     """What a seeded release holds, charged to a ledger of its own."""
     case, data = of
     folder.mkdir()
-    charged = account(folder / "ledger.json", "census", None, None, None)
+    charged = LedgerAccount(folder / "ledger.json", "census", {})
     request = RunRequest(entropy=SeededEntropy(11), engine=engine, shards=3, account=charged)
     run(case.product, case.config, data, folder / "out", request)
     assert len(json.loads((folder / "ledger.json").read_text())["data"]["census"]["runs"]) == 1
@@ -84,7 +84,7 @@ def test_executors_write_no_log(cluster: Engine) -> None:
     ],
 )
 def test_a_killed_executor(
-    product: str, stage: str, cluster: Engine, worlds: dict[str, tuple[Case, Path]], tmp_path: Path
+    product: str, stage: str, cluster: Engine, worlds: dict[str, tuple[Configured, Path]], tmp_path: Path
 ) -> None:
     """While files are cut, while shards are counted, and between draw and solve."""
     mark = tmp_path / "killed"
@@ -94,7 +94,7 @@ def test_a_killed_executor(
 
 
 @pytest.mark.parametrize("product", ["phsafe", "topdown"])
-def test_work_that_is_done_twice(product: str, worlds: dict[str, tuple[Case, Path]], tmp_path: Path) -> None:
+def test_work_that_is_done_twice(product: str, worlds: dict[str, tuple[Configured, Path]], tmp_path: Path) -> None:
     parcels = tmp_path / "parcels"
     parcels.mkdir()
     twice = made(worlds[product], tmp_path / "twice", DoublingEngine(LocalEngine(parcels)))

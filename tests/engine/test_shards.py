@@ -15,13 +15,13 @@ from safetab_worlds import random_world, write_data, write_parameters
 from sharded_worlds import TOPDOWN, WORLDS, damaged, made, phsafe, refused
 from topdown_worlds import configuration, make_world, write_configuration, write_world
 
-from yupana.asked import ask
 from yupana.confidential.request import RunRequest
 from yupana.confidential.run import validate
 from yupana.confidential.shards import by_state
 from yupana.confidential.tabulate import gathered, groups
 from yupana.engine.engine import Engine
 from yupana.engine.local import LocalEngine, open_processes
+from yupana.interface.configured import setup
 from yupana.topdown import descend
 
 SHARDS = (1, 3, 8)
@@ -74,7 +74,7 @@ def test_an_estimator_makes_the_same_release(
     document = configuration(_SHAPE, rho="2", mechanism=mechanism)
     if mechanism == "pure":
         document["epsilon"] = document.pop("rho")
-    case = ask("topdown", write_configuration(document, tmp_path / "config.json"))
+    case = setup("topdown", write_configuration(document, tmp_path / "config.json"))
     # What is drawn on demand is drawn by batch.
     monkeypatch.setattr(descend, "_VALUES_AT_ONCE", 60)
     monkeypatch.setattr(descend, "_UNITS_OF_A_RUN", 12)
@@ -109,7 +109,7 @@ def test_the_same_is_found_in_detailed_records(seed: int, product: str, tmp_path
             column = random.choice(records[place]._fields)
             records[place] = records[place]._replace(**{column: random.choice(["", "x", "9999", "0", "Null"])})  # type: ignore[call-overload]
     parameters = write_parameters(tmp_path / "parameters", of)
-    data, case = write_data(tmp_path / "data", of), ask(product, parameters)
+    data, case = write_data(tmp_path / "data", of), setup(product, parameters)
     whole = refused(case, data, None, None)
     for shards in SHARDS:
         (tmp_path / str(shards)).mkdir()

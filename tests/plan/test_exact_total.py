@@ -10,9 +10,9 @@ import pytest
 from composed_losses import composed, delta_of
 
 import yupana
-from yupana.asked import ask
 from yupana.cli.main import main
 from yupana.errors import ConfigError
+from yupana.interface.configured import setup
 from yupana.plan.budgets import Entry, EpsilonTotal, Question, solve
 from yupana.plan.exact_loss import epsilon_exact
 from yupana.plan.exact_total import spend_epsilon
@@ -162,7 +162,7 @@ def test_the_command_and_the_function_say_the_same(tmp_path: Path, capsys: pytes
 
 @pytest.mark.parametrize(("product", "name"), [("tables", "s-dhc-2020-us"), ("topdown", "cook-2010")])
 def test_products_spend_an_epsilon(product: str, name: str) -> None:
-    case = ask(product, name, set=None, renormalise=False, codes=None, accounting=None, confidence=None, margins=None)
+    case = setup(product, name, set=None, renormalise=False, codes=None, accounting=None, confidence=None, margins=None)
     sizes = {name: 100 * (1 + number) for number, name in enumerate(case.product.entries(case.config))}
     found = yupana.solve(product, case, total={"epsilon": 5, "delta": "1e-8"}, sizes=sizes)
     epsilon = case.product.epsilon_exact(found, yupana.plan(product, found), 1e-8)
@@ -173,7 +173,7 @@ def test_products_spend_an_epsilon(product: str, name: str) -> None:
 def test_safetab_spends_it_in_its_pass(product: str, tmp_path: Path) -> None:
     folder = tmp_path / "parameters"
     write_parameters(folder)
-    case = ask(product, folder, accounting=None, confidence=None, margins=None)
+    case = setup(product, folder, accounting=None, confidence=None, margins=None)
     entries = case.product.entries(case.config)
     assert {entry.population for entry in entries.values()} == {"us"}
     found = yupana.solve(product, case, total={"epsilon": 5}, sizes=dict.fromkeys(entries, 1000))

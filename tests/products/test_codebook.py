@@ -18,7 +18,7 @@ from yupana.products.safetab.demonstration_parameters import write_parameters
 from yupana.products.topdown.codebook import described, variable_labels
 from yupana.products.topdown.tables import race_variables
 from yupana.release.codebook import DATA_PACKAGE, READABLE
-from yupana.release.release import Release
+from yupana.release.release import ReleaseFolder
 from yupana.release.tables import checksum, read_table
 from yupana.topdown.reading.configuration import read_configuration
 
@@ -180,7 +180,7 @@ def test_what_is_derived_keeps_the_codebook_of_its_tables(place: Path, tmp_path:
     assert main(["check", str(single)]) == 0
 
 
-def table_of(opened: Release, resource: Mapping[str, Any]) -> str:
+def table_of(opened: ReleaseFolder, resource: Mapping[str, Any]) -> str:
     return next(table for table, path in opened.files.items() if path == resource["path"])
 
 

@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 import sys
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -33,22 +34,24 @@ def heard(step: yupana.Step) -> None:
 
 def work(persons: Frame, units: Frame, geo: Frame) -> None:
     product: yupana.Product[object] = yupana.PRODUCTS["phsafe"]
-    plan = yupana.plan(product, "config.json", set={"tau.PH2": 10}, confidence=Fraction(9, 10), margins="bureau")
+    phsafe = yupana.setup(product, "config.json", set={"tau.PH2": 10}, confidence=Fraction(9, 10), margins="bureau")
+    plan = phsafe.plan()
     table: yupana.ArrowTable = plan.table()
     names: tuple[str, ...] = table.columns
-    cheaper = yupana.solve("phsafe", "config.json", margins={"PH1_num/usa_*": 500})
+    cheaper = phsafe.solve(margins={"PH1_num/usa_*": 500})
     data: Mapping[str, yupana.ArrowStream | str | Path] = {"persons": persons, "units": units, "geo": "geo.csv"}
-    release = yupana.run("phsafe", cheaper, data, "out", ledger="ledger.json", dataset="2030", progress=heard)
+    account = yupana.Account("ledger.json", "2030", limit="3")
+    release = cheaper.run(data, "out", account=account, execution=yupana.Execution(progress=heard))
     yupana.run("phsafe", cheaper, {"persons": persons, "units": units, "geo": geo}, Path("other"), progress=True)
     status: str = release.status
     counts: list[object] = release["PH1_num"]["COUNT"]
     labelled: yupana.ArrowTable = release.labelled("PH1_num")
     for finding in yupana.validate("phsafe", "config.json", data, columns={"persons": {"AGE": "alter"}}):
         print(finding.rule, finding.count, labelled)
-    found = yupana.interval(release, "PH1_num[REGION_ID=06]", confidence="0.95")
+    found = release.interval("PH1_num[REGION_ID=06]", confidence="0.95")
     estimates: list[float | None] = [one.estimate for one in found.intervals]
-    page: Path = yupana.certificate(release).write("certificate")
-    report: Path = yupana.report(release, "report.html")
+    page: Path = release.certificate().write("certificate")
+    report: Path = release.report("report.html")
     wrong: tuple[str, ...] = yupana.check(release).wrong
     rows: yupana.ArrowTable = yupana.accuracy("phsafe", {"tau": {}}, data, trials=3, synthetic=True)
     epsilon: float = yupana.epsilon_tight(Fraction(1, 2), 1e-10)
@@ -91,19 +94,31 @@ def test_every_public_name_can_be_had_and_is_listed() -> None:
 FUNCTIONS = [name for name in yupana.__all__ if inspect.isfunction(getattr(yupana, name)) and name[0].islower()]
 
 
+VERBS = ["plan", "solve", "strategy", "validate", "run", "exact", "accuracy", "compare", "attribute_bounds"]
+
+
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_every_function_tells_what_it_takes_gives_and_raises(name: str) -> None:
     function = getattr(yupana, name)
+    if name in VERBS:
+        assert inspect.getdoc(function).startswith("Set a product up")
+        function = getattr(yupana.Configured, name)
     text = inspect.getdoc(function)
     assert text
-    if function.__module__ != "yupana.api":
+    if not function.__module__.startswith("yupana.interface."):
         return
     assert "Raises\n------" in text
     assert "Returns\n-------" in text
-    words = set(re.findall(r"\w+", text.split("Parameters\n----------")[1]))
+    words = set(re.findall(r"\w+", text))
     rest = "and all others" in text or "As of `run`" in text
     for parameter in inspect.signature(function).parameters:
-        assert rest or parameter in words, parameter
+        assert rest or parameter in {*words, "self"}, parameter
+
+
+@pytest.mark.parametrize("name", [*FUNCTIONS, *(f"Configured.{verb}" for verb in VERBS)])
+def test_no_public_function_has_more_than_ten_parameters(name: str) -> None:
+    function = attrgetter(name)(yupana)
+    assert len([one for one in inspect.signature(function).parameters if one != "self"]) <= 10
 
 
 def test_functions_stay_functions_beside_folders_of_their_name() -> None:
@@ -118,7 +133,7 @@ assert yupana.topdown.estimate_node is yupana.estimate_node
     in_python(code)
 
 
-HEAVY = ("numpy", "duckdb", "numba", "scipy", "rich", "yupana.api", "argparse")
+HEAVY = ("numpy", "duckdb", "numba", "scipy", "rich", "yupana.interface.configured", "argparse")
 
 
 def test_the_import_loads_nothing() -> None:
@@ -200,3 +215,14 @@ def test_a_configuration_is_shown_in_a_line_and_a_table(product: str, name: str)
 def test_a_built_in_configuration_of_safetab_asks_for_its_codes() -> None:
     with pytest.raises(yupana.ConfigError, match="name the folder of the code files by codes"):
         yupana.plan("safetab-p", "ddhc-2020-us")
+
+
+def test_the_page_of_options_is_made_of_their_declarations() -> None:
+    made = subprocess.run(
+        [sys.executable, "-c", "import options_page; print(options_page.page(), end='')"],
+        cwd=ROOT / "tools",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert made.stdout == (ROOT / "docs" / "options.md").read_text()

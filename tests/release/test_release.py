@@ -16,7 +16,7 @@ from yupana.products import gate
 from yupana.products.gate import open_table
 from yupana.release.check import describe
 from yupana.release.folder import MANIFEST, new_folder, write_manifest
-from yupana.release.release import Release, read_release
+from yupana.release.release import ReleaseFolder, read_release
 from yupana.release.status import CONFIDENTIAL, MEASURED, NOT_FOR_RELEASE
 from yupana.release.tables import Format, ReleaseTable, write_table
 
@@ -31,7 +31,7 @@ def manifest(budget: Budget = Fraction(1), **more: object) -> dict[str, Any]:
     return {"yupana": "0", "product": "phsafe", "status": MEASURED, "plan": plan, **more}
 
 
-def made(folder: Path, fmt: Format = "csv", **more: Any) -> Release:  # noqa: ANN401
+def made(folder: Path, fmt: Format = "csv", **more: Any) -> ReleaseFolder:  # noqa: ANN401
     with new_folder(folder) as draft:
         tables = {}
         for table in (TABLE, OTHER):

@@ -266,7 +266,8 @@ def test_published_counts_find_their_truth() -> None:
 
 
 def test_templates_are_loaded_when_a_page_is_made() -> None:
-    code = "import sys, yupana.api, yupana.cli.main; print(sum(m in sys.modules for m in ('jinja2', 'vl_convert')))"
+    modules = "yupana.interface.tools, yupana.cli.main"
+    code = f"import sys, {modules}; print(sum(m in sys.modules for m in ('jinja2', 'vl_convert')))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "0\n"
 
 

@@ -22,8 +22,8 @@ from scipy.stats import norm
 from topdown_worlds import LEVELS, WIDTHS, configuration, make_world, write_configuration, write_world
 
 import yupana
-from yupana.asked import ask
 from yupana.cli.main import main
+from yupana.interface.configured import setup
 from yupana.report.topdown_counts import TopdownRelease
 
 pytest.importorskip("vl_convert", reason="the charts of reports need the extra: pip install 'yupana[report]'")
@@ -177,7 +177,7 @@ def test_profiles_hold_the_published_tables(persons: Made) -> None:
 
 def released(made: Made) -> TopdownRelease:
     release = yupana.open_release(made.release)
-    asked = ask(release.product, made.release / "manifest.json")
+    asked = setup(release.product, made.release / "manifest.json")
     return TopdownRelease(release, asked.config, asked.plan())
 
 

@@ -11,7 +11,7 @@ from detailed_relations import KINDS
 from safetab_worlds import FORMS, NAMES, Total, World, random_world, write_parameters
 from safetab_worlds import write_text as write_rows
 
-from yupana.asked import Case, ask
+from yupana.interface.configured import Configured, setup
 
 BLOCKS = [
     ("06", "001", "400100", "1000", "99999", "9999"),
@@ -133,7 +133,7 @@ def homes_of(world: World) -> list[Home]:
     return homes
 
 
-def edited(product: str, folder: Path, rng: random.Random) -> tuple[Case, Path]:
+def edited(product: str, folder: Path, rng: random.Random) -> tuple[Configured, Path]:
     """A world as the edited file: some blocks have no housing unit, and some homes are group quarters."""
     world = random_world(rng, noise="some")
     homes = [in_quarters(home) if rng.random() < 0.1 else home for home in homes_of(world)]
@@ -143,7 +143,7 @@ def edited(product: str, folder: Path, rng: random.Random) -> tuple[Case, Path]:
     write_rows(folder / "data" / NAMES["totals"], Total._fields, world.totals, FORMS["plain"], "|")
     (folder / "data" / "SYNTHETIC").touch()
     document = world.config.document() | {"reader": "cef"}
-    return ask(product, write_parameters(folder / "parameters", world, document=document)), folder / "data"
+    return setup(product, write_parameters(folder / "parameters", world, document=document)), folder / "data"
 
 
 def in_quarters(home: Home) -> Home:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from census_maker import seeded
 
-from yupana.asked import Case, ask
+from yupana.interface.configured import Configured, setup
 
 DESCRIBED = {
     "name": "homes",
@@ -35,7 +35,7 @@ DESCRIBED = {
 """Persons have a key of their own, are cut by their home, and have criteria that are tested of synthetic records."""
 
 
-def homes(folder: Path, *, twice: Sequence[int] = ()) -> tuple[Case, Path]:
+def homes(folder: Path, *, twice: Sequence[int] = ()) -> tuple[Configured, Path]:
     (folder / "homes.json").write_text(json.dumps(DESCRIBED))
     data, random = folder / "homes", seeded(1)
     data.mkdir()
@@ -45,4 +45,4 @@ def homes(folder: Path, *, twice: Sequence[int] = ()) -> tuple[Case, Path]:
     (data / "homes.csv").write_text("id|region\n" + "".join(f"{n}|{random.choice('ab')}\n" for n in range(100)))
     (data / "people.csv").write_text("\n".join(["pid|home|sex", *people]) + "\n")
     (data / "SYNTHETIC").touch()
-    return ask("tables", folder / "homes.json"), data
+    return setup("tables", folder / "homes.json"), data

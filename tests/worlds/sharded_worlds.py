@@ -14,12 +14,12 @@ from phsafe_oracle import PERSON_TABLES, Config
 from safetab_worlds import FORMS, random_world, write_data, write_parameters
 
 import yupana
-from yupana.asked import Case, ask
 from yupana.confidential.records.findings import Finding
 from yupana.confidential.request import RunRequest
 from yupana.confidential.run import run, validate
 from yupana.engine.engine import Engine
 from yupana.errors import YupanaError
+from yupana.interface.configured import Configured, setup
 from yupana.privacy.entropy import SeededEntropy
 
 
@@ -43,13 +43,13 @@ def damaged(census: Census, random: Random) -> Census:
     return found
 
 
-def phsafe(folder: Path, random: Random, **more: Any) -> Case:  # noqa: ANN401
+def phsafe(folder: Path, random: Random, **more: Any) -> Configured:  # noqa: ANN401
     taus = dict(zip(PERSON_TABLES, random.choices([1, 2, 3, 7, GIANT - 1, GIANT, GIANT + 1], k=6), strict=True))
-    return ask("phsafe", Config(STATES, taus, random.choice(["", "k|'é"]), **more).write(folder / "config.json"))
+    return setup("phsafe", Config(STATES, taus, random.choice(["", "k|'é"]), **more).write(folder / "config.json"))
 
 
 def made(
-    case: Case,
+    case: Configured,
     data: Path,
     out: Path,
     engine: Engine | None,
@@ -70,7 +70,7 @@ def told(findings: Sequence[Finding]) -> set[Finding]:
     return set(findings)
 
 
-def refused(case: Case, data: Path, engine: Engine | None, shards: int | None) -> set[str]:
+def refused(case: Configured, data: Path, engine: Engine | None, shards: int | None) -> set[str]:
     """What is found, in words; or the error."""
     request = RunRequest(engine=engine, shards=shards)
     try:
@@ -81,10 +81,10 @@ def refused(case: Case, data: Path, engine: Engine | None, shards: int | None) -
 
 # --- worlds of each product ----------------------------------------------------------------------------------------
 
-World = Callable[[Path, Random], tuple[Case, Path]]
+World = Callable[[Path, Random], tuple[Configured, Path]]
 
 
-def a_census(folder: Path, random: Random) -> tuple[Case, Path]:
+def a_census(folder: Path, random: Random) -> tuple[Configured, Path]:
     census = crowded(random.randrange(1000), 60)
     form = random.choice(["csv", "text", "integer", "bureau"])
     (write_csv if form == "csv" else write_parquet)(folder / "data", census, *([] if form == "csv" else [form]))
@@ -92,29 +92,29 @@ def a_census(folder: Path, random: Random) -> tuple[Case, Path]:
 
 
 def detailed(product: str) -> World:
-    def world(folder: Path, random: Random) -> tuple[Case, Path]:
+    def world(folder: Path, random: Random) -> tuple[Configured, Path]:
         of = random_world(random, noise="some")
         form = FORMS[random.choice(sorted(FORMS))]
         parameters = write_parameters(folder / "parameters", of, form)
-        return ask(product, parameters), write_data(folder / "data", of, form)
+        return setup(product, parameters), write_data(folder / "data", of, form)
 
     return world
 
 
-def described(folder: Path, random: Random) -> tuple[Case, Path]:
+def described(folder: Path, random: Random) -> tuple[Configured, Path]:
     for seed in range(random.randrange(10_000), 20_000):
         try:
             description, data = save(make_world(seed), folder / str(seed), form=random.choice(["csv", "parquet"]))
-            return ask("tables", description), data
+            return setup("tables", description), data
         except YupanaError:
             continue
     raise AssertionError("no description was accepted")
 
 
-def of_blocks(folder: Path, random: Random) -> tuple[Case, Path]:
+def of_blocks(folder: Path, random: Random) -> tuple[Configured, Path]:
     of = random_world(random, noise="some")
     parameters = write_parameters(folder / "parameters", of)
-    return ask("tables", "ddhc-a-2020-us", codes=parameters), write_data(folder / "data", of)
+    return setup("tables", "ddhc-a-2020-us", codes=parameters), write_data(folder / "data", of)
 
 
 WORLDS: dict[str, World] = {
@@ -126,9 +126,9 @@ WORLDS: dict[str, World] = {
 
 
 def census_of_2020(configuration: str) -> World:
-    def world(folder: Path, random: Random) -> tuple[Case, Path]:
+    def world(folder: Path, random: Random) -> tuple[Configured, Path]:
         yupana.synthesize(folder / "data", households=60, states=["10", "44"], seed=random.randrange(100))
-        return ask("topdown", configuration), folder / "data"
+        return setup("topdown", configuration), folder / "data"
 
     return world
 
@@ -157,7 +157,7 @@ OF_HOMES: dict[str, Any] = {
 }
 
 
-def described_for_topdown(folder: Path, random: Random, **more: str) -> tuple[Case, Path]:
+def described_for_topdown(folder: Path, random: Random, **more: str) -> tuple[Configured, Path]:
     """Persons that are linked to homes, which tell the county."""
     (folder / "config.json").write_text(json.dumps(OF_HOMES | more))
     data = folder / "data"
@@ -168,7 +168,7 @@ def described_for_topdown(folder: Path, random: Random, **more: str) -> tuple[Ca
     (data / "homes.csv").write_text("\n".join(["id,county,tenure", *homes, ""]))
     (data / "persons.csv").write_text("\n".join(["home,sex", *persons, ""]))
     (data / "SYNTHETIC").touch()
-    return ask("topdown", folder / "config.json"), data
+    return setup("topdown", folder / "config.json"), data
 
 
 TOPDOWN = {

@@ -4,9 +4,9 @@ import argparse
 from pathlib import Path
 
 import yupana
-from yupana.asked import out_of
 from yupana.cli.arguments import Commands, count, print_json
 from yupana.cli.product import add_verb
+from yupana.interface.arguments import out_of
 
 
 def add(verbs: Commands) -> None:

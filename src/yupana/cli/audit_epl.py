@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import yupana
-from yupana.asked import entropy
 from yupana.cli.arguments import Commands, confidence_level, count, positive, print_json, seed
 from yupana.cli.product import add_verb
 from yupana.errors import ConfigError
+from yupana.interface.arguments import entropy
 
 if TYPE_CHECKING:
     from yupana.audit.empirical.kernel_density import PublishedRow

@@ -223,7 +223,7 @@ class PhsafeCounter(Counter[PhsafeConfig, Census | CountedCensus, ExactCounts, N
         """The basis tables, and those derived from them."""
         del records, config
         tables = published_tables(plan, noisy_groups(plan, measured.states, measured.by_measurement))
-        paths = write_all(folder, tables, request.fmt)
+        paths = write_all(folder, tables, request.format)
         return {
             paths[table.name].name: describe(table.name, paths[table.name], table.rows, table.columns)
             for table in tables

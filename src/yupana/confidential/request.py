@@ -36,7 +36,7 @@ LAYOUTS: Final[tuple[Layout, ...]] = get_args(Layout)
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class LedgerAccount:
     """Where the loss of a run is added up with that of others on the same data."""
 
     path: Path
@@ -55,13 +55,13 @@ class RunRequest:
         Of the plan (`Product.plan`); without a confidence it has the product's own.
     entropy : Entropy
         `SystemEntropy`, unless a seed was asked for, which takes synthetic records.
-    fmt : "csv" or "parquet"
+    format : "csv" or "parquet"
         Of the tables.
     overwrite : bool
         Replace an earlier release.
     log : Path, optional
         The confidential log, if it is not to lie beside the output folder.
-    account : Account, optional
+    account : LedgerAccount, optional
         What the loss of the plan is charged to.
     memory : int, optional
         Bytes to get along with (`private_database` tells the default).
@@ -109,10 +109,10 @@ class RunRequest:
     confidence: Fraction | None = None
     margins: Margins = "exact"
     entropy: Entropy = field(default_factory=SystemEntropy)
-    fmt: Format = "csv"
+    format: Format = "csv"
     overwrite: bool = False
     log: Path | None = None
-    account: Account | None = None
+    account: LedgerAccount | None = None
     memory: int | None = None
     internal: bool = False
     repeats: Recipe | None = None

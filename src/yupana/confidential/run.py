@@ -19,8 +19,8 @@ from yupana.confidential.records.findings import require_none
 from yupana.confidential.records.reader import forms
 from yupana.confidential.request import (
     LAYOUTS,
-    Account,
     Layout,
+    LedgerAccount,
     RunRequest,
     check_apart,
     confidential_log,
@@ -344,7 +344,7 @@ def _resumed(works: Mapping[str, _Work]) -> dict[str, _Work]:
 
 def _check_charges(works: Sequence[_Work]) -> None:
     """Refuse what can be told before any part is charged."""
-    dues: list[tuple[Account | None, Due]] = []
+    dues: list[tuple[LedgerAccount | None, Due]] = []
     for work in works:
         request = work.part.request
         work.counter.check_measurable(work.records, work.part.config, request)
@@ -381,9 +381,7 @@ def _measure(
     _begin(clock, counter.stages[2])
     if counter.is_checked(config) and (wrong := part.product.verify(folder, manifest).wrong):
         if part.product.verify(folder, manifest).wrong != wrong:
-            raise OutputError(
-                "what was written is read back otherwise; the disk may be at fault; nothing was released"
-            )
+            raise OutputError("what was written is read back otherwise; the disk may be at fault; nothing was released")
         raise RuntimeError(f"the release does not hold together: {'; '.join(wrong)}")
     if isinstance(counter, MeasurementsCounter):
         for layout, place in folders.items():
@@ -430,7 +428,7 @@ def options_of(plan: Plan, request: RunRequest, others: Mapping[str, str]) -> di
         "confidence": str(plan.confidence),
         "margins": plan.margins,
         "sensitivity": plan.accounting,
-        "format": request.fmt,
+        "format": request.format,
         **({"columns": request.columns.as_text()} if request.columns.names else {}),
         **others,
     }

@@ -19,7 +19,7 @@ from yupana.geography.spine import Spine
 from yupana.products.topdown.count_files import CountFileError, counts_by_code, counts_by_label
 from yupana.products.topdown.product import TOPDOWN
 from yupana.release.folder import MANIFEST
-from yupana.release.release import Release
+from yupana.release.release import ReleaseFolder
 from yupana.topdown.configuration import Configuration, Estimator
 from yupana.topdown.disk import COUNTS
 from yupana.topdown.histogram import Histogram
@@ -33,7 +33,7 @@ class CountedRelease:
 
     Attributes
     ----------
-    release : Release
+    release : ReleaseFolder
     configuration : Configuration
     blocks : ndarray of int64, shape (blocks,)
         16 digits as a number, or where the configuration has areas of its own the number of the code.
@@ -45,7 +45,7 @@ class CountedRelease:
         None where the units of the spine are what is published.
     """
 
-    release: Release
+    release: ReleaseFolder
     configuration: Configuration
     blocks: Ints
     counts: Histogram
@@ -92,7 +92,7 @@ class CountedRelease:
         return found
 
 
-def read_counted(release: Release) -> CountedRelease:
+def read_counted(release: ReleaseFolder) -> CountedRelease:
     """Read a release of TopDown whose files are those of its manifest.
 
     Raises

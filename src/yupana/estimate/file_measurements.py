@@ -8,7 +8,7 @@ from yupana.geography.spine import Spine
 from yupana.products.gate import open_release
 from yupana.products.topdown.verify import MEASUREMENTS, NOISY
 from yupana.release.folder import MANIFEST
-from yupana.release.release import Release
+from yupana.release.release import ReleaseFolder
 from yupana.release.tables import checksum
 from yupana.topdown.nmf.finding import FoundFiles
 from yupana.topdown.nmf.water import published_in
@@ -19,7 +19,7 @@ def areas_of_measured(spine: Spine, published: PublishedBlocks) -> list[Areas]:
     return published.areas(np.asarray(published_in(spine.blocks)))
 
 
-def check_same_run(files: FoundFiles, release: Release) -> None:
+def check_same_run(files: FoundFiles, release: ReleaseFolder) -> None:
     """Refuse measurement files that are not those of a release.
 
     Raises

@@ -13,7 +13,7 @@ from yupana.errors import OutputError
 from yupana.estimate.intervals.files import open_file
 from yupana.files.database import named, open_database, unreadable
 from yupana.geography.spine import Spine
-from yupana.release.release import Release
+from yupana.release.release import ReleaseFolder
 from yupana.topdown.answers_file import kept_columns
 from yupana.topdown.budget import LevelSpending, Spending
 from yupana.topdown.configuration import Configuration
@@ -52,7 +52,9 @@ class MeasuredTables:
         return [self.read[level, q][first:last] for q in range(len(self.queries(level)))]
 
 
-def read_measured(noisy: Release, configuration: Configuration, spine: Spine, spending: Spending) -> MeasuredTables:
+def read_measured(
+    noisy: ReleaseFolder, configuration: Configuration, spine: Spine, spending: Spending
+) -> MeasuredTables:
     """Read the measurements of a run; of which spine and plan they are was checked.
 
     Raises

@@ -89,7 +89,7 @@ class MeasurementRequest:
     confidence : Fraction or None
     margins : "exact" or "bureau"
         Of the margins of error, for the plan; the product's confidence if it is None.
-    fmt : "csv" or "parquet"
+    format : "csv" or "parquet"
     microdata : bool
     intervals : "none", "least-squares" or None
         Of published counts; None for the default of the size.
@@ -109,7 +109,7 @@ class MeasurementRequest:
     estimator: Estimator = "topdown"
     confidence: Fraction | None = None
     margins: Margins = "exact"
-    fmt: Format = "csv"
+    format: Format = "csv"
     microdata: bool = True
     intervals: IntervalMethod | None = None
     overwrite: bool = False
@@ -266,7 +266,7 @@ def _write(
         in_parts(counts),
         names=names,
         microdata=request.microdata,
-        fmt=request.fmt,
+        fmt=request.format,
         intervals=intervals,
     )
 
@@ -347,7 +347,7 @@ def _manifest(
             "confidence": str(plan.confidence),
             "margins": plan.margins,
             "sensitivity": plan.accounting,
-            "format": request.fmt,
+            "format": request.format,
             "estimator": request.estimator,
             **terms.options,
         },

@@ -14,7 +14,7 @@ from yupana.files.delimited import PARQUET, column_types
 from yupana.products.check import open_checked
 from yupana.products.gate import open_table
 from yupana.products.safetab.specification import KEYS
-from yupana.release.release import Release
+from yupana.release.release import ReleaseFolder
 from yupana.release.status import refuse_confidential
 from yupana.release.tables import table_rows
 
@@ -27,13 +27,13 @@ class TableSource:
 
     Attributes
     ----------
-    release : Release
+    release : ReleaseFolder
         Of a lone table, a release of it alone (`open_table`).
     db : duckdb.DuckDBPyConnection
     tables : mapping of table name to column names and types
     """
 
-    release: Release
+    release: ReleaseFolder
     db: duckdb.DuckDBPyConnection
     tables: Mapping[str, Mapping[str, str]]
 

@@ -6,10 +6,10 @@ from yupana.errors import OutputError
 from yupana.geography.names import NAMES, AreaNames, read_names
 from yupana.geography.published import AREAS_FOLDER, BLOCKS_STEM, PublishedBlocks, read_published
 from yupana.geography.settings import ROOT
-from yupana.release.release import Release
+from yupana.release.release import ReleaseFolder
 
 
-def released_blocks(release: Release) -> PublishedBlocks | None:
+def released_blocks(release: ReleaseFolder) -> PublishedBlocks | None:
     """All blocks of a release of TopDown with their areas; None where the units of its spine are what is published.
 
     Raises
@@ -25,7 +25,7 @@ def released_blocks(release: Release) -> PublishedBlocks | None:
     return read_published(release.folder, nation=levels[0] == ROOT)
 
 
-def released_names(release: Release) -> AreaNames:
+def released_names(release: ReleaseFolder) -> AreaNames:
     """What a release calls its areas, by kind and identifier; nothing if it names none.
 
     Raises
@@ -36,7 +36,7 @@ def released_names(release: Release) -> AreaNames:
     return read_names(release.file(NAMES)) if NAMES in release.files.values() else MappingProxyType({})
 
 
-def file_of(release: Release, stem: str) -> str | None:
+def file_of(release: ReleaseFolder, stem: str) -> str | None:
     """The file of a release, text or Parquet, that is called so without its ending; None if it has none.
 
     Raises

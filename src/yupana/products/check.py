@@ -13,7 +13,7 @@ from yupana.products.gate import manifest_faults
 from yupana.products.product import Checked
 from yupana.products.topdown.pl.layout import PL_FILES
 from yupana.release.processing import ACCURACY, CERTIFICATE, ESTIMATES, SPINE
-from yupana.release.release import Release, read_release
+from yupana.release.release import ReleaseFolder, read_release
 from yupana.release.whole import part_names
 
 _SIDE_BY_SIDE = " side by side"
@@ -51,7 +51,7 @@ def check_release(release: Path, inputs: Path | None = None) -> Checked:
     return replace(found, wrong=tuple(dict.fromkeys([*wrong, *found.wrong])), unchecked=(*found.unchecked, *unchecked))
 
 
-def open_checked(release: Path, *, confidential: bool = False) -> Release:
+def open_checked(release: Path, *, confidential: bool = False) -> ReleaseFolder:
     """Open a release of which `check_release` finds nothing wrong; for what publishes more of it.
 
     Parameters

@@ -29,7 +29,7 @@ from yupana.release.manifest import MANIFEST
 from yupana.release.processing import CERTIFICATE, DESCRIBED, ESTIMATES, RECORD, SINGLE_TABLE, SPINE, SUPPRESSION
 from yupana.release.processing import MEASURED as MEASURED_TABLES
 from yupana.release.recipe import CONFIGURATION, OPTIONS, PUBLIC_INPUTS
-from yupana.release.release import Release, read_release
+from yupana.release.release import ReleaseFolder, read_release
 from yupana.release.status import (
     CONFIDENTIAL,
     ESTIMATED,
@@ -58,7 +58,7 @@ _OF_RUNS: Final = (
 """What the manifest of every run holds."""
 
 
-def open_release(folder: Path, *, confidential: bool = False) -> Release:
+def open_release(folder: Path, *, confidential: bool = False) -> ReleaseFolder:
     """Open the folder of a release whose manifest says what its configuration does.
 
     Parameters
@@ -78,7 +78,7 @@ def open_release(folder: Path, *, confidential: bool = False) -> Release:
     return release
 
 
-def open_table(path: Path) -> Release:
+def open_table(path: Path) -> ReleaseFolder:
     """Open one table by its file, as a release of this table alone.
 
     Its manifest is that of the release it lies in, if that lists it. Without one, what can be said is that it is a
@@ -97,15 +97,15 @@ def open_table(path: Path) -> Release:
             return replace(open_release(path.parent), manifest={**release.manifest, "tables": alone})
     told = {"table": path.stem, "sha256": checksum(path)}
     unknown = {"yupana": yupana.__version__, "product": SINGLE_TABLE, "status": "unknown", "tables": {path.name: told}}
-    return Release(path.parent, unknown, "", {path.name: path})
+    return ReleaseFolder(path.parent, unknown, "", {path.name: path})
 
 
-def manifest_faults(release: Release, inputs: Path | None = None) -> Checked:
+def manifest_faults(release: ReleaseFolder, inputs: Path | None = None) -> Checked:
     """What a manifest says that does not follow from its configuration, and what could not be made anew.
 
     Parameters
     ----------
-    release : Release
+    release : ReleaseFolder
     inputs : Path, optional
         A folder with public files of the run. With those of the codes, SafeTab's sensitivities are made anew, too.
     """
@@ -178,7 +178,7 @@ def _shown(value: object) -> str:
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
 
 
-def _run_faults(release: Release, product: Product[Any], inputs: Path | None) -> Checked:
+def _run_faults(release: ReleaseFolder, product: Product[Any], inputs: Path | None) -> Checked:
     """Compare the manifest of a run with what its configuration makes."""
     manifest = release.manifest
     # Whoever only estimates from measurements has charged nothing.
@@ -281,7 +281,7 @@ def _table_faults(manifest: Mapping[str, Any], product: Product[Any]) -> Iterato
                 yield from (f"table {table} is missing" for table in family.tables if table not in here)
 
 
-def _codebook_faults(release: Release, product: Product[Any], due: Stated) -> Iterator[str]:
+def _codebook_faults(release: ReleaseFolder, product: Product[Any], due: Stated) -> Iterator[str]:
     """What the codebook says of tables, columns and codes that the configuration does not."""
     if due.described is None or DATA_PACKAGE not in release.manifest.get("reports", {}):
         return
@@ -306,7 +306,7 @@ def _codebook_faults(release: Release, product: Product[Any], due: Stated) -> It
         yield f"{READABLE} is not what {DATA_PACKAGE} says"
 
 
-def _parts_faults(release: Release) -> Iterator[str]:
+def _parts_faults(release: ReleaseFolder) -> Iterator[str]:
     """Compare each part with its own manifest, and the whole with the parts."""
     manifest = release.manifest
     try:

@@ -59,7 +59,10 @@ def read_configuration_in(path: Path, product: str, changes: Changes) -> tuple[o
     """
     document, faults = read_document(path)
     if not isinstance(document, dict) or "yupana" not in document:
-        return changes.applied(document, faults), faults
+        found = changes.applied(document, faults)
+        if isinstance(found, dict):
+            found = {key: value for key, value in found.items() if key != OPTIONS}
+        return found, faults
     made = document.get("system", document.get("product"))
     if str(made).partition(",")[0] != product:
         raise ConfigError(f"config {path}: is the manifest of an output of {made!a}, and one of {product!r} is needed")
@@ -87,6 +90,23 @@ def read_recipe(path: Path) -> Recipe | None:
     if faults:
         raise refuse(path, faults)
     return Recipe(configuration, options, inputs)
+
+
+def options_in(path: Path) -> Mapping[str, Any]:
+    """The table ``options`` of a configuration that is no manifest; empty where it has none.
+
+    Raises
+    ------
+    ConfigError
+        If the file cannot be read, or ``options`` is no table.
+    """
+    document, faults = read_document(path)
+    if not isinstance(document, dict) or OPTIONS not in document:
+        return {}
+    found = read_table(OPTIONS, document[OPTIONS], faults)
+    if faults:
+        raise refuse(path, faults)
+    return found
 
 
 def check_public_inputs(recipe: Recipe | None, found: Mapping[str, str]) -> None:

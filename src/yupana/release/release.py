@@ -32,7 +32,7 @@ KINDS: Final = {"COUNT": "BIGINT", "VARIANCE": "DOUBLE", "MOE": "DOUBLE"}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Release:
+class ReleaseFolder:
     """Tables and the manifest that says how they were made. Made by `yupana.products.gate.open_release`.
 
     ``release.tables`` are the names of its tables, which ``for name in release`` goes through, too.
@@ -95,7 +95,7 @@ class Release:
         return self.plan
 
     @cached_property
-    def parts(self) -> "Mapping[str, Release]":
+    def parts(self) -> "Mapping[str, ReleaseFolder]":
         """The releases that it is made of, by name, such as ``persons`` and ``units``; none of most.
 
         Raises
@@ -240,7 +240,7 @@ class Release:
             self._checked[name] = checked_file(self.folder, self.manifest, name)
         return self._checked[name]
 
-    def alone(self) -> "Release":
+    def alone(self) -> "ReleaseFolder":
         """Return it, if it is one release and not several.
 
         Raises
@@ -287,7 +287,7 @@ class Release:
         """What is wrong with its files, in words: missing, changed or not listed, links and empty folders."""
         return folder_faults(self.folder, self.manifest)
 
-    def intact(self) -> "Release":
+    def intact(self) -> "ReleaseFolder":
         """Return it, if all its files are those of the manifest, and no others.
 
         Raises
@@ -307,7 +307,7 @@ class Release:
         *,
         database: duckdb.DuckDBPyConnection | None = None,
         overwrite: bool = False,
-    ) -> "Release":
+    ) -> "ReleaseFolder":
         """Write a release with this manifest, other tables, and a record of what was done.
 
         Parameters
@@ -350,10 +350,10 @@ class Release:
             manifest = {**kept, RECORD: records, "tables": described}
             write_manifest(draft, manifest)
             digest = checksum(draft / MANIFEST)
-        return Release(out, manifest, digest)
+        return ReleaseFolder(out, manifest, digest)
 
 
-def read_release(folder: Path, *, confidential: bool = False) -> Release:
+def read_release(folder: Path, *, confidential: bool = False) -> ReleaseFolder:
     """Read the manifest of a folder, and check its shape; `yupana.products.gate.open_release` checks what it says.
 
     Parameters
@@ -371,5 +371,5 @@ def read_release(folder: Path, *, confidential: bool = False) -> Release:
     manifest = read_manifest(folder, confidential=confidential)
     if "tables" not in manifest:
         raise OutputError(f"{folder / MANIFEST} is not the manifest of a release of yupana: it lists no tables")
-    release = Release(folder, manifest, checksum(folder / MANIFEST))
+    release = ReleaseFolder(folder, manifest, checksum(folder / MANIFEST))
     return release if confidential else release.alone()

@@ -60,7 +60,7 @@ class EstimateRequest:
     confidence : Fraction
     method : "exact" or "original"
     combination : "independent" or "joint"
-    fmt : "csv" or "parquet"
+    format : "csv" or "parquet"
     overwrite : bool
     publish : bool
         Refuse measurements that are marked NOT FOR RELEASE; otherwise the estimates are marked so, too.
@@ -72,7 +72,7 @@ class EstimateRequest:
     confidence: Fraction = Fraction(9, 10)
     method: Method = "exact"
     combination: Combination = "independent"
-    fmt: Format = "csv"
+    format: Format = "csv"
     overwrite: bool = False
     publish: bool = False
 
@@ -111,8 +111,8 @@ def publish_estimates(request: EstimateRequest, announce: Announce) -> dict[str,
         final = [f for shell in SHELLS if (f := _final([e for e in everything if e.shell is shell])) is not None]
         nation = nation_name(sources[0].manifest["parameters"]["states"])
         tables = [table for part in parts for table in part.bureau]
-        tables += [tidy_table(everything), *(_as_table(each, request.fmt, nation) for each in final)]
-        written = {table.name: write_table(partial, table, request.fmt) for table in tables}
+        tables += [tidy_table(everything), *(_as_table(each, request.format, nation) for each in final)]
+        written = {table.name: write_table(partial, table, request.format) for table in tables}
         manifest = _manifest(request, sources, [part.note for part in parts])
         manifest["tables"] = describe_tables(written, tables)
         page = tables_page(final, float(request.confidence), str(manifest["status"]), request.combination, nation)

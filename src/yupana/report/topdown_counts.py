@@ -22,7 +22,7 @@ from yupana.plan.margin import z_value
 from yupana.plan.plan import Plan
 from yupana.products.topdown.tables import TABLES, RedistrictingTable, levels_of, tables_of
 from yupana.products.topdown.verify import MEASUREMENTS
-from yupana.release.release import Release
+from yupana.release.release import ReleaseFolder
 from yupana.topdown.configuration import Configuration
 from yupana.topdown.disk import COUNTS, TABULATION
 from yupana.topdown.plan import make_measurement
@@ -105,7 +105,7 @@ class Named:
 class TopdownRelease:
     """A release with its configuration and plan, as pages read it."""
 
-    release: Release
+    release: ReleaseFolder
     configuration: Configuration
     plan: Plan
 

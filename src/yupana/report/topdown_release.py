@@ -15,7 +15,7 @@ from yupana.plan.measurement import Mechanism
 from yupana.plan.plan import DEFAULT_DELTA, Plan
 from yupana.products.topdown.product import TOPDOWN
 from yupana.products.topdown.verify import MEASUREMENTS
-from yupana.release.release import Release
+from yupana.release.release import ReleaseFolder
 from yupana.report.boundaries import Boundary, read_boundaries
 from yupana.report.charts import Mark, log_dots
 from yupana.report.html import Html
@@ -42,7 +42,7 @@ _LISTED: Final = 5
 
 
 def write_topdown_report(
-    place: NewFile, release: Release, configuration: Configuration, plan: Plan, boundaries: Sequence[Path]
+    place: NewFile, release: ReleaseFolder, configuration: Configuration, plan: Plan, boundaries: Sequence[Path]
 ) -> None:
     """Write the page of a release, of what the release holds alone.
 
@@ -50,7 +50,7 @@ def write_topdown_report(
     ----------
     place : NewFile
         As `yupana.report.place.claim_page` gave it.
-    release : Release
+    release : ReleaseFolder
     configuration : Configuration
         That of its manifest.
     plan : Plan

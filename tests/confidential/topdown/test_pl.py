@@ -21,7 +21,7 @@ from yupana.products.topdown.pl.summary_file import (
     write_summary_file,
 )
 from yupana.release.lines import texts
-from yupana.release.release import Release
+from yupana.release.release import ReleaseFolder
 
 RHODE_ISLAND = SHARED / "data" / "ri_2018_e2e_pl_and_baf"
 REST = "2018_2020Style.pl"
@@ -39,7 +39,7 @@ def program() -> ModuleType:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Release, Release]:
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[ReleaseFolder, ReleaseFolder]:
     folder = tmp_path_factory.mktemp("ri")
     assert program().convert_whole(RHODE_ISLAND, folder / "data") == 569
     return (
@@ -54,7 +54,7 @@ def within(file: SummaryFile) -> SummaryFile:
 
 
 def test_published_counts_with_their_names_are_the_published_files_again(
-    made: tuple[Release, Release], tmp_path: Path
+    made: tuple[ReleaseFolder, ReleaseFolder], tmp_path: Path
 ) -> None:
     names = read_geographic_header(RHODE_ISLAND / file_names("ri", REST)[0])
     (found,) = summary_files(*made, names)
@@ -86,7 +86,7 @@ def test_published_counts_with_their_names_are_the_published_files_again(
     assert others.variable("P0010001").tolist() == [29225, 29225, 29225]
 
 
-def test_without_names_a_header_says_what_codes_tell(made: tuple[Release, Release], tmp_path: Path) -> None:
+def test_without_names_a_header_says_what_codes_tell(made: tuple[ReleaseFolder, ReleaseFolder], tmp_path: Path) -> None:
     (found,) = summary_files(*made, None)
     assert write_summary_file(tmp_path, found) == list(file_names("ri", "2020.pl"))
     assert read_summary_file(tmp_path).records == found.records == 609
@@ -113,7 +113,7 @@ def test_every_level_is_cut_into_its_fields() -> None:
         record_fields(b"040", np.array([b"03"]))
 
 
-def test_what_does_not_belong_together_is_refused(made: tuple[Release, Release], tmp_path: Path) -> None:
+def test_what_does_not_belong_together_is_refused(made: tuple[ReleaseFolder, ReleaseFolder], tmp_path: Path) -> None:
     persons, units = made
     with pytest.raises(KeyError, match="H1"):
         list(summary_files(persons, persons, None))
@@ -122,7 +122,7 @@ def test_what_does_not_belong_together_is_refused(made: tuple[Release, Release],
     other = tmp_path / "other" / "tables"
     other.mkdir(parents=True)
     (other / "P1.csv").write_text("".join(lines[:-1]))
-    shorter = Release(tmp_path / "other", persons.manifest, "", {"tables/P1.csv": other / "P1.csv"} | {
+    shorter = ReleaseFolder(tmp_path / "other", persons.manifest, "", {"tables/P1.csv": other / "P1.csv"} | {
         f"tables/P{n}.csv": persons.folder / "tables" / f"P{n}.csv" for n in range(2, 6)
     })  # fmt: skip
     with pytest.raises(OutputError, match="P1 and P2 are of different areas"):
@@ -136,7 +136,9 @@ def test_what_does_not_belong_together_is_refused(made: tuple[Release, Release],
     assert found.header["LOGRECNO"][0] == b"7296"
 
 
-def test_files_are_written_of_both_releases_or_not_at_all(made: tuple[Release, Release], tmp_path: Path) -> None:
+def test_files_are_written_of_both_releases_or_not_at_all(
+    made: tuple[ReleaseFolder, ReleaseFolder], tmp_path: Path
+) -> None:
     whole = made[0].folder.parent
     found = yupana.write_pl(whole, tmp_path / "out", names=RHODE_ISLAND)
     assert found.status == "NOT FOR RELEASE"
@@ -161,7 +163,7 @@ AREAS = ("VTD", "CD116", "SLDU18", "SLDL18", "SDELM", "SDSEC", "SDUNI")
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Release, Path]:
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[ReleaseFolder, Path]:
     """Both parts in one release, with names and areas as the published header has them, and its files."""
     folder = tmp_path_factory.mktemp("whole")
     program().convert_whole(RHODE_ISLAND, folder / "data")
@@ -186,7 +188,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Release, Path]:
     return made, folder
 
 
-def test_a_release_of_both_has_its_files_written_with_it(whole: tuple[Release, Path], tmp_path: Path) -> None:
+def test_a_release_of_both_has_its_files_written_with_it(whole: tuple[ReleaseFolder, Path], tmp_path: Path) -> None:
     made, folder = whole
     assert yupana.check(made).wrong == ()
     assert yupana.check(folder / "pl").wrong == ()
@@ -205,7 +207,7 @@ def test_a_release_of_both_has_its_files_written_with_it(whole: tuple[Release, P
         assert (levels[b"750"].tables[table].sum(axis=0) == levels[b"040"].tables[table][0]).all()
 
 
-def test_a_header_has_the_names_and_areas_of_the_release(whole: tuple[Release, Path]) -> None:
+def test_a_header_has_the_names_and_areas_of_the_release(whole: tuple[ReleaseFolder, Path]) -> None:
     made, _ = whole
     (found,) = summary_files(made.parts["persons"], made.parts["units"], None)
     published = within(read_summary_file(RHODE_ISLAND))
@@ -218,7 +220,7 @@ def test_a_header_has_the_names_and_areas_of_the_release(whole: tuple[Release, P
     assert (districts["VTD"] != b"").sum() == len(set(published.header["VTD"][published.header["SUMLEV"] == b"750"]))
 
 
-def test_a_table_of_names_gives_what_it_has(whole: tuple[Release, Path], tmp_path: Path) -> None:
+def test_a_table_of_names_gives_what_it_has(whole: tuple[ReleaseFolder, Path], tmp_path: Path) -> None:
     _, folder = whole
     table = "kind,code,name,land,water,latitude,longitude\nplace,4459000,Cañon city,1e3,,41.5,-71.25\nstate,44,,,,,\n"
     (tmp_path / "names.csv").write_text(table)

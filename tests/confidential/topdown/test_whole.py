@@ -118,13 +118,12 @@ def test_plans_are_told_apart_and_never_added(capsys: pytest.CaptureFixture[str]
         "their losses are not added, for they are promises to different units: a person record and a housing unit"
     )
     assert "0.125000" in text
-    configurations = yupana.parts("topdown", "both.json", set={"persons.rho": "1/8"})
-    assert {name: str(yupana.plan("topdown", one).loss()) for name, one in configurations.items()} == {
+    configurations = yupana.setup("topdown", "both.json", set={"persons.rho": "1/8"}).parts
+    assert {name: str(one.plan().loss()) for name, one in configurations.items()} == {
         "persons": "1/8",
         "units": "1/3",
     }
-    with pytest.raises(ConfigError, match="is one configuration, and no document of parts"):
-        yupana.parts("topdown", "persons.json")
+    assert not yupana.setup("topdown", "persons.json").parts
     with pytest.raises(ConfigError, match=r"is a document of parts, each with a plan of its own"):
         yupana.plan("topdown", "both.json")
 
@@ -132,10 +131,10 @@ def test_plans_are_told_apart_and_never_added(capsys: pytest.CaptureFixture[str]
 @pytest.mark.parametrize("name", ["pl94-2020-us-whole", "pl94-2020-pr-whole"])
 def test_the_built_in_documents_are_the_plans_of_2020(name: str) -> None:
     state = name.removesuffix("-whole").removeprefix("pl94-2020-")
-    found = yupana.parts("topdown", name)
+    found = yupana.setup("topdown", name).parts
     for part, source in (("persons", f"pl94-2020-{state}"), ("units", f"h1-2020-{state}")):
-        assert yupana.plan("topdown", found[part]) == yupana.plan("topdown", source)
-    assert len({yupana.plan("topdown", one).privacy_unit for one in found.values()}) == 2
+        assert found[part].plan() == yupana.plan("topdown", source)
+    assert len({one.plan().privacy_unit for one in found.values()}) == 2
 
 
 INLINE = configuration((2,), rho="1/3", privacy_unit="housing unit")
@@ -163,7 +162,7 @@ def test_rubbish_is_named(here: Path, document: dict[str, Any], wrong: str) -> N
     write_configuration(document, here / "wrong.json")
     for config in ("wrong.json", document):
         with pytest.raises(ConfigError, match=wrong):
-            yupana.parts("topdown", config)
+            yupana.setup("topdown", config)
     assert main(["topdown", "run", "wrong.json", "data", "out"]) == 2
     assert not list(here.glob("out*"))
 
@@ -172,8 +171,8 @@ def test_a_part_may_stand_in_the_document(here: Path) -> None:
     document = {"product": "x", "parts": {"persons": "persons.json", "units": INLINE}}
     write_configuration(document, here / "inline.json")
     for config in ("inline.json", document):
-        found = yupana.parts("topdown", config, set={"units.shares.US": "1/6", "units.rho": "1/7"})
-        assert {name: str(one.budget) for name, one in found.items()} == {"persons": "1/2", "units": "1/7"}
+        found = yupana.setup("topdown", config, set={"units.shares.US": "1/6", "units.rho": "1/7"}).parts
+        assert {name: str(one.config.budget) for name, one in found.items()} == {"persons": "1/2", "units": "1/7"}
     made = yupana.exact("topdown", "inline.json", "data", "out")
     assert made.manifest["status"] == "NOT FOR RELEASE"
     assert yupana.check(made).wrong == ()
@@ -239,8 +238,8 @@ def test_a_fault_of_the_second_part_is_found_before_the_first_is_charged(
 @pytest.mark.usefixtures("here")
 def test_what_one_person_loses_is_added_in_one_account(capsys: pytest.CaptureFixture[str]) -> None:
     account = ("--ledger", "ledger.json", "--dataset", "D", "--unit", "person", "--limit")
-    configurations = yupana.parts("topdown", "both.json").values()
-    losses = [yupana.plan("topdown", one).person_losses()["bounded"] for one in configurations]
+    configurations = yupana.setup("topdown", "both.json").parts.values()
+    losses = [one.plan().person_losses()["bounded"] for one in configurations]
     assert None not in losses
     total = sum(losses)  # type: ignore[arg-type]
     assert run(*account, f"bounded={total * 999 / 1000}") == 2
@@ -462,6 +461,6 @@ def test_other_verbs_ask_each_part(capsys: pytest.CaptureFixture[str]) -> None:
     for name in PARTS:
         assert yupana.check(f"accuracy/{name}").wrong == ()
     assert main(["topdown", "init", "mine.toml", "--like", "pl94-2020-us-whole"]) == 0
-    assert set(yupana.parts("topdown", "mine.toml")) == set(PARTS)
+    assert set(yupana.setup("topdown", "mine.toml").parts) == set(PARTS)
     assert main(["topdown", "show", "pl94-2020-pr-whole"]) == 0
     assert "[parts]" in capsys.readouterr().out

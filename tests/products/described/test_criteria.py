@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import yupana
-from yupana.asked import ask
 from yupana.errors import ConfigError
+from yupana.interface.configured import setup
 from yupana.plan.plan import Plan
 from yupana.privacy.entropy import SeededEntropy
 from yupana.privacy.laws import Law
@@ -55,7 +55,7 @@ MEDIAN = {"table": "sexes", "level": "side", "error": "relative", "quantile": 0.
 
 
 def asked(**criteria: object) -> tuple[Description, Plan]:
-    case = ask("tables", DOCUMENT | {"criteria": criteria})
+    case = setup("tables", DOCUMENT | {"criteria": criteria})
     return case.config, case.plan()
 
 
@@ -123,7 +123,7 @@ def test_draws_agree_with_what_is_promised(privacy_defn: str, table: str, cells:
     document["criteria"] = {
         "it": {"table": table, "level": "side", "error": "absolute", "quantile": "19/20", "most": 9}
     }
-    case = ask("tables", document)
+    case = setup("tables", document)
     found = predict(case.config, case.plan(), case.config.criteria[0])
     rows, trials = 200 * (2 if cells == 1 else 1), 2_000
     assert found.rows == rows
@@ -172,7 +172,7 @@ TOTAL = {"table": "herds_total", "level": "side-by-sex", "error": "absolute", "q
 def with_detail(**criteria: object) -> tuple[Description, Plan]:
     document = deepcopy(DOCUMENT)
     document["tables"]["herds"] = HERDS
-    case = ask("tables", document | {"criteria": criteria})
+    case = setup("tables", document | {"criteria": criteria})
     return case.config, case.plan()
 
 
@@ -234,7 +234,7 @@ def test_what_is_left_out_by_its_own_noise_and_what_is_never_shown_have_no_crite
 
 
 def test_a_plan_tells_its_criteria() -> None:
-    case = ask("tables", DOCUMENT | {"criteria": {"it": MEDIAN}})
+    case = setup("tables", DOCUMENT | {"criteria": {"it": MEDIAN}})
     told = TABLES.promises(case.config, case.plan(), 1e-10)["criteria"]["it"]
     assert told["says"] == (
         "the median relative error of sexes by side where the true count is at least 3 is at most 50%, "
@@ -249,12 +249,12 @@ def test_more_budget_or_larger_counts_promise_more() -> None:
     assert of_larger == promised / 100
     generous = deepcopy(DOCUMENT) | {"criteria": {"it": MEDIAN}}
     generous["tables"]["sexes"]["budget"] = {"side": "Infinity"}
-    case = ask("tables", generous)
+    case = setup("tables", generous)
     assert predict(case.config, case.plan(), case.config.criteria[0]).promised == 0
 
 
 def test_budgets_that_leave_nothing_to_measure_promise_nothing() -> None:
-    case = ask("tables", DOCUMENT | {"criteria": {"it": MEDIAN}})
+    case = setup("tables", DOCUMENT | {"criteria": {"it": MEDIAN}})
     config = case.config.with_budgets({"sexes/side": Fraction(0)})
     with pytest.raises(ConfigError, match=r"criteria\.it: sexes/side has no budget, so nothing"):
         predict(config, TABLES.plan(config), config.criteria[0])
@@ -307,9 +307,9 @@ def test_faults_stand_on_their_lines(tmp_path: Path) -> None:
 
 
 def test_criteria_come_back_from_their_document_and_have_a_schema() -> None:
-    case = ask(
+    case = setup(
         "tables", DOCUMENT | {"criteria": {"it": MEDIAN | {"rows": {"sex": "f"}, "at_most": 9, "chance": "1/3"}}}
     )
     told = TABLES.document(case.config)
     jsonschema.validate(json.loads(json.dumps(told)), TABLES.schema())
-    assert ask("tables", told).config == case.config
+    assert setup("tables", told).config == case.config

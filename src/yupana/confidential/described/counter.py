@@ -214,7 +214,7 @@ class DescribedCounter(Counter[Description, DescribedRecords, DescribedCounts, l
         """Every table that was measured, and those that add up its cells."""
         del records
         tables = published_tables(config, plan, measured)
-        paths = write_all(folder, tables, request.fmt)
+        paths = write_all(folder, tables, request.format)
         return {
             paths[table.name].relative_to(folder).as_posix(): describe(
                 table.name, paths[table.name], table.rows, table.columns

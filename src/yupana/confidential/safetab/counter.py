@@ -112,7 +112,7 @@ class SafetabCounter(Counter[Parameters[K], R, E, list[RowTable]]):
         del records, config, plan
         described = {}
         for table in measured:
-            path = write_rows(folder, table, request.fmt)
+            path = write_rows(folder, table, request.format)
             described[path.name] = describe(table.name, path, table.rows, table.columns)
         return described
 

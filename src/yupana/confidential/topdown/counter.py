@@ -437,7 +437,7 @@ def _write_counts(
         facilities=world.facilities,
         names=records.names,
         microdata=request.microdata,
-        fmt=request.fmt,
+        fmt=request.format,
         intervals=intervals,
     )
 

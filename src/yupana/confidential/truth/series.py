@@ -12,7 +12,7 @@ from yupana.audit.empirical.series import Series
 from yupana.errors import InputError
 from yupana.privacy.laws import Law, Zero
 from yupana.products.gate import open_release
-from yupana.release.release import Release
+from yupana.release.release import ReleaseFolder
 from yupana.release.tables import read_table
 
 _VALUES: Final = frozenset({"COUNT", "VARIANCE", "MOE", "NOISE_DISTRIBUTION"})
@@ -49,7 +49,7 @@ def release_and_truth(release: Path, truth: Path) -> Iterator[Series]:
 
 
 def _by_variance(
-    table: str, noisy: dict[str, list[str]], exact: dict[str, list[str]], release: Release
+    table: str, noisy: dict[str, list[str]], exact: dict[str, list[str]], release: ReleaseFolder
 ) -> Iterator[Series]:
     keys = [column for column in noisy if column not in _VALUES]
     if missing_keys := [key for key in keys if key not in exact]:
@@ -97,7 +97,7 @@ def _law(laws: dict[tuple[str, float], Law], table: str, variance: float) -> Law
     return None
 
 
-def _laws(release: Release) -> dict[tuple[str, float], Law]:
+def _laws(release: ReleaseFolder) -> dict[tuple[str, float], Law]:
     """Laws of the measurements of a plan, by table and variance as a table writes it."""
     measured = release.plan.measurements if release.plan else ()
     return {(m.table, float(m.variance)): m.law for m in measured if not isinstance(m.law, Zero)}

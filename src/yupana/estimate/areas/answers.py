@@ -19,7 +19,7 @@ from yupana.estimate.intervals.topdown_release import schema_of
 from yupana.geography.gazetteer import NamedArea
 from yupana.geography.kinds import KINDS, NONE, TOLD
 from yupana.products.topdown.tables import INTERVALS_OF, TABLES
-from yupana.release.release import Release
+from yupana.release.release import ReleaseFolder
 from yupana.topdown.disk import TABULATION
 from yupana.topdown.plan import DEFAULT_CONFIDENCE
 
@@ -71,7 +71,7 @@ class _Terms:
     noisy: Path | None
 
 
-def _of_parts(release: Release, questions: Sequence[AreaQuestion], terms: _Terms) -> AreaIntervals:
+def _of_parts(release: ReleaseFolder, questions: Sequence[AreaQuestion], terms: _Terms) -> AreaIntervals:
     """Answers of a release of several parts, each question put to the one that counts what it asks for."""
     words = {name: counted_in(schema_of(part)[0]) for name, part in release.parts.items()}
     asked = questions_by_part(questions, words)
@@ -90,7 +90,7 @@ def _of_parts(release: Release, questions: Sequence[AreaQuestion], terms: _Terms
     return AreaIntervals(release.name, str(release.manifest.get("status")), level, answers, tuple(notes))
 
 
-def _of_release(opened: Release, questions: Sequence[AreaQuestion], terms: _Terms) -> AreaIntervals:
+def _of_release(opened: ReleaseFolder, questions: Sequence[AreaQuestion], terms: _Terms) -> AreaIntervals:
     areas = released_areas(opened, terms.files)
     tables = PublishedTables(areas, counted_in(schema_of(opened)[0]), published_intervals(opened))
     asked, codes = _understood(questions, areas, tables.words)
@@ -121,7 +121,7 @@ def _of_release(opened: Release, questions: Sequence[AreaQuestion], terms: _Term
     return AreaIntervals(opened.name, status, level, tuple(answers), tuple(notes))
 
 
-def _on_published(answers: Sequence[AreaInterval], opened: Release) -> list[str]:
+def _on_published(answers: Sequence[AreaInterval], opened: ReleaseFolder) -> list[str]:
     """How many intervals do not hold the published count, why, and how to get those that lie about it."""
     apart = sum(one.holds_published is False for one in answers)
     if not apart:

@@ -13,7 +13,7 @@ from yupana.files.arrow import ArrowTable
 from yupana.geography.gazetteer import NamedArea
 from yupana.geography.names import NAME_COLUMNS
 from yupana.products.topdown.tables import levels_of
-from yupana.release.release import Release
+from yupana.release.release import ReleaseFolder
 from yupana.topdown.queries import DETAILED, TOTAL
 
 GEOUNIT, LEVEL, CODE = "geounit", "SUMLEV", "GEOCODE"
@@ -27,12 +27,12 @@ class AreaList:
     ----------
     areas : ReleasedAreas
         Of a release of several parts those of the first: all have the same blocks.
-    parts : tuple of Release
+    parts : tuple of ReleaseFolder
         The release, or its parts.
     """
 
     areas: ReleasedAreas
-    parts: tuple[Release, ...]
+    parts: tuple[ReleaseFolder, ...]
 
     @property
     def kinds(self) -> dict[str, int]:
@@ -47,7 +47,7 @@ class AreaList:
             found |= self._queries_of(part)
         return found
 
-    def _queries_of(self, part: Release) -> dict[str, str]:
+    def _queries_of(self, part: ReleaseFolder) -> dict[str, str]:
         words = counted_in(schema_of(part)[0])
         alone = len(self.parts) == 1
         found = {TOTAL: "everybody or everything that is counted"} if alone else {}
@@ -119,7 +119,7 @@ class AreaList:
         ConfigError
             If no area is meant, or the table has no such areas.
         KeyError, OutputError
-            As by `Release.path`.
+            As by `ReleaseFolder.path`.
         """
         found = self.find(area)
         rows = next((part for part in self.parts if table in part), self.parts[0])[table]

@@ -8,11 +8,11 @@ from yupana.errors import ConfigError
 from yupana.estimate.areas.queries import AreaQuestion, expanded, read_form
 from yupana.estimate.intervals.counted import Counted
 from yupana.products.gate import open_release
-from yupana.release.release import Release
+from yupana.release.release import ReleaseFolder
 from yupana.release.status import refuse_confidential
 
 
-def open_parts(folder: Path) -> tuple[Release, Mapping[str, Release]]:
+def open_parts(folder: Path) -> tuple[ReleaseFolder, Mapping[str, ReleaseFolder]]:
     """Open a release, and its parts if it has some.
 
     Raises

@@ -15,7 +15,7 @@ from yupana.geography.disk import WrittenSpine
 from yupana.geography.gazetteer import Gazetteer, NamedArea, gazetteer_of
 from yupana.geography.published import PublishedBlocks, indices
 from yupana.geography.released import released_blocks, released_names
-from yupana.release.release import Release
+from yupana.release.release import ReleaseFolder
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,14 +24,14 @@ class ReleasedAreas:
 
     Attributes
     ----------
-    release : Release
+    release : ReleaseFolder
     published : PublishedBlocks or None
         None where the units of the spine are what is published: its geolevels are the kinds then.
     assigned : tuple of Assignment
         What files told beside the release.
     """
 
-    release: Release
+    release: ReleaseFolder
     published: PublishedBlocks | None
     assigned: tuple[Assignment, ...]
 
@@ -73,12 +73,12 @@ class ReleasedAreas:
         return [f"{state:02d}" for state in np.unique(inside // 10**14).tolist()]
 
 
-def released_areas(release: Release, files: Sequence[Path]) -> ReleasedAreas:
+def released_areas(release: ReleaseFolder, files: Sequence[Path]) -> ReleasedAreas:
     """Read which areas a release has, and those that files of a user tell of its blocks.
 
     Parameters
     ----------
-    release : Release
+    release : ReleaseFolder
     files : sequence of Path
         As of `assign_published`.
 

@@ -18,7 +18,7 @@ from yupana.files.database import named, open_database, unreadable
 from yupana.geography.kinds import BLOCK_WIDTH
 from yupana.geography.released import file_of
 from yupana.products.topdown.tables import INTERVALS_OF, TABLES, levels_of
-from yupana.release.release import Release
+from yupana.release.release import ReleaseFolder
 from yupana.topdown.disk import BOUNDS, COUNTS, TABULATION
 
 ENDS: Final = BOUNDS[:2]
@@ -50,7 +50,7 @@ class PublishedIntervals:
         ) + of
 
 
-def published_intervals(release: Release) -> PublishedIntervals | None:
+def published_intervals(release: ReleaseFolder) -> PublishedIntervals | None:
     """What the manifest says of the intervals of the tables; None if they have none.
 
     Raises
@@ -113,7 +113,7 @@ class PublishedTables:
     intervals: PublishedIntervals | None
 
     @property
-    def release(self) -> Release:
+    def release(self) -> ReleaseFolder:
         """Where they lie."""
         return self.areas.release
 

@@ -29,7 +29,7 @@ from yupana.products.safetab.regions import ITERATION_LEVELS, REGION_TYPES
 from yupana.products.safetab.specification import KEYS, TOTALS
 from yupana.progress import Announce
 from yupana.release.processing import COTERMINOUS
-from yupana.release.release import Release
+from yupana.release.release import ReleaseFolder
 from yupana.release.tables import checksum
 
 _REGIONS: Final = {region.name: region for region in REGION_TYPES}
@@ -315,7 +315,7 @@ def make_coterminous(
     zero_suppression: Fraction | None = None,
     overwrite: bool,
     announce: Announce,
-) -> Release:
+) -> ReleaseFolder:
     """Write a release whose coterminous areas show the same numbers, and return it.
 
     Parameters
@@ -386,7 +386,7 @@ def _recorded(
     }
 
 
-def _combined_before(release: Release, place: Path, record: Mapping[str, Any]) -> bool:
+def _combined_before(release: ReleaseFolder, place: Path, record: Mapping[str, Any]) -> bool:
     """Whether the same areas of a release were combined before; refused where others were, or totals are to go."""
     earlier = next((entry for entry in release.record if entry.get("rule") == COTERMINOUS), None)
     if earlier is None:

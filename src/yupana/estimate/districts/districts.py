@@ -19,7 +19,7 @@ from yupana.estimate.intervals.query import Selection, parse
 from yupana.estimate.intervals.tree import open_tree
 from yupana.geography.released import released_blocks
 from yupana.products.gate import open_release
-from yupana.release.release import Release
+from yupana.release.release import ReleaseFolder
 from yupana.topdown.plan import DEFAULT_CONFIDENCE
 
 TOLERANCES: Final[dict[Rule, Fraction]] = {"range": Fraction(1, 10), "deviation": Fraction(1, 20)}
@@ -93,7 +93,7 @@ def districts(
     )
 
 
-def _published(release: Release) -> Ints:
+def _published(release: ReleaseFolder) -> Ints:
     """The blocks that a release has, in order, whether its spine has them or not."""
     published = released_blocks(release)
     return np.zeros(0, dtype=np.int64) if published is None else published.block

@@ -20,7 +20,7 @@ from yupana.plan.margin import z_value
 from yupana.products import PRODUCTS
 from yupana.products.gate import open_release
 from yupana.products.topdown.verify import SYSTEM
-from yupana.release.release import Release
+from yupana.release.release import ReleaseFolder
 from yupana.topdown.tree.intervals import INTERVALS
 
 _WITHOUT_PLAN: Final = Fraction(95, 100)
@@ -63,7 +63,7 @@ def intervals(
     return Intervals(opened.name, str(opened.manifest.get("status")), level, found, notes)
 
 
-def _evidence(db: duckdb.DuckDBPyConnection, release: Release, noisy: Path | None) -> IntervalEvidence:
+def _evidence(db: duckdb.DuckDBPyConnection, release: ReleaseFolder, noisy: Path | None) -> IntervalEvidence:
     product = PRODUCTS.of(release.manifest)
     if "system" in release.manifest and (product is None or product.key == SYSTEM):
         return _of_topdown(db, release, noisy)
@@ -74,7 +74,7 @@ def _evidence(db: duckdb.DuckDBPyConnection, release: Release, noisy: Path | Non
     return NoisyTables(db, release)
 
 
-def _of_topdown(db: duckdb.DuckDBPyConnection, release: Release, noisy: Path | None) -> IntervalEvidence:
+def _of_topdown(db: duckdb.DuckDBPyConnection, release: ReleaseFolder, noisy: Path | None) -> IntervalEvidence:
     if noisy is not None:
         return open_tree(release, noisy)
     must_be_of_topdown(release)

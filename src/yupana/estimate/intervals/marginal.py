@@ -15,7 +15,7 @@ from yupana.estimate.intervals.files import open_file, rows_where
 from yupana.estimate.intervals.forms import Linear
 from yupana.estimate.intervals.query import Selection
 from yupana.estimate.intervals.tree import COVERED
-from yupana.release.release import Release
+from yupana.release.release import ReleaseFolder
 from yupana.topdown.tree.intervals import INTERVALS
 
 _NUMBERS: Final = ("estimate", "variance", "lower", "upper")
@@ -32,11 +32,11 @@ class MarginalIntervals:
     Attributes
     ----------
     db : duckdb.DuckDBPyConnection
-    release : Release
+    release : ReleaseFolder
     """
 
     db: duckdb.DuckDBPyConnection
-    release: Release
+    release: ReleaseFolder
     _columns: dict[str, list[str]] = field(default_factory=dict, init=False)
     _found: dict[tuple[str, ...], tuple[float, float]] = field(default_factory=dict, init=False)
 

@@ -13,7 +13,7 @@ from yupana.products.topdown.product import TOPDOWN
 from yupana.products.topdown.verify import MEASUREMENTS
 from yupana.progress import Stopwatch, silent
 from yupana.release.folder import MANIFEST
-from yupana.release.release import Release
+from yupana.release.release import ReleaseFolder
 from yupana.release.tables import checksum
 from yupana.topdown.nmf.finding import FoundFiles, find_files
 from yupana.topdown.nmf.layout import DPQUERY
@@ -69,20 +69,20 @@ class NoisyFiles:
         return found
 
 
-def is_of_bureau(measurements: Release) -> bool:
+def is_of_bureau(measurements: ReleaseFolder) -> bool:
     """Whether the measurements of a run lie in the Census Bureau's layout."""
     return any(f"/{DPQUERY}/" in f"/{name}" for name in measurements.files.values())
 
 
-def read_files(release: Release, folder: Path, run: Release | None, spine: WrittenSpine) -> NoisyFiles:
+def read_files(release: ReleaseFolder, folder: Path, run: ReleaseFolder | None, spine: WrittenSpine) -> NoisyFiles:
     """Read the measurements that a release was made with.
 
     Parameters
     ----------
-    release : Release
+    release : ReleaseFolder
         Made from such files, or by the run that wrote them.
     folder : Path
-    run : Release or None
+    run : ReleaseFolder or None
         The manifest beside the files, if the release is of the run that wrote them.
     spine : WrittenSpine
         That of the release.

@@ -23,7 +23,7 @@ from yupana.files.database import named, unreadable
 from yupana.products import PRODUCTS, family_of
 from yupana.products.tables import Family
 from yupana.release.processing import COTERMINOUS, MEASURED, SUPPRESSED, SUPPRESSION, leaves_out_small
-from yupana.release.release import Release
+from yupana.release.release import ReleaseFolder
 
 Key = tuple[str, ...]
 """The values of the columns that name a row."""
@@ -42,11 +42,11 @@ class NoisyTables:
     Attributes
     ----------
     db : duckdb.DuckDBPyConnection
-    release : Release
+    release : ReleaseFolder
     """
 
     db: duckdb.DuckDBPyConnection
-    release: Release
+    release: ReleaseFolder
     _columns: dict[str, list[str]] = field(default_factory=dict, init=False)
     _found: dict[MeasuredRow, tuple[int, float]] = field(default_factory=dict, init=False)
 

@@ -14,7 +14,7 @@ from yupana.estimate.intervals.counted import kept_by
 from yupana.estimate.intervals.files import list_labels
 from yupana.files.database import named, open_database, unreadable
 from yupana.files.delimited import csv_rows, read_header
-from yupana.release.release import Release
+from yupana.release.release import ReleaseFolder
 from yupana.topdown.queries import Schema, margin
 from yupana.topdown.tree.basis import Basis
 from yupana.topdown.tree.least_squares import TreeAnswers
@@ -50,7 +50,7 @@ class NoisyTexts:
 
     Attributes
     ----------
-    noisy : Release
+    noisy : ReleaseFolder
     schema : Schema
     levels : tuple of str
         Geolevels from the root down.
@@ -58,7 +58,7 @@ class NoisyTexts:
         Identifiers of the geounits of each geolevel.
     """
 
-    noisy: Release
+    noisy: ReleaseFolder
     schema: Schema
     levels: tuple[str, ...]
     labels: tuple[Sequence[str], ...]

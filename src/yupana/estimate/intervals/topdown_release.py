@@ -8,14 +8,14 @@ from typing import Final
 from yupana.errors import OutputError
 from yupana.geography.disk import WrittenSpine, read_spine
 from yupana.products.topdown.verify import NOISY, SYSTEM
-from yupana.release.release import Release
+from yupana.release.release import ReleaseFolder
 from yupana.topdown.configuration import OF_AREAS
 from yupana.topdown.queries import Attribute, Schema
 
 SPINE: Final = "spine"
 
 
-def must_be_of_topdown(release: Release) -> None:
+def must_be_of_topdown(release: ReleaseFolder) -> None:
     """Refuse what is no release of TopDown.
 
     Raises
@@ -32,7 +32,7 @@ def must_be_of_topdown(release: Release) -> None:
     schema_of(release)
 
 
-def schema_of(release: Release) -> tuple[Schema, tuple[str, ...]]:
+def schema_of(release: ReleaseFolder) -> tuple[Schema, tuple[str, ...]]:
     """The schema and the geolevels that the manifest of a TopDown release tells.
 
     Raises
@@ -50,7 +50,7 @@ def schema_of(release: Release) -> tuple[Schema, tuple[str, ...]]:
         raise OutputError(f"{release.folder}: the manifest does not hold the schema and geolevels of TopDown") from None
 
 
-def spine_of(release: Release) -> WrittenSpine:
+def spine_of(release: ReleaseFolder) -> WrittenSpine:
     """The spine of a release of TopDown.
 
     Raises

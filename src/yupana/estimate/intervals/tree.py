@@ -27,7 +27,7 @@ from yupana.files.database import named, open_database, unreadable
 from yupana.geography.disk import WrittenSpine
 from yupana.products.gate import open_release
 from yupana.products.topdown.verify import MEASUREMENTS, NOISY
-from yupana.release.release import Release
+from yupana.release.release import ReleaseFolder
 from yupana.topdown.configuration import OF_AREAS
 from yupana.topdown.queries import TOTAL, Schema, margin
 from yupana.topdown.tree.basis import Basis
@@ -65,7 +65,7 @@ class TreeMeasurements:
 
     Attributes
     ----------
-    release : Release
+    release : ReleaseFolder
     noisy : NoisyAnswers
     schema : Schema
     levels : tuple of str
@@ -75,7 +75,7 @@ class TreeMeasurements:
         Identifiers of the geounits of each geolevel.
     """
 
-    release: Release
+    release: ReleaseFolder
     noisy: NoisyAnswers
     schema: Schema
     levels: tuple[str, ...]
@@ -236,7 +236,7 @@ class TreeMeasurements:
         return len(np.unique(area)) == len(area)
 
 
-def open_tree(release: Release, noisy: Path) -> TreeMeasurements:
+def open_tree(release: ReleaseFolder, noisy: Path) -> TreeMeasurements:
     """Open the measurements of a run and the spine of its release.
 
     Raises
@@ -257,7 +257,7 @@ def open_tree(release: Release, noisy: Path) -> TreeMeasurements:
     return TreeMeasurements(release, answers, schema, levels, spine, labels)
 
 
-def measurements_of(release: Release, noisy: Path) -> Release:
+def measurements_of(release: ReleaseFolder, noisy: Path) -> ReleaseFolder:
     """The measurements of a run, which the folder must hold."""
     measurements = open_release(noisy)
     if measurements.product != NOISY:
@@ -267,7 +267,7 @@ def measurements_of(release: Release, noisy: Path) -> Release:
     return measurements
 
 
-def _told_of_run(release: Release) -> list[Any]:
+def _told_of_run(release: ReleaseFolder) -> list[Any]:
     """What tells runs apart; intervals may have been added to a release afterwards."""
     told = dict(release.manifest)
     parameters = {name: value for name, value in told.get("parameters", {}).items() if name not in _MAY_CHANGE}

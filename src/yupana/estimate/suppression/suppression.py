@@ -23,7 +23,7 @@ from yupana.products.safetab.specification import KEYS
 from yupana.products.tables import NUMBERS
 from yupana.progress import Announce
 from yupana.release.processing import SUPPRESSED, SUPPRESSION
-from yupana.release.release import Release
+from yupana.release.release import ReleaseFolder
 
 NEGATIVE: Final = "negative"
 ALONE: Final = "alone-exceeds-combination"
@@ -125,7 +125,7 @@ def _faults(entry: dict[str, Any]) -> list[str]:
 
 def suppress_release(
     release: Path, policy_file: Path, out: Path, *, parameters: Path | None, overwrite: bool, announce: Announce
-) -> Release:
+) -> ReleaseFolder:
     """Write a release with suppressed counts, and return it.
 
     Parameters

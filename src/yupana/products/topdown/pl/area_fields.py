@@ -12,7 +12,7 @@ from yupana.geography.kinds import BLOCK_WIDTH, COUNTY, KINDS, STATE
 from yupana.geography.names import NAMES, AreaName, AreaNames, read_names
 from yupana.geography.published import AREAS_FOLDER, BLOCKS_STEM, PublishedBlocks, read_published
 from yupana.release.lines import Texts, digits, texts
-from yupana.release.release import Release
+from yupana.release.release import ReleaseFolder
 
 _LEVEL_OF_BLOCKS: Final = b"750"
 _IN_TRACT: Final = 11
@@ -98,7 +98,7 @@ class ToldAreas:
         }
 
 
-def told_areas(release: Release) -> ToldAreas:
+def told_areas(release: ReleaseFolder) -> ToldAreas:
     """Read what a release tells of its areas.
 
     Raises

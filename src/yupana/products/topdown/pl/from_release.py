@@ -16,7 +16,7 @@ from yupana.products.topdown.pl.layout import SEGMENTS
 from yupana.products.topdown.pl.summary_file import SummaryFile
 from yupana.products.topdown.tables import TABLES, variables_of
 from yupana.release.lines import Texts, digits, whole
-from yupana.release.release import Release
+from yupana.release.release import ReleaseFolder
 
 _HOUSING: Final = "H1"
 _COUNTED: Final = ("POP100", "HU100")
@@ -26,14 +26,16 @@ _ONE_AREA: Final = b"00"
 """GEOCOMP of an area as a whole."""
 
 
-def summary_files(persons: Release, units: Release, known: Mapping[str, Texts] | None) -> Iterator[SummaryFile]:
+def summary_files(
+    persons: ReleaseFolder, units: ReleaseFolder, known: Mapping[str, Texts] | None
+) -> Iterator[SummaryFile]:
     """The summary file of each state, one after another.
 
     Levels that cross state lines are left out, and kinds of areas without a summary level.
 
     Parameters
     ----------
-    persons, units : Release
+    persons, units : ReleaseFolder
         Of P1 to P5, and of H1, for the same areas.
     known : mapping of str to ndarray of bytes, shape (records,), optional
         A geographic header (`read_geographic_header`). The areas that it holds have all its fields but the counts;
@@ -61,7 +63,7 @@ def summary_files(persons: Release, units: Release, known: Mapping[str, Texts] |
         yield SummaryFile(header, {name: values[chosen] for name, values in tables.items()})
 
 
-def _tables(persons: Release, units: Release) -> tuple[Texts, dict[str, Indices]]:
+def _tables(persons: ReleaseFolder, units: ReleaseFolder) -> tuple[Texts, dict[str, Indices]]:
     """All tables, and the areas that are their rows."""
     areas, first = _read(persons, "P1")
     tables = {"P1": first}
@@ -78,7 +80,7 @@ def _tables(persons: Release, units: Release) -> tuple[Texts, dict[str, Indices]
     return areas, tables
 
 
-def _read(release: Release, table: str) -> tuple[Texts, Indices]:
+def _read(release: ReleaseFolder, table: str) -> tuple[Texts, Indices]:
     """A published table: summary level and code of each area as one text, and the variables."""
     path = release.path(f"{TABLES}/{table}")
     names, numbers = ("SUMLEV", "GEOCODE"), variables_of(table)

@@ -25,7 +25,7 @@ from yupana.products.topdown.schema import counts_persons, counts_units
 from yupana.release.check import describe
 from yupana.release.folder import MANIFEST, new_folder, write_manifest
 from yupana.release.lines import Texts
-from yupana.release.release import Release
+from yupana.release.release import ReleaseFolder
 from yupana.release.status import CONFIDENTIAL, MEASURED, NOT_FOR_RELEASE, refuse_confidential
 from yupana.topdown.configuration import Configuration
 
@@ -114,7 +114,7 @@ def claim_files(
         yield lambda release: _write(draft, {part: _part(release, part, open_release) for part in _PARTS}, known)
 
 
-def _write(draft: Path, parts: Mapping[str, Release], known: Mapping[str, Texts] | None) -> dict[str, Any]:
+def _write(draft: Path, parts: Mapping[str, ReleaseFolder], known: Mapping[str, Texts] | None) -> dict[str, Any]:
     """Write the files of all states and their manifest."""
     statuses = [refuse_confidential(part.manifest, str(part.folder)) for part in parts.values()]
     columns = [list(HEADER), *([*LINKS, *segment_variables(segment)] for segment in range(3))]
@@ -135,7 +135,7 @@ def _write(draft: Path, parts: Mapping[str, Release], known: Mapping[str, Texts]
     return manifest
 
 
-def _part(release: Path, part: str, opened: Callable[[Path], Release]) -> Release:
+def _part(release: Path, part: str, opened: Callable[[Path], ReleaseFolder]) -> ReleaseFolder:
     """One of the two releases, whose files are those of its manifest."""
     table, made_by = _PARTS[part]
     folder = release / part

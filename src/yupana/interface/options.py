@@ -1,0 +1,390 @@
+"""Every option, declared once: its type, its words, how it is written, and who takes it.
+
+The signatures of Python, the command line with its completion, the schemas of configurations and docs/options.md are
+made of these declarations.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias, TypedDict, get_args
+
+from yupana.engine.engine import EngineKind
+from yupana.plan.unit import UnitName
+from yupana.products import Listing
+from yupana.progress import Listener
+from yupana.topdown.interval_terms import REPLICATES, IntervalMethod
+
+if TYPE_CHECKING:
+    from yupana.products.described.count import Codes
+
+Place: TypeAlias = str | Path
+Places: TypeAlias = Place | Sequence[Place]
+Exact: TypeAlias = Fraction | int | float | str
+"""A number that is taken as it is written: a float as its shortest decimal, a text such as "1/3" or "0.05"."""
+ColumnNames: TypeAlias = Place | Mapping[str, Mapping[str, str]]
+Estimator: TypeAlias = Literal["topdown", "full-information", "posterior"]
+
+Kind: TypeAlias = Literal[
+    "choice", "switch", "path", "paths", "spine", "columns", "level", "whole", "positive", "share", "number", "seed",
+    "text", "changes", "domains", "limits", "settings", "size",
+]  # fmt: skip
+"""How a value is read."""
+
+Stage: TypeAlias = Literal["plan", "records", "release", "run"]
+STAGES: Final[tuple[Stage, ...]] = get_args(Stage)
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """How an option is told.
+
+    Attributes
+    ----------
+    help : str
+        What it decides, in a line. A name in braces stands for what `Listing` says of the product.
+    kind : str
+        How its value is read.
+    metavar : str or None
+        What stands for its value on the command line.
+    flag : str
+        What it is called there and in manifests, if that is not its name.
+    takes : str
+        What a product must take to have it (`Listing.takes`); empty where all have it.
+    stage : str
+        The first stage that reads it: verbs before that do not offer it.
+    default
+        What holds if it is not given.
+    """
+
+    help: str
+    kind: Kind = "choice"
+    metavar: str | None = None
+    flag: str = ""
+    takes: str = ""
+    stage: Stage = "plan"
+    default: Any = None
+
+
+Values: TypeAlias = Mapping[str, object] | Iterable[tuple[str, object]]
+"""Values of a configuration by key, with dots between the tables that a key lies in."""
+
+
+class Options(TypedDict, total=False):
+    """What decides what is made, beside the product's own configuration; a configuration may hold it as ``options``."""
+
+    accounting: Annotated[
+        Literal["published", "tight"],
+        Option("{accountings}", flag="sensitivity", takes="accountings", default="published"),
+    ]
+    margins: Annotated[
+        Literal["exact", "bureau"],
+        Option(
+            "the least whole number with the confidence (exact), or the Bureau's z sigma (docs/margins.md)",
+            default="exact",
+        ),
+    ]
+    confidence: Annotated[Exact, Option("confidence of the margins of error ({confidence})", "level", "C")]
+    codes: Annotated[
+        Place,
+        Option("the public files of codes and groups (default: where {source} lies)", "path", "FOLDER", takes="codes"),
+    ]
+    renormalise: Annotated[
+        bool,
+        Option(
+            "divide shares that do not sum to 1 by their sum, of geolevels and of the queries of each",
+            "switch",
+            takes="renormalise",
+        ),
+    ]
+    spine: Annotated[
+        Place,
+        Option(
+            "instead of CONFIG's: conventional, aian, optimized, pieces, or a folder that spine build made",
+            "spine",
+            "KIND|FOLDER",
+            takes="spine",
+        ),
+    ]
+    columns: Annotated[
+        ColumnNames,
+        Option("what your record files call their columns (docs/configuration.md)", "columns", "MAP", stage="records"),
+    ]
+    totals: Annotated[
+        Place,
+        Option(
+            "published totals of population groups, such as T01001 of safetab-p",
+            "path",
+            "FILE",
+            takes="totals",
+            stage="records",
+        ),
+    ]
+    areas: Annotated[
+        Places,
+        Option(
+            "which areas the blocks lie in, beside the reference file: a table, or the Bureau's; may be repeated",
+            "paths",
+            "FILE",
+            takes="areas",
+            stage="records",
+            default=(),
+        ),
+    ]
+    estimator: Annotated[
+        Estimator,
+        Option("how consistent counts are estimated (topdown)", takes="estimators", stage="records", default="topdown"),
+    ]
+    format: Annotated[Literal["csv", "parquet"], Option("form of the tables (csv)", stage="release", default="csv")]
+    names: Annotated[
+        Place,
+        Option(
+            "what areas are called: a table, or a geographic header file of P.L. 94-171",
+            "path",
+            "FILE",
+            takes="names",
+            stage="release",
+        ),
+    ]
+    microdata: Annotated[
+        bool,
+        Option(
+            "write no records of persons or units, only counts and tables",
+            "switch",
+            flag="no-microdata",
+            takes="microdata",
+            stage="release",
+            default=True,
+        ),
+    ]
+    noisy_measurements: Annotated[
+        Place,
+        Option("draw and write all measurements, too", "path", "DIR", takes="noisy_measurements", stage="run"),
+    ]
+    nmf: Annotated[
+        Place,
+        Option(
+            "the same in the Census Bureau's layout (docs/noisy-measurement-files.md)",
+            "path",
+            "DIR",
+            takes="nmf",
+            stage="run",
+        ),
+    ]
+    pl: Annotated[
+        Place,
+        Option(
+            "the files of P.L. 94-171, too, of a configuration with persons and units, such as pl94-2020-us-whole",
+            "path",
+            "DIR",
+            takes="pl",
+            stage="run",
+        ),
+    ]
+    intervals: Annotated[
+        IntervalMethod,
+        Option(
+            "of published counts, in tabulation and tables (least-squares up to a size: docs/topdown-intervals.md)",
+            takes="intervals",
+            stage="run",
+        ),
+    ]
+    report: Annotated[
+        Place,
+        Option(
+            "an HTML page on the release: its loss, margins and tables; no truth",
+            "path",
+            "FILE",
+            takes="report",
+            stage="run",
+        ),
+    ]
+    replicates: Annotated[
+        int,
+        Option(
+            f"of --intervals monte-carlo: runs on the published counts ({REPLICATES})",
+            "whole",
+            "N",
+            takes="replicates",
+            stage="run",
+        ),
+    ]
+
+
+class Settings(Options, total=False):
+    """All that `setup` takes beside a product and its configuration."""
+
+    set: Annotated[
+        Values,
+        Option(
+            "a value in place of the configuration's, such as tau.PH2=10 (docs/configuration.md); may be repeated",
+            "changes",
+            "KEY=VALUE",
+        ),
+    ]
+
+
+class CountTerms(TypedDict, total=False):
+    """What `count` asks of one record file."""
+
+    unit: Annotated[
+        str, Option("the column that says whose each record is (default: each record is a unit)", "text", "COLUMN")
+    ]
+    max_per_unit: Annotated[
+        int,
+        Option("how many records of one unit count; of those with more, some are chosen by a hash (1)", "whole", "N"),
+    ]
+    keys: Annotated[
+        Places,
+        Option("a public CSV file with the codes of the columns of the same name; may be repeated", "paths", "FILE"),
+    ]
+    domains: Annotated[
+        "Mapping[str, Codes]",
+        Option("the codes of a column, such as sex=1,2; may be repeated", "domains", "COLUMN=CODES", flag="domain"),
+    ]
+    keys_public: Annotated[
+        bool,
+        Option(
+            "you declare that the values that occur are public, of columns without codes; the manifest says so",
+            "switch",
+        ),
+    ]
+    epsilon: Annotated[
+        Exact,
+        Option("loss of one unit: pure differential privacy, or with --delta zCDP that keeps within it", "text", "E"),
+    ]
+    delta: Annotated[Exact, Option("with --epsilon, such as 1e-9", "text", "D")]
+    rho: Annotated[Exact, Option("loss of one unit under zCDP, in place of epsilon", "text", "R")]
+    totals: Annotated[
+        bool, Option("tables of each column alone and the total, too, as sums of the noisy cells", "switch")
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Where the loss of a run is added up with that of others on the same data.
+
+    Attributes
+    ----------
+    ledger : str or Path
+        The file that adds up; the run is charged before it draws.
+    dataset : str
+        The name of the data there; of a document of parts each has one of its own, ``DATASET/PART``.
+    limit : number, or mapping of kind of neighbours to number, optional
+        The largest loss that the ledger may reach, in rho (epsilon under pure differential privacy).
+    unit : "record", "person" or "household"
+        Whose loss is added up.
+    household_cap : int, optional
+        Of households: the most persons in one.
+    """
+
+    ledger: Annotated[Place, Option("add this run's loss to what was spent on the same data", "path", "FILE")]
+    dataset: Annotated[str, Option("your name for the data in the ledger", "text", "NAME")]
+    limit: Annotated[
+        "Mapping[str, Exact] | Exact | None",
+        Option(
+            "largest loss the ledger may reach for the data: L of the plan's own, or KIND=L,... as "
+            "unbounded=3,bounded=6; of a configuration of parts PART=L or PART.KIND=L",
+            "limits",
+            "L",
+        ),
+    ] = None
+    unit: Annotated[
+        UnitName,
+        Option(
+            "whose loss is added up: the records' own (default), one person's, or a household's (docs/person-loss.md)"
+        ),
+    ] = "record"
+    household_cap: Annotated[int | None, Option("with --unit household: the most persons in one", "whole", "K")] = None
+
+
+Memory: TypeAlias = Annotated[
+    int | None, Option("memory to work in (default: 3/4 of the machine's, at most 12GB)", "size", "4GB")
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """How work is done; what is made does not depend on it.
+
+    Attributes
+    ----------
+    memory : int, optional
+        Bytes to get along with; of a task, on an engine with several.
+    engine : "local" or "spark"
+        Where records are counted, and nodes of TopDown solved (docs/engines.md).
+    master, spark_conf : str, and mapping of str to str, optional
+        Of Spark: its master, and more settings.
+    shards : int, optional
+        Into how many shards records are cut.
+    progress : callable or bool
+        Called with each `Step`; True shows a bar. What it raises ends the work as any error does.
+    """
+
+    memory: Memory = None
+    engine: Annotated[
+        EngineKind,
+        Option("where records are counted and nodes solved: this machine (local), or a cluster (docs/engines.md)"),
+    ] = "local"
+    master: Annotated[
+        str | None,
+        Option(
+            "of spark: local[N] (default: all cores), spark://HOST:PORT, yarn, k8s://..., or sc://HOST:PORT",
+            "text",
+            "URL",
+        ),
+    ] = None
+    shards: Annotated[
+        int | None,
+        Option("cut records into so many shards, counted one at a time or by several workers", "whole", "N"),
+    ] = None
+    spark_conf: Annotated[
+        Mapping[str, str], Option("of spark: another setting; may be repeated", "settings", "KEY=VALUE")
+    ] = field(default_factory=dict)
+    progress: Listener | bool = False
+
+
+Seed: TypeAlias = Annotated[
+    int | None, Option("reproducible noise, for synthetic data only; NOT FOR RELEASE", "seed", "S")
+]
+Overwrite: TypeAlias = Annotated[bool, Option("replace an earlier output in OUT", "switch")]
+Log: TypeAlias = Annotated[Place | None, Option("the confidential log (default: beside OUT)", "path", "FILE")]
+Resume: TypeAlias = Annotated[
+    bool,
+    Option("go on with a run that was interrupted, with what it had drawn (docs/interrupted-runs.md)", "switch"),
+]
+Internal: TypeAlias = Annotated[
+    bool, Option("on real records, too; what it tells is CONFIDENTIAL, and nobody but you can read the files", "switch")
+]
+
+
+def declared(of: Any) -> dict[str, tuple[Any, Option]]:  # noqa: ANN401 (a class or a function)
+    """The options that a class or a function declares: their types and how they are told, by name."""
+    return {name: (hint.__origin__, hint.__metadata__[0]) for name, hint in _annotated(of)}
+
+
+def _annotated(of: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401
+    for name, hint in of.__annotations__.items():
+        if isinstance(getattr(hint, "__metadata__", (None,))[0], Option):
+            yield name, hint
+
+
+OPTIONS: Final = declared(Options)
+CHANGES: Final = {"set": declared(Settings)["set"]}
+OF_ACCOUNT: Final = declared(Account)
+OF_EXECUTION: Final = declared(Execution)
+OF_MEASUREMENTS: Final = (
+    "areas", "names", "estimator", "confidence", "margins", "format", "microdata", "intervals",
+)  # fmt: skip
+"""The options of what is estimated from files of noisy measurements."""
+
+
+def has(listing: Listing, option: Option) -> bool:
+    """Whether a product has an option."""
+    return not option.takes or bool(getattr(listing, option.takes, option.takes in listing.takes))
+
+
+def choices(kind: Any) -> tuple[str, ...]:  # noqa: ANN401 (a type)
+    """What a choice may be, the default first."""
+    return tuple(get_args(kind))

@@ -1,0 +1,225 @@
+"""A configuration and its options, in whatever form users have them, read into values."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from yupana.errors import ConfigError, nearest
+from yupana.files.changes import Changes
+from yupana.files.column_map import BUREAU, ColumnMap, column_map_of, read_column_map
+from yupana.files.document import Number, read_value
+from yupana.files.regular import FOLDER, must_be
+from yupana.interface.arguments import (
+    as_json,
+    confidence_of,
+    from_file,
+    path_of,
+    paths_of,
+    whole_number,
+)
+from yupana.interface.options import OPTIONS, Place, choices, has
+from yupana.products import PRODUCTS, Listing
+from yupana.release.manifest import MANIFEST
+from yupana.release.recipe import OPTIONS as IN_DOCUMENT
+from yupana.release.recipe import Recipe, options_in, read_recipe
+from yupana.topdown.interval_terms import check_terms
+
+if TYPE_CHECKING:
+    from yupana.files.columns import RecordFile
+    from yupana.products.product import Product
+
+_NAMES: Final = {option.flag: name for name, (_, option) in OPTIONS.items() if option.flag}
+"""Options that documents call otherwise."""
+
+
+class Read(NamedTuple):
+    """A configuration with its options.
+
+    Attributes
+    ----------
+    config
+        The product's own.
+    options : dict
+        A value for each of `OPTIONS`.
+    repeats : Recipe or None
+        How the release was made whose manifest is the configuration.
+    """
+
+    config: Any
+    options: dict[str, Any]
+    repeats: Recipe | None
+
+
+class Told(NamedTuple):
+    """The value of an option, and where it was told."""
+
+    value: Any
+    place: str
+    folder: Path = Path()
+
+
+def read_configured(product: "Product[Any]", config: object, changes: Changes, given: "Mapping[str, Told]") -> Read:
+    """Read a configuration and its options.
+
+    An option is what is given, else what the table ``options`` of the configuration says, or of the release whose
+    manifest it is.
+
+    Raises
+    ------
+    ConfigError
+        Naming what is wrong with the configuration or an option, or what the product does not take.
+    """
+    listing = PRODUCTS.listing(product.key)
+    path = product.locate(config) if isinstance(config, str | Path) else None
+    repeats = None if path is None else read_recipe(path)
+    if repeats is not None and path is not None and path.name == MANIFEST:
+        _refuse_unsound(path)
+    told = {**(_in_document(config, path) if repeats is None else _in_manifest(path, repeats, listing)), **given}
+    options = read_options(product.key, told)
+    more = {name: options[name] for name in ("codes", "renormalise") if options[name]}
+    read = _read(product, _without_options(config), changes, more)
+    read, options["spine"] = _on_spine(read, options["spine"])
+    options["columns"] = _columns(told.get("columns"), product.record_files(read))
+    return Read(read, options, repeats)
+
+
+def read_options(product: str, told: "Mapping[str, Told]") -> dict[str, Any]:
+    """A value for each of `OPTIONS`, of which a spine and names of columns are read with the configuration.
+
+    Raises
+    ------
+    ConfigError
+        If there is no such option, the product does not take it, or its value is none.
+    """
+    for name, one in told.items():
+        if name not in OPTIONS:
+            raise ConfigError(f"{one.place}: there is no such option{nearest(name, OPTIONS)}")
+        if not has(PRODUCTS.listing(product), OPTIONS[name][1]):
+            raise ConfigError(f"{product} takes no {name}")
+    options = {name: _value(name, told.get(name)) for name in OPTIONS}
+    check_terms(options["intervals"], options["replicates"])
+    return options
+
+
+def _in_document(config: object, path: Path | None) -> dict[str, Told]:
+    """The options that a configuration holds itself; paths are from where it lies."""
+    if path is not None:
+        folder, place = path.parent, f"config {path}: {IN_DOCUMENT}"
+        return {
+            _NAMES.get(name, name): Told(value, f"{place}.{name}", folder) for name, value in options_in(path).items()
+        }
+    table = config.get(IN_DOCUMENT, {}) if isinstance(config, Mapping) else {}
+    if not isinstance(table, Mapping):
+        raise ConfigError(f"{IN_DOCUMENT}: must be a table of keys and values")
+    return {_NAMES.get(str(name), str(name)): Told(value, f"{IN_DOCUMENT}.{name}") for name, value in table.items()}
+
+
+def _in_manifest(path: Path | None, repeats: Recipe, listing: Listing) -> dict[str, Told]:
+    """The options of a release; its manifest tells some that its product has no choice of."""
+    named = {_NAMES.get(name, name): (name, value) for name, value in repeats.options.items()}
+    return {
+        name: Told(Number(value) if OPTIONS[name][1].kind == "whole" else value, f"config {path}: {IN_DOCUMENT}.{told}")
+        for name, (told, value) in named.items()
+        if name in OPTIONS and has(listing, OPTIONS[name][1])
+    }
+
+
+def options_among(changes: Changes) -> tuple[Changes, dict[str, Told]]:
+    """The changes of a configuration, and the options among them."""
+    start = f"{IN_DOCUMENT}."
+    faults: list[str] = []
+    found = {}
+    for key, text in changes.values:
+        if key.startswith(start):
+            name = key.removeprefix(start)
+            found[_NAMES.get(name, name)] = Told(read_value(text, faults), key)
+    own = tuple(pair for pair in changes.values if not pair[0].startswith(start))
+    return Changes(own, changes.within), found
+
+
+def _without_options(config: object) -> object:
+    if not isinstance(config, Mapping) or IN_DOCUMENT not in config:
+        return config
+    return {key: value for key, value in config.items() if key != IN_DOCUMENT}
+
+
+def _value(name: str, told: Told | None) -> Any:  # noqa: ANN401, PLR0911 (of any option, by its kind)
+    """The value of an option, or its default."""
+    kind, option = OPTIONS[name]
+    if told is None or option.kind in {"columns", "spine"}:
+        return option.default if told is None else told.value
+    value, place = told.value, told.place
+    if isinstance(value, Number) and option.kind == "whole":
+        value = int(value) if value.isdecimal() and len(value) < _DIGITS else value
+    match option.kind:
+        case "choice":
+            if value not in choices(kind):
+                known = nearest(value, choices(kind)) if isinstance(value, str) else ""
+                raise ConfigError(f"{place}: must be {' or '.join(map(repr, choices(kind)))}{known}")
+            return value
+        case "switch":
+            if not isinstance(value, bool):
+                raise ConfigError(f"{place}: must be True or False")
+            return value
+        case "level":
+            return confidence_of(value, place)
+        case "whole":
+            return whole_number(place, value)
+        case "paths":
+            return tuple(told.folder / path for path in paths_of(place, value))
+        case _:
+            return told.folder / path_of(place, value)
+
+
+_DIGITS: Final = 10
+
+
+def _columns(told: Told | None, files: "Mapping[str, RecordFile]") -> ColumnMap:
+    """The map of columns: a file of it, a document, or the text of one as a manifest holds it."""
+    if told is None:
+        return BUREAU
+    value = told.value
+    if isinstance(value, Mapping):
+        return column_map_of(as_json("columns", value), "columns", files)
+    if isinstance(value, str) and told.place.startswith("config ") and value.lstrip().startswith("{"):
+        return column_map_of(value, files=files)
+    return read_column_map(told.folder / path_of("columns", value), files)
+
+
+def _read(product: "Product[Any]", config: object, changes: Changes, more: Mapping[str, Any]) -> Any:  # noqa: ANN401
+    """A configuration of the product's own, from whatever a user has of it."""
+    read: Callable[..., Any] = product.read
+    if isinstance(config, str | Path):
+        return read(config, changes, **more)
+    if not isinstance(config, Mapping):
+        if not type(config).__module__.startswith(("yupana.products.", "yupana.topdown.")):
+            raise ConfigError(f"config is a {type(config).__name__}; give a file, a built-in name or a document")
+        if not changes.values and not more:
+            return config
+        config = product.document(config)
+    return from_file("config", config, lambda path: read(path, changes, **more))
+
+
+def _on_spine(config: Any, spine: Place | None) -> tuple[Any, Path | None]:  # noqa: ANN401 (the product's own)
+    """The configuration on another spine, and its folder if it was built before."""
+    if spine is None:
+        return config, None
+    from yupana.geography.settings import KINDS
+
+    if isinstance(spine, str) and spine in KINDS:
+        return config.on_spine(spine), None
+    from yupana.geography.disk import manifest_of, settings_of
+    from yupana.topdown.existing_spine import on_given
+
+    folder = path_of("spine", spine)
+    must_be(FOLDER, folder, f"as spine name one of {', '.join(KINDS)}, or a folder that spine build made", ConfigError)
+    return on_given(config, settings_of(manifest_of(folder), folder), folder), folder
+
+
+def _refuse_unsound(manifest: Path) -> None:
+    """Refuse to repeat a release whose manifest says what its configuration does not."""
+    from yupana.products.gate import manifest_faults
+    from yupana.release.release import read_release
+
+    if wrong := manifest_faults(read_release(manifest.parent, confidential=True)).wrong:
+        raise ConfigError("\n  ".join([f"config {manifest}: its release does not hold together:", *wrong]))
