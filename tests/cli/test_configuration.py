@@ -174,7 +174,8 @@ def test_a_schema_has_exactly_the_keys_of_the_reader(
         read(product, path)
     (line,) = (line for line in str(refused.value).splitlines() if "known are" in line)
     assert set(line.partition("known are ")[2].split(", ")) == set(schema_of(product, capsys).schema["properties"]) - {
-        "parts"
+        "parts",
+        "options",
     }
 
 

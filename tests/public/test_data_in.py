@@ -281,7 +281,7 @@ def _refusals(census: Path, out: Path) -> dict[str, Callable[[], object]]:
         "overwrite: must be True or False": lambda: run(census, release, overwrite=no),
         "internal: must be True or False": lambda: yupana.exact("phsafe", phsafe(), census, out / "o", internal=no),
         "method: must be 'exact' or 'original'; did you": lambda: yupana.estimate(release, out / "o", method="orignal"),  # type: ignore[arg-type]
-        "intervals: must be 'none' or": lambda: run(census, out / "o", intervals="leastsquares"),  # type: ignore[arg-type]
+        "intervals: must be 'none' or": lambda: yupana.plan("topdown", "cook-2010", intervals="leastsquares"),
         "mode: must be": lambda: yupana.empirical_loss(release, release, mode="publised"),  # type: ignore[arg-type]
         "confidence: 95 does not lie": lambda: yupana.empirical_loss(release, release, confidence=95),
         "replicates: must be a whole number, zero": lambda: yupana.empirical_loss(release, release, replicates=-5),

@@ -12,6 +12,7 @@ from yupana.cli.parser import verbs_of
 from yupana.cli.product import add_verb
 from yupana.errors import ConfigError, OutputError, nearest
 from yupana.files.regular import replacing
+from yupana.interface.options import schema as options_schema
 from yupana.products import PRODUCTS
 
 if TYPE_CHECKING:
@@ -44,7 +45,9 @@ def _init(key: str, options: argparse.Namespace) -> None:
 
 
 def _schema(key: str, _: argparse.Namespace) -> None:
-    print_json(PRODUCTS[key].schema())
+    found = PRODUCTS[key].schema()
+    of_options = {"options": options_schema(PRODUCTS.listing(key))}
+    print_json({**found, "properties": {**found.get("properties", {}), **of_options}})
 
 
 def _show(key: str, options: argparse.Namespace) -> None:

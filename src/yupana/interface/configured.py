@@ -33,9 +33,9 @@ from yupana.interface.options import (
     Place,
     Resume,
     Seed,
-    Settings,
+    SetupOptions,
 )
-from yupana.interface.reading import Told, options_among, read_configured
+from yupana.interface.reading import GivenOption, options_among, read_configured
 from yupana.products import PRODUCTS, Listing
 from yupana.products.parts import ALONE, check_units, read_parts
 from yupana.progress import Listener
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from yupana.confidential.accuracy import Accuracy
     from yupana.confidential.counter import Validation
     from yupana.confidential.records.frames import Data
+    from yupana.files.new_file import NewFile
     from yupana.interface.releases import Release
     from yupana.plan.budgets import Question
     from yupana.plan.exact_budget import Scaled
@@ -404,47 +405,56 @@ class Configured:
         ------
         docs/phsafe.md, docs/safetab.md, docs/topdown.md, docs/tables.md; docs/person-loss.md for accounts.
         """
-        from yupana.confidential.request import check_apart, log_file
-        from yupana.confidential.run import run_parts
-        from yupana.interface.records import accounts, opened, places_of
-        from yupana.interface.releases import claim_report, open_release, write_report
+        from yupana.interface.records import accounts
+        from yupana.interface.releases import open_release, write_report
 
-        page = self.shared_options["report"]
+        charged = accounts(self, account)
+        made, page = self._claim(data, out, log, overwrite=overwrite)
+        how = {"overwrite": overwrite, "resume": resume, "log": None if log is None else path_of("log", log)}
+        drawn = {name: entropy(seed) if name == ALONE else entropy(seed).branch(name) for name in self.cases}
+        asked = {name: {**how, "account": charged[name], "entropy": drawn[name]} for name in self.cases}
+        self._make(data, made, asked, execution, synthetic=synthetic)
+        release = open_release(made)
+        if page is not None:
+            write_report(page, self, release)
+        return release
+
+    def _claim(self, data: "Data", out: Place, log: Place | None, *, overwrite: bool) -> "tuple[Path, NewFile | None]":
+        """The places that a run writes, refused before the work where they cannot be written."""
+        from yupana.confidential.request import log_file
+        from yupana.interface.records import places_of
+        from yupana.interface.releases import claim_report
+
+        page, sources = self.shared_options["report"], places_of(data)
         if page is not None and self.parts:
             raise ConfigError(f"report: {self.title} has a report for each part; ask for it by itself of each")
-        charged = accounts(self, account)
-        made = out_of(out, *places_of(data), overwrite=overwrite)
+        made = out_of(out, *sources, overwrite=overwrite)
         for name in ("noisy_measurements", "nmf", "pl"):
             if (folder := self.shared_options[name]) is not None:
-                out_of(folder, *places_of(data), overwrite=overwrite, name=name)
+                out_of(folder, *sources, overwrite=overwrite, name=name)
         if log is not None:
             log_file(path_of("log", log), made).check()
-        claimed = None if page is None else claim_report(page, [out, *places_of(data)])
+        return made, None if page is None else claim_report(page, [out, *sources])
+
+    def _make(
+        self, data: "Data", made: Path, asked: Mapping[str, Any], execution: Execution, *, synthetic: bool
+    ) -> None:
+        """Open the records and make the release of each part, with what is asked of it by its name."""
+        from yupana.confidential.request import check_apart
+        from yupana.confidential.run import run_parts
+        from yupana.interface.records import opened
+
         files = self.shared_options["pl"]
-        with opened(self, data, out, "run", execution, synthetic=synthetic) as parts, ExitStack() as stack:
+        with opened(self, data, made, "run", execution, synthetic=synthetic) as parts, ExitStack() as stack:
             requests = {
-                name: replace(
-                    part,
-                    request=replace(
-                        part.request,
-                        entropy=entropy(seed) if name == ALONE else entropy(seed).branch(name),
-                        overwrite=overwrite,
-                        log=None if log is None else path_of("log", log),
-                        account=charged[name],
-                        resume=resume,
-                    ),
-                )
-                for name, part in parts.items()
+                name: replace(part, request=replace(part.request, **asked[name])) for name, part in parts.items()
             }
             then = None
             if files is not None:
                 check_apart(made, next(iter(requests.values())).request.beside)
+                overwrite = next(iter(requests.values())).request.overwrite
                 then = self._pl_files(stack, files, overwrite=overwrite)
             run_parts(self.title, requests, made, then)
-        release = open_release(made)
-        if claimed is not None:
-            write_report(claimed, self, release)
-        return release
 
     @property
     def shared_options(self) -> Mapping[str, Any]:
@@ -695,7 +705,7 @@ def _finite(name: str, value: Exact) -> Fraction:
     return number
 
 
-def setup(product: "str | Product[Any]", config: object, **settings: Unpack[Settings]) -> Configured:
+def setup(product: "str | Product[Any]", config: object, **settings: Unpack[SetupOptions]) -> Configured:
     """Configure a product; reads its configuration and public files, and no record.
 
     Parameters
@@ -732,7 +742,7 @@ def setup(product: "str | Product[Any]", config: object, **settings: Unpack[Sett
         return config
     values = dict(settings)
     changes, told = options_among(changes_of(values.pop("set", None)))  # type: ignore[arg-type]
-    told |= {name: Told(value, name) for name, value in values.items() if value is not None}
+    told |= {name: GivenOption(value, name) for name, value in values.items() if value is not None}
     found = _product(product)
     document = _parts_of(found, config)
     if document is None:

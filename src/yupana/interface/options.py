@@ -96,6 +96,7 @@ class Options(TypedDict, total=False):
             "divide shares that do not sum to 1 by their sum, of geolevels and of the queries of each",
             "switch",
             takes="renormalise",
+            default=False,
         ),
     ]
     spine: Annotated[
@@ -212,7 +213,7 @@ class Options(TypedDict, total=False):
     ]
 
 
-class Settings(Options, total=False):
+class SetupOptions(Options, total=False):
     """All that `setup` takes beside a product and its configuration."""
 
     set: Annotated[
@@ -371,7 +372,7 @@ def _annotated(of: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401
 
 
 OPTIONS: Final = declared(Options)
-CHANGES: Final = {"set": declared(Settings)["set"]}
+CHANGES: Final = {"set": declared(SetupOptions)["set"]}
 OF_ACCOUNT: Final = declared(Account)
 OF_EXECUTION: Final = declared(Execution)
 OF_MEASUREMENTS: Final = (
@@ -388,3 +389,30 @@ def has(listing: Listing, option: Option) -> bool:
 def choices(kind: Any) -> tuple[str, ...]:  # noqa: ANN401 (a type)
     """What a choice may be, the default first."""
     return tuple(get_args(kind))
+
+
+def schema(listing: Listing) -> dict[str, Any]:
+    """What the table ``options`` of a configuration of a product may hold, as JSON Schema."""
+    properties = {
+        option.flag if option.kind == "choice" and option.flag else name: {
+            "description": option.help.format_map(listing._asdict()),
+            **(
+                {"enum": list(choices(kind))}
+                if option.kind == "choice"
+                else _SHAPES.get(option.kind, {"type": "string"})
+            ),
+        }
+        for name, (kind, option) in OPTIONS.items()
+        if has(listing, option)
+    }
+    return {"type": "object", "additionalProperties": False, "properties": properties}
+
+
+_TEXT: Final = {"type": "string"}
+_SHAPES: Final[Mapping[str, dict[str, Any]]] = {
+    "switch": {"type": "boolean"},
+    "whole": {"type": "integer", "minimum": 1},
+    "level": {"type": ["string", "number"]},
+    "paths": {"type": ["string", "array"], "items": {"type": "string"}},
+    "columns": {"type": ["string", "object"]},
+}

@@ -50,7 +50,7 @@ class Read(NamedTuple):
     repeats: Recipe | None
 
 
-class Told(NamedTuple):
+class GivenOption(NamedTuple):
     """The value of an option, and where it was told."""
 
     value: Any
@@ -58,7 +58,9 @@ class Told(NamedTuple):
     folder: Path = Path()
 
 
-def read_configured(product: "Product[Any]", config: object, changes: Changes, given: "Mapping[str, Told]") -> Read:
+def read_configured(
+    product: "Product[Any]", config: object, changes: Changes, given: "Mapping[str, GivenOption]"
+) -> Read:
     """Read a configuration and its options.
 
     An option is what is given, else what the table ``options`` of the configuration says, or of the release whose
@@ -70,6 +72,7 @@ def read_configured(product: "Product[Any]", config: object, changes: Changes, g
         Naming what is wrong with the configuration or an option, or what the product does not take.
     """
     listing = PRODUCTS.listing(product.key)
+    refuse_others(product.key, given)
     path = product.locate(config) if isinstance(config, str | Path) else None
     repeats = None if path is None else read_recipe(path)
     if repeats is not None and path is not None and path.name == MANIFEST:
@@ -83,7 +86,21 @@ def read_configured(product: "Product[Any]", config: object, changes: Changes, g
     return Read(read, options, repeats)
 
 
-def read_options(product: str, told: "Mapping[str, Told]") -> dict[str, Any]:
+def refuse_others(product: str, told: "Mapping[str, GivenOption]") -> None:
+    """Refuse options that there are not, and those that a product does not take.
+
+    Raises
+    ------
+    ConfigError
+    """
+    for name, one in told.items():
+        if name not in OPTIONS:
+            raise ConfigError(f"{one.place}: there is no such option{nearest(name, OPTIONS)}")
+        if not has(PRODUCTS.listing(product), OPTIONS[name][1]) and one.value != OPTIONS[name][1].default:
+            raise ConfigError(f"{product} takes no {name}")
+
+
+def read_options(product: str, told: "Mapping[str, GivenOption]") -> dict[str, Any]:
     """A value for each of `OPTIONS`, of which a spine and names of columns are read with the configuration.
 
     Raises
@@ -91,40 +108,38 @@ def read_options(product: str, told: "Mapping[str, Told]") -> dict[str, Any]:
     ConfigError
         If there is no such option, the product does not take it, or its value is none.
     """
-    for name, one in told.items():
-        if name not in OPTIONS:
-            raise ConfigError(f"{one.place}: there is no such option{nearest(name, OPTIONS)}")
-        if not has(PRODUCTS.listing(product), OPTIONS[name][1]):
-            raise ConfigError(f"{product} takes no {name}")
+    refuse_others(product, told)
     options = {name: _value(name, told.get(name)) for name in OPTIONS}
     check_terms(options["intervals"], options["replicates"])
     return options
 
 
-def _in_document(config: object, path: Path | None) -> dict[str, Told]:
+def _in_document(config: object, path: Path | None) -> dict[str, GivenOption]:
     """The options that a configuration holds itself; paths are from where it lies."""
     if path is not None:
-        folder, place = path.parent, f"config {path}: {IN_DOCUMENT}"
-        return {
-            _NAMES.get(name, name): Told(value, f"{place}.{name}", folder) for name, value in options_in(path).items()
-        }
+        return _named(options_in(path), f"config {path}: {IN_DOCUMENT}", path.parent)
     table = config.get(IN_DOCUMENT, {}) if isinstance(config, Mapping) else {}
     if not isinstance(table, Mapping):
         raise ConfigError(f"{IN_DOCUMENT}: must be a table of keys and values")
-    return {_NAMES.get(str(name), str(name)): Told(value, f"{IN_DOCUMENT}.{name}") for name, value in table.items()}
+    return _named(table, IN_DOCUMENT, Path())
 
 
-def _in_manifest(path: Path | None, repeats: Recipe, listing: Listing) -> dict[str, Told]:
-    """The options of a release; its manifest tells some that its product has no choice of."""
-    named = {_NAMES.get(name, name): (name, value) for name, value in repeats.options.items()}
+def _named(table: Mapping[str, Any], place: str, folder: Path) -> dict[str, GivenOption]:
+    """Options by the names of Python, each with the key under which it was told."""
+    return {_NAMES.get(name, name): GivenOption(value, f"{place}.{name}", folder) for name, value in table.items()}
+
+
+def _in_manifest(path: Path | None, repeats: Recipe, listing: Listing) -> dict[str, GivenOption]:
+    """The options of a release, as texts; its manifest tells some that its product has no choice of."""
+    told = _named(repeats.options, f"config {path}: {IN_DOCUMENT}", Path())
     return {
-        name: Told(Number(value) if OPTIONS[name][1].kind == "whole" else value, f"config {path}: {IN_DOCUMENT}.{told}")
-        for name, (told, value) in named.items()
+        name: one._replace(value=Number(one.value)) if OPTIONS[name][1].kind == "whole" else one
+        for name, one in told.items()
         if name in OPTIONS and has(listing, OPTIONS[name][1])
     }
 
 
-def options_among(changes: Changes) -> tuple[Changes, dict[str, Told]]:
+def options_among(changes: Changes) -> tuple[Changes, dict[str, GivenOption]]:
     """The changes of a configuration, and the options among them."""
     start = f"{IN_DOCUMENT}."
     faults: list[str] = []
@@ -132,7 +147,7 @@ def options_among(changes: Changes) -> tuple[Changes, dict[str, Told]]:
     for key, text in changes.values:
         if key.startswith(start):
             name = key.removeprefix(start)
-            found[_NAMES.get(name, name)] = Told(read_value(text, faults), key)
+            found[_NAMES.get(name, name)] = GivenOption(read_value(text, faults), key)
     own = tuple(pair for pair in changes.values if not pair[0].startswith(start))
     return Changes(own, changes.within), found
 
@@ -143,7 +158,7 @@ def _without_options(config: object) -> object:
     return {key: value for key, value in config.items() if key != IN_DOCUMENT}
 
 
-def _value(name: str, told: Told | None) -> Any:  # noqa: ANN401, PLR0911 (of any option, by its kind)
+def _value(name: str, told: GivenOption | None) -> Any:  # noqa: ANN401, PLR0911 (of any option, by its kind)
     """The value of an option, or its default."""
     kind, option = OPTIONS[name]
     if told is None or option.kind in {"columns", "spine"}:
@@ -174,7 +189,7 @@ def _value(name: str, told: Told | None) -> Any:  # noqa: ANN401, PLR0911 (of an
 _DIGITS: Final = 10
 
 
-def _columns(told: Told | None, files: "Mapping[str, RecordFile]") -> ColumnMap:
+def _columns(told: GivenOption | None, files: "Mapping[str, RecordFile]") -> ColumnMap:
     """The map of columns: a file of it, a document, or the text of one as a manifest holds it."""
     if told is None:
         return BUREAU

@@ -16,7 +16,7 @@ from yupana.interface.arguments import (
     paths_of,
     whole_number,
 )
-from yupana.interface.options import Exact, Place, Places, Settings
+from yupana.interface.options import Exact, Place, Places, SetupOptions
 from yupana.progress import Listener, Step, announcing, listening
 from yupana.release.release import ReleaseFolder
 from yupana.topdown.interval_terms import IntervalMethod
@@ -689,7 +689,7 @@ def report(
         )
     from yupana.interface.configured import setup
 
-    public: Settings = {} if codes is None else {"codes": codes}
+    public: SetupOptions = {} if codes is None else {"codes": codes}
     asked = setup(opened.product, opened.folder / "manifest.json", **public)
     page = claim_report(to, [opened.folder], confidential=opened.status == "CONFIDENTIAL")
     write_report(page, asked, opened.intact(), shapes)

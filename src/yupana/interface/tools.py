@@ -17,8 +17,8 @@ from yupana.interface.arguments import (
     paths_of,
 )
 from yupana.interface.configured import run, setup
-from yupana.interface.options import OF_MEASUREMENTS, CountTerms, Place, Places, Settings, declared
-from yupana.interface.reading import Told, options_among, read_options
+from yupana.interface.options import OF_MEASUREMENTS, CountTerms, Place, Places, SetupOptions, declared
+from yupana.interface.reading import GivenOption, options_among, read_options
 from yupana.interface.releases import Release, folder_of, open_release
 from yupana.progress import Listener, Step, announcing, listening
 
@@ -74,7 +74,7 @@ def estimate_measurements(
     geography: Place | None = None,
     overwrite: bool = False,
     progress: Listener | bool = False,
-    **settings: Unpack[Settings],
+    **settings: Unpack[SetupOptions],
 ) -> "Release":
     """Make counts, tables and records of noisy measurement files, as a run of TopDown does; no record is seen.
 
@@ -126,7 +126,7 @@ def estimate_measurements(
     values: dict[str, Any] = dict(settings)
     changes, told = options_among(changes_of(values.pop("set", None)))
     totals = values.pop("totals", None)
-    told |= {name: Told(value, name) for name, value in values.items() if value is not None}
+    told |= {name: GivenOption(value, name) for name, value in values.items() if value is not None}
     options = read_options("topdown", told)
     request = MeasurementRequest(
         root=path_of("files", files),
