@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from yupana.topdown.node.estimate import NodeEstimate, estimate_node
-    from yupana.topdown.node.infeasible import InfeasibleNode
+    from yupana.topdown.node.problem import InfeasibleNode
     from yupana.topdown.rounding.rounding import round_node
 
 __all__ = ["InfeasibleNode", "NodeEstimate", "estimate_node", "round_node"]
 
 _HOMES = {
-    "InfeasibleNode": "yupana.topdown.node.infeasible",
+    "InfeasibleNode": "yupana.topdown.node.problem",
     "NodeEstimate": "yupana.topdown.node.estimate",
     "estimate_node": "yupana.topdown.node.estimate",
     "round_node": "yupana.topdown.rounding.rounding",

@@ -22,7 +22,7 @@ from yupana.topdown.divide import Siblings
 from yupana.topdown.draws import KeepsDraws
 from yupana.topdown.invariants import Known
 from yupana.topdown.lazy_measurements import MeasuredOnDemand, MeasuresAsked
-from yupana.topdown.node.infeasible import InfeasibleNode
+from yupana.topdown.node.problem import InfeasibleNode
 from yupana.topdown.posterior.estimate import estimate_posterior
 from yupana.topdown.posterior.results import PublicLists
 from yupana.topdown.root import estimate_root, root_families

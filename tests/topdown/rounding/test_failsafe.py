@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from yupana.topdown.node.infeasible import InfeasibleNode
+from yupana.topdown.node.problem import InfeasibleNode
 from yupana.topdown.rounding.failsafe import round_failsafe
 from yupana.topdown.rounding.rounding import Rounding
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from yupana.topdown.node.infeasible import InfeasibleNode
+from yupana.topdown.node.problem import InfeasibleNode
 from yupana.topdown.rounding.flow import min_cost_flow
 
 

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from yupana.arrays import Floats
-from yupana.topdown.node.infeasible import InfeasibleNode
-from yupana.topdown.node.problem import Node
+from yupana.topdown.node.problem import InfeasibleNode, Node
 from yupana.topdown.node.solve import solve
 from yupana.topdown.queries import margin
 

@@ -18,9 +18,8 @@ from yupana.topdown.node.general import (
     row_sums,
     usable,
 )
-from yupana.topdown.node.infeasible import InfeasibleNode
 from yupana.topdown.node.kernels import sum_of_squares
-from yupana.topdown.node.problem import Node, Solution
+from yupana.topdown.node.problem import InfeasibleNode, Node, Solution
 
 ALLOWANCE = 1.0
 """Persons by which the sum of departures may exceed the least, as in the production of 2020."""

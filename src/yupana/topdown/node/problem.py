@@ -5,6 +5,10 @@ from dataclasses import dataclass
 from yupana.arrays import Floats, Indices
 
 
+class InfeasibleNode(ValueError):  # noqa: N818 - a state of the node, named so by the callers that catch it
+    """No children satisfy both their parent and the constraints; the failsafe takes over where there is one."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Held:
     """A query that an earlier pass has answered: |Q x_c - v_c| <= slack for every child c.

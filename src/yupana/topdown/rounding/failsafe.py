@@ -7,7 +7,7 @@ all, where v is the least that fractional counts must miss it by.
 import numpy as np
 
 from yupana.arrays import Floats, Indices, Ints
-from yupana.topdown.node.infeasible import InfeasibleNode
+from yupana.topdown.node.problem import InfeasibleNode
 from yupana.topdown.rounding.program import TOLERANCE, cannot_round, split, start_program, sum_by_label
 from yupana.topdown.rounding.rounding import Rounding
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from yupana.arrays import Ints
 from yupana.compiled import compiled, compiled_part
-from yupana.topdown.node.infeasible import InfeasibleNode
+from yupana.topdown.node.problem import InfeasibleNode
 
 
 class Graph(NamedTuple):
