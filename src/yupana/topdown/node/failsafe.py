@@ -1,12 +1,13 @@
 """What is done where a parent contradicts its children's constraints: bend the parent, as little as possible."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
 
-from yupana.arrays import Indices
+from yupana.arrays import Floats, Indices
 from yupana.topdown.node.arranged import Arranged, Constraint, arrange_node, constraints_of
 from yupana.topdown.node.general import (
     Objective,
@@ -41,6 +42,104 @@ def arrange_without_parent(node: Node, kept: Indices | None) -> tuple[Arranged, 
     )
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Elastic:
+    """The constraints of a node whose parent may be departed from; the variables are counts, then elastic ones.
+
+    Attributes
+    ----------
+    exact, values : sparse matrix and ndarray
+        Sums that are kept: exact @ x = values.
+    within, limits : sparse matrix and ndarray
+        Bounds: within @ x <= limits.
+    top : ndarray
+        The largest value of each variable; the smallest is 0.
+    departure : ndarray
+        Its product with x is the sum of the elastic variables, which bound the departure from the parent cell by cell.
+    """
+
+    exact: Any
+    values: Floats
+    within: Any
+    limits: Floats
+    top: Floats
+    departure: Floats
+
+
+def relax(a: Arranged, member: Any) -> Elastic:  # noqa: ANN401  (a sparse matrix)
+    """Make the parent's cells elastic; only their sums by ``member`` are kept."""
+    m, k = a.squares.b.shape
+    children = cell_sums(a)
+    slack = sparse.eye(m)
+    lower = np.nonzero(np.isfinite(a.conditions.low))
+    upper = np.nonzero(np.isfinite(a.conditions.high))
+    exact = sparse.vstack([member @ children, joint_sums(a)])
+    rows = sparse.vstack([row_sums(a, *upper), -row_sums(a, *lower)])
+    within = [
+        sparse.hstack([children, -slack]),
+        sparse.hstack([-children, -slack]),
+        sparse.hstack([rows, sparse.csr_matrix((rows.shape[0], m))]),
+    ]
+    parent, high, low = a.conditions.parent, a.conditions.high[upper], a.conditions.low[lower]
+    return Elastic(
+        exact=sparse.hstack([exact, sparse.csr_matrix((exact.shape[0], m))], format="csr"),
+        values=np.concatenate([member @ parent, a.conditions.joint_total]),
+        within=sparse.vstack(within, format="csr"),
+        limits=np.concatenate([parent, -parent, high, -low]),
+        top=np.concatenate([np.where(a.conditions.shut.T.ravel(), 0.0, np.inf), np.full(m, np.inf)]),
+        departure=np.concatenate([np.zeros(k * m), np.ones(m)]),
+    )
+
+
+def least_departure(elastic: Elastic) -> tuple[Floats, float]:
+    """Find where the parent is departed from least, and by how much, as a linear programme."""
+    found = linprog(
+        elastic.departure,
+        A_ub=elastic.within,
+        b_ub=elastic.limits,
+        A_eq=elastic.exact,
+        b_eq=elastic.values,
+        bounds=np.column_stack([np.zeros(len(elastic.top)), elastic.top]),
+        method="highs",
+    )
+    if found.status != 0:
+        raise InfeasibleNode(
+            "the constraints on the children contradict each other or the sums of the parent, so that even the "
+            "failsafe finds no counts. Check the bounds and the joint totals of this node."
+        )
+    return found.x, float(found.fun)
+
+
+def least_squares(a: Arranged, elastic: Elastic, most: float) -> Any:  # noqa: ANN401  (clarabel's solution)
+    """Minimise the objective of the node where the departure is at most ``most``."""
+    m, k = a.squares.b.shape
+    n = k * m
+    # Counts, departures, then the extra variables of the objective.
+    goal = objective_of(a)
+    link = sparse.hstack([goal.link[:, :n], sparse.csr_matrix((goal.link.shape[0], m)), goal.link[:, n:]], format="csr")
+    hessian = sparse.block_diag([goal.hessian[:n, :n], sparse.csc_matrix((m, m)), goal.hessian[n:, n:]], format="csc")
+    linear = np.concatenate([goal.linear[:n], np.zeros(m), goal.linear[n:]])
+    identity = sparse.eye(n + m, format="csr")
+    shut = np.flatnonzero(elastic.top == 0.0)
+    return minimise(
+        Objective(hessian, linear, link, goal.extra, goal.unit),
+        sparse.vstack([elastic.exact, identity[shut]]),
+        np.concatenate([elastic.values, np.zeros(len(shut))]),
+        sparse.vstack([elastic.within, elastic.departure.reshape(1, -1), -identity[np.flatnonzero(elastic.top > 0.0)]]),
+        np.concatenate([elastic.limits, [most], np.zeros(n + m - len(shut))]),
+    )
+
+
+def violation_of(elastic: Elastic, parent: Floats, counts: Floats, most: float) -> float:
+    """Find the largest violation of a constraint, in persons."""
+    point = np.concatenate([counts.T.ravel(), np.abs(parent - counts.sum(axis=1))])
+    return max(
+        float(np.abs(elastic.exact @ point - elastic.values).max()),
+        float((elastic.within @ point - elastic.limits).max(initial=0.0)),
+        float(elastic.departure @ point) - most,
+    )
+
+
 def solve_failsafe(node: Node, kept: Indices | None = None, least: float | None = None) -> tuple[Solution, float]:
     """Keep the constraints and some sums of the parent, and depart from the parent's cells as little as they allow.
 
@@ -71,71 +170,17 @@ def solve_failsafe(node: Node, kept: Indices | None = None, least: float | None 
         If the constraints contradict each other, or the sums kept.
     """
     a, member = arrange_without_parent(node, kept)
-    m, k = a.squares.b.shape
-    n = k * m
-    children = cell_sums(a)
-    slack = sparse.eye(m)
-    lower = np.nonzero(np.isfinite(a.conditions.low))
-    upper = np.nonzero(np.isfinite(a.conditions.high))
-    # The variables are the counts and, for each cell, a bound on its departure from the parent.
-    exact = sparse.vstack([member @ children, joint_sums(a)])
-    exact = sparse.hstack([exact, sparse.csr_matrix((exact.shape[0], m))], format="csr")
-    values = np.concatenate([member @ a.conditions.parent, a.conditions.joint_total])
-    rows = sparse.vstack([row_sums(a, *upper), -row_sums(a, *lower)])
-    within = sparse.vstack(
-        [
-            sparse.hstack([children, -slack]),
-            sparse.hstack([-children, -slack]),
-            sparse.hstack([rows, sparse.csr_matrix((rows.shape[0], m))]),
-        ],
-        format="csr",
-    )
-    limits = np.concatenate(
-        [a.conditions.parent, -a.conditions.parent, a.conditions.high[upper], -a.conditions.low[lower]]
-    )
-    top = np.concatenate([np.where(a.conditions.shut.T.ravel(), 0.0, np.inf), np.full(m, np.inf)])
-    cost = np.concatenate([np.zeros(n), np.ones(m)])
-    nearest = linprog(
-        cost,
-        A_ub=within,
-        b_ub=limits,
-        A_eq=exact,
-        b_eq=values,
-        bounds=np.column_stack([np.zeros(n + m), top]),
-        method="highs",
-    )
-    if nearest.status != 0:
-        raise InfeasibleNode(
-            "the constraints on the children contradict each other or the sums of the parent, so that even the "
-            "failsafe finds no counts. Check the bounds and the joint totals of this node."
-        )
-    v = float(nearest.fun) if least is None else least
-    most = max(v + ALLOWANCE, float(nearest.fun))
-    # Counts, departures, then the extra variables of the objective.
-    goal = objective_of(a)
-    link = sparse.hstack([goal.link[:, :n], sparse.csr_matrix((goal.link.shape[0], m)), goal.link[:, n:]], format="csr")
-    hessian = sparse.block_diag([goal.hessian[:n, :n], sparse.csc_matrix((m, m)), goal.hessian[n:, n:]], format="csc")
-    linear = np.concatenate([goal.linear[:n], np.zeros(m), goal.linear[n:]])
-    identity = sparse.eye(n + m, format="csr")
-    shut = np.flatnonzero(top == 0.0)
-    found = minimise(
-        Objective(hessian, linear, link, goal.extra, goal.unit),
-        sparse.vstack([exact, identity[shut]]),
-        np.concatenate([values, np.zeros(len(shut))]),
-        sparse.vstack([within, cost.reshape(1, -1), -identity[np.flatnonzero(top > 0.0)]]),
-        np.concatenate([limits, [most], np.zeros(n + m - len(shut))]),
-    )
+    elastic = relax(a, member)
+    nearest, departure = least_departure(elastic)
+    v = departure if least is None else least
+    most = max(v + ALLOWANCE, departure)
+    found = least_squares(a, elastic, most)
     if usable(found):
         counts, iterations, solver = counts_of(a, found.x), int(found.iterations), "clarabel"
     else:
-        counts, iterations, solver = counts_of(a, nearest.x), 0, "linear programme (not certified)"
-    point = np.concatenate([counts.T.ravel(), np.abs(a.conditions.parent - counts.sum(axis=1))])
-    violation = max(
-        float(np.abs(exact @ point - values).max()),
-        float((within @ point - limits).max(initial=0.0)),
-        float(cost @ point) - most,
-    )
+        counts, iterations, solver = counts_of(a, nearest), 0, "linear programme (not certified)"
+    violation = violation_of(elastic, a.conditions.parent, counts, most)
     objective = sum_of_squares(a.labels, a.offsets, a.targets, a.inverse, counts)
-    out = np.empty((k, m))
+    out = np.empty(counts.shape[::-1])
     out[a.order] = counts.T
     return Solution(out, objective, violation, iterations, solver), v
