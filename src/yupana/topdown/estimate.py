@@ -13,6 +13,7 @@ from yupana.errors import InputError
 from yupana.geography.spine import Spine
 from yupana.privacy.entropy import Entropy
 from yupana.progress import Progress, Stopwatch
+from yupana.topdown.batch_solvers import ThreadSolver
 from yupana.topdown.budget import Spending
 from yupana.topdown.compile import compile_chain, compile_kernels
 from yupana.topdown.configuration import Configuration, Estimator
@@ -27,7 +28,6 @@ from yupana.topdown.posterior.estimate import estimate_posterior
 from yupana.topdown.posterior.results import PublicLists
 from yupana.topdown.root import estimate_root, root_families
 from yupana.topdown.stored_measurements import MeasuresInFull, StoredMeasurements
-from yupana.topdown.threads import ThreadSolver
 from yupana.topdown.tree.basis import Basis
 from yupana.topdown.tree.full_information import FullInformation, full_information
 
