@@ -7,8 +7,8 @@ import numpy as np
 
 from yupana.geography.spine import Spine
 from yupana.topdown.answers_file import AnswerFile, kept_columns, write_answers
+from yupana.topdown.evidence import StoredMeasurements
 from yupana.topdown.queries import Recode, Schema
-from yupana.topdown.stored_measurements import StoredMeasurements
 
 
 def write_noisy(

@@ -45,6 +45,7 @@ from yupana.topdown.checkpoint import BatchCheckpoint
 from yupana.topdown.configuration import Configuration
 from yupana.topdown.count_intervals import CountIntervals
 from yupana.topdown.estimate import failsafe_told
+from yupana.topdown.evidence import StoredMeasurements
 from yupana.topdown.exact_intervals import ExactIntervals
 from yupana.topdown.interval_terms import (
     NO_INTERVALS,
@@ -60,7 +61,6 @@ from yupana.topdown.monte_carlo.replicates import ReleasedCounts, replicates
 from yupana.topdown.nmf.writing import check_writable, write_measurement_files
 from yupana.topdown.noisy_files import write_noisy
 from yupana.topdown.posterior.results import UNUSUAL_BLOCKS
-from yupana.topdown.stored_measurements import StoredMeasurements
 from yupana.topdown.tree.full_information import FullInformation
 from yupana.topdown.tree.intervals import write_intervals
 from yupana.topdown.tree.published import least_squares_intervals

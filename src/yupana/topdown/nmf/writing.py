@@ -18,6 +18,7 @@ from yupana.release.lines import Texts
 from yupana.topdown.configuration import Configuration
 from yupana.topdown.constraints import facility_limits, limits_by_level
 from yupana.topdown.estimate import Premises
+from yupana.topdown.evidence import StoredMeasurements
 from yupana.topdown.nmf.geocodes import geocodes_of
 from yupana.topdown.nmf.layout import (
     BRANCH_AND_STATE,
@@ -39,7 +40,6 @@ from yupana.topdown.nmf.layout import (
     level_folder,
 )
 from yupana.topdown.queries import DETAILED, Query, Recode, Schema
-from yupana.topdown.stored_measurements import StoredMeasurements
 
 _ONE_FILE = "part-00000.parquet"
 

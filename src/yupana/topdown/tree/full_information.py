@@ -11,10 +11,10 @@ from yupana.arrays import Ints
 from yupana.geography.tree import Tree
 from yupana.topdown.budget import LevelSpending
 from yupana.topdown.divide import Terms
+from yupana.topdown.evidence import StoredMeasurements
 from yupana.topdown.families import SiblingBatch
 from yupana.topdown.histogram import Cells
 from yupana.topdown.queries import Query
-from yupana.topdown.stored_measurements import StoredMeasurements
 from yupana.topdown.tree.basis import Basis
 from yupana.topdown.tree.kept_estimates import EstimatesOnDisk
 from yupana.topdown.tree.least_squares import Quadratic, TreeAnswers, TreeEstimate, combined, own, quadratic, summed
