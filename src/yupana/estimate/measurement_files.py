@@ -52,7 +52,7 @@ from yupana.topdown.interval_terms import IntervalMethod, IntervalTerms, default
 from yupana.topdown.nmf.finding import FoundFiles, find_files
 from yupana.topdown.nmf.reading import FileMeasurements, read_measurements
 from yupana.topdown.nmf.water import published_in, tabulated
-from yupana.topdown.posterior.fitness import check_posterior
+from yupana.topdown.posterior.estimate import check_posterior
 from yupana.topdown.posterior.results import UNUSUAL_BLOCKS
 from yupana.topdown.tree.full_information import FullInformation
 from yupana.topdown.tree.intervals import write_intervals

@@ -24,7 +24,7 @@ from yupana.topdown.door import Door
 from yupana.topdown.draws import KeepsDraws
 from yupana.topdown.estimate import Premises, coins_for, estimate_counts, measured, premises_of
 from yupana.topdown.invariants import known_totals
-from yupana.topdown.posterior.fitness import check_posterior
+from yupana.topdown.posterior.estimate import check_posterior
 
 
 @dataclass(frozen=True, slots=True, eq=False)
