@@ -40,8 +40,7 @@ from yupana.topdown.evidence import StoredMeasurements
 from yupana.topdown.exact_intervals import ExactIntervals
 from yupana.topdown.interval_terms import NO_INTERVALS, REPLICATES, IntervalMethod, IntervalTerms, check_terms
 from yupana.topdown.invariants import kept_areas, known_totals
-from yupana.topdown.monte_carlo.intervals import MonteCarloIntervals
-from yupana.topdown.monte_carlo.replicates import ReleasedCounts, replicates
+from yupana.topdown.monte_carlo import MonteCarloIntervals, ReleasedCounts, replicates
 from yupana.topdown.nmf.finding import find_files
 from yupana.topdown.nmf.reading import read_measurements
 from yupana.topdown.plan import DEFAULT_CONFIDENCE

@@ -56,8 +56,7 @@ from yupana.topdown.interval_terms import (
     no_intervals,
     tells_measured,
 )
-from yupana.topdown.monte_carlo.intervals import MonteCarloIntervals
-from yupana.topdown.monte_carlo.replicates import ReleasedCounts, replicates
+from yupana.topdown.monte_carlo import MonteCarloIntervals, ReleasedCounts, replicates
 from yupana.topdown.nmf.writing import check_writable, write_measurement_files
 from yupana.topdown.noisy_files import write_noisy
 from yupana.topdown.posterior.results import UNUSUAL_BLOCKS
