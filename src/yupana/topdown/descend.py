@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from yupana.arrays import Ints
 from yupana.errors import OutputError
 from yupana.geography.tree import Tree
-from yupana.topdown.constraints import Joint, Limits, joint_by_parent
+from yupana.topdown.constraints import Joint, Limits, impossible, joint_by_parent
 from yupana.topdown.divide import Divided, Siblings, Terms, divide, divide_failsafe
 from yupana.topdown.families import SiblingBatch
-from yupana.topdown.feasible import impossible
 from yupana.topdown.histogram import Histogram, count_entries, joined
 from yupana.topdown.kept_level import Keeper, KeptLevel, Piece
 from yupana.topdown.posterior.results import BlockPosterior
