@@ -43,10 +43,9 @@ from yupana.topdown.block_parts import BlockParts, whole
 from yupana.topdown.budget import Spending, spend
 from yupana.topdown.checkpoint import BatchCheckpoint
 from yupana.topdown.configuration import Configuration
-from yupana.topdown.count_intervals import CountIntervals
+from yupana.topdown.count_intervals import CountIntervals, ExactIntervals
 from yupana.topdown.estimate import failsafe_told
 from yupana.topdown.evidence import StoredMeasurements
-from yupana.topdown.exact_intervals import ExactIntervals
 from yupana.topdown.interval_terms import (
     NO_INTERVALS,
     REPLICATES,
