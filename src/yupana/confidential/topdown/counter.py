@@ -39,6 +39,7 @@ from yupana.products.topdown.product import public_areas
 from yupana.products.topdown.verify import NOISY, SYSTEM
 from yupana.progress import Stopwatch
 from yupana.release.folder import write_manifest
+from yupana.topdown.answers_file import write_noisy
 from yupana.topdown.block_parts import BlockParts, whole
 from yupana.topdown.budget import Spending, spend
 from yupana.topdown.checkpoint import BatchCheckpoint
@@ -57,7 +58,6 @@ from yupana.topdown.interval_terms import (
 )
 from yupana.topdown.monte_carlo import MonteCarloIntervals, ReleasedCounts, replicates
 from yupana.topdown.nmf.writing import check_writable, write_measurement_files
-from yupana.topdown.noisy_files import write_noisy
 from yupana.topdown.posterior.results import UNUSUAL_BLOCKS
 from yupana.topdown.tree.full_information import FullInformation
 from yupana.topdown.tree.intervals import write_intervals
