@@ -311,8 +311,8 @@ def with_joint_totals(tree: Tree, measured: MeasuredLevels, known: Mapping[int, 
     """Put a unit above each set of units whose total is known.
 
     Units of one parent whose totals add up to a known one become the children of a unit between, which has that total
-    and no measurement; all other units get one of their own. Least squares on that tree is least squares on the one that
-    was measured, with these totals used.
+    and no measurement; all other units get one of their own. Least squares on that tree is least squares on the one
+    that was measured, with these totals used.
 
     Parameters
     ----------
