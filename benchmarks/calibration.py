@@ -39,11 +39,10 @@ from yupana.topdown.configuration import Configuration, Estimator
 from yupana.topdown.count_intervals import Bounds, CountIntervals
 from yupana.topdown.count_pieces import areas_of_spine
 from yupana.topdown.disk import sum_to_areas
+from yupana.topdown.evidence import StoredMeasurements
 from yupana.topdown.histogram import Histogram
-from yupana.topdown.monte_carlo.intervals import MonteCarloIntervals
-from yupana.topdown.monte_carlo.replicates import ReleasedCounts, replicates
+from yupana.topdown.monte_carlo import MonteCarloIntervals, ReleasedCounts, replicates
 from yupana.topdown.queries import Schema
-from yupana.topdown.stored_measurements import StoredMeasurements
 from yupana.topdown.tree.published import least_squares_intervals
 
 SIZES = (0, 1, 5, 25, 100, 1000)

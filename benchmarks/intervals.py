@@ -32,11 +32,10 @@ from yupana.topdown.configuration import Configuration
 from yupana.topdown.count_intervals import Bounds, CountIntervals
 from yupana.topdown.disk import sum_to_areas
 from yupana.topdown.door import Door
+from yupana.topdown.evidence import StoredMeasurements
 from yupana.topdown.histogram import Histogram
 from yupana.topdown.invariants import known_totals
-from yupana.topdown.monte_carlo.intervals import MonteCarloIntervals
-from yupana.topdown.monte_carlo.replicates import ReleasedCounts, replicates
-from yupana.topdown.stored_measurements import StoredMeasurements
+from yupana.topdown.monte_carlo import MonteCarloIntervals, ReleasedCounts, replicates
 from yupana.topdown.tree.published import least_squares_intervals
 
 AREAS_AT_ONCE = 1 << 16

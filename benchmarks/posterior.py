@@ -34,8 +34,7 @@ from yupana.topdown.door import Door
 from yupana.topdown.draws import DrawsInMemory
 from yupana.topdown.estimate import coins_for, estimate_counts, measured, premises_of
 from yupana.topdown.invariants import known_totals
-from yupana.topdown.posterior.intervals import intervals_of_totals
-from yupana.topdown.posterior.results import BlockPosterior
+from yupana.topdown.posterior.results import BlockPosterior, intervals_of_totals
 
 ESTIMATORS: Final[tuple[Estimator, ...]] = ("topdown", "full-information", "posterior")
 KINDS: Final = ("block", "tract", "block_group", "place", "county_subdivision")

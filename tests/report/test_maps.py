@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from boundary_files import square
 
-from yupana.report.maps import CLASSES, count_classes, draw_map, lay_out, outlines, share_classes
+from yupana.report.maps import CLASSES, Lettering, Shading, count_classes, draw_map, lay_out, outlines, share_classes
 
 
 def rings_of(path: str) -> list[np.ndarray]:
@@ -103,7 +103,7 @@ def test_what_is_drawn_is_escaped_and_told() -> None:
     layout = lay_out([[np.array(square((0.0, 0.0)))], [np.array(square((1.0, 0.0)))]])
     values = np.array([3.0, np.nan])
     titles, names = ["<b>: 3", "none: 0"], ["<b>", ""]
-    page = draw_map(layout, "m", count_classes(values), values, titles, scale="counts", label="A map.", names=names)
+    page = draw_map(layout, "m", Shading(count_classes(values), values, "counts"), Lettering(titles, names), "A map.")
     assert "&lt;b&gt;: 3" in page
     assert "<b>" not in page
     assert page.count("<use ") == 2
@@ -117,6 +117,6 @@ def test_areas_without_width_or_height_are_drawn(sides: tuple[float, float]) -> 
     x, y = sides
     layout = lay_out([[np.array([[0.0, 0], [0, y], [x, y], [x, 0], [0, 0]])]])
     page = draw_map(
-        layout, "m", count_classes(np.ones(1)), np.ones(1), ["a"], scale="counts", label="A map.", names=["a"]
+        layout, "m", Shading(count_classes(np.ones(1)), np.ones(1), "counts"), Lettering(["a"], ["a"]), "A map."
     )
     assert page.count("<svg") == 1

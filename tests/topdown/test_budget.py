@@ -23,8 +23,8 @@ from yupana.topdown.budget import Spending, spend
 from yupana.topdown.checkpoint import BatchCheckpoint
 from yupana.topdown.configuration import Configuration
 from yupana.topdown.door import Door
+from yupana.topdown.evidence import MeasuredOnDemand
 from yupana.topdown.families import SiblingBatch, ask_all
-from yupana.topdown.lazy_measurements import MeasuredOnDemand
 from yupana.topdown.reading.configuration import read_configuration
 
 SHAPE = (3, 2)

@@ -28,10 +28,10 @@ ANSWERS = "[1, 0]"
 
 ALL = """
 from yupana.topdown.compile import compile_kernels
-from yupana.topdown.node.active_set import settle
+from yupana.topdown.node.active_set import solve_active_set
 from yupana.topdown.rounding.network import round_by_flow
 compile_kernels(print)
-print(*(sum(kernel.stats.cache_misses.values()) for kernel in (settle, round_by_flow)))
+print(*(sum(kernel.stats.cache_misses.values()) for kernel in (solve_active_set, round_by_flow)))
 """
 """Compiles what is not kept; what it prints tells how often the two longest loops were compiled by this process."""
 
@@ -90,7 +90,7 @@ def install(folder: Path, *without: str) -> dict[str, str]:
 
 def test_the_longest_loops_are_compiled_beside_the_others_and_found(tmp_path: Path) -> None:
     """The processes beside compile them for the very types that a node has."""
-    site = install(tmp_path, "settle", "round_by_flow")
+    site = install(tmp_path, "solve_active_set", "round_by_flow")
     assert told(start(ALL, **site)) == ["compiling, once on this machine", "0 0"]
     assert told(start(ALL, **site)) == ["0 0"]
 

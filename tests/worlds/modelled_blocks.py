@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from yupana.topdown.divide import Siblings, Terms
-from yupana.topdown.posterior.learning import learn_densities
+from yupana.topdown.posterior.draw import learn_densities
 from yupana.topdown.posterior.moments import concentrations, moments, restricted
 from yupana.topdown.posterior.prior import Prior, flat
 from yupana.topdown.posterior.siblings import Places, Posed, classes, pose

@@ -46,14 +46,14 @@ from yupana.topdown.count_intervals import CountIntervals, FindsIntervals
 from yupana.topdown.descend import Descent
 from yupana.topdown.draws import KeepsNothing
 from yupana.topdown.estimate import coins_for, estimate_counts, failsafe_told, informed
+from yupana.topdown.evidence import StoredMeasurements
 from yupana.topdown.histogram import Histogram
 from yupana.topdown.interval_terms import IntervalMethod, IntervalTerms, default_method, tells_measured
 from yupana.topdown.nmf.finding import FoundFiles, find_files
 from yupana.topdown.nmf.reading import FileMeasurements, read_measurements
 from yupana.topdown.nmf.water import published_in, tabulated
-from yupana.topdown.posterior.fitness import check_posterior
+from yupana.topdown.posterior.estimate import check_posterior
 from yupana.topdown.posterior.results import UNUSUAL_BLOCKS
-from yupana.topdown.stored_measurements import StoredMeasurements
 from yupana.topdown.tree.full_information import FullInformation
 from yupana.topdown.tree.intervals import write_intervals
 from yupana.topdown.tree.published import least_squares_intervals

@@ -33,18 +33,16 @@ from yupana.release.folder import new_folder, write_manifest
 from yupana.release.tables import Format
 from yupana.topdown.block_parts import HistogramParts
 from yupana.topdown.budget import spend
-from yupana.topdown.count_intervals import CountIntervals
+from yupana.topdown.count_intervals import CountIntervals, ExactIntervals
 from yupana.topdown.count_pieces import areas_of_spine
 from yupana.topdown.disk import TABULATION
-from yupana.topdown.exact_intervals import ExactIntervals
+from yupana.topdown.evidence import StoredMeasurements
 from yupana.topdown.interval_terms import NO_INTERVALS, REPLICATES, IntervalMethod, IntervalTerms, check_terms
 from yupana.topdown.invariants import kept_areas, known_totals
-from yupana.topdown.monte_carlo.intervals import MonteCarloIntervals
-from yupana.topdown.monte_carlo.replicates import ReleasedCounts, replicates
+from yupana.topdown.monte_carlo import MonteCarloIntervals, ReleasedCounts, replicates
 from yupana.topdown.nmf.finding import find_files
 from yupana.topdown.nmf.reading import read_measurements
 from yupana.topdown.plan import DEFAULT_CONFIDENCE
-from yupana.topdown.stored_measurements import StoredMeasurements
 from yupana.topdown.tree.published import least_squares_intervals
 
 _SOURCE: Final = "source_manifest_sha256"

@@ -216,58 +216,76 @@ def _quantiles(values: Floats) -> tuple[float, ...]:
     return tuple(sorted({cut for cut in digits if 0 <= cut < known.max()}))
 
 
-def draw_map(
-    layout: MapLayout,
-    shared: str,
-    classes: ValueClasses,
-    values: Floats,
-    titles: Sequence[str],
-    *,
-    scale: str,
-    label: str,
-    names: Sequence[str] = (),
-    importance: Floats | None = None,
-    kind: str = "",
-    codes: Sequence[str] = (),
-) -> Html:
-    """Draw areas filled by class.
+@dataclass(frozen=True, slots=True, eq=False)
+class Shading:
+    """What fills areas.
+
+    Attributes
+    ----------
+    classes : ValueClasses
+    values : ndarray of float, shape (areas,)
+        NaN for none.
+    scale : str
+        The class in the style sheet that has the colours: "counts" or "errors".
+    """
+
+    classes: ValueClasses
+    values: Floats
+    scale: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lettering:
+    """What is written of areas.
+
+    Attributes
+    ----------
+    titles : sequence of str
+        What is told of each area when it is pointed at.
+    names : sequence of str
+        Written where there is room; empty for none.
+    importance : ndarray of float, shape (areas,), or None
+        Whose names come first, if not those of higher values.
+    kind, codes : str and sequence of str
+        What a script of the page calls the areas.
+    """
+
+    titles: Sequence[str]
+    names: Sequence[str] = ()
+    importance: Floats | None = None
+    kind: str = ""
+    codes: Sequence[str] = ()
+
+
+def draw_map(layout: MapLayout, shared: str, shading: Shading, lettering: Lettering, label: str) -> Html:
+    """Draw areas filled by class (a choropleth).
 
     Parameters
     ----------
     layout : MapLayout
     shared : str
         The prefix that `outlines` was given.
-    classes : ValueClasses
-    values : ndarray of float, shape (areas,)
-        NaN for none.
-    titles : sequence of str
-        What is told of each area when it is pointed at.
-    scale : str
-        The class in the style sheet that has the colours: "counts" or "errors".
+    shading : Shading
+    lettering : Lettering
     label : str
         What the map shows, in a sentence.
-    names : sequence of str, optional
-        Written where there is room; empty for none.
-    importance : ndarray of float, shape (areas,), optional
-        Whose names come first, if not those of higher values.
-    kind, codes : str and sequence of str, optional
-        What a script of the page calls the areas.
     """
     sizes = [_LETTER * layout.width / pixels for pixels in (layout.pixels, _NARROW)]
-    placed = _place(layout, names, np.nan_to_num(values if importance is None else importance), sizes)
+    values = shading.values
+    importance = np.nan_to_num(values if lettering.importance is None else lettering.importance)
     return fill(
         "map.html",
         {
             "layout": layout,
             "shared": shared,
-            "areas": list(zip(classes.of(values), titles, strict=True)),
+            "areas": list(zip(shading.classes.of(values), lettering.titles, strict=True)),
             "sizes": [round(size) for size in sizes],
-            "names": placed,
-            "kind": kind,
-            "codes": json.dumps(list(codes)),
-            "scale": scale,
+            "names": _place(layout, lettering.names, importance, sizes),
+            "kind": lettering.kind,
+            "codes": json.dumps(list(lettering.codes)),
+            "scale": shading.scale,
             "label": label,
-            "legend": classes.words,
+            "legend": shading.classes.words,
             "missing": bool(np.isnan(values).any()),
         },
     )

@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from yupana.arrays import Floats
 from yupana.errors import InputError
 from yupana.files.database import open_database
 from yupana.files.new_file import NewFile
@@ -19,7 +18,7 @@ from yupana.release.release import ReleaseFolder
 from yupana.report.boundaries import Boundary, read_boundaries
 from yupana.report.charts import Mark, log_dots
 from yupana.report.html import Html
-from yupana.report.maps import count_classes, draw_map, lay_out, outlines, share_classes
+from yupana.report.maps import Lettering, Shading, count_classes, draw_map, lay_out, outlines, share_classes
 from yupana.report.numbers import confidence_percent, percent, rounded, whole
 from yupana.report.page import Chart, Figure, Page, Section, read_page, render, sections
 from yupana.report.place import write_page
@@ -313,27 +312,19 @@ def _pieces(
     shared = f"map{number}"
     _, several = words_of(kind.name)
 
-    def drawing(values: Floats, classes: Any, scale: str, what: str) -> Html:  # noqa: ANN401
-        return draw_map(
-            layout,
-            shared,
-            classes,
-            values,
-            titles,
-            scale=scale,
-            label=f"Map of {several} by {what}.",
-            names=names,
-            importance=totals,
-            codes=list(drawn),
-            kind=kind.name,
-        )
+    lettering = Lettering(titles, names, totals, kind.name, list(drawn))
+
+    def drawing(shading: Shading, what: str) -> Html:
+        return draw_map(layout, shared, shading, lettering, f"Map of {several} by {what}.")
 
     return {
         "outlines": outlines(layout, shared),
-        "counts": drawing(totals, count_classes(totals), "counts", "their total"),
+        "counts": drawing(Shading(count_classes(totals), totals, "counts"), "their total"),
         "errors": None
         if np.isnan(relative).all()
-        else drawing(relative, share_classes(relative), "errors", "the margin of error as a share of the total"),
+        else drawing(
+            Shading(share_classes(relative), relative, "errors"), "the margin of error as a share of the total"
+        ),
     }
 
 

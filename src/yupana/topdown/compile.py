@@ -3,19 +3,18 @@
 import subprocess
 import sys
 from collections.abc import Callable
-from typing import Any, Final, Self
+from typing import Final, Self
 
 import numpy as np
 
 from yupana.compiled import is_kept, on_compiling
 from yupana.release.lines import texts
-from yupana.topdown.answers import exact_answers
 from yupana.topdown.divide import Siblings, Terms
-from yupana.topdown.families import SiblingBatch, ask
+from yupana.topdown.families import SiblingBatch, ask, exact_answers
 from yupana.topdown.histogram import Histogram
-from yupana.topdown.node.active_set import settle
+from yupana.topdown.node.active_set import ActiveSet, solve_active_set
 from yupana.topdown.node.arranged import arrange_node, shut_and_binding
-from yupana.topdown.node.kernels import Conditions, Squares
+from yupana.topdown.node.kernels import Conditions, Point, Squares
 from yupana.topdown.node.problem import Node
 from yupana.topdown.node.solve import advance, begin, solve
 from yupana.topdown.posterior.draw import draw
@@ -34,7 +33,7 @@ from yupana.topdown.text_rows import (
     parse_counts,
     variables,
 )
-from yupana.topdown.tree.kernels import reflect
+from yupana.topdown.tree.basis import reflect
 
 ONCE: Final = "compiling, once on this machine"
 EACH_TIME: Final = "compiling, as in every run: no folder keeps it (NUMBA_CACHE_DIR names one)"
@@ -61,7 +60,7 @@ def compile_kernels(announce: Callable[[str], None]) -> None:
         compile_rows()
         arranged = arrange_node(node, *shut_and_binding(node))
         advance(arranged, begin(arranged), 1, 1.0)
-        beside.wait_for(compile_settle)
+        beside.wait_for(compile_active_set)
         solve(node)
         beside.wait_for(compile_rounding)
         compile_rounding()
@@ -79,17 +78,17 @@ def compile_rows() -> None:
     parse_counts(np.frombuffer(rows, dtype=np.uint8), 1, 1, schema)
 
 
-def compile_settle() -> None:
-    """Settle two cells of two children, of the types that `arrange_node` gives."""
+def compile_active_set() -> None:
+    """Solve two cells of two children, of the types that `arrange_node` gives."""
     no_rows = np.zeros((0, 2))
     no_labels = np.zeros((0, 2), dtype=np.int32)
     none = np.zeros((2, 2), dtype=np.bool_)
     squares = Squares(np.ones((2, 2)), np.ones(2), np.array([0, 2]), np.ones(1), no_labels, np.zeros((1, 0, 0)))
     conditions = Conditions(np.ones(2), no_labels, no_rows, no_rows, none[:0], np.zeros(0), none)
     bound = np.zeros((0, 2), dtype=np.int8)
-    written = (~none, bound, np.ones((2, 2)), np.zeros(2), no_rows.copy())
-    arguments: tuple[Any, ...] = (*squares, *conditions, *written, 1, 1000)
-    settle(*arguments)
+    point = Point(np.ones((2, 2)), np.zeros(2), no_rows.copy(), np.empty((2, 2)))
+    active = ActiveSet(~none, bound)
+    solve_active_set(tuple(squares), tuple(conditions), tuple(active), tuple(point), 1, 1000)
 
 
 def compile_rounding() -> None:
@@ -146,7 +145,7 @@ class _Beside:
 
 
 def _begin(beside: _Beside, announce: Callable[[str], None]) -> None:
-    announce(ONCE if is_kept(settle) else EACH_TIME)
-    if is_kept(settle):
-        beside.start(compile_settle)
+    announce(ONCE if is_kept(solve_active_set) else EACH_TIME)
+    if is_kept(solve_active_set):
+        beside.start(compile_active_set)
         beside.start(compile_rounding)

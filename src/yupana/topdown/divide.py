@@ -88,7 +88,7 @@ class Divided:
     ----------
     counts : ndarray of int64, shape (k, m)
     solvers : tuple of str
-        What solved each estimation pass: `Solution.solver`.
+        What solved each estimation pass: `NodeEstimate.solver`.
     missed : int or None
         Under the failsafe, by how many persons, over all cells, the children must differ from the parent.
     """
@@ -176,7 +176,7 @@ def divide_failsafe(family: Siblings, passes: Sequence[Callable[[], Terms]]) -> 
     least: float | None = None
     for make in passes:
         terms = make()
-        solution, least = solve_failsafe(_node(family, terms, tuple(held)), None, least)
+        solution, least = solve_failsafe(_node(family, terms, tuple(held)), least)
         counts = solution.counts
         solvers.append(f"{solution.solver}, failsafe")
         held += [Held(label, sum_by(counts, label), _SLACK) for label in terms.held]

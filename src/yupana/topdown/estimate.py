@@ -13,6 +13,7 @@ from yupana.errors import InputError
 from yupana.geography.spine import Spine
 from yupana.privacy.entropy import Entropy
 from yupana.progress import Progress, Stopwatch
+from yupana.topdown.batch_solvers import ThreadSolver
 from yupana.topdown.budget import Spending
 from yupana.topdown.compile import compile_chain, compile_kernels
 from yupana.topdown.configuration import Configuration, Estimator
@@ -20,14 +21,12 @@ from yupana.topdown.constraints import Limits, facility_limits, limits_by_level
 from yupana.topdown.descend import Descent, Evidence, Rules, Solver, descend
 from yupana.topdown.divide import Siblings
 from yupana.topdown.draws import KeepsDraws
+from yupana.topdown.evidence import MeasuredOnDemand, MeasuresAsked, MeasuresInFull, StoredMeasurements
 from yupana.topdown.invariants import Known
-from yupana.topdown.lazy_measurements import MeasuredOnDemand, MeasuresAsked
-from yupana.topdown.node.infeasible import InfeasibleNode
+from yupana.topdown.node.problem import InfeasibleNode
 from yupana.topdown.posterior.estimate import estimate_posterior
 from yupana.topdown.posterior.results import PublicLists
 from yupana.topdown.root import estimate_root, root_families
-from yupana.topdown.stored_measurements import MeasuresInFull, StoredMeasurements
-from yupana.topdown.threads import ThreadSolver
 from yupana.topdown.tree.basis import Basis
 from yupana.topdown.tree.full_information import FullInformation, full_information
 

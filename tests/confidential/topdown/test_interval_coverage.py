@@ -17,10 +17,10 @@ from yupana.topdown.budget import spend
 from yupana.topdown.disk import sum_to_areas
 from yupana.topdown.door import Door
 from yupana.topdown.draws import DrawsInMemory
+from yupana.topdown.evidence import StoredMeasurements
 from yupana.topdown.invariants import known_totals
-from yupana.topdown.monte_carlo.errors import ReplicateErrors
+from yupana.topdown.monte_carlo import ReplicateErrors
 from yupana.topdown.reading.configuration import read_configuration
-from yupana.topdown.stored_measurements import StoredMeasurements
 from yupana.topdown.tree.published import least_squares_intervals
 
 SHAPE = (3, 2)

@@ -18,7 +18,7 @@ from yupana.topdown.budget import spend
 from yupana.topdown.configuration import Configuration, Estimator
 from yupana.topdown.draws import unkept
 from yupana.topdown.histogram import Histogram
-from yupana.topdown.monte_carlo.replicates import ReleasedCounts, replicates
+from yupana.topdown.monte_carlo import ReleasedCounts, replicates
 from yupana.topdown.reading.configuration import read_configuration
 
 SHAPE = (8, 2)

@@ -26,19 +26,18 @@ from yupana.geography.tree import Tree
 from yupana.plan.ledger import Ledger
 from yupana.privacy.entropy import SeededEntropy
 from yupana.progress import Stopwatch
-from yupana.topdown import descend, threads
+from yupana.topdown import batch_solvers, descend
 from yupana.topdown import estimate as estimating
+from yupana.topdown.batch_solvers import EngineSolver, ThreadSolver
 from yupana.topdown.block_parts import whole
 from yupana.topdown.budget import spend
 from yupana.topdown.checkpoint import BatchCheckpoint
 from yupana.topdown.configuration import Configuration
 from yupana.topdown.descend import Batch, Descent, Evidence, Gathered, Rules, Solver, prepare, prepare_level, solve
 from yupana.topdown.draws import DrawsInMemory, KeepsDraws, KeepsNothing, unkept
-from yupana.topdown.engine_solver import EngineSolver
 from yupana.topdown.histogram import joined
 from yupana.topdown.kept_level import Keeper, KeptLevel, Piece
 from yupana.topdown.reading.configuration import read_configuration
-from yupana.topdown.threads import ThreadSolver
 
 SOME = ("detailed alone", "passes", "recode", "tracts", "optimized", "full information")
 """Of the cases of the failsafe: other queries, several passes, joint totals, other evidence."""
@@ -251,7 +250,7 @@ def test_threads_gather_a_batch_when_the_one_before_is_kept(tmp_path: Path, monk
         under_way.append(1)
         return solve(batch, gathered, runs)
 
-    monkeypatch.setattr(threads, "solve", watched)
+    monkeypatch.setattr(batch_solvers, "solve", watched)
     estimated(opened(tmp_path, "tracts"), monkeypatch, ThreadSolver(2), Keeper())
     # The root is saved, and by nobody here solved.
     assert (np.cumsum(under_way[1:]) <= 1).all()

@@ -11,10 +11,9 @@ from yupana.topdown.count_intervals import Bounds
 from yupana.topdown.posterior.diagnostics import Chains, PriorFit
 from yupana.topdown.posterior.draw import Draws, draw
 from yupana.topdown.posterior.inflation import Inflation, SquaredErrors
-from yupana.topdown.posterior.intervals import intervals_of_totals
 from yupana.topdown.posterior.moments import restricted
 from yupana.topdown.posterior.prior import THETA, Prior, flat
-from yupana.topdown.posterior.results import BlockPosterior
+from yupana.topdown.posterior.results import BlockPosterior, intervals_of_totals
 from yupana.topdown.posterior.siblings import classes
 
 NOTHING = Inflation((0.0, 0.0, 0.0))

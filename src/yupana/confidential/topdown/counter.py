@@ -39,13 +39,14 @@ from yupana.products.topdown.product import public_areas
 from yupana.products.topdown.verify import NOISY, SYSTEM
 from yupana.progress import Stopwatch
 from yupana.release.folder import write_manifest
+from yupana.topdown.answers_file import write_noisy
 from yupana.topdown.block_parts import BlockParts, whole
 from yupana.topdown.budget import Spending, spend
 from yupana.topdown.checkpoint import BatchCheckpoint
 from yupana.topdown.configuration import Configuration
-from yupana.topdown.count_intervals import CountIntervals
+from yupana.topdown.count_intervals import CountIntervals, ExactIntervals
 from yupana.topdown.estimate import failsafe_told
-from yupana.topdown.exact_intervals import ExactIntervals
+from yupana.topdown.evidence import StoredMeasurements
 from yupana.topdown.interval_terms import (
     NO_INTERVALS,
     REPLICATES,
@@ -55,12 +56,9 @@ from yupana.topdown.interval_terms import (
     no_intervals,
     tells_measured,
 )
-from yupana.topdown.monte_carlo.intervals import MonteCarloIntervals
-from yupana.topdown.monte_carlo.replicates import ReleasedCounts, replicates
+from yupana.topdown.monte_carlo import MonteCarloIntervals, ReleasedCounts, replicates
 from yupana.topdown.nmf.writing import check_writable, write_measurement_files
-from yupana.topdown.noisy_files import write_noisy
 from yupana.topdown.posterior.results import UNUSUAL_BLOCKS
-from yupana.topdown.stored_measurements import StoredMeasurements
 from yupana.topdown.tree.full_information import FullInformation
 from yupana.topdown.tree.intervals import write_intervals
 from yupana.topdown.tree.published import least_squares_intervals

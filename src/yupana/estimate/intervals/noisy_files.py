@@ -15,11 +15,11 @@ from yupana.progress import Stopwatch, silent
 from yupana.release.folder import MANIFEST
 from yupana.release.release import ReleaseFolder
 from yupana.release.tables import checksum
+from yupana.topdown.evidence import StoredMeasurements
 from yupana.topdown.nmf.finding import FoundFiles, find_files
 from yupana.topdown.nmf.layout import DPQUERY
 from yupana.topdown.nmf.reading import FileMeasurements, read_measurements
 from yupana.topdown.queries import margin
-from yupana.topdown.stored_measurements import StoredMeasurements
 from yupana.topdown.tree.basis import Basis
 from yupana.topdown.tree.least_squares import TreeAnswers
 

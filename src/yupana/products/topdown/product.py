@@ -32,9 +32,8 @@ from yupana.products.topdown.manifest import stated
 from yupana.products.topdown.verify import NOISY, SYSTEM, verify_noisy, verify_release
 from yupana.release.manifest import MANIFEST
 from yupana.release.recipe import read_configuration_in
-from yupana.topdown.any_spine import epsilon_on_any_spine
+from yupana.topdown.any_spine import epsilon_on_any_spine, semantics_as_json
 from yupana.topdown.configuration import OF_AREAS, Configuration
-from yupana.topdown.exact_semantics import semantics_as_json
 from yupana.topdown.plan import DEFAULT_CONFIDENCE, SENSITIVITY, make_plan, measurement_name, with_budgets
 from yupana.topdown.queries import Attribute, Schema
 from yupana.topdown.reading.configuration import counterpart, path_of, production_configuration, read_configuration

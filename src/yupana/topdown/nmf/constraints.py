@@ -16,9 +16,8 @@ from yupana.release.lines import Texts
 from yupana.topdown.configuration import Configuration
 from yupana.topdown.constraints import UNKNOWN, Limits, limits_by_level
 from yupana.topdown.invariants import Known, kept_areas, known_of_areas
-from yupana.topdown.nmf.axes import zero_of
 from yupana.topdown.nmf.layout import CONSTRAINT, SUMMED, WHOLE
-from yupana.topdown.nmf.rows import LevelRows, RowKind
+from yupana.topdown.nmf.rows import LevelRows, RowKind, zero_of
 from yupana.topdown.nmf.units import sum_up
 from yupana.topdown.queries import TOTAL, Schema, query_named
 

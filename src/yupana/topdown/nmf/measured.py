@@ -13,9 +13,8 @@ from yupana.files.regular import take_room
 from yupana.files.temporary import temporary_folder
 from yupana.topdown.configuration import Configuration
 from yupana.topdown.draws import Drawn, KeepsNothing, Shape
-from yupana.topdown.nmf.axes import named_as, query_of
 from yupana.topdown.nmf.layout import DPQUERY
-from yupana.topdown.nmf.rows import LevelRows, list_kinds
+from yupana.topdown.nmf.rows import LevelRows, list_kinds, named_as, query_of
 from yupana.topdown.queries import Factor, Query
 
 

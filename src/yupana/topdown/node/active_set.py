@@ -1,4 +1,4 @@
-"""The exact solution on an active set, and the correction of the set (compiled)."""
+"""The active-set method: the exact solution on an active set, and the correction of the set (compiled)."""
 
 from typing import Final, NamedTuple
 
@@ -8,6 +8,7 @@ from yupana.arrays import Flags, Floats, Indices
 from yupana.compiled import compiled, compiled_part, compiled_step
 from yupana.topdown.node.kernels import (
     Conditions,
+    Fields,
     Point,
     Positions,
     Squares,
@@ -225,14 +226,15 @@ def place(free: Flags, inverses: Inverses, used: int) -> int:
 
 
 @compiled_part
-def lengthen(store: Floats, used: int, need: int) -> Floats:
+def lengthen(inverses: Inverses, used: int, need: int) -> Inverses:
     """Copy what is stored to a larger array, where it must be larger."""
+    cells, order, start, size, stale, store = inverses
     if need <= len(store):
-        return store
+        return inverses
     longer = np.empty(need + need // 8)
     for at in range(used):
         longer[at] = store[at]
-    return longer
+    return Inverses(cells, order, start, size, stale, longer)
 
 
 @compiled_part
@@ -629,32 +631,22 @@ def drop(free: Flags, x: Floats) -> None:
 
 
 @compiled
-def settle(
-    b: Floats,
-    scale: Floats,
-    starts: Positions,
-    single: Floats,
-    blocks: Indices,
-    form: Floats,
-    parent: Floats,
-    row_of: Indices,
-    low: Floats,
-    high: Floats,
-    joint: Flags,
-    joint_total: Floats,
-    shut: Flags,
-    free: Flags,
-    bound: States,
-    x: Floats,
-    nu: Floats,
-    pull: Floats,
-    rounds: int,
-    room: int,
+def solve_active_set(
+    squares: Fields, conditions: Fields, active: Fields, point: Fields, rounds: int, room: int
 ) -> tuple[int, int]:
     """Solve exactly on an active set, correct the set by the signs of what comes out, and repeat until it stands.
 
-    The arrays are those of `Squares`, `Conditions`, `ActiveSet` and `Point`; the latter two are overwritten. ``rounds``
-    is how many sets to try, and ``room`` how many numbers the inverses may take.
+    This is block principal pivoting: all counts and rows on the wrong side change it together while that makes them
+    fewer; else only the first does, which cannot go in circles (Murty's least index).
+
+    Parameters
+    ----------
+    squares, conditions, active, point : tuple
+        The fields of `Squares`, `Conditions`, `ActiveSet` and `Point`; the latter two are overwritten.
+    rounds : int
+        How many sets to try.
+    room : int
+        How many numbers the inverses may take.
 
     Returns
     -------
@@ -663,59 +655,49 @@ def settle(
     changes : int
         In the last round: 0 where the set stands, -1 where there was no room, -2 where the system broke down.
     """
-    squares = Squares(b, scale, starts, single, blocks, form)
-    conditions = Conditions(parent, row_of, low, high, joint, joint_total, shut)
-    active = ActiveSet(free, bound)
-    point = Point(x, nu, pull, np.empty(x.shape))
-    m, k = free.shape
-    total_rows = len(bound)
-    stiffness = stiffness_of(squares, conditions)
-    places = no_inverses(m, k)
-    store = places.store
-    upper = np.empty((len(nu), len(nu)))
-    anchors = Anchors(np.empty(bound.shape), np.empty(len(joint_total)))
-    remember(point, anchors)
-    used = len(store)  # none; a literal would have functions compiled twice
-    best = m * k + 1
+    form, bounds, chosen, at = Squares(*squares), Conditions(*conditions), ActiveSet(*active), Point(*point)
+    everything = chosen.free.size + chosen.bound.size
+    patience = 12 if len(chosen.bound) > 0 else 5
+    stiffness = stiffness_of(form, bounds)
+    inverses = no_inverses(*at.x.shape)
+    used = len(inverses.store)  # none; a literal would have functions compiled twice
+    upper = np.empty((len(at.nu), len(at.nu)))
+    anchors = Anchors(np.empty(chosen.bound.shape), np.empty(len(bounds.joint_total)))
+    remember(at, anchors)
+    fewest = chosen.free.size + 1
     worse = 0
-    patience = 12 if total_rows > 0 else 5
     changes = 1
     violated = np.inf
     for turn in range(rounds):
         if changes > 0:
-            need = place(free, places, used)
+            need = place(chosen.free, inverses, used)
             if need > room:
                 return turn, -1
-            store = lengthen(store, used, need)
+            inverses = lengthen(inverses, used, need)
             used = need
-        inverses = Inverses(places.cells, places.order, places.start, places.size, places.stale, store)
-        if changes > 0 and not factor_system(squares, conditions, bound, stiffness, inverses, upper):
-            return turn, -2
-        drop(free, x)
-        refine(squares, conditions, active, point, stiffness, anchors, inverses, upper)
-        # The signs tell which counts and rows are on the wrong side. All change sides together while that makes them
-        # fewer; else only the first does, which cannot go in circles (Murty's least index).
-        allowed = m * k + total_rows * k if worse < 3 else 1
+            if not factor_system(form, bounds, chosen.bound, stiffness, inverses, upper):
+                return turn, -2
+        drop(chosen.free, at.x)
+        refine(form, bounds, chosen, at, stiffness, anchors, inverses, upper)
+        allowed = everything if worse < 3 else 1
         changes = 0
         violation = 0.0
-        if total_rows > 0:
+        if len(chosen.bound) > 0:
             firm = stiffness.firm
-            changes, violation = correct_rows(conditions, bound, point, firm, anchors.rows, places.stale, allowed)
-        changes = correct_cells(conditions, free, point, changes, allowed)
-        if changes == 0:
-            violation = max(violation, joint_violation(conditions, x))
-            if violation < 1e-11 * largest(parent) or (violation > 0.5 * violated and violation < 1e-8):
-                return turn + 1, 0
-            # The set is right for constraints that yield: now stiffen them (the method of multipliers).
-            violated = violation
-            remember(point, anchors)
-            best = m * k + 1
-            worse = 0
-        elif changes < best:
-            best = changes
-            worse = 0
-        else:
-            worse += 1
+            changes, violation = correct_rows(bounds, chosen.bound, at, firm, anchors.rows, inverses.stale, allowed)
+        changes = correct_cells(bounds, chosen.free, at, changes, allowed)
+        if changes > 0:
+            worse = 0 if changes < fewest else worse + 1
+            fewest = min(fewest, changes)
             if worse > patience:
                 return turn + 1, changes
+            continue
+        violation = max(violation, joint_violation(bounds, at.x))
+        if violation < 1e-11 * largest(bounds.parent) or (violation > 0.5 * violated and violation < 1e-8):
+            return turn + 1, 0
+        # The set is right for constraints that yield: now stiffen them (the method of multipliers).
+        violated = violation
+        remember(at, anchors)
+        fewest = chosen.free.size + 1
+        worse = 0
     return rounds, -3 if changes == 0 else changes

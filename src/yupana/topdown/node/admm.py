@@ -1,4 +1,4 @@
-"""Alternating directions between quadratic forms and constraints (compiled)."""
+"""The alternating direction method of multipliers (ADMM), between quadratic forms and constraints (compiled)."""
 
 from typing import Final, NamedTuple
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from yupana.arrays import Flags, Floats, Indices
 from yupana.compiled import compiled, compiled_part, compiled_step
-from yupana.topdown.node.kernels import Conditions, Positions, Squares, add_up, clear, spread_sums
+from yupana.topdown.node.kernels import Conditions, Fields, Positions, Squares, add_up, clear, spread_sums
 
 OVER: Final = 1.8
 """The over-relaxation."""
@@ -264,39 +264,30 @@ def diagonal_inverse(squares: Squares, whole: bool, rho: float, inverse: Floats)
             inverse[j] = 0.0 if whole else 1.0 / (squares.single[p] + rho)
 
 
-@compiled
-def alternate(
-    b: Floats,
-    scale: Floats,
-    starts: Positions,
-    single: Floats,
-    blocks: Indices,
-    form: Floats,
-    parent: Floats,
-    row_of: Indices,
-    low: Floats,
-    high: Floats,
-    joint: Flags,
-    joint_total: Floats,
-    shut: Flags,
-    whole: bool,  # noqa: FBT001
-    pull: Floats,
-    overlap: Floats,
-    strength: Floats,
-    joint_row: Positions,
-    z: Floats,
-    u: Floats,
-    tau: Floats,
-    y: Floats,
-    w: Floats,
-    rho: float,
-    iterations: int,
-    tolerance: float,
-) -> tuple[float, int, float, float]:
-    """Alternate between the quadratic forms and the constraints (ADMM, over-relaxed), on from where z, u, y, w are.
+@compiled_step
+def balance(primal2: float, dual2: float) -> float:
+    """Find the change of the penalty that balances the residuals; 1 where they are near enough to each other."""
+    change = np.sqrt(np.sqrt(primal2 / max(dual2, 1e-300)))
+    change = min(max(change, 0.2), 5.0)
+    return change if change > 3.0 or change < 0.33 else 1.0
 
-    The arrays are those of `Squares`, `Conditions`, `Penalty` and `Steps`; the latter are overwritten. ``rho`` is the
-    penalty, in units of the scale.
+
+@compiled
+def solve_admm(
+    squares: Fields, conditions: Fields, penalty: Fields, steps: Fields, rho: float, iterations: int, tolerance: float
+) -> tuple[float, int, float, float]:
+    """Iterate ADMM, over-relaxed and with residual balancing, on from where the steps are, which are overwritten.
+
+    Parameters
+    ----------
+    squares, conditions, penalty, steps : tuple
+        The fields of `Squares`, `Conditions`, `Penalty` and `Steps`.
+    rho : float
+        The penalty, in units of the scale.
+    iterations : int
+        At most.
+    tolerance : float
+        Of the largest residuals, in persons.
 
     Returns
     -------
@@ -307,21 +298,18 @@ def alternate(
     primal, dual : float
         Largest residuals, in persons.
     """
-    squares = Squares(b, scale, starts, single, blocks, form)
-    conditions = Conditions(parent, row_of, low, high, joint, joint_total, shut)
-    penalty = Penalty(whole, pull, overlap, strength, joint_row)
-    steps = Steps(z, u, tau, y, w)
-    m, k = z.shape
-    size = form.shape[1]
+    form, bounds, pulling, at = Squares(*squares), Conditions(*conditions), Penalty(*penalty), Steps(*steps)
+    m, k = at.z.shape
+    size = form.form.shape[1]
     share = np.empty(k)
     for j in range(k):
-        share[j] = 1.0 / scale[j]
-    v_form = np.empty(form.shape)
+        share[j] = 1.0 / form.scale[j]
+    v_form = np.empty(form.form.shape)
     inverse = np.empty(k)
     right = np.empty((m, k))
     sums = np.empty((size, k))
     spread = np.empty((size, k))
-    rows = np.empty(y.shape)
+    rows = np.empty(at.y.shape)
     done = 0
     primal = 0.0
     dual = 0.0
@@ -329,17 +317,17 @@ def alternate(
     change = 0.0
     while done < iterations:
         if change != 1.0:
-            factor(squares, penalty, rho, v_form)
-            diagonal_inverse(squares, whole, rho, inverse)
+            factor(form, pulling, rho, v_form)
+            diagonal_inverse(form, pulling.whole, rho, inverse)
             change = 1.0
         done += 1
-        set_right_side(squares, row_of, strength, steps, rho, right)
-        add_up(blocks, right, sums)
+        set_right_side(form, bounds.row_of, pulling.strength, at, rho, right)
+        add_up(form.blocks, right, sums)
         if size > 0:
-            spread_sums(v_form, starts, sums, spread)
-        primal, dual, primal2, dual2 = step_cells(blocks, conditions, steps, share, inverse, right, spread, rows)
-        if len(strength) > 0:
-            of_rows = step_rows(conditions, penalty, steps, share, rows)
+            spread_sums(v_form, form.starts, sums, spread)
+        primal, dual, primal2, dual2 = step_cells(form.blocks, bounds, at, share, inverse, right, spread, rows)
+        if len(rows) > 0:
+            of_rows = step_rows(bounds, pulling, at, share, rows)
             primal = max(primal, of_rows[0])
             dual = max(dual, of_rows[1])
         dual *= rho
@@ -347,11 +335,8 @@ def alternate(
             break
         if done == next_check:
             next_check *= 2
-            change = np.sqrt(np.sqrt(primal2 / max(dual2 * rho * rho, 1e-300)))
-            change = min(max(change, 0.2), 5.0)
-            if change > 3.0 or change < 0.33:
+            change = balance(primal2, dual2 * rho * rho)
+            if change != 1.0:
                 rho *= change
-                rescale(steps, change)
-            else:
-                change = 1.0
+                rescale(at, change)
     return rho, done, primal, dual

@@ -1,16 +1,14 @@
 """A node in the terms of the kernels: children by profile, queries as blocks, constraints as rows with bounds."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from yupana.arrays import Flags, Floats, Indices
 from yupana.topdown.node.admm import Penalty
 from yupana.topdown.node.arrange import arrange, linear_term
-from yupana.topdown.node.infeasible import InfeasibleNode
 from yupana.topdown.node.kernels import Conditions, Positions, Squares
-from yupana.topdown.node.problem import Node
+from yupana.topdown.node.problem import InfeasibleNode, Node
 
 NEAR = 1e-6
 """Persons by which sums may miss each other before a node is infeasible; parents and bounds are whole or held."""
@@ -37,10 +35,6 @@ class Arranged:
     squares: Squares
     conditions: Conditions
     penalty: Penalty
-
-    def arguments(self, *others: object) -> tuple[Any, ...]:
-        """List squares and conditions array by array, as kernels take them from Python, and others after them."""
-        return *self.squares, *self.conditions, *others
 
 
 def constraints_of(node: Node) -> list[Constraint]:

@@ -10,8 +10,7 @@ from scipy.optimize import linprog
 
 from yupana.arrays import Floats
 from yupana.topdown.node.arranged import NEAR, Arranged
-from yupana.topdown.node.certify import Multipliers
-from yupana.topdown.node.kernels import Positions
+from yupana.topdown.node.kernels import Point, Positions
 
 
 def cell_sums(a: Arranged) -> Any:  # noqa: ANN401  (a sparse matrix)
@@ -122,13 +121,12 @@ def pad(matrix: Any, columns: int) -> Any:  # noqa: ANN401
     return sparse.hstack([matrix, sparse.csr_matrix((matrix.shape[0], columns))], format="csr")
 
 
-def interior_point(a: Arranged) -> tuple[Floats, Multipliers, int, bool]:
+def interior_point(a: Arranged) -> tuple[Point, int, bool]:
     """Solve the node by clarabel.
 
     Returns
     -------
-    counts : ndarray, shape (m, k)
-    multipliers : Multipliers
+    point : Point
     iterations : int
     solved : bool
     """
@@ -153,12 +151,9 @@ def interior_point(a: Arranged) -> tuple[Floats, Multipliers, int, bool]:
     rows[upper] -= parts[4]
     rows[lower] += parts[5]
     cells = -np.concatenate([parts[0], parts[1]]) * goal.unit
-    return (
-        counts_of(a, found.x),
-        Multipliers(cells, rows * goal.unit / a.squares.scale),
-        int(found.iterations),
-        usable(found),
-    )
+    counts = counts_of(a, found.x)
+    point = Point(counts, cells, rows * goal.unit / a.squares.scale, np.empty_like(counts))
+    return point, int(found.iterations), usable(found)
 
 
 def minimise(goal: Objective, exact: Any, values: Floats, within: Any, limits: Floats) -> Any:  # noqa: ANN401

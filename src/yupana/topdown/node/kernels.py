@@ -4,12 +4,9 @@ Arrays over live cells and children have shape (m, k), children fastest: a row i
 into. Children are scaled: with s_c the scale of child c, its quadratic form is s_c times that of its profile, so that
 children of one profile share every factor. The quadratic form of a profile is d I + B'KB, where B adds cells up to the
 blocks (the finest margins, R of them, numbered through) and K is small and dense.
-
-What Python calls takes its arrays one by one, which costs a third of the time that numba takes to read a tuple of them;
-compiled functions take tuples from one another.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +16,9 @@ from yupana.compiled import compiled, compiled_part, compiled_step
 
 States = NDArray[np.int8]
 Positions = NDArray[np.int64]
+
+Fields: TypeAlias = tuple[Any, ...]
+"""A named tuple as Python hands it over: plain, for numba takes eight times as long to tell the type of a named one."""
 
 
 class Squares(NamedTuple):
@@ -183,35 +183,17 @@ def sum_of_squares(labels: Indices, offsets: Positions, targets: Floats, inverse
 
 
 @compiled
-def optimality(
-    b: Floats,
-    scale: Floats,
-    starts: Positions,
-    single: Floats,
-    blocks: Indices,
-    form: Floats,
-    parent: Floats,
-    row_of: Indices,
-    low: Floats,
-    high: Floats,
-    joint: Flags,
-    joint_total: Floats,
-    shut: Flags,
-    x: Floats,
-    nu: Floats,
-    pull: Floats,
-) -> float:
+def kkt_residual(squares: Fields, conditions: Fields, point: Fields) -> float:
     """Compute the KKT residual in persons: the largest entry of the natural map and of what the sums miss.
 
     For a count it is min(x, half the gradient of the Lagrangian by the scale of the child), which is 0 exactly where
     one of the two is 0 and the other not negative; for a row y of constraints with multiplier p it is the distance of
-    y from the nearest point between the bounds to y - p. The arrays are those of `Squares`, `Conditions` and `Point`.
+    y from the nearest point between the bounds to y - p. The arguments are the fields of `Squares`, `Conditions` and
+    `Point`, whose gradient is overwritten.
     """
-    squares = Squares(b, scale, starts, single, blocks, form)
-    conditions = Conditions(parent, row_of, low, high, joint, joint_total, shut)
-    point = Point(x, nu, pull, np.empty(x.shape))
-    apply_form(squares, x, point.gradient)
-    return max(residual_of_cells(squares, conditions, point), residual_of_rows(conditions, point))
+    form, bounds, at = Squares(*squares), Conditions(*conditions), Point(*point)
+    apply_form(form, at.x, at.gradient)
+    return max(residual_of_cells(form, bounds, at), residual_of_rows(bounds, at))
 
 
 @compiled_part

@@ -5,6 +5,10 @@ from dataclasses import dataclass
 from yupana.arrays import Floats, Indices
 
 
+class InfeasibleNode(ValueError):  # noqa: N818 - a state of the node, named so by the callers that catch it
+    """No children satisfy both their parent and the constraints; the failsafe takes over where there is one."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Held:
     """A query that an earlier pass has answered: |Q x_c - v_c| <= slack for every child c.
@@ -74,13 +78,13 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Solution:
-    """Counts of the children, and how far they can be trusted.
+class NodeEstimate:
+    """What the children of a node are estimated to be, and how far that can be trusted.
 
     Attributes
     ----------
     counts : ndarray of float64, shape (k, m)
-        Non-negative.
+        Non-negative; they sum to the parent, cell by cell, but under the failsafe.
     objective : float
         The weighted sum of squares over the answers given, the constant included.
     kkt_residual : float

@@ -1,37 +1,36 @@
-"""Solve one node: alternating directions to find the active set, then the exact solution on it."""
+"""Solve one node: ADMM to find the active set, the exact solution on it, and its certificate, the KKT residual."""
 
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from yupana.arrays import Flags
-from yupana.topdown.node.active_set import settle
-from yupana.topdown.node.admm import Steps, alternate
+from yupana.topdown.node.active_set import solve_active_set
+from yupana.topdown.node.admm import Steps, solve_admm
 from yupana.topdown.node.arranged import Arranged, arrange_node, shut_and_binding
-from yupana.topdown.node.certify import Multipliers, certify
 from yupana.topdown.node.general import interior_point, is_infeasible
-from yupana.topdown.node.infeasible import InfeasibleNode
-from yupana.topdown.node.problem import Node, Solution
+from yupana.topdown.node.kernels import Point, kkt_residual, sum_of_squares
+from yupana.topdown.node.problem import InfeasibleNode, Node, NodeEstimate
 
 ROOM = 60_000_000
-"""How many numbers (8 bytes each) the inverses on an active set may take; above, only alternating steps are made."""
+"""How many numbers (8 bytes each) the inverses on an active set may take; above, only ADMM is used."""
 
 ROUNDS = 24
-"""Active sets tried before more alternating steps are made."""
+"""Active sets tried before more iterations of ADMM."""
 
 FIRST = 20
-"""Alternating steps before the first active set; each further attempt doubles the steps."""
+"""Iterations of ADMM before the first active set; each further attempt doubles them."""
 
 DOUBT = 300
-"""Alternating steps after which a linear programme is asked whether the node is feasible at all."""
+"""Iterations of ADMM after which a linear programme is asked whether the node is feasible at all."""
 
 LAST = 5000
-"""Alternating steps after which a general solver takes over."""
+"""Iterations of ADMM after which a general solver takes over."""
 
 
 @dataclass(slots=True, eq=False)
 class State:
-    """Where the alternating steps are, whose arrays the kernel overwrites, and the penalty they have come to."""
+    """Where ADMM is, whose arrays the kernel overwrites, and the penalty it has come to."""
 
     steps: Steps
     rho: float
@@ -45,45 +44,64 @@ def begin(a: Arranged) -> State:
     return State(Steps(z, np.zeros((m, k)), np.zeros(m), y, np.zeros_like(y)), 5.0)
 
 
-def multipliers_of(a: Arranged, state: State) -> Multipliers:
-    """Read multipliers off the alternating steps."""
+def point_of(a: Arranged, state: State) -> Point:
+    """Read counts and multipliers off the state of ADMM."""
     pulls = -state.rho * a.penalty.strength[:, None] * state.steps.w
     together = pulls[a.penalty.joint_row] * a.squares.scale * a.conditions.joint
     joint = together.sum(axis=1) / np.maximum(a.conditions.joint.sum(axis=1), 1)
     pulls[a.penalty.joint_row] = 0.0
-    return Multipliers(np.concatenate([-state.rho * state.steps.tau, joint]), pulls)
+    x = state.steps.z.copy()
+    return Point(x, np.concatenate([-state.rho * state.steps.tau, joint]), pulls, np.empty_like(x))
 
 
-def finish(a: Arranged, state: State, done: int) -> Solution | None:
-    """Solve exactly from the active set that the alternating steps have reached; None where no set stands."""
-    start = multipliers_of(a, state)
-    free: Flags = state.steps.z > 0.0
+def certify(a: Arranged, point: Point, iterations: int, solver: str) -> NodeEstimate:
+    """Compute objective and KKT residual of counts and the multipliers that a solver found."""
+    residual = kkt_residual(tuple(a.squares), tuple(a.conditions), tuple(point))
+    if not np.isfinite(point.x).all():
+        residual = np.inf
+    objective = sum_of_squares(a.labels, a.offsets, a.targets, a.inverse, point.x)
+    out = np.empty(point.x.shape[::-1])
+    out[a.order] = point.x.T
+    return NodeEstimate(out, objective, residual, iterations, solver)
+
+
+def finish(a: Arranged, state: State, done: int) -> NodeEstimate | None:
+    """Solve exactly from the active set that ADMM has reached; None where no set stands."""
+    point = point_of(a, state)
     bound = np.zeros(a.conditions.low.shape, dtype=np.int8)
     if bound.size:
         bound[state.steps.y <= a.conditions.low] = -1
         bound[state.steps.y >= a.conditions.high] = 1
         bound[a.conditions.low == a.conditions.high] = 2
-        start.rows[bound == 0] = 0.0
-    x = state.steps.z.copy()
+        point.pull[bound == 0] = 0.0
+    free: Flags = state.steps.z > 0.0
     try:
-        rounds, changes = settle(*a.arguments(free, bound, x, start.cells, start.rows, ROUNDS, ROOM))
+        rounds, changes = solve_active_set(
+            tuple(a.squares), tuple(a.conditions), (free, bound), tuple(point), ROUNDS, ROOM
+        )
     except np.linalg.LinAlgError:
         return None
     if changes != 0:
         return None
-    np.maximum(x, 0.0, out=x)
-    return certify(a, x, start, done + rounds, "active-set")
+    np.maximum(point.x, 0.0, out=point.x)
+    return certify(a, point, done + rounds, "active-set")
 
 
-def advance(a: Arranged, state: State, steps: int, tolerance: float) -> tuple[int, float]:
-    """Make alternating steps; returns how many, and the largest residual in persons."""
-    state.rho, taken, primal, dual = alternate(
-        *a.arguments(*a.penalty, *state.steps, state.rho, steps, 1e-2 * tolerance)
+def advance(a: Arranged, state: State, iterations: int, tolerance: float) -> tuple[int, float]:
+    """Iterate ADMM; returns how often, and the largest residual in persons."""
+    state.rho, taken, primal, dual = solve_admm(
+        tuple(a.squares),
+        tuple(a.conditions),
+        tuple(a.penalty),
+        tuple(state.steps),
+        state.rho,
+        iterations,
+        1e-2 * tolerance,
     )
     return taken, max(primal, dual)
 
 
-def better(one: Solution | None, other: Solution) -> Solution:
+def better(one: NodeEstimate | None, other: NodeEstimate) -> NodeEstimate:
     """Choose the solution nearer to optimal."""
     return other if one is None or other.kkt_residual < one.kkt_residual else one
 
@@ -97,7 +115,7 @@ def refuse_if_infeasible(a: Arranged) -> None:
         )
 
 
-def solve(node: Node, tolerance: float = 1e-6, aim: float | None = None) -> Solution:
+def solve(node: Node, tolerance: float = 1e-6, aim: float | None = None) -> NodeEstimate:
     """Find the counts of the children that fit their measurements best.
 
     Parameters
@@ -110,7 +128,7 @@ def solve(node: Node, tolerance: float = 1e-6, aim: float | None = None) -> Solu
 
     Returns
     -------
-    Solution
+    NodeEstimate
         Of the quadratic programme of `Node`; where it has many, one of them.
 
     Raises
@@ -121,7 +139,7 @@ def solve(node: Node, tolerance: float = 1e-6, aim: float | None = None) -> Solu
     shut, binding = shut_and_binding(node)
     a = arrange_node(node, shut, binding)
     state = begin(a)
-    best: Solution | None = None
+    best: NodeEstimate | None = None
     done = 0
     steps = FIRST
     sure = not binding and not node.joint
@@ -130,7 +148,7 @@ def solve(node: Node, tolerance: float = 1e-6, aim: float | None = None) -> Solu
         done += taken
         found = finish(a, state, done)
         if found is None and residual < tolerance:
-            found = certify(a, state.steps.z.copy(), multipliers_of(a, state), done, "admm")
+            found = certify(a, point_of(a, state), done, "admm")
         if found is not None:
             best = better(best, found)
         if best is not None and best.kkt_residual <= (tolerance if aim is None else aim):
@@ -141,10 +159,10 @@ def solve(node: Node, tolerance: float = 1e-6, aim: float | None = None) -> Solu
         steps = done
     if best is not None and best.kkt_residual <= tolerance:
         return best
-    counts, multipliers, taken, solved = interior_point(a)
-    final = better(best, certify(a, state.steps.z, multipliers_of(a, state), done, "admm"))
+    point, taken, solved = interior_point(a)
+    final = better(best, certify(a, point_of(a, state), done, "admm"))
     if solved:
-        final = better(final, certify(a, counts, multipliers, taken, "clarabel"))
+        final = better(final, certify(a, point, taken, "clarabel"))
     if final.kkt_residual <= tolerance:
         return final
     refuse_if_infeasible(a)

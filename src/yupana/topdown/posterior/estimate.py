@@ -14,8 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from yupana.arrays import Floats, Indices, Ints
+from yupana.errors import ConfigError
 from yupana.geography.tree import Tree
+from yupana.plan.measurement import Mechanism
+from yupana.privacy.exact import INFINITE
 from yupana.topdown.block_parts import InTurn
+from yupana.topdown.configuration import Configuration
 from yupana.topdown.descend import (
     Batch,
     CellLabels,
@@ -30,9 +34,8 @@ from yupana.topdown.divide import Terms, rounding_of
 from yupana.topdown.histogram import Histogram, count_entries
 from yupana.topdown.kept_level import KeptLevel, Piece
 from yupana.topdown.posterior.diagnostics import Chains, PriorFit
-from yupana.topdown.posterior.draw import Draws, Sweeps, draw
+from yupana.topdown.posterior.draw import ROUNDS, Draws, Sweeps, draw, learn_densities
 from yupana.topdown.posterior.inflation import SquaredErrors
-from yupana.topdown.posterior.learning import ROUNDS, learn_densities
 from yupana.topdown.posterior.moments import Restricted, concentrations, moments, restricted
 from yupana.topdown.posterior.prior import Prior, flat
 from yupana.topdown.posterior.results import BlockPosterior, PublicLists
@@ -307,3 +310,25 @@ def _finish(pieces: _Pieces, prior: Prior, position: int) -> _Done:
     counts = round_counts(draws.means, rounding_of(siblings_of(pieces.batch, pieces.labels, position)))
     unit, cell = np.nonzero(counts)
     return _Done(unit + (parent.first - first), parent.live[cell], counts[unit, cell], draws)
+
+
+def check_posterior(configuration: Configuration) -> None:
+    """Refuse a configuration whose last geolevel tells too little of its units, or without normal noise.
+
+    Raises
+    ------
+    ConfigError
+    """
+    level = configuration.levels[-1]
+    if configuration.budget == INFINITE:
+        raise ConfigError("--estimator posterior: the budget is infinite; without noise there is nothing to estimate")
+    if configuration.mechanism is not Mechanism.ZCDP:
+        raise ConfigError(
+            "--estimator posterior: weighs measurements by the normal law, and the noise of pure DP has another; use "
+            "--estimator full-information, or the mechanism zcdp"
+        )
+    if level in configuration.without_detail():
+        raise ConfigError(
+            f"--estimator posterior: learns from the detailed query of {level} how alike its units are, and "
+            f"queries.{level} does not measure it; give it a share, or use --estimator full-information"
+        )

@@ -1,11 +1,13 @@
-"""What the posterior of the blocks came to, and what it was given. Public."""
+"""What the posterior of the blocks came to, what it was given, and the intervals that follow from it. Public."""
 
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any, Final
 
 import numpy as np
 
-from yupana.arrays import Floats, Integers
+from yupana.arrays import Floats, Integers, Ints
+from yupana.topdown.count_intervals import Bounds
 from yupana.topdown.posterior.diagnostics import Chains, PriorFit
 from yupana.topdown.posterior.draw import Sweeps
 from yupana.topdown.posterior.inflation import Inflation
@@ -85,3 +87,26 @@ class BlockPosterior:
             "chains": self.chains.told(),
             "fit": self.fit.told(),
         }
+
+
+def intervals_of_totals(posterior: BlockPosterior, counts: Ints, confidence: float) -> Bounds:
+    """Find the intervals of block totals, wider than the posterior by what the run itself tells of its errors.
+
+    They rest on the prior: they hold the truth in the stated share of blocks of a size, not of each block before its
+    noise is drawn, as those of the least squares do (docs/topdown-posterior.md). They are the whole numbers inside the
+    normal interval: rounded outward, those of small blocks hold too often.
+
+    Parameters
+    ----------
+    posterior : BlockPosterior
+    counts : ndarray of int64, shape (blocks,)
+        Published totals, which are always inside. Where nothing was drawn they are the whole interval, which then says
+        nothing of the error of the parent.
+    confidence : float
+        Between 0 and 1.
+    """
+    factor = posterior.inflation.factor(posterior.mean)
+    reach = NormalDist().inv_cdf((1.0 + confidence) / 2.0) * factor * posterior.spread
+    lower = np.maximum(np.ceil(posterior.mean - reach), 0.0).astype(np.int64)
+    upper = np.floor(posterior.mean + reach).astype(np.int64)
+    return Bounds(np.minimum(lower, counts), np.maximum(upper, counts))

@@ -1,8 +1,9 @@
-"""Solve batches on an engine: what is sent are public values and what was drawn, and no record. Public."""
+"""Solve batches of parents: in threads of this process, or on an engine, which is sent no record. Public."""
 
 import pickle
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice, pairwise
 
@@ -12,6 +13,25 @@ from yupana.engine.engine import Engine
 from yupana.topdown.descend import Batch, Gathered, solve
 from yupana.topdown.histogram import joined
 from yupana.topdown.kept_level import Piece
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadSolver:
+    """Solves one batch after the other, the parents of each side by side.
+
+    Attributes
+    ----------
+    workers : int
+        Threads.
+    """
+
+    workers: int
+
+    def __call__(self, work: Iterable[tuple[Batch, Gathered]]) -> Iterator[Piece]:
+        """The piece of each batch; the next is gathered when its piece has been taken."""
+        with ThreadPoolExecutor(self.workers) as pool:
+            for batch, gathered in work:
+                yield solve(batch, gathered, pool.map)
 
 
 @dataclass(frozen=True, slots=True)
