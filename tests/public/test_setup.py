@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import yupana
 from yupana.cli.main import main
-from yupana.interface.options import OPTIONS, STAGES, choices, has
+from yupana.interface.options import OPTIONS, STAGES, Stage, choices, has
 from yupana.products import PRODUCTS
 from yupana.products.phsafe.production import production_config
 
@@ -94,7 +94,7 @@ def test_the_schema_has_the_options_of_the_product(product: str, capsys: pytest.
 def test_a_verb_offers_the_options_that_it_reads(
     product: str,
     verb: str,
-    stage: Any,
+    stage: Stage,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     with pytest.raises(SystemExit):
