@@ -7,6 +7,8 @@ each is loaded when it is first asked for, so that the import itself costs nothi
 import sys
 from types import ModuleType
 
+from yupana.version import __version__
+
 # The commands start here, too: what this file imports is a time in which Ctrl-C prints a traceback.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -136,8 +138,6 @@ __all__ = [
     "write_pl",
 ]
 
-# Written here as in pyproject.toml (a test compares them): asking the installed metadata would slow every start.
-__version__ = "0.1.0"
 
 _HOMES = {
     "yupana.errors": "BudgetError ConfigError EngineError EntropyError InputError OutputError YupanaError",

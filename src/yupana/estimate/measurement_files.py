@@ -11,7 +11,6 @@ from typing import Any, Final
 import duckdb
 import numpy as np
 
-import yupana
 from yupana.errors import ConfigError, InputError
 from yupana.files.changes import UNCHANGED, Changes
 from yupana.files.delimited import Labels, open_delimited, positions
@@ -57,6 +56,7 @@ from yupana.topdown.stored_measurements import StoredMeasurements
 from yupana.topdown.tree.full_information import FullInformation
 from yupana.topdown.tree.intervals import write_intervals
 from yupana.topdown.tree.published import least_squares_intervals
+from yupana.version import __version__
 
 SPINE: Final = "spine"
 
@@ -325,7 +325,7 @@ def _manifest(
     if descent.posterior is not None:
         remarks.append(UNUSUAL_BLOCKS)
     return {
-        "yupana": yupana.__version__,
+        "yupana": __version__,
         "product": config.product,
         "system": SYSTEM,
         "status": NOT_FOR_RELEASE if reasons else ESTIMATED,

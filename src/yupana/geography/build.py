@@ -10,7 +10,6 @@ from typing import Any
 import duckdb
 import numpy as np
 
-import yupana
 from yupana.arrays import Indices
 from yupana.errors import ConfigError, InputError
 from yupana.geography.aian import aian_spine
@@ -28,6 +27,7 @@ from yupana.release.folder import new_folder, write_manifest
 from yupana.release.processing import SPINE
 from yupana.release.status import PUBLIC_SPINE
 from yupana.release.tables import checksum
+from yupana.version import __version__
 
 
 def conventional_spine(reference: Reference, settings: SpineSettings) -> Spine:
@@ -105,7 +105,7 @@ def build(settings: SpineSettings, request: SpineRequest, announce: Announce) ->
             ENTITIES: write_entities(partial, reference.block, listed(reference, quarters, settings)),
         }
         manifest: dict[str, Any] = {
-            "yupana": yupana.__version__,
+            "yupana": __version__,
             "product": SPINE,
             "status": PUBLIC_SPINE,
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
