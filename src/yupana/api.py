@@ -60,8 +60,7 @@ if TYPE_CHECKING:
     from yupana.files.new_file import NewFile
     from yupana.geography.settings import SpineSettings
     from yupana.plan.budgets import Question
-    from yupana.plan.exact_budget import Scaled
-    from yupana.plan.exact_total import SpentEpsilon
+    from yupana.plan.exact_budget import Scaled, SpentEpsilon
     from yupana.plan.margin import Margins
     from yupana.plan.measurement import Accounting
     from yupana.plan.plan import Plan

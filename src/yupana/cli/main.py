@@ -30,7 +30,7 @@ from yupana.cli import (
 from yupana.cli.examples import add_examples
 from yupana.cli.parser import Parser
 from yupana.errors import YupanaError, visible
-from yupana.files.fault import keep_fault
+from yupana.files.temporary import keep_fault
 from yupana.version import __version__
 
 _BAD_REQUEST = 2

@@ -259,7 +259,7 @@ class Question:
         The largest margin of error of a count that the entry pays for. Entries without one keep their budget.
     total : Fraction, EpsilonTotal or None
         What all budgets together may cost, those that are kept included; of each population, where there are several.
-        An `EpsilonTotal` is spent by `yupana.plan.exact_total.spend_epsilon`, as it needs more than entries.
+        An `EpsilonTotal` is spent by `yupana.plan.exact_budget.spend_epsilon`, as it needs more than entries.
     sizes : mapping of entry to Fraction
         What the standard deviation of each entry is divided by. Divided by a weight, a size makes an error count more.
     decimals : int or None

@@ -11,8 +11,7 @@ from itertools import groupby, islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
-from yupana.engine.engine import Cut, Gather, Task
-from yupana.engine.task import guarded, is_done, result_of
+from yupana.engine.engine import Cut, Gather, Task, guarded, is_done, result_of
 from yupana.errors import EngineError
 from yupana.version import __version__
 

@@ -14,8 +14,8 @@ from yupana.asked import ask
 from yupana.cli.main import main
 from yupana.errors import ConfigError
 from yupana.plan.budgets import Entry, EpsilonTotal, Question, solve
+from yupana.plan.exact_budget import spend_epsilon
 from yupana.plan.exact_loss import epsilon_exact
-from yupana.plan.exact_total import spend_epsilon
 from yupana.plan.measurement import Measurement, Mechanism, Sensitivity
 from yupana.plan.plan import Neighbours, Plan
 from yupana.privacy.difference import Shift
