@@ -49,10 +49,8 @@ if TYPE_CHECKING:
         write_pl,
     )
     from yupana.errors import BudgetError, ConfigError, EngineError, EntropyError, InputError, OutputError, YupanaError
-    from yupana.estimate.areas.listed import AreaList
-    from yupana.estimate.areas.results import AreaIntervals
-    from yupana.estimate.districts.results import DistrictEstimates
-    from yupana.estimate.intervals.results import Intervals
+    from yupana.estimate.areas.area_list import AreaList
+    from yupana.estimate.results import AreaIntervals, DistrictEstimates, Intervals
     from yupana.files.arrow import ArrowStream, ArrowTable
     from yupana.geography.gazetteer import NamedArea
     from yupana.plan.exact_loss import delta_exact, epsilon_exact, missed_exact
@@ -138,13 +136,10 @@ __all__ = [
     "write_pl",
 ]
 
-
 _HOMES = {
     "yupana.errors": "BudgetError ConfigError EngineError EntropyError InputError OutputError YupanaError",
-    "yupana.estimate.areas.results": "AreaIntervals",
-    "yupana.estimate.areas.listed": "AreaList",
-    "yupana.estimate.districts.results": "DistrictEstimates",
-    "yupana.estimate.intervals.results": "Intervals",
+    "yupana.estimate.areas.area_list": "AreaList",
+    "yupana.estimate.results": "AreaIntervals DistrictEstimates Intervals",
     "yupana.files.arrow": "ArrowStream ArrowTable",
     "yupana.geography.gazetteer": "NamedArea",
     "yupana.plan.exact_loss": "delta_exact epsilon_exact missed_exact",

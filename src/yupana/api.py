@@ -52,10 +52,8 @@ if TYPE_CHECKING:
     from yupana.confidential.request import RunRequest
     from yupana.confidential.run import PartRun
     from yupana.engine.engine import EngineKind, EngineTerms
-    from yupana.estimate.areas.listed import AreaList
-    from yupana.estimate.areas.results import AreaIntervals
-    from yupana.estimate.districts.results import DistrictEstimates
-    from yupana.estimate.intervals.results import Intervals
+    from yupana.estimate.areas.area_list import AreaList
+    from yupana.estimate.results import AreaIntervals, DistrictEstimates, Intervals
     from yupana.files.arrow import ArrowStream, ArrowTable
     from yupana.files.new_file import NewFile
     from yupana.geography.settings import SpineSettings
@@ -1172,7 +1170,7 @@ def interval(
         return intervals(release, pairs, areas=areas, confidence=confidence, noisy=noisy)
     if areas is not None:
         raise ConfigError("areas: files of areas are for queries of areas; name some with area='place=1714000'")
-    from yupana.estimate.intervals.answers import intervals as found
+    from yupana.estimate.intervals.query_intervals import intervals as found
 
     return found(_folder(release), queries, confidence=_level(confidence), noisy=path_if_given("noisy", noisy))
 
@@ -1210,7 +1208,7 @@ def intervals(
     ------
     docs/intervals.md
     """
-    from yupana.estimate.areas.answers import area_intervals
+    from yupana.estimate.areas.intervals import area_intervals
     from yupana.estimate.areas.queries import AreaQuestion, QuestionFile, read_questions
 
     if isinstance(questions, str | Path):
@@ -1263,7 +1261,7 @@ def areas(release: "Release | Place", *, files: Places | None = None) -> "AreaLi
     ------
     docs/intervals.md
     """
-    from yupana.estimate.areas.listed import listed_areas
+    from yupana.estimate.areas.area_list import listed_areas
 
     return listed_areas(_folder(release), paths_of("files", files))
 
@@ -1552,7 +1550,7 @@ def topdown_intervals(
     ------
     docs/topdown-intervals.md
     """
-    from yupana.estimate.release_intervals import IntervalRequest, publish_intervals
+    from yupana.estimate.topdown_intervals import IntervalRequest, publish_intervals
     from yupana.progress import Stopwatch
 
     whole_number("replicates", replicates)
@@ -1786,7 +1784,7 @@ def suppress(
     ------
     docs/suppression.md
     """
-    from yupana.estimate.suppression.suppression import suppress_release
+    from yupana.estimate.suppression import suppress_release
 
     made = out_of(out, _folder(release), overwrite=overwrite)
     with listening(progress, "suppress") as tell:
@@ -2021,7 +2019,7 @@ def attribute_loss(
     from yupana.audit.attribute.answers import answers
     from yupana.audit.attribute.contribution import costs_of
     from yupana.audit.attribute.individuals import AttributeQuestion, read_individuals
-    from yupana.audit.attribute.slides import INDIVIDUALS, SECRETS, planned
+    from yupana.audit.attribute.published_example import INDIVIDUALS, SECRETS, planned
     from yupana.products.phsafe.product import PHSAFE
 
     known = planned(config, accounting) if isinstance(config, str) else None

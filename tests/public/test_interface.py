@@ -108,7 +108,7 @@ def test_every_function_tells_what_it_takes_gives_and_raises(name: str) -> None:
 
 def test_functions_stay_functions_beside_folders_of_their_name() -> None:
     code = """
-import yupana.plan.plan, yupana.report.html, yupana.estimate.sums, yupana, sys
+import yupana.plan.plan, yupana.report.html, yupana.estimate.phsafe.truncated_normal, yupana, sys
 from yupana.plan.plan import Plan
 from yupana import plan
 assert yupana.plan is plan and callable(plan) and callable(yupana.report) and callable(yupana.estimate)

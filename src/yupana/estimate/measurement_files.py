@@ -16,11 +16,11 @@ from yupana.files.changes import UNCHANGED, Changes
 from yupana.files.delimited import Labels, open_delimited, positions
 from yupana.geography.assignments import Assignment, assign
 from yupana.geography.blocks import read_reference
-from yupana.geography.disk import BLOCKS, GEOUNITS, write_blocks, write_geounits
-from yupana.geography.names import AreaNames, read_names
+from yupana.geography.gazetteer import AreaNames, read_names
 from yupana.geography.published import Areas, PublishedBlocks, published_blocks
 from yupana.geography.settings import ROOT
 from yupana.geography.spine import Spine
+from yupana.geography.spine_files import BLOCKS, GEOUNITS, write_blocks, write_geounits
 from yupana.plan.exact_loss import plan_as_json
 from yupana.plan.margin import Margins
 from yupana.plan.plan import Plan, number

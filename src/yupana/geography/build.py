@@ -16,11 +16,19 @@ from yupana.geography.aian import aian_spine
 from yupana.geography.assignments import read_with_areas
 from yupana.geography.attributes import check_counties, read_attributes
 from yupana.geography.blocks import Reference
-from yupana.geography.disk import BLOCKS, ENTITIES, GEOUNITS, describe, write_blocks, write_entities, write_geounits
 from yupana.geography.entities import listed, targets
 from yupana.geography.optimized import cut_pieces, optimized_spine
 from yupana.geography.settings import DIGITS, PIECES, QUARTERS, REMADE, SCHOOLS, SpineSettings
 from yupana.geography.spine import Spine, check_spine, make_spine
+from yupana.geography.spine_files import (
+    BLOCKS,
+    ENTITIES,
+    GEOUNITS,
+    describe,
+    write_blocks,
+    write_entities,
+    write_geounits,
+)
 from yupana.privacy.exact import show_exact
 from yupana.progress import Announce, Stopwatch
 from yupana.release.folder import new_folder, write_manifest

@@ -2,6 +2,11 @@
 
 Precisions of parts are sums of the budgets, lambda = M w; a goal is a weighted sum of the parts' variances 1/lambda;
 the loss is the largest goal. It is convex in w. Derivation and proof of the bound: docs/strategies.md.
+
+The least of the largest goal is found by a primal-dual interior point method, for many programs at once. It moves
+shares of what there is above the least, and the weights of the goals with which the bound is taken; until it ends, the
+goals need not be below their top. Every step is reckoned in multiples of the shares, which makes its equations well
+scaled.
 """
 
 from collections.abc import Sequence

@@ -5,6 +5,11 @@ a magnitude is the first k whose cdf c_k lies above a uniform real U of unlimite
 of U decide most draws by a table; those they leave open get 64 bits and a search; those whose 64 bits
 equal the first 64 of some c_k, about one in 10^15, get as many more bits as it takes, against bounds of
 c_k in integer arithmetic. A separate fair bit is the sign.
+
+Laws too wide for a table are drawn one at a time, by rejection in rational arithmetic. The algorithms are those of
+Canonne, Kamath and Steinke 2020 (section 5): Bernoulli(exp(-x)) from Bernoullis of rational probability, the discrete
+Laplace from it, the discrete Gaussian by rejection from the Laplace. About 10,000 draws a second at any width. The
+tests also use it as a second opinion on the table.
 """
 
 import decimal

@@ -11,9 +11,9 @@ import numpy as np
 
 from yupana.arrays import Floats
 from yupana.errors import ConfigError, OutputError
-from yupana.estimate.intervals.files import open_file, rows_where
 from yupana.estimate.intervals.forms import Linear
 from yupana.estimate.intervals.query import Selection
+from yupana.estimate.intervals.table_cells import open_file, rows_where
 from yupana.estimate.intervals.tree import COVERED
 from yupana.release.release import Release
 from yupana.topdown.tree.intervals import INTERVALS

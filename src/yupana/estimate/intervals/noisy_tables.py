@@ -16,9 +16,9 @@ import numpy as np
 
 from yupana.arrays import Floats
 from yupana.errors import ConfigError, OutputError
-from yupana.estimate.intervals.files import open_file, rows_where
 from yupana.estimate.intervals.forms import Linear
 from yupana.estimate.intervals.query import Selection
+from yupana.estimate.intervals.table_cells import open_file, rows_where
 from yupana.files.database import named, unreadable
 from yupana.products import PRODUCTS, family_of
 from yupana.products.tables import Family

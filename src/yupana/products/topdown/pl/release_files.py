@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from yupana.errors import ConfigError, OutputError
 from yupana.files.regular import FOLDER, must_be
+from yupana.geography.gazetteer import read_names
 from yupana.geography.header import HEADER
-from yupana.geography.names import read_names
 from yupana.products.check import open_checked
 from yupana.products.gate import open_release
 from yupana.products.topdown.pl.area_fields import check_names

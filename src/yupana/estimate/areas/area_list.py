@@ -5,13 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from yupana.errors import ConfigError
-from yupana.estimate.areas.parts import open_parts
-from yupana.estimate.areas.places import ReleasedAreas, released_areas
+from yupana.estimate.areas.queries import open_parts
+from yupana.estimate.areas.released_areas import ReleasedAreas, released_areas
 from yupana.estimate.intervals.counted import counted_in
-from yupana.estimate.intervals.topdown_release import schema_of
+from yupana.estimate.topdown_release import schema_of
 from yupana.files.arrow import ArrowTable
-from yupana.geography.gazetteer import NamedArea
-from yupana.geography.names import NAME_COLUMNS
+from yupana.geography.gazetteer import NAME_COLUMNS, NamedArea
 from yupana.products.topdown.tables import levels_of
 from yupana.release.release import Release
 from yupana.topdown.queries import DETAILED, TOTAL

@@ -8,14 +8,23 @@ from pathlib import Path
 
 from yupana.arrays import Floats, Ints
 from yupana.errors import ConfigError, YupanaError
-from yupana.estimate.areas.parts import open_parts, questions_by_part
-from yupana.estimate.areas.places import ReleasedAreas, released_areas
-from yupana.estimate.areas.queries import AreaForm, AreaQuestion, AskedOfArea, Kept, WeightedCells, expanded, read_form
-from yupana.estimate.areas.results import AreaInterval, AreaIntervals
+from yupana.estimate.areas.queries import (
+    AreaForm,
+    AreaQuestion,
+    AskedOfArea,
+    Kept,
+    WeightedCells,
+    expanded,
+    open_parts,
+    questions_by_part,
+    read_form,
+)
+from yupana.estimate.areas.released_areas import ReleasedAreas, released_areas
 from yupana.estimate.areas.tables import PublishedTables, TabulatedRows, published_intervals
 from yupana.estimate.intervals.counted import Counted, counted_in
 from yupana.estimate.intervals.intervals import Interval
-from yupana.estimate.intervals.topdown_release import schema_of
+from yupana.estimate.results import AreaInterval, AreaIntervals
+from yupana.estimate.topdown_release import schema_of
 from yupana.geography.gazetteer import NamedArea
 from yupana.geography.kinds import KINDS, NONE, TOLD
 from yupana.products.topdown.tables import INTERVALS_OF, TABLES

@@ -8,7 +8,15 @@ import pytest
 from numpy.typing import NDArray
 from scipy import optimize
 
-from yupana.audit.attribute.slides import INDIVIDUALS, PRINTED, RHO, SECRETS, rule_of_the_slides, slides_plan, term_of
+from yupana.audit.attribute.published_example import (
+    INDIVIDUALS,
+    PRINTED,
+    RHO,
+    SECRETS,
+    rule_of_the_slides,
+    slides_plan,
+    term_of,
+)
 from yupana.plan.measurement import Mechanism
 from yupana.plan.plan import Plan
 from yupana.products.phsafe.plan import plan_of

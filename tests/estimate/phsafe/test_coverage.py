@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from yupana.estimate import averages, posterior, sums
+from yupana.estimate.phsafe import averages, truncated_normal
 from yupana.estimate.phsafe.combine import families
+from yupana.estimate.phsafe.least_squares import project
 from yupana.estimate.phsafe.measured import Measured
-from yupana.estimate.projection import project
 from yupana.privacy.entropy import SeededEntropy
 from yupana.privacy.sampler import sample
 from yupana.products.phsafe.production import TAUS, production_plan
@@ -37,9 +37,9 @@ def test_counts_and_sums_of_counts_cover() -> None:
     noisy = truth + sample(m.law, 4 * RELEASES, SeededEntropy(11)).reshape(RELEASES, 4)
     variances = np.full((RELEASES, 4), float(m.variance))
     for cell in range(4):
-        ends = [posterior.quantile(noisy[:, cell].astype(float), variances[:, cell], p) for p in TAILS]
+        ends = [truncated_normal.quantile(noisy[:, cell].astype(float), variances[:, cell], p) for p in TAILS]
         assert covered(*ends, truth[cell]) == pytest.approx(exactly, abs=ONE_POINT)
-    low, high = sums.quantiles(noisy.astype(float), variances, TAILS).T
+    low, high = truncated_normal.quantiles_of_sum(noisy.astype(float), variances, TAILS).T
     assert covered(low, high, truth.sum()) == pytest.approx(0.9, abs=ONE_POINT)
 
 

@@ -10,42 +10,191 @@ from typing import Any, Final
 
 import numpy as np
 
-from yupana.errors import ConfigError, OutputError
-from yupana.estimate.counted_release import CountedRelease, read_counted
-from yupana.estimate.file_measurements import areas_of_measured, check_same_run
-from yupana.estimate.intervals.topdown_release import must_be_of_topdown
+from yupana.arrays import Ints
+from yupana.errors import ConfigError, InputError, OutputError
 from yupana.estimate.intervals.tree import measurements_of
-from yupana.estimate.measured_tables import read_measured
+from yupana.estimate.topdown_release import must_be_of_topdown, read_measured
+from yupana.files.database import open_database
 from yupana.files.delimited import positions
-from yupana.geography.published import Areas
+from yupana.geography.attributes import FACILITIES, read_facilities
+from yupana.geography.hierarchy import spine_of
+from yupana.geography.published import Areas, PublishedBlocks, read_published
+from yupana.geography.settings import ROOT
+from yupana.geography.spine import Spine
+from yupana.geography.spine_files import BLOCKS, GEOUNITS, ordered_spine, read_shares, read_spine
 from yupana.privacy.entropy import Entropy, SystemEntropy
 from yupana.privacy.exact import INFINITE
 from yupana.products.check import open_checked
 from yupana.products.codebook import data_package
+from yupana.products.gate import open_release
 from yupana.products.topdown.codebook import described
+from yupana.products.topdown.count_files import CountFileError, counts_by_code, counts_by_label
 from yupana.products.topdown.outputs import TabulatedAreas, describe_files, write_tabulation
 from yupana.products.topdown.product import TOPDOWN
 from yupana.products.topdown.tables import TABLES, tables_of
-from yupana.products.topdown.verify import MEASUREMENTS
+from yupana.products.topdown.verify import MEASUREMENTS, NOISY
 from yupana.progress import Progress, Stopwatch
 from yupana.release.codebook import write_codebook
-from yupana.release.folder import new_folder, write_manifest
-from yupana.release.tables import Format
+from yupana.release.folder import MANIFEST, new_folder, write_manifest
+from yupana.release.release import Release
+from yupana.release.tables import Format, checksum
 from yupana.topdown.block_parts import HistogramParts
 from yupana.topdown.budget import spend
+from yupana.topdown.configuration import Configuration, Estimator
 from yupana.topdown.count_intervals import CountIntervals
 from yupana.topdown.count_pieces import areas_of_spine
-from yupana.topdown.disk import TABULATION
+from yupana.topdown.disk import COUNTS, TABULATION
 from yupana.topdown.exact_intervals import ExactIntervals
+from yupana.topdown.histogram import Histogram
 from yupana.topdown.interval_terms import NO_INTERVALS, REPLICATES, IntervalMethod, IntervalTerms, check_terms
 from yupana.topdown.invariants import kept_areas, known_totals
 from yupana.topdown.monte_carlo.intervals import MonteCarloIntervals
 from yupana.topdown.monte_carlo.replicates import ReleasedCounts, replicates
-from yupana.topdown.nmf.finding import find_files
+from yupana.topdown.nmf.finding import FoundFiles, find_files
 from yupana.topdown.nmf.reading import read_measurements
+from yupana.topdown.nmf.water import published_in
 from yupana.topdown.plan import DEFAULT_CONFIDENCE
 from yupana.topdown.stored_measurements import StoredMeasurements
 from yupana.topdown.tree.published import least_squares_intervals
+
+
+def areas_of_measured(spine: Spine, published: PublishedBlocks) -> list[Areas]:
+    """The published areas of the blocks that were measured; a block in water counts where it is tabulated."""
+    return published.areas(np.asarray(published_in(spine.blocks)))
+
+
+def check_same_run(files: FoundFiles, release: Release) -> None:
+    """Refuse measurement files that are not those of a release.
+
+    Raises
+    ------
+    OutputError
+        If they are of another run, or nothing tells.
+    """
+    if MEASUREMENTS in release.manifest:
+        told = release.manifest[MEASUREMENTS].get("files", {})
+        if told != {path.relative_to(files.folder).as_posix(): checksum(path) for path in files.files()}:
+            raise OutputError(f"{files.folder} does not hold the files that {release.folder} was made of")
+        return
+    folder = files.folder.parent
+    if not (folder / MANIFEST).exists():
+        raise OutputError(
+            f"{folder} has no {MANIFEST}, so nothing tells that its files are of the run of {release.folder}"
+        )
+    manifest = open_release(folder).manifest
+    same = all(manifest.get(key) == release.manifest.get(key) for key in ("product", "created", "plan"))
+    if manifest.get("system") != NOISY or not same:
+        raise OutputError(f"{folder} holds the measurements of another run than {release.folder}")
+
+
+_SPINE: Final = "spine"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CountedRelease:
+    """A release of TopDown in memory.
+
+    Attributes
+    ----------
+    release : Release
+    configuration : Configuration
+    blocks : ndarray of int64, shape (blocks,)
+        16 digits as a number, or where the configuration has areas of its own the number of the code.
+    counts : Histogram
+        Of the blocks.
+    spine : Spine or None
+        Of the same blocks, in the same order; None where the release does not tell the shares of its units.
+    published : PublishedBlocks or None
+        None where the units of the spine are what is published.
+    """
+
+    release: Release
+    configuration: Configuration
+    blocks: Ints
+    counts: Histogram
+    spine: Spine | None
+    published: PublishedBlocks | None
+
+    @property
+    def estimator(self) -> Estimator:
+        """How its counts were estimated.
+
+        Raises
+        ------
+        OutputError
+            If the manifest does not tell.
+        """
+        told = self.release.manifest["parameters"].get("estimator")
+        if told == "topdown":
+            return "topdown"
+        if told == "full-information":
+            return "full-information"
+        if told == "posterior":
+            return "posterior"
+        raise OutputError(f"{self.release.folder}: the manifest does not tell the estimator")
+
+    def facilities(self) -> Ints | None:
+        """Housing units and facilities of the blocks, of shape (blocks, 8), where the configuration bounds them.
+
+        Raises
+        ------
+        OutputError
+            If it does, and the release does not hold them.
+        """
+        name = f"{_SPINE}/{FACILITIES}"
+        if not self.configuration.group_quarters and name not in self.release.files.values():
+            return None
+        if name not in self.release.files.values():
+            raise OutputError(
+                f"{self.release.folder} has no {name}, which bounds its counts; it was made before releases held it. "
+                "Give its noisy measurements, or make it again"
+            )
+        order = np.argsort(self.blocks)
+        found = np.empty((len(order), 8), dtype=np.int64)
+        found[order] = read_facilities(self.release.file(name), self.blocks[order])
+        return found
+
+
+def read_counted(release: Release) -> CountedRelease:
+    """Read a release of TopDown whose files are those of its manifest.
+
+    Raises
+    ------
+    ConfigError, InputError, OutputError
+        If it is none, or its files do not go together.
+    """
+    release.intact()
+    configuration = TOPDOWN.read(release.folder / MANIFEST)
+    if f"{_SPINE}/{BLOCKS}" not in release.files.values():
+        raise OutputError(f"{release.folder} has no {_SPINE}/{BLOCKS}; it is no release of TopDown")
+    folder = release.folder / _SPINE
+    name = f"{COUNTS}/{configuration.levels[-1]}"
+    try:
+        if configuration.areas is not None:
+            spine = spine_of(configuration.areas, configuration.spine.shares)
+            labels = spine.levels[-1].labels()
+            with open_database() as db:
+                counts = counts_by_label(db, release.folder, name, configuration.schema, labels)
+            return CountedRelease(release, configuration, spine.blocks, counts, spine, None)
+        written = read_spine(folder, configuration.levels)
+        has_shares = f"{_SPINE}/{GEOUNITS}" in release.files.values()
+        read = ordered_spine(folder, written, read_shares(folder, written)) if has_shares else None
+        blocks = written.block if read is None else read.blocks
+        return CountedRelease(
+            release, configuration, blocks, _counts(release.folder, name, configuration, blocks), read,
+            read_published(release.folder, nation=configuration.levels[0] == ROOT),
+        )  # fmt: skip
+    except CountFileError as error:
+        raise InputError(f"{release.folder}: {error}") from None
+
+
+def _counts(folder: Path, name: str, configuration: Configuration, blocks: Ints) -> Histogram:
+    """Counts of blocks, in their order."""
+    order = np.argsort(blocks)
+    with open_database() as db:
+        found = counts_by_code(db, folder, name, configuration.schema, blocks[order], 16)
+    return found.sum_to(order, len(order))
+
 
 _SOURCE: Final = "source_manifest_sha256"
 

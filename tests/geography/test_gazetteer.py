@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from yupana.errors import InputError
-from yupana.geography.names import NAME_COLUMNS, AreaName, read_names, write_names
+from yupana.geography.gazetteer import NAME_COLUMNS, AreaName, read_names, write_names
 
 RHODE_ISLAND = Path("../shared/data/ri_2018_e2e_pl_and_baf/rigeo2018_2020Style.pl")
 

@@ -4,18 +4,60 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 
 from yupana.arrays import Ints
-from yupana.errors import ConfigError
-from yupana.estimate.intervals.topdown_release import must_be_of_topdown, schema_of, spine_of
+from yupana.errors import ConfigError, OutputError
+from yupana.estimate.topdown_release import must_be_of_topdown, released_spine, schema_of
 from yupana.geography.assignments import Assignment, assign_published
-from yupana.geography.disk import WrittenSpine
-from yupana.geography.gazetteer import Gazetteer, NamedArea, gazetteer_of
-from yupana.geography.published import PublishedBlocks, indices
-from yupana.geography.released import released_blocks, released_names
+from yupana.geography.gazetteer import NAMES, AreaNames, Gazetteer, NamedArea, gazetteer_of, read_names
+from yupana.geography.published import AREAS_FOLDER, BLOCKS_STEM, PublishedBlocks, indices, read_published
+from yupana.geography.settings import ROOT
+from yupana.geography.spine_files import WrittenSpine
 from yupana.release.release import Release
+
+
+def released_blocks(release: Release) -> PublishedBlocks | None:
+    """All blocks of a release of TopDown with their areas; None where the units of its spine are what is published.
+
+    Raises
+    ------
+    InputError, OutputError
+        If the file is missing, was changed, or is no such table.
+    """
+    name = file_of(release, f"{AREAS_FOLDER}/{BLOCKS_STEM}")
+    if name is None:
+        return None
+    release.file(name)
+    levels = release.manifest.get("parameters", {}).get("geolevels") or [""]
+    return read_published(release.folder, nation=levels[0] == ROOT)
+
+
+def released_names(release: Release) -> AreaNames:
+    """What a release calls its areas, by kind and identifier; nothing if it names none.
+
+    Raises
+    ------
+    InputError, OutputError
+        As by `released_blocks`.
+    """
+    return read_names(release.file(NAMES)) if NAMES in release.files.values() else MappingProxyType({})
+
+
+def file_of(release: Release, stem: str) -> str | None:
+    """The file of a release, text or Parquet, that is called so without its ending; None if it has none.
+
+    Raises
+    ------
+    OutputError
+        If it has both.
+    """
+    found = [name for name in (f"{stem}.csv", f"{stem}.parquet") if name in release.files.values()]
+    if len(found) > 1:
+        raise OutputError(f"{release.folder} has {' and '.join(found)}, which say the same; run yupana check")
+    return found[0] if found else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +80,7 @@ class ReleasedAreas:
     @cached_property
     def spine(self) -> WrittenSpine:
         """The spine of the release."""
-        return spine_of(self.release)
+        return released_spine(self.release)
 
     @cached_property
     def gazetteer(self) -> Gazetteer:

@@ -1,8 +1,12 @@
-"""All noisy measurements of a run, from the tables that it wrote, as least squares on the tree reads them. Public."""
+"""What a release of TopDown tells of itself: its schema, its geolevels, its spine and its noisy measurements. Public.
+
+It imports nothing of the least squares, so that what only reads tables does not wait for the compiler.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import duckdb
 import numpy as np
@@ -10,14 +14,71 @@ from numpy.typing import NDArray
 
 from yupana.arrays import Floats, narrow
 from yupana.errors import OutputError
-from yupana.estimate.intervals.files import open_file
+from yupana.estimate.intervals.table_cells import open_file
 from yupana.files.database import named, open_database, unreadable
 from yupana.geography.spine import Spine
+from yupana.geography.spine_files import WrittenSpine, read_spine
+from yupana.products.topdown.verify import NOISY, SYSTEM
 from yupana.release.release import Release
 from yupana.topdown.answers_file import kept_columns
 from yupana.topdown.budget import LevelSpending, Spending
-from yupana.topdown.configuration import Configuration
-from yupana.topdown.queries import Query
+from yupana.topdown.configuration import OF_AREAS, Configuration
+from yupana.topdown.queries import Attribute, Query, Schema
+
+SPINE: Final = "spine"
+
+
+def must_be_of_topdown(release: Release) -> None:
+    """Refuse what is no release of TopDown.
+
+    Raises
+    ------
+    OutputError
+    """
+    if release.product == NOISY:
+        raise OutputError(
+            f"{release.folder} holds noisy measurements, without the spine they were made on; name the release, and "
+            f"give this folder with --noisy-measurements"
+        )
+    if release.product != SYSTEM:
+        raise OutputError(f"{release.folder} is of {release.product!r}, and not a release of TopDown")
+    schema_of(release)
+
+
+def schema_of(release: Release) -> tuple[Schema, tuple[str, ...]]:
+    """The schema and the geolevels that the manifest of a TopDown release tells.
+
+    Raises
+    ------
+    OutputError
+        If it does not.
+    """
+    try:
+        told = release.manifest["parameters"]
+        attributes = tuple(Attribute(name, tuple(labels)) for name, labels in told["schema"].items())
+        dict(told["invariants"])
+        str(told["spine"])
+        return Schema(attributes), tuple(told["geolevels"])
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise OutputError(f"{release.folder}: the manifest does not hold the schema and geolevels of TopDown") from None
+
+
+def released_spine(release: Release) -> WrittenSpine:
+    """The spine of a release of TopDown.
+
+    Raises
+    ------
+    InputError, OutputError
+        If it is missing, was changed, or is none.
+    """
+    _, levels = schema_of(release)
+    # The manifest lists the spine; without it, nobody can say which geounits add up to which.
+    if f"{SPINE}/blocks.csv" not in release.files.values():
+        raise OutputError(f"{release.folder} has no {SPINE}/blocks.csv; name the release whose measurements these are")
+    release.file(f"{SPINE}/blocks.csv")
+    any_codes = release.manifest["parameters"]["spine"] == OF_AREAS
+    return read_spine(release.folder / SPINE, levels, any_codes=any_codes)
+
 
 _NEAR = 1e-9
 """How far a variance that was written may be off the plan's, as a share."""

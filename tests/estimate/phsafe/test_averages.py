@@ -9,7 +9,7 @@ import pytest
 from census_maker import Census, Person, Place, Unit, write_csv
 
 from yupana.cli.main import main
-from yupana.estimate import averages
+from yupana.estimate.phsafe import averages
 from yupana.products.phsafe.production import production_config
 from yupana.release.tables import read_table
 

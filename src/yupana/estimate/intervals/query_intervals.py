@@ -12,9 +12,9 @@ from yupana.errors import ConfigError, OutputError
 from yupana.estimate.intervals.intervals import IntervalEvidence, interval
 from yupana.estimate.intervals.marginal import MarginalIntervals
 from yupana.estimate.intervals.noisy_tables import NoisyTables
-from yupana.estimate.intervals.results import Intervals
-from yupana.estimate.intervals.topdown_release import must_be_of_topdown
 from yupana.estimate.intervals.tree import open_tree
+from yupana.estimate.results import Intervals
+from yupana.estimate.topdown_release import must_be_of_topdown
 from yupana.files.database import open_database
 from yupana.plan.margin import z_value
 from yupana.products import PRODUCTS

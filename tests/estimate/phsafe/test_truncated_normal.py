@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import integrate, special
 
-from yupana.estimate import averages, posterior, sums
+from yupana.estimate.phsafe import averages, truncated_normal
 
 Numbers = NDArray[np.float64]
 
@@ -30,12 +30,12 @@ def one(value: float) -> Numbers:
 @pytest.mark.parametrize(("variance", "measured", "mean", "low", "high"), CHECKED)
 def test_checked_values(variance: float, measured: float, mean: float, low: float, high: float) -> None:
     z, v = one(measured), one(variance)
-    assert posterior.mean(z, v)[0] == pytest.approx(mean, abs=6e-4)
-    assert posterior.quantile(z, v, 0.05)[0] == pytest.approx(low, abs=6e-5)
-    assert posterior.quantile(z, v, 0.95)[0] == pytest.approx(high, abs=6e-5)
-    assert sums.quantiles(one(measured)[None], one(variance)[None], [0.05, 0.95])[0] == pytest.approx(
-        [low, high], abs=6e-5
-    )
+    assert truncated_normal.mean(z, v)[0] == pytest.approx(mean, abs=6e-4)
+    assert truncated_normal.quantile(z, v, 0.05)[0] == pytest.approx(low, abs=6e-5)
+    assert truncated_normal.quantile(z, v, 0.95)[0] == pytest.approx(high, abs=6e-5)
+    assert truncated_normal.quantiles_of_sum(one(measured)[None], one(variance)[None], [0.05, 0.95])[
+        0
+    ] == pytest.approx([low, high], abs=6e-5)
 
 
 def log_density(y: Numbers, z: float, s: float) -> Numbers:
@@ -71,9 +71,9 @@ def test_one_count_against_integration(deviations: float, log_scale: float, prob
     mass = w * np.exp(log_density(y, z, s))
     mean = (mass * y).sum() / mass.sum()
     spread = math.sqrt((mass * (y - mean) ** 2).sum() / mass.sum())
-    assert posterior.mean(one(z), one(s * s))[0] == pytest.approx(mean, rel=1e-9)
-    assert posterior.deviation(one(z), one(s * s))[0] == pytest.approx(spread, rel=1e-6)
-    q = posterior.quantile(one(z), one(s * s), probability)[0]
+    assert truncated_normal.mean(one(z), one(s * s))[0] == pytest.approx(mean, rel=1e-9)
+    assert truncated_normal.deviation(one(z), one(s * s))[0] == pytest.approx(spread, rel=1e-6)
+    q = truncated_normal.quantile(one(z), one(s * s), probability)[0]
     y, w = panels(0.0, q, graded(0.0, q, max(z, 0.0), width))
     assert (w * np.exp(log_density(y, z, s))).sum() / mass.sum() == pytest.approx(probability, abs=1e-9)
 
@@ -83,15 +83,17 @@ def test_far_below_zero_the_posterior_is_exponential(deviations: float) -> None:
     # The original divides by a probability that underflows below -8.3 standard deviations.
     z, v = one(-40 * deviations), one(1600)
     scale = 40 / deviations
-    assert posterior.mean(z, v)[0] == pytest.approx(scale, rel=3 / deviations**2 + 1e-12)
+    assert truncated_normal.mean(z, v)[0] == pytest.approx(scale, rel=3 / deviations**2 + 1e-12)
     for p in (0.05, 0.95):
-        assert posterior.quantile(z, v, p)[0] == pytest.approx(-scale * math.log1p(-p), rel=10 / deviations**2 + 1e-12)
+        assert truncated_normal.quantile(z, v, p)[0] == pytest.approx(
+            -scale * math.log1p(-p), rel=10 / deviations**2 + 1e-12
+        )
 
 
 def test_far_above_zero_the_posterior_is_the_normal() -> None:
     z, v = one(3e8), one(1600)
-    assert posterior.mean(z, v)[0] == 3e8
-    assert posterior.quantile(z, v, 0.95)[0] == pytest.approx(3e8 + 40 * special.ndtri(0.95), rel=1e-15)
+    assert truncated_normal.mean(z, v)[0] == 3e8
+    assert truncated_normal.quantile(z, v, 0.95)[0] == pytest.approx(3e8 + 40 * special.ndtri(0.95), rel=1e-15)
 
 
 @settings(max_examples=60)
@@ -103,7 +105,7 @@ def test_a_sum_of_two_counts_against_integration(terms: list[tuple[float, float]
     (d1, l1), (d2, l2) = terms
     s1, s2 = 10**l1, 10**l2
     z1, z2 = d1 * s1, d2 * s2
-    q = sums.quantiles(np.array([[z1, z2]]), np.array([[s1**2, s2**2]]), [probability])[0, 0]
+    q = truncated_normal.quantiles_of_sum(np.array([[z1, z2]]), np.array([[s1**2, s2**2]]), [probability])[0, 0]
     spread = s1 / max(1.0, -d1)
     edges = [*graded(0.0, q, max(z1, 0.0), spread), *(q - np.array(graded(0.0, q, max(z2, 0), s2 / max(1.0, -d2))))]
     y, w = panels(0.0, q, sorted(edges))
@@ -127,14 +129,14 @@ def test_sums_of_many_counts_against_a_convolution_on_a_grid() -> None:
         # The sum of cell midpoints lies `terms` half steps up.
         law = np.fft.irfft(spectrum, 2 * size)
         for probability in (0.05, 0.95):
-            q = sums.quantiles(z[None], s[None] ** 2, [probability])[0, 0]
+            q = truncated_normal.quantiles_of_sum(z[None], s[None] ** 2, [probability])[0, 0]
             edges = step * (np.arange(2 * size) + terms / 2 + 0.5)
             assert np.interp(q, edges, np.cumsum(law)) == pytest.approx(probability, abs=1e-6)
 
 
 def test_a_sum_of_normals_and_one_count_near_zero() -> None:
     z, v = np.array([[1e7, 2e7, -30.0]]), np.array([[400.0, 900.0, 100.0]])
-    low, high = sums.quantiles(z, v, [0.05, 0.95])[0] - 3e7
+    low, high = truncated_normal.quantiles_of_sum(z, v, [0.05, 0.95])[0] - 3e7
     y, w = panels(0.0, 90.0, graded(0.0, 90.0, 0.0, 3.0))
     mass = w * np.exp(log_density(y, -30.0, 10.0))
     for q, probability in ((low, 0.05), (high, 0.95)):
