@@ -35,13 +35,10 @@ def accuracy(
 
     Parameters
     ----------
-    product : Product
-        One of `yupana.products.PRODUCTS`.
-    config
-        What `product.read` gave.
+    product, config, request
+        As of `yupana.confidential.run.run`.
     data : Path
         The folder of the records: synthetic, or for internal use any.
-    request : RunRequest, optional
     trials : int
         Noise is drawn anew in each.
 

@@ -61,11 +61,7 @@ _OF_RUNS: Final = (
 def open_release(folder: Path, *, confidential: bool = False) -> Release:
     """Open the folder of a release whose manifest says what its configuration does.
 
-    Parameters
-    ----------
-    folder : Path
-    confidential : bool
-        Whether it may be CONFIDENTIAL, or hold several releases; only what makes nothing of it says so.
+    The parameters are those of `read_release`.
 
     Raises
     ------

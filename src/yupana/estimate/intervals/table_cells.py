@@ -1,6 +1,7 @@
 """Tables of a release opened to look up cells: checked against the manifest, columns as text. Public."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -11,9 +12,25 @@ from yupana.errors import ConfigError, OutputError
 from yupana.estimate.intervals.query import Condition, Selection
 from yupana.files.database import named, unreadable
 from yupana.files.delimited import column_types
+from yupana.release.release import Release
 from yupana.release.tables import table_rows
 
 _LISTED: Final = 12
+
+
+@dataclass(slots=True)
+class OpenedTables:
+    """Tables of a release that are opened at their first use.
+
+    Attributes
+    ----------
+    db : duckdb.DuckDBPyConnection
+    release : Release
+    """
+
+    db: duckdb.DuckDBPyConnection
+    release: Release
+    _columns: dict[str, list[str]] = field(default_factory=dict, init=False)
 
 
 def open_file(db: duckdb.DuckDBPyConnection, view: str, path: Path) -> list[str]:
