@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from yupana.confidential.phsafe import checked_census, count
-from yupana.estimate import averages, posterior, sums
+from yupana.estimate.phsafe import averages, truncated_normal
 from yupana.estimate.phsafe.combine import families
+from yupana.estimate.phsafe.least_squares import project
 from yupana.estimate.phsafe.measured import Measured
-from yupana.estimate.projection import project
 from yupana.plan.plan import Plan
 from yupana.privacy.entropy import SeededEntropy
 from yupana.privacy.sampler import sample
@@ -190,8 +190,8 @@ def _count_cells(
         else:
             terms, variances = values[columns].T, np.diag(block)
         spread = np.broadcast_to(variances, terms.shape)
-        low, high = sums.quantiles(terms, spread, _TAILS).T
-        mean = posterior.mean(terms, spread).sum(axis=1)
+        low, high = truncated_normal.quantiles_of_sum(terms, spread, _TAILS).T
+        mean = truncated_normal.mean(terms, spread).sum(axis=1)
         parts = truth.counts[shell.source][at, columns]
         free = bool((parts >= _BINDING * np.sqrt(np.diag(block))).all())
         outward = (np.floor(low) <= exactly) & (exactly <= np.ceil(high))

@@ -7,6 +7,8 @@ each is loaded when it is first asked for, so that the import itself costs nothi
 import sys
 from types import ModuleType
 
+from yupana.version import __version__
+
 # The commands start here, too: what this file imports is a time in which Ctrl-C prints a traceback.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,10 +16,8 @@ if TYPE_CHECKING:
 
     from yupana import topdown
     from yupana.errors import BudgetError, ConfigError, EngineError, EntropyError, InputError, OutputError, YupanaError
-    from yupana.estimate.areas.listed import AreaList
-    from yupana.estimate.areas.results import AreaIntervals
-    from yupana.estimate.districts.results import DistrictEstimates
-    from yupana.estimate.intervals.results import Intervals
+    from yupana.estimate.areas.area_list import AreaList
+    from yupana.estimate.results import AreaIntervals, DistrictEstimates, Intervals
     from yupana.files.arrow import ArrowStream, ArrowTable
     from yupana.geography.gazetteer import NamedArea
     from yupana.interface.configured import (
@@ -145,15 +145,10 @@ __all__ = [
     "write_pl",
 ]
 
-# Written here as in pyproject.toml (a test compares them): asking the installed metadata would slow every start.
-__version__ = "0.1.0"
-
 _HOMES = {
     "yupana.errors": "BudgetError ConfigError EngineError EntropyError InputError OutputError YupanaError",
-    "yupana.estimate.areas.results": "AreaIntervals",
-    "yupana.estimate.areas.listed": "AreaList",
-    "yupana.estimate.districts.results": "DistrictEstimates",
-    "yupana.estimate.intervals.results": "Intervals",
+    "yupana.estimate.areas.area_list": "AreaList",
+    "yupana.estimate.results": "AreaIntervals DistrictEstimates Intervals",
     "yupana.files.arrow": "ArrowStream ArrowTable",
     "yupana.geography.gazetteer": "NamedArea",
     "yupana.interface.configured": (

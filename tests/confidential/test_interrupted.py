@@ -521,7 +521,7 @@ def test_what_has_changed_is_named(
     refused("confidence", arguments=[*arguments, "--confidence", "0.77"])
     refused("margins", "format", arguments=[*arguments, "--margins", "bureau", "--format", "parquet"])
     with monkeypatch.context() as patch:
-        patch.setattr(yupana, "__version__", "0.0.0")
+        patch.setattr(machine, "__version__", "0.0.0")
         refused("version")
     if product == "phsafe":
         refused("sensitivity", arguments=[*arguments, "--sensitivity", "tight"])

@@ -9,14 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from yupana.engine.engine import EngineTerms
+from yupana.engine.engine import EngineTerms, result_of
 from yupana.engine.spark import master as masters
 from yupana.engine.spark import session, worker
 from yupana.engine.spark.engine import SparkEngine
 from yupana.engine.spark.master import check_installed, check_master
-from yupana.engine.spark.session import open_spark
-from yupana.engine.spark.settings import require_set, settings_of
-from yupana.engine.task import result_of
+from yupana.engine.spark.session import open_spark, require_set, settings_of
 from yupana.errors import ConfigError, EngineError
 
 

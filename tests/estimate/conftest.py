@@ -9,11 +9,11 @@ from yupana.estimate.intervals.noisy_tables import NoisyTables
 from yupana.release.release import read_release
 
 INVENTED = {
-    "test_suppression": {"estimate.source": "open_checked", "products.gate": "open_release"},
-    "test_combine": {"estimate.source": "open_checked", "products.gate": "open_release"},
-    "test_rhode_island": {"estimate.source": "open_checked"},
-    "test_zero_suppression": {"estimate.source": "open_checked"},
-    "test_intervals": {"estimate.intervals.answers": "open_release"},
+    "test_suppression": {"estimate.safetab_tables": "open_checked", "products.gate": "open_release"},
+    "test_combine": {"estimate.safetab_tables": "open_checked", "products.gate": "open_release"},
+    "test_rhode_island": {"estimate.safetab_tables": "open_checked"},
+    "test_zero_suppression": {"estimate.safetab_tables": "open_checked"},
+    "test_intervals": {"estimate.intervals.query_intervals": "open_release"},
 }
 """By module, whose releases have no configuration that anything could be made anew of, how these are opened."""
 

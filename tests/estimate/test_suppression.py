@@ -14,8 +14,7 @@ from read_tables import read_tables
 from release_maker import World, fill, geography, read_rows
 
 from yupana.cli.main import main
-from yupana.estimate.suppression.pairing import pair_iterations
-from yupana.estimate.suppression.suppression import RULES, read_policy
+from yupana.estimate.suppression import RULES, pair_iterations, read_policy
 from yupana.products.safetab.iterations import CharacteristicIterations, Iteration
 from yupana.products.safetab.parameters import read_iterations
 from yupana.release.tables import Format

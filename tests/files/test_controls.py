@@ -6,9 +6,8 @@ import pytest
 
 from yupana.cli.main import main
 from yupana.errors import InputError, visible
-from yupana.files.delimited import open_delimited
-from yupana.files.text_rows import read_rows
-from yupana.geography.names import read_names
+from yupana.files.delimited import open_delimited, read_rows
+from yupana.geography.gazetteer import read_names
 
 CONTROLS = {
     "ESC": "\x1b[2J",

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from spine_maker import make_tree, nested
 
+from yupana.geography.optimized import _first_no_larger, chunks, group_tracts
 from yupana.geography.settings import SpineSettings
-from yupana.geography.tract_groups import _first_no_larger, chunks, group_tracts
 from yupana.geography.tree import Members, Tree
 
 NAMES = ("US", "State", "County", "Tract", "Block")

@@ -18,8 +18,7 @@ from safetab_worlds import random_world, seeded, write_data, write_parameters
 
 from yupana.cli.main import main
 from yupana.errors import BudgetError
-from yupana.plan.account import charge_account
-from yupana.plan.ledger_file import is_loss
+from yupana.plan.account import charge_account, is_loss
 from yupana.plan.measurement import (
     Mechanism,
     PersonSensitivity,

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from yupana.privacy import rejection
+from yupana.privacy import sampler
 from yupana.privacy.entropy import SeededEntropy
 from yupana.privacy.laws import DiscreteGaussian, TwoSidedGeometric
 
@@ -84,12 +84,12 @@ def test_a_uniform_number_takes_as_many_bits_as_it_has_and_those_too_large_are_d
     n: int, parts: list[bytes], drawn: int
 ) -> None:
     entropy = Bytes(*parts)
-    assert rejection._below(n, entropy) == drawn
+    assert sampler._below(n, entropy) == drawn
     assert not entropy.parts
 
 
 def test_an_event_of_rational_chance_is_a_uniform_number_below_its_numerator() -> None:
-    assert [rejection._bernoulli(Fraction(3, 5), Bytes(bytes([n]))) for n in range(5)] == [True] * 3 + [False] * 2
+    assert [sampler._bernoulli(Fraction(3, 5), Bytes(bytes([n]))) for n in range(5)] == [True] * 3 + [False] * 2
 
 
 @pytest.mark.parametrize("x", [Fraction(0), Fraction(1, 7), Fraction(1), Fraction(3, 2), Fraction(5, 2)], ids=str)
@@ -98,8 +98,8 @@ def test_an_event_of_exponential_chance_has_it(x: Fraction, monkeypatch: pytest.
         assert 0 <= p <= 1
         return path.choose(1 - float(p), float(p)) == 1
 
-    monkeypatch.setattr(rejection, "_bernoulli", bernoulli)
-    found = law_of(lambda path: rejection._bernoulli_exp(x, path))
+    monkeypatch.setattr(sampler, "_bernoulli", bernoulli)
+    found = law_of(lambda path: sampler._bernoulli_exp(x, path))
     assert found[True] == pytest.approx(math.exp(-x), abs=1e-10)
     assert found[False] == pytest.approx(1 - math.exp(-x), abs=1e-10)
 
@@ -119,12 +119,12 @@ def test_geometric_draws_have_their_law(scale: Fraction, monkeypatch: pytest.Mon
 
     def draw(path: Path) -> int:
         try:
-            return rejection._discrete_laplace(scale, path)
+            return sampler._discrete_laplace(scale, path)
         except AgainError:
             return AGAIN
 
-    monkeypatch.setattr(rejection, "_below", below)
-    monkeypatch.setattr(rejection, "_bernoulli_exp", bernoulli_exp)
+    monkeypatch.setattr(sampler, "_below", below)
+    monkeypatch.setattr(sampler, "_bernoulli_exp", bernoulli_exp)
     found, law = law_of(draw), TwoSidedGeometric(scale)
     # A draw that begins again has the same law.
     whole = 1 - found.pop(AGAIN, 0)
@@ -148,16 +148,16 @@ def test_gaussian_draws_accept_a_geometric_one_by_its_distance(
         asked.append(x)
         return accepted.pop(0)
 
-    monkeypatch.setattr(rejection, "_discrete_laplace", laplace)
-    monkeypatch.setattr(rejection, "_bernoulli_exp", bernoulli_exp)
-    assert rejection._discrete_gaussian(s, "bits") == -2
+    monkeypatch.setattr(sampler, "_discrete_laplace", laplace)
+    monkeypatch.setattr(sampler, "_bernoulli_exp", bernoulli_exp)
+    assert sampler._discrete_gaussian(s, "bits") == -2
     assert asked == [(k - s / t) ** 2 / (2 * s) for k in (3, 2)]
 
 
 def test_a_law_is_drawn_by_its_own_algorithm() -> None:
     gaussian, geometric = DiscreteGaussian(Fraction(10**6)), TwoSidedGeometric(Fraction(1000, 3))
     for seed in range(5):
-        drawn = rejection.draw_by_rejection(gaussian, SeededEntropy(seed))
-        assert drawn == rejection._discrete_gaussian(Fraction(10**6), SeededEntropy(seed))
-        drawn = rejection.draw_by_rejection(geometric, SeededEntropy(seed))
-        assert drawn == rejection._discrete_laplace(Fraction(1000, 3), SeededEntropy(seed))
+        drawn = sampler.draw_by_rejection(gaussian, SeededEntropy(seed))
+        assert drawn == sampler._discrete_gaussian(Fraction(10**6), SeededEntropy(seed))
+        drawn = sampler.draw_by_rejection(geometric, SeededEntropy(seed))
+        assert drawn == sampler._discrete_laplace(Fraction(1000, 3), SeededEntropy(seed))

@@ -14,8 +14,7 @@ from scipy import stats
 
 from yupana.privacy.entropy import SeededEntropy, SystemEntropy
 from yupana.privacy.laws import DiscreteGaussian, TwoSidedGeometric
-from yupana.privacy.rejection import draw_by_rejection
-from yupana.privacy.sampler import sample
+from yupana.privacy.sampler import draw_by_rejection, sample
 
 pytestmark = pytest.mark.quality
 

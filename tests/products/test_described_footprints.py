@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from described_neighbours import random_document
 
-from yupana.plan.classes import TooManyClassesError
+from yupana.plan.predicates import TooManyClassesError
 from yupana.products.described import footprints as module
 from yupana.products.described.description import DescribedLevel, DescribedTable, Description
 from yupana.products.described.footprints import footprints

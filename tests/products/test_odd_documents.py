@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from yupana.errors import ConfigError
-from yupana.estimate.suppression.suppression import read_policy
+from yupana.estimate.suppression import read_policy
 from yupana.files.changes import UNCHANGED
 from yupana.files.document import Number, read_document
 from yupana.products import PRODUCTS

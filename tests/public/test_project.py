@@ -77,3 +77,11 @@ def test_a_class_name_is_unique_in_the_package() -> None:
     source = (path.read_text(encoding="utf-8") for path in (ROOT / "src" / "yupana").rglob("*.py"))
     found = Counter(name for text in source for name in re.findall(r"^class (\w+)", text, re.MULTILINE))
     assert not [name for name, times in found.items() if times > 1]
+
+
+def test_nothing_inside_imports_the_package_itself() -> None:
+    # The package stands on all that is in it. The command line alone speaks to it from above.
+    source = ROOT / "src" / "yupana"
+    written = {path.relative_to(source): path.read_text(encoding="utf-8") for path in source.rglob("*.py")}
+    found = {str(name) for name, text in written.items() if re.search(r"^\s*import yupana$", text, re.MULTILINE)}
+    assert not {name for name in found if not name.startswith("cli/")}

@@ -11,8 +11,8 @@ from census_maker import seeded
 from spine_maker import Block, random_blocks, write_reference
 
 from yupana.cli.main import main
-from yupana.geography.disk import read_areas, read_spine
 from yupana.geography.distance import distances
+from yupana.geography.spine_files import read_areas, read_spine
 from yupana.geography.tree import partition
 from yupana.report.numbers import rounded
 

@@ -63,7 +63,7 @@ class _Unit:
 
 
 def certificate_of_set(manifests: Sequence[tuple[str, Mapping[str, Any]]], cap: int | None = None) -> dict[str, Any]:
-    """Certify releases of one census together.
+    """Certify releases of one census together, as JSON with the keys of docs/certificate.md.
 
     Losses add in one unit: a person; a household of at most ``cap`` persons; and the records of the releases that
     protect the same records. Where all releases are under pure DP the sum is epsilon; otherwise it is rho, and a
@@ -75,11 +75,6 @@ def certificate_of_set(manifests: Sequence[tuple[str, Mapping[str, Any]]], cap: 
         What each release is called, and its manifest.
     cap : int, optional
         The most persons a household is declared to have; without it nothing is said of households.
-
-    Returns
-    -------
-    dict
-        Ready for JSON; docs/certificate.md lists its keys.
 
     Raises
     ------

@@ -88,7 +88,7 @@ def _asker(path: Path, name: str) -> Callable[[argparse.Namespace], None]:
 
 def _phsafe(options: argparse.Namespace) -> None:
     from yupana.audit.attribute.classes import comparisons
-    from yupana.audit.attribute.slides import planned
+    from yupana.audit.attribute.published_example import planned
     from yupana.products.phsafe.product import PHSAFE
 
     known = planned(options.config, options.sensitivity)

@@ -8,7 +8,7 @@ import yupana
 from yupana.cli.arguments import Commands, confidence_level, print_json, share
 
 if TYPE_CHECKING:
-    from yupana.estimate.districts.results import DistrictEstimates
+    from yupana.estimate.results import DistrictEstimates
 
 
 def add(commands: Commands) -> None:

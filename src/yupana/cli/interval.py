@@ -11,9 +11,9 @@ from yupana.errors import ConfigError
 from yupana.files.new_file import NewFile
 
 if TYPE_CHECKING:
-    from yupana.estimate.areas.listed import AreaList
-    from yupana.estimate.areas.results import AreaIntervals
+    from yupana.estimate.areas.area_list import AreaList
     from yupana.estimate.intervals.intervals import Interval
+    from yupana.estimate.results import AreaIntervals
 
 _FIRST = b"kind|code|name|query|"
 """How the file of a batch begins."""

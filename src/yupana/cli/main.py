@@ -9,7 +9,6 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
-import yupana
 from yupana import interruption
 from yupana.cli import (
     account,
@@ -31,7 +30,8 @@ from yupana.cli import (
 from yupana.cli.examples import add_examples
 from yupana.cli.parser import Parser
 from yupana.errors import YupanaError, visible
-from yupana.files.fault import keep_fault
+from yupana.files.temporary import keep_fault
+from yupana.version import __version__
 
 _BAD_REQUEST = 2
 _FAULT = 1
@@ -84,7 +84,7 @@ def parser_of_all() -> argparse.ArgumentParser:
         prog="yupana",
         description="Disclosure avoidance for censuses: confidential records in, protected tables out.",
     )
-    parser.add_argument("--version", action="version", version=f"yupana {yupana.__version__}")
+    parser.add_argument("--version", action="version", version=f"yupana {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     for module in _COMMANDS:
         module.add(commands)

@@ -26,7 +26,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 def entry() -> None:
     """Run the command line and exit with its status."""
     if sys.argv[1:] == ["--version"]:
-        from yupana import __version__
+        from yupana.version import __version__
 
         # As the parser would say it, which takes ten times as long to be made.
         print(f"yupana {__version__}")

@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-import yupana
 from yupana.arrays import Ints
 from yupana.confidential.counter import C, E, Observed
 from yupana.confidential.request import RunRequest, check_accuracy_allowed
@@ -26,6 +25,7 @@ from yupana.release.folder import new_folder, write_manifest
 from yupana.release.processing import ACCURACY
 from yupana.release.status import CONFIDENTIAL, INTERNAL, NOT_FOR_RELEASE, WITH_TRUTH
 from yupana.release.tables import write_table
+from yupana.version import __version__
 
 
 def accuracy(
@@ -35,13 +35,10 @@ def accuracy(
 
     Parameters
     ----------
-    product : Product
-        One of `yupana.products.PRODUCTS`.
-    config
-        What `product.read` gave.
+    product, config, request
+        As of `yupana.confidential.run.run`.
     data : Path
         The folder of the records: synthetic, or for internal use any.
-    request : RunRequest, optional
     trials : int
         Noise is drawn anew in each.
 
@@ -71,7 +68,7 @@ def write_accuracy(observed: Observed, out: Path, request: RunRequest) -> None:
         write_manifest(
             draft,
             {
-                "yupana": yupana.__version__,
+                "yupana": __version__,
                 "product": f"{observed.product}{ACCURACY}",
                 "status": CONFIDENTIAL if request.internal else NOT_FOR_RELEASE,
                 "reasons": [WITH_TRUTH, *([INTERNAL] if request.internal else [])],

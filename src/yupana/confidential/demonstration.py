@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-import yupana
 from yupana.confidential.accuracy import accuracy
 from yupana.confidential.request import RunRequest
 from yupana.confidential.run import exact, run
@@ -39,6 +38,7 @@ from yupana.report.topdown_counts import TopdownRelease
 from yupana.report.topdown_release import topdown_page
 from yupana.synthetic.census import CensusSummary, synthesize
 from yupana.synthetic.map import outlines
+from yupana.version import __version__
 
 PRODUCT: Final = "demonstration"
 REPORT: Final = "report.html"
@@ -104,7 +104,7 @@ def demonstrate(request: DemonstrationRequest, announce: Announce) -> tuple[Path
         write_manifest(
             folder,
             {
-                "yupana": yupana.__version__,
+                "yupana": __version__,
                 "product": PRODUCT,
                 "status": NOT_FOR_RELEASE,
                 "reasons": ["the reports and the census show true counts, of people who were invented"],

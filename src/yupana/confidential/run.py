@@ -13,7 +13,6 @@ from typing import Any, Final, Generic, TypeVar
 import duckdb
 import numpy as np
 
-import yupana
 from yupana.confidential.counter import COUNTERS, Counter, MeasurementsCounter, Validation
 from yupana.confidential.records.findings import require_none
 from yupana.confidential.records.reader import forms
@@ -44,6 +43,7 @@ from yupana.release.folder import new_folder, write_manifest
 from yupana.release.recipe import Recipe, check_public_inputs
 from yupana.release.status import CONFIDENTIAL, INTERNAL, MEASURED, NOT_FOR_RELEASE
 from yupana.release.whole import write_whole
+from yupana.version import __version__
 
 C = TypeVar("C")
 
@@ -226,7 +226,7 @@ class _Work:
             "configuration": json.dumps(self.document),
             **options_of(self.plan, request, {}),
             "seed": "none" if request.entropy.for_release else repr(request.entropy),
-            "version": yupana.__version__,
+            "version": __version__,
             # A copy of what was kept, beside another output folder, would be another run, which nobody charged.
             "output folder": str(real(self.out)),
             **self.counter.terms(self.records),
@@ -443,7 +443,7 @@ def manifest_of(
 ) -> dict[str, Any]:
     """What the manifest of a release says of its making (docs/manifest.md); its tables are added by their writer."""
     return {
-        "yupana": yupana.__version__,
+        "yupana": __version__,
         "product": ledger.plan.product,
         "status": _status(reasons),
         **({"reasons": reasons} if reasons else {}),

@@ -20,8 +20,7 @@ from threading import Thread
 from types import ModuleType
 from typing import Final, TypeAlias
 
-from yupana.engine.engine import Cut, Gather, Task
-from yupana.engine.task import guarded, result_of
+from yupana.engine.engine import Cut, Gather, Task, guarded, result_of
 from yupana.errors import EngineError
 
 _Sent: TypeAlias = Counter[int]

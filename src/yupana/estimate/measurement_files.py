@@ -11,17 +11,16 @@ from typing import Any, Final
 import duckdb
 import numpy as np
 
-import yupana
 from yupana.errors import ConfigError, InputError
 from yupana.files.changes import UNCHANGED, Changes
 from yupana.files.delimited import Labels, open_delimited, positions
 from yupana.geography.assignments import Assignment, assign
 from yupana.geography.blocks import read_reference
-from yupana.geography.disk import BLOCKS, GEOUNITS, write_blocks, write_geounits
-from yupana.geography.names import AreaNames, read_names
+from yupana.geography.gazetteer import AreaNames, read_names
 from yupana.geography.published import Areas, PublishedBlocks, published_blocks
 from yupana.geography.settings import ROOT
 from yupana.geography.spine import Spine
+from yupana.geography.spine_files import BLOCKS, GEOUNITS, write_blocks, write_geounits
 from yupana.plan.exact_loss import plan_as_json
 from yupana.plan.margin import Margins
 from yupana.plan.plan import Plan, number
@@ -57,6 +56,7 @@ from yupana.topdown.posterior.results import UNUSUAL_BLOCKS
 from yupana.topdown.tree.full_information import FullInformation
 from yupana.topdown.tree.intervals import write_intervals
 from yupana.topdown.tree.published import least_squares_intervals
+from yupana.version import __version__
 
 SPINE: Final = "spine"
 
@@ -325,7 +325,7 @@ def _manifest(
     if descent.posterior is not None:
         remarks.append(UNUSUAL_BLOCKS)
     return {
-        "yupana": yupana.__version__,
+        "yupana": __version__,
         "product": config.product,
         "system": SYSTEM,
         "status": NOT_FOR_RELEASE if reasons else ESTIMATED,

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
-import yupana
+from yupana.version import __version__
 
 FORMAT: Final = "yupana-scenario-1"
 LONGEST: Final = 400
@@ -95,7 +95,7 @@ class Scenario:
     name: str
     settings: Filled
     total: str = ""
-    version: str = yupana.__version__
+    version: str = __version__
 
     def as_json(self) -> dict[str, Any]:
         """As a file keeps it."""

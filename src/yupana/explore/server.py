@@ -14,7 +14,6 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse, Response
 from starlette.requests import ClientDisconnect
 
-import yupana
 from yupana.errors import ConfigError
 from yupana.explore.bundle import make_bundle
 from yupana.explore.form import Chosen, ProductPage
@@ -26,6 +25,7 @@ from yupana.explore.view import as_csv, exact_view, section_as_json, to_six_deci
 from yupana.privacy.exact import show_exact
 from yupana.report.numbers import percent
 from yupana.report.page import STYLE
+from yupana.version import __version__
 
 HOST: Final = "127.0.0.1"
 
@@ -86,7 +86,7 @@ def make_app(products: Pages, port: int) -> FastAPI:
     @app.get("/api/products")
     def describe() -> dict[str, Any]:
         return {
-            "version": yupana.__version__,
+            "version": __version__,
             "charts": make_bundle(),
             "products": [{"key": key, "title": title} for key, title in products.titles.items()],
         }

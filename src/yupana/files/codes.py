@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from yupana.files.delimited import read_rows
 from yupana.files.document import check_keys, is_text
-from yupana.files.text_rows import read_rows
 
 
 @dataclass(frozen=True, slots=True)

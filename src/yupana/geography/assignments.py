@@ -13,10 +13,19 @@ import numpy as np
 from yupana.arrays import Ints
 from yupana.errors import InputError
 from yupana.files.delimited import DelimitedFile, Labels, first_repeated, open_delimited, positions
-from yupana.geography.block_codes import BLOCK_COLUMNS, block_codes, block_column
 from yupana.geography.blocks import Reference, read_reference
 from yupana.geography.header import begins_as_header, open_blocks
-from yupana.geography.kinds import BLOCK_WIDTH, COUNTY, KINDS, NONE, TOLD, kind_of
+from yupana.geography.kinds import (
+    BLOCK_COLUMNS,
+    BLOCK_WIDTH,
+    COUNTY,
+    KINDS,
+    NONE,
+    TOLD,
+    block_codes,
+    block_column,
+    kind_of,
+)
 from yupana.geography.published import PublishedBlocks, published_blocks
 from yupana.geography.settings import AREAS, PLACES, QUARTERS, SCHOOLS
 

@@ -10,24 +10,32 @@ from typing import Any
 import duckdb
 import numpy as np
 
-import yupana
 from yupana.arrays import Indices
 from yupana.errors import ConfigError, InputError
 from yupana.geography.aian import aian_spine
 from yupana.geography.assignments import read_with_areas
 from yupana.geography.attributes import check_counties, read_attributes
 from yupana.geography.blocks import Reference
-from yupana.geography.disk import BLOCKS, ENTITIES, GEOUNITS, describe, write_blocks, write_entities, write_geounits
 from yupana.geography.entities import listed, targets
 from yupana.geography.optimized import cut_pieces, optimized_spine
 from yupana.geography.settings import DIGITS, PIECES, QUARTERS, REMADE, SCHOOLS, SpineSettings
 from yupana.geography.spine import Spine, check_spine, make_spine
+from yupana.geography.spine_files import (
+    BLOCKS,
+    ENTITIES,
+    GEOUNITS,
+    describe,
+    write_blocks,
+    write_entities,
+    write_geounits,
+)
 from yupana.privacy.exact import show_exact
 from yupana.progress import Announce, Stopwatch
 from yupana.release.folder import new_folder, write_manifest
 from yupana.release.processing import SPINE
 from yupana.release.status import PUBLIC_SPINE
 from yupana.release.tables import checksum
+from yupana.version import __version__
 
 
 def conventional_spine(reference: Reference, settings: SpineSettings) -> Spine:
@@ -105,7 +113,7 @@ def build(settings: SpineSettings, request: SpineRequest, announce: Announce) ->
             ENTITIES: write_entities(partial, reference.block, listed(reference, quarters, settings)),
         }
         manifest: dict[str, Any] = {
-            "yupana": yupana.__version__,
+            "yupana": __version__,
             "product": SPINE,
             "status": PUBLIC_SPINE,
             "created": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -7,8 +7,8 @@ from typing import Literal
 import numpy as np
 
 from yupana.arrays import Indices, Ints
-from yupana.geography.disk import WrittenSpine, entities_of, manifest_of, read_spine, settings_of
 from yupana.geography.entities import Entities
+from yupana.geography.spine_files import WrittenSpine, entities_of, manifest_of, read_spine, settings_of
 from yupana.geography.tree import Members, Touched, Tree, partition, touch
 from yupana.progress import Announce
 

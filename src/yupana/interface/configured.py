@@ -48,8 +48,7 @@ if TYPE_CHECKING:
     from yupana.files.new_file import NewFile
     from yupana.interface.releases import Release
     from yupana.plan.budgets import Question
-    from yupana.plan.exact_budget import Scaled
-    from yupana.plan.exact_total import SpentEpsilon
+    from yupana.plan.exact_budget import Scaled, SpentEpsilon
     from yupana.plan.plan import Plan
     from yupana.products.disclosure_control.results import SideBySide
     from yupana.products.parts import PartsDocument

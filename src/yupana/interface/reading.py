@@ -223,7 +223,7 @@ def _on_spine(config: Any, spine: Place | None) -> tuple[Any, Path | None]:  # n
 
     if isinstance(spine, str) and spine in KINDS:
         return config.on_spine(spine), None
-    from yupana.geography.disk import manifest_of, settings_of
+    from yupana.geography.spine_files import manifest_of, settings_of
     from yupana.topdown.existing_spine import on_given
 
     folder = path_of("spine", spine)

@@ -23,10 +23,8 @@ from yupana.topdown.interval_terms import IntervalMethod
 
 if TYPE_CHECKING:
     from yupana.audit.empirical.loss import LossFinding
-    from yupana.estimate.areas.listed import AreaList
-    from yupana.estimate.areas.results import AreaIntervals
-    from yupana.estimate.districts.results import DistrictEstimates
-    from yupana.estimate.intervals.results import Intervals
+    from yupana.estimate.areas.area_list import AreaList
+    from yupana.estimate.results import AreaIntervals, DistrictEstimates, Intervals
     from yupana.files.new_file import NewFile
     from yupana.interface.configured import Configured
     from yupana.products.product import Checked
@@ -179,7 +177,7 @@ def interval(
         return intervals(release, pairs, areas=areas, confidence=confidence, noisy=noisy)
     if areas is not None:
         raise ConfigError("areas: files of areas are for queries of areas; name some with area='place=1714000'")
-    from yupana.estimate.intervals.answers import intervals as found
+    from yupana.estimate.intervals.query_intervals import intervals as found
 
     return found(folder_of(release), queries, confidence=_level(confidence), noisy=path_if_given("noisy", noisy))
 
@@ -220,7 +218,7 @@ def intervals(
     ------
     docs/intervals.md
     """
-    from yupana.estimate.areas.answers import area_intervals
+    from yupana.estimate.areas.intervals import area_intervals
     from yupana.estimate.areas.queries import AreaQuestion, QuestionFile, read_questions
 
     if isinstance(questions, str | Path):
@@ -270,7 +268,7 @@ def areas(release: "Release | Place", *, files: Places | None = None) -> "AreaLi
     ------
     docs/intervals.md
     """
-    from yupana.estimate.areas.listed import listed_areas
+    from yupana.estimate.areas.area_list import listed_areas
 
     return listed_areas(folder_of(release), paths_of("files", files))
 
@@ -456,7 +454,7 @@ def topdown_intervals(
     ------
     docs/topdown-intervals.md
     """
-    from yupana.estimate.release_intervals import IntervalRequest, publish_intervals
+    from yupana.estimate.topdown_intervals import IntervalRequest, publish_intervals
     from yupana.progress import Stopwatch
 
     whole_number("replicates", replicates)
@@ -577,7 +575,7 @@ def suppress(
     ------
     docs/suppression.md
     """
-    from yupana.estimate.suppression.suppression import suppress_release
+    from yupana.estimate.suppression import suppress_release
 
     made = out_of(out, folder_of(release), overwrite=overwrite)
     with listening(progress, "suppress") as tell:

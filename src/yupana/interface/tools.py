@@ -185,7 +185,7 @@ def attribute_loss(
     from yupana.audit.attribute.answers import answers
     from yupana.audit.attribute.contribution import costs_of
     from yupana.audit.attribute.individuals import AttributeQuestion, read_individuals
-    from yupana.audit.attribute.slides import INDIVIDUALS, SECRETS, planned
+    from yupana.audit.attribute.published_example import INDIVIDUALS, SECRETS, planned
     from yupana.products.phsafe.product import PHSAFE
 
     known = planned(config, accounting) if isinstance(config, str) else None

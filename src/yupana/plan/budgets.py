@@ -14,7 +14,7 @@ from typing import Final
 
 from yupana.errors import ConfigError, nearest
 from yupana.files.document import Number, check_keys, read_document, refuse
-from yupana.plan.margin import Margins, margin_of_error, rho_for_margin
+from yupana.plan.margin import Margins, check_margin, margin_of_error, rho_for_margin
 from yupana.plan.measurement import Mechanism
 from yupana.privacy.coverage import covers, noise_of
 from yupana.privacy.exact import INFINITE, Budget, read_exact, show_exact
@@ -91,8 +91,7 @@ def budget_for_margin(
     ValueError
         If the margin is not positive.
     """
-    if not margin > 0:
-        raise ValueError("a margin of error must be positive")
+    check_margin(margin)
     if margins == "exact":
         return sensitivity * _least_exponent(mechanism, math.floor(margin), confidence)
     if mechanism is Mechanism.ZCDP:
@@ -259,7 +258,7 @@ class Question:
         The largest margin of error of a count that the entry pays for. Entries without one keep their budget.
     total : Fraction, EpsilonTotal or None
         What all budgets together may cost, those that are kept included; of each population, where there are several.
-        An `EpsilonTotal` is spent by `yupana.plan.exact_total.spend_epsilon`, as it needs more than entries.
+        An `EpsilonTotal` is spent by `yupana.plan.exact_budget.spend_epsilon`, as it needs more than entries.
     sizes : mapping of entry to Fraction
         What the standard deviation of each entry is divided by. Divided by a weight, a size makes an error count more.
     decimals : int or None

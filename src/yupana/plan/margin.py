@@ -93,6 +93,12 @@ def margin_of_error(variance: Fraction | float, confidence: Fraction | float) ->
     return z_value(confidence) * math.sqrt(variance)
 
 
+def check_margin(margin: Fraction) -> None:
+    """Refuse a margin of error that is not positive."""
+    if not margin > 0:
+        raise ValueError("a margin of error must be positive")
+
+
 def rho_for_margin(margin: Fraction, l2_sensitivity_squared: Fraction, confidence: Fraction | float) -> Fraction:
     """The rho whose ``z * sigma`` is ``margin``: ``z^2 d / (2 MOE^2)`` (PHSafe, corollary 2), with z of `z_value`.
 
@@ -101,7 +107,6 @@ def rho_for_margin(margin: Fraction, l2_sensitivity_squared: Fraction, confidenc
     ValueError
         If the margin is not positive.
     """
-    if not margin > 0:
-        raise ValueError("a margin of error must be positive")
+    check_margin(margin)
     z = Fraction(str(z_value(confidence)))
     return z * z * l2_sensitivity_squared / (2 * margin * margin)

@@ -22,6 +22,7 @@ import numpy as np
 from yupana.arrays import Ints
 from yupana.privacy.difference import Difference
 from yupana.privacy.loss_moments import NEGLIGIBLE, ULP, Floats, Loss, losses, reduced
+from yupana.privacy.zcdp import argmin
 
 SMALLEST_DELTA: Final = 1e-290
 """Below this a double does not hold delta with the margins that are added to it."""
@@ -560,19 +561,7 @@ def _least(function: Callable[[float], float], precision: float) -> float:
     """The log of the tilt at which a function that falls and then rises is least; any answer gives a bound."""
     spread = math.sqrt(precision)
     low, high = math.log(1e-3 / (spread + precision)), math.log(1e4 / min(spread, 1.0) + 1e4)
-    ratio = (math.sqrt(5) - 1) / 2
-    a, b = high - ratio * (high - low), low + ratio * (high - low)
-    fa, fb = function(a), function(b)
-    for _ in range(40):
-        if fa < fb:
-            high, b, fb = b, a, fa
-            a = high - ratio * (high - low)
-            fa = function(a)
-        else:
-            low, a, fa = a, b, fb
-            b = low + ratio * (high - low)
-            fb = function(b)
-    return (low + high) / 2
+    return argmin(function, low, high, 40)
 
 
 def _beyond(family: _LossFamily, c: float, x: float, period: float) -> float:

@@ -48,7 +48,7 @@ def epsilon_tight(rho: Fraction | float, delta: float) -> float:
 
     # The unconstrained optimum of the Bun-Steinke form, sqrt(ln(1/delta)/rho), lies within a few units of ours.
     centre = 0.5 * (math.log(math.log(1 / delta)) - math.log(r))
-    return max(0.0, bound(_argmin(bound, centre - 12, centre + 12)))
+    return max(0.0, bound(argmin(bound, centre - 12, centre + 12, 100)))
 
 
 def rho_for_epsilon(epsilon: float, delta: float) -> float:
@@ -67,12 +67,12 @@ def rho_for_epsilon(epsilon: float, delta: float) -> float:
     return low
 
 
-def _argmin(f: Callable[[float], float], low: float, high: float) -> float:
+def argmin(f: Callable[[float], float], low: float, high: float, steps: int) -> float:
     """Minimise a unimodal function by golden sections."""
     ratio = (math.sqrt(5) - 1) / 2
     a, b = high - ratio * (high - low), low + ratio * (high - low)
     fa, fb = f(a), f(b)
-    for _ in range(100):
+    for _ in range(steps):
         if fa < fb:
             high, b, fb = b, a, fa
             a = high - ratio * (high - low)

@@ -7,7 +7,7 @@ from typing import Any
 
 from yupana.errors import OutputError
 from yupana.files.regular import FOLDER, must_be
-from yupana.geography.disk import check_folder
+from yupana.geography.spine_files import check_folder
 from yupana.products import PRODUCTS
 from yupana.products.gate import manifest_faults
 from yupana.products.product import Checked

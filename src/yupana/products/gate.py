@@ -12,7 +12,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-import yupana
 from yupana.errors import ConfigError, OutputError
 from yupana.files.regular import FILE, must_be
 from yupana.plan.exact_loss import EXACT, plan_as_json
@@ -42,6 +41,7 @@ from yupana.release.status import (
 )
 from yupana.release.tables import checksum
 from yupana.release.whole import part_names, whole_manifest
+from yupana.version import __version__
 
 _TOLERANCE: Final = 1e-9
 """How near doubles of two machines are."""
@@ -61,11 +61,7 @@ _OF_RUNS: Final = (
 def open_release(folder: Path, *, confidential: bool = False) -> ReleaseFolder:
     """Open the folder of a release whose manifest says what its configuration does.
 
-    Parameters
-    ----------
-    folder : Path
-    confidential : bool
-        Whether it may be CONFIDENTIAL, or hold several releases; only what makes nothing of it says so.
+    The parameters are those of `read_release`.
 
     Raises
     ------
@@ -96,7 +92,7 @@ def open_table(path: Path) -> ReleaseFolder:
             alone = {path.name: release.manifest["tables"][path.name]}
             return replace(open_release(path.parent), manifest={**release.manifest, "tables": alone})
     told = {"table": path.stem, "sha256": checksum(path)}
-    unknown = {"yupana": yupana.__version__, "product": SINGLE_TABLE, "status": "unknown", "tables": {path.name: told}}
+    unknown = {"yupana": __version__, "product": SINGLE_TABLE, "status": "unknown", "tables": {path.name: told}}
     return ReleaseFolder(path.parent, unknown, "", {path.name: path})
 
 

@@ -10,9 +10,8 @@ from yupana.files.changes import UNCHANGED, Changes
 from yupana.files.column_map import BUREAU_FILES
 from yupana.files.columns import RecordFile
 from yupana.plan.budgets import Entry, Question
-from yupana.plan.exact_budget import times
+from yupana.plan.exact_budget import SpentEpsilon, spend_epsilon, times
 from yupana.plan.exact_loss import epsilon_exact
-from yupana.plan.exact_total import SpentEpsilon, spend_epsilon
 from yupana.plan.margin import Margins
 from yupana.plan.measurement import Accounting, Measurement
 from yupana.plan.plan import Plan

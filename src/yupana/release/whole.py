@@ -5,11 +5,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-import yupana
 from yupana.release.folder import MANIFEST, read_manifest, write_manifest
 from yupana.release.recipe import CONFIGURATION
 from yupana.release.status import CONFIDENTIAL, NOT_FOR_RELEASE
 from yupana.release.tables import checksum
+from yupana.version import __version__
 
 PARTS: Final = "parts"
 """The key of a manifest that names the parts, with the SHA-256 of the manifest of each."""
@@ -46,7 +46,7 @@ def whole_manifest(folder: Path, title: str, key: str, names: Sequence[str]) -> 
     """
     manifests = {name: read_manifest(folder / name, confidential=True) for name in names}
     manifest = {
-        "yupana": yupana.__version__,
+        "yupana": __version__,
         "product": title,
         "system": f"{key}{_ENDING}",
         "status": _worst([str(one["status"]) for one in manifests.values()]),

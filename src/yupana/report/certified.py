@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import yupana
-from yupana.audit.certificate import certificate
+from yupana.audit.certificate import certificate, is_test, with_tests
 from yupana.audit.certificate_set import certificate_of_set
-from yupana.audit.tested import is_test, with_tests
 from yupana.errors import ConfigError, OutputError
 from yupana.products.check import check_release, open_checked
 from yupana.products.product import Checked
@@ -19,6 +17,7 @@ from yupana.release.processing import CERTIFICATE
 from yupana.release.release import read_release
 from yupana.release.tables import checksum
 from yupana.report.certificate import certificate_page, certificate_set_page
+from yupana.version import __version__
 
 PAGE: Final = "certificate.html"
 NUMBERS: Final = "certificate.json"
@@ -69,7 +68,7 @@ class Certificate(Mapping[str, Any]):
             write_manifest(
                 partial,
                 {
-                    "yupana": yupana.__version__,
+                    "yupana": __version__,
                     "product": CERTIFICATE,
                     "certifies": self.certifies[0] if len(self.certifies) == 1 else list(self.certifies),
                     "tables": {name: {"sha256": checksum(partial / name)} for name in (PAGE, NUMBERS)},

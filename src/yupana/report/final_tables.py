@@ -11,7 +11,6 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-import yupana
 from yupana.arrays import Floats
 from yupana.errors import ConfigError, OutputError
 from yupana.estimate.phsafe.combine import combine
@@ -35,6 +34,7 @@ from yupana.release.status import (
 )
 from yupana.release.tables import Format, ReleaseTable, Value, checksum, write_table
 from yupana.report.html import Html, fill, text_of
+from yupana.version import __version__
 
 _TITLE: Final = "Estimates from the measurements of the Supplemental Demographic and Housing Characteristics File"
 PAGE: Final = "index.html"
@@ -179,7 +179,7 @@ def _manifest(request: EstimateRequest, sources: Sequence[Measured], notes: list
     reasons = dict.fromkeys(reason for source in sources for reason in source.manifest.get("reasons", ()))
     marked = any(status_of(source.manifest) == NOT_FOR_RELEASE for source in sources)
     return {
-        "yupana": yupana.__version__,
+        "yupana": __version__,
         "product": ESTIMATES,
         "status": NOT_FOR_RELEASE if marked else ESTIMATED,
         **({"reasons": list(reasons)} if marked else {}),
@@ -361,7 +361,7 @@ def tables_page(tables: Sequence[FinalTable], confidence: float, status: str, co
             "status": status,
             "percent": percent,
             "combination": combination,
-            "version": yupana.__version__,
+            "version": __version__,
             # Not to be escaped: it holds text from outside, but cannot end its element.
             "data": Html(embedded),
             "style": text_of("final_tables.css", "interval_rows.css"),

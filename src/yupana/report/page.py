@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any, Final
 
-import yupana
 from yupana.report.charts import Mark, Spec, draw, prefixes
 from yupana.report.html import Html, fill, table, text_of
+from yupana.version import __version__
 
 NARROW: Final = 340
 """Width in pixels of a chart on a telephone, and of one of several charts side by side."""
@@ -174,7 +174,7 @@ def render(page: Page) -> str:
     def drawing(chart: Chart, width: int) -> Html:
         return draw(chart.spec(width), chart.label, names)
 
-    values = {"page": page, "style": STYLE, "mark": Html(MARK), "version": yupana.__version__}
+    values = {"page": page, "style": STYLE, "mark": Html(MARK), "version": __version__}
     # By its checksum the script is the only one that a browser runs here.
     digest = b64encode(sha256(page.script.encode()).digest()).decode()
     values |= {"script": Html(page.script), "script_source": f"'sha256-{digest}'" if page.script else "'none'"}

@@ -13,9 +13,9 @@ import numpy as np
 from yupana.arrays import Floats, Indices, Ints
 from yupana.errors import OutputError
 from yupana.files.database import open_database, quoted, unreadable
-from yupana.geography.disk import WrittenSpine, read_shares, read_spine
 from yupana.geography.published import indices, read_published
 from yupana.geography.settings import ROOT
+from yupana.geography.spine_files import WrittenSpine, read_shares, read_spine
 from yupana.geography.tree import partition
 from yupana.geography.variance import entity_variances
 from yupana.plan.margin import z_value

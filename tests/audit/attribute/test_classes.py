@@ -11,7 +11,7 @@ import pytest
 from yupana.audit.attribute.answers import AttributeAnswer
 from yupana.audit.attribute.classes import DIVISIONS, comparisons
 from yupana.audit.attribute.loss import AttributeLoss
-from yupana.audit.attribute.slides import INDIVIDUALS, PRINTED, SECRETS, rule_of_the_slides, slides_plan
+from yupana.audit.attribute.published_example import INDIVIDUALS, PRINTED, SECRETS, rule_of_the_slides, slides_plan
 from yupana.cli.main import main
 from yupana.products.phsafe.production import TAUS
 

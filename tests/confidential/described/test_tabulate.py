@@ -17,7 +17,7 @@ from yupana.confidential.described.counter import DescribedCounter
 from yupana.confidential.described.measure import measure_tables
 from yupana.confidential.described.records import open_described
 from yupana.files.column_map import ColumnMap
-from yupana.plan import classes
+from yupana.plan import predicates
 from yupana.plan.ledger import Ledger
 from yupana.privacy.entropy import SystemEntropy
 from yupana.products.described.product import TABLES, without_noise
@@ -109,13 +109,13 @@ def test_groups_that_are_too_many_together_are_counted_one_by_one(
     saved = save(World(document, records), tmp_path)
     monkeypatch.setattr("yupana.confidential.tabulate.batches._FEW", 1)
     # Cells are told apart by 6 values of a, and the groups b and c by 2 each.
-    monkeypatch.setattr(classes, "_MOST_COMBINATIONS", 12)
+    monkeypatch.setattr(predicates, "_MOST_COMBINATIONS", 12)
     assert counted(*saved) == expected
     plan = yupana.plan("tables", saved[0])
     # By all groups times all cells, which is more than by any record.
     assert plan["t/by"].sensitivity.unbounded == 18
     config = TABLES.read(saved[0])
-    monkeypatch.setattr(classes, "_MOST_COMBINATIONS", 11)
+    monkeypatch.setattr(predicates, "_MOST_COMBINATIONS", 11)
     with (
         open_described(config, saved[1], None, ColumnMap()) as opened,
         pytest.raises(yupana.ConfigError, match="of t some cell and group together tell too many combinations"),

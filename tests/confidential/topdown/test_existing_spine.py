@@ -13,7 +13,7 @@ from topdown_worlds import LEVELS, configuration, make_world, write_configuratio
 from yupana.cli.main import main
 from yupana.confidential.topdown import counter as run_module
 from yupana.errors import InputError
-from yupana.geography.existing_spine import read_given
+from yupana.geography.spine_files import read_given
 from yupana.release.tables import checksum
 
 GROUPED = ("US", "State", "County", "Tract_Group", "Tract", "Block_Group", "Block")

@@ -19,10 +19,10 @@ from spine_maker import Block, random_blocks, read_table, write_reference
 
 from yupana.errors import ConfigError
 from yupana.geography.assignments import read_with_areas
-from yupana.geography.disk import WrittenSpine, write_blocks
 from yupana.geography.published import published_blocks
 from yupana.geography.settings import DEFAULT_LEVELS
 from yupana.geography.spine import Spine
+from yupana.geography.spine_files import WrittenSpine, write_blocks
 from yupana.geography.tree import Tree
 from yupana.products.topdown import in_order, outputs, table_rows, verify
 from yupana.products.topdown.outputs import check_labels, describe_files, write_outputs

@@ -17,7 +17,7 @@ import yupana
 from yupana.cli.main import main
 from yupana.confidential.topdown import counter as run_module
 from yupana.confidential.topdown import memory
-from yupana.estimate.release_intervals import IntervalRequest, publish_intervals
+from yupana.estimate.topdown_intervals import IntervalRequest, publish_intervals
 from yupana.privacy.entropy import SeededEntropy
 from yupana.products.topdown.verify import verify_release
 from yupana.progress import Stopwatch, silent

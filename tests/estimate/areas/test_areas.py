@@ -19,7 +19,7 @@ from topdown_worlds import World
 
 import yupana
 from yupana.cli.main import main
-from yupana.estimate.intervals.fieller import Moments, fieller
+from yupana.estimate.intervals.intervals import Moments, fieller
 
 SHAPE = (3, 2)
 Z = NormalDist().inv_cdf(0.95)

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from yupana.estimate.coterminous.nested import TREES
+from yupana.estimate.safetab_tables import TREES
 from yupana.privacy.entropy import SeededEntropy
 from yupana.privacy.laws import DiscreteGaussian
 from yupana.privacy.sampler import sample

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from yupana.estimate.intervals.fieller import Moments, fieller
+from yupana.estimate.intervals.intervals import Moments, fieller
 
 pytestmark = pytest.mark.quality
 

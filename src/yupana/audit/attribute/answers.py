@@ -8,7 +8,7 @@ from typing import Any
 from yupana.audit.attribute.contribution import Costs
 from yupana.audit.attribute.households import Household, Individual, Person, unit_record
 from yupana.audit.attribute.loss import AttributeLoss, Change, Secret, attribute_loss
-from yupana.audit.attribute.slides import PRINTED, rule, rule_of_the_slides
+from yupana.audit.attribute.published_example import PRINTED, rule, rule_of_the_slides
 from yupana.privacy.exact import Budget
 
 

@@ -1,20 +1,106 @@
-"""The most that is lost where one record differs in some attributes only, whatever the record; not of PHSafe."""
+"""The most that is lost where one record differs in some attributes only, whatever the record; not of PHSafe.
 
-from collections.abc import Iterator
+What a record of SafeTab does to the counts of a level is known: one in each of its groups, in the cell it is in. So no
+search is needed, only the most groups that a record can leave and enter (docs/attribute-loss.md).
+"""
+
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations
 from typing import Any
 
-from yupana.audit.attribute.detailed import detailed_loss
+import numpy as np
+
 from yupana.errors import ConfigError
-from yupana.plan.measurement import Mechanism
+from yupana.plan.measurement import Measurement, Mechanism
 from yupana.plan.plan import Plan
 from yupana.privacy.exact import Budget
 from yupana.products.described.attributes import column_losses
 from yupana.products.described.description import Description
 from yupana.products.product import Product
+from yupana.products.safetab.iterations import CharacteristicIterations, Eligible
 from yupana.products.safetab.product import SafetabProduct
+from yupana.products.safetab.regions import LEVELS
 from yupana.topdown.any_spine import attribute_on_any_spine, move_on_any_spine
 from yupana.topdown.configuration import Configuration
+
+
+def detailed_loss(
+    product: SafetabProduct[Any],
+    plan: Plan,
+    iterations: CharacteristicIterations,
+    race_codes: int,
+    attributes: Collection[str],
+) -> Budget:
+    """The most that a plan of SafeTab loses where any record changes in some attributes, in any way.
+
+    Parameters
+    ----------
+    product : SafetabProduct
+    plan : Plan
+        Of the product.
+    iterations : CharacteristicIterations
+    race_codes : int
+        How many race codes of a record count.
+    attributes : collection of str
+        Of `product.attributes`. More attributes never lose less.
+    """
+    levels = {level.name: level for level in LEVELS}
+    chosen = frozenset(attributes)
+
+    def distance(m: Measurement) -> Fraction:
+        level = levels[m.level]
+        eligible = iterations.eligible(level.iteration_level, level.region.granularity)
+        moves = not chosen.isdisjoint(product.of_cells.get(m.table, ()))
+        moves = moves or ("Place" in chosen and level.region.base != "nation")
+        return Fraction(
+            cells_moved(eligible, race_codes, race="Race" in chosen, ethnicity="Ethnicity" in chosen, moves=moves)
+        )
+
+    return plan.loss(distance)
+
+
+def cells_moved(eligible: Eligible, race_codes: int, *, race: bool, ethnicity: bool, moves: bool) -> int:
+    """Most cells of a level that change by one when one record changes.
+
+    Parameters
+    ----------
+    eligible : Eligible
+    race_codes : int
+    race, ethnicity : bool
+        Whether the record's race codes, and its ethnicity code, may change.
+    moves : bool
+        Whether it moves to another cell, or another area, in all groups it stays in.
+    """
+    groups = len(np.unique(eligible.ethnic[eligible.ethnic >= 0]))
+    of_ethnicity = min(groups, 1) * 2 if moves else min(groups, 2) if ethnicity else 0
+    most = eligible.stability(race_codes) - min(groups, 1)
+    if moves:
+        return 2 * most + of_ethnicity
+    return (_most_apart(eligible, race_codes) if race else 0) + of_ethnicity
+
+
+def _most_apart(eligible: Eligible, race_codes: int) -> int:
+    """Most race groups that are of one of two sets of race codes and not of both.
+
+    A set of codes is in the iterations in combination of its codes, and in an iteration alone if all are in it. Two
+    sets are farthest apart without common groups, so they share out the iterations in combination.
+    """
+    pairs = np.unique(np.stack([eligible.alone, eligible.in_combination], axis=1), axis=0).tolist()
+    combined = {c for _, c in pairs if c >= 0}
+    within: dict[int, set[int]] = {a: {c for b, c in pairs if b == a and c >= 0} for a, _ in pairs if a >= 0}
+    apart = [min(2 * race_codes, len(combined))]
+    apart += [1 + _shared_out(own, combined, race_codes) for own in within.values()]
+    apart += [2 + _shared_out(*two, race_codes) for two in combinations(within.values(), 2)]
+    return max(apart)
+
+
+def _shared_out(one: set[int], other: set[int], most: int) -> int:
+    """Most elements of two choices of at most ``most`` elements each, one from each set, without a common one."""
+    both = len(one & other)
+    first, second = min(most, len(one) - both), min(most, len(other) - both)
+    return first + second + min(both, 2 * most - first - second)
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,10 +116,8 @@ def published_curve(residuals: Residuals, bandwidth: float = BANDWIDTH, percenti
     Parameters
     ----------
     residuals : Residuals
-    bandwidth : float
-        Multiple of the standard deviation of the residuals.
-    percentile : float
-        Between 50 and 100.
+    bandwidth, percentile : float
+        A multiple of the standard deviation of the residuals; between 50 and 100.
 
     Raises
     ------

@@ -21,9 +21,8 @@ from yupana.confidential.tabulate.tabulation import GroupTabulation, ResponseCol
 from yupana.errors import ConfigError
 from yupana.files.database import named
 from yupana.geography.block_file import BlockAreas, BlockFile
-from yupana.plan.classes import Classes, TooManyClassesError, classify
 from yupana.plan.ledger import Ledger
-from yupana.plan.predicates import Where
+from yupana.plan.predicates import Classes, TooManyClassesError, Where, classify
 from yupana.plan.responses import ResponseGroup
 from yupana.privacy.entropy import Entropy
 from yupana.privacy.sealed import Sealed

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import duckdb
 
-import yupana
 from yupana.arrays import Ints
 from yupana.audit.tradeoff import pure_guess, zcdp_guess
 from yupana.confidential.described.comparison import additivity, errors_by_size, learnt
@@ -40,6 +39,7 @@ from yupana.release.tables import table_of, write_table
 from yupana.report.charts import renderer
 from yupana.report.page import render
 from yupana.report.side_by_side import comparison_page
+from yupana.version import __version__
 
 REPORT = "report.html"
 
@@ -92,7 +92,7 @@ def write_side_by_side(
         write_manifest(
             draft,
             {
-                "yupana": yupana.__version__,
+                "yupana": __version__,
                 "product": f"{plan.product} side by side",
                 "status": status,
                 "reasons": [

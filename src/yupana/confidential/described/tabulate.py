@@ -12,7 +12,7 @@ from yupana.confidential.tabulate.batches import Chain, LinkedCounts, LinkedFile
 from yupana.confidential.tabulate.linked import CountLinked, count_linked
 from yupana.errors import ConfigError
 from yupana.files.database import named, quoted
-from yupana.plan.classes import TooManyClassesError
+from yupana.plan.predicates import TooManyClassesError
 from yupana.products.described.description import (
     DescribedFile,
     DescribedLevel,

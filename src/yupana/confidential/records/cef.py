@@ -338,16 +338,7 @@ def open_reference(db: duckdb.DuckDBPyConnection, source: Source, schema: Record
 
     Their values are checked here: a line of this file says more than one of a unit.
 
-    Parameters
-    ----------
-    db : duckdb.DuckDBPyConnection
-    source : Source
-    schema : RecordFile
-
-    Returns
-    -------
-    list of Finding
-        If there are none, the view ``reference`` has the number of each record, too.
+    If nothing is found, the view ``reference`` has the number of each record, too.
     """
     typed = ", ".join(f"{from_text(column)} AS {column.name}" for column in schema.columns)
     db.execute(f"CREATE TABLE reference_rows AS {nothing(schema, f', NULL::VARCHAR AS {BLOCK}')}")

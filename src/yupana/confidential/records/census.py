@@ -15,8 +15,9 @@ import numpy as np
 
 from yupana.confidential.records.cef import is_cef, open_cef
 from yupana.confidential.records.database import cut_by, memory_limit, numbers, private_database
-from yupana.confidential.records.findings import BrokenRecords, Finding, add_broken, require_none
+from yupana.confidential.records.findings import BrokenRecords, Finding, add_broken
 from yupana.confidential.records.reader import (
+    OpenedRecords,
     Source,
     damaged_parts,
     find_broken,
@@ -205,33 +206,19 @@ class CheckedRecords(Sealed):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Census(Sealed):
+class Census(OpenedRecords):
     """Opened records: relations ``persons``, ``units``, ``geo`` of numbers with a column ``record``, and findings.
 
     The relation ``dropped_units`` holds the MAFIDs that a policy drops; ``states`` are those with a housing unit,
     or None where records could not be read.
     """
 
-    db: duckdb.DuckDBPyConnection
-    folder: Path
-    files: Mapping[str, Source]
-    findings: tuple[Finding, ...]
     states: frozenset[int] | None = None
 
     @property
     def is_synthetic(self) -> bool:
         """Whether the folder holds a file named SYNTHETIC."""
         return is_synthetic(self.folder)
-
-    def require_valid(self) -> None:
-        """Refuse a census with failing findings.
-
-        Raises
-        ------
-        InputError
-            Naming every rule broken, how often and where.
-        """
-        require_none(self.findings)
 
 
 def is_synthetic(folder: Path) -> bool:

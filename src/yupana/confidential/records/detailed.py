@@ -19,12 +19,10 @@ from yupana.confidential.records.database import numbers, private_database
 from yupana.confidential.records.detailed_cef import open_detailed_cef
 from yupana.confidential.records.detailed_files import open_detailed_files
 from yupana.confidential.records.detailed_rules import BLOCK, BLOCK_CODE, count_unknown, find_places, word_places
-from yupana.confidential.records.findings import Finding, require_none
-from yupana.confidential.records.reader import Source, forms, no_names
+from yupana.confidential.records.reader import OpenedRecords, forms, no_names
 from yupana.confidential.records.stored import require_at_hand
 from yupana.files.column_map import BUREAU, ColumnMap
 from yupana.files.columns import HOUSEHOLD_RECORDS, HOUSING_UNITS, PERSON_RECORDS, REFERENCE, RecordFile
-from yupana.privacy.sealed import Sealed
 from yupana.products.safetab.regions import NO_AIANNH, NO_PLACE
 
 Kind: TypeAlias = Literal["person-records", "household-records"]
@@ -54,7 +52,7 @@ OF_BLOCKS: Final = ("blocks_of_other_states", "housing_units_outside_reference")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class DetailedRecords(Sealed):
+class DetailedRecords(OpenedRecords):
     """Opened records, and the findings about them.
 
     If there are no findings, the database holds two relations, in which all values are whole numbers:
@@ -67,14 +65,10 @@ class DetailedRecords(Sealed):
     and housing_units: 0 for a block that the list of housing units leaves out, NULL if there is no list. In the Census
     Edited File, the units are the list.
 
+    The files by name are records, GRF-C, and housing-units if there is such a list.
+
     Attributes
     ----------
-    db : duckdb.DuckDBPyConnection
-    folder : Path
-    files : mapping of str to Source
-        By name: records, GRF-C, and housing-units if there is such a list.
-    findings : tuple of Finding
-        Rules broken.
     notes : mapping of str to int
         What is no error but should be known: records_of_other_states, blocks_of_other_states, qspan_is_race_code
         (records whose QSPAN no ethnicity iteration has) and housing_units_outside_reference (blocks of the list that
@@ -88,24 +82,10 @@ class DetailedRecords(Sealed):
         What shards told of the records, which are then not in the database; None if they are.
     """
 
-    db: duckdb.DuckDBPyConnection
-    folder: Path
-    files: Mapping[str, Source]
-    findings: tuple[Finding, ...]
     notes: Mapping[str, int]
     without_housing_units: Mapping[str, int]
     has_housing_units: bool
     counted: tuple[Any, ...] | None = None
-
-    def require_valid(self) -> None:
-        """Refuse records that break rules.
-
-        Raises
-        ------
-        InputError
-            Naming every rule broken, how often and where.
-        """
-        require_none(self.findings)
 
 
 @contextmanager

@@ -14,6 +14,7 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
+from yupana.confidential.records import fixed_width
 from yupana.confidential.records.cef import BLOCK as KEY
 from yupana.confidential.records.cef import OIDTB, find_cef, nothing, open_reference, stored
 from yupana.confidential.records.database import numbers as row_of
@@ -30,13 +31,7 @@ from yupana.confidential.records.detailed_rules import (
 )
 from yupana.confidential.records.findings import MOST_LINES, Finding, more_files
 from yupana.confidential.records.fixed_width import (
-    NONE,
     Layout,
-    ShapeError,
-    distinct_fields,
-    misshapen,
-    numbers,
-    read_lines,
 )
 from yupana.confidential.records.reader import Source
 from yupana.files.columns import HOUSING_UNITS, PERSON_RECORDS, PERSONS, REFERENCE, UNITS, RecordFile
@@ -202,8 +197,9 @@ def blocks_with_housing(path: Path) -> NDArray[np.bytes_]:
         If the file is not made of lines of one width.
     """
     blocks: set[str] = set()
-    for lines in read_lines(path, _PLACE_LAYOUT.width):
-        blocks.update(distinct_fields(lines[numbers(lines, _PLACE_LAYOUT)["RTYPE"] == _HOUSING], OIDTB)[0])
+    for lines in fixed_width.read_lines(path, _PLACE_LAYOUT.width):
+        units = lines[fixed_width.numbers(lines, _PLACE_LAYOUT)["RTYPE"] == _HOUSING]
+        blocks.update(fixed_width.distinct_fields(units, OIDTB)[0])
     return np.array(sorted(blocks), dtype=f"S{OIDTB[1] - OIDTB[0]}")
 
 
@@ -213,19 +209,19 @@ def _load_people(db: duckdb.DuckDBPyConnection, path: Path, *, households: bool)
     db.execute(f"CREATE TABLE people AS {nothing(schema, ', NULL::INTEGER AS line')}")
     count = 0
     try:
-        for lines in read_lines(path, width):
-            columns = numbers(lines, PERSON_LAYOUT)
+        for lines in fixed_width.read_lines(path, width):
+            columns = fixed_width.numbers(lines, PERSON_LAYOUT)
             columns["line"] = np.arange(count + 1, count + 1 + len(lines), dtype=np.int32)
             count += len(lines)
             if households:
                 # One whose relationship cannot be read may be a householder.
-                head = np.isin(columns["RELSHIP"], (_HOUSEHOLDER, NONE))
+                head = np.isin(columns["RELSHIP"], (_HOUSEHOLDER, fixed_width.NONE))
                 columns = {name: values[head] for name, values in columns.items()}
             db.register("lines_now", columns)
             db.execute(f"INSERT INTO people SELECT {stored(schema.columns)}, line FROM lines_now")
             db.unregister("lines_now")
-    except ShapeError:
-        return misshapen(path, width)
+    except fixed_width.ShapeError:
+        return fixed_width.misshapen(path, width)
     return []
 
 
@@ -237,11 +233,11 @@ def _load_homes(db: duckdb.DuckDBPyConnection, path: Path, layout: Layout) -> li
     db.execute(f"CREATE TABLE homes AS {nothing(placed, ', NULL::INTEGER AS line')}")
     count = 0
     try:
-        for lines in read_lines(path, layout.width):
-            texts, which = distinct_fields(lines, OIDTB)
+        for lines in fixed_width.read_lines(path, layout.width):
+            texts, which = fixed_width.distinct_fields(lines, OIDTB)
             line = np.arange(count + 1, count + 1 + len(lines), dtype=np.int32)
             count += len(lines)
-            db.register("lines_now", {**numbers(lines, layout), "which": which, "line": line})
+            db.register("lines_now", {**fixed_width.numbers(lines, layout), "which": which, "line": line})
             db.register("blocks_now", {KEY: np.array(texts, dtype=object), "which": np.arange(len(texts))})
             db.execute(f"""
                 INSERT INTO homes SELECT {stored(columns)}, {block}, line FROM lines_now
@@ -249,8 +245,8 @@ def _load_homes(db: duckdb.DuckDBPyConnection, path: Path, layout: Layout) -> li
                 """)
             db.unregister("lines_now")
             db.unregister("blocks_now")
-    except ShapeError:
-        return misshapen(path, layout.width)
+    except fixed_width.ShapeError:
+        return fixed_width.misshapen(path, layout.width)
     return []
 
 

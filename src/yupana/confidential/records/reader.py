@@ -14,7 +14,7 @@ from typing import Final
 import duckdb
 
 from yupana.confidential.records.database import is_scratch, numbers
-from yupana.confidential.records.findings import MOST_LINES, BrokenRecords, Finding, more_files
+from yupana.confidential.records.findings import MOST_LINES, BrokenRecords, Finding, more_files, require_none
 from yupana.confidential.records.hive import PathColumns, columns_in_path, in_path
 from yupana.errors import InputError, nearest
 from yupana.files.columns import Column, RecordFile
@@ -29,6 +29,7 @@ from yupana.files.delimited import (
     read_header,
 )
 from yupana.files.regular import FOLDER, must_be, regular
+from yupana.privacy.sealed import Sealed
 
 _FEW_CODES: Final = 100
 
@@ -84,6 +85,35 @@ class Source:
         if not self.header or not wanted:
             return tuple(wanted)
         return _lines_below_header(self.paths[part], wanted)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class OpenedRecords(Sealed):
+    """Records that the database holds as relations, and what was found in them.
+
+    Attributes
+    ----------
+    db : duckdb.DuckDBPyConnection
+    folder : Path
+    files : mapping of str to Source
+    findings : tuple of Finding
+        Rules broken.
+    """
+
+    db: duckdb.DuckDBPyConnection
+    folder: Path
+    files: Mapping[str, Source]
+    findings: tuple[Finding, ...]
+
+    def require_valid(self) -> None:
+        """Refuse records that break rules.
+
+        Raises
+        ------
+        InputError
+            Naming every rule broken, how often and where.
+        """
+        require_none(self.findings)
 
 
 def open_records(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFile) -> list[Finding]:

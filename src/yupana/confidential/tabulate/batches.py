@@ -1,6 +1,6 @@
 """Put tables of one record file together, so that one scan counts them all by a few whole numbers of each record.
 
-The number of a record stands for its combination of atoms (`yupana.plan.classes`) and the value that names its area.
+The number of a record stands for its combination of atoms (`yupana.plan.predicates`) and the value that names its area.
 Tables share a number, and are a batch, where its values are few, so that the database has few groups at hand.
 """
 
@@ -15,8 +15,7 @@ import numpy as np
 
 from yupana.arrays import Flags, Ints
 from yupana.files.columns import Column, RecordFile
-from yupana.plan.classes import Classes, classify, told_apart
-from yupana.plan.predicates import Where
+from yupana.plan.predicates import Classes, Where, classify, told_apart
 
 _FEW: Final = 1 << 18
 """Values of a number that the database groups by as quickly as by less."""

@@ -252,14 +252,10 @@ def check_facilities(
 
 
 def check_structural_zeros(parts: BlockParts, name: Callable[[int], str], impossible: NDArray[np.bool_]) -> None:
-    """Refuse counts in cells that can hold no record.
+    """Refuse counts in cells that can hold no record; other parameters are those of `check_facilities`.
 
     Parameters
     ----------
-    parts : BlockParts
-        Confidential counts.
-    name : callable
-        The code of a block by its place.
     impossible : ndarray of bool, shape (cells,)
 
     Raises

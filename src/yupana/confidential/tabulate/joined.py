@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from yupana.confidential.records.census import parts_of_units
 from yupana.files.columns import PERSONS, UNITS, RecordFile
-from yupana.plan.classes import Classes, classify
-from yupana.plan.predicates import Where, as_sql
+from yupana.plan.predicates import Classes, Where, as_sql, classify
 
 Int64Array = NDArray[np.int64]
 

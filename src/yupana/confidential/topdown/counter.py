@@ -24,9 +24,9 @@ from yupana.files.column_map import ColumnMap
 from yupana.files.columns import RecordFile
 from yupana.files.temporary import temporary_folder
 from yupana.geography.attributes import FACILITIES, write_facilities
-from yupana.geography.disk import BLOCKS, GEOUNITS, write_blocks, write_geounits
-from yupana.geography.names import AreaNames, read_names
+from yupana.geography.gazetteer import AreaNames, read_names
 from yupana.geography.published import Areas
+from yupana.geography.spine_files import BLOCKS, GEOUNITS, write_blocks, write_geounits
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
 from yupana.privacy.exact import INFINITE

@@ -25,11 +25,11 @@ from yupana.geography.assignments import Assignment, read_with_areas
 from yupana.geography.attributes import FACILITIES, attributes_of, listed_blocks, read_facilities
 from yupana.geography.blocks import Reference
 from yupana.geography.build import make, remarks_on
-from yupana.geography.existing_spine import read_given
 from yupana.geography.hierarchy import Hierarchy, spine_of
 from yupana.geography.published import PublishedBlocks, published_blocks
 from yupana.geography.settings import QUARTERS, ROOT, SCHOOLS
 from yupana.geography.spine import Spine, check_spine
+from yupana.geography.spine_files import read_given
 from yupana.privacy.sealed import Sealed
 from yupana.products.safetab.regions import PUERTO_RICO
 from yupana.products.topdown.described import DescribedConfiguration

@@ -11,10 +11,9 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from yupana.engine.engine import Cut, Gather, Task
-from yupana.engine.spark.words import in_our_words, why_it_gave_up
+from yupana.engine.engine import Cut, Gather, Task, result_of
+from yupana.engine.spark.master import in_our_words, why_it_gave_up
 from yupana.engine.spark.worker import RESULT_NAMES, apply, batch_of, cut_up, describe_worker, gather_up
-from yupana.engine.task import result_of
 from yupana.errors import EngineError
 
 if TYPE_CHECKING:

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import signal
 import sys
 import threading
@@ -10,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from yupana.engine.engine import EngineTerms
@@ -20,17 +22,108 @@ from yupana.engine.spark.master import (
     TRIES,
     check_installed,
     check_master,
+    in_our_words,
     is_connect,
+    is_here,
     is_local,
+    named,
     tried_again,
+    why_not_begun,
 )
-from yupana.engine.spark.settings import require_set, settings_of
-from yupana.engine.spark.words import in_our_words, why_not_begun
 from yupana.errors import ConfigError, EngineError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.connect.client.retries import DefaultPolicy
+
+
+_SILENT: Final = "-Dlog4j2.configurationFile=/dev/null -Dlog4j2.level=OFF -Dlog4j2.statusLoggerLevel=OFF"
+"""Silences executors, whatever their cluster's `log4j2.properties` say: `spark.log.level` is of the driver alone, and
+what `spark.executor.syncLogLevel.enabled` brings to an executor it forgets as it starts."""
+
+_SETTINGS: Final[Mapping[str, str]] = {
+    "spark.authenticate": "true",
+    "spark.eventLog.enabled": "false",
+    "spark.executor.defaultJavaOptions": _SILENT,
+    "spark.extraListeners": "",
+    "spark.io.encryption.enabled": "true",
+    "spark.log.level": "OFF",
+    "spark.network.crypto.enabled": "true",
+    "spark.plugins": "",
+    "spark.sql.execution.pyspark.udf.faulthandler.enabled": "false",
+    "spark.sql.queryExecutionListeners": "",
+    "spark.ui.enabled": "false",
+}
+"""What every session must have, whatever the defaults of its cluster: nobody else can ask for parcels, which are
+encrypted where they travel and where they spill, and no log, page or listener tells of a run."""
+
+_OF_THIS_MACHINE: Final[Mapping[str, str]] = {
+    "spark.driver.bindAddress": LOOPBACK,
+    "spark.driver.host": LOOPBACK,
+}
+"""What a session must have of which nothing leaves this machine: no other machine reaches it."""
+
+_SECRET: Final = "spark.authenticate.secret"  # noqa: S105 (its name)
+
+_TELLING: Final = r"JavaOptions|[Ll]istener|^spark\.(eventLog|metrics|plugins)"
+"""Names of settings by which others may be told of a run."""
+
+_DEFAULTS: Final[Mapping[str, str]] = {
+    "spark.driver.maxResultSize": "0",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "4",
+    "spark.ui.showConsoleProgress": "false",
+}
+"""What suits our work: results are few and large, and so are rows."""
+
+_CONNECT: Final = "org.apache.spark.sql.connect.SparkConnectPlugin"
+"""What makes a Spark a server of Spark Connect."""
+
+
+def settings_of(master: str, given: Mapping[str, str]) -> dict[str, str]:
+    """The settings of the session.
+
+    Raises
+    ------
+    ConfigError
+        If what is given would let records out.
+    """
+    needed = {**_SETTINGS, **(_OF_THIS_MACHINE if is_local(master) else {})}
+    for name, value in given.items():
+        if name in needed and value.strip().lower() != needed[name].lower():
+            must = needed[name] or "empty"
+            raise ConfigError(f"--spark-conf {name}={value}: must be {must}, as Spark holds confidential records")
+        if name in {"spark.api.mode", "spark.master", "spark.remote"}:
+            raise ConfigError(f"--spark-conf {name}: --master names where Spark is")
+        if name not in needed and re.search(_TELLING, name):
+            raise ConfigError(f"--spark-conf {name}: may tell others of a run, and is refused")
+    # Spark makes a secret of its own for `local`, for `yarn` and for `k8s`; other clusters have theirs.
+    secret = {_SECRET: token_hex(32)} if master.startswith("local-cluster") else {}
+    return {**_DEFAULTS, **secret, **given, **needed}
+
+
+def require_set(session: "SparkSession", master: str, settings: Mapping[str, str]) -> None:
+    """Require that the session has its settings; set what a server of Spark Connect lets us set.
+
+    Raises
+    ------
+    EngineError
+        If there are others, such as those that a server was started with.
+    """
+    behind = session.conf.get("spark.master", None)
+    alone = is_here(master) and (behind is None or is_local(behind))
+    for name, value in settings.items():
+        if name in _DEFAULTS or name not in {**_SETTINGS, **_OF_THIS_MACHINE}:
+            with suppress(Exception):
+                session.conf.set(name, value)
+            continue
+        found = session.conf.get(name, None)
+        if (found is None and (alone or not value)) or (is_connect(master) and found == _CONNECT):
+            continue
+        if found is None or found.strip().lower() != value.lower():
+            must = value or "empty"
+            raise EngineError(f"--master {named(master)}: Spark must have {name} {must}, as it holds records")
+
 
 _LISTENS_AT: Final = "SPARK_LOCAL_IP"
 """The variable that names the address at which Java machines of Spark listen, pages included."""

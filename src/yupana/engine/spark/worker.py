@@ -11,10 +11,9 @@ from itertools import groupby, islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
-import yupana
-from yupana.engine.engine import Cut, Gather, Task
-from yupana.engine.task import guarded, is_done, result_of
+from yupana.engine.engine import Cut, Gather, Task, guarded, is_done, result_of
 from yupana.errors import EngineError
+from yupana.version import __version__
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,7 +35,7 @@ def describe_worker(_: bytes = b"") -> bytes:
 
 def _version(package: str) -> str:
     if package == "yupana":
-        return yupana.__version__
+        return __version__
     try:
         return version(package)
     except PackageNotFoundError:

@@ -10,13 +10,12 @@ import numpy as np
 
 from yupana.arrays import Floats, Ints
 from yupana.errors import OutputError
-from yupana.estimate.areas.places import ReleasedAreas
 from yupana.estimate.areas.queries import WeightedCells, cells_of_variable
+from yupana.estimate.areas.released_areas import ReleasedAreas, file_of
 from yupana.estimate.intervals.counted import Counted
-from yupana.estimate.intervals.files import cell_of, list_labels, open_file
+from yupana.estimate.intervals.table_cells import cell_of, list_labels, open_file
 from yupana.files.database import named, open_database, unreadable
 from yupana.geography.kinds import BLOCK_WIDTH
-from yupana.geography.released import file_of
 from yupana.products.topdown.tables import INTERVALS_OF, TABLES, levels_of
 from yupana.release.release import ReleaseFolder
 from yupana.topdown.disk import BOUNDS, COUNTS, TABULATION

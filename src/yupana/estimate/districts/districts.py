@@ -9,15 +9,15 @@ import numpy as np
 
 from yupana.arrays import Ints
 from yupana.errors import ConfigError
+from yupana.estimate.areas.released_areas import released_blocks
 from yupana.estimate.districts.balance import Rule, chance_of, departure, tightened
 from yupana.estimate.districts.plan_file import DistrictPlan, read_plan
-from yupana.estimate.districts.results import DistrictEstimates
-from yupana.estimate.intervals.area_law import law_of_areas
+from yupana.estimate.intervals.area_covariance import law_of_areas
 from yupana.estimate.intervals.counted import Counted, Levels, counted_in
 from yupana.estimate.intervals.forms import Linear, evaluate
 from yupana.estimate.intervals.query import Selection, parse
 from yupana.estimate.intervals.tree import open_tree
-from yupana.geography.released import released_blocks
+from yupana.estimate.results import DistrictEstimates
 from yupana.products.gate import open_release
 from yupana.release.release import ReleaseFolder
 from yupana.topdown.plan import DEFAULT_CONFIDENCE

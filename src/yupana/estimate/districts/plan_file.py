@@ -10,9 +10,8 @@ import numpy as np
 from yupana.arrays import Flags, Ints
 from yupana.errors import InputError
 from yupana.files.delimited import DelimitedFile, open_delimited, positions
-from yupana.geography.block_codes import block_codes, block_column
-from yupana.geography.disk import WrittenSpine
-from yupana.geography.kinds import BLOCK_WIDTH
+from yupana.geography.kinds import BLOCK_WIDTH, block_codes, block_column
+from yupana.geography.spine_files import WrittenSpine
 from yupana.geography.tree import Members, partition
 
 _DISTRICT: Final = "district"

@@ -11,8 +11,8 @@ import numpy as np
 
 from yupana.arrays import Floats
 from yupana.errors import ConfigError, nearest
-from yupana.estimate.intervals.files import chosen, missing_values
 from yupana.estimate.intervals.query import Selection
+from yupana.estimate.intervals.table_cells import chosen, missing_values
 from yupana.products.topdown.tables import RedistrictingTable, tables_of
 from yupana.topdown.queries import DETAILED, TOTAL, Schema
 

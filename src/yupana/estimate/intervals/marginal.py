@@ -6,16 +6,14 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Final
 
-import duckdb
 import numpy as np
 
 from yupana.arrays import Floats
 from yupana.errors import ConfigError, OutputError
-from yupana.estimate.intervals.files import open_file, rows_where
 from yupana.estimate.intervals.forms import Linear
 from yupana.estimate.intervals.query import Selection
+from yupana.estimate.intervals.table_cells import OpenedTables, open_file, rows_where
 from yupana.estimate.intervals.tree import COVERED
-from yupana.release.release import ReleaseFolder
 from yupana.topdown.tree.intervals import INTERVALS
 
 _NUMBERS: Final = ("estimate", "variance", "lower", "upper")
@@ -26,18 +24,9 @@ NEEDS_MEASUREMENTS: Final = (
 
 
 @dataclass(slots=True)
-class MarginalIntervals:
-    """Estimates and variances of single answers.
+class MarginalIntervals(OpenedTables):
+    """Estimates and variances of single answers."""
 
-    Attributes
-    ----------
-    db : duckdb.DuckDBPyConnection
-    release : ReleaseFolder
-    """
-
-    db: duckdb.DuckDBPyConnection
-    release: ReleaseFolder
-    _columns: dict[str, list[str]] = field(default_factory=dict, init=False)
     _found: dict[tuple[str, ...], tuple[float, float]] = field(default_factory=dict, init=False)
 
     @property

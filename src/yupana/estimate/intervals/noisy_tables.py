@@ -11,19 +11,17 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Final
 
-import duckdb
 import numpy as np
 
 from yupana.arrays import Floats
 from yupana.errors import ConfigError, OutputError
-from yupana.estimate.intervals.files import open_file, rows_where
 from yupana.estimate.intervals.forms import Linear
 from yupana.estimate.intervals.query import Selection
+from yupana.estimate.intervals.table_cells import OpenedTables, open_file, rows_where
 from yupana.files.database import named, unreadable
 from yupana.products import PRODUCTS, family_of
 from yupana.products.tables import Family
 from yupana.release.processing import COTERMINOUS, MEASURED, SUPPRESSED, SUPPRESSION, leaves_out_small
-from yupana.release.release import ReleaseFolder
 
 Key = tuple[str, ...]
 """The values of the columns that name a row."""
@@ -36,18 +34,9 @@ _WHOLE: Final = re.compile(r"-?[0-9]{1,18}", re.ASCII)
 
 
 @dataclass(slots=True)
-class NoisyTables:
-    """The tables of a release of PHSafe or SafeTab.
+class NoisyTables(OpenedTables):
+    """The tables of a release of PHSafe or SafeTab."""
 
-    Attributes
-    ----------
-    db : duckdb.DuckDBPyConnection
-    release : ReleaseFolder
-    """
-
-    db: duckdb.DuckDBPyConnection
-    release: ReleaseFolder
-    _columns: dict[str, list[str]] = field(default_factory=dict, init=False)
     _found: dict[MeasuredRow, tuple[int, float]] = field(default_factory=dict, init=False)
 
     @property

@@ -17,14 +17,13 @@ from numpy.typing import NDArray
 from yupana.arrays import Floats
 from yupana.errors import ConfigError, OutputError
 from yupana.estimate.intervals.counted import chosen_places, kept_by
-from yupana.estimate.intervals.files import cell_of, list_labels, open_file
 from yupana.estimate.intervals.forms import Linear
-from yupana.estimate.intervals.noisy_files import is_of_bureau, read_files
-from yupana.estimate.intervals.noisy_texts import NoisyAnswers, NoisyTexts
+from yupana.estimate.intervals.noisy_measurements import NoisyAnswers, NoisyTexts, is_of_bureau, read_files
 from yupana.estimate.intervals.query import Selection
-from yupana.estimate.intervals.topdown_release import must_be_of_topdown, schema_of, spine_of
+from yupana.estimate.intervals.table_cells import cell_of, list_labels, open_file
+from yupana.estimate.topdown_release import must_be_of_topdown, released_spine, schema_of
 from yupana.files.database import named, open_database, unreadable
-from yupana.geography.disk import WrittenSpine
+from yupana.geography.spine_files import WrittenSpine
 from yupana.products.gate import open_release
 from yupana.products.topdown.verify import MEASUREMENTS, NOISY
 from yupana.release.release import ReleaseFolder
@@ -248,7 +247,7 @@ def open_tree(release: ReleaseFolder, noisy: Path) -> TreeMeasurements:
     must_be_of_topdown(release)
     measurements = None if MEASUREMENTS in release.manifest else measurements_of(release, noisy)
     schema, levels = schema_of(release)
-    spine = spine_of(release)
+    spine = released_spine(release)
     labels = (*spine.labels, spine.block_labels())
     if measurements is None or is_of_bureau(measurements):
         answers: NoisyAnswers = read_files(release, noisy, measurements, spine)

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from yupana.arrays import Floats
 from yupana.errors import OutputError
-from yupana.estimate.phsafe.fit import fit
+from yupana.estimate.phsafe.least_squares import Identity, Projection, fit, project
 from yupana.estimate.phsafe.measured import Measured
-from yupana.estimate.projection import Identity, Projection, project
 from yupana.products.phsafe.specification import table
 from yupana.products.phsafe.tables import Group
 

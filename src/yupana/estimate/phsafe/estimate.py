@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 
 from yupana.arrays import Floats
-from yupana.estimate import averages, posterior, sums
+from yupana.estimate.phsafe import averages, truncated_normal
 from yupana.estimate.phsafe.measured import Measured
 from yupana.products.phsafe.shells import SHELLS, Shell, ShellRatio
 from yupana.products.phsafe.tables import Group
@@ -117,7 +117,7 @@ def _count_table(
     basis = [stub.parts[0] for stub in shell.stubs if stub.parts == (stub.cell,)]
     counts, covariances = measured.counts[shell.source], measured.covariances[shell.source]
     variances = np.diagonal(covariances, axis1=1, axis2=2)
-    means = posterior.mean(counts, variances)
+    means = truncated_normal.mean(counts, variances)
     if method == "original":
         means = np.rint(means)
     # Cells whose errors are correlated, as after a combination, add up to a count with an error of its own.
@@ -126,11 +126,11 @@ def _count_table(
         if stub.cell in cells or independent:
             columns = [basis.index(part) for part in stub.parts]
             estimate[:, place] = means[:, columns].sum(axis=1)
-            found = sums.quantiles(counts[:, columns], variances[:, columns], probabilities)
+            found = truncated_normal.quantiles_of_sum(counts[:, columns], variances[:, columns], probabilities)
         else:
             whole, variance = measured.sums(shell.source, stub.parts)
-            estimate[:, place] = posterior.mean(whole, variance)
-            found = np.stack([posterior.quantile(whole, variance, p) for p in probabilities], axis=1)
+            estimate[:, place] = truncated_normal.mean(whole, variance)
+            found = np.stack([truncated_normal.quantile(whole, variance, p) for p in probabilities], axis=1)
         lower[:, place], upper[:, place] = found.T
     if method == "original":
         lower, upper = np.floor(lower), np.ceil(upper)

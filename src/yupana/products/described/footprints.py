@@ -11,8 +11,7 @@ from typing import Final
 import numpy as np
 
 from yupana.arrays import Flags, Ints
-from yupana.plan.classes import Classes, TooManyClassesError, alike, classify
-from yupana.plan.predicates import Where
+from yupana.plan.predicates import Classes, TooManyClassesError, Where, alike, classify
 from yupana.plan.responses import most_groups
 from yupana.products.described.description import AreaKind, DescribedLevel, DescribedTable, Description, in_join
 

@@ -20,9 +20,9 @@ from yupana.arrays import Ints
 from yupana.files.database import named, open_database, source_of
 from yupana.files.delimited import PARQUET, column_types, parquet_rows, positions
 from yupana.files.regular import must_be_regular, regular
-from yupana.geography.disk import WrittenSpine
 from yupana.geography.kinds import BLOCK_WIDTH, BLOCKS_OF_COUNTY
 from yupana.geography.published import Areas, PublishedBlocks
+from yupana.geography.spine_files import WrittenSpine
 from yupana.geography.tree import Tree
 from yupana.products.topdown.count_files import cell_of, code_of, codes_of, levels_in
 from yupana.products.topdown.records import person_records

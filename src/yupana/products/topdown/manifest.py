@@ -10,7 +10,7 @@ import duckdb
 
 from yupana.files.database import STOPS, open_database
 from yupana.geography.attributes import FACILITIES
-from yupana.geography.disk import GEOUNITS
+from yupana.geography.spine_files import GEOUNITS
 from yupana.plan.measurement import Measurement
 from yupana.plan.plan import Plan
 from yupana.privacy.exact import INFINITE, read_exact

@@ -10,8 +10,8 @@ import numpy as np
 
 from yupana.arrays import Integers, Ints
 from yupana.errors import ConfigError
+from yupana.geography.gazetteer import AreaNames, write_names
 from yupana.geography.kinds import BLOCKS_OF_COUNTY
-from yupana.geography.names import AreaNames, write_names
 from yupana.geography.published import Areas, PublishedBlocks, write_published
 from yupana.geography.spine import Spine
 from yupana.products.topdown.records import person_records, unit_records, with_quarters

@@ -19,10 +19,10 @@ from yupana.arrays import Ints
 from yupana.errors import InputError, OutputError
 from yupana.files.database import named, open_database, quoted, unreadable
 from yupana.files.delimited import NO_SEPARATOR, csv_rows, positions
-from yupana.geography.disk import WrittenSpine, read_spine
 from yupana.geography.kinds import BLOCK_WIDTH
 from yupana.geography.published import AREAS_FOLDER, BLOCKS_STEM, Areas, PublishedBlocks, read_published
 from yupana.geography.settings import ROOT
+from yupana.geography.spine_files import WrittenSpine, read_spine
 from yupana.privacy.exact import read_exact
 from yupana.products.topdown.count_files import (
     PLACE,

@@ -13,8 +13,8 @@ import numpy as np
 from yupana.arrays import Flags
 from yupana.errors import ConfigError
 from yupana.files.document import Number, check_keys, is_text, read_choice
-from yupana.plan.classes import TooManyClassesError, classify
 from yupana.plan.plan import Neighbours
+from yupana.plan.predicates import TooManyClassesError, classify
 from yupana.products.census import MECHANISMS
 from yupana.products.described.description import NUMBERS, DescribedTable, Description
 from yupana.products.described.plan import budgets_for_margins

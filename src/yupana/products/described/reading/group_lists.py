@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from yupana.files.delimited import TextRow, read_rows
 from yupana.files.document import check_keys, is_text, read_table
-from yupana.files.text_rows import TextRow, read_rows
 from yupana.products.described.description import EVERYONE, DescribedFile
 from yupana.products.described.reading.document import DescriptionDocument
 from yupana.products.described.reading.responses import members_of, response_of

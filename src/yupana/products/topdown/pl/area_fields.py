@@ -7,9 +7,9 @@ from typing import Final
 import numpy as np
 
 from yupana.errors import InputError, OutputError
+from yupana.geography.gazetteer import NAMES, AreaName, AreaNames, read_names
 from yupana.geography.header import ENCODING, HEADER
 from yupana.geography.kinds import BLOCK_WIDTH, COUNTY, KINDS, STATE
-from yupana.geography.names import NAMES, AreaName, AreaNames, read_names
 from yupana.geography.published import AREAS_FOLDER, BLOCKS_STEM, PublishedBlocks, read_published
 from yupana.release.lines import Texts, digits, texts
 from yupana.release.release import ReleaseFolder

@@ -5,11 +5,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-import yupana
 from yupana.errors import ConfigError, OutputError
 from yupana.files.regular import FOLDER, must_be
+from yupana.geography.gazetteer import read_names
 from yupana.geography.header import HEADER
-from yupana.geography.names import read_names
 from yupana.products.check import open_checked
 from yupana.products.gate import open_release
 from yupana.products.topdown.pl.area_fields import check_names
@@ -28,6 +27,7 @@ from yupana.release.lines import Texts
 from yupana.release.release import ReleaseFolder
 from yupana.release.status import CONFIDENTIAL, MEASURED, NOT_FOR_RELEASE, refuse_confidential
 from yupana.topdown.configuration import Configuration
+from yupana.version import __version__
 
 _PARTS: Final = {
     "persons": ("tables/P1", "a configuration such as pl94-2020-us"),
@@ -124,7 +124,7 @@ def _write(draft: Path, parts: Mapping[str, ReleaseFolder], known: Mapping[str, 
             tables[name] = describe(name.removesuffix(".pl"), draft / name, file.records, fields)
     reasons = list(dict.fromkeys(why for part in parts.values() for why in part.manifest.get("reasons", ())))
     manifest = {
-        "yupana": yupana.__version__,
+        "yupana": __version__,
         "product": PL_FILES,
         "status": NOT_FOR_RELEASE if {NOT_FOR_RELEASE, CONFIDENTIAL} & set(statuses) else MEASURED,
         **({"reasons": reasons} if reasons else {}),

@@ -1,0 +1,292 @@
+"""Counts of areas with intervals: from the published tables where they suffice, else by least squares. Public."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from math import prod
+from pathlib import Path
+
+from yupana.arrays import Floats, Ints
+from yupana.errors import ConfigError, YupanaError
+from yupana.estimate.areas.queries import (
+    AreaForm,
+    AreaQuestion,
+    AskedOfArea,
+    Kept,
+    WeightedCells,
+    expanded,
+    open_parts,
+    questions_by_part,
+    read_form,
+)
+from yupana.estimate.areas.released_areas import ReleasedAreas, released_areas
+from yupana.estimate.areas.tables import PublishedTables, TabulatedRows, published_intervals
+from yupana.estimate.intervals.counted import Counted, counted_in
+from yupana.estimate.intervals.intervals import Interval
+from yupana.estimate.results import AreaInterval, AreaIntervals
+from yupana.estimate.topdown_release import schema_of
+from yupana.geography.gazetteer import NamedArea
+from yupana.geography.kinds import KINDS, NONE, TOLD
+from yupana.products.topdown.tables import INTERVALS_OF, TABLES
+from yupana.release.release import ReleaseFolder
+from yupana.topdown.disk import TABULATION
+from yupana.topdown.plan import DEFAULT_CONFIDENCE
+
+
+def area_intervals(
+    release: Path,
+    questions: Sequence[AreaQuestion],
+    *,
+    files: Sequence[Path] = (),
+    confidence: Fraction | None = None,
+    noisy: Path | None = None,
+    others: Sequence[str] = (),
+) -> AreaIntervals:
+    """Answer queries of areas: what is published, and an interval of what is true.
+
+    Parameters
+    ----------
+    release : Path
+        Of TopDown, or of several parts of it: a question goes to the part that counts what it asks for.
+    questions : sequence of AreaQuestion
+    files : sequence of Path
+        Which areas the blocks lie in, beside what the release tells; see `assign_published`.
+    confidence : Fraction, optional
+        That of the published intervals if not given; of a release without any, that of its margins.
+    noisy : Path, optional
+        The noisy measurements of the run, for what the published tables have no interval of.
+    others : sequence of str
+        Names of what the questions hold besides.
+
+    Raises
+    ------
+    ConfigError
+        If an area or a query is not understood, or no interval can be had.
+    InputError, OutputError
+        If a file, the release or the measurements are not what they should be.
+    """
+    terms = _Terms(tuple(files), confidence, noisy)
+    opened, parts = open_parts(release)
+    found = _of_parts(opened, questions, terms) if parts else _of_release(opened, questions, terms)
+    return replace(found, others=tuple(others))
+
+
+@dataclass(frozen=True, slots=True)
+class _Terms:
+    """What answers are to be of: files of areas, confidence, and the measurements of the run."""
+
+    files: tuple[Path, ...]
+    confidence: Fraction | None
+    noisy: Path | None
+
+
+def _of_parts(release: ReleaseFolder, questions: Sequence[AreaQuestion], terms: _Terms) -> AreaIntervals:
+    """Answers of a release of several parts, each question put to the one that counts what it asks for."""
+    words = {name: counted_in(schema_of(part)[0]) for name, part in release.parts.items()}
+    asked = questions_by_part(questions, words)
+    found: dict[str, AreaIntervals] = {}
+    for name in dict.fromkeys(part for part, _ in asked):
+        mine = [question for part, question in asked if part == name]
+        noisy = terms.noisy / name if terms.noisy is not None and (terms.noisy / name).is_dir() else terms.noisy
+        found[name] = _of_release(release.parts[name], mine, replace(terms, noisy=noisy))
+    if len({one.confidence for one in found.values()}) > 1:
+        told = ", ".join(f"{name} of {_percent(one.confidence)}" for name, one in found.items())
+        raise ConfigError(f"the intervals of the parts are of several confidences: {told}; name one with --confidence")
+    left = {name: iter(one) for name, one in found.items()}
+    notes = dict.fromkeys(note for one in found.values() for note in one.notes)
+    level = next(iter(found.values())).confidence
+    answers = tuple(next(left[name]) for name, _ in asked)
+    return AreaIntervals(release.name, str(release.manifest.get("status")), level, answers, tuple(notes))
+
+
+def _of_release(opened: ReleaseFolder, questions: Sequence[AreaQuestion], terms: _Terms) -> AreaIntervals:
+    areas = released_areas(opened, terms.files)
+    tables = PublishedTables(areas, counted_in(schema_of(opened)[0]), published_intervals(opened))
+    asked, codes = _understood(questions, areas, tables.words)
+    told = tables.intervals
+    level = terms.confidence or (told.confidence if told else None) or opened.confidence or DEFAULT_CONFIDENCE
+    rows = {kind: tables.rows(kind, tuple(places)) for kind, places in codes.items()}
+    published = _Published(rows, codes, tables.words.schema.shape)
+    found = _from_tables(asked, tables, rows, codes, level)
+    notes = list(_NOTES.get(told.method, ())) if told and found else []
+    if open_ := [number for number in range(len(asked)) if number not in found]:
+        if terms.noisy is None:
+            raise ConfigError(_missing(asked[open_[0]], len(open_), tables, level, published))
+        # It loads the compiler, for which what the tables answer does not wait.
+        from yupana.estimate.areas.least_squares import intervals_by_least_squares, open_tree  # noqa: PLC0415
+
+        measurements = open_tree(opened, terms.noisy)
+        found |= intervals_by_least_squares(
+            {number: asked[number] for number in open_}, measurements, areas, codes, level
+        )
+        notes += measurements.notes
+    answers = [
+        AreaInterval(one.area, published.of(one), found[number], one.question.others)
+        for number, one in enumerate(asked)
+    ]
+    notes += _on_published(answers, opened)
+    notes += [one.remark for one in areas.assigned if one.remark] + _on_areas(asked, areas)
+    status = str(opened.manifest.get("status"))
+    return AreaIntervals(opened.name, status, level, tuple(answers), tuple(notes))
+
+
+def _on_published(answers: Sequence[AreaInterval], opened: ReleaseFolder) -> list[str]:
+    """How many intervals do not hold the published count, why, and how to get those that lie about it."""
+    apart = sum(one.holds_published is False for one in answers)
+    if not apart:
+        return []
+    verb = "does" if apart == 1 else "do"
+    return [
+        f"{apart:,} of {len(answers):,} intervals {verb} not hold the published count: they are of the true count, and "
+        "lie about the estimate of least squares; the published count was made non-negative and consistent. Intervals "
+        f"about the published counts are made by: yupana topdown intervals {opened.folder} OUT --method monte-carlo"
+    ]
+
+
+def _understood(
+    questions: Sequence[AreaQuestion], areas: ReleasedAreas, words: Counted
+) -> tuple[list[AskedOfArea], dict[str, dict[str, int]]]:
+    """The questions, tables taken apart, and by kind the place of each code that is asked for."""
+    known: dict[str, NamedArea] = {}
+    forms: dict[str, AreaForm] = {}
+    codes: dict[str, dict[str, int]] = {}
+    found = []
+    for question in questions:
+        try:
+            if question.area not in known:
+                known[question.area] = areas.gazetteer.find(question.area)
+            area = known[question.area]
+            place = codes.setdefault(area.kind, {}).setdefault(area.code, len(codes[area.kind]))
+            for query in expanded(question.query, words):
+                if query not in forms:
+                    forms[query] = read_form(query, words)
+                found.append(AskedOfArea(replace(question, query=query), area, place, forms[query]))
+        except YupanaError as error:
+            raise type(error)(f"{question.where}{error}") from None
+    return found, codes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Published:
+    """Published counts, summed once for all areas of a kind that are asked for."""
+
+    rows: Mapping[str, TabulatedRows]
+    codes: Mapping[str, Mapping[str, int]]
+    shape: tuple[int, ...]
+    _sums: dict[tuple[str, float, tuple[Kept, bytes]], Floats] = field(default_factory=dict, init=False)
+
+    def of(self, asked: AskedOfArea) -> int | float | None:
+        above, *below = (self._sum(asked.area.kind, one)[asked.place] for one in asked.form.sums)
+        if asked.form.factor is not None:
+            return asked.form.factor
+        if below:
+            return float(above / below[0]) if below[0] else None
+        return int(above) if above == int(above) else float(above)
+
+    def _sum(self, kind: str, cells: WeightedCells) -> Floats:
+        key = kind, cells.constant, cells.key
+        if key not in self._sums:
+            self._sums[key] = self.rows[kind].sums(cells, self.shape, len(self.codes[kind]))
+        return self._sums[key]
+
+
+def _from_tables(
+    asked: Sequence[AskedOfArea],
+    tables: PublishedTables,
+    rows: Mapping[str, TabulatedRows],
+    codes: Mapping[str, Mapping[str, int]],
+    level: Fraction,
+) -> dict[int, Interval]:
+    """The intervals that stand beside published counts, by the number of the question."""
+    told = tables.intervals
+    if told is None or told.confidence != level:
+        return {}
+    variables, cells = tables.variables(), prod(tables.words.schema.shape)
+    found: dict[int, Interval] = {}
+    wanted: dict[tuple[str, str], dict[str, list[int]]] = {}
+    places = {kind: _places(rows[kind], cells) for kind in codes if rows[kind].ends is not None}
+    for number, one in enumerate(asked):
+        kind, form = one.area.kind, one.form
+        if form.below is not None or form.above.constant or not tables.has(kind):
+            continue
+        if (variable := variables.get(form.above.key)) is not None:
+            wanted.setdefault((kind, variable[0]), {}).setdefault(variable[1], []).append(number)
+        elif kind in places and (cell := form.above.cell(tables.words.schema.shape)) is not None:
+            row = places[kind].get(one.place * cells + cell)
+            ends = rows[kind].ends
+            if row is not None and ends is not None:
+                found[number] = _read(one, ends[row], f"{TABULATION}/{kind}", told.words)
+    for (kind, table), by_variable in wanted.items():
+        ends_of = tables.ends_of(kind, tuple(codes[kind]), table, tuple(by_variable))
+        for variable_name, numbers in by_variable.items():
+            for number in numbers:
+                ends = ends_of[variable_name][asked[number].place]
+                found[number] = _read(asked[number], ends, f"{TABLES}/{table}{INTERVALS_OF}", told.words)
+    return found
+
+
+def _places(rows: TabulatedRows, cells: int) -> dict[int, int]:
+    """The row of each area and cell, as one number."""
+    return {key: row for row, key in enumerate((rows.area * cells + rows.cell).tolist())}
+
+
+def _read(asked: AskedOfArea, ends: Ints, where: str, how: str) -> Interval:
+    pieces = ((float(ends[0]), float(ends[1])),)
+    return Interval(asked.question.query, None, None, pieces, asked.form.cells, f"{how}, in {where}")
+
+
+def _missing(asked: AskedOfArea, number: int, tables: PublishedTables, level: Fraction, published: _Published) -> str:
+    """Why there is no interval of a question, and what would give it."""
+    folder, told, form = tables.release.folder, tables.intervals, asked.form
+    by_noise = "the noisy measurements of its run, with --noisy-measurements DIR"
+    value = published.of(asked)
+    count = "" if value is None else f" {value:,} is published."
+    more = f" The same is true of {number - 1:,} more." if number > 1 else ""
+    if told is None:
+        why = f"the tables have no intervals. yupana topdown intervals {folder} OUT adds them to every count; or give"
+    elif told.confidence != level:
+        why = (
+            f"the intervals of the tables are of {_percent(told.confidence)}. yupana topdown intervals {folder} OUT "
+            f"--confidence {float(100 * level):g}% makes others; or give"
+        )
+    elif not tables.has(asked.area.kind):
+        why = (
+            f"the release does not tabulate {asked.area.kind}, so its tables have no interval of it: make it with "
+            "topdown run --areas FILE, or give"
+        )
+    elif form.below is None and not form.above.constant and form.above.cell(tables.words.schema.shape) is not None:
+        why = "the tables leave out counts of 0 and their intervals; give"
+    else:
+        why = "it is no single count of the tables but made of several, whose errors depend on each other; give"
+    return f"{asked.said}:{count} No interval: {why} {by_noise}.{more}"
+
+
+def _percent(level: Fraction) -> str:
+    return f"{float(100 * level):g} percent"
+
+
+def _on_areas(asked: Sequence[AskedOfArea], areas: ReleasedAreas) -> list[str]:
+    """What is to be known of areas that are not bound to one state."""
+    notes = []
+    for area in dict.fromkeys(one.area for one in asked):
+        if area.kind in TOLD or area.kind not in KINDS or KINDS[area.kind].within != NONE:
+            continue
+        states = areas.states_of(area)
+        if len(states) > 1:
+            parts = ", ".join(f"state_{area.kind}={state}{area.code}" for state in states)
+            notes.append(f"{area.label} lies in {len(states)} states and is counted whole; its parts are {parts}")
+        elif not areas.is_whole:
+            notes.append(f"{area.label} is counted as far as it lies in the blocks of the release")
+    return notes
+
+
+_NOTES = {
+    "least-squares": (
+        "intervals of the tables are of the true count, each by itself, over the draw of the noise: of least-squares "
+        "estimates from all noisy measurements, about which the published count need not lie",
+    ),
+    "monte-carlo": (
+        "intervals of the tables are of the true count, each by itself, and approximate: they stand for the errors of "
+        "the published counts by those of replicates",
+    ),
+}

@@ -1,0 +1,304 @@
+"""Suppression by a policy: counts that cannot be true are replaced by X, with the reason beside them. Public.
+
+docs/suppression.md says what it is for, and what it is not: it hides nothing that privacy demands be hidden.
+"""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import duckdb
+import numpy as np
+
+from yupana.errors import ConfigError, OutputError
+from yupana.estimate.safetab_tables import CELL_COLUMNS, open_source
+from yupana.files.document import is_text, read_document, refuse
+from yupana.products.safetab.iterations import CharacteristicIterations, Iteration
+from yupana.products.safetab.parameters import read_iterations
+from yupana.products.safetab.specification import KEYS
+from yupana.products.tables import NUMBERS
+from yupana.progress import Announce
+from yupana.release.processing import SUPPRESSED, SUPPRESSION
+from yupana.release.release import ReleaseFolder
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """Iterations of race that belong together.
+
+    Attributes
+    ----------
+    pairs : mapping of str to str
+        From the code of an iteration alone to the code of its counterpart in combination.
+    unpaired : tuple of str
+        Iterations alone without a counterpart.
+    """
+
+    pairs: Mapping[str, str]
+    unpaired: tuple[str, ...]
+
+
+def pair_iterations(found: CharacteristicIterations) -> Pairing:
+    """Pair iterations of race by their codes, or else by their names.
+
+    The counterpart of "X alone" is the iteration in combination of the same level with the same codes; where there are
+    several, or none, the one named "X alone or in ...", provided that it has all codes of "X alone": only then can the
+    true counts not be the wrong way round.
+    """
+    by_codes: dict[tuple[int, frozenset[int]], list[Iteration]] = defaultdict(list)
+    by_level: dict[int, list[Iteration]] = defaultdict(list)
+    for iteration in found.iterations:
+        if iteration.alone is False:
+            by_codes[iteration.level, found.members[iteration.code]].append(iteration)
+            by_level[iteration.level].append(iteration)
+    pairs: dict[str, str] = {}
+    unpaired = []
+    for iteration in found.iterations:
+        if not iteration.alone:
+            continue
+        own = found.members[iteration.code]
+        same = by_codes.get((iteration.level, own), []) if own else []
+        if len(same) != 1:
+            named = [other for other in same or by_level[iteration.level] if _is_named_after(iteration, other)]
+            same = [other for other in named if own <= found.members[other.code]]
+        if len(same) == 1:
+            pairs[iteration.code] = same[0].code
+        else:
+            unpaired.append(iteration.code)
+    return Pairing(pairs, tuple(unpaired))
+
+
+def _is_named_after(alone: Iteration, other: Iteration) -> bool:
+    """Whether one is "X alone" or "X alone, Y" and the other "X alone or in ..." or "X alone or in ..., Y"."""
+    start, found, end = alone.name.partition(" alone")
+    return bool(found) and other.name.startswith(f"{start} alone or in ") and other.name.endswith(end)
+
+
+NEGATIVE: Final = "negative"
+ALONE: Final = "alone-exceeds-combination"
+RULES: Final = (NEGATIVE, ALONE)
+SIDES: Final = ("alone", "combination", "both")
+
+
+@dataclass(frozen=True, slots=True)
+class SuppressionRule:
+    """One rule of a policy.
+
+    Attributes
+    ----------
+    rule : str
+        "negative": a count below zero. "alone-exceeds-combination": the count of an iteration alone is above that of
+        its counterpart alone or in any combination, in the same region and cell.
+    tables : tuple of str
+        Where rows are suppressed.
+    reason : str
+        What REASON says.
+    suppress : str
+        Of "alone-exceeds-combination": which of the two rows, "alone", "combination" or "both".
+    """
+
+    rule: str
+    tables: tuple[str, ...]
+    reason: str
+    suppress: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SuppressionPolicy:
+    """Rules, and the Bureau's parameter folder that pairs iterations, if one is named."""
+
+    rules: tuple[SuppressionRule, ...]
+    parameters: Path | None
+
+    @property
+    def compares(self) -> bool:
+        """Whether a rule needs to know which iterations belong together."""
+        return any(rule.rule == ALONE for rule in self.rules)
+
+
+def read_policy(path: Path) -> SuppressionPolicy:
+    """Read a policy (TOML).
+
+    Raises
+    ------
+    ConfigError
+        If it cannot be read, or has an unknown key, rule, table or side; all faults are told at once.
+    """
+    document, wrong = read_document(path)
+    if not isinstance(document, dict):
+        raise refuse(path, [*wrong, "the top level must be a table"])
+    wrong += [f"unknown key {key!r}; known are parameters and rule" for key in document if key not in _POLICY_KEYS]
+    parameters = document.get("parameters")
+    if parameters is not None and not is_text(parameters):
+        wrong.append("parameters must be the path of a folder")
+    entries = document.get("rule")
+    if not isinstance(entries, list) or not entries or not all(isinstance(entry, dict) for entry in entries):
+        wrong.append("at least one [[rule]] is needed")
+        entries = []
+    for number, entry in enumerate(entries, start=1):
+        wrong += [f"rule {number}: {fault}" for fault in _faults(entry)]
+    if wrong:
+        raise ConfigError("\n".join([f"{path} is no policy of suppression:", *(f"  {fault}" for fault in wrong)]))
+    rules = tuple(
+        SuppressionRule(entry["rule"], tuple(entry["tables"]), entry["reason"], entry.get("suppress", ""))
+        for entry in entries
+    )
+    return SuppressionPolicy(rules, path.parent / parameters if parameters is not None else None)
+
+
+_POLICY_KEYS: Final = ("parameters", "rule")
+
+
+def _faults(entry: dict[str, Any]) -> list[str]:
+    """What is wrong with a rule, in words."""
+    kind, tables, reason, side = (entry.get(key) for key in ("rule", "tables", "reason", "suppress"))
+    wrong = [f"unknown key {key!r}" for key in entry if key not in {"rule", "tables", "reason", "suppress"}]
+    if not is_text(kind) or kind not in RULES:
+        wrong.append(f"unknown rule {kind!r}; known are {', '.join(RULES)}")
+    if not isinstance(tables, list) or not tables:
+        wrong.append("tables must be a list of tables")
+    else:
+        wrong += [
+            f"unknown table {t!r}; known are {', '.join(CELL_COLUMNS)}"
+            for t in tables
+            if not is_text(t) or t not in CELL_COLUMNS
+        ]
+    if not is_text(reason) or not re.fullmatch(r"[A-Za-z0-9_-]{1,32}", str(reason)):
+        wrong.append("reason must be a code of 1 to 32 letters, digits, - and _")
+    if kind == ALONE and (not is_text(side) or side not in SIDES):
+        wrong.append(f"suppress must be one of {', '.join(SIDES)}")
+    if kind == NEGATIVE and side is not None:
+        wrong.append("suppress is for alone-exceeds-combination only")
+    return wrong
+
+
+def suppress_release(
+    release: Path, policy_file: Path, out: Path, *, parameters: Path | None, overwrite: bool, announce: Announce
+) -> ReleaseFolder:
+    """Write a release with suppressed counts, and return it.
+
+    Parameters
+    ----------
+    release : Path
+        A folder with a manifest, or one of its tables.
+    policy_file : Path
+    out : Path
+    parameters : Path, optional
+        The Bureau's parameter folder, in place of the one that the policy names.
+    overwrite : bool
+    announce : callable
+
+    Raises
+    ------
+    ConfigError, InputError, OutputError
+        If the policy, the parameters or the release break a rule.
+    """
+    policy = read_policy(policy_file)
+    folder = parameters or policy.parameters
+    pairing = Pairing({}, ())
+    codes: Mapping[str, str] = {}
+    if policy.compares:
+        if folder is None:
+            raise ConfigError(
+                f"{policy_file}: {ALONE} needs the iterations; name their folder by parameters or --parameters"
+            )
+        iterations = read_iterations(folder)
+        pairing, codes = pair_iterations(iterations), iterations.files
+    announce("reading the release")
+    with open_source(release) as source:
+        if not any(table in source.tables for rule in policy.rules for table in rule.tables):
+            raise OutputError(f"{release} has none of the tables of {policy_file}")
+        announce("suppressing")
+        counts = find_suppressed(source.db, tuple(source.tables), policy.rules, pairing)
+        selects = {table: _select(table) for table in source.tables}
+        record = {
+            "rule": SUPPRESSION,
+            "policy": [
+                {
+                    "rule": r.rule,
+                    "tables": list(r.tables),
+                    "reason": r.reason,
+                    **({"suppress": r.suppress} if r.suppress else {}),
+                }
+                for r in policy.rules
+            ],
+            "public_inputs": dict(codes),
+            "unpaired": list(pairing.unpaired),
+            "suppressed": counts,
+        }
+        announce("writing the release")
+        return source.release.derive(out, selects, record, database=source.db, overwrite=overwrite)
+
+
+def find_suppressed(
+    db: duckdb.DuckDBPyConnection, tables: tuple[str, ...], rules: tuple[SuppressionRule, ...], pairing: Pairing
+) -> dict[str, dict[str, int]]:
+    """Apply rules to tables in a database; all rules see the counts as they are, whatever other rules suppress.
+
+    Makes a table ``suppressed_<table>`` (place, REASON) for each: row ids, and the codes of the rules that hit, joined
+    by `;` in the order of the policy.
+
+    Returns
+    -------
+    dict
+        By table and REASON, how many rows.
+    """
+    alone, combination = (np.array(list(codes), dtype=object) for codes in (pairing.pairs, pairing.pairs.values()))
+    if pairing.pairs:
+        db.register("pair_arrays", {"alone": alone, "combination": combination})
+        db.execute("CREATE OR REPLACE TABLE pair AS SELECT * FROM pair_arrays")
+    counts: dict[str, dict[str, int]] = {}
+    for table in tables:
+        hits = [
+            f"SELECT place, {number} AS rule, '{rule.reason}' AS reason FROM ({_hits(table, tables, rule)})"
+            for number, rule in enumerate(rules)
+            if table in rule.tables and (rule.rule == NEGATIVE or pairing.pairs)
+        ]
+        every = " UNION ".join(hits) if hits else "SELECT 0 AS place, 0 AS rule, '' AS reason WHERE false"
+        db.execute(
+            f"CREATE OR REPLACE TABLE suppressed_{table} AS"
+            f" SELECT place, string_agg(reason, ';' ORDER BY rule) AS REASON FROM ({every}) GROUP BY place"
+        )
+        reasons = db.execute(f"SELECT REASON, count(*) FROM suppressed_{table} GROUP BY ALL ORDER BY ALL").fetchall()
+        counts[table] = dict(Counter({str(reason): int(n) for reason, n in reasons}))
+    return counts
+
+
+def _hits(table: str, tables: tuple[str, ...], rule: SuppressionRule) -> str:
+    """The rows of a table that a rule suppresses."""
+    if rule.rule == NEGATIVE:
+        return f"SELECT rowid AS place FROM {table} WHERE CAST(COUNT AS BIGINT) < 0"
+    # A cell is compared wherever both groups show it, be it in tables of different detail.
+    columns = ("REGION_ID", "REGION_TYPE", *CELL_COLUMNS[table])
+    others = [other for other in tables if CELL_COLUMNS[other] == CELL_COLUMNS[table]]
+    text = ", ".join(f"CAST({name} AS VARCHAR) AS {name}" for name in columns)
+    fields = f"{text}, ITERATION_CODE, CAST(COUNT AS BIGINT) AS n"
+    own = f"(SELECT {fields}, rowid AS place FROM {table}) own"
+    theirs = "(" + " UNION ALL ".join(f"SELECT {fields} FROM {other}" for other in others) + ") other"
+    same = f"USING ({', '.join(columns)})"
+    sides = {
+        "alone": ("own.ITERATION_CODE = alone AND other.ITERATION_CODE = combination", "own.n > other.n"),
+        "combination": ("own.ITERATION_CODE = combination AND other.ITERATION_CODE = alone", "own.n < other.n"),
+    }
+    chosen = sides.values() if rule.suppress == "both" else [sides[rule.suppress]]
+    return " UNION ".join(
+        f"SELECT place FROM {own} JOIN {theirs} {same} JOIN pair ON {codes} WHERE {exceeds}"
+        for codes, exceeds in chosen
+    )
+
+
+def _select(table: str) -> str:
+    fields = ", ".join((*KEYS, *CELL_COLUMNS[table]))
+    # Text as in CSV: a whole number without a point.
+    numbers = ", ".join(
+        f"CASE WHEN REASON IS NULL THEN regexp_replace(CAST({name} AS VARCHAR), '\\.0$', '')"
+        f" ELSE '{SUPPRESSED}' END AS {name}"
+        for name in NUMBERS
+    )
+    return (
+        f"SELECT {fields}, {numbers}, coalesce(REASON, '') AS REASON"
+        f" FROM {table} t LEFT JOIN suppressed_{table} s ON t.rowid = s.place ORDER BY t.rowid"
+    )

@@ -1,1 +1,0 @@
-"""Suppression of small and zero counts in released tables."""

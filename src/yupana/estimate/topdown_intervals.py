@@ -1,0 +1,388 @@
+"""Intervals for a release of TopDown that was made without: from itself, or from its noisy measurements. Public."""
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import Any, Final
+
+import numpy as np
+
+from yupana.arrays import Ints
+from yupana.errors import ConfigError, InputError, OutputError
+from yupana.estimate.intervals.tree import measurements_of
+from yupana.estimate.topdown_release import must_be_of_topdown, read_measured
+from yupana.files.database import open_database
+from yupana.files.delimited import positions
+from yupana.geography.attributes import FACILITIES, read_facilities
+from yupana.geography.hierarchy import spine_of
+from yupana.geography.published import Areas, PublishedBlocks, read_published
+from yupana.geography.settings import ROOT
+from yupana.geography.spine import Spine
+from yupana.geography.spine_files import BLOCKS, GEOUNITS, ordered_spine, read_shares, read_spine
+from yupana.privacy.entropy import Entropy, SystemEntropy
+from yupana.privacy.exact import INFINITE
+from yupana.products.check import open_checked
+from yupana.products.codebook import data_package
+from yupana.products.gate import open_release
+from yupana.products.topdown.codebook import described
+from yupana.products.topdown.count_files import CountFileError, counts_by_code, counts_by_label
+from yupana.products.topdown.outputs import TabulatedAreas, describe_files, write_tabulation
+from yupana.products.topdown.product import TOPDOWN
+from yupana.products.topdown.tables import TABLES, tables_of
+from yupana.products.topdown.verify import MEASUREMENTS, NOISY
+from yupana.progress import Progress, Stopwatch
+from yupana.release.codebook import write_codebook
+from yupana.release.folder import MANIFEST, new_folder, write_manifest
+from yupana.release.release import ReleaseFolder
+from yupana.release.tables import Format, checksum
+from yupana.topdown.block_parts import HistogramParts
+from yupana.topdown.budget import spend
+from yupana.topdown.configuration import Configuration, Estimator
+from yupana.topdown.count_intervals import CountIntervals, ExactIntervals
+from yupana.topdown.count_pieces import areas_of_spine
+from yupana.topdown.disk import COUNTS, TABULATION
+from yupana.topdown.evidence import StoredMeasurements
+from yupana.topdown.histogram import Histogram
+from yupana.topdown.interval_terms import NO_INTERVALS, REPLICATES, IntervalMethod, IntervalTerms, check_terms
+from yupana.topdown.invariants import kept_areas, known_totals
+from yupana.topdown.monte_carlo import MonteCarloIntervals, ReleasedCounts, replicates
+from yupana.topdown.nmf.finding import FoundFiles, find_files
+from yupana.topdown.nmf.reading import read_measurements
+from yupana.topdown.nmf.water import published_in
+from yupana.topdown.plan import DEFAULT_CONFIDENCE
+from yupana.topdown.tree.published import least_squares_intervals
+
+
+def areas_of_measured(spine: Spine, published: PublishedBlocks) -> list[Areas]:
+    """The published areas of the blocks that were measured; a block in water counts where it is tabulated."""
+    return published.areas(np.asarray(published_in(spine.blocks)))
+
+
+def check_same_run(files: FoundFiles, release: ReleaseFolder) -> None:
+    """Refuse measurement files that are not those of a release.
+
+    Raises
+    ------
+    OutputError
+        If they are of another run, or nothing tells.
+    """
+    if MEASUREMENTS in release.manifest:
+        told = release.manifest[MEASUREMENTS].get("files", {})
+        if told != {path.relative_to(files.folder).as_posix(): checksum(path) for path in files.files()}:
+            raise OutputError(f"{files.folder} does not hold the files that {release.folder} was made of")
+        return
+    folder = files.folder.parent
+    if not (folder / MANIFEST).exists():
+        raise OutputError(
+            f"{folder} has no {MANIFEST}, so nothing tells that its files are of the run of {release.folder}"
+        )
+    manifest = open_release(folder).manifest
+    same = all(manifest.get(key) == release.manifest.get(key) for key in ("product", "created", "plan"))
+    if manifest.get("system") != NOISY or not same:
+        raise OutputError(f"{folder} holds the measurements of another run than {release.folder}")
+
+
+_SPINE: Final = "spine"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CountedRelease:
+    """A release of TopDown in memory.
+
+    Attributes
+    ----------
+    release : ReleaseFolder
+    configuration : Configuration
+    blocks : ndarray of int64, shape (blocks,)
+        16 digits as a number, or where the configuration has areas of its own the number of the code.
+    counts : Histogram
+        Of the blocks.
+    spine : Spine or None
+        Of the same blocks, in the same order; None where the release does not tell the shares of its units.
+    published : PublishedBlocks or None
+        None where the units of the spine are what is published.
+    """
+
+    release: ReleaseFolder
+    configuration: Configuration
+    blocks: Ints
+    counts: Histogram
+    spine: Spine | None
+    published: PublishedBlocks | None
+
+    @property
+    def estimator(self) -> Estimator:
+        """How its counts were estimated.
+
+        Raises
+        ------
+        OutputError
+            If the manifest does not tell.
+        """
+        told = self.release.manifest["parameters"].get("estimator")
+        if told == "topdown":
+            return "topdown"
+        if told == "full-information":
+            return "full-information"
+        if told == "posterior":
+            return "posterior"
+        raise OutputError(f"{self.release.folder}: the manifest does not tell the estimator")
+
+    def facilities(self) -> Ints | None:
+        """Housing units and facilities of the blocks, of shape (blocks, 8), where the configuration bounds them.
+
+        Raises
+        ------
+        OutputError
+            If it does, and the release does not hold them.
+        """
+        name = f"{_SPINE}/{FACILITIES}"
+        if not self.configuration.group_quarters and name not in self.release.files.values():
+            return None
+        if name not in self.release.files.values():
+            raise OutputError(
+                f"{self.release.folder} has no {name}, which bounds its counts; it was made before releases held it. "
+                "Give its noisy measurements, or make it again"
+            )
+        order = np.argsort(self.blocks)
+        found = np.empty((len(order), 8), dtype=np.int64)
+        found[order] = read_facilities(self.release.file(name), self.blocks[order])
+        return found
+
+
+def read_counted(release: ReleaseFolder) -> CountedRelease:
+    """Read a release of TopDown whose files are those of its manifest.
+
+    Raises
+    ------
+    ConfigError, InputError, OutputError
+        If it is none, or its files do not go together.
+    """
+    release.intact()
+    configuration = TOPDOWN.read(release.folder / MANIFEST)
+    if f"{_SPINE}/{BLOCKS}" not in release.files.values():
+        raise OutputError(f"{release.folder} has no {_SPINE}/{BLOCKS}; it is no release of TopDown")
+    folder = release.folder / _SPINE
+    name = f"{COUNTS}/{configuration.levels[-1]}"
+    try:
+        if configuration.areas is not None:
+            spine = spine_of(configuration.areas, configuration.spine.shares)
+            labels = spine.levels[-1].labels()
+            with open_database() as db:
+                counts = counts_by_label(db, release.folder, name, configuration.schema, labels)
+            return CountedRelease(release, configuration, spine.blocks, counts, spine, None)
+        written = read_spine(folder, configuration.levels)
+        has_shares = f"{_SPINE}/{GEOUNITS}" in release.files.values()
+        read = ordered_spine(folder, written, read_shares(folder, written)) if has_shares else None
+        blocks = written.block if read is None else read.blocks
+        return CountedRelease(
+            release, configuration, blocks, _counts(release.folder, name, configuration, blocks), read,
+            read_published(release.folder, nation=configuration.levels[0] == ROOT),
+        )  # fmt: skip
+    except CountFileError as error:
+        raise InputError(f"{release.folder}: {error}") from None
+
+
+def _counts(folder: Path, name: str, configuration: Configuration, blocks: Ints) -> Histogram:
+    """Counts of blocks, in their order."""
+    order = np.argsort(blocks)
+    with open_database() as db:
+        found = counts_by_code(db, folder, name, configuration.schema, blocks[order], 16)
+    return found.sum_to(order, len(order))
+
+
+_SOURCE: Final = "source_manifest_sha256"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntervalRequest:
+    """Which intervals a release is to have.
+
+    Attributes
+    ----------
+    release, out : Path
+        A release of TopDown, and where it is written again with intervals.
+    method : "least-squares" or "monte-carlo", optional
+        If it is not said, least squares where measurements are given.
+    replicates : int, optional
+        Of Monte Carlo.
+    confidence : Fraction, optional
+        That of the release's margins if it is not said.
+    noisy_measurements, nmf : Path, optional
+        The noisy measurements of the same run, as tables or as noisy measurement files.
+    entropy : Entropy
+        Of the coins of replicates.
+    overwrite : bool
+    """
+
+    release: Path
+    out: Path
+    method: IntervalMethod | None = None
+    replicates: int | None = None
+    confidence: Fraction | None = None
+    noisy_measurements: Path | None = None
+    nmf: Path | None = None
+    entropy: Entropy = field(default_factory=SystemEntropy)
+    overwrite: bool = False
+
+
+def publish_intervals(request: IntervalRequest, clock: Stopwatch, progress: Progress) -> dict[str, Any]:
+    """Write a release again with an interval for every count of tabulation and tables, and return its manifest.
+
+    All comes from the release, or from measurements and public lists, so it costs no privacy.
+
+    Raises
+    ------
+    ConfigError
+        If what is asked does not go together.
+    InputError, OutputError
+        If release, measurements or output folder are not what they should be. Nothing is left in the folder.
+    """
+    method = _method(request)
+    release = open_checked(request.release)
+    must_be_of_topdown(release)
+    with new_folder(request.out, overwrite=request.overwrite, noisy=False) as draft:
+        clock.start("reading the release")
+        made = read_counted(release)
+        confidence = request.confidence or release.confidence or DEFAULT_CONFIDENCE
+        terms = IntervalTerms(method, confidence, request.replicates or REPLICATES)
+        if made.published is not None:
+            areas = made.published.areas(made.blocks)
+        elif made.spine is not None:
+            areas = areas_of_spine(made.spine)
+        else:
+            raise OutputError(f"{request.release} does not tell the areas of its blocks")
+        found = _intervals(made, request, terms, areas, clock, progress)
+        clock.start("writing the release")
+        manifest = _write(draft, made, terms, areas, found)
+        clock.start("checking")
+        if wrong := TOPDOWN.verify(draft, manifest).wrong:
+            raise RuntimeError(f"the release does not hold together: {'; '.join(wrong)}")
+    clock.stop()
+    return manifest
+
+
+def _method(request: IntervalRequest) -> IntervalMethod:
+    given = [folder for folder in (request.noisy_measurements, request.nmf) if folder is not None]
+    if len(given) > 1:
+        raise ConfigError("--noisy-measurements and --nmf hold the same measurements; give one of them")
+    method = request.method or ("least-squares" if given else "monte-carlo")
+    check_terms(method, request.replicates)
+    if method == "none":
+        raise ConfigError("--method none: intervals are made by least-squares or monte-carlo")
+    if method == "least-squares" and not given:
+        raise ConfigError(
+            "--method least-squares takes the noisy measurements of the run: name their folder with "
+            "--noisy-measurements or --nmf; --method monte-carlo takes the release alone"
+        )
+    if method == "monte-carlo" and given:
+        raise ConfigError(f"--method monte-carlo takes the release alone; leave {given[0]} out")
+    return method
+
+
+def _intervals(
+    made: CountedRelease,
+    request: IntervalRequest,
+    terms: IntervalTerms,
+    areas: list[Areas],
+    clock: Stopwatch,
+    progress: Progress,
+) -> CountIntervals:
+    config, folder = made.configuration, made.release.folder
+    if config.budget == INFINITE:
+        return ExactIntervals.of(made.counts, areas)
+    if request.nmf is not None:
+        return _from_files(made, request.nmf, terms, clock, progress)
+    if made.spine is None:
+        raise OutputError(
+            f"{folder} was made of noisy measurement files, and does not tell what its geounits were measured with; "
+            "name these files with --nmf"
+        )
+    if request.noisy_measurements is None:
+        clock.start("making replicates")
+        published = ReleasedCounts(config, made.spine, made.facilities(), made.estimator, made.counts)
+        drawn = replicates(published, terms.replicates, request.entropy, progress)
+        return MonteCarloIntervals.of(made.counts, drawn, areas, terms.confidence)
+    clock.start("reading the measurements")
+    noisy = measurements_of(made.release, request.noisy_measurements)
+    measured = read_measured(noisy, config, made.spine, spend(config, made.spine))
+    kept = kept_areas(config, made.spine)
+    known = {} if kept is None else known_totals(kept, HistogramParts(made.counts))
+    return least_squares_intervals(measured, made.spine, config.schema, known, areas, terms.confidence)
+
+
+def _from_files(
+    made: CountedRelease, nmf: Path, terms: IntervalTerms, clock: Stopwatch, progress: Progress
+) -> CountIntervals:
+    """Least squares from noisy measurement files, on the spine that they tell."""
+    if made.published is None:
+        raise ConfigError("--nmf: the release has areas of its own, and such files are of the Census Bureau's blocks")
+    told = made.release.manifest.get(MEASUREMENTS, {})
+    files = find_files(nmf, told.get("dataset"), tuple(told.get("states", ())))
+    check_same_run(files, made.release)
+    measured = read_measurements(files, made.configuration, "full-information", None, clock, progress)
+    spine = measured.premises.spine
+    areas = areas_of_measured(spine, made.published)
+    kept = kept_areas(made.configuration, spine)
+    # A block in water that was moved has no counts of its own.
+    order = np.argsort(spine.blocks)
+    at = positions(made.blocks, spine.blocks[order])
+    counts = made.counts.sum_to(np.where(at < 0, -1, order[at]), len(order))
+    known = measured.premises.known if kept is None else known_totals(kept, HistogramParts(counts))
+    stored = StoredMeasurements(measured.once, measured.draws)
+    return least_squares_intervals(stored, spine, made.configuration.schema, known, areas, terms.confidence)
+
+
+def _write(
+    draft: Path, made: CountedRelease, terms: IntervalTerms, areas: list[Areas], found: CountIntervals
+) -> dict[str, Any]:
+    """Write all files of the release, its tabulation and tables with intervals; return the manifest."""
+    release, config = made.release, made.configuration
+    kept = {name: told for name, told in release.manifest["tables"].items() if not _is_counted(name)}
+    for name in kept:
+        (draft / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(release.file(name), draft / name)
+    tables = () if made.published is None else tables_of(config.schema)
+    tabulated, counts = TabulatedAreas(config.schema, areas, found), HistogramParts(made.counts)
+    rows = write_tabulation(draft, tabulated, counts, _format(release.manifest), tables=tables)
+    listed = kept | describe_files(draft, rows)
+    columns = {name: told["columns"] for name, told in listed.items()}
+    package = data_package(TOPDOWN.words.title, config.product, columns, partial(described, config))
+    old = release.manifest
+    manifest = {
+        **old,
+        "parameters": {
+            **_parameters(old),
+            "intervals": {**terms.as_json(), _SOURCE: release.sha256},
+        },
+        "tables": listed,
+        "reports": write_codebook(draft, package),
+    }
+    if "options" in old:
+        others = {name: told for name, told in old["options"].items() if name not in {"intervals", "replicates"}}
+        manifest["options"] = {**others, **terms.options}
+    write_manifest(draft, manifest)
+    return manifest
+
+
+def _parameters(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters of a release, without the remark that it has no intervals."""
+    parameters = dict(manifest["parameters"])
+    remarks = [remark for remark in parameters.pop("remarks", ()) if not remark.startswith(NO_INTERVALS)]
+    return {**parameters, **({"remarks": remarks} if remarks else {})}
+
+
+def _is_counted(name: str) -> bool:
+    """Whether a file of a release is written anew: tabulation, tables and their intervals."""
+    return PurePosixPath(name).parts[0] in {TABULATION, TABLES}
+
+
+def _format(manifest: Mapping[str, Any]) -> Format:
+    return (
+        "parquet"
+        if any(name.startswith("counts/") and name.endswith(".parquet") for name in manifest["tables"])
+        else "csv"
+    )

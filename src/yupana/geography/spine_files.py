@@ -1,0 +1,477 @@
+"""Spines on disk: blocks.csv and geounits.csv written, read back and checked, whoever built them."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import chain
+from pathlib import Path
+from typing import Any, Final, get_args
+
+import numpy as np
+
+from yupana.arrays import Flags, Indices, Ints
+from yupana.errors import ConfigError, InputError, OutputError
+from yupana.files.delimited import DelimitedFile, first_repeated, open_delimited, positions
+from yupana.files.regular import FOLDER, must_be
+from yupana.geography.areas import AREA_TYPES
+from yupana.geography.entities import Entities, read_entities
+from yupana.geography.settings import Kind, Mechanism, SpineSettings, check_levels, check_shares
+from yupana.geography.spine import Geolevel, Spine, path_sums
+from yupana.geography.tree import Tree, nest
+from yupana.privacy.exact import read_exact, show_exact
+from yupana.release.folder import MANIFEST, read_manifest
+from yupana.release.lines import texts, whole, write_header, write_lines
+from yupana.release.processing import SPINE
+from yupana.release.release import read_release
+from yupana.release.tables import checksum
+
+BLOCKS: Final = "blocks.csv"
+GEOUNITS: Final = "geounits.csv"
+ENTITIES: Final = "entities.csv"
+GEOUNIT_COLUMNS: Final = ("geolevel", "geounit", "parent", "children", "share", "bypassed")
+
+_ROWS_AT_ONCE: Final = 1 << 17
+_FLAGS: Final = ("false", "true")
+
+Rows = Iterator[Sequence[str]]
+
+
+def write_blocks(folder: Path, spine: Spine) -> int:
+    """Write which geounit of each geolevel every block lies in, blocks in order; return the number of rows."""
+    order = np.argsort(spine.blocks)
+    upper = [(level.texts(), spine.tree.ancestors(i)[order]) for i, level in enumerate(spine.levels[:-1])]
+    blocks = spine.levels[-1].texts()
+    # The last column repeats the first, but where both would be called the same.
+    repeated = spine.tree.names[-1] != "block"
+    with (folder / BLOCKS).open("wb") as file:
+        write_header(file, ("block", *spine.tree.names)[: None if repeated else -1])
+        for start in range(0, len(order), _ROWS_AT_ONCE):
+            here = slice(start, start + _ROWS_AT_ONCE)
+            written = blocks[order[here]]
+            units = [labels[unit[here]] for labels, unit in upper]
+            write_lines(file, [written, *units, *([written] * repeated)])
+    return len(order)
+
+
+def write_geounits(folder: Path, spine: Spine) -> int:
+    """Write all geounits with their parents, numbers of children and shares, from the root down; return the rows."""
+    shares, flags = texts(map(show_exact, spine.shares)), texts(_FLAGS)
+    with (folder / GEOUNITS).open("wb") as file:
+        write_header(file, GEOUNIT_COLUMNS)
+        above = texts([""])
+        for i, level in enumerate(spine.levels):
+            parent, children, labels = spine.tree.parents[i], spine.tree.children(i), level.texts()
+            for start in range(0, len(parent), _ROWS_AT_ONCE):
+                here = slice(start, start + _ROWS_AT_ONCE)
+                name = np.broadcast_to(texts([level.name]), (len(parent[here]),))
+                told = [whole(children[here]), shares[level.share[here]], flags[level.bypassed[here].astype(np.int8)]]
+                write_lines(file, [name, labels[here], above[parent[here]], *told])
+            above = labels
+    return sum(map(len, spine.tree.parents))
+
+
+def write_entities(folder: Path, blocks: Ints, found: list[Entities]) -> int:
+    """Write in which areas of each kind every block lies, empty for none, as `spine distance` reads it."""
+    texts = [[*e.labels, ""] for e in found]
+
+    def rows(start: int, stop: int) -> Rows:
+        written = [f"{block:016d}" for block in blocks[start:stop].tolist()]
+        # Position -1 is the empty text at the end.
+        columns = [
+            list(map(labels.__getitem__, e.index[start:stop].tolist())) for labels, e in zip(texts, found, strict=True)
+        ]
+        return zip(written, *columns, strict=True)
+
+    _write(folder / ENTITIES, ("block", *(e.column for e in found)), len(blocks), rows)
+    return len(blocks)
+
+
+def describe(folder: Path, rows: dict[str, int]) -> dict[str, dict[str, object]]:
+    """What the manifest says of each file: its checksum, rows and columns."""
+    described: dict[str, dict[str, object]] = {}
+    for name, number in rows.items():
+        path = folder / name
+        with path.open(encoding="utf-8") as file:
+            columns = file.readline().rstrip("\n").split("|")
+        described[name] = {"sha256": checksum(path), "rows": number, "columns": columns}
+    return described
+
+
+def _write(path: Path, columns: Sequence[str], number: int, rows: Callable[[int, int], Rows]) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        file.write("|".join(columns) + "\n")
+        for start in range(0, number, _ROWS_AT_ONCE):
+            lines = map("|".join, rows(start, start + _ROWS_AT_ONCE))
+            file.write("\n".join(chain(lines, [""])))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WrittenSpine:
+    """A spine as its folder says it.
+
+    Attributes
+    ----------
+    tree : Tree
+    labels : tuple of tuple of str
+        Identifiers of the units of each geolevel but the blocks, in the order of the tree.
+    block : ndarray of int64
+        The 16 digits of the blocks in the order of the tree, or their places in `names`, of shape (blocks,).
+    names : tuple of str
+        Codes of the blocks that are any texts, in order; empty where they are digits.
+    """
+
+    tree: Tree
+    labels: tuple[tuple[str, ...], ...]
+    block: Ints
+    names: tuple[str, ...] = ()
+
+    def block_label(self, place: int) -> str:
+        """The code of the block at a place of the tree."""
+        code = int(self.block[place])
+        return self.names[code] if self.names else f"{code:016d}"
+
+    def block_labels(self) -> list[str]:
+        """The codes of the blocks, in the order of the tree."""
+        block = self.block.tolist()
+        return [self.names[i] for i in block] if self.names else [f"{digits:016d}" for digits in block]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WrittenShares:
+    """Shares of a spine as its folder says them.
+
+    Attributes
+    ----------
+    shares : tuple of Fraction
+        Distinct ones.
+    index : tuple of ndarray of int32
+        For each geolevel the position of each unit's share, of shape (units,).
+    bypassed : tuple of ndarray of bool
+    row : tuple of ndarray of int64
+        For each geolevel the place of each unit among the rows of the geolevel, of shape (units,).
+    """
+
+    shares: tuple[Fraction, ...]
+    index: tuple[Indices, ...]
+    bypassed: tuple[Flags, ...]
+    row: tuple[Ints, ...]
+
+
+def manifest_of(folder: Path) -> dict[str, Any]:
+    """Read the manifest of a spine.
+
+    Raises
+    ------
+    OutputError
+        If the folder holds no spine.
+    """
+    must_be(FOLDER, folder, "name a folder that yupana spine build made", OutputError)
+    manifest = read_manifest(folder)
+    if manifest.get("product") != SPINE:
+        raise OutputError(f"{folder / MANIFEST} is not the manifest of a spine; name a folder that spine build made")
+    return manifest
+
+
+def settings_of(manifest: dict[str, Any], folder: Path) -> SpineSettings:
+    """Return the settings that a spine was made with.
+
+    Raises
+    ------
+    OutputError
+        If the manifest does not hold them.
+    """
+    try:
+        told = manifest["settings"]
+        levels = check_levels(told["levels"])
+        shares = check_shares({name: Fraction(read_exact(share)) for name, share in told["shares"].items()}, levels)
+        if not set(told["aian_areas"]) <= set(AREA_TYPES) or set(manifest["geolevels"]) != set(levels):
+            raise _unlike_settings(folder)
+        return SpineSettings(
+            _one_of(get_args(Kind), told["kind"]),
+            _one_of(get_args(Mechanism), told["mechanism"]),
+            levels,
+            shares,
+            told["fanout_cutoff"],
+            told["entity_threshold"],
+            told["bypass_cutoff"],
+            told["grouping"],
+            tuple(told["classes"]),
+            tuple(told["aian_areas"]),
+            tuple(map(int, told["strong_mcd_states"])),
+            told["live"],
+        )
+    except (KeyError, TypeError, ValueError, OverflowError, AttributeError, ConfigError):
+        raise _unlike_settings(folder) from None
+
+
+def _unlike_settings(folder: Path) -> OutputError:
+    return OutputError(f"{folder / MANIFEST} does not hold the settings of a spine")
+
+
+def _one_of(choices: tuple[Any, ...], value: object) -> Any:  # noqa: ANN401  (one of the choices)
+    return choices[choices.index(value)]
+
+
+def read_spine(folder: Path, levels: tuple[str, ...], *, any_codes: bool = False) -> WrittenSpine:
+    """Read which geounits the blocks lie in.
+
+    Parameters
+    ----------
+    folder : Path
+    levels : tuple of str
+        Geolevels from the root to the blocks.
+    any_codes : bool
+        Whether codes of blocks are any texts, else 16 digits.
+
+    Raises
+    ------
+    InputError
+        If blocks.csv does not hold a hierarchy with a single root.
+    """
+    with open_delimited(folder / BLOCKS, ("block", *levels[:-1])) as file:
+        names: tuple[str, ...] = ()
+        if any_codes:
+            codes = file.texts("block", nines=True)
+            block, names = codes.index.astype(np.int64), codes.labels
+            if (block < 0).any():
+                raise InputError(f"{file.path}, column block: a block has no code")
+        else:
+            block = file.digits("block", 16)
+        if repeated := first_repeated(block):
+            raise file.fault(repeated[1], "block", "the block is listed twice")
+        columns = [file.texts(level, nines=True) for level in levels[:-1]]
+        order: Ints = np.lexsort(np.stack([block, *(column.index for column in reversed(columns))]))
+        keys = [column.index[order].astype(np.int64) for column in columns]
+        tree, firsts = nest(levels, [*keys, block[order]])
+        for level, column in enumerate(columns):
+            if tree.units(level) != len(column.labels) or column.index.min() < 0:
+                raise InputError(
+                    f"{file.path}, column {levels[level]}: a geounit is missing or lies in two units of the level above"
+                )
+    if tree.units(0) != 1:
+        raise InputError(f"{folder / BLOCKS}, column {levels[0]}: the spine has no single root")
+    labels = [
+        tuple(column.labels[i] for i in key[first].tolist())
+        for column, key, first in zip(columns, keys, firsts, strict=False)
+    ]
+    return WrittenSpine(tree, tuple(labels), block[order], names)
+
+
+def read_shares(folder: Path, spine: WrittenSpine) -> WrittenShares:
+    """Read the shares of all geounits.
+
+    Raises
+    ------
+    InputError
+        If geounits.csv does not hold each geounit of blocks.csv once, with a share and the parent and number of
+        children that blocks.csv gives it, or a unit that gave up its share has one.
+    """
+    with open_delimited(folder / GEOUNITS, GEOUNIT_COLUMNS) as file:
+        written = file.texts("share", nines=True)
+        shares = tuple(_share(file, text) for text in written.labels)
+        place = {text: i for i, text in enumerate(written.labels)}
+        found: list[Indices] = []
+        bypassed: list[Flags] = []
+        place_of: list[Ints] = []
+        for level, name in enumerate(spine.tree.names):
+            rows = file.where("geolevel", name)
+            at = _positions(rows, spine, level)
+            if len(at) != spine.tree.units(level) or (np.sort(at) != np.arange(len(at))).any():
+                raise InputError(f"{file.path}: the geounits of {name} are not those of {BLOCKS}, each once")
+            _check_tree(rows, spine, level, at)
+            share, flag = rows.texts("share", nines=True), rows.texts("bypassed", nines=True)
+            if (share.index < 0).any():
+                raise InputError(f"{file.path}, column share: a geounit of {name} has no share")
+            index, given_up = np.zeros(len(at), dtype=np.int32), np.zeros(len(at), dtype=np.bool_)
+            index[at] = np.array([place[text] for text in share.labels], dtype=np.int32)[share.index]
+            given_up[at] = flag.index == (flag.labels.index("true") if "true" in flag.labels else -2)
+            row = np.empty(len(at), dtype=np.int64)
+            row[at] = np.arange(len(at))
+            if not set(flag.labels) <= {"true", "false"} or (flag.index < 0).any():
+                raise InputError(f"{file.path}, column bypassed: a value of {name} is neither true nor false")
+            if np.array([share > 0 for share in shares])[index[given_up]].any():
+                raise InputError(f"{file.path}, column bypassed: a geounit of {name} gave up its share and has one")
+            found.append(index)
+            bypassed.append(given_up)
+            place_of.append(row)
+        if sum(map(len, found)) != file.rows:
+            raise InputError(f"{file.path}, column geolevel: there are geolevels that {BLOCKS} does not have")
+    return WrittenShares(shares, tuple(found), tuple(bypassed), tuple(place_of))
+
+
+def _check_tree(rows: DelimitedFile, spine: WrittenSpine, level: int, at: Ints) -> None:
+    """Compare parents and numbers of children with those of blocks.csv; ``at`` are the units of the rows."""
+    name, parent = spine.tree.names[level], rows.texts("parent", nines=True)
+    place = {label: i for i, label in enumerate(spine.labels[level - 1])} if level else {}
+    of_label = np.array([place.get(label, -2) for label in parent.labels] + [-1], dtype=np.int64)
+    expected = spine.tree.parents[level][at] if level else np.full(len(at), -1)
+    wrong = np.flatnonzero(of_label[parent.index] != expected)
+    if len(wrong):
+        raise rows.fault(int(wrong[0]), "parent", f"{BLOCKS} puts this geounit of {name} into another unit")
+    wrong = np.flatnonzero(rows.counts("children") != spine.tree.children(level)[at])
+    if len(wrong):
+        raise rows.fault(int(wrong[0]), "children", f"{BLOCKS} gives this geounit of {name} another number of children")
+
+
+def _positions(rows: DelimitedFile, spine: WrittenSpine, level: int) -> Ints:
+    """The position in the tree of each geounit of a geolevel, or -1 where blocks.csv does not know it."""
+    if level == len(spine.tree.names) - 1 and not spine.names:
+        order = np.argsort(spine.block)
+        at = positions(rows.digits("geounit", 16), spine.block[order])
+        return np.where(at < 0, -1, order[at])
+    unit = rows.texts("geounit", nines=True)
+    labels = spine.labels[level] if level < len(spine.labels) else spine.block_labels()
+    place = {label: i for i, label in enumerate(labels)}
+    of_label = np.array([place.get(label, -1) for label in unit.labels], dtype=np.int64)
+    return np.append(of_label, -1)[unit.index]
+
+
+def read_areas(folder: Path, spine: WrittenSpine) -> list[Entities]:
+    """Read the areas that the reference file named, in the order of the spine's blocks.
+
+    Raises
+    ------
+    InputError
+        If entities.csv is not the file that was written with the spine.
+    """
+    return entities_of(folder / ENTITIES, spine, live=False)
+
+
+def entities_of(path: Path, spine: WrittenSpine, *, live: bool) -> list[Entities]:
+    """Read a file of entities, in the order of the spine's blocks (`read_entities`)."""
+    order = np.argsort(spine.block)
+    back = np.argsort(order)
+    found = read_entities(path, spine.block[order], live=live)
+    return [Entities(e.column, e.index[back], e.labels) for e in found]
+
+
+def _share(file: DelimitedFile, text: str) -> Fraction:
+    try:
+        share = read_exact(text)
+    except ValueError:
+        share = -1.0
+    if not isinstance(share, Fraction) or share < 0:
+        raise InputError(f"{file.path}, column share: {text!r} is no share; shares are fractions, 0 or more")
+    return share
+
+
+def check_folder(folder: Path) -> list[str]:
+    """Compare the files of a spine with its manifest and with each other; return what is wrong, in words.
+
+    Raises
+    ------
+    OutputError
+        If the folder holds no spine.
+    """
+    return read_checked(folder)[1]
+
+
+def read_checked(folder: Path) -> tuple[tuple[WrittenSpine, WrittenShares] | None, list[str]]:
+    """Read the files of a spine; also return what is wrong. If they cannot be read there is no spine.
+
+    Raises
+    ------
+    OutputError
+        If the folder holds no spine.
+    """
+    manifest = manifest_of(folder)
+    settings = settings_of(manifest, folder)
+    wrong = read_release(folder).wrong()
+    try:
+        spine = read_spine(folder, settings.levels)
+        shares = read_shares(folder, spine)
+    except InputError as error:
+        return None, [*wrong, str(error)]
+    told = {name: (of["units"], of["bypassed"]) for name, of in manifest["geolevels"].items()}
+    found = {name: (len(of), int(of.sum())) for name, of in zip(settings.levels, shares.bypassed, strict=True)}
+    if told != found:
+        wrong.append("geolevels of the manifest are not those of geounits.csv")
+    sums = path_sums(spine.tree, shares.shares, shares.index)
+    if sums != {Fraction(1)}:
+        wrong.append(f"shares from the root to the blocks sum to {', '.join(sorted(map(str, sums)))}, not all to 1")
+    return (spine, shares), wrong
+
+
+_LABEL: Final = re.compile(r"([0-9]{1,18})(?:-([1-9][0-9]{0,8}))?")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Given:
+    """A spine from a folder.
+
+    Attributes
+    ----------
+    spine : Spine
+    checksums : dict of str to str
+        SHA-256 of each file that says what the spine is.
+    """
+
+    spine: Spine
+    checksums: dict[str, str]
+
+
+def read_given(folder: Path) -> Given:
+    """Read a spine from the folder that `spine build` made, in the order in which its units are listed there.
+
+    Raises
+    ------
+    InputError
+        If a file was changed, units do not nest, shares along a path do not sum to exactly 1, or a unit is not called
+        by digits.
+    OutputError
+        If the folder holds no spine.
+    """
+    files, wrong = read_checked(folder)
+    if wrong or files is None:
+        raise InputError("\n".join([f"the spine {folder} cannot be used:", *(f"  {fault}" for fault in wrong)]))
+    return Given(
+        ordered_spine(folder, *files), {name: checksum(folder / name) for name in (BLOCKS, GEOUNITS, MANIFEST)}
+    )
+
+
+def ordered_spine(folder: Path, written: WrittenSpine, shares: WrittenShares) -> Spine:
+    """The spine that files tell, its units in the order in which they are listed there.
+
+    Parameters
+    ----------
+    folder : Path
+        For messages.
+    written : WrittenSpine
+    shares : WrittenShares
+
+    Raises
+    ------
+    InputError
+        If a unit is not called by digits.
+    """
+    names = written.tree.names
+    units = [written.tree.ancestors(level) for level in range(len(names))]
+    rows = [row[unit] for row, unit in zip(shares.row, units, strict=True)]
+    order = np.lexsort(rows[::-1])
+    tree, firsts = nest(names, [row[order] for row in rows])
+    levels = []
+    for number, (name, first) in enumerate(zip(names, firsts, strict=True)):
+        at = units[number][order][first]
+        if number == len(names) - 1:
+            width, code, part = 16, written.block[at], np.zeros(len(at), dtype=np.int32)
+        else:
+            width, code, part = _parsed(folder, name, [written.labels[number][unit] for unit in at.tolist()])
+        levels.append(Geolevel(name, width, code, part, shares.index[number][at], shares.bypassed[number][at]))
+    return Spine(tree, tuple(levels), shares.shares)
+
+
+def _parsed(folder: Path, name: str, labels: Sequence[str]) -> tuple[int, Ints, Indices]:
+    """The width, numbers and parts of identifiers."""
+    if list(labels) == [name]:
+        return 0, np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int32)
+    found = [_LABEL.fullmatch(label) for label in labels]
+    widths = {len(one[1]) if one else 0 for one in found}
+    if len(widths) > 1 or 0 in widths:
+        raise InputError(
+            f"{folder / BLOCKS}, column {name}: call geounits by digits, as many for every unit of a geolevel, and the "
+            "parts of one by -1, -2, ... behind them"
+        )
+    code = np.array([int(one[1]) for one in found if one], dtype=np.int64)
+    part = np.array([int(one[2] or 0) for one in found if one], dtype=np.int32)
+    return widths.pop(), code, part
