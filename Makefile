@@ -53,6 +53,7 @@ fuzz: setup
 lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python tools/measure.py
 
 format: setup
 	$(BIN)/ruff check --fix .
