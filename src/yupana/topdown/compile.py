@@ -8,6 +8,7 @@ from typing import Any, Final, Self
 import numpy as np
 
 from yupana.compiled import is_kept, on_compiling
+from yupana.files.arrow_stream import TextColumn
 from yupana.release.lines import texts
 from yupana.topdown.answers import exact_answers
 from yupana.topdown.divide import Siblings, Terms
@@ -26,7 +27,6 @@ from yupana.topdown.queries import Attribute, Schema
 from yupana.topdown.rounding.rounding import Rounding, round_counts
 from yupana.topdown.text_rows import (
     NumberForm,
-    TextColumn,
     lay_records,
     lay_rows,
     match_records,

@@ -10,13 +10,14 @@ from typing import Final
 import numpy as np
 
 from yupana.arrays import Ints
+from yupana.files.arrow_stream import TextColumn
 from yupana.geography.published import Areas
 from yupana.geography.spine import Spine
 from yupana.release.lines import Texts, join, texts, without_padding
 from yupana.topdown.file_pieces import FilePiece
 from yupana.topdown.histogram import Cells, Histogram
 from yupana.topdown.queries import Schema
-from yupana.topdown.text_rows import NO_NUMBER, Bytes, TextColumn, lay_records, lay_rows
+from yupana.topdown.text_rows import NO_NUMBER, Bytes, lay_records, lay_rows
 
 ROWS_AT_ONCE: Final = 1 << 18
 
