@@ -42,9 +42,9 @@ class TextColumn:
         return TextColumn(self.texts, self.at[rows])
 
     def used(self) -> "TextColumn":
-        """The same column with only those of the texts that its rows have."""
-        if not len(self.at):
-            return TextColumn(self.texts[:0], self.at)
+        """The same column with only those of the texts that its rows have, where the texts are more than the rows."""
+        if not len(self.at) or len(self.texts) < len(self.at):
+            return self
         low = int(self.at.min())
         seen = np.zeros(int(self.at.max()) - low + 1, dtype=np.bool_)
         seen[self.at - low] = True

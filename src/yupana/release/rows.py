@@ -60,7 +60,7 @@ def write_rows(folder: Path, table: RowTable, fmt: Format) -> Path:
 def write_all(folder: Path, tables: Iterable[RowTable], fmt: Format) -> dict[str, Path]:
     """Write tables as `write_rows` does, with one database for all; their files by name."""
     with open_database() as db:
-        return {one.name: write_parts(db, folder / f"{one.name}.{fmt}", _parts(one, fmt)) for one in tables}
+        return {one.name: write_parts(db, folder / f"{one.name}.{fmt}", parts_of(_columns(one, fmt))) for one in tables}
 
 
 def write_parts(db: duckdb.DuckDBPyConnection, path: Path, parts: Iterable[Mapping[str, Column]]) -> Path:
@@ -88,10 +88,15 @@ def write_parts(db: duckdb.DuckDBPyConnection, path: Path, parts: Iterable[Mappi
 _ROWS_AT_ONCE: Final = 1 << 17
 
 
-def _parts(table: RowTable, fmt: Format) -> Iterator[dict[str, Column]]:
-    columns = {name: _column(column, fmt) for name, column in table.columns.items()}
-    for first in range(0, max(table.rows, 1), _ROWS_AT_ONCE):
+def parts_of(columns: Mapping[str, Column]) -> Iterator[dict[str, Column]]:
+    """Columns as parts of some rows, one at least."""
+    rows = len(next(iter(columns.values())))
+    for first in range(0, max(rows, 1), _ROWS_AT_ONCE):
         yield {name: column[first : first + _ROWS_AT_ONCE] for name, column in columns.items()}
+
+
+def _columns(table: RowTable, fmt: Format) -> dict[str, Column]:
+    return {name: _column(column, fmt) for name, column in table.columns.items()}
 
 
 def _column(column: Coded | Ints, fmt: Format) -> Column:
