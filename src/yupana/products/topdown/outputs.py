@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
+import duckdb
 import numpy as np
 
 from yupana.arrays import Integers, Ints
@@ -200,8 +201,9 @@ def _write(
     rows = write_in_order(pieces(), workers())
     if fmt == "parquet":
         packed = [counts.path(kind) for kind in tabulated.areas]
-        stored = in_order((partial(counts.store, kind) for kind in tabulated.areas), workers())
-        made = dict(zip(packed, stored, strict=True))
+        with open_database(threads=1) as db:
+            stored = in_order((partial(counts.store, kind, db.cursor()) for kind in tabulated.areas), workers())
+            made = dict(zip(packed, stored, strict=True))
         rows = {made.get(path, path): number for path, number in rows.items()}
     return {path.relative_to(folder).as_posix(): number for path, number in rows.items()}
 
@@ -239,12 +241,11 @@ class _CountLayer:
             for rows in count_rows(kind.labels, self.tabulated.schema, first, counts, ends):
                 yield FilePiece(self.path(kind), rows.text if self.fmt == "csv" else rows.packed, len(rows.cells))
 
-    def store(self, kind: Areas) -> Path:
+    def store(self, kind: Areas, db: duckdb.DuckDBPyConnection) -> Path:
         """Make Parquet of the numbers of a kind of areas, and remove these."""
         packed = self.path(kind)
         parts = unpack(packed, kind.labels, self.tabulated.schema, self.numbers)
-        with open_database(threads=1) as db:
-            made = write_parts(db, packed.with_suffix(PARQUET), parts)
+        made = write_parts(db, packed.with_suffix(PARQUET), parts)
         packed.unlink()
         return made
 
