@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from yupana.arrays import Floats, Integers, Ints
+from yupana.arrays import Ints
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,8 +57,8 @@ def letters(texts: NDArray[np.bytes_]) -> NDArray[np.uint8]:
     return contiguous.view(np.uint8).reshape(len(contiguous), contiguous.itemsize)
 
 
-Column: TypeAlias = TextColumn | Integers | Floats
-"""Of one of these types: texts, whole numbers of eight bytes, or numbers of double precision."""
+Column: TypeAlias = TextColumn | NDArray[np.number[Any]]
+"""Texts, or numbers: the database is told whole ones in eight bytes and others in double precision."""
 
 _Lent: TypeAlias = list[Any]
 """What the database was given the address of."""
