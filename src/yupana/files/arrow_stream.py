@@ -92,7 +92,6 @@ class ArrowParts:
         self.fault: BaseException | None = None
         self._columns = {name: _format(column) for name, column in first.items()}
         self._parts = itertools.chain([first], coming)
-        self._numbers = itertools.count(1)
         self._lent: _Lent = []
         self._lent_of_part: dict[int, _Lent] = {}
         self._end_of_schema = self._call(_RELEASES, lambda at: _clear(at, _END_OF_SCHEMA))
@@ -133,11 +132,10 @@ class ArrowParts:
                 _clear(into, _END_OF_ARRAY)
                 return 0
             lent: _Lent = []
-            number = next(self._numbers)
             columns = [_lend(self._array(column, lent), lent) for column in part.values()]
             rows = len(next(iter(part.values())))
-            self._lent_of_part[number] = lent
-            return _fill(into, self._struct(rows, [None], lent, columns, number=number))
+            self._lent_of_part[id(lent)] = lent
+            return _fill(into, self._struct(rows, [None], lent, columns, number=id(lent)))
         except BaseException as fault:  # noqa: BLE001 (no fault passes through the database)
             self.fault = fault
             return errno.EIO
