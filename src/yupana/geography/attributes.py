@@ -8,10 +8,13 @@ import numpy as np
 
 from yupana.arrays import Flags, Indices, Integers, Ints, narrow
 from yupana.errors import InputError
+from yupana.files.arrow_stream import TextColumn
+from yupana.files.database import open_database
 from yupana.files.delimited import first_repeated, open_delimited, positions
 from yupana.geography.blocks import Reference
 from yupana.geography.kinds import BLOCK_WIDTH
-from yupana.release.lines import ROWS_AT_ONCE, digits, whole, write_header, write_lines
+from yupana.release.lines import digits
+from yupana.release.rows import parts_of, write_parts
 
 QUARTERS_COLUMNS: Final = tuple(f"gq{kind}" for kind in range(1, 8))
 """Facilities: correctional, juvenile, nursing, other institutions, college, military, other."""
@@ -103,11 +106,9 @@ def write_facilities(path: Path, blocks: Ints, facilities: Integers) -> int:
     facilities : ndarray of integers, shape (blocks, 8)
     """
     order = np.argsort(blocks)
-    with path.open("wb") as file:
-        write_header(file, FACILITY_COLUMNS)
-        for start in range(0, len(order), ROWS_AT_ONCE):
-            part = order[start : start + ROWS_AT_ONCE]
-            write_lines(file, [digits(blocks[part], BLOCK_WIDTH), *map(whole, facilities[part].T)])
+    first = TextColumn(digits(blocks[order], BLOCK_WIDTH), np.arange(len(order)))
+    with open_database() as db:
+        write_parts(db, path, parts_of(dict(zip(FACILITY_COLUMNS, (first, *facilities[order].T), strict=True))))
     return len(order)
 
 

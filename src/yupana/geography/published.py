@@ -9,12 +9,15 @@ import numpy as np
 
 from yupana.arrays import Indices, Ints
 from yupana.errors import InputError
+from yupana.files.arrow_stream import Column, TextColumn
+from yupana.files.database import open_database
 from yupana.files.delimited import Labels, first_repeated, open_delimited, positions
 from yupana.geography.areas import NO_AREA
 from yupana.geography.blocks import NO_ENTITY, Reference
 from yupana.geography.kinds import BLOCK_WIDTH, COUNTY, KINDS, NESTED, STATE, TOLD, US, kind_of
-from yupana.release.lines import ROWS_AT_ONCE, Texts, digits, texts, write_header, write_lines
-from yupana.release.tables import Format, as_parquet
+from yupana.release.lines import Texts, digits, texts
+from yupana.release.rows import parts_of, write_parts
+from yupana.release.tables import Format
 
 AREAS_FOLDER: Final = "areas"
 BLOCKS_STEM: Final = "blocks"
@@ -171,17 +174,13 @@ def write_published(folder: Path, published: PublishedBlocks, fmt: Format) -> di
     dict of str to int
         Rows, by the file's path within the folder.
     """
-    (folder / AREAS_FOLDER).mkdir()
-    path = folder / AREAS_FOLDER / f"{BLOCKS_STEM}.csv"
     blocks = digits(published.block, BLOCK_WIDTH)
-    known = [texts([*column.labels, ""]) for column in published.kinds.values()]
-    with path.open("wb") as file:
-        write_header(file, ("block", *published.kinds))
-        for start in range(0, len(blocks), ROWS_AT_ONCE):
-            part = slice(start, start + ROWS_AT_ONCE)
-            places = [column.index[part] for column in published.kinds.values()]
-            write_lines(file, [blocks[part], *(of[at] for of, at in zip(known, places, strict=True))])
-    path = as_parquet(path) if fmt == "parquet" else path
+    columns: dict[str, Column] = {"block": TextColumn(blocks, np.arange(len(blocks)))}
+    for name, column in published.kinds.items():
+        columns[name] = TextColumn(texts(["", *column.labels]), column.index.astype(np.int64) + 1)
+    path = folder / AREAS_FOLDER / f"{BLOCKS_STEM}.{fmt}"
+    with open_database() as db:
+        write_parts(db, path, parts_of(columns))
     return {path.relative_to(folder).as_posix(): len(blocks)}
 
 

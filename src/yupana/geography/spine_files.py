@@ -1,10 +1,9 @@
 """Spines on disk: blocks.csv and geounits.csv written, read back and checked, whoever built them."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import chain
 from pathlib import Path
 from typing import Any, Final, get_args
 
@@ -12,18 +11,22 @@ import numpy as np
 
 from yupana.arrays import Flags, Indices, Ints
 from yupana.errors import ConfigError, InputError, OutputError
+from yupana.files.arrow_stream import Column, TextColumn
+from yupana.files.database import open_database
 from yupana.files.delimited import DelimitedFile, first_repeated, open_delimited, positions
 from yupana.files.regular import FOLDER, must_be
 from yupana.geography.areas import AREA_TYPES
 from yupana.geography.entities import Entities, read_entities
+from yupana.geography.kinds import BLOCK_WIDTH
 from yupana.geography.settings import Kind, Mechanism, SpineSettings, check_levels, check_shares
 from yupana.geography.spine import Geolevel, Spine, path_sums
 from yupana.geography.tree import Tree, nest
 from yupana.privacy.exact import read_exact, show_exact
 from yupana.release.folder import MANIFEST, read_manifest
-from yupana.release.lines import texts, whole, write_header, write_lines
+from yupana.release.lines import digits, texts, write_header, write_lines
 from yupana.release.processing import SPINE
 from yupana.release.release import read_release
+from yupana.release.rows import parts_of, write_parts
 from yupana.release.tables import checksum
 
 BLOCKS: Final = "blocks.csv"
@@ -33,8 +36,6 @@ GEOUNIT_COLUMNS: Final = ("geolevel", "geounit", "parent", "children", "share", 
 
 _ROWS_AT_ONCE: Final = 1 << 17
 _FLAGS: Final = ("false", "true")
-
-Rows = Iterator[Sequence[str]]
 
 
 def write_blocks(folder: Path, spine: Spine) -> int:
@@ -57,33 +58,29 @@ def write_blocks(folder: Path, spine: Spine) -> int:
 def write_geounits(folder: Path, spine: Spine) -> int:
     """Write all geounits with their parents, numbers of children and shares, from the root down; return the rows."""
     shares, flags = texts(map(show_exact, spine.shares)), texts(_FLAGS)
-    with (folder / GEOUNITS).open("wb") as file:
-        write_header(file, GEOUNIT_COLUMNS)
+
+    def parts() -> Iterator[Mapping[str, Column]]:
         above = texts([""])
         for i, level in enumerate(spine.levels):
-            parent, children, labels = spine.tree.parents[i], spine.tree.children(i), level.texts()
-            for start in range(0, len(parent), _ROWS_AT_ONCE):
-                here = slice(start, start + _ROWS_AT_ONCE)
-                name = np.broadcast_to(texts([level.name]), (len(parent[here]),))
-                told = [whole(children[here]), shares[level.share[here]], flags[level.bypassed[here].astype(np.int8)]]
-                write_lines(file, [name, labels[here], above[parent[here]], *told])
+            parent, labels = spine.tree.parents[i].astype(np.int64), level.texts()
+            names = TextColumn(texts([level.name]), np.zeros_like(parent)), TextColumn(labels, np.arange(len(parent)))
+            share, flag = (of.astype(np.int64) for of in (level.share, level.bypassed))
+            told = spine.tree.children(i), TextColumn(shares, share), TextColumn(flags, flag)
+            yield from parts_of(dict(zip(GEOUNIT_COLUMNS, (*names, TextColumn(above, parent), *told), strict=True)))
             above = labels
+
+    with open_database() as db:
+        write_parts(db, folder / GEOUNITS, parts())
     return sum(map(len, spine.tree.parents))
 
 
 def write_entities(folder: Path, blocks: Ints, found: list[Entities]) -> int:
     """Write in which areas of each kind every block lies, empty for none, as `spine distance` reads it."""
-    texts = [[*e.labels, ""] for e in found]
-
-    def rows(start: int, stop: int) -> Rows:
-        written = [f"{block:016d}" for block in blocks[start:stop].tolist()]
-        # Position -1 is the empty text at the end.
-        columns = [
-            list(map(labels.__getitem__, e.index[start:stop].tolist())) for labels, e in zip(texts, found, strict=True)
-        ]
-        return zip(written, *columns, strict=True)
-
-    _write(folder / ENTITIES, ("block", *(e.column for e in found)), len(blocks), rows)
+    columns = {"block": TextColumn(digits(blocks, BLOCK_WIDTH), np.arange(len(blocks)))}
+    for of in found:
+        columns[of.column] = TextColumn(texts(["", *of.labels]), of.index.astype(np.int64) + 1)
+    with open_database() as db:
+        write_parts(db, folder / ENTITIES, parts_of(columns))
     return len(blocks)
 
 
@@ -96,14 +93,6 @@ def describe(folder: Path, rows: dict[str, int]) -> dict[str, dict[str, object]]
             columns = file.readline().rstrip("\n").split("|")
         described[name] = {"sha256": checksum(path), "rows": number, "columns": columns}
     return described
-
-
-def _write(path: Path, columns: Sequence[str], number: int, rows: Callable[[int, int], Rows]) -> None:
-    with path.open("w", encoding="utf-8") as file:
-        file.write("|".join(columns) + "\n")
-        for start in range(0, number, _ROWS_AT_ONCE):
-            lines = map("|".join, rows(start, start + _ROWS_AT_ONCE))
-            file.write("\n".join(chain(lines, [""])))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

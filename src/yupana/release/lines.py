@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 Texts: TypeAlias = NDArray[np.bytes_]
 
-ROWS_AT_ONCE: Final = 1 << 19
-
 _LOOKED_UP: Final = 1_000_000
 
 

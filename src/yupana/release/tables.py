@@ -12,7 +12,7 @@ import duckdb
 import numpy as np
 
 from yupana.errors import OutputError
-from yupana.files.database import named, open_database, write_query
+from yupana.files.database import open_database, write_query
 from yupana.files.delimited import PARQUET, apart, column_types, csv_rows, parquet_rows, read_header
 from yupana.files.regular import must_be_regular, read_regular, regular
 
@@ -21,9 +21,6 @@ Format = Literal["csv", "parquet"]
 
 _BLOCK: Final = 1 << 20
 """Bytes that are read at once."""
-
-_TO_PARQUET: Final = 500_000_000
-"""Bytes of memory for rows that wait to be written in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,33 +72,6 @@ def write_table(folder: Path, table: ReleaseTable, fmt: Format) -> Path:
         db.register("rows", arrays)
         write_query(db, "SELECT * FROM rows", path)
     return path
-
-
-def as_parquet(path: Path, numbers: Iterable[str] = ()) -> Path:
-    """Write a table of text again as Parquet, row after row and whatever its size, and remove the text.
-
-    Parameters
-    ----------
-    path : Path
-        Written as `write_table` writes text.
-    numbers : iterable of str
-        Its columns of whole numbers.
-
-    Raises
-    ------
-    OSError
-        If it cannot be written.
-    """
-    kinds = dict.fromkeys(numbers, "BIGINT")
-    # The database takes an empty field for none.
-    columns = [
-        named(one) if one in kinds else f"coalesce({named(one)}, '') AS {named(one)}" for one in table_columns(path)
-    ]
-    parquet = path.with_suffix(PARQUET)
-    with open_database(memory=_TO_PARQUET, spills=False) as db:
-        write_query(db, f"SELECT {', '.join(columns)} FROM {table_rows(path, kinds)}", parquet)
-    path.unlink()
-    return parquet
 
 
 def read_table(path: Path) -> dict[str, list[str]]:

@@ -1,17 +1,18 @@
 """Answers of queries on disk: a row for each geounit and answer, with numbers beside them. Public."""
 
-import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from yupana.files.database import open_database, write_query
+from yupana.files.arrow_stream import Column, TextColumn
+from yupana.files.database import open_database
 from yupana.geography.spine import Spine
+from yupana.release.lines import texts
+from yupana.release.rows import write_parts
 from yupana.topdown.evidence import StoredMeasurements
 from yupana.topdown.queries import DETAILED, TOTAL, Query, Recode, Schema
 
@@ -32,7 +33,7 @@ class AnswerFile:
     """
 
     units: NDArray[np.int64]
-    numbers: Mapping[str, NDArray[np.generic]]
+    numbers: Mapping[str, NDArray[np.number[Any]]]
 
 
 def kept_columns(query: Query, schema: Schema, recodes: Mapping[str, Recode]) -> dict[str, list[str]]:
@@ -73,62 +74,28 @@ def write_answers(
     OSError
         If the file cannot be written.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(".part")
     rows = 0
-    with path.open("wb") as file, open_database() as db:
-        _list(db, "units", {"geounit": geounits})
-        size = max(1, *(len(labels) for labels in kept.values())) if kept else 1
-        _list(db, "answers", {f"k{i}": labels for i, labels in enumerate(kept.values())} or {"k": [""]})
-        header = False
+    units = texts(geounits)
+    labels = {name: texts(of) for name, of in kept.items()}
+    size = max([1, *map(len, kept.values())])
+    at_once = max(1, _ROWS_AT_ONCE // size)
+
+    def parts() -> Iterator[dict[str, Column]]:
+        nonlocal rows
         for piece in pieces:
-            if not header:
-                file.write("|".join(["geounit", *kept, *piece.numbers]).encode() + b"\n")
-                header = True
-            for one in _in_parts(piece, max(1, _ROWS_AT_ONCE // size)):
-                rows += _write_piece(db, part, len(kept), size, one)
-                with part.open("rb") as written:
-                    shutil.copyfileobj(written, file)
-    part.unlink(missing_ok=True)
+            for first in range(0, max(len(piece.units), 1), at_once):
+                here = slice(first, first + at_once)
+                unit, answer = np.repeat(piece.units[here], size), np.tile(np.arange(size), len(piece.units[here]))
+                columns: dict[str, Column] = {"geounit": TextColumn(units, unit)}
+                columns |= {name: TextColumn(of, answer) for name, of in labels.items()}
+                for name, numbers in piece.numbers.items():
+                    columns[name] = np.broadcast_to(numbers[here], (len(unit) // size, size)).reshape(-1)
+                rows += len(unit)
+                yield columns
+
+    with open_database() as db:
+        write_parts(db, path, parts())
     return rows
-
-
-def _in_parts(piece: AnswerFile, units: int) -> Iterator[AnswerFile]:
-    """The piece in parts of so many units."""
-    for first in range(0, len(piece.units), units):
-        part = slice(first, first + units)
-        yield AnswerFile(piece.units[part], {name: numbers[part] for name, numbers in piece.numbers.items()})
-
-
-def _write_piece(db: duckdb.DuckDBPyConnection, part: Path, kept: int, size: int, piece: AnswerFile) -> int:
-    shape = (len(piece.units), size)
-    arrays = {
-        "u": np.repeat(piece.units, size),
-        "a": np.tile(np.arange(size), len(piece.units)),
-        **{
-            f"n{i}": np.ascontiguousarray(np.broadcast_to(numbers, shape)).reshape(-1)
-            for i, numbers in enumerate(piece.numbers.values())
-        },
-    }
-    selected = [f"n{i}" for i in range(len(piece.numbers))]
-    labels = ["geounit", *(f"k{i}" for i in range(kept))]
-    db.register("numbers", arrays)
-    rows = (
-        f"SELECT {', '.join([*labels, *selected])} FROM numbers JOIN units ON units.place = u "
-        "JOIN answers ON answers.place = a ORDER BY u, a"
-    )
-    write_query(db, rows, part, header=False)
-    db.unregister("numbers")
-    return len(arrays["u"])
-
-
-def _list(db: duckdb.DuckDBPyConnection, name: str, columns: Mapping[str, Sequence[str]]) -> None:
-    """Make a table of texts with their place, from 0."""
-    number = len(next(iter(columns.values())))
-    listed = {"place": np.arange(number), **{key: np.array(texts, dtype=object) for key, texts in columns.items()}}
-    db.register("listed", listed)
-    db.execute(f"CREATE TABLE {name} AS SELECT * FROM listed")
-    db.unregister("listed")
 
 
 def write_noisy(

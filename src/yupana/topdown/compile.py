@@ -8,6 +8,7 @@ from typing import Final, Self
 import numpy as np
 
 from yupana.compiled import is_kept, on_compiling
+from yupana.files.arrow_stream import TextColumn
 from yupana.release.lines import texts
 from yupana.topdown.divide import Siblings, Terms
 from yupana.topdown.families import SiblingBatch, ask, exact_answers
@@ -25,7 +26,6 @@ from yupana.topdown.queries import Attribute, Schema
 from yupana.topdown.rounding.rounding import Rounding, round_counts
 from yupana.topdown.text_rows import (
     NumberForm,
-    TextColumn,
     lay_records,
     lay_rows,
     match_records,

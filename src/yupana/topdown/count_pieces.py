@@ -10,13 +10,14 @@ from typing import Final
 import numpy as np
 
 from yupana.arrays import Ints
+from yupana.files.arrow_stream import Column, TextColumn
 from yupana.geography.published import Areas
 from yupana.geography.spine import Spine
 from yupana.release.lines import Texts, join, texts, without_padding
 from yupana.topdown.file_pieces import FilePiece
 from yupana.topdown.histogram import Cells, Histogram
 from yupana.topdown.queries import Schema
-from yupana.topdown.text_rows import NO_NUMBER, Bytes, TextColumn, lay_records, lay_rows
+from yupana.topdown.text_rows import NO_NUMBER, Bytes, lay_records, lay_rows
 
 ROWS_AT_ONCE: Final = 1 << 18
 
@@ -75,6 +76,34 @@ class CountRows:
     def text(self) -> Bytes:
         """The rows as they are written."""
         return lay_rows(*self.columns)
+
+    def packed(self) -> bytes:
+        """The area, the cell and the numbers of each row, of eight bytes each."""
+        return np.column_stack([self.area, self.cells, self.numbers]).tobytes()
+
+
+def unpack(path: Path, labels: Texts, schema: Schema, numbers: Sequence[str]) -> Iterator[dict[str, Column]]:
+    """The columns of a file of counts from its rows as `CountRows.packed` wrote them, part after part.
+
+    Parameters
+    ----------
+    path : Path
+    labels : ndarray of bytes, shape (areas,)
+        Identifiers of all areas of the kind.
+    schema : Schema
+    numbers : sequence of str
+        What the columns of the numbers are called.
+    """
+    known = [texts(attribute.labels) for attribute in schema.attributes]
+    width = 2 + len(numbers)
+    more = True
+    with path.open("rb") as file:
+        while more:
+            area, cells, *values = np.fromfile(file, np.int64, width * ROWS_AT_ONCE).reshape(-1, width).T
+            more = len(area) == ROWS_AT_ONCE
+            levels = map(TextColumn, known, np.unravel_index(cells, schema.shape))
+            columns = zip(schema.names, levels, strict=True)
+            yield {"geounit": TextColumn(labels, area), **dict(columns), **dict(zip(numbers, values, strict=True))}
 
 
 def count_rows(

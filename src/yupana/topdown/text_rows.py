@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from yupana.arrays import Ints
 from yupana.compiled import compiled, compiled_part, compiled_step
-from yupana.release.lines import Texts, texts
+from yupana.files.arrow_stream import TextColumn, letters
+from yupana.release.lines import texts
 from yupana.topdown.histogram import Cells, Histogram
 from yupana.topdown.queries import Schema
 
@@ -27,27 +28,6 @@ DIGITS: Final = 9
 _BAR, _END, _ZERO = ord("|"), ord("\n"), ord("0")
 _MOST: Final = 20
 """Digits of a number and a separator, at most."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class TextColumn:
-    """A column of texts.
-
-    Attributes
-    ----------
-    texts : ndarray of bytes, shape (texts,)
-        In UTF-8.
-    at : ndarray of int64, shape (rows,)
-        Which of them each row has.
-    """
-
-    texts: Texts
-    at: Ints
-
-    @property
-    def letters(self) -> Bytes:
-        """The bytes of each text, shorter ones padded with null bytes; of shape (texts, width)."""
-        return _letters(self.texts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +46,6 @@ class NumberForm:
     bounded: bool = False
 
 
-def _letters(values: Texts) -> Bytes:
-    contiguous = np.ascontiguousarray(values)
-    return contiguous.view(np.uint8).reshape(len(contiguous), contiguous.itemsize)
-
-
 def lay_rows(first: TextColumn, second: TextColumn, numbers: Ints) -> Bytes:
     """The text of rows of two texts and whole numbers from 0 on, ``|`` between, each with the end of its line.
 
@@ -80,7 +55,7 @@ def lay_rows(first: TextColumn, second: TextColumn, numbers: Ints) -> Bytes:
     numbers : ndarray of int64, shape (rows, numbers)
     """
     out = np.empty(most_bytes(first, second, numbers, NumberForm()), dtype=np.uint8)
-    return out[: _lay_rows(first.letters, first.at, second.letters, second.at, numbers, out)]
+    return out[: _lay_rows(letters(first.texts), first.at, letters(second.texts), second.at, numbers, out)]
 
 
 def most_bytes(first: TextColumn, second: TextColumn, numbers: Ints, form: NumberForm, more: int = 0) -> int:
@@ -102,7 +77,7 @@ def lay_records(first: TextColumn, second: TextColumn, times: Ints, number: int)
         That of the first record, or `NO_NUMBER`.
     """
     out = np.empty(most_bytes_of_records(first, second, times), dtype=np.uint8)
-    return out[: _lay_records(first.letters, first.at, second.letters, second.at, times, number, out)]
+    return out[: _lay_records(letters(first.texts), first.at, letters(second.texts), second.at, times, number, out)]
 
 
 def most_bytes_of_records(first: TextColumn, second: TextColumn, times: Ints) -> int:
@@ -112,13 +87,13 @@ def most_bytes_of_records(first: TextColumn, second: TextColumn, times: Ints) ->
 
 def match_rows(text: Bytes, first: TextColumn, second: TextColumn, numbers: Ints, form: NumberForm) -> int:
     """How many bytes rows take at the beginning of a text; -1 if it does not begin with them."""
-    given = first.letters, first.at, second.letters, second.at, numbers
+    given = letters(first.texts), first.at, letters(second.texts), second.at, numbers
     return int(_match_rows(text, *given, int(form.shown), int(form.bounded)))
 
 
 def match_records(text: Bytes, first: TextColumn, second: TextColumn, times: Ints, number: int) -> int:
     """How many bytes records take at the beginning of a text; -1 if it does not begin with them."""
-    return int(_match_records(text, first.letters, first.at, second.letters, second.at, times, number))
+    return int(_match_records(text, letters(first.texts), first.at, letters(second.texts), second.at, times, number))
 
 
 def parse_counts(text: Bytes, rows: int, width: int, schema: Schema) -> tuple[Ints, Cells, Ints] | None:
@@ -140,7 +115,7 @@ def parse_counts(text: Bytes, rows: int, width: int, schema: Schema) -> tuple[In
     labels = texts(label for attribute in schema.attributes for label in attribute.labels)
     places = np.cumsum([0, *schema.shape])
     found = np.empty(rows, dtype=np.int64), np.empty(rows, dtype=np.int32), np.empty(rows, dtype=np.int64)
-    end = _parse_counts(text, width, _letters(labels), places, *found)
+    end = _parse_counts(text, width, letters(labels), places, *found)
     return found if end == len(text) else None
 
 

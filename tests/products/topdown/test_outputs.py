@@ -6,14 +6,13 @@ from pathlib import Path
 
 import duckdb
 import numpy as np
-import pytest
 from schemas import make_schema
 
 from yupana.arrays import Ints
 from yupana.geography.published import Areas
 from yupana.products.topdown.outputs import TabulatedAreas, write_tabulation
 from yupana.release.lines import texts
-from yupana.release.tables import as_parquet, read_table
+from yupana.release.tables import read_table
 from yupana.topdown.histogram import Histogram, count_entries
 
 PARTS, BLOCKS = 60, 4
@@ -70,28 +69,3 @@ def test_text_and_parquet_say_the_same(tmp_path: Path) -> None:
     assert list(map(str, kinds)) == ["VARCHAR", "VARCHAR", "VARCHAR", "BIGINT"]
     # What a thread makes ahead is held, too.
     assert max(held.values()) < PARTS / 2
-
-
-def test_an_empty_field_stays_a_text(tmp_path: Path) -> None:
-    path = tmp_path / "blocks.csv"
-    path.write_text("block|place|number\n01|9|1\n02||2\n")
-    made = as_parquet(path, ["number"])
-    assert (made, path.exists()) == (tmp_path / "blocks.parquet", False)
-    assert duckdb.read_parquet(str(made)).fetchall() == [("01", "9", 1), ("02", "", 2)]
-
-
-def test_a_table_without_rows(tmp_path: Path) -> None:
-    path = tmp_path / "none.csv"
-    path.write_text("block|count\n")
-    relation = duckdb.read_parquet(str(as_parquet(path, ["count"])))
-    assert relation.fetchall() == []
-    assert list(map(str, relation.dtypes)) == ["VARCHAR", "BIGINT"]
-
-
-def test_a_folder_that_cannot_be_written_ends_in_an_error_of_the_system(tmp_path: Path) -> None:
-    path = tmp_path / "blocks.csv"
-    path.write_text("block|count\n01|1\n")
-    (tmp_path / "blocks.parquet").mkdir()
-    with pytest.raises(OSError, match="disk may be full"):
-        as_parquet(path, ["count"])
-    assert path.exists()

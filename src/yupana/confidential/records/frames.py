@@ -14,7 +14,8 @@ from yupana.confidential.records.census import SYNTHETIC_MARK, is_synthetic
 from yupana.confidential.records.database import private_database, scratch_folder
 from yupana.confidential.records.reader import require_folder
 from yupana.errors import InputError, YupanaError
-from yupana.files.arrow import NO_TYPE, ArrowStream, stream_columns
+from yupana.files.arrow import ArrowStream
+from yupana.files.arrow_stream import NO_TYPE, stream_columns
 from yupana.files.database import quoted
 from yupana.files.regular import FILE, must_be
 from yupana.files.store import scheme_of

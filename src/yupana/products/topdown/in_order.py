@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from yupana.arrays import Ints
+from yupana.files.arrow_stream import TextColumn
 from yupana.files.database import named, open_database, source_of
 from yupana.files.delimited import PARQUET, column_types, parquet_rows, positions
 from yupana.files.regular import must_be_regular, regular
@@ -41,7 +42,6 @@ from yupana.topdown.sums_in_parts import PartsByCounty, Stretch, Summed, sums_in
 from yupana.topdown.text_rows import (
     Bytes,
     NumberForm,
-    TextColumn,
     match_records,
     match_rows,
     most_bytes,

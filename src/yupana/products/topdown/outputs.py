@@ -6,10 +6,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
+import duckdb
 import numpy as np
 
 from yupana.arrays import Integers, Ints
 from yupana.errors import ConfigError
+from yupana.files.database import open_database
+from yupana.files.delimited import PARQUET
 from yupana.geography.gazetteer import AreaNames, write_names
 from yupana.geography.kinds import BLOCKS_OF_COUNTY
 from yupana.geography.published import Areas, PublishedBlocks, write_published
@@ -19,7 +22,8 @@ from yupana.products.topdown.schema import counts_persons, counts_units
 from yupana.products.topdown.table_rows import TableRows, table_rows
 from yupana.products.topdown.tables import INTERVALS_OF, TABLES, RedistrictingTable, levels_of, tables_of
 from yupana.release.check import describe
-from yupana.release.tables import Format, as_parquet, table_columns
+from yupana.release.rows import write_parts
+from yupana.release.tables import Format, table_columns
 from yupana.topdown.block_parts import BlockParts, one_part
 from yupana.topdown.count_intervals import CountIntervals, FindsIntervals
 from yupana.topdown.count_pieces import (
@@ -29,6 +33,7 @@ from yupana.topdown.count_pieces import (
     header,
     plain_records,
     records_of,
+    unpack,
 )
 from yupana.topdown.disk import BOUNDS, COUNTS, MICRODATA, TABULATION
 from yupana.topdown.file_pieces import FilePiece, in_order, workers, write_in_order
@@ -90,8 +95,8 @@ def write_outputs(
 ) -> dict[str, int]:
     """Write counts, tabulation, microdata and, of the schemas of P.L. 94-171, the published tables.
 
-    Text is written part by part, and what is held follows the part and the number of areas; Parquet is made of the
-    text. Intervals are made of all counts at once.
+    All is written part by part, and what is held follows the part and the number of areas. Intervals are made of all
+    counts at once.
 
     Parameters
     ----------
@@ -183,7 +188,7 @@ def _write(
 ) -> dict[str, int]:
     """Write a folder of counts, and other files that are made of the same parts of the blocks."""
     (folder / name).mkdir()
-    counts = _CountLayer(folder / name, tabulated)
+    counts = _CountLayer(folder / name, tabulated, fmt)
     layers: list[_Layer] = [counts, *others]
 
     def pieces() -> Iterator[FilePiece]:
@@ -195,8 +200,11 @@ def _write(
 
     rows = write_in_order(pieces(), workers())
     if fmt == "parquet":
-        texts = {path for path in rows if path.parent == counts.folder}
-        rows = {as_parquet(path, counts.numbers) if path in texts else path: number for path, number in rows.items()}
+        packed = [counts.path(kind) for kind in tabulated.areas]
+        with open_database(threads=1) as db:
+            stored = in_order((partial(counts.store, kind, db.cursor()) for kind in tabulated.areas), workers())
+            made = dict(zip(packed, stored, strict=True))
+        rows = {made.get(path, path): number for path, number in rows.items()}
     return {path.relative_to(folder).as_posix(): number for path, number in rows.items()}
 
 
@@ -214,30 +222,41 @@ class _Layer(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _CountLayer:
-    """A file of counts for each kind of areas."""
+    """A file of counts for each kind of areas: text, or numbers of which Parquet is made when all are there."""
 
     folder: Path
     tabulated: TabulatedAreas
+    fmt: Format
 
     def headers(self) -> Iterator[FilePiece]:
         columns = ("geounit", *self.tabulated.schema.names, *self.numbers)
         for kind in self.tabulated.areas:
-            yield header(self._path(kind), columns)
+            path = self.path(kind)
+            yield header(path, columns) if self.fmt == "csv" else FilePiece(path, bytes, 0)
 
     def pieces(self, summed: Summed) -> Iterator[FilePiece]:
         for kind in self.tabulated.areas:
             first, counts = summed.areas[kind.name]
             ends = self.tabulated.ends_of_cells(kind, counts)
             for rows in count_rows(kind.labels, self.tabulated.schema, first, counts, ends):
-                yield FilePiece(self._path(kind), rows.text, len(rows.cells))
+                yield FilePiece(self.path(kind), rows.text if self.fmt == "csv" else rows.packed, len(rows.cells))
+
+    def store(self, kind: Areas, db: duckdb.DuckDBPyConnection) -> Path:
+        """Make Parquet of the numbers of a kind of areas, and remove these."""
+        packed = self.path(kind)
+        parts = unpack(packed, kind.labels, self.tabulated.schema, self.numbers)
+        made = write_parts(db, packed.with_suffix(PARQUET), parts)
+        packed.unlink()
+        return made
 
     @property
     def numbers(self) -> tuple[str, ...]:
         """The columns of whole numbers; the others are text."""
         return ("count", *self.tabulated.ends)
 
-    def _path(self, kind: Areas) -> Path:
-        return self.folder / f"{kind.name}.csv"
+    def path(self, kind: Areas) -> Path:
+        """Where the rows of a kind of areas are written as they come."""
+        return self.folder / f"{kind.name}.{'csv' if self.fmt == 'csv' else 'packed'}"
 
 
 @dataclass(slots=True, eq=False)

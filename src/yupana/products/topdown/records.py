@@ -5,13 +5,13 @@ from typing import Final
 import numpy as np
 
 from yupana.arrays import Integers, Ints
+from yupana.files.arrow_stream import TextColumn
 from yupana.products.topdown.record_columns import GEOGRAPHY, PERSON_COLUMNS, UNIT_COLUMNS
 from yupana.products.topdown.schema import levels
 from yupana.release.lines import Texts, digits, join, texts
 from yupana.topdown.count_pieces import RecordForm
 from yupana.topdown.histogram import Histogram, count_entries
 from yupana.topdown.queries import Schema
-from yupana.topdown.text_rows import TextColumn
 
 _PERSON, _UNIT, _BUILD = "MPD", "MUD", "1.1.0"
 _UNIT_STATUS: Final = texts(("2|2", "2|1", "4|0"))

@@ -7,11 +7,12 @@ from typing import Final
 import numpy as np
 
 from yupana.arrays import Ints
+from yupana.files.arrow_stream import TextColumn
 from yupana.geography.published import Areas
 from yupana.products.topdown.tables import RedistrictingTable, geocodes
 from yupana.release.lines import Texts, texts
 from yupana.topdown.histogram import Histogram
-from yupana.topdown.text_rows import Bytes, TextColumn, lay_rows, variables
+from yupana.topdown.text_rows import Bytes, lay_rows, variables
 
 _AREAS_AT_ONCE: Final = 1 << 16
 
