@@ -169,7 +169,7 @@ class PhsafeProduct(Product[PhsafeConfig]):
         """All but the states of the records."""
         del inputs
         config = self.read(release / MANIFEST)
-        states = [state for state in config.states if state in manifest["parameters"]["states"]]
+        states = [state for state in config.areas["STATE"].codes if state in manifest["parameters"]["states"]]
         told = {"parameters": self.parameters(config, states), "taken_as_public": list(self.taken_as_public(config))}
         due = self.plan(config, **terms_of(plan))
         return Stated(due, told, described=partial(self.described, config, due))
