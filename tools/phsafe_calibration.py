@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from yupana.confidential.phsafe import checked_census, count
+from yupana.confidential.described.phsafe import PhsafeCounter, checked_census
 from yupana.estimate.phsafe import averages, truncated_normal
 from yupana.estimate.phsafe.combine import families
 from yupana.estimate.phsafe.least_squares import project
@@ -27,12 +27,12 @@ from yupana.plan.plan import Plan
 from yupana.privacy.entropy import SeededEntropy
 from yupana.privacy.sampler import sample
 from yupana.products.census import STATES
+from yupana.products.described.description import DescribedLevel
 from yupana.products.phsafe.configuration import read_config
 from yupana.products.phsafe.plan import make_plan
 from yupana.products.phsafe.production import TAUS, production_config
 from yupana.products.phsafe.shells import SHELLS, Shell
-from yupana.products.phsafe.specification import LEVELS, TABLES, PhsafeLevel
-from yupana.products.phsafe.tables import Group, groups, level_of
+from yupana.products.phsafe.specification import LEVELS, TABLES, Group, groups_of
 from yupana.synthetic.census import synthesize
 
 Numbers = NDArray[np.float64]
@@ -112,7 +112,8 @@ def _truth(scratch: Path, households: int, seed: int) -> tuple[Measured, Plan]:
     config = read_config(scratch / "config.json")
     plan = make_plan(config)
     with checked_census(config, scratch / "census") as census:
-        exact = count(census, config, plan)
+        exact = PhsafeCounter().count(census, config, plan)
+    states = exact.shown["STATE"].codes
     factor = round(_HOUSEHOLDS_OF_THE_NATION / households)
     listed: dict[str, tuple[Group, ...]] = {}
     counts: dict[str, Numbers] = {}
@@ -121,19 +122,19 @@ def _truth(scratch: Path, households: int, seed: int) -> tuple[Measured, Plan]:
         rows: list[tuple[Group, Numbers, float]] = []
         for m in plan.measurements:
             if m.table == table.name:
-                exactly = exact.by_measurement[m.name] * float(factor)
-                these = groups(level_of(m.level), exact.states)
+                exactly = exact.by_level[m.name] * float(factor)
+                these = groups_of(LEVELS[m.level], states)
                 rows += [(g, row, float(m.variance)) for g, row in zip(these, exactly, strict=True)]
         listed[table.name] = tuple(row[0] for row in rows)
         counts[table.name] = np.stack([row[1] for row in rows])
         covariances[table.name] = np.stack([row[2] * np.eye(len(table.cells)) for row in rows])
-    manifest = {"parameters": {"tau": dict(TAUS), "states": list(exact.states)}}
+    manifest = {"parameters": {"tau": dict(TAUS), "states": list(states)}}
     return Measured(manifest, listed, counts, covariances), plan
 
 
 def _study(truth: Measured, plan: Plan, releases: int, seed: int) -> Iterator[Cell]:
     entropy = SeededEntropy(seed)
-    laws = {(m.table, group): m.law for m in plan.measurements for group in groups(level_of(m.level), STATES)}
+    laws = {(m.table, group): m.law for m in plan.measurements for group in groups_of(LEVELS[m.level], STATES)}
     noisy: dict[str, Numbers] = {}
     for name, exactly in truth.counts.items():
         noise = np.stack(
@@ -161,13 +162,13 @@ def _estimated(way: str, truth: Measured, noisy: dict[str, Numbers], covariances
         shown = _AVERAGED if shell.ratio else _COUNTED
         for at, group in enumerate(truth.groups[shell.source]):
             if group.region_type == "USA" or group.region_id in shown:
-                level = next(m.key for m in _levels(group))
+                level = next(m.name for m in _levels(group))
                 study = _count_cells if shell.ratio is None else _average_cells
                 yield from study(way, shell, level, truth, at, noisy, covariances)
 
 
-def _levels(group: Group) -> Iterator[PhsafeLevel]:
-    return (level for level in LEVELS if level.region_type == group.region_type and group.iteration in level.iterations)
+def _levels(group: Group) -> Iterator[DescribedLevel]:
+    return (level for level in LEVELS.values() if level.areas == group.region_type and group.iteration in level.groups)
 
 
 def _count_cells(

@@ -13,9 +13,9 @@ import time
 from typing import Any, Final
 
 import duckdb  # noqa: F401 (imported once, here)
+import yupana.confidential.phsafe
 
 import yupana.cli.main
-import yupana.confidential.phsafe
 import yupana.confidential.safetab.households
 import yupana.confidential.safetab.persons
 import yupana.confidential.topdown.counter

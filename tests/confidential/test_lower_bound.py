@@ -16,7 +16,8 @@ from safetab_worlds import Block, Total, World, an_iteration, random_world, seed
 from safetab_worlds import Household as HouseholdRecord
 from safetab_worlds import Person as PersonRecord
 
-from yupana.confidential.phsafe import ExactCounts, checked_census, count, measure
+from yupana.confidential.described.counter import DescribedCounts
+from yupana.confidential.described.phsafe import PhsafeCounter, checked_census
 from yupana.confidential.safetab import households as run_h
 from yupana.confidential.safetab import persons as run_p
 from yupana.confidential.safetab.counter import CheckedDetails
@@ -27,7 +28,7 @@ from yupana.plan.plan import Neighbours, Plan
 from yupana.privacy.entropy import SeededEntropy
 from yupana.products.phsafe.configuration import PhsafeConfig
 from yupana.products.phsafe.plan import make_plan
-from yupana.products.phsafe.specification import TABLES
+from yupana.products.phsafe.specification import S_DHC
 from yupana.products.safetab import households, persons
 from yupana.products.safetab.parameters import read_iterations
 from yupana.products.safetab.product import HOUSEHOLDS, PERSONS, Parameters
@@ -51,7 +52,7 @@ def household(mafid: str, *, with_spouse: bool) -> tuple[Unit, list[Person]]:
     return Unit("2", mafid, str(len(people)), "2", "1", "01", "1", *kind), people
 
 
-def phsafe_counts(folder: Path, config: PhsafeConfig, *, with_spouse: bool) -> ExactCounts:
+def phsafe_counts(folder: Path, config: PhsafeConfig, *, with_spouse: bool) -> DescribedCounts:
     census = Census([], [], [])
     for mafid, spouse in (("100000001", with_spouse), ("100000002", True), ("100000003", False)):
         unit, people = household(mafid, with_spouse=spouse)
@@ -60,16 +61,12 @@ def phsafe_counts(folder: Path, config: PhsafeConfig, *, with_spouse: bool) -> E
         census.geo.append(Place("2", mafid, "02", "001", "000100", "1000", "1", "4", "9", "99999", "9999"))
     write_csv(folder, census)
     with checked_census(config, folder) as opened:
-        return count(opened, config, make_plan(config))
+        return PhsafeCounter().count(opened, config, make_plan(config))
 
 
 def phsafe_config() -> PhsafeConfig:
-    budgets = {
-        (table.name, level.key): Fraction({"PH2": "0.5", "PH7": "0.01"}.get(table.name, "0"))
-        for table in TABLES
-        for level in table.levels
-    }
-    return PhsafeConfig(
+    budgets = {name: Fraction({"PH2": "0.5", "PH7": "0.01"}.get(name.partition("/")[0], "0")) for name in S_DHC.budgets}
+    return PhsafeConfig.of(
         budgets, dict.fromkeys(("PH1_num", "PH2", "PH3", "PH4", "PH6", "PH7"), TAU), ("02",), Mechanism.ZCDP
     )
 
@@ -78,13 +75,13 @@ def phsafe_config() -> PhsafeConfig:
 def phsafe(tmp_path_factory: pytest.TempPathFactory) -> tuple[Release, Release]:
     folder = tmp_path_factory.mktemp("phsafe")
     exact = [phsafe_counts(folder / str(spouse), phsafe_config(), with_spouse=spouse) for spouse in (True, False)]
-    ph2 = [np.concatenate([counts.by_measurement[name].ravel() for name in PH2_LEVELS[:1]]) for counts in exact]
+    ph2 = [np.concatenate([counts.by_level[name].ravel() for name in PH2_LEVELS[:1]]) for counts in exact]
     assert ((ph2[0] - ph2[1]) ** 2).sum() == 2 * TAU**2, "the neighbours are as far apart as they can be"
 
-    def release_of(counts: ExactCounts) -> Release:
+    def release_of(counts: DescribedCounts) -> Release:
         def release(plan: Plan, run: int) -> Floats:
-            noisy = measure(Ledger(plan), counts, SeededEntropy(run))
-            return np.concatenate([cells.ravel() for cells in noisy.values()]).astype(np.float64)
+            noisy = counts.measured(phsafe_config(), Ledger(plan), SeededEntropy(run))
+            return np.concatenate([groups.counts.ravel() for groups in noisy]).astype(np.float64)
 
         return release
 

@@ -135,7 +135,7 @@ def test_budgets_and_margins_follow_each_other(watched: Watched) -> None:
     watched.field("PH2/usa_*", "budget").fill("0.01")
     watched.settled()
     rho = budgets(puerto_rico=False)
-    plan = plan_of(rho | {("PH2", "usa_*"): Fraction("0.01")}, TAUS, Mechanism.ZCDP)
+    plan = plan_of(rho | {"PH2/usa_*": Fraction("0.01")}, TAUS, Mechanism.ZCDP)
     assert watched.total() == str(plan.loss())
     margin = watched.field("PH2/usa_*", "margin")
     assert margin.get_attribute("data-exact") == repr(plan.margin(plan["PH2/usa_*"]))

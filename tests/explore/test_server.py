@@ -27,7 +27,7 @@ from yupana.plan.plan import Plan
 from yupana.privacy.laws import DiscreteGaussian, TwoSidedGeometric
 from yupana.privacy.zcdp import epsilon_tight
 from yupana.products.phsafe.configuration import read_config
-from yupana.products.phsafe.plan import make_plan, plan_of
+from yupana.products.phsafe.plan import make_plan, plan_of, sensitivity_of
 from yupana.products.phsafe.production import TAUS, production_config, production_plan
 from yupana.products.phsafe.specification import TABLES
 from yupana.products.safetab import households, persons
@@ -129,7 +129,7 @@ def same_numbers(view: Document, plan: Plan, margins: dict[str, float], budgets:
             assert shown["budget"] == shown["margin"] == ""
 
 
-PHSAFE = [f"{t.name}/{level.key}" for t in TABLES for level in t.levels]
+PHSAFE = [f"{t.name}/{level.name}" for t in TABLES for level in t.levels]
 
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.large_base_example, HealthCheck.data_too_large])
@@ -157,10 +157,9 @@ def test_every_number_of_phsafe_is_the_librarys(
     view = viewed("phsafe", document)
     confidence = Fraction(percent) / 100
     kind = {"zcdp": Mechanism.ZCDP, "puredp": Mechanism.PURE}[mechanism]
-    budgets: dict[tuple[str, str], Fraction] = {}
+    budgets: dict[str, Fraction] = {}
     for name, entry in chosen.items():
-        of_table = next(t for t in TABLES if t.name == name.partition("/")[0])
-        d = of_table.sensitivity(taus.get(of_table.name), kind, accounting).unbounded
+        d = sensitivity_of(taus.get(name.partition("/")[0]), kind, accounting).unbounded
         budget = Fraction(entry["value"]) if entry["on"] else Fraction(0)
         if entry["on"] and entry["by"] == "margin":
             # Under zCDP the Bureau has a formula; other margins have none, and are checked below.
@@ -168,7 +167,7 @@ def test_every_number_of_phsafe_is_the_librarys(
             shown = Fraction(view["entries"][name]["budget_exact"])
             by_formula = kind is Mechanism.ZCDP and margins == "bureau"
             budget = z * z * d / (2 * Fraction(entry["value"]) ** 2) if by_formula else shown
-        budgets[of_table.name, name.partition("/")[2]] = budget
+        budgets[name] = budget
     plan = plan_of(budgets, taus, kind, accounting=accounting, confidence=confidence, margins=margins)
     found = {m.name: plan.margin(m) for m in plan.measurements}
     same_numbers(view, plan, found, {m.name: Fraction(m.budget) for m in plan.measurements})

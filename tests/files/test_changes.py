@@ -46,7 +46,7 @@ def test_each_product_reads_the_changed_document(tmp_path: Path) -> None:
     assert TOPDOWN.read("pl94-2020-us", changed(("rho", "1/3"))).budget == Fraction(1, 3)
     config = PHSAFE.read("s-dhc-2020-us", changed(("tau.PH2", "10"), ("privacy_budget.PH3.state_A-G", "0.1")))
     assert config.taus["PH2"] == 10
-    assert config.budgets["PH3", "state_A-G"] == Fraction(1, 10)
+    assert config.budgets["PH3/state_A-G"] == Fraction(1, 10)
     write_parameters(tmp_path / "parameters")
     assert PERSONS.read(tmp_path / "parameters", changed(("max_race_codes", "4"))).config.settings.max_race_codes == 4
 

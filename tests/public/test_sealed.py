@@ -11,7 +11,7 @@ from yupana.audit.empirical.series import Residuals, Series
 from yupana.confidential.choices import ChosenCounts, GroupCounts
 from yupana.confidential.counter import Observed, Validation
 from yupana.confidential.described.block_counts import FileCounts
-from yupana.confidential.phsafe import ExactCounts
+from yupana.confidential.described.counter import DescribedCounts
 from yupana.confidential.records.census import Census
 from yupana.confidential.records.detailed import DetailedRecords
 from yupana.confidential.safetab.households import HouseholdCounts, HouseholdLevel
@@ -24,7 +24,7 @@ from yupana.confidential.topdown.world import World
 from yupana.privacy.sealed import Sealed
 
 SEALED = (
-    *(Series, Residuals, ExactCounts, Census, DetailedRecords, HouseholdCounts, PersonCounts, PartCounts),
+    *(Series, Residuals, DescribedCounts, Census, DetailedRecords, HouseholdCounts, PersonCounts, PartCounts),
     *(BlockCounts, World, Observed, Validation, ChosenCounts, GroupCounts, FileCounts, AreaCounts, ListedLevel),
     *(HouseholdLevel, PassCounts, CountsOnDisk, GeolevelCounts),
 )

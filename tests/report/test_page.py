@@ -21,8 +21,7 @@ from yupana.plan.plan import Plan
 from yupana.privacy.exact import INFINITE
 from yupana.products.phsafe.plan import plan_of
 from yupana.products.phsafe.production import TAUS, budgets, production_plan
-from yupana.products.phsafe.specification import cell_column, table
-from yupana.products.phsafe.tables import Group, groups, level_of
+from yupana.products.phsafe.specification import LEVELS, Group, cell_column, cells_of, groups_of, table
 from yupana.report import numbers
 from yupana.report.demonstration import Demonstration, demonstration_page
 from yupana.report.errors import chance_band, published_beside_truth
@@ -65,10 +64,10 @@ def demonstration(plan: Plan, out: Path = Path("demo")) -> Demonstration:
     errors, observed = [], []
     release: dict[str, dict[str, list[str]]] = {}
     for m in plan.measurements:
-        found = groups(level_of(m.level), STATES)
-        iterated = table(m.table).iterated_by is not None
+        found = groups_of(LEVELS[m.level], STATES)
+        iterated = table(m.table).has_groups
         columns = release.setdefault(m.table, {})
-        for cell in table(m.table).cells:
+        for cell in cells_of(table(m.table)):
             truth = rng.integers(0, 20_000, len(found))
             truth[0] = 0
             noise = rng.normal(0, m.sigma, (TRIALS, len(found))).round().astype(np.int64)
@@ -76,7 +75,7 @@ def demonstration(plan: Plan, out: Path = Path("demo")) -> Demonstration:
             margins = plan.margin(m), 1.1 * plan.margin(m), 9.0
             observed += [
                 Observed(m.table, m.level, code, cell, TRIALS * [g.iteration for g in found].count(code), *margins)
-                for code in level_of(m.level).iterations
+                for code in LEVELS[m.level].groups
             ]
             for place, group in enumerate(found):
                 row = {

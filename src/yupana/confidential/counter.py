@@ -320,7 +320,7 @@ def input_checksums(folder: Path, sources: Mapping[str, Source]) -> dict[str, st
 
 
 _PLACES: Final = {
-    "phsafe": ("phsafe", "PhsafeCounter"),
+    "phsafe": ("described.phsafe", "PhsafeCounter"),
     "safetab-p": ("safetab.persons", "PersonsCounter"),
     "safetab-h": ("safetab.households", "HouseholdsCounter"),
     "topdown": ("topdown.counter", "TopdownCounter"),

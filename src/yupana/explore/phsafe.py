@@ -20,8 +20,10 @@ from yupana.explore.form import (
 )
 from yupana.explore.reference import PhsafeReference
 from yupana.explore.scenario import Fault, Filled, RefusedError, Typed
+from yupana.privacy.exact import Budget
 from yupana.products.census import STATES
 from yupana.products.phsafe.configuration import LARGEST_TAU, PhsafeConfig
+from yupana.products.phsafe.plan import sensitivity_of
 from yupana.products.phsafe.product import PHSAFE
 from yupana.products.phsafe.production import TAUS, budgets
 from yupana.products.phsafe.specification import TABLES
@@ -45,12 +47,9 @@ _FORM: Final = Form(
         Field("shown", "Show relative errors of", choices=_SHOWN),
         *(Field(f"tau.{name}", "τ", "most persons counted per household") for name in TAUS),
     ),
-    rows=tuple(
-        Row(t.name, t.name, PHSAFE.words.tables[t.name], (f"tau.{t.name}",) if t.persons is not None else ())
-        for t in TABLES
-    ),
+    rows=tuple(Row(t.name, t.name, PHSAFE.words.tables[t.name], (f"tau.{t.name}",) if t.limit else ()) for t in TABLES),
     columns=PHSAFE.words.levels,
-    cells={(t.name, level.key): f"{t.name}/{level.key}" for t in TABLES for level in t.levels},
+    cells={(t.name, level.name): f"{t.name}/{level.name}" for t in TABLES for level in t.levels},
     corner="Table",
     solving="the median count of each table and level among the counts shown below",
 )
@@ -83,19 +82,19 @@ class PhsafePage:
         choice("shown", fields["shown"], _SHOWN, faults)
         taus = {n: whole(f"tau.{n}", fields[f"tau.{n}"], "τ", 1, LARGEST_TAU, faults) for n in TAUS}
         known = {name: tau for name, tau in taus.items() if tau is not None}
-        found: dict[tuple[str, str], Fraction] = {}
+        found: dict[str, Budget] = {}
         for of in TABLES:
             for level in of.levels:
-                name = f"{of.name}/{level.key}"
-                found[of.name, level.key] = Fraction(0)
+                name = f"{of.name}/{level.name}"
+                found[name] = Fraction(0)
                 if filled.entries[name].on and (of.name in known or of.name not in taus):
-                    sensitivity = of.sensitivity(known.get(of.name), terms.mechanism, terms.accounting).unbounded
-                    found[of.name, level.key] = terms.budget(name, filled.entries[name], sensitivity, faults)
+                    sensitivity = sensitivity_of(known.get(of.name), terms.mechanism, terms.accounting).unbounded
+                    found[name] = terms.budget(name, filled.entries[name], sensitivity, faults)
         require_some(filled, faults)
         if faults:
             raise RefusedError(faults)
         states = (PUERTO_RICO,) if area == "pr" else STATES
-        return terms.understood(PHSAFE, PhsafeConfig(found, known, states, terms.mechanism))
+        return terms.understood(PHSAFE, PhsafeConfig.of(found, known, states, terms.mechanism))
 
     def sections(self, filled: Filled, chosen: Chosen) -> Sequence[Section]:
         """Loss, budgets, margins, relative errors, and what truncation costs."""
@@ -127,12 +126,7 @@ def _production(*, puerto_rico: bool) -> Filled:
         },
         {
             # What is off keeps the budget it had with everybody, ready to be switched on.
-            f"{t.name}/{level.key}": Typed(
-                on=rho[t.name, level.key] > 0,
-                by="budget",
-                value=decimal(rho[t.name, level.key] or budgets(puerto_rico=False)[t.name, level.key]),
-            )
-            for t in TABLES
-            for level in t.levels
+            name: Typed(on=budget > 0, by="budget", value=decimal(budget or budgets(puerto_rico=False)[name]))
+            for name, budget in rho.items()
         },
     )

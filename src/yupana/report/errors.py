@@ -17,11 +17,10 @@ from yupana.plan.measurement import Measurement
 from yupana.plan.plan import Plan
 from yupana.products.phsafe.errors import CellError, PhsafeAccuracy
 from yupana.products.phsafe.product import PHSAFE
-from yupana.products.phsafe.shells import STATE_NAMES, area_name
-from yupana.products.phsafe.specification import DERIVED, cell_column
+from yupana.products.phsafe.shells import area_name
+from yupana.products.phsafe.specification import DERIVED, STATE_NAMES, Group, cell_column
 from yupana.products.phsafe.specification import LEVELS as SPEC_LEVELS
 from yupana.products.phsafe.specification import TABLES as MEASURED
-from yupana.products.phsafe.tables import Group
 from yupana.report.charts import (
     BLUE,
     ORANGE,
@@ -92,7 +91,7 @@ ITERATIONS: Final = {
     "I": "White, not Hispanic",
 }
 
-_LEVEL_OF: Final = {(level.region_type, code): level.key for level in SPEC_LEVELS for code in level.iterations}
+_LEVEL_OF: Final = {(level.areas, code): level.name for level in SPEC_LEVELS.values() for code in level.groups}
 
 
 def published_counts(tables: Mapping[str, Mapping[str, Sequence[str]]]) -> Counts:
@@ -169,13 +168,13 @@ def _share_within(plan: Plan, counts: Counts) -> dict[str, list[str]]:
 
 def _counts_of_level(counts: Counts, name: str, key: str) -> list[int]:
     """All counts of the cells of a table at a level."""
-    level = next(level for level in SPEC_LEVELS if level.key == key)
+    level = SPEC_LEVELS[key]
     return [
         count
         for of_cell in counts[name].values()
-        for code in level.iterations
+        for code in level.groups
         for region, count in of_cell.get(code, {}).items()
-        if (region == "1") == (level.region_type == "USA")
+        if (region == "1") == (level.areas == "USA")
     ]
 
 
@@ -184,8 +183,8 @@ def typical_sizes(counts: Counts) -> dict[tuple[str, str], int]:
     found = {}
     for of_table in MEASURED:
         for level in of_table.levels:
-            if values := sorted(_counts_of_level(counts, of_table.name, level.key)):
-                found[of_table.name, level.key] = max(1, values[len(values) // 2])
+            if values := sorted(_counts_of_level(counts, of_table.name, level.name)):
+                found[of_table.name, level.name] = max(1, values[len(values) // 2])
     return found
 
 

@@ -24,7 +24,7 @@ from yupana.audit.attribute.loss import ATTRIBUTES, attribute_loss
 from yupana.audit.attribute.published_example import INDIVIDUALS, PRINTED, SECRETS, planned, rule, rule_of_the_slides
 from yupana.cli import audit_attribute
 from yupana.cli.main import main
-from yupana.confidential.phsafe import count
+from yupana.confidential.described.phsafe import PhsafeCounter
 from yupana.confidential.records.census import open_census
 from yupana.plan.measurement import Mechanism
 from yupana.plan.plan import Plan
@@ -32,14 +32,13 @@ from yupana.products.phsafe.configuration import read_config
 from yupana.products.phsafe.plan import make_plan, plan_of
 from yupana.products.phsafe.product import PHSAFE
 from yupana.products.phsafe.production import TAUS, budgets, production_config, production_plan
-from yupana.products.phsafe.specification import TABLES
-from yupana.products.phsafe.tables import level_of
+from yupana.products.phsafe.specification import LEVELS, S_DHC
 from yupana.products.safetab.parameters import read_iterations
 from yupana.products.safetab.regions import REGION_TYPES
 
 COSTS = costs_of(production_plan(puerto_rico=False), TAUS)
 SMALL = {"PH1_num": 3, "PH2": 3, "PH3": 2, "PH4": 3, "PH6": 2, "PH7": 3}
-EVERYWHERE = dict.fromkeys(((t.name, level.key) for t in TABLES for level in t.levels), Fraction(1, 100))
+EVERYWHERE = dict.fromkeys(S_DHC.budgets, Fraction(1, 100))
 
 RULE = {
     "Alice": "0.0547 0.5531 0.0000 0.0547 0.0547 0.0547 1.1358 1.1358",
@@ -183,12 +182,12 @@ def test_a_household_adds_to_the_counts_what_the_product_counts(tmp_path: Path, 
     plan = make_plan(config)
     with open_census(tmp_path / "census", states=frozenset({6}), policies={}) as census:
         census.require_valid()
-        counts = count(census, config, plan).by_measurement
+        counts = PhsafeCounter().count(census, config, plan).by_level
     costs = costs_of(plan, taus)
     ours = sum(costs.contribution(household) for household in found)
     for m in plan.measurements:
         expected = [
-            ours[i] for i, (t, code, _) in enumerate(ENTRIES) if t == m.table and code in level_of(m.level).iterations
+            ours[i] for i, (t, code, _) in enumerate(ENTRIES) if t == m.table and code in LEVELS[m.level].groups
         ]
         assert counts[m.name].ravel().tolist() == [int(value) for value in expected], m.name
 
@@ -236,8 +235,8 @@ def by_search(costs: Costs, household: Household, place: int, attributes: set[st
         after = costs.contribution(Household(tuple(people), tenure))
         loss = Fraction(0)
         for m in costs.plan.measurements:
-            level = level_of(m.level)
-            rows = [i for i, (t, code, _) in enumerate(ENTRIES) if t == m.table and code in level.iterations]
+            level = LEVELS[m.level]
+            rows = [i for i, (t, code, _) in enumerate(ENTRIES) if t == m.table and code in level.groups]
             difference = [int(after[i] - before[i]) for i in rows]
             zcdp = m.mechanism is Mechanism.ZCDP
             distance = sum(d * d if zcdp else abs(d) for d in difference)

@@ -15,17 +15,17 @@ from census_maker import CHILD, PARTNER_OF_CPLT, WITH_OWN_CHILD, Census, Drawn, 
 from census_maker import write_csv as write_census
 from numpy.typing import NDArray
 
-from yupana.confidential.phsafe import checked_census, count
+from yupana.confidential.described.phsafe import PhsafeCounter, checked_census
 from yupana.plan.measurement import Measurement, Mechanism
 from yupana.products.phsafe.configuration import RULES_OF_CONSISTENCY, PhsafeConfig
 from yupana.products.phsafe.plan import plan_of
-from yupana.products.phsafe.specification import TABLES
+from yupana.products.phsafe.specification import S_DHC, TABLES
 
 TAU = 2
-TAUS = {table.name: TAU for table in TABLES if table.persons is not None}
-BUDGETS = {(table.name, level.key): Fraction(1) for table in TABLES for level in table.levels}
+TAUS = {table.name: TAU for table in TABLES if table.limit}
+BUDGETS = dict.fromkeys(S_DHC.budgets, Fraction(1))
 PLAN = plan_of(BUDGETS, TAUS, Mechanism.ZCDP)
-CONFIG = PhsafeConfig(
+CONFIG = PhsafeConfig.of(
     BUDGETS, TAUS, ("06", "17"), Mechanism.ZCDP, consistency=dict.fromkeys(RULES_OF_CONSISTENCY, "drop-and-count")
 )
 
@@ -81,7 +81,7 @@ def counts(folder: Path, households: list[Drawn]) -> dict[str, NDArray[np.int64]
         census.geo.append(place_of(seeded(1), unit, "17" if unit.MAFID == OTHER else "06"))
     write_census(folder, census)
     with checked_census(CONFIG, folder) as opened:
-        return dict(count(opened, CONFIG, PLAN).by_measurement)
+        return dict(PhsafeCounter().count(opened, CONFIG, PLAN).by_level)
 
 
 def farthest(worlds: list[dict[str, NDArray[np.int64]]], name: str) -> tuple[int, int]:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from yupana.confidential.phsafe import PhsafeCounter
+from yupana.confidential.described.phsafe import PhsafeCounter
 from yupana.confidential.request import RunRequest
 from yupana.plan.measurement import Mechanism
 from yupana.plan.plan import Plan
@@ -43,7 +43,7 @@ def sound(census: Path) -> list[CellError]:
 
 def config(mechanism: Mechanism, factor: Fraction = Fraction(1)) -> PhsafeConfig:
     rho = {key: budget * factor for key, budget in budgets(puerto_rico=False).items()}
-    return PhsafeConfig(rho, TAUS, ("02", "56"), mechanism)
+    return PhsafeConfig.of(rho, TAUS, ("02", "56"), mechanism)
 
 
 def errors(census: Path, plan: Plan, mechanism: Mechanism, factor: Fraction = Fraction(1)) -> list[CellError]:

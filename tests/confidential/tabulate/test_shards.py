@@ -19,17 +19,15 @@ from hypothesis import strategies as st
 from phsafe_oracle import PERSON_TABLES, Config
 from schemas import PL94, make_schema
 
+from yupana.confidential.described.phsafe import checked_census, count_census
 from yupana.confidential.described.records import open_described
 from yupana.confidential.described.tabulate import Tabulated, merge_tabulated
 from yupana.confidential.described.tabulate import tabulate as tabulate_described
-from yupana.confidential.phsafe import _tabulation, checked_census
 from yupana.confidential.records.census import Census
 from yupana.confidential.tabulate.histograms import BlockEntries, count_blocks, merge_entries
-from yupana.confidential.tabulate.joined import Counts, merge_counts, tabulate
 from yupana.files.column_map import ColumnMap
 from yupana.products.described.product import TABLES as DESCRIBED
 from yupana.products.phsafe.configuration import read_config
-from yupana.products.phsafe.specification import TABLES
 
 P = TypeVar("P")
 STATES = ("06", "17", "48")
@@ -96,8 +94,8 @@ def opened(folder: Path, taus: dict[str, int], key: str) -> Any:  # noqa: ANN401
     return config, checked_census(config, folder / "data")
 
 
-def told(counts: Counts) -> Any:  # noqa: ANN401
-    return counts.states, {name: of.tolist() for name, of in counts.by_table.items()}, dict(counts.truncated)
+def told(counts: Tabulated) -> Any:  # noqa: ANN401
+    return {name: of.tolist() for name, of in counts.by_level.items()}, dict(counts.left_out)
 
 
 ODD = st.sampled_from([1, 2, 3, 7, GIANT - 1, GIANT, GIANT + 1])
@@ -108,25 +106,23 @@ ODD = st.sampled_from([1, 2, 3, 7, GIANT - 1, GIANT, GIANT + 1])
 def test_tables_of_phsafe_add_up(folder: Path, seed: int, taus: list[int], key: str) -> None:
     random = seeded(seed)
     config, census = opened(folder, dict(zip(PERSON_TABLES, taus, strict=True)), key)
-    tables = [_tabulation(table, config, truncate=True) for table in TABLES]
     with census as whole:
         whole.require_valid()
-        expected = told(tabulate(whole.db, tables, key))
+        expected = told(count_census(whole, config))
         shards = random.choice(SHARDS)
         mafids = [row[0] for row in whole.db.execute("SELECT MAFID FROM units").fetchall()]
         with sharded(whole, {mafid: random.randrange(shards) for mafid in mafids}, shards) as parts:
-            counts = [tabulate(part.db, tables, key) for part in parts]
-    assert counts[-1].states == ()
-    assert all(told(one) == expected for one in merged(random, counts, merge_counts))
-    assert min(taus) == GIANT + 1 or any(expected[2].values())
+            counts = [count_census(part, config) for part in parts]
+    assert not any(of.any() for of in counts[-1].by_level.values())
+    assert all(told(one) == expected for one in merged(random, counts, merge_tabulated))
+    assert min(taus) == GIANT + 1 or any(expected[1].values())
 
 
 def test_a_unit_in_two_shards_would_not_add_up(folder: Path) -> None:
     """Which the test above would see: truncation is by unit."""
     config, census = opened(folder, dict.fromkeys(PERSON_TABLES, 3), "")
-    tables = [_tabulation(table, config, truncate=True) for table in TABLES]
     with census as whole:
-        expected = told(tabulate(whole.db, tables, ""))
+        expected = told(count_census(whole, config))
         with sharded(whole, {}, 2) as parts:
             for number, part in enumerate(parts[:2]):
                 for name in ("units", "geo"):
@@ -134,8 +130,8 @@ def test_a_unit_in_two_shards_would_not_add_up(folder: Path) -> None:
                     part.db.execute(f"INSERT INTO {name} SELECT * FROM all_of_it")
                 part.db.register("all_of_it", whole.db.sql("SELECT * FROM persons").to_arrow_table())
                 part.db.execute(f"INSERT INTO persons SELECT * FROM all_of_it WHERE record % 2 = {number}")
-            counts = [tabulate(part.db, tables, "") for part in parts]
-    assert told(merge_counts(counts)) != expected
+            counts = [count_census(part, config) for part in parts]
+    assert told(merge_tabulated(counts)) != expected
 
 
 def entries(part: BlockEntries) -> list[Any]:

@@ -11,8 +11,7 @@ from yupana.estimate.phsafe.measured import Measured
 from yupana.privacy.entropy import SeededEntropy
 from yupana.privacy.sampler import sample
 from yupana.products.phsafe.production import TAUS, production_plan
-from yupana.products.phsafe.specification import table
-from yupana.products.phsafe.tables import Group, groups, level_of
+from yupana.products.phsafe.specification import LEVELS, Group, groups_of, table
 
 pytestmark = pytest.mark.quality
 
@@ -76,7 +75,7 @@ def test_joint_estimates_cover_and_are_narrower() -> None:
         for m in plan.measurements:
             if m.table != name or m.level.endswith("H,I"):
                 continue
-            for group in groups(level_of(m.level), states):
+            for group in groups_of(LEVELS[m.level], states):
                 some = people if group.region_type == "USA" else people[[states.index(group.region_id)]]
                 some = some if group.iteration == "*" else some[:, ["ABCDEFG".index(group.iteration)]]
                 if name == "PH2":

@@ -23,7 +23,7 @@ from yupana.privacy.laws import DiscreteGaussian, Law, TwoSidedGeometric
 from yupana.products.census import STATES
 from yupana.products.phsafe.production import production_config
 from yupana.products.phsafe.shells import ITERATION_LABELS, SHELLS, STATE_NAMES, nation_name
-from yupana.products.phsafe.tables import Group
+from yupana.products.phsafe.specification import Group
 from yupana.release.tables import checksum, read_table
 
 STATES_HERE = ["06", "56"]

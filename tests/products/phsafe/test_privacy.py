@@ -8,20 +8,28 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from yupana.files.columns import PERSONS, UNITS
 from yupana.plan.measurement import Mechanism
 from yupana.plan.predicates import Where
-from yupana.products.phsafe.specification import LEVELS, TABLES, MeasuredTable, PhsafeLevel
+from yupana.products.described.description import DescribedLevel, DescribedTable, in_join
+from yupana.products.phsafe.plan import sensitivity_of
+from yupana.products.phsafe.specification import LEVELS, S_DHC, TABLES
 
+
+def record_of(file: str, **values: int) -> dict[str, int]:
+    return {in_join(file, name): value for name, value in values.items()}
+
+
+OF_PERSONS = frozenset(in_join("persons", name) for name in S_DHC.files["persons"].columns)
 PEOPLE = tuple(
-    {"RTYPE": 3, "QAGE": age, "CENHISP": hisp, "CENRACE": race, "RELSHIP": relationship}
+    record_of("persons", RTYPE=3, QAGE=age, CENHISP=hisp, CENRACE=race, RELSHIP=relationship)
     for age, relationship in ((3, 25), (10, 25), (10, 30), (40, 20))
     for race, hisp in ((1, 1), (2, 2))
 )
 UNIT_RECORDS = (
     None,
     *(
-        {"RTYPE": 2, "HHRACE": race, "HHSPAN": hisp, "TEN": ten, "HHT": hht, "HHT2": hht2, "CPLT": cplt}
+        record_of("units", RTYPE=2, HHRACE=race, HHSPAN=hisp, TEN=ten, HHT=hht, HHT2=hht2, CPLT=cplt)
+        | record_of("geo", RTYPE=2)
         for (race, hisp), ten, (hht, hht2, cplt) in product(((1, 1), (2, 2)), (1, 3), ((1, 1, 1), (3, 6, 5), (7, 8, 5)))
     ),
 )
@@ -32,20 +40,20 @@ TAU = 2
 
 
 def contribution(
-    table: MeasuredTable, level: PhsafeLevel, people: tuple[dict, ...], unit: dict | None, state: int
+    table: DescribedTable, level: DescribedLevel, people: tuple[dict, ...], unit: dict | None, state: int
 ) -> NDArray:
     """v_h: the household's entries of the level's count vector, counted from the specification."""
-    regions = 1 if level.region_type == "USA" else STATES
-    out = np.zeros((regions, len(level.iterations), len(table.cells)), dtype=np.int64)
-    if unit is None or unit not in table.units:
+    regions = 1 if level.areas == "USA" else STATES
+    out = np.zeros((regions, len(level.groups), len(table.cells)), dtype=np.int64)
+    if unit is None:
         return out.ravel()
-    if table.persons is None:
+    if table.counts == "units":
         counted = [unit]
     else:
-        eligible = [person for person in people if person in table.persons]
+        eligible = [person for person in people if person in table.universe.on(OF_PERSONS)]
         counted = [{**unit, **person} for person in kept(eligible)]
-    for record, (i, code), (c, cell) in product(counted, enumerate(level.iterations), enumerate(table.cells.values())):
-        if record in table.iteration(code) and record in cell:
+    for record, (i, code), (c, cell) in product(counted, enumerate(level.groups), enumerate(table.cells)):
+        if record in table.universe & S_DHC.group(table, code) & cell:
             out[0 if regions == 1 else state, i, c] += 1
     return out.ravel()
 
@@ -57,7 +65,7 @@ def kept(people: list[dict]) -> list[dict]:
     return [person for person, _ in ranked[:TAU]]
 
 
-def single_changes(table: MeasuredTable, level: PhsafeLevel, state: int) -> Iterator[tuple[NDArray, NDArray]]:
+def single_changes(table: DescribedTable, level: DescribedLevel, state: int) -> Iterator[tuple[NDArray, NDArray]]:
     """Contributions with and without one person, whatever the unit record on either side."""
     cached: dict[tuple, set[tuple]] = {}
 
@@ -80,19 +88,19 @@ def differences(pairs: Iterator[tuple[NDArray, NDArray]]) -> NDArray:
 
 
 CASES = [
-    pytest.param(table, level, id=f"{table.name}-{level.key}")
+    pytest.param(table, level, id=f"{table.name}-{level.name}")
     for table in TABLES
     for level in table.levels
-    if level.key in {"usa_A-G", "state_H,I", "state_*"}
+    if level.name in {"usa_A-G", "state_H,I", "state_*"}
 ]
 
 
 @pytest.mark.parametrize(("table", "level"), CASES)
 def test_adding_or_changing_persons_moves_counts_no_further_than_the_proven_bounds(
-    table: MeasuredTable, level: PhsafeLevel
+    table: DescribedTable, level: DescribedLevel
 ) -> None:
-    l2 = table.sensitivity(TAU if table.persons else None, Mechanism.ZCDP, "tight")
-    l1 = table.sensitivity(TAU if table.persons else None, Mechanism.PURE, "tight")
+    l2 = sensitivity_of(TAU if table.limit else None, Mechanism.ZCDP, "tight")
+    l1 = sensitivity_of(TAU if table.limit else None, Mechanism.PURE, "tight")
     removed = differences(single_changes(table, level, state=0))
     squared = (removed**2).sum(axis=1).max()
     assert squared <= l2.unbounded
@@ -103,17 +111,17 @@ def test_adding_or_changing_persons_moves_counts_no_further_than_the_proven_boun
     assert (both**2).sum(axis=2).max() <= l2.bounded
     assert np.abs(both).sum(axis=2).max() <= l1.bounded
     # The bounds are attained, but for the four tables whose cells and group no unit record can change: half of them.
-    slack = 2 if level.iterations == ("*",) and table.name in {"PH1_num", "PH1_denom", "PH4", "PH5_denom"} else 1
+    slack = 2 if level.groups == ("*",) and table.name in {"PH1_num", "PH1_denom", "PH4", "PH5_denom"} else 1
     assert squared * slack == l2.unbounded
     assert (both**2).sum(axis=2).max() * slack == l2.bounded
 
 
 @pytest.mark.parametrize(("table", "level"), CASES)
 def test_changing_a_person_within_the_household_stays_within_its_bound(
-    table: MeasuredTable, level: PhsafeLevel
+    table: DescribedTable, level: DescribedLevel
 ) -> None:
     # With the unit record free, replacing a person is removing one and adding one in the same household.
-    l2 = table.sensitivity(TAU if table.persons else None, Mechanism.ZCDP, "tight")
+    l2 = sensitivity_of(TAU if table.limit else None, Mechanism.ZCDP, "tight")
     size = TAU + 1
     reachable: dict[tuple, set[tuple]] = {}
     for people in combinations_with_replacement(range(len(PEOPLE)), size):
@@ -131,10 +139,10 @@ def test_changing_a_person_within_the_household_stays_within_its_bound(
 @pytest.mark.parametrize("mechanism", list(Mechanism))
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
 def test_published_sensitivities_are_never_below_the_proven_ones(
-    table: MeasuredTable, tau: int, mechanism: Mechanism
+    table: DescribedTable, tau: int, mechanism: Mechanism
 ) -> None:
-    published = table.sensitivity(tau if table.persons else None, mechanism, "published")
-    tight = table.sensitivity(tau if table.persons else None, mechanism, "tight")
+    published = sensitivity_of(tau if table.limit else None, mechanism, "published")
+    tight = sensitivity_of(tau if table.limit else None, mechanism, "tight")
     assert published.unbounded >= tight.unbounded
     assert published.bounded >= tight.bounded
     assert published.same_household >= tight.same_household
@@ -142,21 +150,16 @@ def test_published_sensitivities_are_never_below_the_proven_ones(
 
 def _overlap(one: Where, other: Where) -> bool:
     """Whether some record could satisfy both."""
-    domains = {
-        column.name: set(column.domain) for column in (*PERSONS.columns, *UNITS.columns) if column.name != "MAFID"
-    }
-    both = one & other
-    return all(values & domains[column] for column, values in both.columns)
+    return all(values.intersection(S_DHC.columns[name].column.domain) for name, values in (one & other).columns)
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
-def test_cells_of_a_table_are_disjoint(table: MeasuredTable) -> None:
-    cells = list(table.cells.values())
-    assert not any(_overlap(one, other) for i, one in enumerate(cells) for other in cells[:i])
+def test_cells_of_a_table_are_disjoint(table: DescribedTable) -> None:
+    assert not any(_overlap(one, other) for i, one in enumerate(table.cells) for other in table.cells[:i])
 
 
-@pytest.mark.parametrize("level", LEVELS, ids=lambda level: level.key)
-def test_iterations_of_a_level_are_disjoint(level: PhsafeLevel) -> None:
+@pytest.mark.parametrize("level", LEVELS.values(), ids=lambda level: level.name)
+def test_iterations_of_a_level_are_disjoint(level: DescribedLevel) -> None:
     for table in (TABLES[0], TABLES[3]):
-        codes = [table.iteration(code) for code in level.iterations]
+        codes = [S_DHC.group(table, code) for code in level.groups]
         assert not any(_overlap(one, other) for i, one in enumerate(codes) for other in codes[:i])

@@ -17,7 +17,7 @@ from yupana.plan.measurement import Measurement, Mechanism
 from yupana.plan.plan import Plan
 from yupana.privacy.exact import Budget
 from yupana.products.described.attributes import column_losses
-from yupana.products.described.description import Description
+from yupana.products.phsafe.configuration import PhsafeConfig
 from yupana.products.product import Product
 from yupana.products.safetab.iterations import CharacteristicIterations, Eligible
 from yupana.products.safetab.product import SafetabProduct
@@ -140,6 +140,8 @@ def bounds(product: Product[Any], config: Any, plan: Plan) -> Iterator[Attribute
     def bound(loss: Budget, attributes: tuple[str, ...] = (), within: str = "") -> AttributeBound:
         return AttributeBound(plan.product, plan.privacy_unit, attributes, within, plan.mechanism, loss)
 
+    if isinstance(config, PhsafeConfig):
+        raise ConfigError(f"{product.key}: what an attribute costs depends on the household; ask attribute_loss")
     if isinstance(product, SafetabProduct):
         names, codes = product.attributes, config.config.settings.max_race_codes
         for chosen in [*((name,) for name in names), ("Race", "Ethnicity"), names]:
@@ -150,8 +152,6 @@ def bounds(product: Product[Any], config: Any, plan: Plan) -> Iterator[Attribute
             yield bound(attribute_on_any_spine(config, axis).loss, attributes=(name,))
         for depth in reversed(range(len(config.levels) - 1)):
             yield bound(move_on_any_spine(config, depth).loss, within=config.levels[depth])
-    elif isinstance(config, Description):
+    else:
         for column, loss in column_losses(config, plan):
             yield bound(loss, attributes=(column,))
-    else:
-        raise ConfigError(f"{product.key}: what an attribute costs depends on the household; ask attribute_loss")

@@ -1,6 +1,6 @@
 """What one household adds to the counts of the S-DHC, and what it costs when that changes: from a plan alone."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -13,17 +13,20 @@ from yupana.arrays import Floats, Ints
 from yupana.audit.attribute.households import Household, Person, UnitRecord, unit_record
 from yupana.errors import ConfigError
 from yupana.plan.plan import Plan
-from yupana.products.phsafe.specification import TABLES
-from yupana.products.phsafe.tables import level_of
+from yupana.products.described.description import DescribedTable, in_join
+from yupana.products.phsafe.specification import LEVELS, S_DHC, TABLES, cells_of, iterations_of
 
 ENTRIES: Final = tuple(
-    (table.name, code, cell) for table in TABLES for code in table.iterations for cell in table.cells
+    (table.name, code, cell) for table in TABLES for code in iterations_of(table) for cell in cells_of(table)
 )
 """Every table, iteration and basis cell of one region: 204."""
 
 _PLACE: Final = {entry: place for place, entry in enumerate(ENTRIES)}
-_OF_PERSONS: Final = tuple(table for table in TABLES if table.persons is not None)
-_OF_UNITS: Final = tuple(table for table in TABLES if table.persons is None)
+_OF_PERSONS: Final = tuple(table for table in TABLES if table.counts == "persons")
+_OF_UNITS: Final = tuple(table for table in TABLES if table.counts == "units")
+_PERSON: Final = frozenset(in_join("persons", name) for name in S_DHC.files["persons"].columns)
+
+_HOUSING_UNIT: Final = {in_join("geo", "RTYPE"): 2}
 
 _Counted = tuple[tuple[int, tuple[int, ...]], ...]
 
@@ -95,9 +98,9 @@ class Costs:
         """
         total = Fraction(0)
         for m in self.plan.measurements:
-            level = level_of(m.level)
-            rows = [_PLACE[entry] for entry in ENTRIES if entry[0] == m.table and entry[1] in level.iterations]
-            parts = [state + elsewhere] if level.region_type == "USA" else [state, elsewhere]
+            level = LEVELS[m.level]
+            rows = [_PLACE[entry] for entry in ENTRIES if entry[0] == m.table and entry[1] in level.groups]
+            parts = [state + elsewhere] if level.areas == "USA" else [state, elsewhere]
             distance = sum(int(self.each(part)[rows].sum()) for part in parts)
             loss = m.loss(Fraction(distance))
             total += loss if isinstance(loss, Fraction) else Fraction(0)
@@ -105,44 +108,38 @@ class Costs:
 
     def _of_unit(self, unit: UnitRecord) -> tuple[int, ...]:
         if unit not in self._units:
-            record = dict(unit)
-            self._units[unit] = tuple(
-                _PLACE[table.name, code, cell]
-                for table in _OF_UNITS
-                if record in table.units
-                for code in table.iterations
-                if record in table.iteration(code)
-                for cell, where in table.cells.items()
-                if record in where
-            )
+            record = _of_unit(unit)
+            self._units[unit] = tuple(place for table in _OF_UNITS for place in _places(table, record))
         return self._units[unit]
 
     def _of_person(self, person: Person, unit: UnitRecord) -> _Counted:
         """What a person enters, by the number of each table of persons in whose universe the person is."""
         if (person, unit) not in self._persons:
-            own = {
-                "RTYPE": 3,
-                "QAGE": person.age,
-                "CENHISP": person.ethnicity,
-                "CENRACE": person.race,
-                "RELSHIP": person.relation,
-            }
-            record = {**dict(unit), **own}
+            values = (3, person.age, person.ethnicity, person.race, person.relation)
+            names = ("RTYPE", "QAGE", "CENHISP", "CENRACE", "RELSHIP")
+            own = {in_join("persons", name): value for name, value in zip(names, values, strict=True)}
+            record = {**_of_unit(unit), **own}
             self._persons[person, unit] = tuple(
-                (
-                    number,
-                    tuple(
-                        _PLACE[table.name, code, cell]
-                        for code in table.iterations
-                        if dict(unit) in table.units and record in table.iteration(code)
-                        for cell, where in table.cells.items()
-                        if record in where
-                    ),
-                )
+                (number, tuple(_places(table, record)))
                 for number, table in enumerate(_OF_PERSONS)
-                if table.persons is not None and own in table.persons
+                if own in table.universe.on(_PERSON)
             )
         return self._persons[person, unit]
+
+
+def _of_unit(unit: UnitRecord) -> dict[str, int]:
+    """A unit's record beside its geography, as a table reads it."""
+    return {in_join("units", name): value for name, value in unit} | _HOUSING_UNIT
+
+
+def _places(table: DescribedTable, record: dict[str, int]) -> Iterator[int]:
+    """The entries of a table that a record counts in."""
+    if record in table.universe:
+        for code in iterations_of(table):
+            if record in S_DHC.group(table, code):
+                for cell, where in zip(cells_of(table), table.cells, strict=True):
+                    if record in where:
+                        yield _PLACE[table.name, code, cell]
 
 
 def costs_of(plan: Plan, taus: Mapping[str, int]) -> Costs:
@@ -157,9 +154,9 @@ def costs_of(plan: Plan, taus: Mapping[str, int]) -> Costs:
         raise ConfigError("a budget is infinite: counts without noise protect nobody, so every loss is infinite")
     nation, state = np.zeros(len(ENTRIES)), np.zeros(len(ENTRIES))
     for m in plan.measurements:
-        level = level_of(m.level)
-        prices = nation if level.region_type == "USA" else state
+        level = LEVELS[m.level]
+        prices = nation if level.areas == "USA" else state
         for place, (table, code, _) in enumerate(ENTRIES):
-            if table == m.table and code in level.iterations:
+            if table == m.table and code in level.groups:
                 prices[place] += float(m.loss(Fraction(1)))
     return Costs(plan, taus, nation, state)

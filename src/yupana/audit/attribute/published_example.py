@@ -69,10 +69,11 @@ def slides_plan(accounting: Accounting = "published") -> Plan:
     The numbers printed say nothing of levels, so their shares of a table are those of 2020.
     """
     of_2020 = budgets(puerto_rico=False)
-    sums = dict.fromkeys(RHO, Fraction(0))
-    for place, rho in of_2020.items():
-        sums[term_of(*place)] += rho
-    scaled = {place: rho * RHO[term_of(*place)] / sums[term_of(*place)] for place, rho in of_2020.items()}
+    sums: dict[str, Budget] = dict.fromkeys(RHO, Fraction(0))
+    terms = {name: term_of(*name.split("/")) for name in of_2020}
+    for name, rho in of_2020.items():
+        sums[terms[name]] += rho
+    scaled = {name: rho * RHO[terms[name]] / sums[terms[name]] for name, rho in of_2020.items()}
     return plan_of(scaled, TAUS, Mechanism.ZCDP, accounting=accounting)
 
 

@@ -32,7 +32,7 @@ from yupana.plan.plan import Plan
 from yupana.privacy.entropy import Entropy
 from yupana.privacy.sealed import Sealed
 from yupana.products.described.criteria import TESTED, predictions
-from yupana.products.described.description import DescribedLevel, Description
+from yupana.products.described.description import AreaKind, DescribedLevel, Description
 from yupana.products.described.errors import DescribedAccuracy, MeasurementErrors, summarize
 from yupana.products.described.product import LEFT_OUT, SYSTEM, TABLES, limits, without_noise
 from yupana.products.described.published import PublishedGroups, PublishedSource, read_source, tables_by_size
@@ -49,7 +49,7 @@ class DescribedCounts(Sealed):
     """Exact counts by ``table/level``, how many records limits left out by table, and the totals that decide detail.
 
     Of a description with a file of blocks the counts by file, each of which may be a stream, and how many records are
-    in no group.
+    in no group. Of kinds of areas of which fewer are published than the description has: those.
     """
 
     by_level: Mapping[str, Ints]
@@ -57,12 +57,14 @@ class DescribedCounts(Sealed):
     sizes: Mapping[str, PublishedGroups]
     blocks: Iterable[FileCounts] = ()
     in_no_group: Numbers[str] = field(default_factory=Numbers)
+    shown: Mapping[str, AreaKind] = field(default_factory=dict)
 
     def measured(
         self, config: Description, ledger: Ledger, entropy: Entropy, *, leave_out: bool = True
     ) -> Iterator[Groups]:
         """Pass every measurement through the door; ``leave_out`` as `measure_tables` has it."""
-        yield from measure_tables(self.by_level, config, ledger, entropy, self.sizes, leave_out=leave_out)
+        shown = replace(config, areas={**config.areas, **self.shown})
+        yield from measure_tables(self.by_level, shown, ledger, entropy, self.sizes, leave_out=leave_out)
         for of_file in self.blocks:
             yield from measure_blocks(of_file, ledger, entropy, leave_out=leave_out)
 
@@ -138,7 +140,7 @@ class DescribedCounter(Counter[Description, DescribedRecords, DescribedCounts, l
         """Count what has a budget."""
         del plan
         records.require_valid()
-        wanted = _wanted(config)
+        wanted = measured_levels(config)
         sizes = records.published.by_level if records.published else {}
         if config.blocks:
             none = Numbers[str]()
@@ -213,14 +215,7 @@ class DescribedCounter(Counter[Description, DescribedRecords, DescribedCounts, l
     ) -> dict[str, dict[str, Any]]:
         """Every table that was measured, and those that add up its cells."""
         del records
-        tables = published_tables(config, plan, measured)
-        paths = write_all(folder, tables, request.format)
-        return {
-            paths[table.name].relative_to(folder).as_posix(): describe(
-                table.name, paths[table.name], table.rows, table.columns
-            )
-            for table in tables
-        }
+        return write_described(folder, config, plan, measured, request)
 
     def observe(self, config: Description, plan: Plan, data: Path, trials: int, request: RunRequest) -> Observed:
         """Errors by table, level and cell, with what limits leave out."""
@@ -229,26 +224,47 @@ class DescribedCounter(Counter[Description, DescribedRecords, DescribedCounts, l
             request.announce("counting")
             self.doubts(records, config)
             exact, whole = (self.count(records, config, plan, bounded=bounded, keep=True) for bounded in (True, False))
-        request.announce(f"adding noise, {trials} times")
-        choosing = [f"{total_name(table)}/{level.name}" for table in config.tables for level in table.levels]
-        seen = (
-            (trial, found)
-            for trial, entropy in enumerate(sources_of_trials(request.entropy, trials))
-            for found in observe_at_the_door(
-                exact,
-                whole,
-                plan,
-                partial(_observed, config=config, entropy=entropy),
-                partial(_observed, config=config, entropy=entropy, leave_out=False),
-                choosing,
-            )
-        )
-        errors = list(_errors(seen))
+        errors = observed_errors(exact, whole, config, plan, trials, request)
         rows = summarize(config, plan, errors)
         criteria = tested(config, plan, errors)
         return Observed(
             plan.product, errors, rows, [_accuracy_table(rows)], {"criteria": criteria, "tested_plan": plan.as_json()}
         )
+
+
+def write_described(
+    folder: Path, config: Description, plan: Plan, measured: Sequence[Groups], request: RunRequest
+) -> dict[str, dict[str, Any]]:
+    """Write every table, and return what a manifest says of each."""
+    tables = published_tables(config, plan, measured)
+    paths = write_all(folder, tables, request.format)
+    return {
+        paths[table.name].relative_to(folder).as_posix(): describe(
+            table.name, paths[table.name], table.rows, table.columns
+        )
+        for table in tables
+    }
+
+
+def observed_errors(
+    exact: DescribedCounts, whole: DescribedCounts, config: Description, plan: Plan, trials: int, request: RunRequest
+) -> list[MeasurementErrors]:
+    """Measure exact counts several times, beside the truth of all that limits leave out."""
+    request.announce(f"adding noise, {trials} times")
+    choosing = [f"{total_name(table)}/{level.name}" for table in config.tables for level in table.levels]
+    seen = (
+        (trial, found)
+        for trial, entropy in enumerate(sources_of_trials(request.entropy, trials))
+        for found in observe_at_the_door(
+            exact,
+            whole,
+            plan,
+            partial(_observed, config=config, entropy=entropy),
+            partial(_observed, config=config, entropy=entropy, leave_out=False),
+            choosing,
+        )
+    )
+    return list(_errors(seen))
 
 
 @contextmanager
@@ -287,8 +303,8 @@ def _count_shard(
             # Of synthetic records criteria are tested on what limits leave out, too.
             without_limits = config.criteria and records.is_synthetic and limits(config)
             each = (True, False) if without_limits else (True,)
-            return (), [tabulate(records.db, config, _wanted(config), limited=limited) for limited in each]
-        return (), count_shard_of_blocks(records.db, config, config.blocks, _wanted(config))
+            return (), [tabulate(records.db, config, measured_levels(config), limited=limited) for limited in each]
+        return (), count_shard_of_blocks(records.db, config, config.blocks, measured_levels(config))
 
 
 def _observed(
@@ -297,7 +313,7 @@ def _observed(
     return exact.measured(config, ledger, entropy, leave_out=leave_out)
 
 
-def _wanted(config: Description) -> dict[str, Sequence[DescribedLevel]]:
+def measured_levels(config: Description) -> dict[str, Sequence[DescribedLevel]]:
     """The levels of tables that have a budget."""
     levels = {table.name: [level for level in table.levels if table.budgets[level.name]] for table in config.tables}
     return {name: of for name, of in levels.items() if of}

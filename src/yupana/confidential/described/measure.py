@@ -55,7 +55,8 @@ def measure_tables(
             groups = groups_of_level(table, level, areas, ledger.plan, leave_out=leave_out)
             totals = counts.sum(axis=1)
             if not (table.detail and table.detail.published):
-                of = GroupCounts(0, totals.reshape(len(areas), -1), lambda chosen, c=counts: c[chosen.ravel()])  # type: ignore[misc]
+                by_area = totals.reshape(len(areas), len(level.groups))
+                of = GroupCounts(0, by_area, lambda chosen, c=counts: c[chosen.ravel()])  # type: ignore[misc]
                 yield from LevelMeasurer(groups, ledger, entropy).measure(of)
                 continue
             sizes = published.get(f"{table.name}/{level.name}")

@@ -59,6 +59,7 @@ def tabulate(
     *,
     limited: bool,
     count: CountLinked = count_linked,
+    crowded: Mapping[str, str] | None = None,
 ) -> Tabulated:
     """Count tables over the relations of valid records; those of one file are counted in one scan.
 
@@ -72,11 +73,14 @@ def tabulate(
         Keep at most as many records as the limits say, as a run does; False keeps all.
     count : callable
         Counts the tables of a file; or adds up something else of their records in the place of 1 for each.
+    crowded : mapping of file to str, optional
+        As `LinkedFile` has it, of files of which that is known.
     """
     found: dict[str, Ints] = {}
     left_out: dict[str, int] = {}
     for file in dict.fromkeys(table.counts for table in description.tables if table.name in wanted):
-        chain = chain_of(db, description, file)
+        own, *above = chain_of(db, description, file)
+        chain = [replace(own, crowded=(crowded or {}).get(file, "")), *above]
         levels = [(t, level) for t in description.tables if t.counts == file for level in wanted.get(t.name, ())]
         for (table, level), counted in zip(
             levels, _count(db, description, chain, levels, count, limited=limited), strict=True
@@ -162,4 +166,6 @@ def _written(file: DescribedFile, name: str) -> str:
     column = file.columns[name].column
     if column.blank_is_last:
         return f"CASE WHEN {field} = {column.none} THEN {quoted(column.blank)} ELSE CAST({field} AS VARCHAR) END"
+    if column.width:
+        return f"lpad(CAST({field} AS VARCHAR), {column.width}, '0')"
     return f"([{', '.join(map(quoted, column.words))}])[{field} + 1]" if column.words else field

@@ -37,6 +37,8 @@ class LinkedFile:
         SQL for the key that the file below links to, and for the link to the file above; empty where there is none.
     written : tuple of str
         SQL for the fields that the hash of a limit reads.
+    crowded : str
+        The relation of those records alone whose parents may have more than a limit allows; empty if not known.
     """
 
     relation: str
@@ -44,6 +46,7 @@ class LinkedFile:
     key: str = ""
     link: str = ""
     written: tuple[str, ...] = ()
+    crowded: str = ""
 
     @property
     def header(self) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ Counting is linear, so tables are counted without limits, and the few records th
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import duckdb
 
@@ -50,7 +51,8 @@ def _find_crowded(
 ) -> None:
     """Make the table ``crowded_records``: those of parents with more than some limit allows, alike ones once."""
     beneath = limits[0][1].beneath
-    below, link = chain[: beneath + 1], f"link_{beneath}"
+    below, link = [*chain[: beneath + 1]], f"link_{beneath}"
+    below[0] = replace(below[0], relation=below[0].crowded or below[0].relation)
     tested = {name for universe, _ in limits for name, _ in universe.columns}
     needed = tested | {column for batch in batches for column in batch.terms}
     read = [[name for name in file.header if name in tested] for file in below]

@@ -16,8 +16,7 @@ from yupana.arrays import Floats
 from yupana.errors import OutputError
 from yupana.estimate.phsafe.least_squares import Identity, Projection, fit, project
 from yupana.estimate.phsafe.measured import Measured
-from yupana.products.phsafe.specification import table
-from yupana.products.phsafe.tables import Group
+from yupana.products.phsafe.specification import Group, cells_of, table
 
 SAME_UNIVERSE: Final = (("PH1_num", "PH7", "PH2"), ("PH1_denom", "PH8_denom"))
 """Tables whose cells partition one universe; of persons only under one tau."""
@@ -151,7 +150,7 @@ def _identities(
     states = tuple(measured.manifest["parameters"]["states"])
     rows = {name: {group: at for at, group in enumerate(measured.groups[name])} for name in places}
     for name, at in places.items():
-        cells = tuple(table(name).cells)
+        cells = cells_of(table(name))
         for words, whole, parts in _sums(rows[name], states):
             for place, cell in enumerate(cells):
                 sums = {int(at[whole, place]): -1.0, **{int(at[part, place]): 1.0 for part in parts}}

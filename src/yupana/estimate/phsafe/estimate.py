@@ -15,7 +15,7 @@ from yupana.arrays import Floats
 from yupana.estimate.phsafe import averages, truncated_normal
 from yupana.estimate.phsafe.measured import Measured
 from yupana.products.phsafe.shells import SHELLS, Shell, ShellRatio
-from yupana.products.phsafe.tables import Group
+from yupana.products.phsafe.specification import Group
 
 Method = Literal["exact", "original"]
 

@@ -11,8 +11,7 @@ from yupana.arrays import Floats
 from yupana.errors import OutputError
 from yupana.products.check import open_checked
 from yupana.products.phsafe.product import PHSAFE
-from yupana.products.phsafe.specification import TABLES, cell_column
-from yupana.products.phsafe.tables import Group
+from yupana.products.phsafe.specification import TABLES, Group, cell_column, cells_of, table
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +65,7 @@ def read_measured(release: Path) -> Measured:
     if wrong := _without_noise(tables):
         raise OutputError("\n  ".join([f"{release} cannot be estimated from:", *wrong]))
     groups, counts, covariances = {}, {}, {}
-    for name in (table.name for table in TABLES if table.name in tables):
+    for name in (of.name for of in TABLES if of.name in tables):
         groups[name], counts[name], variances = _arrays(name, tables[name])
         covariances[name] = variances[:, :, None] * np.eye(variances.shape[1])
     return Measured(dict(manifest), groups, counts, covariances)
@@ -104,4 +103,4 @@ def _arrays(name: str, columns: Mapping[str, list[str]]) -> tuple[tuple[Group, .
 
 
 def _cells(name: str) -> tuple[int, ...]:
-    return next(tuple(table.cells) for table in TABLES if table.name == name)
+    return cells_of(table(name))

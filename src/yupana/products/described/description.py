@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 from yupana.files.columns import Column, RecordFile
 from yupana.files.database import named
@@ -264,6 +264,8 @@ class DescribedTable:
         None where every group is counted in every cell.
     numbers : tuple of str
         Columns of numbers that are published, as `yupana.products.tables.Family` has them.
+    numbered : bool
+        Whether labels are whole numbers, and are written to Parquet as such.
     """
 
     name: str
@@ -281,6 +283,7 @@ class DescribedTable:
     groups: Mapping[str, Where] = field(default_factory=dict)
     detail: Detail | None = None
     numbers: tuple[str, ...] = NUMBERS
+    numbered: bool = False
 
     @property
     def has_groups(self) -> bool:
@@ -401,7 +404,7 @@ class Description:
         """The files that are read."""
         return tuple(file for file in self.files.values() if not file.ids_in)
 
-    def with_budgets(self, budgets: Mapping[str, Budget]) -> "Description":
+    def with_budgets(self, budgets: Mapping[str, Budget]) -> Self:
         """The description with some budgets replaced, by the names of their measurements."""
         changed = self.budgets | dict(budgets)
         tables = tuple(

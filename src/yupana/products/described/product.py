@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from weakref import WeakValueDictionary
 
 from yupana.errors import ConfigError
@@ -40,6 +40,8 @@ SYSTEM: Final = "tables"
 
 LEFT_OUT: Final = "left_out"
 """Where a manifest and a plan tell which records are counted nowhere."""
+
+D = TypeVar("D", bound=Description)
 
 _NO_GROUP: Final = "the totals list no group of "
 
@@ -394,7 +396,7 @@ def limits(config: Description) -> dict[str, dict[str, Any]]:
     return {table.name: {"per": table.limit.per, "most": table.limit.most} for table in config.tables if table.limit}
 
 
-def without_noise(config: Description) -> Description:
+def without_noise(config: D) -> D:
     """The same description with infinite budgets for all that is measured."""
     return config.with_budgets({name: INFINITE for name, budget in config.budgets.items() if budget})
 

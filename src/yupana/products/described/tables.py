@@ -68,9 +68,10 @@ def coarsest_name(of: DescribedTable) -> str:
 
 def _shown(of: DescribedTable) -> Iterator[Table]:
     """The table itself and those that add up its cells."""
-    yield Table(of.name, of.columns, tuple(Cell(labels, (i,)) for i, labels in enumerate(of.labels)))
-    for sums in of.sums:
-        yield Table(sums.name, sums.columns, tuple(Cell(labels, parts) for labels, parts in sums.rows))
+    rows = tuple((labels, (i,)) for i, labels in enumerate(of.labels))
+    for name, columns, some in ((of.name, of.columns, rows), *((s.name, s.columns, s.rows) for s in of.sums)):
+        cells = (Cell(tuple(map(int, labels)) if of.numbered else labels, parts) for labels, parts in some)
+        yield Table(name, columns, tuple(cells))
 
 
 def _choice(tables: Sequence[Table], cells: int) -> Choice:

@@ -101,7 +101,7 @@ def _digits(number: int) -> str:
 
 
 def _area_of(config: Description, level: str) -> str:
-    return next(of.areas for table in config.tables for of in table.levels if of.name == level)
+    return {of.name: of.areas for table in config.tables for of in table.levels}[level]
 
 
 def _made_again(config: Description, plan: Plan, paths: Mapping[str, Path]) -> Iterator[str]:

@@ -5,10 +5,10 @@ from fractions import Fraction
 from typing import Any, Final
 
 from yupana.errors import OutputError
-from yupana.plan.measurement import Measurement
 from yupana.plan.plan import Plan
-from yupana.products.phsafe.specification import TABLES, MeasuredTable
-from yupana.products.phsafe.tables import level_of
+from yupana.products.described.stability import sifting_columns, sorting_columns
+from yupana.products.phsafe.plan import sensitivity_of
+from yupana.products.phsafe.specification import LEVELS, S_DHC, TABLES, table
 
 _SEEN: Final = {
     "Sex": {"HHT", "HHT2", "CPLT"},
@@ -30,29 +30,18 @@ def moved_by_attribute(plan: Plan, parameters: Mapping[str, Any]) -> dict[str, d
         If the parameters of a manifest hold no tau of a table of persons.
     """
     taus = parameters.get("tau", {})
-    if missing := {m.table for m in plan.measurements if _persons(m.table)} - set(taus):
+    if missing := {t.name for t in TABLES if t.limit and any(m.table == t.name for m in plan.measurements)} - set(taus):
         raise OutputError(f"the manifest holds no tau of {', '.join(sorted(missing))}")
-    return {name: _telling(plan, columns, taus) for name, columns in _SEEN.items()}
+    moved = {}
+    for name, seen in _SEEN.items():
+        telling = [m for m in plan.measurements if seen & _columns(m.table, m.level)]
+        # The person stays in the household.
+        tight = {m.name: sensitivity_of(taus.get(m.table), m.mechanism, "tight").same_household for m in telling}
+        moved[name] = {m.name: m.calibration if (of := tight[m.name]) is None else of for m in telling}
+    return moved
 
 
-def _persons(table: str) -> bool:
-    return any(t.name == table and t.persons is not None for t in TABLES)
-
-
-def _telling(plan: Plan, columns: set[str], taus: Mapping[str, int]) -> dict[str, Fraction]:
-    """The measurements of the S-DHC whose tables or iterations read a column, and how far they move."""
-    tables = {table.name: table for table in TABLES}
-
-    def distance(m: Measurement) -> Fraction:
-        table = tables[m.table]
-        tight = table.sensitivity(taus.get(m.table), m.mechanism, "tight").same_household
-        return m.calibration if tight is None else tight
-
-    return {m.name: distance(m) for m in plan.measurements if columns & _columns(tables[m.table], m.level)}
-
-
-def _columns(table: MeasuredTable, level: str) -> set[str]:
+def _columns(name: str, level: str) -> set[str]:
     """Every column that decides whether and where a table counts at a level."""
-    wheres = [table.units, *table.cells.values(), *(table.iteration(code) for code in level_of(level).iterations)]
-    wheres += [table.persons] if table.persons is not None else []
-    return {column for where in wheres for column, _ in where.columns} - {"RTYPE"}
+    read = sorting_columns(S_DHC, table(name), LEVELS[level]) | sifting_columns(S_DHC, table(name))
+    return {S_DHC.columns[column].name for column in read}

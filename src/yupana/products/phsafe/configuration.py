@@ -1,18 +1,18 @@
 """The configuration of PHSafe: budgets by table and level, truncation thresholds, states; read without rounding."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from yupana.files.changes import UNCHANGED, Changes
 from yupana.files.document import Number, check_keys, located, read_budget, refuse
-from yupana.plan.budgets import budgets_as_html
 from yupana.plan.measurement import Mechanism
-from yupana.privacy.exact import INFINITE, Budget
+from yupana.privacy.exact import Budget
 from yupana.products.census import MECHANISMS, STATES, check_reader, exact_number, read_mechanism, read_states
-from yupana.products.phsafe.specification import LEVELS, TABLES
+from yupana.products.described.description import Description
+from yupana.products.phsafe.specification import LEVELS, S_DHC, TABLES, of_states
 from yupana.products.safetab.regions import PUERTO_RICO
 from yupana.release.recipe import read_configuration_in
 
@@ -42,41 +42,61 @@ class Policy(Enum):
     DROP = "drop-and-count"
 
 
-_NATION: Final = frozenset(level.key for level in LEVELS if level.region_type == "USA")
-
-
-@dataclass(frozen=True, slots=True)
-class PhsafeConfig:
-    """A validated configuration.
+@dataclass(frozen=True, repr=False)
+class PhsafeConfig(Description):
+    """A validated configuration: the description of the S-DHC with its budgets, thresholds and states.
 
     Attributes
     ----------
-    budgets : mapping of (table, level key) to Fraction or INFINITE
-        All entries, zeros included: a measurement of budget zero is not made.
-    taus : mapping of table to int
     states : tuple of str
-        FIPS codes, or Puerto Rico alone.
-    mechanism : Mechanism
-    truncation_key : str
-        Key of the hash that orders a unit's persons before truncation.
+        FIPS codes as given, or Puerto Rico alone.
     consistency : mapping of rule to policy
     """
 
-    budgets: Mapping[tuple[str, str], Budget]
-    taus: Mapping[str, int]
-    states: tuple[str, ...]
-    mechanism: Mechanism
-    truncation_key: str = ""
+    states: tuple[str, ...] = ()
     consistency: Mapping[str, Literal["fail", "drop-and-count"]] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        budgets: Mapping[str, Budget],
+        taus: Mapping[str, int],
+        states: Sequence[str],
+        mechanism: Mechanism,
+        *,
+        truncation_key: str = "",
+        consistency: Mapping[str, Literal["fail", "drop-and-count"]] | None = None,
+    ) -> "PhsafeConfig":
+        """Describe a run.
+
+        Parameters
+        ----------
+        budgets : mapping of ``table/level`` to Fraction or INFINITE
+            All entries, zeros included: a measurement of budget zero is not made.
+        taus : mapping of table to int
+        states : sequence of str
+        mechanism : Mechanism
+        truncation_key : str
+            Key of the hash that orders a unit's persons before truncation.
+        consistency : mapping of rule to policy
+        """
+        base = of_states(S_DHC, states)
+        tables = tuple(
+            replace(table, limit=table.limit and replace(table.limit, most=taus[table.name])) for table in base.tables
+        )
+        told: dict[str, Any] = {of.name: getattr(base, of.name) for of in fields(base)}
+        told |= {"tables": tables, "mechanism": mechanism, "truncation_key": truncation_key}
+        return cls(**told, states=tuple(states), consistency=consistency or {}).with_budgets(budgets)
 
     def __repr__(self) -> str:
         spent = sum(budget != 0 for budget in self.budgets.values())
         states = "1 state" if len(self.states) == 1 else f"{len(self.states)} states"
         return f"<configuration of phsafe: {self.mechanism.value}, {spent} budgets above 0, {states}>"
 
-    def _repr_html_(self) -> str:
-        named = {f"{table}/{level}": budget for (table, level), budget in self.budgets.items()}
-        return budgets_as_html(repr(self)[1:-1], named)
+    @property
+    def taus(self) -> dict[str, int]:
+        """How many persons of a unit count at most, by table."""
+        return {table.name: table.limit.most for table in self.tables if table.limit}
 
     @property
     def is_puerto_rico(self) -> bool:
@@ -118,21 +138,16 @@ def config_document(config: PhsafeConfig) -> dict[str, Any]:
     """A configuration as its config.json, which is read back exactly."""
     return {
         "privacy_budget": {
-            t.name: {level.key: exact_number(config.budgets[t.name, level.key]) for level in t.levels} for t in TABLES
+            table.name: {level: exact_number(budget) for level, budget in table.budgets.items()}
+            for table in config.tables
         },
-        "tau": dict(config.taus),
+        "tau": config.taus,
         "state_filter": list(config.states),
         "reader": "csv",
         "privacy_defn": next(name for name, mechanism in MECHANISMS.items() if mechanism is config.mechanism),
         **({"truncation_key": config.truncation_key} if config.truncation_key else {}),
         **({"consistency": dict(config.consistency)} if config.consistency else {}),
     }
-
-
-def without_noise(config: PhsafeConfig) -> PhsafeConfig:
-    """The same configuration with infinite budgets for all that is measured: zero noise, for synthetic data only."""
-    budgets = {place: INFINITE if budget > 0 else budget for place, budget in config.budgets.items()}
-    return replace(config, budgets=budgets)
 
 
 def _is_unicode(text: str) -> bool:
@@ -161,14 +176,19 @@ def _parse(document: object, faults: list[str]) -> PhsafeConfig | None:
     consistency = _consistency(document.get("consistency", {}), faults)
     if faults or mechanism is None:
         return None
-    if states == (PUERTO_RICO,) and (of_nation := [f"{t}.{k}" for (t, k), b in budgets.items() if b and k in _NATION]):
+    of_nation = [name.replace("/", ".") for name, budget in budgets.items() if budget and _of_nation(name)]
+    if states == (PUERTO_RICO,) and of_nation:
         faults.append(
             f"privacy_budget: Puerto Rico is part of no nation's total (PHSafe, section 6.6); set to 0 what the "
             f"state_filter leaves without meaning: {', '.join(of_nation)}"
         )
     if not any(budgets.values()):
         faults.append("privacy_budget: every budget is 0, so nothing would be measured")
-    return PhsafeConfig(budgets, taus, states, mechanism, truncation_key, consistency)
+    return PhsafeConfig.of(budgets, taus, states, mechanism, truncation_key=truncation_key, consistency=consistency)
+
+
+def _of_nation(name: str) -> bool:
+    return LEVELS[name.partition("/")[2]].areas == "USA"
 
 
 def _object(place: str, value: object, faults: list[str], read: Callable[[dict[str, Any]], None]) -> None:
@@ -178,8 +198,8 @@ def _object(place: str, value: object, faults: list[str], read: Callable[[dict[s
         faults.append(f"{place}: must be an object")
 
 
-def _budgets(value: object, faults: list[str]) -> dict[tuple[str, str], Budget]:
-    budgets: dict[tuple[str, str], Budget] = {}
+def _budgets(value: object, faults: list[str]) -> dict[str, Budget]:
+    budgets: dict[str, Budget] = {}
 
     def read(tables: dict[str, Any]) -> None:
         check_keys("privacy_budget", tables, tuple(table.name for table in TABLES), faults)
@@ -190,10 +210,11 @@ def _budgets(value: object, faults: list[str]) -> dict[tuple[str, str], Budget]:
                 if table.name in tables:
                     faults.append(f"{place}: must be an object of budgets by level")
                 continue
-            check_keys(place, levels, tuple(level.key for level in table.levels), faults)
-            for level in table.levels:
-                if level.key in levels:
-                    budgets[table.name, level.key] = read_budget(f"{place}.{level.key}", levels[level.key], faults)
+            names = tuple(level.name for level in table.levels)
+            check_keys(place, levels, names, faults)
+            for level in names:
+                if level in levels:
+                    budgets[f"{table.name}/{level}"] = read_budget(f"{place}.{level}", levels[level], faults)
 
     _object("privacy_budget", value, faults, read)
     return budgets
@@ -201,7 +222,7 @@ def _budgets(value: object, faults: list[str]) -> dict[tuple[str, str], Budget]:
 
 def _taus(value: object, faults: list[str]) -> dict[str, int]:
     taus: dict[str, int] = {}
-    truncated = tuple(table.name for table in TABLES if table.persons is not None)
+    truncated = tuple(table.name for table in TABLES if table.limit)
 
     def read(tables: dict[str, Any]) -> None:
         check_keys("tau", tables, truncated, faults)

@@ -1,12 +1,15 @@
 """Observed errors of PHSafe's counts and their margins: plain numbers for reports. Public: it reads no record."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from yupana.arrays import Ints
+from yupana.plan.plan import Plan
+from yupana.products.described.errors import MeasurementErrors
 from yupana.products.observed import observed_margin
-from yupana.products.phsafe.tables import Group
+from yupana.products.phsafe.specification import FAMILIES, LEVELS, Group, groups_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,38 @@ class CellError:
     truth: Ints
     truncation_error: Ints
     noise: Ints
+
+
+def cell_errors(plan: Plan, seen: MeasurementErrors, states: Sequence[str]) -> Iterator[CellError]:
+    """Errors of a measurement cell by cell, and of the cells of tables that add these up.
+
+    Parameters
+    ----------
+    plan : Plan
+    seen : MeasurementErrors
+        Of all groups of the level, trial after trial.
+    states : sequence of str
+        Codes of those that are published.
+    """
+    m = seen.measurement
+    groups = groups_of(LEVELS[m.level], states)
+    noise = seen.noise.reshape(len(seen.noise) // max(1, len(groups)), len(groups), m.cells)
+    # The truth is the same in all trials.
+    truth, left_out = seen.truth[: len(groups)], seen.left_out[: len(groups)]
+    (family,) = (family for family in FAMILIES if family.name == m.table)
+    for table in family.choices[0].tables:
+        for labels, parts in table.cells:
+            columns = list(parts)
+            yield CellError(
+                table=table.name,
+                level=m.level,
+                cell=int(labels[0]),
+                groups=groups,
+                expected_moe=plan.margin(m, len(parts)),
+                truth=truth[:, columns].sum(axis=-1),
+                truncation_error=left_out[:, columns].sum(axis=-1),
+                noise=noise[:, :, columns].sum(axis=-1),
+            )
 
 
 @dataclass(frozen=True, slots=True)

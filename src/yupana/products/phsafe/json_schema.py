@@ -15,11 +15,9 @@ def schema() -> Schema:
         {
             "privacy_budget": table(
                 "what each table spends at each level; 0 measures nothing",
-                {t.name: table(f"{t.name} by level", {level.key: BUDGET for level in t.levels}) for t in TABLES},
+                {t.name: table(f"{t.name} by level", {level.name: BUDGET for level in t.levels}) for t in TABLES},
             ),
-            "tau": table(
-                "how many persons of a household count at most", {t.name: tau for t in TABLES if t.persons is not None}
-            ),
+            "tau": table("how many persons of a household count at most", {t.name: tau for t in TABLES if t.limit}),
             "state_filter": states(
                 f"the states of the run; {PUERTO_RICO}, Puerto Rico, is a run of its own", (*STATES, PUERTO_RICO)
             ),

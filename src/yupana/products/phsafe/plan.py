@@ -5,13 +5,38 @@ from fractions import Fraction
 from typing import Final
 
 from yupana.plan.margin import Margins
-from yupana.plan.measurement import Accounting, Measurement, Mechanism, of_own_record
+from yupana.plan.measurement import Accounting, Measurement, Mechanism, Sensitivity, of_own_record
 from yupana.plan.plan import Neighbours, Plan
 from yupana.privacy.exact import Budget
+from yupana.products.census import STATES
 from yupana.products.phsafe.configuration import PhsafeConfig
-from yupana.products.phsafe.specification import TABLES
 
 DEFAULT_CONFIDENCE: Final = Fraction(9, 10)
+
+
+def sensitivity_of(tau: int | None, mechanism: Mechanism, accounting: Accounting) -> Sensitivity:
+    """How far the count vector of one level moves: squared L2 under zCDP, L1 under pure DP.
+
+    ``published`` is the paper's: stability 2 tau + 2 of the truncated join (2 for units), its square under zCDP,
+    and a factor 2 for an arbitrary change (PHSafe, lemma 6 and theorems 1 to 4). ``tight`` compares non-negative
+    vectors of sum at most tau before and after, of one household, or of two for an arbitrary change
+    (docs/phsafe-privacy.md). What is derived of the description alone may be less: a rule of consistency can drop a
+    whole household because of one person.
+
+    Parameters
+    ----------
+    tau : int or None
+        Truncation threshold; None for a table of units.
+    mechanism : Mechanism
+    accounting : "published" or "tight"
+    """
+    if accounting == "published":
+        stability = 2 if tau is None else 2 * tau + 2
+        one = Fraction(stability**mechanism.power)
+        return Sensitivity(unbounded=one, bounded=2 * one, same_household=2 * one)
+    most = 1 if tau is None else tau
+    one = Fraction(2 * most**mechanism.power)
+    return Sensitivity(unbounded=one, bounded=2**mechanism.power * one, same_household=one)
 
 
 def make_plan(
@@ -30,37 +55,22 @@ def make_plan(
     ----------
     config : PhsafeConfig
     accounting : "published" or "tight"
-        Which sensitivities the noise is scaled to (`Table.sensitivity`).
+        Which sensitivities the noise is scaled to (`sensitivity_of`).
     confidence : Fraction
         Of the margins of error.
     margins : "exact" or "bureau"
         How margins of error are computed.
     """
-    return plan_of(
-        config.budgets, config.taus, config.mechanism, accounting=accounting, confidence=confidence, margins=margins
-    )
-
-
-def plan_of(
-    budgets: Mapping[tuple[str, str], Budget],
-    taus: Mapping[str, int],
-    mechanism: Mechanism,
-    *,
-    accounting: Accounting = "published",
-    confidence: Fraction = DEFAULT_CONFIDENCE,
-    margins: Margins = "exact",
-) -> Plan:
-    """Plan a run from its numbers alone; see `make_plan`."""
-    measurements = []
-    for table in TABLES:
-        tau = taus.get(table.name) if table.persons is not None else None
-        sensitivity = table.sensitivity(tau, mechanism, accounting)
-        proven = table.sensitivity(tau, mechanism, "tight")
+    mechanism, measurements = config.mechanism, list[Measurement]()
+    for table in config.tables:
+        tau = table.limit.most if table.limit else None
+        sensitivity = sensitivity_of(tau, mechanism, accounting)
+        proven = sensitivity_of(tau, mechanism, "tight")
         measurements += [
             Measurement(
-                name=f"{table.name}/{level.key}",
+                name=f"{table.name}/{level.name}",
                 table=table.name,
-                level=level.key,
+                level=level.name,
                 cells=len(table.cells),
                 mechanism=mechanism,
                 calibration=sensitivity.unbounded,
@@ -71,7 +81,7 @@ def plan_of(
                 person=of_own_record(sensitivity),
             )
             for level in table.levels
-            if (budget := budgets[table.name, level.key]) > 0
+            if (budget := table.budgets[level.name]) > 0
         ]
     return Plan(
         product="phsafe",
@@ -83,3 +93,17 @@ def plan_of(
         measurements=tuple(measurements),
         margins=margins,
     )
+
+
+def plan_of(
+    budgets: Mapping[str, Budget],
+    taus: Mapping[str, int],
+    mechanism: Mechanism,
+    *,
+    accounting: Accounting = "published",
+    confidence: Fraction = DEFAULT_CONFIDENCE,
+    margins: Margins = "exact",
+) -> Plan:
+    """Plan a run from its numbers alone; see `make_plan`."""
+    config = PhsafeConfig.of(budgets, taus, STATES, mechanism)
+    return make_plan(config, accounting=accounting, confidence=confidence, margins=margins)

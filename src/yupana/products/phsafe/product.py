@@ -1,7 +1,6 @@
 """PHSafe as a product: the S-DHC, tables of persons and households in person records."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -15,6 +14,8 @@ from yupana.plan.plan import Plan
 from yupana.privacy.exact import Budget
 from yupana.products.census import STATES
 from yupana.products.codebook import Described, Label, Value, cell_labels, numbers
+from yupana.products.described.description import Description
+from yupana.products.described.verify import noise_faults, verify_described
 from yupana.products.phsafe.attributes import moved_by_attribute
 from yupana.products.phsafe.configuration import (
     RULES_OF_CONSISTENCY,
@@ -25,7 +26,7 @@ from yupana.products.phsafe.configuration import (
     read_config,
 )
 from yupana.products.phsafe.json_schema import schema
-from yupana.products.phsafe.plan import DEFAULT_CONFIDENCE, make_plan
+from yupana.products.phsafe.plan import DEFAULT_CONFIDENCE, make_plan, sensitivity_of
 from yupana.products.phsafe.production import TAUS, budgets
 from yupana.products.phsafe.shells import (
     ITERATION_LABELS,
@@ -35,8 +36,7 @@ from yupana.products.phsafe.shells import (
     line_labels,
     nation_name,
 )
-from yupana.products.phsafe.specification import FAMILIES, table
-from yupana.products.phsafe.verify import noise_faults, verify_release
+from yupana.products.phsafe.specification import FAMILIES, S_DHC, of_states
 from yupana.products.product import BuiltIn, Checked, Product, Stated, Words, terms_of
 from yupana.products.safetab.regions import PUERTO_RICO
 from yupana.release.manifest import MANIFEST
@@ -106,7 +106,7 @@ class PhsafeProduct(Product[PhsafeConfig]):
         """The run of 2020: of Puerto Rico for a configuration of Puerto Rico, else of the United States."""
         of_puerto_rico = config.is_puerto_rico
         states = (PUERTO_RICO,) if of_puerto_rico else STATES
-        return PhsafeConfig(budgets(puerto_rico=of_puerto_rico), TAUS, states, Mechanism.ZCDP)
+        return PhsafeConfig.of(budgets(puerto_rico=of_puerto_rico), TAUS, states, Mechanism.ZCDP)
 
     def plan(
         self,
@@ -122,17 +122,15 @@ class PhsafeProduct(Product[PhsafeConfig]):
     def entries(self, config: PhsafeConfig, accounting: Accounting = "published") -> Mapping[str, Entry]:
         """Every budget by the name of its measurement, such as ``PH1_num/usa_*``."""
         found = {}
-        for (name, level), budget in config.budgets.items():
-            of_table = table(name)
-            tau = config.taus.get(name) if of_table.persons is not None else None
-            sensitivity = of_table.sensitivity(tau, config.mechanism, accounting).unbounded
-            found[f"{name}/{level}"] = Entry(budget, sensitivity)
+        for table in config.tables:
+            sensitivity = sensitivity_of(table.limit.most if table.limit else None, config.mechanism, accounting)
+            for level, budget in table.budgets.items():
+                found[f"{table.name}/{level}"] = Entry(budget, sensitivity.unbounded)
         return found
 
     def with_budgets(self, config: PhsafeConfig, budgets: Mapping[str, Budget]) -> PhsafeConfig:
         """The configuration with some budgets replaced."""
-        changed = {(name.partition("/")[0], name.partition("/")[2]): budget for name, budget in budgets.items()}
-        return replace(config, budgets={**config.budgets, **changed})
+        return config.with_budgets(budgets)
 
     def moved_by_attribute(self, plan: Plan, parameters: Mapping[str, Any]) -> Mapping[str, Mapping[str, Fraction]]:
         """The tables and iterations that read a column of the attribute, of a person who stays in the household."""
@@ -160,7 +158,7 @@ class PhsafeProduct(Product[PhsafeConfig]):
     def parameters(self, config: PhsafeConfig, states: Sequence[str]) -> dict[str, Any]:
         """What a manifest says of the configuration; ``states`` are those of the records."""
         return {
-            "tau": dict(config.taus),
+            "tau": config.taus,
             "states": list(states),
             "state_filter": list(config.states),
             "consistency": {rule: config.consistency.get(rule, Policy.FAIL.value) for rule in RULES_OF_CONSISTENCY},
@@ -171,7 +169,7 @@ class PhsafeProduct(Product[PhsafeConfig]):
         """All but the states of the records."""
         del inputs
         config = self.read(release / MANIFEST)
-        states = [state for state in config.states if state in manifest["parameters"]["states"]]
+        states = [state for state in config.areas["STATE"].codes if state in manifest["parameters"]["states"]]
         told = {"parameters": self.parameters(config, states), "taken_as_public": list(self.taken_as_public(config))}
         due = self.plan(config, **terms_of(plan))
         return Stated(due, told, described=partial(self.described, config, due))
@@ -198,14 +196,21 @@ class PhsafeProduct(Product[PhsafeConfig]):
 
     def noise_faults(self, release: Path, manifest: Mapping[str, Any], table: str) -> list[str]:
         """Of a table that was measured, or adds up what was."""
-        return noise_faults(release, manifest, table)
+        return noise_faults(release, manifest, _released(manifest), table)
 
     def verify(self, release: Path, manifest: Mapping[str, Any]) -> Checked:
         """Compare every row of every table with the plan."""
         try:
-            return Checked(tuple(verify_release(release, manifest)))
+            return Checked(tuple(verify_described(release, manifest, _released(manifest))[0]))
         except (KeyError, TypeError, ValueError):
             return Checked(("the manifest does not hold a plan of PHSafe",))
+
+
+def _released(manifest: Mapping[str, Any]) -> Description:
+    """The description of the tables of a release: what its plan measures, in the states of its records."""
+    measured = {m["name"] for m in manifest["plan"]["measurements"]}
+    budgets = {name: Fraction(name in measured) for name in S_DHC.budgets}
+    return of_states(S_DHC, manifest["parameters"]["states"]).with_budgets(budgets)
 
 
 PHSAFE: Final = PhsafeProduct()

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from yupana.products.census import STATES
-from yupana.products.phsafe.specification import TABLES, table
+from yupana.products.phsafe.specification import S_DHC, STATE_NAMES, TABLES, cells_of, table
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ _Line = tuple[int, int, str]
 
 def _stubs(source: str, lines: Sequence[_Line]) -> tuple[Stub, ...]:
     """Lines whose parts are the measured cells among the deeper lines that follow, or the cell itself."""
-    measured = set(table(source).cells)
+    measured = set(cells_of(table(source)))
     stubs = []
     for place, (cell, depth, label) in enumerate(lines):
         below: list[int] = []
@@ -211,36 +211,13 @@ SHELLS: Final = (
     ),
 )
 
-ITERATED: Final = frozenset(shell.name for shell in SHELLS if table(shell.source).iterated_by)
+ITERATED: Final = frozenset(shell.name for shell in SHELLS if table(shell.source).has_groups)
 """The tables that are published by race and ethnicity."""
 
-WHOSE: Final = {t.name: t.iterated_by for t in TABLES}
+WHOSE: Final = {t.name: ("person" if t.groups else "householder") if t.has_groups else None for t in TABLES}
 """Whose race and ethnicity a measured table goes by: the householder's, the person's, or nobody's."""
 
-ITERATION_LABELS: Final = {
-    "*": "Everyone",
-    "A": "White alone",
-    "B": "Black or African American alone",
-    "C": "American Indian and Alaska Native alone",
-    "D": "Asian alone",
-    "E": "Native Hawaiian and Other Pacific Islander alone",
-    "F": "Some Other Race alone",
-    "G": "Two or More Races",
-    "H": "Hispanic or Latino",
-    "I": "White alone, not Hispanic or Latino",
-}
-
-_STATE_NAMES: Final = """
-01 Alabama,02 Alaska,04 Arizona,05 Arkansas,06 California,08 Colorado,09 Connecticut,10 Delaware,
-11 District of Columbia,12 Florida,13 Georgia,15 Hawaii,16 Idaho,17 Illinois,18 Indiana,19 Iowa,20 Kansas,21 Kentucky,
-22 Louisiana,23 Maine,24 Maryland,25 Massachusetts,26 Michigan,27 Minnesota,28 Mississippi,29 Missouri,30 Montana,
-31 Nebraska,32 Nevada,33 New Hampshire,34 New Jersey,35 New Mexico,36 New York,37 North Carolina,38 North Dakota,
-39 Ohio,40 Oklahoma,41 Oregon,42 Pennsylvania,44 Rhode Island,45 South Carolina,46 South Dakota,47 Tennessee,48 Texas,
-49 Utah,50 Vermont,51 Virginia,53 Washington,54 West Virginia,55 Wisconsin,56 Wyoming,72 Puerto Rico
-"""
-
-STATE_NAMES: Final = {item.strip()[:2]: item.strip()[3:] for item in _STATE_NAMES.split(",")}
-"""State equivalents by their FIPS code."""
+ITERATION_LABELS: Final = {"*": "Everyone", **S_DHC.group_labels}
 
 
 def line_labels(shell: Shell) -> dict[int, str]:

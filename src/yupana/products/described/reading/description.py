@@ -49,7 +49,7 @@ _OPTIONAL: Final = (
 _NEIGHBOURS: Final = {"add-remove": Neighbours.UNBOUNDED, "replace": Neighbours.BOUNDED}
 
 
-def parse(document: object, folder: Path, faults: list[str]) -> Description | None:
+def parse(document: object, folder: Path, faults: list[str], *, check: bool = True) -> Description | None:
     """Read a document; None, with faults, if it is none.
 
     Parameters
@@ -60,6 +60,8 @@ def parse(document: object, folder: Path, faults: list[str]) -> Description | No
         Which names of files are relative to.
     faults : list of str
         What is wrong is added to it, each beginning with the place.
+    check : bool
+        Look at what follows from all parts together; tests have done so for what is built in.
     """
     if not isinstance(document, dict):
         faults.append("the top level must be a table with the keys " + ", ".join(_KEYS))
@@ -74,7 +76,7 @@ def parse(document: object, folder: Path, faults: list[str]) -> Description | No
         document = {key: value for key, value in document.items() if key in {*_KEYS, *_OPTIONAL}}
     of_parts: list[str] = []
     # What is read is put in its place in a copy: what stands behind a fault is sought in the document as it was.
-    found = _read(DescriptionDocument(deepcopy(document), folder, of_parts))
+    found = _read(DescriptionDocument(deepcopy(document), folder, of_parts), check=check)
     if of_parts:
         later_faults(
             document, of_parts, lambda told, check: _faults(DescriptionDocument(told, folder, []), check=check)

@@ -1,63 +1,47 @@
-"""PHSafe's counter: from persons, units and geography to the noisy counts of its tables."""
+"""PHSafe's counter: a description's, of records in the Census Bureau's files and with its rules of consistency."""
 
 from collections import Counter as Numbers
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+import duckdb
 import numpy as np
-from numpy.typing import NDArray
 
 from yupana.arrays import Ints
-from yupana.confidential.accuracy import sources_of_trials
 from yupana.confidential.counter import Counter, Observed, Told, Validation, input_checksums
-from yupana.confidential.records.census import ABSENT, FILES, Census, open_census, tell_absent
+from yupana.confidential.described.counter import DescribedCounts, measured_levels, observed_errors, write_described
+from yupana.confidential.described.tabulate import Tabulated, chain_of, merge_tabulated, tabulate
+from yupana.confidential.records.census import ABSENT, FILES, Census, open_census, parts_of_units, tell_absent
 from yupana.confidential.records.database import numbers
-from yupana.confidential.records.findings import Finding, failing
+from yupana.confidential.records.findings import Finding, failing, require_none
 from yupana.confidential.records.reader import Source
 from yupana.confidential.request import RunRequest
 from yupana.confidential.shards.in_shards import Cut, can_be_cut, count_in_shards
-from yupana.confidential.tabulate.joined import Counts, Tabulation, merge_counts, tabulate
-from yupana.confidential.tabulate.unit_sizes import count_crowds
+from yupana.confidential.tabulate.batches import joined
 from yupana.errors import ConfigError
 from yupana.files.column_map import BUREAU, ColumnMap
-from yupana.files.columns import RecordFile
+from yupana.files.columns import MAFID, RecordFile
+from yupana.files.database import named
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
-from yupana.privacy.entropy import Entropy
+from yupana.plan.predicates import as_sql
 from yupana.privacy.sealed import Sealed
-from yupana.products.phsafe.configuration import LARGEST_TAU, PhsafeConfig, Policy, without_noise
-from yupana.products.phsafe.errors import CellError, PhsafeAccuracy, summarize
+from yupana.products.described.description import DescribedTable, in_join
+from yupana.products.described.product import without_noise
+from yupana.products.phsafe.configuration import LARGEST_TAU, PhsafeConfig, Policy
+from yupana.products.phsafe.errors import PhsafeAccuracy, cell_errors, summarize
 from yupana.products.phsafe.product import PHSAFE
-from yupana.products.phsafe.specification import FAMILIES, TABLES, MeasuredTable
-from yupana.products.phsafe.tables import groups, level_of, noisy_groups, published_tables
+from yupana.products.phsafe.specification import of_states
+from yupana.products.tables import Groups
 from yupana.progress import Stopwatch
-from yupana.release.check import describe
-from yupana.release.rows import write_all
 from yupana.release.tables import ReleaseTable, table_of
 
 _AROUND: Final = 3
 """How many thresholds to either side of the configured one are tried."""
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class ExactCounts(Sealed):
-    """Counts by measurement, with what truncation left out of each table.
-
-    Attributes
-    ----------
-    states : tuple of str
-        States with a housing unit in the geography file; public.
-    by_measurement : mapping of name to int64 array, shape (population groups, cells)
-    truncated : mapping of table to int
-    """
-
-    states: tuple[str, ...]
-    by_measurement: Mapping[str, Ints]
-    truncated: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +70,6 @@ class LeftOut:
     units: int
 
 
-@dataclass(frozen=True, slots=True)
-class NoisyCounts:
-    """What passed the door: of the states that are published, noisy counts by measurement."""
-
-    states: tuple[str, ...]
-    by_measurement: Mapping[str, Ints]
-
-
 @dataclass(frozen=True, slots=True, repr=False)
 class CountedCensus(Sealed):
     """A census whose shards were checked and counted elsewhere.
@@ -103,7 +79,9 @@ class CountedCensus(Sealed):
     folder : Path
     files : mapping of str to Source
     findings : tuple of Finding
-    counts : Counts or None
+    states : frozenset of int or None
+        Those with a housing unit.
+    counts : Tabulated or None
         None where they are not asked for, or a rule is broken.
     records : Counter
         How many there are, by file, and how many are dropped.
@@ -112,11 +90,12 @@ class CountedCensus(Sealed):
     folder: Path
     files: Mapping[str, Source]
     findings: tuple[Finding, ...]
-    counts: Counts | None
+    states: frozenset[int] | None
+    counts: Tabulated | None
     records: Numbers[str]
 
 
-class PhsafeCounter(Counter[PhsafeConfig, Census | CountedCensus, ExactCounts, NoisyCounts]):
+class PhsafeCounter(Counter[PhsafeConfig, Census | CountedCensus, DescribedCounts, list[Groups]]):
     """Counts every basis cell of every population group, of each unit at most tau persons."""
 
     stages = ("counting", "adding noise", "")
@@ -140,7 +119,7 @@ class PhsafeCounter(Counter[PhsafeConfig, Census | CountedCensus, ExactCounts, N
         """Open the records a configuration speaks of; on an engine they are counted, too."""
         del out, kept
         clock.start("reading and checking the records")
-        cut = Cut({request.columns.applied(schema): _KEY for schema in FILES}, request.shards, by_state=True)
+        cut = Cut({request.columns.applied(schema): (MAFID.name,) for schema in FILES}, request.shards, by_state=True)
         if request.engine is not None and can_be_cut(data, cut):
             yield _counted_in_shards(config, data, cut, request, to_count=to_count)
             return
@@ -174,64 +153,73 @@ class PhsafeCounter(Counter[PhsafeConfig, Census | CountedCensus, ExactCounts, N
         *,
         bounded: bool = True,
         keep: bool = False,
-    ) -> ExactCounts:
-        """Every population group and basis cell, zeros included."""
-        del keep
+    ) -> DescribedCounts:
+        """Every population group and basis cell of the states of the records, zeros included."""
+        del plan, keep
+        # Truncation looks for crowded units by FINAL_POP, which validation has compared with their persons.
+        require_none(records.findings)
         if isinstance(records, Census):
-            return count(records, config, plan, truncate=bounded)
-        if records.counts is None or not bounded:
+            found = count_census(records, config, bounded=bounded)
+        elif records.counts is None or not bounded:
             raise RuntimeError("shards were not counted so")
-        return _exact(records.counts, plan)
+        else:
+            found = records.counts
+        return _of_the_records(found, config, records.states or frozenset())
 
     def measure(
-        self, exact: ExactCounts, config: PhsafeConfig, ledger: Ledger, request: RunRequest, clock: Stopwatch
-    ) -> NoisyCounts:
+        self, exact: DescribedCounts, config: PhsafeConfig, ledger: Ledger, request: RunRequest, clock: Stopwatch
+    ) -> list[Groups]:
         """Measurement after measurement, in the plan's order."""
-        del config, clock
-        return NoisyCounts(exact.states, measure(ledger, exact, request.entropy))
+        del clock
+        return list(exact.measured(config, ledger, request.entropy))
 
     def tell(
         self,
         records: Census | CountedCensus,
-        exact: ExactCounts,
-        measured: NoisyCounts,
+        exact: DescribedCounts,
+        measured: list[Groups],
         config: PhsafeConfig,
         plan: Plan,
         request: RunRequest,
     ) -> Told:
         """Thresholds, states and policies; how many records there were, and what was left out."""
-        del plan, request
+        del measured, plan, request
         counted = _how_many(records) if isinstance(records, Census) else records.records
         log = {
             "records": {name: counted[name] for name in records.files},
             "dropped_units": counted[_DROPPED_UNITS],
             "dropped_persons": counted[_DROPPED_PERSONS],
             "findings": [str(finding) for finding in records.findings],
-            "persons_left_out_by_truncation": dict(exact.truncated),
+            "persons_left_out_by_truncation": dict(exact.left_out),
         }
-        return Told(PHSAFE.parameters(config, measured.states), PHSAFE.taken_as_public(config), log)
+        states = exact.shown["STATE"].codes
+        return Told(PHSAFE.parameters(config, states), PHSAFE.taken_as_public(config), log)
 
     def write(
         self,
         folder: Path,
         records: Census | CountedCensus,
-        measured: NoisyCounts,
+        measured: list[Groups],
         config: PhsafeConfig,
         plan: Plan,
         request: RunRequest,
     ) -> dict[str, dict[str, Any]]:
         """The basis tables, and those derived from them."""
-        del records, config
-        tables = published_tables(plan, noisy_groups(plan, measured.states, measured.by_measurement))
-        paths = write_all(folder, tables, request.format)
-        return {
-            paths[table.name].name: describe(table.name, paths[table.name], table.rows, table.columns)
-            for table in tables
-        }
+        del records
+        return write_described(folder, config, plan, measured, request)
 
     def observe(self, config: PhsafeConfig, plan: Plan, data: Path, trials: int, request: RunRequest) -> Observed:
         """Errors by cell, of noise alone and with truncation."""
-        errors = _trials(config, plan, data, trials, request)
+        request.announce("reading and checking the records")
+        with checked_census(config, data, request.memory, request.columns) as census:
+            census.require_valid()
+            request.announce("counting with truncation")
+            exact = self.count(census, config, plan)
+            request.announce("counting without truncation")
+            whole = self.count(census, config, plan, bounded=False)
+        seen = observed_errors(exact, whole, config, plan, trials, request)
+        states = exact.shown["STATE"].codes
+        errors = [cell for of_measurement in seen for cell in cell_errors(plan, of_measurement, states)]
         rows = summarize(errors, float(plan.confidence))
         return Observed(plan.product, errors, rows, [_accuracy_table(rows)])
 
@@ -248,45 +236,55 @@ def checked_census(
         yield census
 
 
-def count(census: Census, config: PhsafeConfig, plan: Plan, *, truncate: bool = True) -> ExactCounts:
-    """Count what a plan measures: every population group and basis cell, zeros included.
-
-    Parameters
-    ----------
-    truncate : bool
-        Keep at most tau persons of a unit, as a run does; False counts all, to tell truncation error from noise.
-    """
-    # Truncation looks for crowded units by FINAL_POP, which validation has compared with their persons.
-    census.require_valid()
-    tables = [table for table in TABLES if any(m.table == table.name for m in plan.measurements)]
-    return _exact(_tabulate(census, tables, config, truncate=truncate), plan)
+def count_census(census: Census, config: PhsafeConfig, *, bounded: bool = True) -> Tabulated:
+    """Count what has a budget in all states of the configuration, of each unit at most tau persons if ``bounded``."""
+    wanted, parts = measured_levels(config), []
+    # Units with all that is theirs are counted part by part, as shards are, where memory does not hold all.
+    for part in parts_of_units(census.db):
+        _show(census.db, config, part)
+        if bounded:
+            _find_large(census.db, config, part)
+        parts.append(tabulate(census.db, config, wanted, limited=bounded, crowded={"persons": _CROWDED}))
+    return merge_tabulated(parts)
 
 
-def _tabulate(census: Census, tables: Iterable[MeasuredTable], config: PhsafeConfig, *, truncate: bool) -> Counts:
-    tabulations = [_tabulation(table, config, truncate=truncate) for table in tables]
-    return tabulate(census.db, tabulations, config.truncation_key)
+def _show(db: duckdb.DuckDBPyConnection, config: PhsafeConfig, part: str = "true") -> None:
+    """Show the records of a census by the names of the description, without units that a policy drops."""
+    (dropped,) = numbers(db, "SELECT count(*) FROM dropped_units")
+    for file in config.record_files:
+        kept = f"{part} AND MAFID NOT IN (SELECT MAFID FROM dropped_units)" if dropped else part
+        columns = ", ".join(f"{column} AS {named(f'{file.name}.{column}')}" for column in (MAFID.name, *file.columns))
+        db.execute(
+            f"CREATE OR REPLACE VIEW {named(file.schema.relation)} AS SELECT {columns} FROM {file.name} WHERE {kept}"
+        )
 
 
-def _exact(counts: Counts, plan: Plan) -> ExactCounts:
-    """What a plan measures, of counts of its tables and maybe of others."""
-    by_measurement = {}
-    for of in (table for table in TABLES if any(m.table == table.name for m in plan.measurements)):
-        cells = counts.by_table[of.name].reshape(len(counts.states), len(of.iterations), len(of.cells))
-        for m in plan.measurements:
-            if m.table == of.name:
-                level = level_of(m.level)
-                chosen = cells[:, [of.iterations.index(code) for code in level.iterations]]
-                if level.region_type == "USA":
-                    chosen = chosen.sum(axis=0)
-                by_measurement[m.name] = chosen.reshape(-1, m.cells)
-    states = tuple(f"{code:02}" for code in counts.states)
-    measured = {m.table for m in plan.measurements}
-    truncated = {name: number for name, number in counts.truncated.items() if name in measured}
-    return ExactCounts(states, by_measurement, truncated)
+_CROWDED: Final = "crowded_persons"
 
 
-_KEY: Final = ("MAFID",)
-"""What holds a unit together."""
+def _find_large(db: duckdb.DuckDBPyConnection, config: PhsafeConfig, part: str) -> None:
+    """Make the table of persons of units that have more than the smallest tau, which FINAL_POP says."""
+    persons = config.files["persons"]
+    large = f"SELECT MAFID FROM units WHERE {part} AND FINAL_POP > {min(config.taus.values())}"
+    db.execute(
+        f"CREATE OR REPLACE TABLE {_CROWDED} AS FROM {named(persons.schema.relation)} "
+        f"WHERE {in_join(persons.name, persons.link)} IN ({large})"
+    )
+
+
+def _of_the_records(found: Tabulated, config: PhsafeConfig, states: frozenset[int]) -> DescribedCounts:
+    """The counts of states with a housing unit; no others are published."""
+    every = config.areas["STATE"].codes
+    shown = of_states(config, [code for code in every if int(code) in states]).areas
+    places = [place for place, code in enumerate(every) if int(code) in states]
+    by_level = dict(found.by_level)
+    for table in config.tables:
+        for level in table.levels:
+            counts = by_level.get(f"{table.name}/{level.name}")
+            if counts is not None and level.areas == "STATE":
+                of_state = counts.reshape(len(every), len(level.groups), -1)[places]
+                by_level[f"{table.name}/{level.name}"] = of_state.reshape(-1, counts.shape[1])
+    return DescribedCounts(by_level, found.left_out, {}, shown=shown)
 
 
 def _counted_in_shards(
@@ -299,19 +297,19 @@ def _counted_in_shards(
     records = sum((part.records for part in parts), Numbers[str]())
     states = [part.states for part in parts if part.states is not None]
     findings = [finding for finding in found.findings if finding.rule != ABSENT]
-    if parts and len(states) == len(parts):
-        seen = frozenset[int]().union(*states)
+    seen = frozenset[int]().union(*states) if parts and len(states) == len(parts) else None
+    if seen is not None:
         findings += tell_absent(frozenset(map(int, config.states)), seen, found.files["geo"])
     counted = [part.counts for part in parts if part.counts is not None]
-    counts = merge_counts(counted) if counted and not failing(findings) else None
-    return CountedCensus(data, found.files, tuple(findings), counts, records)
+    counts = merge_tabulated(counted) if counted and not failing(findings) else None
+    return CountedCensus(data, found.files, tuple(findings), seen, counts, records)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class _CensusPart(Sealed):
     """What a shard tells: counts if they were asked for, how many records there are, and states with a housing unit."""
 
-    counts: Counts | None
+    counts: Tabulated | None
     records: Numbers[str]
     states: frozenset[int] | None
 
@@ -325,7 +323,7 @@ def _count_shard(
 ) -> tuple[tuple[Finding, ...], _CensusPart]:
     with checked_census(config, folder, memory, columns) as census:
         fit = not failing(census.findings)
-        counts = _tabulate(census, TABLES, config, truncate=True) if fit and to_count else None
+        counts = count_census(census, config) if fit and to_count else None
         return census.findings, _CensusPart(counts, _how_many(census) if fit else Numbers(), census.states)
 
 
@@ -342,21 +340,6 @@ def _how_many(census: Census) -> Numbers[str]:
     return Numbers({name: numbers(census.db, f"SELECT count(*) FROM {of}")[0] for name, of in relations.items()})
 
 
-def _tabulation(table: MeasuredTable, config: PhsafeConfig, *, truncate: bool) -> Tabulation:
-    return Tabulation(
-        name=table.name,
-        persons=table.persons,
-        units=table.units,
-        cells=tuple(table.iteration(code) & cell for code in table.iterations for cell in table.cells.values()),
-        tau=config.taus[table.name] if table.persons is not None and truncate else None,
-    )
-
-
-def measure(ledger: Ledger, exact: ExactCounts, entropy: Entropy) -> dict[str, NDArray[np.int64]]:
-    """Pass every measurement of the plan through the door, in the plan's order."""
-    return {m.name: ledger.measure(m, exact.by_measurement[m.name], entropy) for m in ledger.plan.measurements}
-
-
 def left_out(census: Census, config: PhsafeConfig) -> list[LeftOut]:
     """Tell for every table of persons what thresholds about the configured one leave out.
 
@@ -366,17 +349,17 @@ def left_out(census: Census, config: PhsafeConfig) -> list[LeftOut]:
         Valid.
     config : PhsafeConfig
     """
-    tables = [(t, t.persons) for t in TABLES if t.persons is not None]
+    _show(census.db, config)
     rows = []
-    for (of, _), (sizes, units) in zip(
-        tables, count_crowds(census.db, [(persons, t.units) for t, persons in tables]), strict=True
-    ):
-        own = config.taus[of.name]
+    for table in config.tables:
+        if table.limit is None:
+            continue
+        own, (sizes, units) = table.limit.most, _sizes(census.db, config, table)
         for tau in range(max(1, own - _AROUND), min(LARGEST_TAU, own + _AROUND) + 1):
             beyond = sizes > tau
             rows.append(
                 LeftOut(
-                    of.name,
+                    table.name,
                     tau,
                     tau == own,
                     int((sizes * units).sum()),
@@ -387,51 +370,16 @@ def left_out(census: Census, config: PhsafeConfig) -> list[LeftOut]:
     return rows
 
 
-def _trials(config: PhsafeConfig, plan: Plan, data: Path, number: int, request: RunRequest) -> list[CellError]:
-    """Count a synthetic census, or for internal use any, once and measure it ``number`` times.
-
-    Raises
-    ------
-    InputError
-        If the records break a rule.
-    """
-    request.announce("reading and checking the records")
-    with checked_census(config, data, request.memory, request.columns) as census:
-        census.require_valid()
-        request.announce("counting with truncation")
-        truncated = count(census, config, plan)
-        request.announce("counting without truncation")
-        untruncated = count(census, config, plan, truncate=False)
-    request.announce(f"adding noise, {number} times")
-    exact = truncated.by_measurement
-    drawn = [measure(Ledger(plan), truncated, source) for source in sources_of_trials(request.entropy, number)]
-    noise = {m.name: np.stack([noisy[m.name] - exact[m.name] for noisy in drawn]) for m in plan.measurements}
-    lost = {m.name: exact[m.name] - untruncated.by_measurement[m.name] for m in plan.measurements}
-    return list(_cells(plan, truncated.states, exact, lost, noise))
-
-
-def _cells(
-    plan: Plan,
-    states: tuple[str, ...],
-    exact: Mapping[str, Ints],
-    lost: Mapping[str, Ints],
-    noise: Mapping[str, Ints],
-) -> Iterator[CellError]:
-    families = {family.name: family for family in FAMILIES}
-    for m in plan.measurements:
-        for table in families[m.table].choices[0].tables:
-            for labels, parts in table.cells:
-                columns = list(parts)
-                yield CellError(
-                    table=table.name,
-                    level=m.level,
-                    cell=int(labels[0]),
-                    groups=groups(level_of(m.level), states),
-                    expected_moe=plan.margin(m, len(parts)),
-                    truth=exact[m.name][:, columns].sum(axis=-1),
-                    truncation_error=lost[m.name][:, columns].sum(axis=-1),
-                    noise=noise[m.name][:, :, columns].sum(axis=-1),
-                )
+def _sizes(db: duckdb.DuckDBPyConnection, config: PhsafeConfig, table: DescribedTable) -> tuple[Ints, Ints]:
+    """The numbers of persons of a table's universe that units have, from 1, and how many units have so many."""
+    chain, read = chain_of(db, config, table.counts), {name for name, _ in table.universe.columns}
+    shown = [[name for name in file.header if name in read] for file in chain]
+    found = db.execute(
+        f"SELECT persons, count(*) FROM (SELECT count(*) AS persons FROM {joined(chain, shown)} "
+        f"WHERE {as_sql(table.universe)} GROUP BY link_0) GROUP BY 1 ORDER BY 1"
+    )
+    sizes, units = (np.asarray(column, dtype=np.int64) for column in found.fetchnumpy().values())
+    return sizes, units
 
 
 def _accuracy_table(rows: list[PhsafeAccuracy]) -> ReleaseTable:
