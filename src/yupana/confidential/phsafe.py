@@ -35,8 +35,7 @@ from yupana.products.phsafe.product import PHSAFE
 from yupana.products.phsafe.specification import FAMILIES, TABLES, MeasuredTable
 from yupana.products.phsafe.tables import groups, level_of, noisy_groups, published_tables
 from yupana.progress import Stopwatch
-from yupana.release.check import describe
-from yupana.release.rows import write_all
+from yupana.release.rows import write_described
 from yupana.release.tables import ReleaseTable, table_of
 
 _AROUND: Final = 3
@@ -223,11 +222,7 @@ class PhsafeCounter(Counter[PhsafeConfig, Census | CountedCensus, ExactCounts, N
         """The basis tables, and those derived from them."""
         del records, config
         tables = published_tables(plan, noisy_groups(plan, measured.states, measured.by_measurement))
-        paths = write_all(folder, tables, request.fmt)
-        return {
-            paths[table.name].name: describe(table.name, paths[table.name], table.rows, table.columns)
-            for table in tables
-        }
+        return write_described(folder, tables, request.fmt)
 
     def observe(self, config: PhsafeConfig, plan: Plan, data: Path, trials: int, request: RunRequest) -> Observed:
         """Errors by cell, of noise alone and with truncation."""

@@ -39,8 +39,7 @@ from yupana.products.described.published import PublishedGroups, PublishedSource
 from yupana.products.described.tables import coarsest_name, families_of, published_tables, total_name
 from yupana.products.tables import Groups
 from yupana.progress import Stopwatch
-from yupana.release.check import describe
-from yupana.release.rows import write_all
+from yupana.release.rows import write_described
 from yupana.release.tables import ReleaseTable, checksum, table_of
 
 
@@ -214,13 +213,7 @@ class DescribedCounter(Counter[Description, DescribedRecords, DescribedCounts, l
         """Every table that was measured, and those that add up its cells."""
         del records
         tables = published_tables(config, plan, measured)
-        paths = write_all(folder, tables, request.fmt)
-        return {
-            paths[table.name].relative_to(folder).as_posix(): describe(
-                table.name, paths[table.name], table.rows, table.columns
-            )
-            for table in tables
-        }
+        return write_described(folder, tables, request.fmt)
 
     def observe(self, config: Description, plan: Plan, data: Path, trials: int, request: RunRequest) -> Observed:
         """Errors by table, level and cell, with what limits leave out."""
