@@ -17,7 +17,7 @@ from yupana.products import PRODUCTS
 from yupana.products.tables import NUMBERS, Cell, Choice, Family, Groups, Table, lay_out
 from yupana.products.verify import Codes, verify_tables
 from yupana.release.check import describe
-from yupana.release.rows import Coded, write_rows
+from yupana.release.rows import Coded, write_all
 from yupana.release.tables import Format, checksum, read_table
 
 KINDS = ("USA", "STATE", "COUNTY")
@@ -102,7 +102,7 @@ def published(
 ) -> dict[str, Any]:
     tables = {}
     for table in lay_out(families, iter(groups), plan, KINDS):
-        path = write_rows(folder, table, fmt)
+        path = write_all(folder, [table], fmt)[table.name]
         tables[path.name] = describe(table.name, path, table.rows, table.columns)
     return {"product": "random", "plan": json.loads(json.dumps(plan.as_json())), "tables": tables}
 

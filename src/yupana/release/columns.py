@@ -32,7 +32,7 @@ def read_columns(path: Path) -> ArrowTable:
     Parameters
     ----------
     path : Path
-        Written by `write_table`, `write_rows` or `write_query`.
+        Written by `write_table`, `write_parts` or `write_query`.
 
     Returns
     -------

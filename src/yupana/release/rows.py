@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import duckdb
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from yupana.arrays import Ints
 from yupana.files.arrow_stream import ArrowParts, Column, TextColumn
 from yupana.files.database import open_database, write_query
+from yupana.release.check import describe
 from yupana.release.lines import texts
 from yupana.release.tables import Format, Value, written
 
@@ -45,20 +46,25 @@ class RowTable:
         return len(column.places if isinstance(column, Coded) else column)
 
 
-def write_rows(folder: Path, table: RowTable, fmt: Format) -> Path:
-    """Write a table, as `yupana.release.tables.write_table` would.
+def write_described(folder: Path, tables: Sequence[RowTable], fmt: Format) -> dict[str, dict[str, Any]]:
+    """Write tables, and return what a manifest says of each, by its path within the folder."""
+    paths = write_all(folder, tables, fmt)
+    return {
+        paths[table.name].relative_to(folder).as_posix(): describe(
+            table.name, paths[table.name], table.rows, table.columns
+        )
+        for table in tables
+    }
+
+
+def write_all(folder: Path, tables: Iterable[RowTable], fmt: Format) -> dict[str, Path]:
+    """Write tables, as `yupana.release.tables.write_table` would; their files by name.
 
     Raises
     ------
     OSError
-        If it cannot be written.
+        If they cannot be written.
     """
-    (path,) = write_all(folder, [table], fmt).values()
-    return path
-
-
-def write_all(folder: Path, tables: Iterable[RowTable], fmt: Format) -> dict[str, Path]:
-    """Write tables as `write_rows` does, with one database for all; their files by name."""
     with open_database() as db:
         return {one.name: write_parts(db, folder / f"{one.name}.{fmt}", parts_of(_columns(one, fmt))) for one in tables}
 

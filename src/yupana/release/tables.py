@@ -104,7 +104,7 @@ def read_table(path: Path) -> dict[str, list[str]]:
 
 
 def table_rows(path: Path, kinds: Mapping[str, str] | None = None) -> str:
-    """SQL for the rows of a table of a release, written by `write_table`, `write_rows` or `write_query`.
+    """SQL for the rows of a table of a release, written by `write_table`, `write_parts` or `write_query`.
 
     Parameters
     ----------

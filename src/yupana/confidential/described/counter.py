@@ -39,8 +39,7 @@ from yupana.products.described.published import PublishedGroups, PublishedSource
 from yupana.products.described.tables import coarsest_name, families_of, published_tables, total_name
 from yupana.products.tables import Groups
 from yupana.progress import Stopwatch
-from yupana.release.check import describe
-from yupana.release.rows import write_all
+from yupana.release.rows import write_described
 from yupana.release.tables import ReleaseTable, checksum, table_of
 
 
@@ -215,7 +214,8 @@ class DescribedCounter(Counter[Description, DescribedRecords, DescribedCounts, l
     ) -> dict[str, dict[str, Any]]:
         """Every table that was measured, and those that add up its cells."""
         del records
-        return write_described(folder, config, plan, measured, request)
+        tables = published_tables(config, plan, measured)
+        return write_described(folder, tables, request.format)
 
     def observe(self, config: Description, plan: Plan, data: Path, trials: int, request: RunRequest) -> Observed:
         """Errors by table, level and cell, with what limits leave out."""
@@ -230,20 +230,6 @@ class DescribedCounter(Counter[Description, DescribedRecords, DescribedCounts, l
         return Observed(
             plan.product, errors, rows, [_accuracy_table(rows)], {"criteria": criteria, "tested_plan": plan.as_json()}
         )
-
-
-def write_described(
-    folder: Path, config: Description, plan: Plan, measured: Sequence[Groups], request: RunRequest
-) -> dict[str, dict[str, Any]]:
-    """Write every table, and return what a manifest says of each."""
-    tables = published_tables(config, plan, measured)
-    paths = write_all(folder, tables, request.format)
-    return {
-        paths[table.name].relative_to(folder).as_posix(): describe(
-            table.name, paths[table.name], table.rows, table.columns
-        )
-        for table in tables
-    }
 
 
 def observed_errors(

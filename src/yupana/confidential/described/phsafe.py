@@ -13,7 +13,7 @@ import numpy as np
 
 from yupana.arrays import Ints
 from yupana.confidential.counter import Counter, Observed, Told, Validation, input_checksums
-from yupana.confidential.described.counter import DescribedCounts, measured_levels, observed_errors, write_described
+from yupana.confidential.described.counter import DescribedCounts, measured_levels, observed_errors
 from yupana.confidential.described.tabulate import Tabulated, chain_of, merge_tabulated, tabulate
 from yupana.confidential.records.census import ABSENT, FILES, Census, open_census, parts_of_units, tell_absent
 from yupana.confidential.records.database import numbers
@@ -32,12 +32,14 @@ from yupana.plan.predicates import as_sql
 from yupana.privacy.sealed import Sealed
 from yupana.products.described.description import DescribedTable, in_join
 from yupana.products.described.product import without_noise
+from yupana.products.described.tables import published_tables
 from yupana.products.phsafe.configuration import LARGEST_TAU, PhsafeConfig, Policy
 from yupana.products.phsafe.errors import PhsafeAccuracy, cell_errors, summarize
 from yupana.products.phsafe.product import PHSAFE
 from yupana.products.phsafe.specification import of_states
 from yupana.products.tables import Groups
 from yupana.progress import Stopwatch
+from yupana.release.rows import write_described
 from yupana.release.tables import ReleaseTable, table_of
 
 _AROUND: Final = 3
@@ -206,7 +208,7 @@ class PhsafeCounter(Counter[PhsafeConfig, Census | CountedCensus, DescribedCount
     ) -> dict[str, dict[str, Any]]:
         """The basis tables, and those derived from them."""
         del records
-        return write_described(folder, config, plan, measured, request)
+        return write_described(folder, published_tables(config, plan, measured), request.format)
 
     def observe(self, config: PhsafeConfig, plan: Plan, data: Path, trials: int, request: RunRequest) -> Observed:
         """Errors by cell, of noise alone and with truncation."""

@@ -47,8 +47,7 @@ from yupana.products.safetab.regions import LEVELS, REGION_TYPES
 from yupana.products.safetab.specification import DETAILED_TOTALS, FAMILIES
 from yupana.products.tables import Family, Groups, lay_out
 from yupana.progress import Stopwatch
-from yupana.release.check import describe
-from yupana.release.rows import RowTable, write_rows
+from yupana.release.rows import RowTable, write_described
 from yupana.release.tables import ReleaseTable, checksum, table_of
 
 _LEVELS: Final = {level.name: level for level in LEVELS}
@@ -110,11 +109,7 @@ class SafetabCounter(Counter[Parameters[K], R, E, list[RowTable]]):
     ) -> dict[str, dict[str, Any]]:
         """Every table of the product, header alone where it has no rows."""
         del records, config, plan
-        described = {}
-        for table in measured:
-            path = write_rows(folder, table, request.format)
-            described[path.name] = describe(table.name, path, table.rows, table.columns)
-        return described
+        return write_described(folder, measured, request.format)
 
     def observe(self, config: Parameters[K], plan: Plan, data: Path, trials: int, request: RunRequest) -> Observed:
         """Errors by level and table. All counts are held in memory at once."""
