@@ -1,6 +1,6 @@
 """Large tables: rows gathered as numbers, piece by piece, and written once by the database, as text or Parquet."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -9,7 +9,7 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from yupana.arrays import Ints
+from yupana.arrays import Integers, Ints
 from yupana.files.arrow_stream import ArrowParts, Column, TextColumn
 from yupana.files.database import open_database, write_query
 from yupana.release.check import describe
@@ -66,7 +66,7 @@ def write_all(folder: Path, tables: Iterable[RowTable], fmt: Format) -> dict[str
         If they cannot be written.
     """
     with open_database() as db:
-        return {one.name: write_parts(db, folder / f"{one.name}.{fmt}", parts_of(_columns(one, fmt))) for one in tables}
+        return {one.name: write_parts(db, folder / f"{one.name}.{fmt}", _parts(one, fmt)) for one in tables}
 
 
 def write_parts(db: duckdb.DuckDBPyConnection, path: Path, parts: Iterable[Mapping[str, Column]]) -> Path:
@@ -101,17 +101,20 @@ def parts_of(columns: Mapping[str, Column]) -> Iterator[dict[str, Column]]:
         yield {name: column[first : first + _ROWS_AT_ONCE] for name, column in columns.items()}
 
 
-def _columns(table: RowTable, fmt: Format) -> dict[str, Column]:
-    return {name: _column(column, fmt) for name, column in table.columns.items()}
+def _parts(table: RowTable, fmt: Format) -> Iterator[dict[str, Column]]:
+    """The rows of a table in parts; what few values stand for is looked up part by part, as it takes more bytes."""
+    coded = {name: _coded(column.values, fmt) for name, column in table.columns.items() if isinstance(column, Coded)}
+    for first in range(0, max(table.rows, 1), _ROWS_AT_ONCE):
+        here = slice(first, first + _ROWS_AT_ONCE)
+        yield {
+            name: coded[name](column.places[here]) if isinstance(column, Coded) else column[here]
+            for name, column in table.columns.items()
+        }
 
 
-def _column(column: Coded | Ints, fmt: Format) -> Column:
-    if not isinstance(column, Coded):
-        return column
-    if fmt == "parquet" and _is_number(column.values):
-        return np.take(np.array(column.values, dtype=np.float64), column.places)
-    return TextColumn(texts(map(written, column.values)), column.places.astype(np.int64, copy=False))
-
-
-def _is_number(values: Sequence[Value]) -> bool:
-    return bool(values) and not isinstance(values[0], str)
+def _coded(values: Sequence[Value], fmt: Format) -> Callable[[Integers], Column]:
+    if fmt == "parquet" and values and not isinstance(values[0], str):
+        numbers = np.array(values, dtype=np.float64)
+        return lambda places: np.take(numbers, places)
+    known = texts(map(written, values))
+    return lambda places: TextColumn(known, places.astype(np.int64))
