@@ -6,13 +6,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 from yupana.arrays import Ints
 from yupana.confidential.accuracy import Seen, observe_at_the_door, sources_of_trials
-from yupana.confidential.counter import Counter, Observed, Told, input_checksums, not_published
+from yupana.confidential.counter import Counter, Observed, Opened, Told, input_checksums, not_published
 from yupana.confidential.described.block_counts import FileCounts, count_blocks, count_shard_of_blocks, measure_blocks
 from yupana.confidential.described.criteria import tested
 from yupana.confidential.described.measure import measure_tables
@@ -20,6 +20,7 @@ from yupana.confidential.described.records import DescribedRecords, cut_of, open
 from yupana.confidential.described.tabulate import merge_tabulated, tabulate
 from yupana.confidential.records.database import default_memory
 from yupana.confidential.records.findings import Finding
+from yupana.confidential.records.reader import Source
 from yupana.confidential.request import RunRequest, in_output
 from yupana.confidential.shards.in_shards import can_be_cut, count_in_shards, within, without_records
 from yupana.confidential.tabulate.gathered import GatheredShards
@@ -68,10 +69,61 @@ class DescribedCounts(Sealed):
             yield from measure_blocks(of_file, ledger, entropy, leave_out=leave_out)
 
 
-class DescribedCounter(Counter[Description, DescribedRecords, DescribedCounts, list[Groups]]):
-    """Counts every cell of every area and group that a description names."""
+class OpenedFiles(Opened, Protocol):
+    """Records of a folder that were opened and checked."""
+
+    @property
+    def folder(self) -> Path:
+        """Where they lie."""
+        ...
+
+    @property
+    def files(self) -> Mapping[str, Source]:
+        """By file."""
+        ...
+
+
+D = TypeVar("D", bound=Description)
+R = TypeVar("R", bound=OpenedFiles)
+
+
+class TablesCounter(Counter[D, R, DescribedCounts, list[Groups]]):
+    """What counters of tables have in common, however their records are opened and counted."""
 
     stages = ("counting", "adding noise", "")
+
+    def without_noise(self, config: D) -> D:
+        """Infinite budgets for all that is measured."""
+        return without_noise(config)
+
+    def inputs(self, records: R) -> dict[str, str]:
+        """All files that were opened."""
+        return input_checksums(records.folder, records.files)
+
+    def measure(
+        self, exact: DescribedCounts, config: D, ledger: Ledger, request: RunRequest, clock: Stopwatch
+    ) -> list[Groups]:
+        """Pass every measurement through the door, in the plan's order."""
+        del clock
+        return list(exact.measured(config, ledger, request.entropy))
+
+    def write(
+        self,
+        folder: Path,
+        records: R,
+        measured: list[Groups],
+        config: D,
+        plan: Plan,
+        request: RunRequest,
+    ) -> dict[str, dict[str, Any]]:
+        """Every table that was measured, and those that add up its cells."""
+        del records
+        return write_described(folder, published_tables(config, plan, measured), request.format)
+
+
+class DescribedCounter(TablesCounter[Description, DescribedRecords]):
+    """Counts every cell of every area and group that a description names."""
+
     takes = frozenset({"totals"})
 
     def frames(self, config: Description) -> Mapping[str, str]:
@@ -86,10 +138,6 @@ class DescribedCounter(Counter[Description, DescribedRecords, DescribedCounts, l
     def cut_files(self, config: Description, columns: ColumnMap) -> tuple[RecordFile, ...]:
         """The files of the description, if they can be cut."""
         return tuple(cut_of(config, columns, None).keys)
-
-    def without_noise(self, config: Description) -> Description:
-        """Infinite budgets for all that is measured."""
-        return without_noise(config)
 
     @contextmanager
     def open(
@@ -118,10 +166,6 @@ class DescribedCounter(Counter[Description, DescribedRecords, DescribedCounts, l
         against = records.published.doubts if records.published else ()
         doubts = [f"the totals that decide detail may not be public: {doubt}" for doubt in against]
         return [*doubts, TESTED] if config.criteria and records.is_synthetic else doubts
-
-    def inputs(self, records: DescribedRecords) -> dict[str, str]:
-        """All files of the description."""
-        return input_checksums(records.folder, records.files)
 
     def public_inputs(self, records: DescribedRecords, config: Description) -> dict[str, str]:
         """The totals that decide the detail of tables, and the file of blocks."""
@@ -161,13 +205,6 @@ class DescribedCounter(Counter[Description, DescribedRecords, DescribedCounts, l
             found = merge_tabulated([shard[0 if bounded else -1] for shard in records.counted])
         return DescribedCounts(found.by_level, found.left_out, sizes)
 
-    def measure(
-        self, exact: DescribedCounts, config: Description, ledger: Ledger, request: RunRequest, clock: Stopwatch
-    ) -> list[Groups]:
-        """Pass every measurement through the door, in the plan's order."""
-        del clock
-        return list(exact.measured(config, ledger, request.entropy))
-
     def tell(
         self,
         records: DescribedRecords,
@@ -202,20 +239,6 @@ class DescribedCounter(Counter[Description, DescribedRecords, DescribedCounts, l
                 **({LEFT_OUT: lost} if (lost := TABLES.left_out(config)) else {}),
             },
         )
-
-    def write(
-        self,
-        folder: Path,
-        records: DescribedRecords,
-        measured: list[Groups],
-        config: Description,
-        plan: Plan,
-        request: RunRequest,
-    ) -> dict[str, dict[str, Any]]:
-        """Every table that was measured, and those that add up its cells."""
-        del records
-        tables = published_tables(config, plan, measured)
-        return write_described(folder, tables, request.format)
 
     def observe(self, config: Description, plan: Plan, data: Path, trials: int, request: RunRequest) -> Observed:
         """Errors by table, level and cell, with what limits leave out."""

@@ -6,14 +6,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import duckdb
 import numpy as np
 
 from yupana.arrays import Ints
-from yupana.confidential.counter import Counter, Observed, Told, Validation, input_checksums
-from yupana.confidential.described.counter import DescribedCounts, measured_levels, observed_errors
+from yupana.confidential.counter import Observed, Told, Validation
+from yupana.confidential.described.counter import DescribedCounts, TablesCounter, measured_levels, observed_errors
 from yupana.confidential.described.tabulate import Tabulated, chain_of, merge_tabulated, tabulate
 from yupana.confidential.records.census import ABSENT, FILES, Census, open_census, parts_of_units, tell_absent
 from yupana.confidential.records.database import numbers
@@ -26,20 +26,16 @@ from yupana.errors import ConfigError
 from yupana.files.column_map import BUREAU, ColumnMap
 from yupana.files.columns import MAFID, RecordFile
 from yupana.files.database import named
-from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
 from yupana.plan.predicates import as_sql
 from yupana.privacy.sealed import Sealed
 from yupana.products.described.description import DescribedTable, in_join
-from yupana.products.described.product import without_noise
-from yupana.products.described.tables import published_tables
 from yupana.products.phsafe.configuration import LARGEST_TAU, PhsafeConfig, Policy
 from yupana.products.phsafe.errors import PhsafeAccuracy, cell_errors, summarize
 from yupana.products.phsafe.product import PHSAFE
 from yupana.products.phsafe.specification import of_states
 from yupana.products.tables import Groups
 from yupana.progress import Stopwatch
-from yupana.release.rows import write_described
 from yupana.release.tables import ReleaseTable, table_of
 
 _AROUND: Final = 3
@@ -97,14 +93,8 @@ class CountedCensus(Sealed):
     records: Numbers[str]
 
 
-class PhsafeCounter(Counter[PhsafeConfig, Census | CountedCensus, DescribedCounts, list[Groups]]):
+class PhsafeCounter(TablesCounter[PhsafeConfig, Census | CountedCensus]):
     """Counts every basis cell of every population group, of each unit at most tau persons."""
-
-    stages = ("counting", "adding noise", "")
-
-    def without_noise(self, config: PhsafeConfig) -> PhsafeConfig:
-        """Infinite budgets for all that is measured."""
-        return without_noise(config)
 
     @contextmanager
     def open(
@@ -132,10 +122,6 @@ class PhsafeCounter(Counter[PhsafeConfig, Census | CountedCensus, DescribedCount
         """Persons, units and geography."""
         del config
         return tuple(map(columns.applied, FILES))
-
-    def inputs(self, records: Census | CountedCensus) -> dict[str, str]:
-        """Persons, units and geography."""
-        return input_checksums(records.folder, records.files)
 
     def look(self, records: Census | CountedCensus, config: PhsafeConfig, request: RunRequest) -> Validation:
         """The findings, and for internal use what each tau would leave out."""
@@ -168,13 +154,6 @@ class PhsafeCounter(Counter[PhsafeConfig, Census | CountedCensus, DescribedCount
             found = records.counts
         return _of_the_records(found, config, records.states or frozenset())
 
-    def measure(
-        self, exact: DescribedCounts, config: PhsafeConfig, ledger: Ledger, request: RunRequest, clock: Stopwatch
-    ) -> list[Groups]:
-        """Measurement after measurement, in the plan's order."""
-        del clock
-        return list(exact.measured(config, ledger, request.entropy))
-
     def tell(
         self,
         records: Census | CountedCensus,
@@ -196,19 +175,6 @@ class PhsafeCounter(Counter[PhsafeConfig, Census | CountedCensus, DescribedCount
         }
         states = exact.shown["STATE"].codes
         return Told(PHSAFE.parameters(config, states), PHSAFE.taken_as_public(config), log)
-
-    def write(
-        self,
-        folder: Path,
-        records: Census | CountedCensus,
-        measured: list[Groups],
-        config: PhsafeConfig,
-        plan: Plan,
-        request: RunRequest,
-    ) -> dict[str, dict[str, Any]]:
-        """The basis tables, and those derived from them."""
-        del records
-        return write_described(folder, published_tables(config, plan, measured), request.format)
 
     def observe(self, config: PhsafeConfig, plan: Plan, data: Path, trials: int, request: RunRequest) -> Observed:
         """Errors by cell, of noise alone and with truncation."""
