@@ -3,17 +3,12 @@
 import json
 import tomllib
 from collections.abc import Sequence
-from fractions import Fraction
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
 from yupana.errors import ConfigError, nearest
 from yupana.files.regular import regular
-from yupana.privacy.exact import INFINITE, Budget, read_exact
-
-_SMALLEST_BUDGET: Final = Fraction(1, 10**15)
-"""With the largest sensitivity, sigma is then 4e12: noise of no use, but still within 64 bits."""
 
 
 class Number(str):
@@ -166,24 +161,6 @@ def check_keys(
     ]
 
 
-def read_budget(place: str, value: object, faults: list[str]) -> Budget:
-    """A budget: a number, or a fraction as a text."""
-    # A fraction p/q is a text in JSON; a number is a number.
-    if isinstance(value, str):
-        try:
-            budget = read_exact(value)
-        except ValueError as error:
-            faults.append(f"{place}: {error}")
-            return INFINITE
-        if budget < 0:
-            faults.append(f"{place}: must not be negative")
-        elif budget not in (0, INFINITE) and not _SMALLEST_BUDGET <= budget <= 1 / _SMALLEST_BUDGET:
-            faults.append(f"{place}: must be 0, Infinity, or between 1e-15 and 1e15: other noise does not fit 64 bits")
-        return budget
-    faults.append(f"{place}: must be a number, or a fraction as a text 'p/q'")
-    return INFINITE
-
-
 def is_text(value: object) -> bool:
     """Whether a value is a text of one line that is not empty; a `Number` is none."""
     return isinstance(value, str) and not isinstance(value, Number) and bool(value.strip()) and value.isprintable()
@@ -195,12 +172,3 @@ def read_table(place: str, value: object, faults: list[str]) -> dict[str, Any]:
         return value
     faults.append(f"{place}: must be a table of keys and values")
     return {}
-
-
-def read_choice(place: str, value: object, choices: Sequence[str], faults: list[str]) -> str:
-    """One of several texts; the first if it is none of them."""
-    for choice in choices:
-        if value == choice:
-            return choice
-    faults.append(f"{place}: must be {' or '.join(map(repr, choices))}")
-    return choices[0]

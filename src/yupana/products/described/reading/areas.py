@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from yupana.errors import nearest
-from yupana.files.codes import read_pairs
+from yupana.files.codes import PAIRS, pairs_of
 from yupana.files.document import Number, check_keys, is_text, read_table
 from yupana.geography.block_file import BlockFile
 from yupana.geography.hierarchy import check_level_names, hierarchy_of
@@ -64,7 +64,9 @@ class AreaReader:
             if level in {*self.areas, *read_table("areas", doc.told.get("areas", {}), [])}
         ]
         doc.fault_each(f"{place}.levels", "is the name of two kinds of areas", again)
-        pairs = read_pairs(f"{place}.of", told.get("of"), doc.folder, doc.faults)
+        pairs = pairs_of(
+            f"{place}.of", PAIRS.read(f"{place}.of", told.get("of"), doc.faults) or {}, doc.folder, doc.faults
+        )
         if column is None or not column.column.words:
             doc.faults.append(f"{place}.column: must be a column of codes")
         if doc.faults or column is None:
@@ -149,9 +151,10 @@ class AreaReader:
             return [[word[: int(digits)]] for word in words]
         if "of" not in told:
             return [[word] for word in words]
-        pairs = read_pairs(f"{place}.of", told["of"], self.doc.folder, self.doc.faults)
+        read = PAIRS.read(f"{place}.of", told["of"], self.doc.faults) or {}
+        pairs = pairs_of(f"{place}.of", read, self.doc.folder, self.doc.faults)
         strange = [code for code in pairs if code not in words]
-        if isinstance(told["of"], dict) and isinstance(told["of"].get("file"), str):
+        if not isinstance(read, dict):
             # A public file of a whole hierarchy tells of other levels, too.
             strange, pairs = [], {code: areas for code, areas in pairs.items() if code in words}
         told["of"] = pairs

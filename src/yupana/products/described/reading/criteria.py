@@ -6,7 +6,8 @@ from fractions import Fraction
 from typing import Any, Final
 
 from yupana.errors import nearest
-from yupana.files.document import Number, check_keys, read_choice, read_table
+from yupana.files.declaration import choice
+from yupana.files.document import Number, check_keys, read_table
 from yupana.products.described.criteria import rows_of
 from yupana.products.described.criterion import Criterion
 from yupana.products.described.description import DescribedLevel, DescribedTable, Description
@@ -43,7 +44,7 @@ class CriteriaReader:
         self.doc.check_name(place, name)
         check_keys(place, told, _REQUIRED, self.doc.faults, optional=_OPTIONAL)
         if "error" in told:
-            read_choice(f"{place}.error", told["error"], ("relative", "absolute"), self.doc.faults)
+            choice("relative", "absolute").read(f"{place}.error", told["error"], self.doc.faults)
         least, most, fewest = (self._whole(place, told, key) for key in ("at_least", "at_most", "fewest"))
         quantile, limit = (self._number(place, told, key) for key in ("quantile", "most"))
         chance = self._number(place, {"chance": str(self.of.confidence)} | told, "chance")

@@ -12,7 +12,8 @@ import numpy as np
 
 from yupana.arrays import Flags
 from yupana.errors import ConfigError
-from yupana.files.document import Number, check_keys, is_text, read_choice
+from yupana.files.declaration import choice
+from yupana.files.document import Number, check_keys, is_text
 from yupana.plan.classes import TooManyClassesError, classify
 from yupana.plan.plan import Neighbours
 from yupana.products.census import MECHANISMS
@@ -143,17 +144,17 @@ def _head(doc: DescriptionDocument) -> dict[str, Any] | None:
     faults += [f"{place}: must be a text of one line" for place, of in (("title", title),) if not is_text(of)]
     if not isinstance(key, str) or isinstance(key, Number):
         faults.append("truncation_key: must be a text")
-    mechanism = MECHANISMS[read_choice("privacy_defn", told.get("privacy_defn", "zcdp"), [*MECHANISMS], faults)]
-    neighbours = read_choice("neighbours", told.get("neighbours", "add-remove"), [*_NEIGHBOURS], faults)
+    mechanism = choice(*MECHANISMS).read("privacy_defn", told.get("privacy_defn", "zcdp"), faults)
+    neighbours = choice(*_NEIGHBOURS).read("neighbours", told.get("neighbours", "add-remove"), faults)
     confidence = doc.fraction("confidence", told.get("confidence", "0.9"))
     if confidence is not None and not 0 < confidence < 1:
         faults.append("confidence: must lie strictly between 0 and 1")
-    if faults:
+    if faults or mechanism is None or neighbours is None:
         return None
     return {
         "name": name,
         "title": title,
-        "mechanism": mechanism,
+        "mechanism": MECHANISMS[mechanism],
         "neighbours": _NEIGHBOURS[neighbours],
         "confidence": confidence,
         "truncation_key": key,

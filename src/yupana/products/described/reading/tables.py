@@ -7,7 +7,8 @@ from itertools import combinations, product
 from typing import Any, Final
 
 from yupana.errors import nearest
-from yupana.files.document import Number, check_keys, read_budget, read_table
+from yupana.files.declaration import read_budget
+from yupana.files.document import Number, check_keys, read_table
 from yupana.plan.measurement import Sensitivity
 from yupana.plan.predicates import Where
 from yupana.privacy.exact import Budget
