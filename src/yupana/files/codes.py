@@ -52,10 +52,13 @@ def _names_file(told: dict[str, object]) -> bool:
     return is_text(told.get("file"))
 
 
-_CODES: Final = (
-    declared(CodesFile, when=_names_file)
+Codes = CodesFile | dict[str, str] | tuple[str, ...]
+"""Codes, codes and labels, or the file that says so."""
+
+CODES: Final[Expected[Codes]] = (
+    list_of(TEXT, 'a list of codes, which are texts such as "01"', least=0)
+    | declared(CodesFile, when=_names_file)
     | table_of(TEXT, "a table of codes and labels")
-    | list_of(TEXT, 'a list of codes, which are texts such as "01"', least=0)
 )
 _AREA: Final = scalar(
     "the code of an area, or a list of codes",
@@ -68,22 +71,21 @@ Pairs = PairsFile | dict[str, str | tuple[str, ...]]
 PAIRS: Final[Expected[Pairs]] = declared(PairsFile, when=_names_file) | table_of(
     _AREA | list_of(_AREA, _AREA.words, least=0), "a table of codes and areas"
 )
-CODES_SCHEMA: Final = _CODES.schema
 _NONE = CodeList(("1",), ("1",))
 
 
-def read_codes(place: str, told: object, folder: Path, faults: list[str]) -> CodeList:
-    """A list of codes, a table of codes and labels, or a file: ``{ file = "x.csv", code = "ID", label = "NAME" }``."""
+def codes_of(place: str, told: Codes | None, folder: Path, faults: list[str]) -> CodeList:
+    """A list of codes, read from the file that is named, if one is; None stands for what was refused."""
     before = len(faults)
-    read = _CODES.read(place, told, faults)
-    pairs: list[tuple[str, str]] = []
-    if isinstance(read, CodesFile):
-        names = (read.code, read.label or read.code, read.parent or read.code)
-        rows = [[row.values[name] for name in names] for row in read_rows(place, folder / read.file, names, faults)]
-        above = {row[2] for row in rows} if read.parent else set()
+    if told is None:
+        return _NONE
+    if isinstance(told, CodesFile):
+        names = (told.code, told.label or told.code, told.parent or told.code)
+        rows = [[row.values[name] for name in names] for row in read_rows(place, folder / told.file, names, faults)]
+        above = {row[2] for row in rows} if told.parent else set()
         pairs = list({row[0]: row[1] for row in rows if row[0] not in above}.items())
-    elif read is not None:
-        pairs = list(read.items()) if isinstance(read, dict) else [(code, code) for code in read]
+    else:
+        pairs = list(told.items()) if isinstance(told, dict) else [(code, code) for code in told]
     codes = tuple(dict(pairs))
     if not codes and len(faults) > before:
         return _NONE

@@ -4,12 +4,14 @@ A document is declared by a frozen dataclass whose fields are made by `key`. A f
 ``spine.kind``. What is refused is None, or is left out of its list or table. Public.
 """
 
-from collections.abc import Callable, Collection
+import re
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar, overload
 
+from yupana.errors import nearest
 from yupana.files.document import Number, check_keys, is_text, read_document, refuse
 from yupana.privacy.exact import INFINITE, Budget, read_exact
 
@@ -159,8 +161,8 @@ def table_of(
             return None
         found = {}
         for key, of in told.items():
-            if name is not None:
-                name.read(below(place, key), key, faults)
+            if name is not None and not name.fits(key):
+                must_be(below(place, key), name.words, faults)
             read = value.read(below(place, key), of, faults)
             found[key] = instead if read is None else read
         return {key: one for key, one in found.items() if one is not None}
@@ -174,15 +176,11 @@ def table_of(
     return Expected(words, schema, read, lambda told: isinstance(told, dict))
 
 
-def _any_table(_: object) -> bool:
-    return True
-
-
 def declared(
     declaration: type[T],
     *,
     partial: bool = False,
-    when: Callable[[dict[str, Any]], bool] = _any_table,
+    when: Callable[[dict[str, Any]], bool] | None = None,
     dashes: bool = False,
 ) -> Expected[T]:
     """A table with the keys of a declaration.
@@ -193,43 +191,59 @@ def declared(
     partial : bool
         Whether the rest is made where a key is refused or missing; such a key is None, or has its default.
     when : callable
-        Whether a table is meant to be one of these.
+        Where there are several declarations: whether a table is meant to be one of these.
     dashes : bool
         Whether keys may have - in place of _.
     """
     keys = {of.name.removesuffix("_"): of for of in fields(declaration)}  # type: ignore[arg-type]
-    required = tuple(name for name, of in keys.items() if of.metadata["required"])
-    optional = tuple(name for name in keys if name not in required)
-    words = f"a table of {', '.join(keys)}"
+    optional = [name for name, of in keys.items() if not of.metadata["required"]]
+    kinds = {
+        name: replace(of.metadata["kind"], schema=of.metadata["kind"].schema | _said(of.metadata["says"]))
+        for name, of in keys.items()
+    }
+    table = keyed(kinds, (declaration.__doc__ or "").partition("\n\n")[0], optional=optional, dashes=dashes)
 
     def read(place: str, value: object, faults: list[str]) -> T | None:
+        before = len(faults)
+        found = table.read(place, value, faults)
+        if found is None or (len(faults) > before and not partial):
+            return None
+        return declaration(**{keys[name].name: one for name, one in found.items()})
+
+    def fits(told: object) -> bool:
+        return isinstance(told, dict) and (when is None or when(told))
+
+    return Expected(table.words, table.schema, read, fits)
+
+
+def keyed(
+    kinds: Mapping[str, Expected[T]], says: str = "", *, optional: Collection[str] = (), dashes: bool = False
+) -> Expected[dict[str, T]]:
+    """A table with these keys alone; what is refused or missing is left out."""
+    required = tuple(name for name in kinds if name not in optional)
+    words = f"a table of {', '.join(kinds)}"
+
+    def read(place: str, value: object, faults: list[str]) -> dict[str, T] | None:
         if not isinstance(value, dict):
             must_be(place, words, faults)
             return None
-        before = len(faults)
         told = {name.replace("-", "_"): of for name, of in value.items()} if dashes else value
-        check_keys(place, told, required, faults, optional)
-        found = {
-            of.name: of.metadata["kind"].read(below(place, name), told[name], faults)
-            for name, of in keys.items()
-            if name in told
-        }
-        if len(faults) > before and not partial:
-            return None
-        return declaration(**{name: one for name, one in found.items() if one is not None})
+        check_keys(place, told, required, faults, tuple(name for name in kinds if name in optional))
+        found = {name: of.read(below(place, name), told[name], faults) for name, of in kinds.items() if name in told}
+        return {name: one for name, one in found.items() if one is not None}
 
-    properties = {
-        name: of.metadata["kind"].schema | ({"description": says} if (says := of.metadata["says"]) else {})
-        for name, of in keys.items()
-    }
-    schema = {
-        "description": " ".join((declaration.__doc__ or "").partition("\n\n")[0].split()),
+    properties = {name: of.schema for name, of in kinds.items()}
+    schema = _said(says) | {
         "type": "object",
         "properties": properties | ({name.replace("_", "-"): of for name, of in properties.items()} if dashes else {}),
         **({"required": list(required)} if required else {}),
         "additionalProperties": False,
     }
-    return Expected(words, schema, read, lambda told: isinstance(told, dict) and when(told))
+    return Expected(words, schema, read, lambda told: isinstance(told, dict))
+
+
+def _said(says: str) -> Schema:
+    return {"description": " ".join(says.split())} if says else {}
 
 
 def schema_of(title: str, kind: Expected[Any]) -> Schema:
@@ -264,11 +278,17 @@ def key(kind: Expected[Any], says: str = "", *, default: Any = MISSING) -> Any:
     return field(default_factory=lambda: None if default is MISSING else default, metadata=metadata)
 
 
+_NAME: Final = "[A-Za-z][A-Za-z0-9_-]{0,62}"
 TEXT: Final = scalar(
     "a text of one line", lambda told: str(told) if is_text(told) else None, {"type": "string", "pattern": r"\S"}
 )
 SCALAR: Final = scalar(
     "a number or a text", lambda told: told if isinstance(told, str) else None, {"type": ["string", "number"]}
+)
+NAME: Final = scalar(
+    "a name: letters, digits, - and _, beginning with a letter",
+    lambda told: str(told) if is_text(told) and re.fullmatch(_NAME, str(told)) else None,
+    {"pattern": f"^{_NAME}$"},
 )
 FLAG: Final = scalar("true or false", lambda told: told if isinstance(told, bool) else None, {"type": "boolean"})
 
@@ -276,7 +296,13 @@ FLAG: Final = scalar("true or false", lambda told: told if isinstance(told, bool
 def choice(*choices: C) -> Expected[C]:
     """One of several texts."""
     words = " or ".join(map(repr, choices))
-    return scalar(words, lambda told: next((one for one in choices if told == one), None), {"enum": list(choices)})
+
+    def take(told: object) -> C | None:
+        if is_text(told) and told not in choices:
+            raise ValueError(f"must be {words}{nearest(str(told), choices)}")
+        return next((one for one in choices if told == one), None)
+
+    return scalar(words, take, {"enum": list(choices)})
 
 
 def whole(least: int, most: int = 10**15, words: str = "") -> Expected[int]:
@@ -296,12 +322,12 @@ NUMBER: Final[Schema] = {"anyOf": [{"type": "number", "minimum": 0}, {"type": "s
 
 
 def exact(fits: Callable[[Fraction], bool], rule: str) -> Expected[Fraction]:
-    """A finite number, read without rounding; ``rule`` says in words which numbers fit."""
+    """A finite number, read without rounding; ``rule`` says which fit."""
 
     def take(told: object) -> Fraction | None:
         number = read_exact(told) if isinstance(told, str) else None
         if number is not None and not (isinstance(number, Fraction) and fits(number)):
-            raise ValueError(f"must be {rule}")
+            raise ValueError(rule)
         return None if number is None else Fraction(number)
 
     return scalar("a number, or a fraction as a text 'p/q'", take, NUMBER)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from yupana.errors import ConfigError, nearest
+from yupana.files.lines import with_lines
 from yupana.files.regular import regular
 
 
@@ -63,7 +64,7 @@ def read_document(path: Path) -> tuple[object, list[str]]:
         If there is no such file, or it is neither.
     """
     text = _text(path)
-    if path.suffix.lower() == ".json" or text.lstrip().startswith("{"):
+    if _is_json(path, text):
         return _json(path, text)
     try:
         # A digit separator is TOML's alone.
@@ -75,6 +76,10 @@ def read_document(path: Path) -> tuple[object, list[str]]:
     if is_deeper(document):
         raise _too_deep(path)
     return _numbers(document), []
+
+
+def _is_json(path: Path, text: str) -> bool:
+    return path.suffix.lower() == ".json" or text.lstrip().startswith("{")
 
 
 def _text(path: Path) -> str:
@@ -138,8 +143,13 @@ def _numbers(value: object) -> object:
 
 
 def refuse(path: Path, faults: list[str]) -> ConfigError:
-    """The error that names all faults of a configuration."""
-    return ConfigError("\n".join([f"config {path} cannot be used:", *(f"  {fault}" for fault in faults)]))
+    """The error that names all faults of a document, with their lines where it has several."""
+    try:
+        text = _text(path)
+        told = with_lines(text, faults, of_json=_is_json(path, text))
+    except ConfigError:
+        told = faults
+    return ConfigError("\n".join([f"config {path} cannot be used:", *(f"  {fault}" for fault in told)]))
 
 
 def _unique(pairs: list[tuple[str, Any]], faults: list[str]) -> dict[str, Any]:
@@ -164,11 +174,3 @@ def check_keys(
 def is_text(value: object) -> bool:
     """Whether a value is a text of one line that is not empty; a `Number` is none."""
     return isinstance(value, str) and not isinstance(value, Number) and bool(value.strip()) and value.isprintable()
-
-
-def read_table(place: str, value: object, faults: list[str]) -> dict[str, Any]:
-    """A table of keys and values; empty if it is none."""
-    if isinstance(value, dict):
-        return value
-    faults.append(f"{place}: must be a table of keys and values")
-    return {}

@@ -30,7 +30,7 @@ _LEAST: Final = Fraction(1, 10**6)
 _MOST: Final = Fraction(10**12)
 """Margins, sizes and totals beyond are slips of the pen: no noise of use has them."""
 
-_NUMBER: Final = exact(lambda number: _LEAST <= number <= _MOST, "a number between 1e-6 and 1e12")
+_NUMBER: Final = exact(lambda number: _LEAST <= number <= _MOST, "must be a number between 1e-6 and 1e12")
 _MOST_DECIMALS: Final = 15
 
 _NEAR: Final = Fraction(1, 10**12)
@@ -248,7 +248,8 @@ class EpsilonTotal:
 
     epsilon: Fraction = key(_NUMBER)
     delta: Fraction = key(
-        exact(lambda number: 0.0 < float(number) < 1.0, "strictly between 0 and 1"), default=Fraction(1, 10**10)
+        exact(lambda number: 0.0 < float(number) < 1.0, "must lie strictly between 0 and 1"),
+        default=Fraction(1, 10**10),
     )
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from yupana.errors import ConfigError, nearest
 from yupana.files.changes import Changes
-from yupana.files.declaration import TEXT, Schema, declared, key, scalar, table_of
+from yupana.files.declaration import TEXT, Schema, declared, key, must_be, scalar, table_of
 from yupana.files.document import is_text, read_document, refuse
 
 if TYPE_CHECKING:
@@ -28,13 +28,14 @@ NOT_ADDED: Final = "their losses are not added, for they are promises to differe
 
 _NAME: Final = re.compile("[a-z][a-z0-9_]*")
 _LEAST: Final = 2
+_PARTS: Final = f"a table of {_LEAST} configurations or more, by their names"
 _PART: Final = scalar(
     "a built-in name, a file or a table",
     lambda told: told if is_text(told) or isinstance(told, Mapping) else None,
     {"anyOf": [TEXT.schema, {"$ref": "#", "not": {"required": [PARTS]}}]},
 )
 _NAMES: Final = scalar(
-    "small letters, digits and _, a letter first",
+    "a name: small letters, digits and _, a letter first",
     lambda name: name if isinstance(name, str) and _NAME.fullmatch(name) else None,
     {"pattern": f"^{_NAME.pattern}$"},
 )
@@ -42,7 +43,7 @@ _NAMES: Final = scalar(
 
 def _check_number(place: str, parts: Mapping[str, object], faults: list[str]) -> None:
     if len(parts) < _LEAST:
-        faults.append(f"{place}: must be {_LEAST} configurations or more, by their names")
+        must_be(place, _PARTS, faults)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +52,7 @@ class DeclaredParts:
 
     product: str = key(TEXT)
     parts: Mapping[str, object] = key(
-        table_of(_PART, f"a table of {_LEAST} configurations or more, by their names", name=_NAMES).checked(
-            _check_number, minProperties=_LEAST
-        ),
+        table_of(_PART, _PARTS, name=_NAMES).checked(_check_number, minProperties=_LEAST),
         "in place of all else but product: configurations that make one release, each with a plan of its own; of each "
         "its built-in name, a file beside this one, or what such a file holds",
     )

@@ -310,7 +310,7 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     ({"steps": [["by_half", "ages"], ["total"], ["ages"]]}, "of ages is no sum of measured cells"),
     ({"thresholds": [5]}, "must be 2 ascending whole numbers"),
     ({"thresholds": [5, 5]}, "must be 2 ascending whole numbers"),
-    ({"thresholds": [5, -6]}, "must be 2 ascending whole numbers"),
+    ({"thresholds": [5, -6]}, "must be a list of ascending whole numbers"),
     ({"thresholds": {"all": [1, 2]}}, "detail.thresholds: no list for level kinds"),
     ({"thresholds": {"all": [1, 2], "kinds": [1, 2], "regio": [1, 2]}}, "'regio' is no level of the table"),
     ({"coarsest": ["q"]}, "detail.coarsest: must be a list of groups"),

@@ -9,7 +9,7 @@ from typing import Final
 from yupana.files.declaration import declared, exact, key, read_as, table_of
 from yupana.plan.budgets import NUMBERS_BY_ENTRY, check_entries
 
-WEIGHTS: Final = table_of(exact(lambda number: number >= 0, "0 or more, and finite"))
+WEIGHTS: Final = table_of(exact(lambda number: number >= 0, "must be 0 or more, and finite"))
 """Finite numbers that are not negative."""
 
 

@@ -16,7 +16,6 @@ from yupana.plan.measurement import Accounting
 from yupana.plan.plan import Plan
 from yupana.privacy.exact import INFINITE, Budget
 from yupana.products.codebook import Described
-from yupana.products.described.lines import with_lines
 from yupana.products.described.product import TABLES
 from yupana.products.parts import PARTS
 from yupana.products.product import BuiltIn, Checked, Product, Stated, Words
@@ -77,7 +76,7 @@ class TopdownProduct(Product[Configuration]):
             return read_configuration(source, changes, renormalise=renormalise)
         found = None if faults or not isinstance(document, dict) else read_described(document, path.parent, faults)
         if found is None or faults:
-            raise refuse(path, with_lines(path, faults))
+            raise refuse(path, faults)
         return found
 
     def schema(self) -> dict[str, Any]:

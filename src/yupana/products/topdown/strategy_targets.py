@@ -69,7 +69,7 @@ class StrategyTargets:
         }
 
 
-_MARGIN: Final = exact(lambda margin: margin > 0, "more than 0")
+_MARGIN: Final = exact(lambda margin: margin > 0, "must be more than 0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class DeclaredLimits:
     """A document of largest margins of error."""
 
     margins: Mapping[str, Mapping[str, Fraction]] = key(
-        table_of(table_of(exact(lambda margin: margin > 0, "more than 0")))
+        table_of(table_of(exact(lambda margin: margin > 0, "must be more than 0")))
     )
     children: Mapping[str, Fraction] | None = key(WEIGHTS, default=None)
 
