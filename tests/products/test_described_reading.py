@@ -325,7 +325,7 @@ def test_a_budget_may_be_a_margin_of_error(farms: Path) -> None:
         ({"moe": 0}, "tables.stock.budget.district.moe: must be a number above 0"),
         ({}, "moe"),
         ({"moe": 5, "rho": 1}, "rho"),
-        ({"moe": "five"}, "tables.stock.budget.district.moe: must be a number above 0"),
+        ({"moe": "five"}, "tables.stock.budget.district.moe: not an exact number"),
     ],
 )
 def test_a_margin_that_is_none_is_a_fault(farms: Path, budget: dict[str, Any], said: str) -> None:

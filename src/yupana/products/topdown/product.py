@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from yupana.errors import ConfigError, OutputError
 from yupana.files.changes import UNCHANGED, Changes
+from yupana.files.declaration import schema_of
 from yupana.files.document import refuse
 from yupana.plan.budgets import Entry
 from yupana.plan.margin import Margins
@@ -17,7 +18,7 @@ from yupana.plan.plan import Plan
 from yupana.privacy.exact import INFINITE, Budget
 from yupana.products.codebook import Described
 from yupana.products.described.product import TABLES
-from yupana.products.parts import PARTS
+from yupana.products.parts import PARTS, PARTS_SCHEMA
 from yupana.products.product import BuiltIn, Checked, Product, Stated, Words
 from yupana.products.topdown.codebook import described
 from yupana.products.topdown.described import (
@@ -26,7 +27,6 @@ from yupana.products.topdown.described import (
     is_description,
     read_described,
 )
-from yupana.products.topdown.json_schema import schema
 from yupana.products.topdown.manifest import stated
 from yupana.products.topdown.verify import NOISY, SYSTEM, verify_noisy, verify_release
 from yupana.release.manifest import MANIFEST
@@ -37,6 +37,7 @@ from yupana.topdown.exact_semantics import semantics_as_json
 from yupana.topdown.plan import DEFAULT_CONFIDENCE, SENSITIVITY, make_plan, measurement_name, with_budgets
 from yupana.topdown.queries import Attribute, Schema
 from yupana.topdown.reading.configuration import counterpart, path_of, production_configuration, read_configuration
+from yupana.topdown.reading.declaration import DOCUMENT
 from yupana.topdown.reading.document import configuration_document
 
 
@@ -80,8 +81,22 @@ class TopdownProduct(Product[Configuration]):
         return found
 
     def schema(self) -> dict[str, Any]:
-        """Of a configuration in TOML or JSON."""
-        return schema()
+        """Of a configuration in TOML or JSON, or of one of parts."""
+        found = schema_of("TopDown", DOCUMENT)
+        one = {
+            "required": found["required"],
+            "if": {"properties": {"mechanism": {"const": "pure"}}, "required": ["mechanism"]},
+            "then": {"required": ["epsilon"]},
+            "else": {"required": ["rho"]},
+        }
+        return {
+            **found,
+            "properties": {**found["properties"], PARTS: PARTS_SCHEMA},
+            "required": ["product"],
+            "if": {"required": [PARTS]},
+            "then": {"propertyNames": {"enum": ["product", PARTS]}},
+            "else": one,
+        }
 
     def document(self, config: Configuration) -> dict[str, Any]:
         """The configuration with every default told, or the description with the budgets that there are."""

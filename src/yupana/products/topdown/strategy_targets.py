@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from yupana.errors import ConfigError
-from yupana.files.declaration import declared, exact, key, read_as, table_of
+from yupana.files.declaration import declared, exact, key, keyed, read_as, table_of
 from yupana.plan.margin import z_value
 from yupana.plan.measurement import Mechanism
 from yupana.privacy.exact import INFINITE
@@ -69,29 +69,20 @@ class StrategyTargets:
         }
 
 
+_KEYS: Final = ("queries", "levels", "children")
 _MARGIN: Final = exact(lambda margin: margin > 0, "must be more than 0")
-
-
-@dataclass(frozen=True, slots=True)
-class DeclaredWeights:
-    """A document of weights."""
-
-    queries: Mapping[str, Fraction] | None = key(WEIGHTS, default=None)
-    levels: Mapping[str, Fraction] | None = key(WEIGHTS, default=None)
-    children: Mapping[str, Fraction] | None = key(WEIGHTS, default=None)
+_WEIGHTS: Final = keyed(dict.fromkeys(_KEYS, WEIGHTS), optional=_KEYS)
 
 
 @dataclass(frozen=True, slots=True)
 class DeclaredLimits:
     """A document of largest margins of error."""
 
-    margins: Mapping[str, Mapping[str, Fraction]] = key(
-        table_of(table_of(exact(lambda margin: margin > 0, "must be more than 0")))
-    )
+    margins: Mapping[str, Mapping[str, Fraction]] = key(table_of(table_of(_MARGIN)))
     children: Mapping[str, Fraction] | None = key(WEIGHTS, default=None)
 
 
-_TARGETS: Final = declared(DeclaredLimits, when=lambda told: "margins" in told) | declared(DeclaredWeights)
+_TARGETS: Final = declared(DeclaredLimits, when=lambda told: "margins" in told) | _WEIGHTS
 
 
 def default_targets(config: Configuration) -> StrategyTargets:
@@ -110,8 +101,8 @@ def read_targets(path: Path, config: Configuration) -> StrategyTargets:
     told = read_as(path, _TARGETS)
     if isinstance(told, DeclaredLimits):
         return StrategyTargets({}, children=told.children, margins=told.margins)
-    queries = default_targets(config).queries if told.queries is None else told.queries
-    return StrategyTargets(queries, told.levels, told.children)
+    queries = told.get("queries", default_targets(config).queries)
+    return StrategyTargets(queries, told.get("levels"), told.get("children"))
 
 
 def levels_asked(config: Configuration, targets: StrategyTargets, least: Fraction) -> tuple[str, ...]:

@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Final
 
 from yupana.files.changes import UNCHANGED, Changes
+from yupana.files.codes import pairs_of
 from yupana.files.document import located, refuse
-from yupana.geography.hierarchy import Hierarchy
+from yupana.geography.hierarchy import Hierarchy, hierarchy_of
 from yupana.geography.settings import AREAS, PLACES, QUARTERS, SpineSettings
 from yupana.plan.measurement import Mechanism
 from yupana.privacy.exact import INFINITE, Budget
 from yupana.release.recipe import read_configuration_in
 from yupana.topdown.configuration import Configuration, Shared, unfit_for
 from yupana.topdown.queries import TOTAL, Factor, query_named
-from yupana.topdown.reading.areas import read_areas
 from yupana.topdown.reading.declaration import DOCUMENT, DeclaredConfiguration, DeclaredSpine
 from yupana.topdown.reading.queries import in_order, read_invariants, read_passes, read_queries, renormalised
 from yupana.topdown.reading.schema import read_recodes, read_schema, read_zeros
@@ -96,7 +96,7 @@ def parse_configuration(
         return None
     mechanism, budget = _budget(told, faults)
     schema = None if told.schema is None else read_schema("schema", told.schema, faults)
-    levels, areas = (areas.levels, areas) if areas is not None else read_areas(told, folder, faults)
+    levels, areas = (areas.levels, areas) if areas is not None else _areas(told, folder, faults)
     shares = None if told.shares is None else in_order(told.shares, levels, faults)
     # What is named by attributes and geolevels can be judged only where they are known.
     if schema is None or shares is None:
@@ -132,6 +132,34 @@ def parse_configuration(
             areas,
         )
     )
+
+
+def _areas(
+    told: DeclaredConfiguration, folder: Path, faults: list[str]
+) -> tuple[tuple[str, ...] | None, Hierarchy | None]:
+    """The geolevels and the hierarchy of the table "areas"; None of either that is not there or in doubt.
+
+    Parameters
+    ----------
+    told : DeclaredConfiguration
+        For what cannot stand beside areas, too.
+    folder : Path
+        Which a file of units is relative to.
+    faults : list of str
+        Faults found are added.
+    """
+    if told.areas is None:
+        return None, None
+    if told.spine is not None:
+        faults.append("spine: is built of the Census Bureau's blocks, and areas says what the spine is; leave one out")
+    if told.constraints.group_quarters is not None:
+        faults.append("constraints.group_quarters: reads facilities of the Census Bureau's blocks; areas have none")
+    levels, pairs = told.areas.levels, told.areas.of
+    if levels is None or pairs is None or any(fault.startswith("areas.levels") for fault in faults):
+        return levels, None
+    before = len(faults)
+    found = pairs_of("areas.of", pairs, folder, faults)
+    return levels, None if len(faults) > before else hierarchy_of("areas.of", levels, found, faults)
 
 
 def _budget(told: DeclaredConfiguration, faults: list[str]) -> tuple[Mechanism, Budget]:

@@ -19,6 +19,7 @@ from yupana.files.declaration import (
     choice,
     declared,
     key,
+    keyed,
     list_of,
     scalar,
     table_of,
@@ -124,14 +125,6 @@ _PASSES: Final = list_of(
 
 
 @dataclass(frozen=True, kw_only=True)
-class DeclaredPasses:
-    """The order in which queries are estimated from, and rounded."""
-
-    estimate: tuple[tuple[str, ...], ...] | None = key(_PASSES, default=None)
-    round: tuple[tuple[str, ...], ...] | None = key(_PASSES, default=None)
-
-
-@dataclass(frozen=True, kw_only=True)
 class DeclaredRecode:
     """A grouping of an attribute's levels, each by its number from 0 or its label."""
 
@@ -212,8 +205,8 @@ class DeclaredConfiguration:
         "what is measured at a geolevel, and its part; they sum to 1. A query names the attributes it keeps "
         "(race*hispanic), or is total or detailed",
     )
-    passes: dict[str, DeclaredPasses] = key(
-        _by_geolevel(declared(DeclaredPasses)),
+    passes: dict[str, dict[str, tuple[tuple[str, ...], ...]]] = key(
+        _by_geolevel(keyed({"estimate": _PASSES, "round": _PASSES}, optional=("estimate", "round"))),
         "the order in which queries are estimated from, and rounded",
         default={},
     )

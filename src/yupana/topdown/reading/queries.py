@@ -11,7 +11,7 @@ from yupana.files.declaration import table_of
 from yupana.geography.settings import LEVELS
 from yupana.topdown.configuration import Passes, Shared
 from yupana.topdown.queries import Factor, Query, Schema, nested_chain
-from yupana.topdown.reading.declaration import SHARE, DeclaredPasses
+from yupana.topdown.reading.declaration import SHARE
 
 Named = Callable[[str], Query]
 """Makes the query of a name, or raises ValueError."""
@@ -108,7 +108,7 @@ def _of_level(place: str, shares: Mapping[str, Fraction], named: Named, faults: 
 
 
 def read_passes(
-    told: Mapping[str, DeclaredPasses],
+    told: Mapping[str, Mapping[str, Sequence[Sequence[str]]]],
     named: Named,
     schema: Schema,
     queries: Mapping[str, tuple[Shared, ...]],
@@ -121,18 +121,18 @@ def read_passes(
     check_geolevels("passes", told, tuple(queries), faults)
     passes = {}
     for level, of_level in queries.items():
-        place, entry = f"passes.{level}", told.get(level, DeclaredPasses())
+        place, entry = f"passes.{level}", told.get(level, {})
         groupings: Groupings = {query.factors: query for query, _ in of_level}
         measured = tuple(query for query, share in of_level if share > 0)
-        if entry.estimate is not None:
+        if "estimate" in entry:
             before = len(faults)
-            estimate = _in_order(f"{place}.estimate", entry.estimate, named, groupings, faults)
+            estimate = _in_order(f"{place}.estimate", entry["estimate"], named, groupings, faults)
             _check_measured(f"{place}.estimate", estimate, measured, faults, complete=len(faults) == before)
         else:
             estimate = (measured,) if measured else ()
-        if entry.round is not None:
+        if "round" in entry:
             before = len(faults)
-            rounded = _in_order(f"{place}.round", entry.round, named, groupings, faults)
+            rounded = _in_order(f"{place}.round", entry["round"], named, groupings, faults)
             if len(faults) == before and not any(query.size == schema.cells for query in rounded[-1]):
                 faults.append(f"{place}.round: the last pass must hold 'detailed', which makes every cell an integer")
         else:

@@ -14,13 +14,14 @@ from yupana.files.declaration import (
     BUDGET,
     FLAG,
     NAME,
-    NUMBER,
     SCALAR,
     TEXT,
     Expected,
     choice,
     declared,
+    exact,
     key,
+    keyed,
     list_of,
     scalar,
     table_of,
@@ -29,7 +30,7 @@ from yupana.files.declaration import (
 from yupana.files.document import Number, is_text
 from yupana.geography.block_file import HousingUnitFile
 from yupana.plan.plan import Neighbours
-from yupana.privacy.exact import Budget, read_exact
+from yupana.privacy.exact import Budget
 from yupana.products.census import MECHANISMS
 from yupana.products.described.description import Postprocess, RecordLimit
 
@@ -48,24 +49,9 @@ MOST_VALUES: Final = 1_000_000
 """Most values of a column of whole numbers."""
 
 
-def _above_0(told: object) -> Fraction | None:
-    try:
-        number = read_exact(told) if isinstance(told, str) else None
-    except ValueError:
-        return None
-    return number if isinstance(number, Fraction) and number > 0 else None
-
-
 _COLUMN: Final = replace(NAME, words=f"{NAME.words}; what the file calls it otherwise, --columns tells a run")
-ABOVE_0: Final = scalar("a number above 0, or a fraction as a text 'p/q'", _above_0, NUMBER)
-
-
-def _check_below_1(place: str, number: Fraction, faults: list[str]) -> None:
-    if number >= 1:
-        faults.append(f"{place}: must be below 1")
-
-
-_BELOW_1: Final = ABOVE_0.checked(_check_below_1)
+_ABOVE_0: Final = exact(lambda number: number > 0, "must be a number above 0")
+_BELOW_1: Final = exact(lambda number: 0 < number < 1, "must be a number above 0 and below 1")
 
 
 def whole_range(told: object) -> tuple[int, int] | None:
@@ -130,14 +116,6 @@ def stands_for_none(missing: object, low: int, high: int) -> bool:
     return is_word(missing) and (ends is None or ("-" not in str(missing) and not low <= ends[0] <= high))
 
 
-@dataclass(frozen=True, kw_only=True)
-class DeclaredParent:
-    """The record that each belongs to."""
-
-    file: str = key(TEXT)
-    column: str = key(TEXT)
-
-
 _ANSWERS: Final = list_of(TEXT, f"a list of 1 to {MOST_COLUMNS} columns")
 
 
@@ -159,7 +137,9 @@ class DeclaredFile:
 
     record: str | None = key(TEXT, "what one record is called", default=None)
     key_: str | None = key(TEXT, "the column that tells its records apart", default=None)
-    parent: DeclaredParent | None = key(declared(DeclaredParent), default=None)
+    parent: Mapping[str, str] | None = key(
+        keyed({"file": TEXT, "column": TEXT}), "the record that each belongs to", default=None
+    )
     hashed: tuple[str, ...] | None = key(
         _TEXTS, "all columns, in the order in which the hash of a limit reads them", default=None
     )
@@ -167,15 +147,6 @@ class DeclaredFile:
     responses: Mapping[str, DeclaredResponse] = key(
         _each(declared(DeclaredResponse)), "questions that one record may answer with several codes", default={}
     )
-
-
-@dataclass(frozen=True, kw_only=True)
-class DeclaredUnit:
-    """A column whose values tell units apart."""
-
-    file: str = key(TEXT)
-    column: str = key(TEXT)
-    record: str | None = key(TEXT, default=None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,15 +181,6 @@ class DeclaredBlocks:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DeclaredMembers:
-    """A public file of groups and their codes."""
-
-    file: str = key(TEXT)
-    group: str = key(TEXT)
-    code: str = key(TEXT)
-
-
-@dataclass(frozen=True, kw_only=True)
 class DeclaredGroupList:
     """Groups by a response: one for each row of a file."""
 
@@ -226,7 +188,9 @@ class DeclaredGroupList:
     file: str = key(TEXT)
     code: str = key(TEXT, "the column of groups")
     label: str | None = key(TEXT, "the column of what they are called", default=None)
-    members: DeclaredMembers = key(declared(DeclaredMembers))
+    members: Mapping[str, str] = key(
+        keyed({"file": TEXT, "group": TEXT, "code": TEXT}), "a public file of groups and their codes"
+    )
     alone: Condition | None = key(CONDITION, "the rows of groups of whose records all codes are members", default=None)
 
 
@@ -304,21 +268,7 @@ class DeclaredLevel:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class DeclaredMargin:
-    """The margin of error of a cell that the least budget is found for."""
-
-    moe: Fraction = key(ABOVE_0)
-
-
-@dataclass(frozen=True, kw_only=True)
-class DeclaredStated:
-    """Larger sensitivities than derived."""
-
-    unbounded: Fraction = key(ABOVE_0)
-    bounded: Fraction = key(ABOVE_0)
-
-
+_MARGIN: Final = keyed({"moe": _ABOVE_0}, "the margin of error of a cell that the least budget is found for")
 _THRESHOLDS: Final = list_of(whole(0), "a list of ascending whole numbers, one for each step but the first")
 
 
@@ -373,8 +323,10 @@ class DeclaredTable:
     )
     detail: DeclaredDetail | None = key(declared(DeclaredDetail), default=None)
     overlapping: bool = key(FLAG, "whether cells may overlap", default=False)
-    budget: Mapping[str, Budget | DeclaredMargin] = key(table_of(BUDGET | declared(DeclaredMargin)), "by level")
-    stated: DeclaredStated | None = key(declared(DeclaredStated), default=None)
+    budget: Mapping[str, Budget | Mapping[str, Fraction]] = key(table_of(BUDGET | _MARGIN), "by level")
+    stated: Mapping[str, Fraction] | None = key(
+        keyed({"unbounded": _ABOVE_0, "bounded": _ABOVE_0}), "larger sensitivities than derived", default=None
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -390,10 +342,10 @@ class DeclaredCriterion:
         whole(1, _LARGEST), "how many rows of that size there are at least, as is known without looking", default=None
     )
     error: str = key(choice("relative", "absolute"), "a share of the true count, or records")
-    quantile: Fraction = key(ABOVE_0, "which of the errors: 0.5 is the median, 1 the largest")
-    most: Fraction = key(ABOVE_0, "how large it may be")
+    quantile: Fraction = key(_ABOVE_0, "which of the errors: 0.5 is the median, 1 the largest")
+    most: Fraction = key(_ABOVE_0, "how large it may be")
     chance: Fraction | None = key(
-        ABOVE_0, "with which it shall hold; the confidence of the description if it is not there", default=None
+        _ABOVE_0, "with which it shall hold; the confidence of the description if it is not there", default=None
     )
 
 
@@ -429,8 +381,8 @@ class DeclaredDescription:
 
     name: str = key(NAME, "what manifests call it")
     title: str | None = key(TEXT, default=None)
-    unit: str | DeclaredUnit = key(
-        TEXT | declared(DeclaredUnit),
+    unit: str | Mapping[str, str] = key(
+        TEXT | keyed({"file": TEXT, "column": TEXT, "record": TEXT}, optional=("record",)),
         "the file whose records are protected, each with all below it, or a column of ids",
     )
     privacy_defn: str = key(

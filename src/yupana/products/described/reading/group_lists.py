@@ -67,11 +67,11 @@ def _list(
     lists = {place.partition(".")[2]: read}
     alone = set() if told.alone is None else set(_chosen(doc, f"{place}.alone", told.alone, lists))
     known, of = members_of(response), {code: dict[str, None]() for code in rows}
-    columns = (members.group, members.code)
-    for row in read_rows(f"{place}.members", doc.folder / members.file, columns, doc.faults):
+    columns = (members["group"], members["code"])
+    for row in read_rows(f"{place}.members", doc.folder / members["file"], columns, doc.faults):
         group, code = (row.values[column] for column in columns)
         if code not in known:
-            where = f"{place}.members: {members.file}: line {row.line}"
+            where = f"{place}.members: {members['file']}: line {row.line}"
             doc.faults.append(f"{where}: {code!r} is no code of {told.response}")
         # One file may tell the members of several lists.
         of.get(group, {})[code] = None

@@ -7,10 +7,9 @@ from yupana.errors import nearest
 from yupana.files.columns import Column
 from yupana.geography.block_file import BlockFile
 from yupana.products.described.description import DescribedColumn, DescribedFile
-from yupana.products.described.reading.coded import read_coded
 from yupana.products.described.reading.declaration import DeclaredColumn
 from yupana.products.described.reading.document import DescriptionDocument
-from yupana.products.described.reading.responses import read_responses
+from yupana.products.described.reading.responses import read_coded, read_responses
 
 
 @dataclass
@@ -45,7 +44,7 @@ class RecordReader:
         )
         for name, told in self.doc.read.files.items():
             place, key = f"files.{name}", told.key_ or ""
-            parent, link = (told.parent.file, told.parent.column) if told.parent else ("", "")
+            parent, link = (told.parent["file"], told.parent["column"]) if told.parent else ("", "")
             self._check_keys(place, key, link)
             blocks = block if name in counted else ()
             taken = {key, link, *(column.name for column in blocks)}
@@ -115,7 +114,7 @@ class RecordReader:
                 text = nearest(told, files) or "; a column of ids is { file = ..., column = ... }"
                 self.doc.faults.append(f"unit: {told!r} is none of the files{text}")
             return
-        file, column = told.file, told.column
+        file, column = told["file"], told["column"]
         if file not in files:
             self.doc.faults.append(f"unit.file: {file!r} is none of the files{nearest(file, files)}")
         if self.doc.faults:
@@ -130,7 +129,7 @@ class RecordReader:
                 f"unit.column: {column} is a file, or a column that tables read; ids tell no cells apart"
             )
         self.unit = column
-        ids = DescribedFile(column, told.record or column, column, "", "", {}, ids_in=of.name)
+        ids = DescribedFile(column, told.get("record", column), column, "", "", {}, ids_in=of.name)
         self.files = {
             self.unit: ids,
             **files,

@@ -1,16 +1,32 @@
-"""Read the multiple responses of a record file: questions that one record may answer with several codes. Public."""
+"""Read columns of codes, and multiple responses: questions that one record may answer with several codes. Public."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from yupana.errors import nearest
+from yupana.files.codes import Codes, codes_of
+from yupana.files.columns import Column
 from yupana.products.described.description import DescribedFile, MultipleResponse
-from yupana.products.described.reading.coded import read_coded
-from yupana.products.described.reading.declaration import MOST_COLUMNS, DeclaredResponse
+from yupana.products.described.reading.declaration import MOST_COLUMNS, DeclaredResponse, is_word
 from yupana.products.described.reading.document import DescriptionDocument
 
 MOST_CODES: Final = 16_383
 """Most codes of a response: with the one for none they fit 14 bits."""
+
+
+def read_coded(
+    doc: DescriptionDocument, keys: tuple[str, ...], told: Codes, missing: str | None
+) -> tuple[Column, Mapping[int, str]]:
+    """A column of codes with what they are called; that for ``missing`` values, if there is one, is the first."""
+    place = ".".join(keys)
+    listed = codes_of(f"{place}.codes", told, doc.folder, doc.faults)
+    doc.at(*keys)["codes"] = listed.document
+    codes, labels = listed.codes, listed.labels
+    if missing is not None:
+        if not is_word(missing) or missing in codes:
+            doc.faults.append(f"{place}.missing: must be a code that is not listed, without | and quotes")
+        codes, labels = (missing, *codes), (missing, *labels)
+    return Column(keys[-1], range(len(codes)), words=codes, blank=missing or ""), dict(enumerate(labels))
 
 
 def read_responses(

@@ -27,7 +27,6 @@ from yupana.products.described.reading.declaration import (
     Condition,
     DeclaredChoice,
     DeclaredDetail,
-    DeclaredMargin,
     DeclaredTable,
 )
 from yupana.products.described.reading.document import DescriptionDocument
@@ -96,7 +95,7 @@ class TableReader:
         if told.limit is not None and told.limit.per not in chain[1:]:
             above = f"one of {', '.join(chain[1:])}" if chain[1:] else f"a file above {counts}, which has none"
             self.doc.faults.append(f"{place}.limit.per: must be {above}")
-        stated = None if told.stated is None else Sensitivity(**vars(told.stated))
+        stated = None if told.stated is None else Sensitivity(**told.stated)
         names = [name, *(sums.name for sums in sums)]
         detail = None if told.detail is None else self._detail(name, told.detail, names, budgets)
         if len(self.doc.faults) > before:
@@ -264,15 +263,15 @@ class TableReader:
         self.doc.fault_each(f"{place}: {name}", f"is a class with values that are in none of {finer}:", map(repr, wide))
         return names.index(finer), {label: of[0] for label, of in within.items() if of}
 
-    def _budgets(self, table: str, told: Mapping[str, Budget | DeclaredMargin]) -> dict[str, Budget]:
+    def _budgets(self, table: str, told: Mapping[str, Budget | Mapping[str, Fraction]]) -> dict[str, Budget]:
         """Budgets by level; where a margin of error is asked for, 1 meanwhile."""
         strange = [f"{level!r} is no level{nearest(level, self.levels)}" for level in told if level not in self.levels]
         self.doc.faults.extend(f"tables.{table}.budget: {one}" for one in strange)
         known = {level: budget for level, budget in told.items() if level in self.levels}
         self.wanted.update(
-            (f"{table}/{level}", budget.moe) for level, budget in known.items() if isinstance(budget, DeclaredMargin)
+            (f"{table}/{level}", budget["moe"]) for level, budget in known.items() if isinstance(budget, Mapping)
         )
-        return {level: Fraction(1) if isinstance(budget, DeclaredMargin) else budget for level, budget in known.items()}
+        return {level: Fraction(1) if isinstance(budget, Mapping) else budget for level, budget in known.items()}
 
     def _check_level(self, place: str, level: DescribedLevel, chain: Sequence[str], own: Collection[str]) -> None:
         """That a table can read what tells areas and groups apart; ``own`` are groups with conditions of its own."""
