@@ -8,7 +8,7 @@ _HEAD: Final = re.compile(r"\s*(\[{1,2})([^\[\]]+)\]{1,2}\s*(?:#.*)?$")
 _KEY: Final = re.compile(
     r"""\s*((?:"[^"]*"|'[^']*'|[A-Za-z0-9_-]+)(?:\s*\.\s*(?:"[^"]*"|'[^']*'|[A-Za-z0-9_-]+))*)\s*="""
 )
-_JSON: Final = re.compile(r'"((?:[^"\\]|\\.)*)"\s*(:?)|([{}\[\],\n])')
+_JSON: Final = re.compile(r'"((?:[^"\\]|\\.)*)"\s*(:?)|([{}\[\],\n])|[^\s"{}\[\],]+')
 _UNKNOWN: Final = re.compile(r"(?:([^:]*): )?key '([^']*)' is unknown")
 
 
@@ -53,20 +53,18 @@ def _json(text: str) -> Iterator[tuple[str, int]]:
     """The line of every key and item of JSON, by its whole path."""
     number, within, here = 1, list[tuple[str, int]](), ""
     for word, colon, sign in _JSON.findall(text):
-        if colon:
-            here = f"{within[-1][0]}.{word}".lstrip(".") if within else word
-            yield here, number
-        elif sign == "\n":
+        if sign == "\n":
             number += 1
-        elif sign == "{":
-            within.append((here, -1))
-        elif sign == "[":
-            within.append((here, 0))
-            here = f"{here}[0]"
-        elif sign in {"}", "]"} and within:
-            here, _ = within.pop()
-        elif sign == "," and within and within[-1][1] >= 0:
-            within[-1] = (within[-1][0], within[-1][1] + 1)
-            here = f"{within[-1][0]}[{within[-1][1]}]"
-        if sign in {"{", "[", ","} and here.endswith("]"):
+        elif colon:
+            here = f"{within[-1][0]}.{word}".lstrip(".")
             yield here, number
+        elif sign in {"}", "]"}:
+            here, _ = within.pop()
+        elif sign == ",":
+            above, items = within.pop()
+            within.append((above, items + 1))
+            here = f"{above}[{items + 1}]"
+        else:
+            yield here, number
+            within += [(here, 0)] if sign else []
+            here = f"{here}[0]" if sign == "[" else here

@@ -379,7 +379,8 @@ def read_question(path: Path, entries: Collection[str]) -> Question:
         if isinstance(told, DeclaredTotal):
             faults += [f"weights.{name}: has no size" for name in told.weights if name not in told.sizes]
         if not by_entry:
-            faults.append("names no entry, so there is nothing to solve")
+            place = "margins" if isinstance(told, DeclaredMargins) else "sizes"
+            faults.append(f"{place}: names no entry, so there is nothing to solve")
 
     told = read_as(path, _TARGETS, check)
     if isinstance(told, DeclaredMargins):
