@@ -158,19 +158,19 @@ def test_a_suppressed_release_is_the_last(tmp_path: Path, capsys: pytest.Capture
 NEGATIVE = '[[rule]]\nrule = "negative"\ntables = ["T01001"]\nreason = "N"\n'
 COMPARE = '[[rule]]\nrule = "alone-exceeds-combination"\ntables = ["T01001"]\nreason = "A"\nsuppress = "both"\n'
 BAD_POLICIES = {
-    "unknown rule 'positive'": NEGATIVE.replace("negative", "positive"),
-    "unknown table 'T09999'": NEGATIVE.replace("T01001", "T09999"),
+    "rule[0].rule: must be 'negative' or 'alone-exceeds-combination'": NEGATIVE.replace("negative", "positive"),
+    "rule[0].tables[0]: must be 'T01001' or": NEGATIVE.replace("T01001", "T09999"),
     "not TOML": NEGATIVE.replace("]]", "]"),
-    "unknown key 'rules'": NEGATIVE + "[rules]\n",
-    "unknown key 'because'": NEGATIVE + 'because = "so"\n',
-    "at least one [[rule]]": "",
-    "tables must be a list": NEGATIVE.replace('["T01001"]', '"T01001"'),
-    "reason must be a code": NEGATIVE.replace('"N"', '"a|b"'),
-    "suppress must be one of": COMPARE.replace("both", "neither"),
-    "suppress is for": NEGATIVE + 'suppress = "both"\n',
+    "key 'rules' is unknown; known are rule, parameters": NEGATIVE + "[rules]\n",
+    "line 5: rule[0]: key 'because' is unknown": NEGATIVE + 'because = "so"\n',
+    "key 'rule' is missing": "",
+    "line 3: rule[0].tables: must be a list": NEGATIVE.replace('["T01001"]', '"T01001"'),
+    "rule[0].reason: must be a code": NEGATIVE.replace('"N"', '"a|b"'),
+    "rule[0].suppress: must be 'alone' or 'combination' or 'both'": COMPARE.replace("both", "neither"),
+    "rule[0].suppress: is for": NEGATIVE + 'suppress = "both"\n',
     "name their folder": COMPARE,
     "nowhere does not exist": 'parameters = "nowhere"\n' + COMPARE,
-    "parameters must be the path": "parameters = 7\n" + COMPARE,
+    "line 1: parameters: must be a text": "parameters = 7\n" + COMPARE,
     "has none of the tables": NEGATIVE.replace("T01001", "T04001"),
 }
 

@@ -408,8 +408,8 @@ def test_exact_margins_of_safetab_h_hold_where_those_of_the_bureau_fall_short(
 @pytest.mark.parametrize(
     ("question", "told"),
     [
-        ({}, "either"),
-        ({"margins": {"PH2/usa_*": 5}, "total": 1}, "either"),
+        ({}, "must be a table of margins, decimals, or a table of total, sizes, weights, decimals"),
+        ({"margins": {"PH2/usa_*": 5}, "total": 1}, "key 'total' is unknown; known are margins, decimals"),
         ({"margins": {}}, "names no entry"),
         ({"margins": {"PH2/usa": 5}}, "PH2/usa"),
         ({"margins": {"PH2/usa_*": 0}}, "margins.PH2/usa_*: must be a number between"),

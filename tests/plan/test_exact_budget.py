@@ -192,7 +192,7 @@ def test_safetab_spends_it_in_its_pass(product: str, tmp_path: Path) -> None:
         ({"epsilon": "4", "delta": 0}, "total.delta: must lie strictly between 0 and 1"),
         ({"epsilon": "4", "delta": "1"}, "total.delta: must lie strictly between 0 and 1"),
         ({"epsilon": "4", "delta": "1e-400"}, "total.delta: must lie strictly between 0 and 1"),
-        ({"epsilon": "4", "delta": []}, "total.delta: must lie strictly between 0 and 1"),
+        ({"epsilon": "4", "delta": []}, "total.delta: must be a number"),
         ({"epsilon": "4", "dleta": "1e-9"}, "'dleta' is unknown"),
         ({"epsilon": "4", "delta": "x"}, "total.delta"),
         ([4], "total: must be a number"),

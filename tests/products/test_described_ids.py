@@ -106,7 +106,7 @@ def test_what_a_column_of_ids_cannot_be_is_refused() -> None:
     assert "so that the records of one id could be of several" in refusal(told)
     for unit in ({"file": "visit", "column": "patient"}, {"file": ["visits"], "column": "patient"}):
         assert "unit.file:" in refusal(document() | {"unit": unit})
-    assert "unit.column: must be the name" in refusal(document() | {"unit": {"file": "visits", "column": 3}})
+    assert "unit.column: must be a text of one line" in refusal(document() | {"unit": {"file": "visits", "column": 3}})
     assert "unit: " in refusal(document() | {"unit": ["visits"]})
     assert "key 'column' is missing" in refusal(document() | {"unit": {"file": "visits"}})
 

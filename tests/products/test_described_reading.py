@@ -134,7 +134,7 @@ FAULTS: dict[str, tuple[tuple[str, ...], Any, str]] = {
         "files.animals.columns.species: fixed is for files above the unit",
     ),
     "a circle": (("files", "farms", "parent"), {"file": "animals", "column": "x"}, "links go in a circle"),
-    "no key to link to": (("files", "farms", "key"), "", "farms has no key"),
+    "no key to link to": (("files", "farms", "key"), "", "files.farms.key: must be a text of one line"),
     "a code twice": (("files", "farms", "columns", "kind", "codes"), ["1", "2", "3", "1"], "a code stands twice"),
     # Fields of a hash stand between bars, and one with a bar could make two records' hashes equal.
     "a missing code with a bar": (("files", "farms", "columns", "kind", "missing"), "x|x", "without | and quotes"),
@@ -150,8 +150,8 @@ FAULTS: dict[str, tuple[tuple[str, ...], Any, str]] = {
     "a column with a space": (
         ("files", "farms", "columns", "legal form"),
         {"codes": ["1"]},
-        "legal form: a name is letters, digits, - and _, beginning with a letter; what the file calls it otherwise, "
-        "--columns tells a run",
+        "legal form: must be a name: letters, digits, - and _, beginning with a letter; what the file calls it "
+        "otherwise, --columns tells a run",
     ),
     "two domains": (("files", "farms", "columns", "kind", "whole"), [0, 1], "must have either codes or whole"),
     "a domain too wide": (("files", "animals", "columns", "age", "whole"), [0, 10**9], "at most a million"),
@@ -273,7 +273,7 @@ def test_all_faults_are_named_with_their_lines(farms: Path) -> None:
     with pytest.raises(yupana.ConfigError) as raised:
         yupana.plan("tables", farms)
     assert f"line {lines['first = 9']}: areas.region.first: " in str(raised.value)
-    assert f"line {lines['[groups.big]']}: groups.big: key 'lable' is unknown" in str(raised.value)
+    assert f"line {lines['[groups.big]'] + 1}: groups.big: key 'lable' is unknown" in str(raised.value)
 
 
 @pytest.mark.parametrize(
@@ -325,7 +325,7 @@ def test_a_budget_may_be_a_margin_of_error(farms: Path) -> None:
         ({"moe": 0}, "tables.stock.budget.district.moe: must be a number above 0"),
         ({}, "moe"),
         ({"moe": 5, "rho": 1}, "rho"),
-        ({"moe": "five"}, "tables.stock.budget.district.moe: must be a number above 0"),
+        ({"moe": "five"}, "tables.stock.budget.district.moe: not an exact number"),
     ],
 )
 def test_a_margin_that_is_none_is_a_fault(farms: Path, budget: dict[str, Any], said: str) -> None:

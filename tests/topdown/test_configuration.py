@@ -264,7 +264,7 @@ REFUSALS: list[tuple[tuple[str, ...], object, str]] = [
     (("schema", "hispanic"), 0, "schema.hispanic: must be a number of levels from 1 to"),
     (("schema", "hispanic"), 2.5, "schema.hispanic: must be a number of levels from 1 to"),
     (("schema", "hispanic"), ["no", "no"], "schema.hispanic: the label 'no' is given twice"),
-    (("schema", "hispanic"), ["no", 1], "schema.hispanic: labels must be texts"),
+    (("schema", "hispanic"), ["no", 1], "schema.hispanic: must be a list of labels, which are texts"),
     (("schema", "hispanic"), 2**16 + 1, "schema.hispanic: must be a number of levels from 1 to 65,536"),
     (("schema",), {"a": 2**13, "b": 2**12}, "schema: has 33,554,432 cells; at most 16,777,216 are possible"),
     (("schema", "total"), 2, "schema: 'total' has a meaning of its own"),
@@ -306,7 +306,7 @@ REFUSALS: list[tuple[tuple[str, ...], object, str]] = [
     (("passes", "Tract", "round"), [["age", "detailed"]], "passes.Tract.round: query 'age': 'age' is unknown"),
     (("passes", "Tract", "round"), ["detailed"], "passes.Tract.round: must be a list of lists of queries"),
     (("passes", "Tract", "round"), [], "passes.Tract.round: must be a list of lists of queries"),
-    (("passes", "Tract", "round"), [[1, "detailed"]], "passes.Tract.round: queries are named by texts"),
+    (("passes", "Tract", "round"), [[1, "detailed"]], "passes.Tract.round: must be a list of lists of queries"),
     (
         ("recodes", "inst", "groups"),
         [[0], [1]],

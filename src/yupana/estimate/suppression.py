@@ -8,14 +8,15 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import duckdb
 import numpy as np
 
 from yupana.errors import ConfigError, OutputError
 from yupana.estimate.safetab_tables import CELL_COLUMNS, open_source
-from yupana.files.document import is_text, read_document, refuse
+from yupana.files.declaration import TEXT, choice, declared, key, list_of, read_as, scalar
+from yupana.files.document import is_text
 from yupana.products.safetab.iterations import CharacteristicIterations, Iteration
 from yupana.products.safetab.parameters import read_iterations
 from yupana.products.safetab.specification import KEYS
@@ -83,6 +84,13 @@ RULES: Final = (NEGATIVE, ALONE)
 SIDES: Final = ("alone", "combination", "both")
 
 
+_REASON: Final = scalar(
+    "a code of 1 to 32 letters, digits, - and _",
+    lambda told: str(told) if is_text(told) and re.fullmatch(r"[A-Za-z0-9_-]{1,32}", str(told)) else None,
+    {"pattern": "^[A-Za-z0-9_-]{1,32}$"},
+)
+
+
 @dataclass(frozen=True, slots=True)
 class SuppressionRule:
     """One rule of a policy.
@@ -100,10 +108,27 @@ class SuppressionRule:
         Of "alone-exceeds-combination": which of the two rows, "alone", "combination" or "both".
     """
 
-    rule: str
-    tables: tuple[str, ...]
-    reason: str
-    suppress: str = ""
+    rule: str = key(choice(*RULES))
+    tables: tuple[str, ...] = key(list_of(choice(*CELL_COLUMNS), "a list of tables", each=True))
+    reason: str = key(_REASON)
+    suppress: str = key(choice(*SIDES), default="")
+
+
+def _check_side(place: str, rule: SuppressionRule, faults: list[str]) -> None:
+    if rule.rule == ALONE and not rule.suppress:
+        faults.append(f"{place}: key 'suppress' is missing; {ALONE} needs it")
+    if rule.rule == NEGATIVE and rule.suppress:
+        faults.append(f"{place}.suppress: is for {ALONE} only")
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredPolicy:
+    """A policy of suppression."""
+
+    rule: tuple[SuppressionRule, ...] = key(
+        list_of(declared(SuppressionRule).checked(_check_side), "a list of rules, [[rule]] in TOML", each=True)
+    )
+    parameters: str | None = key(TEXT, "the Census Bureau's folder that pairs iterations", default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,52 +152,8 @@ def read_policy(path: Path) -> SuppressionPolicy:
     ConfigError
         If it cannot be read, or has an unknown key, rule, table or side; all faults are told at once.
     """
-    document, wrong = read_document(path)
-    if not isinstance(document, dict):
-        raise refuse(path, [*wrong, "the top level must be a table"])
-    wrong += [f"unknown key {key!r}; known are parameters and rule" for key in document if key not in _POLICY_KEYS]
-    parameters = document.get("parameters")
-    if parameters is not None and not is_text(parameters):
-        wrong.append("parameters must be the path of a folder")
-    entries = document.get("rule")
-    if not isinstance(entries, list) or not entries or not all(isinstance(entry, dict) for entry in entries):
-        wrong.append("at least one [[rule]] is needed")
-        entries = []
-    for number, entry in enumerate(entries, start=1):
-        wrong += [f"rule {number}: {fault}" for fault in _faults(entry)]
-    if wrong:
-        raise ConfigError("\n".join([f"{path} is no policy of suppression:", *(f"  {fault}" for fault in wrong)]))
-    rules = tuple(
-        SuppressionRule(entry["rule"], tuple(entry["tables"]), entry["reason"], entry.get("suppress", ""))
-        for entry in entries
-    )
-    return SuppressionPolicy(rules, path.parent / parameters if parameters is not None else None)
-
-
-_POLICY_KEYS: Final = ("parameters", "rule")
-
-
-def _faults(entry: dict[str, Any]) -> list[str]:
-    """What is wrong with a rule, in words."""
-    kind, tables, reason, side = (entry.get(key) for key in ("rule", "tables", "reason", "suppress"))
-    wrong = [f"unknown key {key!r}" for key in entry if key not in {"rule", "tables", "reason", "suppress"}]
-    if not is_text(kind) or kind not in RULES:
-        wrong.append(f"unknown rule {kind!r}; known are {', '.join(RULES)}")
-    if not isinstance(tables, list) or not tables:
-        wrong.append("tables must be a list of tables")
-    else:
-        wrong += [
-            f"unknown table {t!r}; known are {', '.join(CELL_COLUMNS)}"
-            for t in tables
-            if not is_text(t) or t not in CELL_COLUMNS
-        ]
-    if not is_text(reason) or not re.fullmatch(r"[A-Za-z0-9_-]{1,32}", str(reason)):
-        wrong.append("reason must be a code of 1 to 32 letters, digits, - and _")
-    if kind == ALONE and (not is_text(side) or side not in SIDES):
-        wrong.append(f"suppress must be one of {', '.join(SIDES)}")
-    if kind == NEGATIVE and side is not None:
-        wrong.append("suppress is for alone-exceeds-combination only")
-    return wrong
+    told = read_as(path, declared(DeclaredPolicy))
+    return SuppressionPolicy(told.rule, path.parent / told.parameters if told.parameters is not None else None)
 
 
 def suppress_release(

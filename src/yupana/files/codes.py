@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Final
 
+from yupana.files.declaration import TEXT, Expected, declared, key, list_of, scalar, table_of
 from yupana.files.delimited import read_rows
-from yupana.files.document import check_keys, is_text
+from yupana.files.document import is_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,70 +28,81 @@ class CodeList:
         return list(self.codes) if self.codes == self.labels else dict(zip(self.codes, self.labels, strict=True))
 
 
+@dataclass(frozen=True, kw_only=True)
+class CodesFile:
+    """A public file of codes; where ``parent`` says what each lies in, those are meant that nothing lies in."""
+
+    file: str = key(TEXT)
+    code: str = key(TEXT)
+    label: str | None = key(TEXT, default=None)
+    parent: str | None = key(TEXT, default=None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairsFile:
+    """A public file of codes and areas."""
+
+    file: str = key(TEXT)
+    code: str = key(TEXT)
+    area: str = key(TEXT)
+
+
+def _names_file(told: dict[str, object]) -> bool:
+    # In a manifest the areas of a code are a list, be it a code that is called "file".
+    return is_text(told.get("file"))
+
+
+Codes = CodesFile | dict[str, str] | tuple[str, ...]
+"""Codes, codes and labels, or the file that says so."""
+
+CODES: Final[Expected[Codes]] = (
+    list_of(TEXT, 'a list of codes, which are texts such as "01"', least=0)
+    | declared(CodesFile, when=_names_file)
+    | table_of(TEXT, "a table of codes and labels")
+)
+_AREA: Final = scalar(
+    "the code of an area, or a list of codes",
+    lambda told: str(told) if is_text(told) and "|" not in str(told) else None,
+    TEXT.schema,
+)
+Pairs = PairsFile | dict[str, str | tuple[str, ...]]
+"""Of each code the areas it lies in, or the file that says so."""
+
+PAIRS: Final[Expected[Pairs]] = declared(PairsFile, when=_names_file) | table_of(
+    _AREA | list_of(_AREA, _AREA.words, least=0), "a table of codes and areas"
+)
 _NONE = CodeList(("1",), ("1",))
 
 
-def read_codes(place: str, told: object, folder: Path, faults: list[str]) -> CodeList:
-    """A list of codes, a table of codes and labels, or a file: ``{ file = "x.csv", code = "ID", label = "NAME" }``.
-
-    Of a file that says with ``parent`` what each unit lies in, the codes are those that nothing lies in.
-    """
+def codes_of(place: str, told: Codes | None, folder: Path, faults: list[str]) -> CodeList:
+    """A list of codes, read from the file that is named, if one is; None stands for what was refused."""
     before = len(faults)
-    if isinstance(told, dict) and "file" in told:
-        check_keys(place, told, ("file", "code"), faults, optional=("label", "parent"))
-        if not all(isinstance(value, str) for value in told.values()) or "code" not in told:
-            faults.append(f"{place}: file, code, label and parent must be texts")
-            return _NONE
-        label, parent = ("label" if "label" in told else "code"), ("parent" if "parent" in told else "code")
-        rows = _rows(place, told, ("code", label, parent), folder, faults)
-        above = {row[2] for row in rows} if "parent" in told else set()
-        pairs: list[tuple[str, str]] = [(row[0], row[1]) for row in rows if row[0] not in above]
-    elif isinstance(told, dict):
-        pairs = [(code, label) for code, label in told.items() if is_text(label)]
-        if len(pairs) < len(told):
-            faults.append(f"{place}: every code needs a label that is a text")
-    elif isinstance(told, list):
-        pairs = [(code, code) for code in told if isinstance(code, str)]
-        if len(pairs) < len(told):
-            faults.append(f'{place}: codes are texts, such as "01"')
-    else:
-        faults.append(f'{place}: must be a list of codes, such as ["1", "2"], a table of codes and labels, or a file')
+    if told is None:
         return _NONE
+    if isinstance(told, CodesFile):
+        names = (told.code, told.label or told.code, told.parent or told.code)
+        rows = [[row.values[name] for name in names] for row in read_rows(place, folder / told.file, names, faults)]
+        above = {row[2] for row in rows} if told.parent else set()
+        pairs = list({row[0]: row[1] for row in rows if row[0] not in above}.items())
+    else:
+        pairs = list(told.items()) if isinstance(told, dict) else [(code, code) for code in told]
     codes = tuple(dict(pairs))
     if not codes and len(faults) > before:
         return _NONE
     if not codes or any(not is_text(code) or "|" in code or '"' in code for code in codes):
         faults.append(f"{place}: a code is a line of text without | and quotes, and there must be one")
         return _NONE
-    if len(codes) < len(pairs) and not (isinstance(told, dict) and "file" in told):
+    if len(codes) < len(pairs):
         faults.append(f"{place}: a code stands twice")
     return CodeList(codes, tuple(dict(pairs).values()))
 
 
-def read_pairs(place: str, told: object, folder: Path, faults: list[str]) -> dict[str, list[str]]:
-    """Of each code the areas it lies in: a table, or a file: ``{ file = "x.csv", code = "BLOCK", area = "ID" }``."""
-    if not isinstance(told, dict):
-        faults.append(f"{place}: must be a table of codes and areas, or a file")
-        return {}
+def pairs_of(place: str, told: Pairs, folder: Path, faults: list[str]) -> dict[str, list[str]]:
+    """Of each code the areas it lies in, read from the file that is named, if one is."""
+    if isinstance(told, dict):
+        return {code: [areas] if isinstance(areas, str) else list(areas) for code, areas in told.items()}
     found: dict[str, list[str]] = {}
-    # In a manifest the areas of a code are a list, be it a code that is called "file".
-    if isinstance(told.get("file"), str):
-        check_keys(place, told, ("file", "code", "area"), faults)
-        if not all(isinstance(value, str) for value in told.values()) or not {"code", "area"} <= told.keys():
-            return {}
-        for code, area in _rows(place, told, ("code", "area"), folder, faults):
-            found.setdefault(code, []).extend([area] if area and area not in found.get(code, ()) else [])
-        return found
-    for code, areas in told.items():
-        several = areas if isinstance(areas, list) else [areas]
-        if not all(is_text(area) and "|" not in area for area in several):
-            faults.append(f"{place}.{code}: must be the code of an area, or a list of codes")
-        found[code] = [str(area) for area in several]
+    for row in read_rows(place, folder / told.file, (told.code, told.area), faults):
+        code, area = row.values[told.code], row.values[told.area]
+        found.setdefault(code, []).extend([area] if area and area not in found.get(code, ()) else [])
     return found
-
-
-def _rows(place: str, told: dict[str, Any], keys: tuple[str, ...], folder: Path, faults: list[str]) -> list[list[str]]:
-    """What a public file says in some columns, which a configuration names."""
-    names = tuple(told[key] for key in keys)
-    rows = read_rows(place, folder / told["file"], names, faults)
-    return [[row.values[name] for name in names] for row in rows]

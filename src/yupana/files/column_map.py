@@ -8,7 +8,8 @@ from typing import Final
 
 from yupana.errors import ConfigError, nearest
 from yupana.files.columns import GEO, HOUSEHOLD_RECORDS, PERSON_RECORDS, PERSONS, UNITS, RecordFile
-from yupana.files.document import is_text, read_document, read_table, refuse
+from yupana.files.declaration import TEXT, scalar, table_of
+from yupana.files.document import is_text, read_document, refuse
 
 BUREAU_FILES: Final = {file.name: file for file in (PERSONS, UNITS, GEO, PERSON_RECORDS, HOUSEHOLD_RECORDS)}
 """The record files of the Census Bureau's products."""
@@ -82,35 +83,36 @@ def column_map_of(
     return found
 
 
+def _ascii(told: object) -> str | None:
+    return str(told) if is_text(told) and str(told).isascii() and str(told)[0].isalpha() else None
+
+
+_NAME: Final = scalar("a name in ASCII that begins with a letter", _ascii, TEXT.schema)
+
+
 def _checked(document: object, files: Mapping[str, RecordFile], faults: list[str]) -> ColumnMap:
-    tables = read_table("the map of columns", document, faults)
+    names = table_of(table_of(_NAME)).read("", document, faults) or {}
     known = ", ".join(files)
     faults += [
-        f"{name!r} is no record file; there are {known}{nearest(name, files)}" for name in tables if name not in files
+        f"{name!r} is no record file; there are {known}{nearest(name, files)}" for name in names if name not in files
     ]
-    names = {name: read_table(name, table, faults) for name, table in tables.items() if name in files}
     for name, table in names.items():
-        _check_names(files[name], table, faults)
+        if name in files:
+            _check_names(files[name], table, faults)
     return ColumnMap({name: table for name, table in names.items() if table})
 
 
-def _check_names(file: RecordFile, table: Mapping[str, object], faults: list[str]) -> None:
-    before = len(faults)
+def _check_names(file: RecordFile, table: Mapping[str, str], faults: list[str]) -> None:
+    strange = [column for column in table if column not in file.header]
     faults += [
         f"{file.name}: {column!r} is no column; there are {', '.join(file.header)}{nearest(column, file.header)}"
-        for column in table
-        if column not in file.header
+        for column in strange
     ]
-    faults += [
-        f"{file.name}.{column}: must be a name in ASCII that begins with a letter"
-        for column, name in table.items()
-        if not (is_text(name) and str(name).isascii() and str(name)[0].isalpha())
-    ]
-    if len(faults) > before:
+    if strange:
         return
     ours: dict[str, str] = {}
     for column in file.header:
-        name = str(table.get(column, column))
+        name = table.get(column, column)
         first = ours.setdefault(name.lower(), column)
         if first != column:
             faults.append(f"{file.name}: {name!r} would be both {first} and {column}; map each to a name of its own")

@@ -3,17 +3,13 @@
 import json
 import tomllib
 from collections.abc import Sequence
-from fractions import Fraction
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
 from yupana.errors import ConfigError, nearest
+from yupana.files.lines import with_lines
 from yupana.files.regular import regular
-from yupana.privacy.exact import INFINITE, Budget, read_exact
-
-_SMALLEST_BUDGET: Final = Fraction(1, 10**15)
-"""With the largest sensitivity, sigma is then 4e12: noise of no use, but still within 64 bits."""
 
 
 class Number(str):
@@ -68,7 +64,7 @@ def read_document(path: Path) -> tuple[object, list[str]]:
         If there is no such file, or it is neither.
     """
     text = _text(path)
-    if path.suffix.lower() == ".json" or text.lstrip().startswith("{"):
+    if _is_json(path, text):
         return _json(path, text)
     try:
         # A digit separator is TOML's alone.
@@ -80,6 +76,10 @@ def read_document(path: Path) -> tuple[object, list[str]]:
     if is_deeper(document):
         raise _too_deep(path)
     return _numbers(document), []
+
+
+def _is_json(path: Path, text: str) -> bool:
+    return path.suffix.lower() == ".json" or text.lstrip().startswith("{")
 
 
 def _text(path: Path) -> str:
@@ -143,8 +143,13 @@ def _numbers(value: object) -> object:
 
 
 def refuse(path: Path, faults: list[str]) -> ConfigError:
-    """The error that names all faults of a configuration."""
-    return ConfigError("\n".join([f"config {path} cannot be used:", *(f"  {fault}" for fault in faults)]))
+    """The error that names all faults of a document, with their lines where it has several."""
+    try:
+        text = _text(path)
+        told = with_lines(text, faults, of_json=_is_json(path, text))
+    except ConfigError:
+        told = faults
+    return ConfigError("\n".join([f"config {path} cannot be used:", *(f"  {fault}" for fault in told)]))
 
 
 def _unique(pairs: list[tuple[str, Any]], faults: list[str]) -> dict[str, Any]:
@@ -166,41 +171,6 @@ def check_keys(
     ]
 
 
-def read_budget(place: str, value: object, faults: list[str]) -> Budget:
-    """A budget: a number, or a fraction as a text."""
-    # A fraction p/q is a text in JSON; a number is a number.
-    if isinstance(value, str):
-        try:
-            budget = read_exact(value)
-        except ValueError as error:
-            faults.append(f"{place}: {error}")
-            return INFINITE
-        if budget < 0:
-            faults.append(f"{place}: must not be negative")
-        elif budget not in (0, INFINITE) and not _SMALLEST_BUDGET <= budget <= 1 / _SMALLEST_BUDGET:
-            faults.append(f"{place}: must be 0, Infinity, or between 1e-15 and 1e15: other noise does not fit 64 bits")
-        return budget
-    faults.append(f"{place}: must be a number, or a fraction as a text 'p/q'")
-    return INFINITE
-
-
 def is_text(value: object) -> bool:
     """Whether a value is a text of one line that is not empty; a `Number` is none."""
     return isinstance(value, str) and not isinstance(value, Number) and bool(value.strip()) and value.isprintable()
-
-
-def read_table(place: str, value: object, faults: list[str]) -> dict[str, Any]:
-    """A table of keys and values; empty if it is none."""
-    if isinstance(value, dict):
-        return value
-    faults.append(f"{place}: must be a table of keys and values")
-    return {}
-
-
-def read_choice(place: str, value: object, choices: Sequence[str], faults: list[str]) -> str:
-    """One of several texts; the first if it is none of them."""
-    for choice in choices:
-        if value == choice:
-            return choice
-    faults.append(f"{place}: must be {' or '.join(map(repr, choices))}")
-    return choices[0]

@@ -7,6 +7,8 @@ block lies in.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from yupana.files.declaration import NAME, TEXT, key
+
 
 @dataclass(frozen=True, slots=True)
 class BlockColumn:
@@ -20,9 +22,9 @@ class BlockColumn:
 class HousingUnitFile:
     """A public file of how many housing units stand in each block: its name, and what its columns are called."""
 
-    file: str
-    block: str
-    number: str
+    file: str = key(NAME)
+    block: str = key(TEXT)
+    number: str = key(TEXT)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,5 @@
 """A hierarchy of areas of any codes, given as a table of units and what each lies in. Public."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -9,11 +8,11 @@ from typing import Final
 
 import numpy as np
 
+from yupana.files.declaration import NAME
 from yupana.files.document import is_text
 from yupana.geography.spine import Geolevel, Spine
 from yupana.geography.tree import Tree
 
-_LEVEL: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,62}")
 _SHOWN: Final = 3
 
 
@@ -55,8 +54,7 @@ class Hierarchy:
 
 def check_level_names(place: str, levels: Sequence[object], faults: list[str]) -> None:
     """Name the geolevels that could not be columns and names of files, each another whatever its case."""
-    wrong = [level for level in levels if not (is_text(level) and _LEVEL.fullmatch(str(level)))]
-    faults += [f"{place}: {level!r} must be letters, digits, _ and -, a letter first" for level in wrong]
+    faults += [f"{place}: {level!r} must be {NAME.words}" for level in levels if not NAME.fits(level)]
     lower = [str(level).lower() for level in levels]
     faults += [f"{place}: {level!r} is named twice" for i, level in enumerate(levels) if lower[i] in lower[:i]]
     if "block" in lower[:-1]:

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Final
 
 from yupana.errors import ConfigError, nearest
-from yupana.files.document import Number, check_keys, read_document, refuse
+from yupana.files.declaration import declared, exact, key, read_as, table_of, whole
 from yupana.plan.margin import Margins, check_margin, margin_of_error, rho_for_margin
 from yupana.plan.measurement import Mechanism
 from yupana.privacy.coverage import covers, noise_of
-from yupana.privacy.exact import INFINITE, Budget, read_exact, show_exact
+from yupana.privacy.exact import Budget, show_exact
 from yupana.privacy.laws import TwoSidedGeometric
 
 _DIGITS: Final = 12
@@ -30,6 +30,7 @@ _LEAST: Final = Fraction(1, 10**6)
 _MOST: Final = Fraction(10**12)
 """Margins, sizes and totals beyond are slips of the pen: no noise of use has them."""
 
+_NUMBER: Final = exact(lambda number: _LEAST <= number <= _MOST, "must be a number between 1e-6 and 1e12")
 _MOST_DECIMALS: Final = 15
 
 _NEAR: Final = Fraction(1, 10**12)
@@ -244,8 +245,11 @@ def equal_errors(
 class EpsilonTotal:
     """A total told as an epsilon at a delta, by the exact law of the loss (docs/exact-accounting.md)."""
 
-    epsilon: Fraction
-    delta: Fraction
+    epsilon: Fraction = key(_NUMBER)
+    delta: Fraction = key(
+        exact(lambda number: 0.0 < float(number) < 1.0, "must lie strictly between 0 and 1"),
+        default=Fraction(1, 10**10),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,11 +330,34 @@ def round_down(budget: Fraction, decimals: int | None) -> Fraction:
     return down
 
 
-def read_question(path: Path, entries: Collection[str]) -> Question:
-    """Read a file of targets, JSON.
+_DECIMALS: Final = whole(1, _MOST_DECIMALS)
+NUMBERS_BY_ENTRY: Final = table_of(_NUMBER, "an object of numbers by entry")
+"""Numbers by the names of entries, of a file of targets."""
 
-    ``{"margins": {"PH1_num/usa_*": 500}}`` or ``{"total": "1.25", "sizes": {...}, "weights": {...}}``, each with
-    ``"decimals"`` where budgets are to be rounded. A total may be ``{"epsilon": "16", "delta": "1e-10"}``.
+
+@dataclass(frozen=True, slots=True)
+class DeclaredMargins:
+    """A file of margins: ``{"margins": {"PH1_num/usa_*": 500}}``, with ``"decimals"`` where budgets are rounded."""
+
+    margins: Mapping[str, Fraction] = key(NUMBERS_BY_ENTRY)
+    decimals: int | None = key(_DECIMALS, default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredTotal:
+    """A file of a total: ``{"total": "1.25", "sizes": {...}, "weights": {...}}``, with ``"decimals"`` as well.
+
+    A total may be ``{"epsilon": "16", "delta": "1e-10"}``.
+    """
+
+    total: Fraction | EpsilonTotal = key(_NUMBER | declared(EpsilonTotal))
+    sizes: Mapping[str, Fraction] = key(NUMBERS_BY_ENTRY)
+    weights: Mapping[str, Fraction] = key(NUMBERS_BY_ENTRY, default={})
+    decimals: int | None = key(_DECIMALS, default=None)
+
+
+def read_question(path: Path, entries: Collection[str]) -> Question:
+    """Read a file of targets: `DeclaredMargins` or `DeclaredTotal`.
 
     Parameters
     ----------
@@ -343,81 +370,37 @@ def read_question(path: Path, entries: Collection[str]) -> Question:
     ConfigError
         Naming the file, the key and what is wrong with it. All faults are named at once.
     """
-    document, faults = read_document(path)
-    if not isinstance(document, dict) or ("margins" in document) == ("total" in document):
-        raise refuse(path, [*faults, 'must be an object with either "margins", or "total" and "sizes"'])
-    if "margins" in document:
-        check_keys("", document, ("margins",), faults, optional=("decimals",))
-    else:
-        check_keys("", document, ("total", "sizes"), faults, optional=("weights", "decimals"))
-    margins, sizes, weights = (
-        read_by_entry(key, document.get(key, {}), entries, faults) for key in ("margins", "sizes", "weights")
-    )
-    faults += [f"weights.{name}: has no size" for name in weights if name not in sizes]
-    total = _total(document["total"], faults) if "total" in document else None
-    decimals = _decimals(document["decimals"], faults) if "decimals" in document else None
-    for key, found in (("margins", margins), ("sizes", sizes)):
-        if key in document and not found and not faults:
-            faults.append(f"{key}: names no entry, so there is nothing to solve")
-    if faults:
-        raise refuse(path, faults)
-    weighted = {name: size / weights.get(name, Fraction(1)) for name, size in sizes.items()}
-    return Question(margins, total, weighted, decimals)
+
+    def check(told: DeclaredMargins | DeclaredTotal, faults: list[str]) -> None:
+        by_entry = {name: of for name in ("margins", "sizes", "weights") if (of := getattr(told, name, None))}
+        for place, of in by_entry.items():
+            check_entries(place, of, entries, faults)
+        if isinstance(told, DeclaredTotal):
+            faults += [f"weights.{name}: has no size" for name in told.weights if name not in told.sizes]
+        if not by_entry:
+            place = "margins" if isinstance(told, DeclaredMargins) else "sizes"
+            faults.append(f"{place}: names no entry, so there is nothing to solve")
+
+    told = read_as(path, _TARGETS, check)
+    if isinstance(told, DeclaredMargins):
+        return Question(told.margins, None, {}, told.decimals)
+    sizes = {name: size / told.weights.get(name, Fraction(1)) for name, size in told.sizes.items()}
+    return Question({}, told.total, sizes, told.decimals)
 
 
-def _total(value: object, faults: list[str]) -> Fraction | EpsilonTotal | None:
-    if not isinstance(value, dict):
-        return _positive("total", value, faults)
-    check_keys("total", value, ("epsilon",), faults, optional=("delta",))
-    epsilon = _positive("total.epsilon", value["epsilon"], faults) if "epsilon" in value else None
-    delta = _between("total.delta", value.get("delta", "1e-10"), faults)
-    return None if epsilon is None or delta is None else EpsilonTotal(epsilon, delta)
+_TARGETS: Final = declared(DeclaredMargins, when=lambda told: "margins" in told) | declared(
+    DeclaredTotal, when=lambda told: "total" in told
+)
 
 
-def _between(place: str, value: object, faults: list[str]) -> Fraction | None:
-    try:
-        number = read_exact(value) if isinstance(value, str) else INFINITE
-    except ValueError as error:
-        faults.append(f"{place}: {error}")
-        return None
-    if isinstance(number, Fraction) and 0 < number < 1 and 0.0 < float(number) < 1.0:
-        return number
-    faults.append(f"{place}: must lie strictly between 0 and 1")
-    return None
-
-
-def read_by_entry(key: str, value: object, entries: Collection[str], faults: list[str]) -> dict[str, Fraction]:
-    """Numbers from 1e-6 to 1e12 by entry, of a file of targets."""
-    if not isinstance(value, dict):
-        faults.append(f"{key}: must be an object of numbers by entry")
-        return {}
-    found = {}
-    for name, number in value.items():
-        if name not in entries:
-            known = nearest(name, entries) or f"; there are {', '.join(list(entries)[:3])}, ..."
-            faults.append(f"{key}: {name!r} is no entry of this configuration{known}")
-        elif (read := _positive(f"{key}.{name}", number, faults)) is not None:
-            found[name] = read
-    return found
-
-
-def _positive(place: str, value: object, faults: list[str]) -> Fraction | None:
-    try:
-        number = read_exact(value) if isinstance(value, str) else INFINITE
-    except ValueError as error:
-        faults.append(f"{place}: {error}")
-        return None
-    if not isinstance(number, Fraction) or not _LEAST <= number <= _MOST:
-        faults.append(f"{place}: must be a number between 1e-6 and 1e12")
-        return None
-    return number
-
-
-def _decimals(value: object, faults: list[str]) -> int | None:
-    if isinstance(value, Number) and value.isdecimal() and 0 < int(value) <= _MOST_DECIMALS:
-        return int(value)
-    faults.append(f"decimals: must be a whole number from 1 to {_MOST_DECIMALS}")
-    return None
+def check_entries(place: str, told: Collection[str], entries: Collection[str], faults: list[str]) -> None:
+    """Name the entries of a file of targets that a configuration does not have."""
+    known = f"; there are {', '.join(list(entries)[:3])}, ..."
+    faults += [
+        f"{place}: {name!r} is no entry of this configuration{nearest(name, entries) or known}"
+        for name in told
+        if name not in entries
+    ]
 
 
 def budgets_as_html(title: str, budgets: Mapping[str, Budget]) -> str:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from yupana.errors import ConfigError, nearest
 from yupana.files.changes import Changes
-from yupana.files.document import check_keys, is_text, read_document, refuse
+from yupana.files.declaration import TEXT, Schema, declared, key, must_be, scalar, table_of
+from yupana.files.document import is_text, read_document, refuse
 
 if TYPE_CHECKING:
     from yupana.plan.plan import Plan
@@ -27,6 +28,38 @@ NOT_ADDED: Final = "their losses are not added, for they are promises to differe
 
 _NAME: Final = re.compile("[a-z][a-z0-9_]*")
 _LEAST: Final = 2
+_PARTS: Final = f"a table of {_LEAST} configurations or more, by their names"
+_PART: Final = scalar(
+    "a built-in name, a file or a table",
+    lambda told: told if is_text(told) or isinstance(told, Mapping) else None,
+    {"anyOf": [TEXT.schema, {"$ref": "#", "not": {"required": [PARTS]}}]},
+)
+_NAMES: Final = scalar(
+    "a name: small letters, digits and _, a letter first",
+    lambda name: name if isinstance(name, str) and _NAME.fullmatch(name) else None,
+    {"pattern": f"^{_NAME.pattern}$"},
+)
+
+
+def _check_number(place: str, parts: Mapping[str, object], faults: list[str]) -> None:
+    if len(parts) < _LEAST:
+        must_be(place, _PARTS, faults)
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredParts:
+    """A document of parts."""
+
+    product: str = key(TEXT)
+    parts: Mapping[str, object] = key(
+        table_of(_PART, _PARTS, name=_NAMES).checked(_check_number, minProperties=_LEAST),
+        "in place of all else but product: configurations that make one release, each with a plan of its own; of each "
+        "its built-in name, a file beside this one, or what such a file holds",
+    )
+
+
+_DOCUMENT: Final = declared(DeclaredParts)
+PARTS_SCHEMA: Final[Schema] = _DOCUMENT.schema["properties"][PARTS]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +101,12 @@ class PartsDocument:
             If a key names no part.
         """
         found: dict[str, list[tuple[str, str]]] = {name: [] for name in self.sources}
-        for key, value in given.values:
-            part, _, rest = key.partition(".")
+        for place, value in given.values:
+            part, _, rest = place.partition(".")
             if part not in found or not rest:
                 known = " or ".join(f"{name}." for name in found)
                 raise ConfigError(
-                    f"{key}: {self.title} has parts; begin the key with that which is changed, {known}"
+                    f"{place}: {self.title} has parts; begin the key with that which is changed, {known}"
                     f"{nearest(part, found)}"
                 )
             found[part].append((rest, value))
@@ -101,22 +134,11 @@ def read_parts(config: object, path: Path | None, built_in: Sequence[str]) -> Pa
     document = config if path is None else _in_file(path, faults)
     if not isinstance(document, Mapping) or PARTS not in document:
         return None
-    document = dict(document)
-    check_keys("", document, ("product", PARTS), faults)
-    title, parts = document.get("product", ""), document[PARTS]
-    if "product" in document and not is_text(title):
-        faults.append("product: must be a text")
-    if not isinstance(parts, Mapping) or len(parts) < _LEAST:
-        faults.append(f"{PARTS}: must be a table of {_LEAST} configurations or more, by their names")
-        parts = {}
-    for name, told in parts.items():
-        if not isinstance(name, str) or not _NAME.fullmatch(name):
-            faults.append(f"{PARTS}: {name!r} is no name of a part: small letters, digits and _, a letter first")
-        if not is_text(told) and not isinstance(told, Mapping):
-            faults.append(f"{PARTS}.{name}: must be a built-in name, a file or a table")
-    if faults:
+    parts = document[PARTS]
+    told = _DOCUMENT.read("", {**document, PARTS: {**parts} if isinstance(parts, Mapping) else parts}, faults)
+    if told is None or faults:
         raise refuse(path or Path("of parts"), faults)
-    return PartsDocument(title, {name: _source(name, told, path, built_in) for name, told in parts.items()})
+    return PartsDocument(told.product, {name: _source(name, of, path, built_in) for name, of in told.parts.items()})
 
 
 def _in_file(path: Path, faults: list[str]) -> object:

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from yupana.errors import ConfigError, InputError
 from yupana.files.changes import Changes
-from yupana.files.document import is_text, read_document, read_table, refuse
+from yupana.files.declaration import TEXT, must_be, table_of
+from yupana.files.document import read_document, refuse
 
 CONFIGURATION: Final = "configuration"
 OPTIONS: Final = "options"
@@ -82,12 +83,11 @@ def read_recipe(path: Path) -> Recipe | None:
     document, faults = read_document(path)
     if not isinstance(document, dict) or "yupana" not in document:
         return None
-    configuration, options, inputs = (
-        read_table(key, document.get(key), faults) for key in (CONFIGURATION, OPTIONS, PUBLIC_INPUTS)
-    )
-    for key, table in ((OPTIONS, options), (PUBLIC_INPUTS, inputs)):
-        faults += [f"{key}.{name!a}: must be a text" for name, value in table.items() if not is_text(value)]
-    if faults:
+    configuration = document.get(CONFIGURATION)
+    if not isinstance(configuration, dict):
+        must_be(CONFIGURATION, "a table of keys and values", faults)
+    options, inputs = (table_of(TEXT).read(key, document.get(key), faults) for key in (OPTIONS, PUBLIC_INPUTS))
+    if faults or options is None or inputs is None or not isinstance(configuration, dict):
         raise refuse(path, faults)
     return Recipe(configuration, options, inputs)
 
@@ -101,10 +101,9 @@ def options_in(path: Path) -> Mapping[str, Any]:
         If the file cannot be read, or ``options`` is no table.
     """
     document, faults = read_document(path)
-    if not isinstance(document, dict) or OPTIONS not in document:
-        return {}
-    found = read_table(OPTIONS, document[OPTIONS], faults)
-    if faults:
+    found = document.get(OPTIONS, {}) if isinstance(document, dict) else {}
+    if not isinstance(found, dict):
+        must_be(OPTIONS, "a table of keys and values", faults)
         raise refuse(path, faults)
     return found
 

@@ -147,7 +147,10 @@ INLINE = configuration((2,), rho="1/3", privacy_unit="housing unit")
         ({"product": "x", "parts": {"persons": "persons.json"}}, "parts: must be a table of 2 configurations or more"),
         ({"product": "x", "parts": ["persons.json", "units.json"]}, "parts: must be a table"),
         ({"product": "x", "rho": "1", "parts": {"a": "persons.json", "b": "units.json"}}, "key 'rho' is unknown"),
-        ({"product": "x", "parts": {"../a": "persons.json", "b": "units.json"}}, "'../a' is no name of a part"),
+        (
+            {"product": "x", "parts": {"../a": "persons.json", "b": "units.json"}},
+            r"\.\./a: must be a name: small letters",
+        ),
         ({"product": "x", "parts": {"a": 3, "b": "units.json"}}, "parts.a: must be a built-in name, a file or a table"),
         ({"product": "x", "parts": {"a": "both.json", "b": "units.json"}}, "part a: .* is a document of parts"),
         ({"product": "x", "parts": {"a": "nowhere.json", "b": "units.json"}}, "part a: .*no such file"),

@@ -129,7 +129,7 @@ FAULTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
         "blocks.housing_units",
     ),
     "blocks that are records": (_set("blocks", "file", "People"), "blocks.file: People is a file of records"),
-    "blocks in a folder": (_set("blocks", "file", "a/b"), "blocks.file: a name is letters"),
+    "blocks in a folder": (_set("blocks", "file", "a/b"), "blocks.file: must be a name: letters"),
     "a choice of other columns": (_set("blocks", "only", {"CITY": ["001"]}), "may choose values of STATE"),
     "a choice without zeros": (_set("blocks", "only", "STATE", ["1"]), "blocks.only.STATE: must be a text of 2 digits"),
     "a hierarchy": (_set("hierarchies", {}), "blocks: hierarchies needs areas that are known without the records"),
@@ -162,7 +162,10 @@ FAULTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     "a column of cells": (_set(*RESPONSE, "columns", ["Sex"]), "Sex is a column, a key or a link of the file already"),
     "a column of blocks": (_set(*RESPONSE, "columns", ["block"]), "columns: block is a column, a key or a link"),
     "an answer twice": (_set(*RESPONSE, "columns", ["O1", "o1"]), "origin.columns: o1 stands twice"),
-    "a response called as a column": (_set("files", "people", "responses", "sex", {}), "responses.sex: is the name of"),
+    "a response called as a column": (
+        _set("files", "people", "responses", "sex", {"columns": ["O9"], "codes": ["1"]}),
+        "responses.sex: is the name of",
+    ),
     "a missing code that is one": (
         _set(*RESPONSE, "missing", "10"),
         "origin.missing: must be a code that is not listed",

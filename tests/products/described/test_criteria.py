@@ -264,12 +264,12 @@ WRONG: dict[str, tuple[dict[str, Any], list[str]]] = {
     "nothing": ({}, [f"key {key!r} is missing" for key in ("table", "level", "error", "quantile", "most")]),
     "key": (MEDIAN | {"mots": 1}, ["key 'mots' is unknown"]),
     "table": (MEDIAN | {"table": "sexs"}, [".table: 'sexs' is no table that is measured; did you mean sexes?"]),
-    "list": (MEDIAN | {"table": ["sexes"]}, [".table: ['sexes'] is no table"]),
+    "list": (MEDIAN | {"table": ["sexes"]}, [".table: must be a text of one line"]),
     "level": (MEDIAN | {"level": "county"}, [".level: 'county' is no level with a budget above 0; sexes has side"]),
     "unmeasured": (MEDIAN | {"level": "land"}, [".level: 'land' is no level with a budget above 0; sexes has side"]),
     "column": (MEDIAN | {"rows": {"age": "1"}}, [".rows: 'age' is none of the columns sex, REGION_ID, ITERATION_CODE"]),
     "label": (MEDIAN | {"rows": {"sex": ["m", "x"]}}, [".rows.sex: 'x' is said by no row"]),
-    "no-label": (MEDIAN | {"rows": {"sex": []}}, [".rows.sex: names nothing"]),
+    "no-label": (MEDIAN | {"rows": {"sex": []}}, [".rows.sex: must be a list of texts or numbers"]),
     "no-rows": (MEDIAN | {"rows": 3}, [".rows: must be a table"]),
     "quantile": (MEDIAN | {"quantile": 0, "most": -1}, [".quantile: must be a number above 0", ".most: must be"]),
     "large": (MEDIAN | {"quantile": 2, "most": 2, "chance": 1}, [".quantile: must be at most 1", ".most", ".chance"]),
@@ -294,7 +294,7 @@ def test_every_fault_is_named_at_once() -> None:
         assert len(found) == len(due), found
         assert all(text in line for text, line in zip(due, found, strict=True)), found
     assert not [line for line in lines if "criteria.right" in line]
-    assert [line for line in lines if "criteria.a b: a name is" in line]
+    assert [line for line in lines if "criteria.a b: must be a name: letters" in line]
 
 
 def test_faults_stand_on_their_lines(tmp_path: Path) -> None:

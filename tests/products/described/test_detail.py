@@ -301,7 +301,7 @@ def test_coarse_cells_are_sums_of_fine_ones() -> None:
 
 
 FAULTS: list[tuple[dict[str, Any], str]] = [
-    ({"share": 1}, "detail.share: must be below 1"),
+    ({"share": 1}, "detail.share: must be a number above 0 and below 1"),
     ({"share": 0}, "detail.share: must be a number above 0"),
     ({"steps": [["total"]]}, "detail.steps: must be a list of at least two lists"),
     ({"steps": [["total"], ["agez"]]}, "'agez' is none of ages, total, by_half"),
@@ -310,12 +310,12 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     ({"steps": [["by_half", "ages"], ["total"], ["ages"]]}, "of ages is no sum of measured cells"),
     ({"thresholds": [5]}, "must be 2 ascending whole numbers"),
     ({"thresholds": [5, 5]}, "must be 2 ascending whole numbers"),
-    ({"thresholds": [5, -6]}, "must be 2 ascending whole numbers"),
+    ({"thresholds": [5, -6]}, "must be a list of ascending whole numbers"),
     ({"thresholds": {"all": [1, 2]}}, "detail.thresholds: no list for level kinds"),
     ({"thresholds": {"all": [1, 2], "kinds": [1, 2], "regio": [1, 2]}}, "'regio' is no level of the table"),
     ({"coarsest": ["q"]}, "detail.coarsest: must be a list of groups"),
     ({"leave_out": {"regio": "0.9"}}, "detail.leave_out: 'regio' is no level of the table"),
-    ({"leave_out": {"kinds": 2}}, "detail.leave_out.kinds: must be below 1"),
+    ({"leave_out": {"kinds": 2}}, "detail.leave_out.kinds: must be a number above 0 and below 1"),
     (
         {"steps": [["by_half", "total"], ["ages"]], "thresholds": [4], "leave_out": {"all": 0.5}},
         "first step of one cell",

@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from yupana.errors import ConfigError
-from yupana.files.codes import read_codes
+from yupana.files.codes import CODES, CodesFile, codes_of
+from yupana.files.declaration import NAME
 from yupana.files.delimited import read_header
 from yupana.plan.measurement import Mechanism
 from yupana.plan.plan import DEFAULT_DELTA, Plan
 from yupana.privacy.exact import read_exact
 from yupana.privacy.zcdp import epsilon_tight, rho_for_epsilon
 from yupana.products.described.product import TABLES, described
-from yupana.products.described.reading.document import NAME
-from yupana.products.described.reading.records import MOST_VALUES, stands_for_none
+from yupana.products.described.reading.declaration import MOST_VALUES, stands_for_none
 from yupana.products.described.reading.tables import RESERVED
 
 RECORDS: Final = "records"
@@ -261,7 +261,7 @@ def _variables(by: object, faults: list[str]) -> list[Variable]:
     found: list[Variable] = []
     for text in texts:
         column, colon, rest = text.strip().partition(":")
-        if not NAME.fullmatch(column):
+        if not NAME.fits(column):
             faults.append(f"by: {column!r} is no column; its name is letters, digits, - and _, beginning with a letter")
         elif column.upper() in RESERVED:
             faults.append(f"by: {column} has a meaning of its own in tables; give the column another name")
@@ -309,7 +309,7 @@ def _check_unit(unit: object, most: object, variables: Iterable[Variable], fault
         faults.append("max_per_unit: needs a unit, the column that says whose each record is")
     if unit is None:
         return
-    if not isinstance(unit, str) or not NAME.fullmatch(unit):
+    if not isinstance(unit, str) or not NAME.fits(unit):
         faults.append(
             "unit: must be the name of a column: letters, digits, - and _, beginning with a letter; leave it out where "
             "each record is a unit"
@@ -332,7 +332,8 @@ def _codes(
         if column not in wanted:
             faults.append(f"domains: {column} is no column of codes in by")
         else:
-            found[column] = read_codes(f"domains: {column}", _in_place(told), Path(), faults).document
+            place = f"domains: {column}"
+            found[column] = codes_of(place, CODES.read(place, _in_place(told), faults), Path(), faults).document
     for file in keys if isinstance(keys, Sequence) and not isinstance(keys, str) else [] if keys is None else [keys]:
         if not isinstance(file, str | Path):
             faults.append(f"keys: must be a file or a list of files, and one is of type {type(file).__name__}")
@@ -346,8 +347,8 @@ def _codes(
             if column in found:
                 faults.append(f"keys: {file} has codes of {column}, which has codes already; give them once")
                 continue
-            of = {"file": str(Path(file).absolute()), "code": column}
-            found[column] = read_codes(f"keys: {column}", of, Path(), faults).document
+            of = CodesFile(file=str(Path(file).absolute()), code=column)
+            found[column] = codes_of(f"keys: {column}", of, Path(), faults).document
     return found
 
 

@@ -12,6 +12,7 @@ from typing import Any, Self
 
 from yupana.files.columns import Column, RecordFile
 from yupana.files.database import named
+from yupana.files.declaration import FLAG, TEXT, key, whole
 from yupana.geography.block_file import BlockAreas, BlockFile
 from yupana.plan.budgets import budgets_as_html
 from yupana.plan.measurement import Mechanism, Sensitivity
@@ -183,8 +184,8 @@ class DescribedLevel:
 class RecordLimit:
     """At most so many records of a table's file are counted of each record of a file above it."""
 
-    per: str
-    most: int
+    per: str = key(TEXT)
+    most: int = key(whole(1, 999_999, "a whole number above 0"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,24 +294,14 @@ class DescribedTable:
 
 @dataclass(frozen=True, slots=True)
 class Postprocess:
-    """What is done to noisy counts after the door.
+    """What is done to noisy counts after the door; areas are compared in tables without detail alone."""
 
-    Attributes
-    ----------
-    non_negative : bool
-        Measured counts below 0 become 0 before they are added up.
-    consistent : bool
-        Areas show the sums of those in them, by least squares; not in tables with detail.
-    coterminous : bool
-        Areas that hold the same values of a column show the same counts; not in tables with detail.
-    suppress_below : int
-        Published counts below it are X; 0 leaves all.
-    """
-
-    non_negative: bool = False
-    consistent: bool = False
-    coterminous: bool = False
-    suppress_below: int = 0
+    non_negative: bool = key(FLAG, "whether measured counts below 0 become 0 before they are added up", default=False)
+    consistent: bool = key(FLAG, "whether areas show the sums of those in them, by least squares", default=False)
+    coterminous: bool = key(FLAG, "whether areas that hold the same show the same counts", default=False)
+    suppress_below: int = key(
+        whole(1, 999_999_999, "a whole number above 0"), "published counts below it are X; else all stay", default=0
+    )
 
     def __bool__(self) -> bool:
         """Whether anything is done."""

@@ -12,6 +12,7 @@ from weakref import WeakValueDictionary
 from yupana.errors import ConfigError
 from yupana.files.changes import UNCHANGED, Changes
 from yupana.files.columns import RecordFile
+from yupana.files.declaration import schema_of
 from yupana.files.document import Number, located, read_value, refuse
 from yupana.plan.budgets import Entry
 from yupana.plan.margin import Margins
@@ -22,10 +23,9 @@ from yupana.products.census import exact_number
 from yupana.products.codebook import Described, Label, Value, cell_labels, numbers
 from yupana.products.described.criteria import predictions
 from yupana.products.described.description import DescribedLevel, DescribedTable, Description
-from yupana.products.described.json_schema import schema
-from yupana.products.described.lines import with_lines
 from yupana.products.described.plan import calibration, make_plan, proven, scales, share_of_cells
 from yupana.products.described.published import source_of_totals, tables_by_size
+from yupana.products.described.reading.declaration import DOCUMENT
 from yupana.products.described.reading.description import parse
 from yupana.products.described.stability import derive
 from yupana.products.described.tables import TOTALS_OF, families, table_of, within
@@ -105,12 +105,12 @@ class DescribedProduct(Product[Description]):
             except ConfigError as error:
                 faults.append(str(error))
         if found is None or faults:
-            raise refuse(path, with_lines(path, faults))
+            raise refuse(path, faults)
         return found
 
     def schema(self) -> dict[str, Any]:
         """Of a description."""
-        return schema()
+        return schema_of("tables of a description", DOCUMENT)
 
     def document(self, config: Description) -> dict[str, Any]:
         """The description with its budgets as they are, and the lists of files in their place."""

@@ -1,7 +1,8 @@
 """What a configuration of PHSafe may hold, as JSON Schema."""
 
+from yupana.files.declaration import BUDGET, Schema
 from yupana.products.census import STATES
-from yupana.products.json_schema import BUDGET, MECHANISM, READER, Schema, root, said, states, table
+from yupana.products.json_schema import MECHANISM, READER, root, said, states, table
 from yupana.products.phsafe.configuration import LARGEST_TAU, RULES_OF_CONSISTENCY
 from yupana.products.phsafe.specification import TABLES
 from yupana.products.safetab.regions import PUERTO_RICO
@@ -15,7 +16,10 @@ def schema() -> Schema:
         {
             "privacy_budget": table(
                 "what each table spends at each level; 0 measures nothing",
-                {t.name: table(f"{t.name} by level", {level.name: BUDGET for level in t.levels}) for t in TABLES},
+                {
+                    t.name: table(f"{t.name} by level", {level.name: BUDGET.schema for level in t.levels})
+                    for t in TABLES
+                },
             ),
             "tau": table("how many persons of a household count at most", {t.name: tau for t in TABLES if t.limit}),
             "state_filter": states(

@@ -1,7 +1,8 @@
 """What a configuration of SafeTab-P or SafeTab-H may hold, as JSON Schema. One file may hold the keys of both."""
 
+from yupana.files.declaration import BUDGET, Schema
 from yupana.products.census import STATES
-from yupana.products.json_schema import BUDGET, MECHANISM, READER, Schema, root, said, states, table
+from yupana.products.json_schema import MECHANISM, READER, root, said, states, table
 from yupana.products.safetab.configuration import KEYS_H, KEYS_P, OPTIONAL_P
 from yupana.products.safetab.iterations import MOST_RACE_CODES
 from yupana.products.safetab.regions import LEVELS
@@ -22,7 +23,7 @@ def households() -> Schema:
 
 def _root(title: str, optional: tuple[str, ...], others: tuple[str, ...]) -> Schema:
     budgets = {
-        key: said(f"the budget of {key.removeprefix('privacy_budget_')}; 0 measures nothing", BUDGET)
+        key: said(f"the budget of {key.removeprefix('privacy_budget_')}; 0 measures nothing", BUDGET.schema)
         for key in (*KEYS_P, *KEYS_H)
         if "_level_" in key
     }

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from yupana.errors import nearest
-from yupana.files.document import Number, check_keys, read_table
+from yupana.files.document import Number
 from yupana.geography.hierarchy import Hierarchy, check_level_names, ordered_hierarchy
 from yupana.plan.plan import Neighbours
 from yupana.privacy.exact import INFINITE, Budget, show_exact
 from yupana.products.described.description import EVERYONE, DescribedTable, Description, in_join
 from yupana.products.described.product import TABLES
+from yupana.products.described.reading.declaration import TOPDOWN, DeclaredTopdown
 from yupana.products.described.reading.description import parse
 from yupana.products.described.stability import stability
 from yupana.topdown.configuration import Configuration
@@ -102,8 +103,6 @@ def read_described(document: dict[str, Any], folder: Path, faults: list[str]) ->
     faults : list of str
         What is wrong is added to it, each beginning with the place.
     """
-    told = read_table("topdown", document.get("topdown", {}), faults)
-    check_keys("topdown", told, ("spine", "cells"), faults, optional=("invariants", "structural_zeros"))
     faults += [
         f"{key}: is of tables that are measured one by one; leave it out for TopDown"
         for key in ("criteria", "postprocess")
@@ -111,6 +110,9 @@ def read_described(document: dict[str, Any], folder: Path, faults: list[str]) ->
     ]
     description = parse(document, folder, faults)
     if description is None or faults:
+        return None
+    told = TOPDOWN.read("topdown", document.get("topdown", {}), faults)
+    if told is None:
         return None
     return _TopdownReader(description, told, faults).read()
 
@@ -127,16 +129,16 @@ class _ClassedColumn:
 @dataclass(frozen=True)
 class _TopdownReader:
     description: Description
-    told: dict[str, Any]
+    told: DeclaredTopdown
     faults: list[str]
 
     def read(self) -> DescribedConfiguration | None:
         tables = {table.name: table for table in self.description.tables}
-        cells = self.told["cells"]
-        if not isinstance(cells, str) or cells not in tables:
-            self.faults.append(f"topdown.cells: {cells!r} is none of the tables{nearest(str(cells), tables)}")
+        cells = self.told.cells
+        if cells not in tables:
+            self.faults.append(f"topdown.cells: {cells!r} is none of the tables{nearest(cells, tables)}")
             return None
-        hierarchy = self._hierarchy(self.told["spine"])
+        hierarchy = self._hierarchy(self.told.spine)
         for table in tables.values():
             self._check_table(table)
         if self.faults or hierarchy is None:
@@ -147,7 +149,7 @@ class _TopdownReader:
         finest, counted = variables[cells], tables[cells].counts
         queries, recodes = self._queries(variables, finest)
         budgets = self._budgets(tables, queries)
-        self._check_fixed([*(of.column for of in finest), self.description.areas[self.told["spine"][-1]].column])
+        self._check_fixed([*(of.column for of in finest), self.description.areas[self.told.spine[-1]].column])
         if self.faults:
             return None
         document = self._document(finest, recodes, budgets, hierarchy)
@@ -202,9 +204,9 @@ class _TopdownReader:
 
     # Areas.
 
-    def _hierarchy(self, spine: object) -> Hierarchy | None:
+    def _hierarchy(self, spine: Sequence[str]) -> Hierarchy | None:
         kinds = self.description.areas
-        if not isinstance(spine, list) or not spine or any(str(name) not in kinds for name in spine):
+        if any(name not in kinds for name in spine):
             self.faults.append(
                 f"topdown.spine: must be a list of kinds of areas from the one of everything down: {', '.join(kinds)}"
             )
@@ -254,7 +256,7 @@ class _TopdownReader:
 
     def _check_table(self, table: DescribedTable) -> None:
         """That every record of the unit counts once in the table, in areas of the spine."""
-        place, made, spine = f"tables.{table.name}", self.description, self.told["spine"]
+        place, made, spine = f"tables.{table.name}", self.description, self.told.spine
         if made.neighbours is not Neighbours.BOUNDED:
             fault = 'neighbours: must be "replace": budgets of TopDown are of one record changed'
             self.faults.extend([fault] if fault not in self.faults else [])
@@ -273,7 +275,7 @@ class _TopdownReader:
             for level in by_margin
         )
         for level in table.levels:
-            if level.groups != EVERYONE or not isinstance(spine, list) or level.areas not in spine:
+            if level.groups != EVERYONE or level.areas not in spine:
                 self.faults.append(f"{place}.budget.{level.name}: is no kind of areas of topdown.spine, of everyone")
             # The theorem of TopDown is about one record that is changed (docs/topdown-privacy.md).
             elif any(m.records > 1 or m.shared is not None for m in stability(made, table, level).moves):
@@ -315,7 +317,7 @@ class _TopdownReader:
                 groups = None if of is None else _groups(of, variable)
                 if of is None or groups is None:
                     self.faults.append(
-                        f"tables.{table}.by: {variable.name} tells records apart that {self.told['cells']}, which "
+                        f"tables.{table}.by: {variable.name} tells records apart that {self.told.cells}, which "
                         "topdown.cells names, does not"
                     )
                     continue
@@ -346,26 +348,18 @@ class _TopdownReader:
     # What is kept.
 
     def _invariants(self, hierarchy: Hierarchy) -> list[str]:
-        kept = read_table("topdown.invariants", self.told.get("invariants", {}), self.faults)
-        for level, of in kept.items():
+        for level in self.told.invariants:
             if level not in hierarchy.levels:
                 known = nearest(level, hierarchy.levels)
                 self.faults.append(f"topdown.invariants: {level!r} is no kind of areas of topdown.spine{known}")
-            if of != {"by": []}:
-                self.faults.append(
-                    f"topdown.invariants.{level}: must be {{ by = [] }}; only totals can be kept exactly"
-                )
-        return list(kept)
+        return list(self.told.invariants)
 
     def _zeros(self, finest: Sequence[_ClassedColumn]) -> list[dict[str, Number]]:
-        place, told, found = "topdown.structural_zeros", self.told.get("structural_zeros", []), []
-        if not isinstance(told, list):
-            self.faults.append(f"{place}: must be a list of tables of columns or recodes, each with a class")
-            return []
+        place, found = "topdown.structural_zeros", []
         named = {variable.name: list(variable.classes) for variable in finest}
-        for one in told:
+        for one in self.told.structural_zeros:
             zero: dict[str, Number] = {}
-            for key, label in read_table(place, one, self.faults).items():
+            for key, label in one.items():
                 name = key.rpartition(".")[2]
                 if name not in named or label not in named[name]:
                     self.faults.append(f"{place}: {key} = {label!r} is no class of the cells; there are {named}")

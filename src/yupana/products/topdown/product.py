@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from yupana.errors import ConfigError, OutputError
 from yupana.files.changes import UNCHANGED, Changes
+from yupana.files.declaration import schema_of
 from yupana.files.document import refuse
 from yupana.plan.budgets import Entry
 from yupana.plan.margin import Margins
@@ -16,9 +17,8 @@ from yupana.plan.measurement import Accounting
 from yupana.plan.plan import Plan
 from yupana.privacy.exact import INFINITE, Budget
 from yupana.products.codebook import Described
-from yupana.products.described.lines import with_lines
 from yupana.products.described.product import TABLES
-from yupana.products.parts import PARTS
+from yupana.products.parts import PARTS, PARTS_SCHEMA
 from yupana.products.product import BuiltIn, Checked, Product, Stated, Words
 from yupana.products.topdown.codebook import described
 from yupana.products.topdown.described import (
@@ -27,7 +27,6 @@ from yupana.products.topdown.described import (
     is_description,
     read_described,
 )
-from yupana.products.topdown.json_schema import schema
 from yupana.products.topdown.manifest import stated
 from yupana.products.topdown.verify import NOISY, SYSTEM, verify_noisy, verify_release
 from yupana.release.manifest import MANIFEST
@@ -37,6 +36,7 @@ from yupana.topdown.configuration import OF_AREAS, Configuration
 from yupana.topdown.plan import DEFAULT_CONFIDENCE, SENSITIVITY, make_plan, measurement_name, with_budgets
 from yupana.topdown.queries import Attribute, Schema
 from yupana.topdown.reading.configuration import counterpart, path_of, production_configuration, read_configuration
+from yupana.topdown.reading.declaration import DOCUMENT
 from yupana.topdown.reading.document import configuration_document
 
 
@@ -76,12 +76,26 @@ class TopdownProduct(Product[Configuration]):
             return read_configuration(source, changes, renormalise=renormalise)
         found = None if faults or not isinstance(document, dict) else read_described(document, path.parent, faults)
         if found is None or faults:
-            raise refuse(path, with_lines(path, faults))
+            raise refuse(path, faults)
         return found
 
     def schema(self) -> dict[str, Any]:
-        """Of a configuration in TOML or JSON."""
-        return schema()
+        """Of a configuration in TOML or JSON, or of one of parts."""
+        found = schema_of("TopDown", DOCUMENT)
+        one = {
+            "required": found["required"],
+            "if": {"properties": {"mechanism": {"const": "pure"}}, "required": ["mechanism"]},
+            "then": {"required": ["epsilon"]},
+            "else": {"required": ["rho"]},
+        }
+        return {
+            **found,
+            "properties": {**found["properties"], PARTS: PARTS_SCHEMA},
+            "required": ["product"],
+            "if": {"required": [PARTS]},
+            "then": {"propertyNames": {"enum": ["product", PARTS]}},
+            "else": one,
+        }
 
     def document(self, config: Configuration) -> dict[str, Any]:
         """The configuration with every default told, or the description with the budgets that there are."""

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Final
 
 from yupana.errors import ConfigError
-from yupana.files.document import check_keys, read_document, read_table, refuse
+from yupana.files.declaration import declared, exact, key, keyed, read_as, table_of
 from yupana.plan.margin import z_value
 from yupana.plan.measurement import Mechanism
 from yupana.privacy.exact import INFINITE
-from yupana.products.strategy.targets import read_weights
+from yupana.products.strategy.targets import WEIGHTS
 from yupana.products.topdown.tables import tables_of
 from yupana.topdown.configuration import Configuration
 from yupana.topdown.queries import query_named
@@ -69,6 +69,22 @@ class StrategyTargets:
         }
 
 
+_KEYS: Final = ("queries", "levels", "children")
+_MARGIN: Final = exact(lambda margin: margin > 0, "must be more than 0")
+_WEIGHTS: Final = keyed(dict.fromkeys(_KEYS, WEIGHTS), optional=_KEYS)
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredLimits:
+    """A document of largest margins of error."""
+
+    margins: Mapping[str, Mapping[str, Fraction]] = key(table_of(table_of(_MARGIN)))
+    children: Mapping[str, Fraction] | None = key(WEIGHTS, default=None)
+
+
+_TARGETS: Final = declared(DeclaredLimits, when=lambda told: "margins" in told) | _WEIGHTS
+
+
 def default_targets(config: Configuration) -> StrategyTargets:
     """All variables of the published tables alike, at the shares of geolevels that there are."""
     return StrategyTargets({table.name: Fraction(1) for table in tables_of(config.schema)})
@@ -77,40 +93,16 @@ def default_targets(config: Configuration) -> StrategyTargets:
 def read_targets(path: Path, config: Configuration) -> StrategyTargets:
     """Read what a user cares for: a document in TOML or JSON.
 
-    It has the tables queries, levels and children, or margins and children.
-
     Raises
     ------
     ConfigError
         Naming every fault.
     """
-    document, faults = read_document(path)
-    table = read_table("", document, faults) if not faults else {}
-    weights = ("margins",) if "margins" in table else ("queries", "levels")
-    check_keys("", table, (), faults, optional=(*weights, "children"))
-    queries = (
-        read_weights("queries", table["queries"], faults) if "queries" in table else default_targets(config).queries
-    )
-    levels = read_weights("levels", table["levels"], faults) if "levels" in table else None
-    children = read_weights("children", table["children"], faults) if "children" in table else None
-    margins = _read_margins(table["margins"], faults) if "margins" in table else None
-    if faults:
-        raise refuse(path, faults)
-    return StrategyTargets({} if margins is not None else queries, levels, children, margins)
-
-
-def _read_margins(value: object, faults: list[str]) -> dict[str, dict[str, Fraction]]:
-    found = {
-        level: read_weights(f"margins.{level}", told, faults)
-        for level, told in read_table("margins", value, faults).items()
-    }
-    faults += [
-        f"margins.{level}.{name}: must be more than 0"
-        for level, margins in found.items()
-        for name, margin in margins.items()
-        if not margin
-    ]
-    return found
+    told = read_as(path, _TARGETS)
+    if isinstance(told, DeclaredLimits):
+        return StrategyTargets({}, children=told.children, margins=told.margins)
+    queries = told.get("queries", default_targets(config).queries)
+    return StrategyTargets(queries, told.get("levels"), told.get("children"))
 
 
 def levels_asked(config: Configuration, targets: StrategyTargets, least: Fraction) -> tuple[str, ...]:

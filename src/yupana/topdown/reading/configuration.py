@@ -1,22 +1,25 @@
 """Read the configuration of a TopDown run: a file in TOML or JSON, or one that Yupana brings along. Public."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from yupana.files.changes import UNCHANGED, Changes
-from yupana.files.document import check_keys, is_text, located, read_budget, read_choice, refuse
-from yupana.geography.hierarchy import Hierarchy
+from yupana.files.codes import pairs_of
+from yupana.files.document import located, refuse
+from yupana.geography.hierarchy import Hierarchy, hierarchy_of
+from yupana.geography.settings import AREAS, PLACES, QUARTERS, SpineSettings
 from yupana.plan.measurement import Mechanism
 from yupana.privacy.exact import INFINITE, Budget
 from yupana.release.recipe import read_configuration_in
 from yupana.topdown.configuration import Configuration, Shared, unfit_for
 from yupana.topdown.queries import TOTAL, Factor, query_named
-from yupana.topdown.reading.queries import read_invariants, read_passes, read_queries, read_shares, renormalised
-from yupana.topdown.reading.schema import read_constraints, read_recodes, read_schema
-from yupana.topdown.reading.spine import read_areas, read_spine
+from yupana.topdown.reading.declaration import DOCUMENT, DeclaredConfiguration, DeclaredSpine
+from yupana.topdown.reading.queries import in_order, read_invariants, read_passes, read_queries, renormalised
+from yupana.topdown.reading.schema import read_recodes, read_schema, read_zeros
 
 BUILT_IN: Final = (
     "pl94-2020-us",
@@ -32,23 +35,6 @@ BUILT_IN: Final = (
 WHOLE: Final = ("pl94-2020-us-whole", "pl94-2020-pr-whole")
 """Documents of parts, each of which is a configuration."""
 
-PRIVACY_UNITS: Final = ("person record", "housing unit")
-
-_REQUIRED: Final = ("product", "schema", "shares", "queries")
-_OPTIONAL: Final = (
-    *(
-        "privacy_unit",
-        "mechanism",
-        "rho",
-        "epsilon",
-        "invariants",
-        "passes",
-        "recodes",
-        "constraints",
-        "spine",
-        "areas",
-    ),
-)
 SMALLEST_BUDGET: Final = Fraction(1, 10**15)
 """Of a measurement: the noise of a smaller one would not fit 64 bits."""
 
@@ -105,56 +91,112 @@ def parse_configuration(
     areas : Hierarchy, optional
         What the spine is, where the document does not say it.
     """
-    if not isinstance(document, dict):
-        faults.append("the top level must be a table with the keys " + ", ".join(_REQUIRED))
+    told = DOCUMENT.read("", document, faults)
+    if told is None:
         return None
-    check_keys("", document, _REQUIRED, faults, optional=_OPTIONAL)
-    product = document.get("product", "")
-    if "product" in document and not is_text(product):
-        faults.append("product: must be a text")
-    unit = read_choice("privacy_unit", document.get("privacy_unit", PRIVACY_UNITS[0]), PRIVACY_UNITS, faults)
-    mechanism, budget = _budget(document, faults)
-    # A key that is missing has been named; only what is there is read.
-    schema = read_schema(document["schema"], faults) if "schema" in document else None
-    levels, areas = (areas.levels, areas) if areas is not None else read_areas(document, folder, faults)
-    shares = read_shares(document["shares"], levels, faults) if "shares" in document else None
-    spine = read_spine(document.get("spine", {}), shares, mechanism, faults)
+    mechanism, budget = _budget(told, faults)
+    schema = None if told.schema is None else read_schema("schema", told.schema, faults)
+    levels, areas = (areas.levels, areas) if areas is not None else _areas(told, folder, faults)
+    shares = None if told.shares is None else in_order(told.shares, levels, faults)
     # What is named by attributes and geolevels can be judged only where they are known.
     if schema is None or shares is None:
         return None
-    recodes = read_recodes(document.get("recodes", {}), schema, faults)
-    quarters, zeros = read_constraints(document.get("constraints", {}), schema, faults)
+    recodes = read_recodes(told.recodes, schema, faults)
+    zeros = read_zeros(told.constraints, schema, faults)
     named = partial(query_named, schema=schema, recodes=recodes)
-    invariants = read_invariants(document.get("invariants", {}), named(TOTAL), tuple(shares), faults)
-    if "queries" not in document:
+    invariants = read_invariants(told.invariants, named(TOTAL), tuple(shares), faults)
+    if told.queries is None:
         return None
-    queries = read_queries(document["queries"], named, shares, faults)
-    passes = read_passes(document.get("passes", {}), named, schema, queries, faults)
+    queries = read_queries(told.queries, named, shares, faults)
+    passes = read_passes(told.passes, named, schema, queries, faults)
     _check_noise(budget, shares, queries, faults)
-    if spine is None:
-        return None
+    spine = _spine(told.spine or DeclaredSpine(), shares, mechanism)
     if not faults:
         faults += unfit_for(spine.kind, queries)
-    return Configuration(
-        product, unit, mechanism, budget, invariants, schema, queries, passes, recodes, quarters, zeros, spine, areas
+    return (
+        None
+        if faults
+        else Configuration(
+            str(told.product),
+            told.privacy_unit,
+            mechanism,
+            budget,
+            invariants,
+            schema,
+            queries,
+            passes,
+            recodes,
+            told.constraints.group_quarters,
+            zeros,
+            spine,
+            areas,
+        )
     )
 
 
-def _budget(document: dict[str, Any], faults: list[str]) -> tuple[Mechanism, Budget]:
-    names = tuple(mechanism.value for mechanism in Mechanism)
-    mechanism = Mechanism(read_choice("mechanism", document.get("mechanism", "zcdp"), names, faults))
-    key = mechanism.budget_name
-    (other,) = {m.budget_name for m in Mechanism} - {key}
-    if other in document:
-        faults.append(f"{other}: has no meaning under mechanism {mechanism.value!r}; give {key}")
-    if key not in document:
-        faults.append(f"key {key!r} is missing")
-        return mechanism, INFINITE
+def _areas(
+    told: DeclaredConfiguration, folder: Path, faults: list[str]
+) -> tuple[tuple[str, ...] | None, Hierarchy | None]:
+    """The geolevels and the hierarchy of the table "areas"; None of either that is not there or in doubt.
+
+    Parameters
+    ----------
+    told : DeclaredConfiguration
+        For what cannot stand beside areas, too.
+    folder : Path
+        Which a file of units is relative to.
+    faults : list of str
+        Faults found are added.
+    """
+    if told.areas is None:
+        return None, None
+    if told.spine is not None:
+        faults.append("spine: is built of the Census Bureau's blocks, and areas says what the spine is; leave one out")
+    if told.constraints.group_quarters is not None:
+        faults.append("constraints.group_quarters: reads facilities of the Census Bureau's blocks; areas have none")
+    levels, pairs = told.areas.levels, told.areas.of
+    if levels is None or pairs is None or any(fault.startswith("areas.levels") for fault in faults):
+        return levels, None
     before = len(faults)
-    budget = read_budget(key, document[key], faults)
-    if budget == 0 and len(faults) == before:
+    found = pairs_of("areas.of", pairs, folder, faults)
+    return levels, None if len(faults) > before else hierarchy_of("areas.of", levels, found, faults)
+
+
+def _budget(told: DeclaredConfiguration, faults: list[str]) -> tuple[Mechanism, Budget]:
+    mechanism = Mechanism(told.mechanism)
+    key = mechanism.budget_name
+    budgets = {"rho": told.rho, "epsilon": told.epsilon}
+    budget = budgets.pop(key)
+    faults += [
+        f"{other}: has no meaning under mechanism {mechanism.value!r}; give {key}"
+        for other, given in budgets.items()
+        if given is not None
+    ]
+    if budget is None and not any(fault.startswith(f"{key}:") for fault in faults):
+        faults.append(f"key {key!r} is missing")
+    if budget == 0:
         faults.append(f"{key}: is 0, so nothing would be measured")
-    return mechanism, budget
+    return mechanism, INFINITE if budget is None else budget
+
+
+def _spine(told: DeclaredSpine, shares: Mapping[str, Fraction], mechanism: Mechanism) -> SpineSettings:
+    """The settings of a spine.
+
+    Parameters
+    ----------
+    told : DeclaredSpine
+    shares : mapping of geolevel to Fraction
+        From the root down.
+    mechanism : Mechanism
+        Of the budget, which decides what is bypassed.
+    """
+    changes = {name: option for name, option in vars(told).items() if option is not None}
+    if changes.pop("production", None):
+        changes = {"kind": "optimized", "classes": (PLACES, AREAS, QUARTERS)} | changes
+    settings = SpineSettings(
+        changes.pop("kind", "conventional"), mechanism.value, tuple(shares), tuple(shares.values())
+    )
+    return replace(settings, **changes)
 
 
 def _check_noise(

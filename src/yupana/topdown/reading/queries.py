@@ -5,14 +5,13 @@ Within a geolevel there is one query for each way of grouping the cells, whateve
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from typing import Final
 
 from yupana.errors import nearest
-from yupana.files.document import check_keys, is_text, read_table
+from yupana.files.declaration import table_of
 from yupana.geography.settings import LEVELS
-from yupana.privacy.exact import read_exact
 from yupana.topdown.configuration import Passes, Shared
-from yupana.topdown.queries import TOTAL, Factor, Query, Schema, nested_chain
+from yupana.topdown.queries import Factor, Query, Schema, nested_chain
+from yupana.topdown.reading.declaration import SHARE
 
 Named = Callable[[str], Query]
 """Makes the query of a name, or raises ValueError."""
@@ -25,64 +24,28 @@ InOrder = tuple[tuple[Query, ...], ...]
 """Passes, each of some queries."""
 
 
-def read_shares(value: object, levels: Sequence[str] | None, faults: list[str]) -> dict[str, Fraction] | None:
+def in_order(
+    told: Mapping[str, Fraction], levels: Sequence[str] | None, faults: list[str]
+) -> dict[str, Fraction] | None:
     """The shares of the geolevels from the root down, whatever their order; None where a geolevel is in doubt.
 
     Parameters
     ----------
-    value : object
-        As read.
+    told : mapping of geolevel to Fraction
     levels : sequence of str, or None
         Those of areas that the configuration gives, each of which needs a share; None of the Census Bureau's.
     faults : list of str
         Faults found are added.
     """
-    table = read_table("shares", value, faults)
     known = LEVELS if levels is None else levels
-    strangers = [level for level in table if level not in known]
+    strangers = [level for level in told if level not in known]
     faults += [
         f"shares: {level!r} is no geolevel; there are {', '.join(known)}{nearest(level, known)}" for level in strangers
     ]
-    missing = [level for level in known if level not in table and (levels is not None or level == "Block")]
-    if isinstance(value, dict):
-        why = "every spine ends with the blocks" if levels is None else "every geolevel of areas.levels has a share"
-        faults += [f"shares: {level} is missing; {why}" for level in missing]
-    read = {level: _share(f"shares.{level}", table[level], faults) for level in known if level in table}
-    if strangers or missing:
-        return None
-    _check_sum("shares", list(read.values()), faults)
-    return {level: share or Fraction(0) for level, share in read.items()}
-
-
-_LONGEST: Final = 10**100
-"""No share of use has more digits, and sums of shares must fit a double and a message."""
-
-
-def _share(place: str, value: object, faults: list[str]) -> Fraction | None:
-    if not isinstance(value, str):
-        faults.append(f"{place}: must be a number, or a text such as 'p/q' or '12.5%'")
-        return None
-    number = value.rstrip().removesuffix("%")
-    try:
-        share = read_exact(number)
-        if number != value.rstrip() and isinstance(share, Fraction):
-            share /= 100
-    except ValueError as error:
-        faults.append(f"{place}: {error}")
-        return None
-    if not isinstance(share, Fraction) or not 0 <= share <= _LONGEST or share.denominator > _LONGEST:
-        faults.append(f"{place}: must be 0 or more, and finite, and have at most 100 digits")
-        return None
-    return share
-
-
-def _check_sum(place: str, shares: Sequence[Fraction | None], faults: list[str]) -> None:
-    """Check that shares sum to 1, unless one of them could not be read."""
-    total = sum((share for share in shares if share is not None), Fraction(0))
-    if None not in shares and total != 1:
-        decimal = "" if total.denominator == 1 else f" (about {float(total):.10g})"
-        advice = "; --renormalise divides them by their sum" if total else ""
-        faults.append(f"{place}: the shares sum to {total}{decimal}, not to 1{advice}")
+    missing = [level for level in known if level not in told and (levels is not None or level == "Block")]
+    why = "every spine ends with the blocks" if levels is None else "every geolevel of areas.levels has a share"
+    faults += [f"shares: {level} is missing; {why}" for level in missing]
+    return None if strangers or missing else {level: told[level] for level in known if level in told}
 
 
 def renormalised(document: object) -> object:
@@ -98,11 +61,11 @@ def renormalised(document: object) -> object:
     return document | changed
 
 
-def _summing_to_1(table: object) -> object:
+def _summing_to_1(told: object) -> object:
     faults: list[str] = []
-    shares = {name: _share("", value, faults) or Fraction(0) for name, value in read_table("", table, faults).items()}
+    shares = table_of(SHARE).read("", told, faults) or {}
     total = sum(shares.values())
-    return table if faults or not total else {name: str(share / total) for name, share in shares.items()}
+    return told if faults or not total else {name: str(share / total) for name, share in shares.items()}
 
 
 def check_geolevels(place: str, table: Mapping[str, object], levels: Sequence[str], faults: list[str]) -> None:
@@ -116,28 +79,21 @@ def check_geolevels(place: str, table: Mapping[str, object], levels: Sequence[st
 
 
 def read_queries(
-    value: object, named: Named, shares: Mapping[str, Fraction], faults: list[str]
+    told: Mapping[str, Mapping[str, Fraction]], named: Named, shares: Mapping[str, Fraction], faults: list[str]
 ) -> dict[str, tuple[Shared, ...]]:
     """The queries of each geolevel with their shares; those of a geolevel without a share may be missing."""
-    table = read_table("queries", value, faults)
-    check_geolevels("queries", table, tuple(shares), faults)
-    queries: dict[str, tuple[Shared, ...]] = {}
-    for level, share in shares.items():
-        place = f"queries.{level}"
-        if level not in table and share > 0:
-            faults.append(f"{place}: is missing, and the geolevel has a share of {share}")
-        queries[level] = _of_level(place, table[level], named, faults) if level in table else ()
-    return queries
+    check_geolevels("queries", told, tuple(shares), faults)
+    faults += [
+        f"queries.{level}: is missing, and the geolevel has a share of {share}"
+        for level, share in shares.items()
+        if level not in told and share > 0
+    ]
+    return {level: _of_level(f"queries.{level}", told.get(level, {}), named, faults) for level in shares}
 
 
-def _of_level(place: str, value: object, named: Named, faults: list[str]) -> tuple[Shared, ...]:
+def _of_level(place: str, shares: Mapping[str, Fraction], named: Named, faults: list[str]) -> tuple[Shared, ...]:
     groupings: Groupings = {}
     found: list[Shared] = []
-    before = len(faults)
-    table = read_table(place, value, faults)
-    shares = {name: _share(f"{place}.{name}", number, faults) for name, number in table.items()}
-    if len(faults) == before:
-        _check_sum(place, list(shares.values()), faults)
     for name, share in shares.items():
         try:
             query = named(name)
@@ -147,24 +103,25 @@ def _of_level(place: str, value: object, named: Named, faults: list[str]) -> tup
         first = groupings.setdefault(query.factors, query)
         if first is not query:
             faults.append(f"{place}: {name!r} is the same query as {first.name!r}; name one")
-        found.append((query, share or Fraction(0)))
+        found.append((query, share))
     return tuple(found)
 
 
 def read_passes(
-    value: object, named: Named, schema: Schema, queries: Mapping[str, tuple[Shared, ...]], faults: list[str]
+    told: Mapping[str, Mapping[str, Sequence[Sequence[str]]]],
+    named: Named,
+    schema: Schema,
+    queries: Mapping[str, tuple[Shared, ...]],
+    faults: list[str],
 ) -> dict[str, Passes]:
     """The passes of each geolevel.
 
     By default everything measured is estimated in one pass, and `nested_chain` is rounded in one.
     """
-    table = read_table("passes", value, faults)
-    check_geolevels("passes", table, tuple(queries), faults)
+    check_geolevels("passes", told, tuple(queries), faults)
     passes = {}
     for level, of_level in queries.items():
-        place = f"passes.{level}"
-        entry = read_table(place, table.get(level, {}), faults)
-        check_keys(place, entry, (), faults, optional=("estimate", "round"))
+        place, entry = f"passes.{level}", told.get(level, {})
         groupings: Groupings = {query.factors: query for query, _ in of_level}
         measured = tuple(query for query, share in of_level if share > 0)
         if "estimate" in entry:
@@ -186,19 +143,15 @@ def read_passes(
     return passes
 
 
-def _in_order(place: str, value: object, named: Named, groupings: Groupings, faults: list[str]) -> InOrder:
-    """Passes as lists of names, no query twice."""
-    if not isinstance(value, list) or not value or not all(isinstance(names, list) and names for names in value):
-        faults.append(f'{place}: must be a list of lists of queries, such as [["total"], ["detailed"]]')
-        return ()
+def _in_order(
+    place: str, told: Sequence[Sequence[str]], named: Named, groupings: Groupings, faults: list[str]
+) -> InOrder:
+    """The queries of passes, none twice."""
     passes = []
     seen: set[tuple[Factor, ...]] = set()
-    for names in value:
+    for names in told:
         found = []
         for name in names:
-            if not is_text(name):
-                faults.append(f"{place}: queries are named by texts")
-                continue
             try:
                 query = named(name)
             except ValueError as error:
@@ -228,13 +181,10 @@ def _check_measured(
 
 
 def read_invariants(
-    value: object, total: Query, levels: Sequence[str], faults: list[str]
+    told: Mapping[str, Sequence[str]], total: Query, levels: Sequence[str], faults: list[str]
 ) -> dict[str, tuple[Query, ...]]:
     """The geolevels whose published areas keep their totals exactly."""
-    table = read_table("invariants", value, faults)
-    check_geolevels("invariants", table, levels, faults)
-    if "Tract_Group" in table:
+    check_geolevels("invariants", told, levels, faults)
+    if "Tract_Group" in told:
         faults.append("invariants.Tract_Group: a tract group is no published area; keep totals of County or Tract")
-    wrong = [level for level, names in table.items() if names not in ([], [TOTAL])]
-    faults += [f'invariants.{level}: must be ["{TOTAL}"]; no other query can be kept exactly' for level in wrong]
-    return {level: (total,) for level in levels if table.get(level) == [TOTAL]}
+    return {level: (total,) for level in levels if told.get(level)}

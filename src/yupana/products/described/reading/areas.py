@@ -3,11 +3,10 @@
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from yupana.errors import nearest
-from yupana.files.codes import read_pairs
-from yupana.files.document import Number, check_keys, is_text, read_table
+from yupana.files.codes import pairs_of
 from yupana.geography.block_file import BlockFile
 from yupana.geography.hierarchy import check_level_names, hierarchy_of
 from yupana.plan.predicates import Where
@@ -15,11 +14,17 @@ from yupana.plan.responses import ResponseGroup
 from yupana.products.described.description import EVERYONE, AreaKind, DescribedFile, DescribedLevel, in_join
 from yupana.products.described.reading.blocks import read_block_areas
 from yupana.products.described.reading.conditions import ConditionReader
+from yupana.products.described.reading.declaration import (
+    GROUP,
+    DeclaredAreaKind,
+    DeclaredGroup,
+    DeclaredHierarchy,
+    DeclaredResponseGroup,
+)
 from yupana.products.described.reading.document import DescriptionDocument
 from yupana.products.described.reading.group_lists import GroupList, is_group_code, listed_groups, read_group_lists
 from yupana.products.described.reading.responses import members_of, response_of
 
-_OPTIONAL: Final = ("column", "from", "first", "of", "code", "labels", "blocks", "nowhere")
 _LEVEL: Final = re.compile(r"[^\s\"'|=\[\]/:.]{1,63}")
 
 
@@ -43,28 +48,20 @@ class AreaReader:
 
     def read(self) -> dict[str, AreaKind]:
         """Read them all, those of hierarchies first."""
-        for name, told in self.doc.tables_of("hierarchies"):
-            self._hierarchy(f"hierarchies.{name}", told)
-        for name, told in self.doc.tables_of("areas"):
+        for name, hierarchy in self.doc.read.hierarchies.items():
+            self._hierarchy(name, hierarchy)
+        for name, told in self.doc.read.areas.items():
             self.areas[name] = self._area(name, told)
         return self.areas
 
-    def _hierarchy(self, place: str, told: dict[str, Any]) -> None:
+    def _hierarchy(self, name: str, told: DeclaredHierarchy) -> None:
         """Kinds of areas by one table of units and parents, from the one that holds everything to codes of a column."""
-        doc = self.doc
-        check_keys(place, told, ("column", "levels", "of"), doc.faults)
-        column, levels = self.conditions.column(f"{place}.column", told.get("column")), told.get("levels")
-        if not isinstance(levels, list) or not levels:
-            doc.faults.append(f"{place}.levels: must be a list of kinds of areas, from the one of everything down")
-            return
+        doc, place, levels = self.doc, f"hierarchies.{name}", told.levels
+        column = self.conditions.column(f"{place}.column", told.column)
         check_level_names(f"{place}.levels", levels, doc.faults)
-        again = [
-            level
-            for level in map(str, levels)
-            if level in {*self.areas, *read_table("areas", doc.told.get("areas", {}), [])}
-        ]
+        again = [level for level in levels if level in {*self.areas, *doc.read.areas}]
         doc.fault_each(f"{place}.levels", "is the name of two kinds of areas", again)
-        pairs = read_pairs(f"{place}.of", told.get("of"), doc.folder, doc.faults)
+        pairs = pairs_of(f"{place}.of", told.of, doc.folder, doc.faults)
         if column is None or not column.column.words:
             doc.faults.append(f"{place}.column: must be a column of codes")
         if doc.faults or column is None:
@@ -72,7 +69,8 @@ class AreaReader:
         found = hierarchy_of(f"{place}.of", levels, pairs, doc.faults)
         if found is None:
             return
-        told["of"], words = found.pairs, column.column.words
+        above_of, words = found.pairs, column.column.words
+        doc.at("hierarchies", name)["of"] = above_of
         for what, odd in (
             (f"codes of {column.file}.{column.name} are no unit of {levels[-1]}", set(words) - set(found.blocks)),
             (f"units of {levels[-1]} are no code of {column.file}.{column.name}", set(found.blocks) - set(words)),
@@ -87,74 +85,65 @@ class AreaReader:
             inside = [[above[word]] for word in words]
             labels = named if level == levels[-1] else {}
             self.areas[level] = _area_kind(level, in_join(column.file, column.name), inside, labels)
-            above = {word: str(told["of"][unit]) for word, unit in above.items()}
+            above = {word: str(above_of[unit]) for word, unit in above.items()}
         self.areas[levels[0]] = AreaKind(levels[0], "", found.units[0], ((0,),), {})
 
-    def _area(self, name: str, told: dict[str, Any]) -> AreaKind:
+    def _area(self, name: str, told: DeclaredAreaKind) -> AreaKind:
         place = f"areas.{name}"
-        self.doc.check_name(place, name)
-        check_keys(place, told, (), self.doc.faults, optional=_OPTIONAL)
-        labels = {
-            code: label
-            for code, label in read_table(f"{place}.labels", told.get("labels", {}), self.doc.faults).items()
-            if self.doc.is_text(f"{place}.labels.{code}", label)
-        }
-        if "blocks" in told:
+        one = AreaKind(name, "", (told.code or "1",), ((0,),), told.labels)
+        if told.blocks is not None:
             return read_block_areas(self.doc, name, told, self.blocks)
-        if "nowhere" in told:
+        if told.nowhere is not None:
             self.doc.faults.append(f"{place}.nowhere: is of areas that are made of blocks")
-        if self.blocks and told.keys() & {"column", "from", "first", "of"}:
+        if self.blocks and (told.column or told.from_ or told.first or told.of is not None):
             text = "where there is a file of blocks, areas are made of these (blocks) or hold everything (code)"
             self.doc.faults.append(f"{place}: {text}")
-            return AreaKind(name, "", ("1",), ((0,),), labels)
-        if "from" in told:
-            return self._area_above(name, told, labels)
-        if "column" not in told:
-            code = told.get("code", "1")
-            if not is_text(code) or "of" in told or "first" in told:
+            return one
+        if told.from_ is not None:
+            return self._area_above(name, told)
+        if told.column is None:
+            if told.of is not None or told.first is not None:
                 self.doc.faults.append(f"{place}: without a column it is one area, and has a code and labels alone")
-                code = "1"
-            return AreaKind(name, "", (code,), ((0,),), labels)
-        column = self.conditions.column(f"{place}.column", told["column"])
+            return one
+        column = self.conditions.column(f"{place}.column", told.column)
         if column is None or not column.column.words:
             self.doc.faults.append(f"{place}.column: must be a column of codes")
-            return AreaKind(name, "", ("1",), ((0,),), labels)
-        words = column.column.words
-        pairs = self._area_pairs(place, told, words)
-        if "first" not in told and "of" not in told:
-            labels = {words[value]: label for value, label in column.labels.items()} | labels
+            return one
+        words, labels = column.column.words, told.labels
+        pairs = self._area_pairs(name, told, words)
+        if told.first is None and told.of is None:
+            labels = {words[value]: label for value, label in column.labels.items()} | dict(labels)
         return _area_kind(name, in_join(column.file, column.name), pairs, labels)
 
-    def _area_above(self, name: str, told: dict[str, Any], labels: Mapping[str, str]) -> AreaKind:
+    def _area_above(self, name: str, told: DeclaredAreaKind) -> AreaKind:
         """Areas of areas: what the areas of another kind, which stands before it, lie in."""
-        place, below = f"areas.{name}", self.areas.get(str(told["from"]))
+        place, below = f"areas.{name}", self.areas.get(str(told.from_))
         if below is None or not below.column:
             known = [kind for kind, of in self.areas.items() if of.column]
             self.doc.faults.append(f"{place}.from: must be a kind of areas that stands before it: {', '.join(known)}")
-        if "column" in told or ("of" in told) == ("first" in told):
+        if told.column is not None or (told.of is None) == (told.first is None):
             self.doc.faults.append(f"{place}: with from it has either of or first, and no column")
         if below is None or self.doc.faults:
-            return AreaKind(name, "", ("1",), ((0,),), labels)
-        above = self._area_pairs(place, told, below.codes)
+            return AreaKind(name, "", ("1",), ((0,),), told.labels)
+        above = self._area_pairs(name, told, below.codes)
         pairs = [sorted({area for code in codes for area in above[code]}) for codes in below.of]
-        return _area_kind(name, below.column, pairs, labels)
+        return _area_kind(name, below.column, pairs, told.labels)
 
-    def _area_pairs(self, place: str, told: dict[str, Any], words: Sequence[str]) -> list[list[str]]:
-        """Of each code of a column the areas it lies in."""
-        if "first" in told:
-            digits = told["first"]
-            if not (isinstance(digits, Number) and digits.isdecimal() and 0 < int(digits) <= min(map(len, words))):
+    def _area_pairs(self, name: str, told: DeclaredAreaKind, words: Sequence[str]) -> list[list[str]]:
+        """Of each code of a column, or of areas below, the areas it lies in."""
+        place = f"areas.{name}"
+        if told.first is not None:
+            if told.first > min(map(len, words)):
                 self.doc.faults.append(f"{place}.first: must be a number of characters that every code has")
-                return [[word] for word in words]
-            return [[word[: int(digits)]] for word in words]
-        if "of" not in told:
+            return [[word[: told.first]] for word in words]
+        if told.of is None:
             return [[word] for word in words]
-        pairs = read_pairs(f"{place}.of", told["of"], self.doc.folder, self.doc.faults)
+        pairs = pairs_of(f"{place}.of", told.of, self.doc.folder, self.doc.faults)
         strange = [code for code in pairs if code not in words]
-        if isinstance(told["of"], dict) and isinstance(told["of"].get("file"), str):
+        if not isinstance(told.of, dict):
             # A public file of a whole hierarchy tells of other levels, too.
             strange, pairs = [], {code: areas for code, areas in pairs.items() if code in words}
-        told["of"] = pairs
+        self.doc.at("areas", name)["of"] = pairs
         self.doc.fault_each(f"{place}.of", "is none of the codes below", map(repr, strange))
         lost = [word for word in words if word not in pairs]
         if lost:
@@ -184,40 +173,29 @@ def read_groups(
         return {}, lists
     found: dict[str, Where | ResponseGroup] = {}
     places: dict[str, dict[str, int]] = {}
-    for code, told in doc.tables_of("groups"):
+    # Those of lists stand in the document now.
+    for code, of in doc.told.get("groups", {}).items():
         place = f"groups.{code}"
         if not is_group_code(code):
             doc.faults.append(f"{place}: is no code for a group; * is everyone")
-        if "label" in told:
-            doc.is_text(f"{place}.label", told["label"])
-        if "response" not in told:
-            check_keys(place, told, ("where",), doc.faults, optional=("label",))
-            found[code] = conditions.where(f"{place}.where", told.get("where"))
-            continue
-        check_keys(place, told, ("response", "codes"), doc.faults, optional=("label", "alone"))
-        response = response_of(doc, f"{place}.response", told["response"], files)
-        if response is None:
-            continue
-        name = told["response"]
-        if name not in places:
-            places[name] = members_of(response)
-        found[code] = _by_response(doc, place, told, places[name])
+        told = doc.read.groups.get(code) or GROUP.read(place, of, doc.faults)
+        if isinstance(told, DeclaredGroup):
+            found[code] = conditions.where(f"{place}.where", told.where)
+        elif told is not None and (response := response_of(doc, f"{place}.response", told.response, files)):
+            known = places.setdefault(told.response, members_of(response))
+            found[code] = _by_response(doc, place, told, known)
     return found, lists
 
 
-def _by_response(doc: DescriptionDocument, place: str, told: dict[str, Any], of: Mapping[str, int]) -> ResponseGroup:
+def _by_response(
+    doc: DescriptionDocument, place: str, told: DeclaredResponseGroup, of: Mapping[str, int]
+) -> ResponseGroup:
     """A group by a response; ``of`` are its codes, with their places."""
-    codes, alone = told.get("codes"), told.get("alone", False)
-    if not isinstance(codes, list) or not all(isinstance(code, str) for code in codes):
-        doc.faults.append(f"{place}.codes: must be a list of codes of {told['response']}")
-        codes = []
-    strange = [f"{code!r}{nearest(code, of)}" for code in codes if code not in of]
-    doc.fault_each(f"{place}.codes", f"no code of {told['response']} is", strange)
-    if len(set(codes)) < len(codes):
+    strange = [f"{code!r}{nearest(code, of)}" for code in told.codes if code not in of]
+    doc.fault_each(f"{place}.codes", f"no code of {told.response} is", strange)
+    if len(set(told.codes)) < len(told.codes):
         doc.faults.append(f"{place}.codes: names one twice")
-    if not isinstance(alone, bool):
-        doc.faults.append(f"{place}.alone: must be true or false")
-    return ResponseGroup(told["response"], frozenset(of[code] for code in codes if code in of), alone is True)
+    return ResponseGroup(told.response, frozenset(of[code] for code in told.codes if code in of), told.alone)
 
 
 def read_levels(
@@ -225,26 +203,18 @@ def read_levels(
 ) -> dict[str, DescribedLevel]:
     """Kinds of areas crossed with groups; a kind of areas is a level of everyone, too."""
     levels = {name: DescribedLevel(name, name, EVERYONE) for name in areas}
-    for name, told in doc.tables_of("levels"):
+    for name, told in doc.read.levels.items():
         place = f"levels.{name}"
         if not _LEVEL.fullmatch(name):
             doc.faults.append(f"{place}: a name is one word without quotes, brackets, |, =, / and :")
-        check_keys(place, told, ("areas",), doc.faults, optional=("groups",))
-        kind = told.get("areas")
-        if not isinstance(kind, str) or kind not in areas:
-            doc.faults.append(f"{place}.areas: {kind!r} is no kind of areas{nearest(str(kind), areas)}")
-        before = len(doc.faults)
-        of = listed_groups(doc, f"{place}.groups", told.get("groups", list(EVERYONE)), lists)
-        if len(doc.faults) > before:
-            continue
-        if not isinstance(of, list) or not of or not all(isinstance(code, str) for code in of):
-            doc.faults.append(f"{place}.groups: must be a list of codes of groups, or say from which lists they are")
-            continue
+        if told.areas not in areas:
+            doc.faults.append(f"{place}.areas: {told.areas!r} is no kind of areas{nearest(told.areas, areas)}")
+        of = EVERYONE if told.groups is None else listed_groups(doc, f"{place}.groups", told.groups, lists)
         strange = [code for code in of if code not in groups and (code,) != EVERYONE]
         doc.fault_each(f"{place}.groups", "is no group", map(repr, strange))
         if len(set(of)) < len(of):
             doc.faults.append(f"{place}.groups: names one twice")
-        if "groups" in told:
-            told["groups"] = of
-        levels[name] = DescribedLevel(name, str(kind), tuple(of))
+        if told.groups is not None:
+            doc.at("levels", name)["groups"] = list(of)
+        levels[name] = DescribedLevel(name, told.areas, tuple(of))
     return levels

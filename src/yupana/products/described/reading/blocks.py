@@ -1,86 +1,71 @@
 """Read the public file of blocks beside the records and the kinds of areas that are made of blocks. Public."""
 
-from collections.abc import Collection, Sequence
-from typing import Any, Final
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final
 
 from yupana.errors import nearest
-from yupana.files.document import Number, check_keys, is_text, read_table
+from yupana.files.document import is_text
 from yupana.geography.block_file import BlockAreas, BlockColumn, BlockFile, HousingUnitFile
 from yupana.plan.responses import ResponseGroup
 from yupana.products.described.description import AreaKind, Description
+from yupana.products.described.reading.declaration import MOST_DIGITS, DeclaredAreaKind
 from yupana.products.described.reading.document import DescriptionDocument
-
-_MOST_DIGITS: Final = 18
-"""Of all columns of a key, and of the code of an area: they are whole numbers of 64 bits."""
 
 _NEED_AREAS: Final = ("hierarchies", "criteria", "topdown")
 """Parts of a description that ask which areas there are, which a file of blocks tells a run only."""
 
 
+def check_parts(document: Mapping[str, object], faults: list[str]) -> None:
+    """Name the parts that cannot stand beside a file of blocks."""
+    text = "needs areas that are known without the records, and a file of blocks lies beside them; leave one out"
+    faults += [f"blocks: {part} {text}" for part in _NEED_AREAS if "blocks" in document and part in document]
+
+
 def read_blocks(doc: DescriptionDocument) -> BlockFile | None:
     """Read what the file of blocks holds; None if there is none."""
-    if "blocks" not in doc.told:
+    told = doc.read.blocks
+    if told is None:
         return None
-    text = "needs areas that are known without the records, and a file of blocks lies beside them; leave one out"
-    doc.fault_each("blocks", text, (part for part in _NEED_AREAS if part in doc.told))
-    told = read_table("blocks", doc.told["blocks"], doc.faults)
-    check_keys("blocks", told, ("file", "key"), doc.faults, optional=("columns", "only", "housing_units"))
-    if "file" in told and doc.is_text("blocks.file", told["file"]):
-        doc.check_name("blocks.file", told["file"])
-        if told["file"].lower() in map(str.lower, read_table("files", doc.told.get("files"), [])):
-            doc.faults.append(
-                f"blocks.file: {told['file']} is a file of records; blocks are public and stand in another"
-            )
-    key = _columns(doc, "blocks.key", told.get("key", {}), ())
-    others = _columns(doc, "blocks.columns", told.get("columns", {}), [column.name for column in key])
-    if not key or sum(column.digits for column in key) > _MOST_DIGITS:
-        text = f"must be columns with their digits, at most {_MOST_DIGITS} in all, such as {{ BLOCK = 15 }}"
+    if told.file.lower() in map(str.lower, doc.read.files):
+        doc.faults.append(f"blocks.file: {told.file} is a file of records; blocks are public and stand in another")
+    key = _columns(doc, "blocks.key", told.key_, ())
+    others = _columns(doc, "blocks.columns", told.columns, [column.name for column in key])
+    if not key or sum(column.digits for column in key) > MOST_DIGITS:
+        text = f"must be columns with their digits, at most {MOST_DIGITS} in all, such as {{ BLOCK = 15 }}"
         doc.faults.append(f"blocks.key: {text}")
         return None
-    only = read_table("blocks.only", told.get("only", {}), doc.faults)
-    if set(only) - {key[0].name}:
+    if set(told.only) - {key[0].name}:
         doc.faults.append(f"blocks.only: may choose values of {key[0].name}, the first column of the key, alone")
-    values = only.get(key[0].name)
-    values = values if isinstance(values, list) else [values]
-    chosen = _values(doc, f"blocks.only.{key[0].name}", values, key[0]) if only else None
-    return BlockFile(str(told.get("file")), key, others, chosen, _housing_units(doc, told))
+    only = told.only.get(key[0].name, ())
+    values = [only] if isinstance(only, str) else only
+    chosen = _values(doc, f"blocks.only.{key[0].name}", values, key[0]) if told.only else None
+    if told.housing_units is not None:
+        _check_housing_units(doc, told.file, told.housing_units)
+    return BlockFile(told.file, key, others, chosen, told.housing_units)
 
 
-def _housing_units(doc: DescriptionDocument, told: dict[str, Any]) -> HousingUnitFile | None:
-    """The file of housing units; None if there is none."""
-    if "housing_units" not in told:
-        return None
-    place, names = "blocks.housing_units", ("file", "block", "number")
-    of = read_table(place, told["housing_units"], doc.faults)
-    check_keys(place, of, names, doc.faults)
-    if not all(doc.is_text(f"{place}.{name}", of[name]) for name in names if name in of) or not of.keys() >= set(names):
-        return None
-    doc.check_name(f"{place}.file", of["file"])
-    taken = [told.get("file"), *read_table("files", doc.told.get("files"), [])]
-    if of["file"].lower() in {str(name).lower() for name in taken}:
-        doc.faults.append(f"{place}.file: {of['file']} is another file of the description")
-    if of["block"].lower() == of["number"].lower() or '"' in of["block"] + of["number"]:
+def _check_housing_units(doc: DescriptionDocument, blocks: str, of: HousingUnitFile) -> None:
+    place = "blocks.housing_units"
+    if of.file.lower() in {name.lower() for name in (blocks, *doc.read.files)}:
+        doc.faults.append(f"{place}.file: {of.file} is another file of the description")
+    if of.block.lower() == of.number.lower() or '"' in of.block + of.number:
         doc.faults.append(f"{place}: block and number must be names of two columns, without quotes")
-    return HousingUnitFile(of["file"], of["block"], of["number"])
 
 
-def _columns(doc: DescriptionDocument, place: str, told: object, taken: Collection[str]) -> tuple[BlockColumn, ...]:
-    found: list[BlockColumn] = []
-    for name, digits in read_table(place, told, doc.faults).items():
+def _columns(
+    doc: DescriptionDocument, place: str, told: Mapping[str, int], taken: Collection[str]
+) -> tuple[BlockColumn, ...]:
+    for name in told:
         if not is_text(name) or '"' in name or name.lower() in {other.lower() for other in taken}:
             doc.faults.append(f"{place}.{name}: must be the name of a column, without quotes, that stands once")
         if name.lower() == "housing_units":
             text = "is the number of homes of a block, which no area is made of; blocks.housing_units names its file"
             doc.faults.append(f"{place}.{name}: {text}")
         taken = (*taken, name)
-        if not (isinstance(digits, Number) and digits.isdecimal() and 1 <= int(digits) <= _MOST_DIGITS):
-            doc.faults.append(f"{place}.{name}: must be how many digits it has, 1 to {_MOST_DIGITS}")
-            continue
-        found.append(BlockColumn(name, int(digits)))
-    return tuple(found)
+    return tuple(BlockColumn(name, digits) for name, digits in told.items())
 
 
-def _values(doc: DescriptionDocument, place: str, values: list[Any], column: BlockColumn) -> frozenset[int]:
+def _values(doc: DescriptionDocument, place: str, values: Sequence[str], column: BlockColumn) -> frozenset[int]:
     """Values of a column: texts of as many digits as it has."""
     if not values or not all(_is_code(value, column.digits) for value in values):
         text = f"must be a text of {column.digits} digits with leading zeros, such as '{1:0{column.digits}}'"
@@ -93,36 +78,33 @@ def _is_code(value: object, digits: int) -> bool:
     return is_text(value) and len(str(value)) == digits and str(value).isascii() and str(value).isdecimal()
 
 
-def read_block_areas(doc: DescriptionDocument, name: str, told: dict[str, Any], of: BlockFile | None) -> AreaKind:
+def read_block_areas(doc: DescriptionDocument, name: str, told: DeclaredAreaKind, of: BlockFile | None) -> AreaKind:
     """A kind of areas that is made of blocks."""
     place, blocks = f"areas.{name}", of or BlockFile("", ())
     if of is None:
         doc.faults.append(f"{place}.blocks: needs a file of blocks, which a table [blocks] names")
-    if others := [key for key in ("column", "from", "first", "of", "code", "labels") if key in told]:
+    if others := [key for key in ("column", "from", "first", "of", "code", "labels") if key in doc.at("areas", name)]:
         text = "; keep blocks, and nowhere; which areas there are is told by the file of blocks alone"
         doc.faults.append(f"{place}: has blocks and {', '.join(others)}{text}")
     known = {column.name: column for column in (*blocks.key, *blocks.columns)}
-    names = told.get("blocks")
-    if not isinstance(names, list) or not names or not all(isinstance(column, str) for column in names):
-        doc.faults.append(f"{place}.blocks: must be a list of columns of the file of blocks: {', '.join(known)}")
-        names = []
+    names = told.blocks or ()
     columns = tuple(known[column] for column in names if column in known)
     if of is not None and len(set(columns)) < len(names):
         strange = [f"{column!r}{nearest(column, known)}" for column in names if column not in known]
         doc.fault_each(f"{place}.blocks", f"no column of the file of blocks ({', '.join(known)}) is", strange)
         doc.faults.extend([] if strange else [f"{place}.blocks: names a column twice"])
-    if (width := sum(column.digits for column in columns)) > _MOST_DIGITS:
-        doc.faults.append(f"{place}.blocks: makes codes of {width} digits, and at most {_MOST_DIGITS} are allowed")
+    if (width := sum(column.digits for column in columns)) > MOST_DIGITS:
+        doc.faults.append(f"{place}.blocks: makes codes of {width} digits, and at most {MOST_DIGITS} are allowed")
     return AreaKind(name, "", (), (), {}, BlockAreas(name, columns, nowhere=_nowhere(doc, place, told, columns)))
 
 
 def _nowhere(
-    doc: DescriptionDocument, place: str, told: dict[str, Any], columns: Sequence[BlockColumn]
+    doc: DescriptionDocument, place: str, told: DeclaredAreaKind, columns: Sequence[BlockColumn]
 ) -> dict[str, int] | None:
     """Values that say that a block is in no area of a kind."""
     known = {column.name: column for column in columns}
     found: dict[str, int] = {}
-    for name, value in read_table(f"{place}.nowhere", told.get("nowhere", {}), doc.faults).items():
+    for name, value in (told.nowhere or {}).items():
         if not known:
             break
         if name in known:

@@ -4,11 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from yupana.errors import nearest
-from yupana.files.document import check_keys, read_table
 from yupana.plan.predicates import Where
 from yupana.products.described.description import DescribedColumn, DescribedFile, in_join
+from yupana.products.described.reading.declaration import Condition, whole_range
 from yupana.products.described.reading.document import DescriptionDocument
-from yupana.products.described.reading.records import whole_range
 from yupana.products.described.uncounted import shown
 
 
@@ -41,29 +40,23 @@ class ConditionReader:
 
     def read_recodes(self) -> None:
         """Read the recodes, which conditions may name."""
-        for name, told in self.doc.tables_of("recodes"):
+        for name, told in self.doc.read.recodes.items():
             place = f"recodes.{name}"
-            self.doc.check_name(place, name)
-            check_keys(place, told, ("column", "classes"), self.doc.faults, optional=("incomplete",))
-            column = self.column(f"{place}.column", told.get("column"))
+            column = self.column(f"{place}.column", told.column)
             if column is None:
                 continue
             classes = {
-                label: self.values(f"{place}.classes.{label}", column, value)
-                for label, value in read_table(f"{place}.classes", told.get("classes"), self.doc.faults).items()
+                label: self.values(f"{place}.classes.{label}", column, value) for label, value in told.classes.items()
             }
-            if told.get("classes") == {}:
+            if not classes:
                 self.doc.faults.append(f"{place}.classes: has none; name some")
-            self._check_complete(place, told.get("incomplete", False), column, classes)
+            self._check_complete(place, column, classes, incomplete=told.incomplete)
             self.recodes[name] = Classified(in_join(column.file, column.name), classes)
 
     def _check_complete(
-        self, place: str, incomplete: object, column: DescribedColumn, classes: Mapping[str, frozenset[int]]
+        self, place: str, column: DescribedColumn, classes: Mapping[str, frozenset[int]], *, incomplete: bool
     ) -> None:
         """Refuse a recode with a hole that does not say so: who is in it would be counted nowhere, without a word."""
-        if not isinstance(incomplete, bool):
-            self.doc.faults.append(f"{place}.incomplete: must be true or false")
-            return
         # A missing value is in a class where one names it; that it is in none is told by the plan.
         missing = {column.column.none} if column.column.blank else set[int]()
         lost = set(column.column.domain).difference(missing, *classes.values())
@@ -75,11 +68,11 @@ class ConditionReader:
         if incomplete and not lost:
             self.doc.faults.append(f"{place}.incomplete: every value of {column.file}.{column.name} is in a class")
 
-    def variable(self, place: str, name: object) -> Classified | None:
+    def variable(self, place: str, name: str) -> Classified | None:
         """A recode, or a column with a class for each of its values; None, with a fault, if it is neither."""
-        if isinstance(name, str) and name in self.recodes:
+        if name in self.recodes:
             return self.recodes[name]
-        if isinstance(name, str) and name not in self.columns:
+        if name not in self.columns:
             known = (*self.columns, *self.recodes)
             advice = self._other(name) or nearest(name, known)
             self.doc.faults.append(f"{place}: {name!r} is neither a column nor a recode{advice}")
@@ -90,18 +83,18 @@ class ConditionReader:
         values = {column.column.written(value): frozenset({value}) for value in column.column.domain}
         return Classified(in_join(column.file, column.name), values)
 
-    def column(self, place: str, name: object) -> DescribedColumn | None:
+    def column(self, place: str, name: str) -> DescribedColumn | None:
         """A column by ``file.column``; None, with a fault, if there is none."""
-        if isinstance(name, str) and name in self.columns:
+        if name in self.columns:
             return self.columns[name]
         there = f"; there are {', '.join(self.columns)}" if self.columns else ""
-        known = self._other(name) or nearest(str(name), self.columns) or there
+        known = self._other(name) or nearest(name, self.columns) or there
         self.doc.faults.append(f"{place}: {name!r} is no column, such as persons.AGE{known}")
         return None
 
-    def _other(self, name: object) -> str:
+    def _other(self, name: str) -> str:
         """What else of a file is meant, which tells no cells apart; empty if nothing is."""
-        file, _, rest = str(name).partition(".")
+        file, _, rest = name.partition(".")
         of = self.files.get(file)
         if of and rest in of.responses:
             return "; it is a response, which makes groups: name it under groups or group_lists"
@@ -111,13 +104,13 @@ class ConditionReader:
             return "; it holds answers of a response, which makes groups: name that under groups or group_lists"
         return ""
 
-    def where(self, place: str, told: object, allowed: Sequence[str] = ()) -> Where:
+    def where(self, place: str, told: Condition, allowed: Sequence[str] = ()) -> Where:
         """A condition: for each column one value, or several."""
         found = Where()
-        for name, value in read_table(place, told, self.doc.faults).items():
+        for name, value in told.items():
             variable = self.recodes.get(name)
             if variable is not None:
-                wanted = value if isinstance(value, list) else [value]
+                wanted = [value] if isinstance(value, str) else value
                 strange = [label for label in wanted if label not in variable.classes]
                 self.doc.fault_each(f"{place}.{name}", "is no class of the recode", map(repr, strange))
                 values = [variable.classes[label] for label in wanted if label in variable.classes]
@@ -139,14 +132,14 @@ class ConditionReader:
                 f"{place}: reads a column of {file}, which is not above {allowed[0]}; it may read {', '.join(allowed)}"
             )
 
-    def values(self, place: str, column: DescribedColumn, told: object) -> frozenset[int]:
+    def values(self, place: str, column: DescribedColumn, told: str | Sequence[str]) -> frozenset[int]:
         """Values of a column: codes, or whole numbers and ranges of them."""
         found: set[int] = set()
         codes = {word: number for number, word in enumerate(column.column.words)}
-        for value in told if isinstance(told, list) else [told]:
+        for value in [told] if isinstance(told, str) else told:
             if codes:
-                if not isinstance(value, str) or value not in codes:
-                    known = nearest(str(value), codes)
+                if value not in codes:
+                    known = nearest(value, codes)
                     self.doc.faults.append(f"{place}: {value!r} is no code of {column.file}.{column.name}{known}")
                 else:
                     found.add(codes[value])

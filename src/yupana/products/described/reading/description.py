@@ -6,47 +6,28 @@ docs/tables.md tells what each key means.
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from yupana.arrays import Flags
 from yupana.errors import ConfigError
-from yupana.files.document import Number, check_keys, is_text, read_choice
-from yupana.plan.plan import Neighbours
 from yupana.plan.predicates import TooManyClassesError, classify
 from yupana.products.census import MECHANISMS
 from yupana.products.described.description import NUMBERS, DescribedTable, Description
 from yupana.products.described.plan import budgets_for_margins
 from yupana.products.described.reading.areas import AreaReader, read_groups, read_levels
-from yupana.products.described.reading.blocks import check_blocks, read_blocks
+from yupana.products.described.reading.blocks import check_blocks, check_parts, read_blocks
 from yupana.products.described.reading.conditions import ConditionReader
 from yupana.products.described.reading.criteria import CriteriaReader
-from yupana.products.described.reading.document import NAME, DescriptionDocument
+from yupana.products.described.reading.declaration import DOCUMENT, NEIGHBOURS
+from yupana.products.described.reading.document import DescriptionDocument
 from yupana.products.described.reading.later_faults import later_faults
 from yupana.products.described.reading.postprocess import check_postprocess, read_postprocess
 from yupana.products.described.reading.records import RecordReader
 from yupana.products.described.reading.tables import TableReader
 from yupana.products.described.stability import derive
 from yupana.products.described.tables import families_of
-
-_KEYS: Final = ("name", "unit", "files", "areas", "tables")
-_OPTIONAL: Final = (
-    *(
-        "title",
-        "privacy_defn",
-        "neighbours",
-        "confidence",
-        "truncation_key",
-        "recodes",
-        "groups",
-        "levels",
-        "noise_distribution",
-    ),
-    # What TopDown makes of the tables is read there; they can be measured one by one all the same.
-    *("criteria", "postprocess", "hierarchies", "topdown", "blocks", "group_lists"),
-)
-_NEIGHBOURS: Final = {"add-remove": Neighbours.UNBOUNDED, "replace": Neighbours.BOUNDED}
 
 
 def parse(document: object, folder: Path, faults: list[str], *, check: bool = True) -> Description | None:
@@ -63,39 +44,37 @@ def parse(document: object, folder: Path, faults: list[str], *, check: bool = Tr
     check : bool
         Look at what follows from all parts together; tests have done so for what is built in.
     """
-    if not isinstance(document, dict):
-        faults.append("the top level must be a table with the keys " + ", ".join(_KEYS))
-        return None
-    # Where a hierarchy makes kinds of areas, none need to be told one by one.
-    alone = ("areas",) if "hierarchies" in document else ()
-    required = tuple(key for key in _KEYS if key not in alone)
-    check_keys("", document, required, faults, optional=(*_OPTIONAL, *alone))
-    if any(key not in document for key in required):
-        return None
-    if faults:
-        document = {key: value for key, value in document.items() if key in {*_KEYS, *_OPTIONAL}}
     of_parts: list[str] = []
     # What is read is put in its place in a copy: what stands behind a fault is sought in the document as it was.
-    found = _read(DescriptionDocument(deepcopy(document), folder, of_parts), check=check)
-    if of_parts:
-        later_faults(
-            document, of_parts, lambda told, check: _faults(DescriptionDocument(told, folder, []), check=check)
-        )
+    found = _read(deepcopy(document), folder, of_parts, check=check)
+    if of_parts and isinstance(document, dict) and not set(DOCUMENT.schema["required"]) - document.keys():
+        known = {key: of for key, of in document.items() if key in DOCUMENT.schema["properties"]}
+        later_faults(known, of_parts, lambda told, check: _faults(told, folder, check=check))
     faults += of_parts
     return None if faults else found
 
 
-def _faults(doc: DescriptionDocument, *, check: bool) -> list[str]:
-    _read(doc, check=check)
-    return doc.faults
+def _faults(told: dict[str, Any], folder: Path, *, check: bool) -> list[str]:
+    faults: list[str] = []
+    _read(told, folder, faults, check=check)
+    return faults
 
 
-def _read(doc: DescriptionDocument, *, check: bool = True) -> Description | None:
+def _read(document: object, folder: Path, faults: list[str], *, check: bool = True) -> Description | None:
     """Each part takes what stands before it; where a part has faults, those after it are not read.
 
     Without ``check`` what follows from all parts together is not looked at.
     """
-    head, blocks = _head(doc), read_blocks(doc)
+    told = DOCUMENT.read("", document, faults)
+    if isinstance(document, dict):
+        check_parts(document, faults)
+    if told is None or not isinstance(document, dict):
+        return None
+    return _made(DescriptionDocument(document, told, folder, faults), check=check)
+
+
+def _made(doc: DescriptionDocument, *, check: bool) -> Description | None:
+    told, blocks = doc.read, read_blocks(doc)
     records = RecordReader(doc, blocks)
     records.read()
     if doc.faults:
@@ -106,23 +85,26 @@ def _read(doc: DescriptionDocument, *, check: bool = True) -> Description | None
         return None
     areas = AreaReader(doc, conditions, blocks).read()
     groups, lists = read_groups(doc, conditions, records.files)
-    labels = {code: str(told.get("label", code)) for code, told in doc.tables_of("groups")}
+    labels = {code: str(told.get("label", code)) for code, told in doc.told.get("groups", {}).items()}
     if doc.faults:
         return None
     levels = read_levels(doc, areas, groups, lists)
     if doc.faults:
         return None
-    reader = TableReader(doc, records.files, conditions, areas, levels, lists, _numbers(doc))
-    tables = [reader.read(name, told) for name, told in doc.tables_of("tables")]
+    numbers = tuple(name for name in NUMBERS if told.noise_distribution or name != "NOISE_DISTRIBUTION")
+    reader = TableReader(doc, records.files, conditions, areas, levels, lists, numbers)
+    tables = [reader.read(name, of) for name, of in told.tables.items()]
     names = [name for table in tables if table for name in (table.name, *(sums.name for sums in table.sums))]
     doc.fault_each("tables", "is the name of two tables", (n for n in dict.fromkeys(names) if names.count(n) > 1))
     if not tables:
         doc.faults.append("tables: describes none")
     postprocess = read_postprocess(doc)
-    if doc.faults or head is None:
+    if doc.faults:
         return None
     made = Description(
-        **head, unit=records.unit, files=records.files, areas=areas, groups=groups, group_labels=labels,
+        name=told.name, title=told.title or told.name, mechanism=MECHANISMS[told.privacy_defn],
+        neighbours=NEIGHBOURS[told.neighbours], confidence=told.confidence, truncation_key=told.truncation_key,
+        unit=records.unit, files=records.files, areas=areas, groups=groups, group_labels=labels,
         tables=tuple(table for table in tables if table), document=doc.told, postprocess=postprocess, blocks=blocks,
     )  # fmt: skip
     if check:
@@ -131,42 +113,9 @@ def _read(doc: DescriptionDocument, *, check: bool = True) -> Description | None
         made = made if doc.faults or not check else made.with_budgets(budgets_for_margins(made, reader.wanted))
     except ConfigError as error:
         doc.faults.append(str(error))
-    if "criteria" in doc.told:
+    if told.criteria:
         made = replace(made, criteria=CriteriaReader(doc, made).read())
     return None if doc.faults else made
-
-
-def _head(doc: DescriptionDocument) -> dict[str, Any] | None:
-    told, faults = doc.told, doc.faults
-    name = told["name"]
-    if not (is_text(name) and NAME.fullmatch(name)):
-        faults.append("name: must be letters, digits, - and _, beginning with a letter")
-    title, key = told.get("title", name), told.get("truncation_key", "")
-    faults += [f"{place}: must be a text of one line" for place, of in (("title", title),) if not is_text(of)]
-    if not isinstance(key, str) or isinstance(key, Number):
-        faults.append("truncation_key: must be a text")
-    mechanism = MECHANISMS[read_choice("privacy_defn", told.get("privacy_defn", "zcdp"), [*MECHANISMS], faults)]
-    neighbours = read_choice("neighbours", told.get("neighbours", "add-remove"), [*_NEIGHBOURS], faults)
-    confidence = doc.fraction("confidence", told.get("confidence", "0.9"))
-    if confidence is not None and not 0 < confidence < 1:
-        faults.append("confidence: must lie strictly between 0 and 1")
-    if faults:
-        return None
-    return {
-        "name": name,
-        "title": title,
-        "mechanism": mechanism,
-        "neighbours": _NEIGHBOURS[neighbours],
-        "confidence": confidence,
-        "truncation_key": key,
-    }
-
-
-def _numbers(doc: DescriptionDocument) -> tuple[str, ...]:
-    shown = doc.told.get("noise_distribution", True)
-    if not isinstance(shown, bool):
-        doc.faults.append("noise_distribution: must be true or false")
-    return NUMBERS if shown else tuple(name for name in NUMBERS if name != "NOISE_DISTRIBUTION")
 
 
 def _check(doc: DescriptionDocument, made: Description) -> None:
@@ -201,7 +150,7 @@ def _check_detail(doc: DescriptionDocument, table: DescribedTable) -> None:
     place = f"tables.{table.name}.detail"
     if table.detail and table.detail.leave_out and coarsest.measured > 1:
         doc.faults.append(f"{place}.leave_out: needs a first step of one cell, the total that is left out")
-    if table.detail and doc.told["tables"][table.name].get("overlapping") is True:
+    if table.detail and doc.read.tables[table.name].overlapping:
         doc.faults.append(f"{place}: needs cells that do not overlap")
 
 
@@ -214,6 +163,5 @@ def _check_cells(doc: DescriptionDocument, made: Description, table: DescribedTa
         return
     empty = [table.labels[cell] for cell in np.flatnonzero(~members.any(axis=1))]
     doc.fault_each(place, "no record can count in cell", (" × ".join(labels) for labels in empty[:5]))
-    told = doc.told["tables"][table.name]
-    if members.sum(axis=0).max(initial=0) > 1 and told.get("overlapping") is not True:
+    if members.sum(axis=0).max(initial=0) > 1 and not doc.read.tables[table.name].overlapping:
         doc.faults.append(f"{place}: some of its cells overlap; say overlapping = true if they should")

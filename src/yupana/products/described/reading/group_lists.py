@@ -1,12 +1,13 @@
 """Read lists of groups by a response from public files, and choose groups of them by what their rows say. Public."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from yupana.files.delimited import TextRow, read_rows
-from yupana.files.document import check_keys, is_text, read_table
+from yupana.files.document import is_text
 from yupana.products.described.description import EVERYONE, DescribedFile
+from yupana.products.described.reading.declaration import Condition, DeclaredChoice, DeclaredGroupList
 from yupana.products.described.reading.document import DescriptionDocument
 from yupana.products.described.reading.responses import members_of, response_of
 
@@ -27,11 +28,9 @@ def read_group_lists(doc: DescriptionDocument, files: Mapping[str, DescribedFile
     """Read them all, and write their groups into the document as if by hand, in place of the lists."""
     found: dict[str, GroupList] = {}
     groups: dict[str, Any] = {}
-    own = read_table("groups", doc.told.get("groups", {}), doc.faults)
-    for name, told in doc.tables_of("group_lists"):
+    own = doc.told.get("groups", {})
+    for name, told in doc.read.group_lists.items():
         place = f"group_lists.{name}"
-        doc.check_name(place, name)
-        check_keys(place, told, ("response", "file", "code", "members"), doc.faults, optional=("label", "alone"))
         made, found[name] = _list(doc, place, told, files)
         for code in made:
             if code in own or code in groups:
@@ -44,56 +43,42 @@ def read_group_lists(doc: DescriptionDocument, files: Mapping[str, DescribedFile
 
 
 def _list(
-    doc: DescriptionDocument, place: str, told: dict[str, Any], files: Mapping[str, DescribedFile]
+    doc: DescriptionDocument, place: str, told: DeclaredGroupList, files: Mapping[str, DescribedFile]
 ) -> tuple[dict[str, Any], GroupList]:
     """The groups of one list, as `groups` would say them, and its rows."""
-    response = response_of(doc, f"{place}.response", told.get("response"), files)
-    members = read_table(f"{place}.members", told.get("members", {}), doc.faults)
-    if "members" in told:
-        check_keys(f"{place}.members", members, ("file", "group", "code"), doc.faults)
-    names = {f"{place}.{key}": told[key] for key in ("file", "code", "label") if key in told}
-    names |= {f"{place}.members.{key}": members[key] for key in ("file", "group", "code") if key in members}
-    wrong = [doc.is_text(key, name) for key, name in names.items()].count(False)
-    if (
-        wrong
-        or response is None
-        or not {"file", "code"} <= told.keys()
-        or not {"file", "group", "code"} <= set(members)
-    ):
+    response = response_of(doc, f"{place}.response", told.response, files)
+    if response is None:
         return {}, GroupList({})
-    label = told.get("label", told["code"])
+    label, members = told.label or told.code, told.members
     rows: dict[str, TextRow] = {}
     before = len(doc.faults)
-    for row in read_rows(f"{place}.file", doc.folder / told["file"], (told["code"], label), doc.faults):
-        code, where = row.values[told["code"]], f"{place}.file: {told['file']}: line {row.line}"
+    for row in read_rows(f"{place}.file", doc.folder / told.file, (told.code, label), doc.faults):
+        code, where = row.values[told.code], f"{place}.file: {told.file}: line {row.line}"
         if code in rows:
             doc.faults.append(f"{where}: group {code} stands in line {rows[code].line} already")
         elif not is_group_code(code) or not is_text(row.values[label]):
-            doc.faults.append(f"{where}: {told['code']} must be a code without |, and {label} a text")
+            doc.faults.append(f"{where}: {told.code} must be a code without |, and {label} a text")
         rows.setdefault(code, row)
     if not rows:
         if len(doc.faults) == before:
             doc.faults.append(f"{place}.file: lists no group")
         return {}, GroupList({})
     read = GroupList({code: row.values for code, row in rows.items()})
-    alone = (
-        set(_chosen(doc, f"{place}.alone", told["alone"], {place.partition(".")[2]: read}))
-        if "alone" in told
-        else set()
-    )
+    lists = {place.partition(".")[2]: read}
+    alone = set() if told.alone is None else set(_chosen(doc, f"{place}.alone", told.alone, lists))
     known, of = members_of(response), {code: dict[str, None]() for code in rows}
     columns = (members["group"], members["code"])
     for row in read_rows(f"{place}.members", doc.folder / members["file"], columns, doc.faults):
         group, code = (row.values[column] for column in columns)
         if code not in known:
             where = f"{place}.members: {members['file']}: line {row.line}"
-            doc.faults.append(f"{where}: {code!r} is no code of {told['response']}")
+            doc.faults.append(f"{where}: {code!r} is no code of {told.response}")
         # One file may tell the members of several lists.
         of.get(group, {})[code] = None
     return {
         code: {
             "label": row.values[label],
-            "response": told["response"],
+            "response": told.response,
             "codes": list(of[code]),
             **({"alone": True} if code in alone else {}),
         }
@@ -106,33 +91,26 @@ def is_group_code(code: str) -> bool:
     return is_text(code) and "|" not in code and (code,) != EVERYONE
 
 
-def listed_groups(doc: DescriptionDocument, place: str, told: object, lists: Mapping[str, GroupList]) -> object:
-    """Groups of lists, as ``{ from, where }`` chooses them, ordered by code; anything else stays as it is."""
-    if not isinstance(told, dict):
-        return told
-    check_keys(place, told, ("from",), doc.faults, optional=("where",))
-    names = told.get("from")
-    if (
-        not isinstance(names, list)
-        or not names
-        or any(not isinstance(name, str) or name not in lists for name in names)
-    ):
+def listed_groups(
+    doc: DescriptionDocument, place: str, told: Sequence[str] | DeclaredChoice, lists: Mapping[str, GroupList]
+) -> list[str]:
+    """Groups as they are named, or those of lists as ``{ from, where }`` chooses them, ordered by code."""
+    if not isinstance(told, DeclaredChoice):
+        return list(told)
+    if any(name not in lists for name in told.from_):
         known = f"some of {', '.join(lists)}" if lists else "lists of groups, and there are no group_lists"
         doc.faults.append(f"{place}.from: must be a list of {known}")
         return []
     before = len(doc.faults)
-    found = _chosen(doc, f"{place}.where", told.get("where", {}), {name: lists[name] for name in names})
+    found = _chosen(doc, f"{place}.where", told.where, {name: lists[name] for name in told.from_})
     if not found and len(doc.faults) == before:
         doc.faults.append(f"{place}: chooses no group; no row says all of that")
     return sorted(found)
 
 
-def _chosen(doc: DescriptionDocument, place: str, told: object, lists: Mapping[str, GroupList]) -> list[str]:
+def _chosen(doc: DescriptionDocument, place: str, told: Condition, lists: Mapping[str, GroupList]) -> list[str]:
     """The groups whose rows say one of some texts in each of some columns."""
-    wanted = {
-        column: [str(value) for value in (values if isinstance(values, list) else [values])]
-        for column, values in read_table(place, told, doc.faults).items()
-    }
+    wanted = {column: [values] if isinstance(values, str) else values for column, values in told.items()}
     rows = {code: row for of in lists.values() for code, row in of.rows.items()}
     for column, values in wanted.items():
         lost = [name for name, of in lists.items() if column not in of.columns]

@@ -26,6 +26,7 @@ _OWN: Final = frozenset(
         *("column", "classes", "where", "from", "first", "of", "code", "levels", "areas", "groups", "file", "key"),
         *("counts", "limit", "per", "most", "by", "cells", "margins", "sums", "headings", "budget", "moe", "detail"),
         *("steps", "thresholds", "share", "coarsest", "leave_out", "table", "level", "rows", "columns", "codes"),
+        *("error", "quantile", "chance", "fewest", "at_least", "at_most"),
     )
 )
 """Keys of the language, where a part of the same name is not meant."""

@@ -2,29 +2,15 @@
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Final
 
-from yupana.files.document import Number, check_keys, read_table
 from yupana.products.described.description import Description, Postprocess
 from yupana.products.described.postprocess import parents_of
 from yupana.products.described.reading.document import DescriptionDocument
 
-_FLAGS: Final = ("non_negative", "consistent", "coterminous")
-_BELOW: Final = "suppress_below"
-
 
 def read_postprocess(doc: DescriptionDocument) -> Postprocess:
     """Read the part; without it counts stay as they were measured."""
-    told = read_table("postprocess", doc.told.get("postprocess", {}), doc.faults)
-    check_keys("postprocess", told, (), doc.faults, optional=(*_FLAGS, _BELOW))
-    doc.faults.extend(
-        f"postprocess.{name}: must be true or false" for name in _FLAGS if not isinstance(told.get(name, False), bool)
-    )
-    below = told.get(_BELOW, Number("0"))
-    if not (isinstance(below, Number) and below.isdecimal() and len(below) < 10 and (int(below) or _BELOW not in told)):
-        doc.faults.append(f"postprocess.{_BELOW}: must be a whole number above 0")
-        below = Number("0")
-    found = Postprocess(**{name: told.get(name) is True for name in _FLAGS}, suppress_below=int(below))
+    found = doc.read.postprocess
     if found.consistent and found.coterminous:
         doc.faults.append(
             "postprocess.coterminous: leave it out; where counts are consistent, areas that hold the same show the same"

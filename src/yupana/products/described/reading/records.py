@@ -1,23 +1,15 @@
 """Read the record files of a description, their columns and links, and the privacy unit. Public."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
 
 from yupana.errors import nearest
 from yupana.files.columns import Column
-from yupana.files.document import Number, check_keys, is_text, read_table
 from yupana.geography.block_file import BlockFile
 from yupana.products.described.description import DescribedColumn, DescribedFile
-from yupana.products.described.reading.coded import is_word, read_coded
+from yupana.products.described.reading.declaration import DeclaredColumn
 from yupana.products.described.reading.document import DescriptionDocument
-from yupana.products.described.reading.responses import read_responses
-
-_RANGE: Final = re.compile(r"\s*(\d{1,9})\s*(?:-\s*(\d{1,9})\s*)?")
-_OPTIONAL: Final = ("key", "parent", "record", "hashed", "responses")
-MOST_VALUES: Final = 1_000_000
-"""Most values of a column of whole numbers."""
+from yupana.products.described.reading.responses import read_coded, read_responses
 
 
 @dataclass
@@ -45,32 +37,26 @@ class RecordReader:
 
     def read(self) -> None:
         """Read them all."""
-        counted = {str(told.get("counts")) for _, told in self.doc.tables_of("tables")} if self.blocks else set()
+        counted = {table.counts for table in self.doc.read.tables.values()} if self.blocks else set()
         block = tuple(
             Column(column.name, range(10**column.digits), width=column.digits)
             for column in (self.blocks.key if self.blocks else ())
         )
-        for name, told in self.doc.tables_of("files"):
-            place = f"files.{name}"
-            self.doc.check_name(place, name)
-            check_keys(place, told, ("columns",), self.doc.faults, optional=_OPTIONAL)
-            parent = read_table(f"{place}.parent", told.get("parent", {}), self.doc.faults)
-            if parent:
-                check_keys(f"{place}.parent", parent, ("file", "column"), self.doc.faults)
-            names = (told.get("key", ""), parent.get("file", ""), parent.get("column", ""), told.get("record", name))
-            if not all(isinstance(text, str) for text in names):
-                self.doc.faults.append(f"{place}: key, record, parent.file and parent.column must be texts")
-                continue
-            key, above, link, record = names
+        for name, told in self.doc.read.files.items():
+            place, key = f"files.{name}", told.key_ or ""
+            parent, link = (told.parent["file"], told.parent["column"]) if told.parent else ("", "")
             self._check_keys(place, key, link)
             blocks = block if name in counted else ()
             taken = {key, link, *(column.name for column in blocks)}
-            columns = self._columns(name, told.get("columns"), taken)
-            responses = read_responses(self.doc, name, told.get("responses", {}), {*taken, *columns})
-            hashed = self._hashed(place, told, [*(field for field in dict.fromkeys((key, link)) if field), *columns])
+            columns = self._columns(name, told.columns, taken)
+            responses = read_responses(self.doc, name, told.responses, {*taken, *columns})
+            fields = tuple(field for field in dict.fromkeys((key, link, *columns)) if field)
+            if told.hashed is not None and sorted(told.hashed) != sorted(fields):
+                self.doc.faults.append(f"{place}.hashed: must name each of {', '.join(fields)} once, in some order")
             self.files[name] = DescribedFile(
-                name, record, key, above, link, columns, hashed=hashed, responses=responses, blocks=blocks
-            )
+                name, told.record or name, key, parent, link, columns,
+                hashed=told.hashed or fields, responses=responses, blocks=blocks,
+            )  # fmt: skip
         if not self.files:
             self.doc.faults.append("files: describes none")
         self._check_links()
@@ -90,15 +76,8 @@ class RecordReader:
                     )
                 self.columns[f"{file.name}.{column.name}"] = column
 
-    def _hashed(self, place: str, told: dict[str, Any], fields: list[str]) -> tuple[str, ...]:
-        hashed = told.get("hashed", fields)
-        if not isinstance(hashed, list) or sorted(map(str, hashed)) != sorted(fields):
-            self.doc.faults.append(f"{place}.hashed: must name each of {', '.join(fields)} once, in some order")
-            return tuple(fields)
-        return tuple(hashed)
-
     def _check_keys(self, place: str, key: str, link: str) -> None:
-        if any(text and (not is_text(text) or '"' in text) for text in (key, link)):
+        if '"' in key + link:
             self.doc.faults.append(f"{place}: key and parent.column are names of columns, without quotes")
         if key != link and key.lower() == link.lower():
             self.doc.faults.append(f"{place}: key and parent.column differ by upper and lower case alone")
@@ -128,33 +107,29 @@ class RecordReader:
 
     def _set_unit(self) -> None:
         """What is protected: records of a file, or all records with one value of a column of ids."""
-        told, files = self.doc.told["unit"], self.files
-        if not isinstance(told, dict):
-            self.unit = str(told)
-            if self.unit not in files:
-                text = nearest(str(told), files) or "; a column of ids is { file = ..., column = ... }"
+        told, files = self.doc.read.unit, self.files
+        if isinstance(told, str):
+            self.unit = told
+            if told not in files:
+                text = nearest(told, files) or "; a column of ids is { file = ..., column = ... }"
                 self.doc.faults.append(f"unit: {told!r} is none of the files{text}")
             return
-        check_keys("unit", told, ("file", "column"), self.doc.faults, optional=("record",))
-        file, column = told.get("file"), told.get("column")
-        if not isinstance(file, str) or file not in files:
-            self.doc.faults.append(f"unit.file: {file!r} is none of the files{nearest(str(file), files)}")
-        if not (isinstance(column, str) and self.doc.is_text("unit.record", told.get("record", column))):
-            self.doc.faults.append("unit.column: must be the name of a column of ids")
+        file, column = told["file"], told["column"]
+        if file not in files:
+            self.doc.faults.append(f"unit.file: {file!r} is none of the files{nearest(file, files)}")
         if self.doc.faults:
             return
-        self.doc.check_name("unit.column", str(column))
-        of = files[str(file)]
-        self._check_keys("unit", of.key, str(column))
+        of = files[file]
+        self._check_keys("unit", of.key, column)
         if of.parent:
             text = "so that the records of one id could be of several; name a file at the top"
             self.doc.faults.append(f"unit.file: {file} belongs to {of.parent}, {text}")
-        if str(column).lower() in {name.lower() for name in (*of.columns, *files)}:
+        if column.lower() in {name.lower() for name in (*of.columns, *files)}:
             self.doc.faults.append(
                 f"unit.column: {column} is a file, or a column that tables read; ids tell no cells apart"
             )
-        self.unit = str(column)
-        ids = DescribedFile(self.unit, str(told.get("record", column)), self.unit, "", "", {}, ids_in=of.name)
+        self.unit = column
+        ids = DescribedFile(column, told.get("record", column), column, "", "", {}, ids_in=of.name)
         self.files = {
             self.unit: ids,
             **files,
@@ -167,62 +142,22 @@ class RecordReader:
             name, depth = above, depth + 1
         return depth
 
-    def _columns(self, file: str, told: object, keys: set[str]) -> dict[str, DescribedColumn]:
+    def _columns(self, file: str, told: Mapping[str, DeclaredColumn], keys: set[str]) -> dict[str, DescribedColumn]:
         found: dict[str, DescribedColumn] = {}
-        for name, given in read_table(f"files.{file}.columns", told, self.doc.faults).items():
-            place = f"files.{file}.columns.{name}"
-            self.doc.check_name(place, name, "; what the file calls it otherwise, --columns tells a run")
+        for name, of in told.items():
             if name.lower() in {key.lower() for key in (*keys, *found)}:
                 self.doc.faults.append(
-                    f"{place}: stands twice, or is a key, a link or part of a block, which have no values to count by"
+                    f"files.{file}.columns.{name}: stands twice, or is a key, a link or part of a block, which have no "
+                    "values to count by"
                 )
-            of = read_table(place, given, self.doc.faults)
-            check_keys(place, of, (), self.doc.faults, optional=("codes", "whole", "fixed", "missing", "occurring"))
-            if ("codes" in of) == ("whole" in of):
-                self.doc.faults.append(f"{place}: must have either codes or whole (a range of whole numbers)")
-                continue
-            for key in ("fixed", "occurring"):
-                if not isinstance(of.get(key, False), bool):
-                    self.doc.faults.append(f"{place}.{key}: must be true or false")
-            column, labels = self._domain(place, name, of)
-            fixed, occurring = of.get("fixed") is True, of.get("occurring") is True
-            found[name] = DescribedColumn(file, name, column, labels, fixed, occurring)
+            column, labels = self._domain(("files", file, "columns", name), of)
+            found[name] = DescribedColumn(file, name, column, labels, of.fixed, of.occurring)
         return found
 
-    def _domain(self, place: str, name: str, of: dict[str, Any]) -> tuple[Column, Mapping[int, str]]:
-        if "codes" in of:
-            return read_coded(self.doc, place, name, of)
-        low_high = whole_range(of["whole"])
-        if low_high is None or low_high[1] - low_high[0] >= MOST_VALUES:
-            text = "must be a range of at most a million whole numbers, such as [0, 115]"
-            self.doc.faults.append(f"{place}.whole: {text}")
-            return Column(name, range(1)), {}
-        low, high = low_high
-        if "missing" not in of:
-            return Column(name, range(low, high + 1)), {}
-        missing = of["missing"]
-        if not stands_for_none(missing, low, high):
-            text = f"must be a text that is no number from {low} to {high} and no range, such as 'unknown' or '999'"
-            self.doc.faults.append(f"{place}.missing: {text}, without | and quotes; an empty field says the same")
-        return Column(name, range(low, high + 2), blank=str(missing), blank_is_last=True), {}
-
-
-def stands_for_none(missing: object, low: int, high: int) -> bool:
-    """Whether a text can stand for no value of whole numbers between two."""
-    ends = whole_range(missing)
-    return is_word(missing) and (ends is None or ("-" not in str(missing) and not low <= ends[0] <= high))
-
-
-def whole_range(value: object) -> tuple[int, int] | None:
-    """A whole number or range: 5, "0-17", or [0, 17]."""
-    if (
-        isinstance(value, list)
-        and len(value) == 2
-        and all(isinstance(end, Number) and end.isdecimal() for end in value)
-    ):
-        low, high = map(int, value)
-    elif isinstance(value, str) and (match := _RANGE.fullmatch(value)):
-        low, high = int(match[1]), int(match[2] or match[1])
-    else:
-        return None
-    return (low, high) if low <= high else None
+    def _domain(self, keys: tuple[str, ...], of: DeclaredColumn) -> tuple[Column, Mapping[int, str]]:
+        if of.codes is not None:
+            return read_coded(self.doc, keys, of.codes, of.missing)
+        low, high = of.whole or (0, 0)
+        if of.missing is None:
+            return Column(keys[-1], range(low, high + 1)), {}
+        return Column(keys[-1], range(low, high + 2), blank=of.missing, blank_is_last=True), {}

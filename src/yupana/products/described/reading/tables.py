@@ -7,7 +7,7 @@ from itertools import combinations, product
 from typing import Any, Final
 
 from yupana.errors import nearest
-from yupana.files.document import Number, check_keys, read_budget, read_table
+from yupana.files.declaration import NAME
 from yupana.plan.measurement import Sensitivity
 from yupana.plan.predicates import Where
 from yupana.privacy.exact import Budget
@@ -19,12 +19,17 @@ from yupana.products.described.description import (
     DescribedLevel,
     DescribedTable,
     Detail,
-    RecordLimit,
     Sums,
     in_join,
 )
 from yupana.products.described.reading.conditions import Classified, ConditionReader
-from yupana.products.described.reading.document import NAME, DescriptionDocument
+from yupana.products.described.reading.declaration import (
+    Condition,
+    DeclaredChoice,
+    DeclaredDetail,
+    DeclaredTable,
+)
+from yupana.products.described.reading.document import DescriptionDocument
 from yupana.products.described.reading.group_lists import GroupList, listed_groups
 
 MOST_CELLS: Final = 100_000
@@ -68,50 +73,31 @@ class TableReader:
     numbers: tuple[str, ...] = NUMBERS
     wanted: dict[str, Fraction] = field(default_factory=dict)
 
-    def read(self, name: str, told: dict[str, Any]) -> DescribedTable | None:
+    def read(self, name: str, told: DeclaredTable) -> DescribedTable | None:
         """Read one; None where there are faults."""
-        place = f"tables.{name}"
+        place, counts = f"tables.{name}", told.counts
         before = len(self.doc.faults)
-        self.doc.check_name(place, name)
-        optional = (
-            "title",
-            "where",
-            "limit",
-            "by",
-            "cells",
-            "overlapping",
-            "margins",
-            "sums",
-            "stated",
-            "groups",
-            "headings",
-            "detail",
-        )
-        check_keys(place, told, ("counts", "budget"), self.doc.faults, optional=optional)
-        counts = told.get("counts")
-        if not isinstance(counts, str) or counts not in self.files or self.files[counts].ids_in:
-            known = nearest(str(counts), [file for file, of in self.files.items() if not of.ids_in])
+        if counts not in self.files or self.files[counts].ids_in:
+            known = nearest(counts, [file for file, of in self.files.items() if not of.ids_in])
             self.doc.faults.append(f"{place}.counts: {counts!r} is none of the files{known}")
             return None
         chain = [counts]
         while above := self.files[chain[-1]].parent:
             chain.append(above)
-        title = told.get("title", name)
-        self.doc.is_text(f"{place}.title", title)
-        universe = self.conditions.where(f"{place}.where", told.get("where", {}), chain)
-        groups = {
-            code: self.conditions.where(f"{place}.groups.{code}", of, chain)
-            for code, of in read_table(f"{place}.groups", told.get("groups", {}), self.doc.faults).items()
-        }
+        universe = self.conditions.where(f"{place}.where", told.where, chain)
+        groups = {code: self.conditions.where(f"{place}.groups.{code}", of, chain) for code, of in told.groups.items()}
         strange = [code for code in groups if code not in self.doc.told.get("groups", {})]
         self.doc.fault_each(f"{place}.groups", "is no group", map(repr, strange))
-        columns, labels, cells, sums = self._cells(place, told, chain)
-        budgets = self._budgets(place, told.get("budget"))
+        columns, labels, cells, sums = self._cells(name, told, chain)
+        budgets = self._budgets(name, told.budget)
         for level in budgets:
             self._check_level(place, self.levels[level], chain, groups)
-        limit, stated = self._limit(place, told, chain), self._stated(place, told)
+        if told.limit is not None and told.limit.per not in chain[1:]:
+            above = f"one of {', '.join(chain[1:])}" if chain[1:] else f"a file above {counts}, which has none"
+            self.doc.faults.append(f"{place}.limit.per: must be {above}")
+        stated = None if told.stated is None else Sensitivity(**told.stated)
         names = [name, *(sums.name for sums in sums)]
-        detail = self._detail(f"{place}.detail", told["detail"], names, budgets) if "detail" in told else None
+        detail = None if told.detail is None else self._detail(name, told.detail, names, budgets)
         if len(self.doc.faults) > before:
             return None
         of = tuple(level for name, level in self.levels.items() if name in budgets)
@@ -122,58 +108,55 @@ class TableReader:
                 more = f" (and {len(both) - 1} others)" if both[1:] else ""
                 self.doc.faults.append(f"{place}.budget: {text}{more}; a group of areas goes with one level alone")
         return DescribedTable(
-            name, title, counts, universe, limit, columns, labels, cells, sums, of, budgets, stated, groups, detail,
-            numbers=self.numbers,
+            name, told.title or name, counts, universe, told.limit, columns, labels, cells, sums, of, budgets, stated,
+            groups, detail, numbers=self.numbers,
         )  # fmt: skip
 
-    def _cells(self, place: str, told: dict[str, Any], chain: Sequence[str]) -> Any:  # noqa: ANN401 (four parts)
-        if "by" in told and "cells" in told:
+    def _cells(self, name: str, told: DeclaredTable, chain: Sequence[str]) -> Any:  # noqa: ANN401 (four parts)
+        place = f"tables.{name}"
+        if told.by is not None and told.cells is not None:
             self.doc.faults.append(f"{place}: has by and cells; keep one")
-        if "by" in told:
-            return self._by(place, told, chain)
-        if "margins" in told:
+        headings = self._headings(name, told)
+        if told.by is not None:
+            return self._by(place, told, told.by, chain, headings)
+        if told.margins is not None:
             self.doc.faults.append(f"{place}.margins: are of tables with by; name rows under sums")
-        headings = self._headings(place, told)
-        named = read_table(f"{place}.cells", told.get("cells", {"total": {}}), self.doc.faults)
+        named = {"total": {}} if told.cells is None else told.cells
         labels = tuple((label,) for label in named)
-        self.doc.check_labels(place, named)
+        self.doc.check_labels(place, [*named])
         cells = tuple(self.conditions.where(f"{place}.cells.{label}", of, chain) for label, of in named.items())
         sums = self._sums(place, told, {label: i for i, label in enumerate(named)}, cells, headings)
-        return headings.get(place.partition(".")[2], ("CELL",)), labels, cells, tuple(sums)
+        return headings.get(name, ("CELL",)), labels, cells, tuple(sums)
 
-    def _headings(self, place: str, told: dict[str, Any]) -> dict[str, tuple[str, ...]]:
+    def _headings(self, name: str, told: DeclaredTable) -> dict[str, tuple[str, ...]]:
         """What the columns of cells are called, by table."""
-        found = {}
-        for table, heading in read_table(f"{place}.headings", told.get("headings", {}), self.doc.faults).items():
-            own = place.partition(".")[2]
-            if table not in {*({own} if "by" not in told else ()), *told.get("sums", {})}:
-                which = (
-                    "no sum of the table, whose own columns are those of by"
-                    if "by" in told
-                    else ("neither the table nor one of its sums")
-                )
-                self.doc.faults.append(f"{place}.headings: {table!r} is {which}")
-            several = heading if isinstance(heading, list) and table != own else [heading]
-            names = [name for name in several if isinstance(name, str) and NAME.fullmatch(name)]
-            if len(set(names)) < len(several) or set(names) & set(RESERVED[:-1]):
-                self.doc.faults.append(f"{place}.headings.{table}: must be the name of a column of cells")
-            found[table] = tuple(names)
+        found, place = {}, f"tables.{name}.headings"
+        for table, heading in told.headings.items():
+            if table not in {*((name,) if told.by is None else ()), *told.sums}:
+                which = "neither the table nor one of its sums"
+                if told.by is not None:
+                    which = "no sum of the table, whose own columns are those of by"
+                self.doc.faults.append(f"{place}: {table!r} is {which}")
+            several = (heading,) if isinstance(heading, str) else heading
+            wrong = [column for column in several if not NAME.fits(column) or column in RESERVED[:-1]]
+            if wrong or len(set(several)) < len(several) or (table == name and not isinstance(heading, str)):
+                self.doc.faults.append(f"{place}.{table}: must be the name of a column of cells")
+            found[table] = tuple(several)
         return found
 
     def _sums(
         self,
         place: str,
-        told: dict[str, Any],
+        told: DeclaredTable,
         number: Mapping[str, int],
         cells: Sequence[Where],
         headings: Mapping[str, tuple[str, ...]],
     ) -> Iterator[Sums]:
         """Tables whose rows add up cells; where a table has several columns of cells, | stands between its labels."""
-        for name, rows in read_table(f"{place}.sums", told.get("sums", {}), self.doc.faults).items():
+        for name, rows in told.sums.items():
             made = []
-            self.doc.check_name(f"{place}.sums.{name}", name)
             columns = headings.get(name, ("CELL",))
-            for label, parts in read_table(f"{place}.sums.{name}", rows, self.doc.faults).items():
+            for label, parts in rows.items():
                 labels = (label,) if len(columns) == 1 else tuple(label.split("|")) if columns else ()
                 if len(labels) != len(columns):
                     text = f"must have {len(columns)} labels with | between them"
@@ -184,43 +167,44 @@ class TableReader:
                 self.doc.faults.append(f"{place}.sums.{name}: has no rows; name some, or leave it out")
             yield Sums(name, columns, tuple(made))
 
-    def _parts(self, place: str, told: object, number: Mapping[str, int], cells: Sequence[Where]) -> tuple[int, ...]:
+    def _parts(
+        self, place: str, told: Sequence[str] | Condition, number: Mapping[str, int], cells: Sequence[Where]
+    ) -> tuple[int, ...]:
         """The cells that a row adds up: a list of their labels, or all that a condition holds."""
-        if isinstance(told, dict):
+        if isinstance(told, Mapping):
             condition = self.conditions.where(place, told)
             within = tuple(i for i, cell in enumerate(cells) if cell & condition == cell)
             if not within or any((cells[i] & condition).is_possible for i in range(len(cells)) if i not in within):
                 self.doc.faults.append(f"{place}: must hold some cells of the table, each whole or not at all")
             return within
-        if (
-            not isinstance(told, list)
-            or not told
-            or any(not isinstance(part, str) or part not in number for part in told)
-        ):
+        if any(part not in number for part in told):
             self.doc.faults.append(f"{place}: must be a list of labels of cells of the table, or a condition")
             return ()
         if len(set(told)) < len(told):
             self.doc.faults.append(f"{place}: adds a cell twice")
         return tuple(number[part] for part in told)
 
-    def _by(self, place: str, told: dict[str, Any], chain: Sequence[str]) -> Any:  # noqa: ANN401 (four parts)
+    def _by(
+        self,
+        place: str,
+        told: DeclaredTable,
+        by: Sequence[str],
+        chain: Sequence[str],
+        headings: Mapping[str, tuple[str, ...]],
+    ) -> Any:  # noqa: ANN401 (four parts)
         nothing: Any = ((), (), (), ())
-        by = told["by"]
-        if not isinstance(by, list) or not by:
-            self.doc.faults.append(f"{place}.by: must be a list of columns and recodes")
-            return nothing
         variables = [self.conditions.variable(f"{place}.by", name) for name in by]
         if any(variable is None for variable in variables):
             return nothing
         chosen = [variable for variable in variables if variable is not None]
-        names = tuple(str(name).rpartition(".")[2] for name in by)
+        names = tuple(name.rpartition(".")[2] for name in by)
         if len({name.upper() for name in names} | set(RESERVED)) < len(names) + len(RESERVED):
             self.doc.faults.append(f"{place}.by: every column needs a name of its own, none of {', '.join(RESERVED)}")
         for name, variable in zip(by, chosen, strict=True):
             self.conditions.check_reach(f"{place}.by", variable.column, chain)
             self.doc.check_labels(f"{place}.by: {name}", variable.classes)
             sizes = sum(map(len, variable.classes.values()))
-            if sizes > len(frozenset().union(*variable.classes.values())) and told.get("overlapping") is not True:
+            if sizes > len(frozenset().union(*variable.classes.values())) and not told.overlapping:
                 self.doc.faults.append(f"{place}.by: classes of {name} overlap; say overlapping = true if they should")
         number = 1
         for variable in chosen:
@@ -233,20 +217,20 @@ class TableReader:
         cells = tuple(
             _all(Where(((v.column, values),)) for v, (_, values) in zip(chosen, of, strict=True)) for of in pairs
         )
-        margins = self._margins(place, told, dict(zip(names, chosen, strict=True)), labels)
-        sums = self._sums(place, told, {}, cells, self._headings(place, told))
+        margins = self._margins(place, told.margins or {}, dict(zip(names, chosen, strict=True)), labels)
+        sums = self._sums(place, told, {}, cells, headings)
         return names, labels, cells, (*margins, *sums)
 
     def _margins(
-        self, place: str, told: dict[str, Any], variables: Mapping[str, Classified], labels: Sequence[tuple[str, ...]]
+        self,
+        place: str,
+        told: Mapping[str, Sequence[str]],
+        variables: Mapping[str, Classified],
+        labels: Sequence[tuple[str, ...]],
     ) -> Iterator[Sums]:
         """Tables that keep some of the columns of cells, as they are or in coarser classes."""
-        for name, kept in read_table(f"{place}.margins", told.get("margins", {}), self.doc.faults).items():
-            self.doc.check_name(f"{place}.margins.{name}", name)
-            if not isinstance(kept, list):
-                self.doc.faults.append(f"{place}.margins.{name}: must be a list of some of {', '.join(variables)}")
-                continue
-            called = [str(column).rpartition(".")[2] for column in kept]
+        for name, kept in told.items():
+            called = [column.rpartition(".")[2] for column in kept]
             if len(set(called)) < len(called):
                 self.doc.faults.append(f"{place}.margins.{name}: names a column twice")
             kept_classes = [self._coarser(f"{place}.margins.{name}", column, variables) for column in called]
@@ -279,19 +263,15 @@ class TableReader:
         self.doc.fault_each(f"{place}: {name}", f"is a class with values that are in none of {finer}:", map(repr, wide))
         return names.index(finer), {label: of[0] for label, of in within.items() if of}
 
-    def _budgets(self, place: str, told: object) -> dict[str, Budget]:
-        found: dict[str, Budget] = {}
-        for level, value in read_table(f"{place}.budget", told, self.doc.faults).items():
-            if level not in self.levels:
-                self.doc.faults.append(f"{place}.budget: {level!r} is no level{nearest(level, self.levels)}")
-            elif isinstance(value, dict):
-                check_keys(f"{place}.budget.{level}", value, ("moe",), self.doc.faults)
-                margin = self.doc.fraction(f"{place}.budget.{level}.moe", value["moe"]) if "moe" in value else None
-                found[level] = Fraction(1)
-                self.wanted[f"{place.partition('.')[2]}/{level}"] = margin or Fraction(1)
-            else:
-                found[level] = read_budget(f"{place}.budget.{level}", value, self.doc.faults)
-        return found
+    def _budgets(self, table: str, told: Mapping[str, Budget | Mapping[str, Fraction]]) -> dict[str, Budget]:
+        """Budgets by level; where a margin of error is asked for, 1 meanwhile."""
+        strange = [f"{level!r} is no level{nearest(level, self.levels)}" for level in told if level not in self.levels]
+        self.doc.faults.extend(f"tables.{table}.budget: {one}" for one in strange)
+        known = {level: budget for level, budget in told.items() if level in self.levels}
+        self.wanted.update(
+            (f"{table}/{level}", budget["moe"]) for level, budget in known.items() if isinstance(budget, Mapping)
+        )
+        return {level: Fraction(1) if isinstance(budget, Mapping) else budget for level, budget in known.items()}
 
     def _check_level(self, place: str, level: DescribedLevel, chain: Sequence[str], own: Collection[str]) -> None:
         """That a table can read what tells areas and groups apart; ``own`` are groups with conditions of its own."""
@@ -307,106 +287,60 @@ class TableReader:
                 )
                 self.conditions.check_reach(f"{place}.budget.{level.name} (group {code})", column, chain)
 
-    def _detail(self, place: str, told: object, names: Sequence[str], levels: Collection[str]) -> Detail | None:
+    def _detail(self, table: str, told: DeclaredDetail, names: Sequence[str], levels: Collection[str]) -> Detail | None:
         """How finely groups are counted; ``names`` are the table's and its sums', ``levels`` those with a budget."""
-        before = len(self.doc.faults)
-        told = read_table(place, told, self.doc.faults)
-        optional = ("share", "published", "coarsest", "leave_out")
-        check_keys(place, told, ("steps", "thresholds"), self.doc.faults, optional=optional)
-        published = told.get("published", False)
-        if not isinstance(published, bool) or published == ("share" in told):
+        before, place = len(self.doc.faults), f"tables.{table}.detail"
+        if told.published == (told.share is not None):
             text = "say what share of each budget a noisy total has, or published = true for totals of another release"
             self.doc.faults.append(f"{place}: {text}")
-        if published is True and (both := {"coarsest", "leave_out"} & told.keys()):
-            self.doc.fault_each(f"{place}.published", "goes with share alone", sorted(both))
-        steps = self._steps(f"{place}.steps", told.get("steps"), names)
-        thresholds = self._thresholds(f"{place}.thresholds", told.get("thresholds"), len(steps) - 1, levels)
-        share = self.doc.fraction(f"{place}.share", told["share"]) if "share" in told else Fraction(0)
-        known = {code for level in levels for code in self.levels[level].groups}
-        coarsest = self._coarsest(f"{place}.coarsest", told, known)
-        leave_out = {}
-        for level, chance in read_table(f"{place}.leave_out", told.get("leave_out", {}), self.doc.faults).items():
-            if level not in levels:
-                self.doc.faults.append(f"{place}.leave_out: {level!r} is no level of the table{nearest(level, levels)}")
-            leave_out[level] = self.doc.fraction(f"{place}.leave_out.{level}", chance)
-        shares = [(f"{place}.share", share), *((f"{place}.leave_out.{level}", of) for level, of in leave_out.items())]
-        self.doc.faults.extend(f"{at}: must be below 1" for at, of in shares if of is not None and of >= 1)
-        if len(self.doc.faults) > before or share is None:
-            return None
-        return Detail(
-            steps, thresholds, share, frozenset(coarsest), {level: of for level, of in leave_out.items() if of}
+        if told.published:
+            both = [name for name in ("coarsest", "leave_out") if getattr(told, name)]
+            self.doc.fault_each(f"{place}.published", "goes with share alone", both)
+        shown = [name for step in told.steps for name in step]
+        strange = [name for name in shown if name not in names]
+        self.doc.fault_each(f"{place}.steps", f"is none of {', '.join(names)}", map(repr, strange))
+        self.doc.fault_each(f"{place}.steps", "is shown in no step", [name for name in names[1:] if name not in shown])
+        thresholds = self._thresholds(f"{place}.thresholds", told.thresholds, len(told.steps) - 1, levels)
+        coarsest = self._coarsest(
+            table, told.coarsest, {code for level in levels for code in self.levels[level].groups}
         )
-
-    def _coarsest(self, place: str, told: dict[str, Any], known: Collection[str]) -> list[str]:
-        """What is told of the groups that always get the first step; of those of lists, the ones that there are."""
-        before = len(self.doc.faults)
-        listed = listed_groups(self.doc, place, told.get("coarsest", []), self.lists)
-        if isinstance(told.get("coarsest"), dict) and isinstance(listed, list):
-            told["coarsest"] = [code for code in listed if code in known]
-            if listed and not told["coarsest"]:
-                self.doc.faults.append(f"{place}: chooses no group of the levels of the table")
-            listed = told["coarsest"]
+        self.doc.faults.extend(
+            f"{place}.leave_out: {level!r} is no level of the table{nearest(level, levels)}"
+            for level in told.leave_out
+            if level not in levels
+        )
         if len(self.doc.faults) > before:
-            return []
-        if not isinstance(listed, list) or any(str(code) not in known for code in listed):
+            return None
+        return Detail(told.steps, thresholds, told.share or Fraction(0), frozenset(coarsest), told.leave_out)
+
+    def _coarsest(self, table: str, told: Sequence[str] | DeclaredChoice, known: Collection[str]) -> list[str]:
+        """The groups that always get the first step; of those of lists, the ones that there are."""
+        before, place = len(self.doc.faults), f"tables.{table}.detail.coarsest"
+        listed = listed_groups(self.doc, place, told, self.lists)
+        if isinstance(told, DeclaredChoice) and len(self.doc.faults) == before:
+            listed = [code for code in listed if code in known]
+            self.doc.at("tables", table, "detail")["coarsest"] = listed
+            if not listed:
+                self.doc.faults.append(f"{place}: chooses no group of the levels of the table")
+        if any(code not in known for code in listed):
             text = "must be a list of groups of the levels of the table, or say from which lists they are"
             self.doc.faults.append(f"{place}: {text}")
-            return []
         return listed
 
-    def _steps(self, place: str, told: object, names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
-        if not isinstance(told, list) or len(told) < 2 or not all(isinstance(step, list) and step for step in told):
-            self.doc.faults.append(f"{place}: must be a list of at least two lists of tables, the coarsest first")
-            return ()
-        shown = [table for step in told for table in step]
-        strange = [table for table in shown if table not in names]
-        self.doc.fault_each(place, f"is none of {', '.join(names)}", map(repr, strange))
-        lost = [name for name in names[1:] if name not in shown]
-        self.doc.fault_each(place, "is shown in no step", lost)
-        return tuple(tuple(step) for step in told)
-
-    def _thresholds(self, place: str, told: object, number: int, levels: Collection[str]) -> dict[str, tuple[int, ...]]:
+    def _thresholds(
+        self, place: str, told: Sequence[int] | Mapping[str, Sequence[int]], number: int, levels: Collection[str]
+    ) -> dict[str, tuple[int, ...]]:
         """By level; one list is for all of them."""
-        by_level = told if isinstance(told, dict) else dict.fromkeys(levels, told)
-        lost = [level for level in levels if level not in by_level]
-        self.doc.fault_each(place, "no list for level", lost)
+        by_level = told if isinstance(told, Mapping) else dict.fromkeys(levels, told)
+        self.doc.fault_each(place, "no list for level", [level for level in levels if level not in by_level])
         strange = [level for level in by_level if level not in levels]
         self.doc.fault_each(place, "is no level of the table", map(repr, strange))
-        found = {}
-        # Where steps are wrong, which is said of them, nobody knows how many numbers there must be.
-        for level, of in by_level.items() if number > 0 else ():
-            numbers = (
-                tuple(int(n) for n in of if isinstance(n, Number) and n.isdecimal()) if isinstance(of, list) else ()
-            )
-            if len(numbers) != number or list(numbers) != sorted(set(numbers)):
-                text = f"must be {number} ascending whole numbers, one for each step but the first"
-                self.doc.faults.append(f"{place}.{level}: {text}")
-            found[level] = numbers
-        return found
-
-    def _limit(self, place: str, told: dict[str, Any], chain: Sequence[str]) -> RecordLimit | None:
-        if "limit" not in told:
-            return None
-        limit = read_table(f"{place}.limit", told["limit"], self.doc.faults)
-        check_keys(f"{place}.limit", limit, ("per", "most"), self.doc.faults)
-        per, most = limit.get("per"), limit.get("most")
-        if per not in chain[1:]:
-            above = f"one of {', '.join(chain[1:])}" if chain[1:] else f"a file above {chain[0]}, which has none"
-            self.doc.faults.append(f"{place}.limit.per: must be {above}")
-        if not (isinstance(most, Number) and most.isdecimal() and 0 < int(most) < 1_000_000):
-            self.doc.faults.append(f"{place}.limit.most: must be a whole number above 0")
-            return None
-        return RecordLimit(str(per), int(most))
-
-    def _stated(self, place: str, told: dict[str, Any]) -> Sensitivity | None:
-        if "stated" not in told:
-            return None
-        stated = read_table(f"{place}.stated", told["stated"], self.doc.faults)
-        check_keys(f"{place}.stated", stated, ("unbounded", "bounded"), self.doc.faults)
-        both = [self.doc.fraction(f"{place}.stated.{key}", stated.get(key)) for key in ("unbounded", "bounded")]
-        if both[0] is None or both[1] is None:
-            return None
-        return Sensitivity(unbounded=both[0], bounded=both[1])
+        self.doc.faults.extend(
+            f"{place}.{level}: must be {number} ascending whole numbers, one for each step but the first"
+            for level, of in by_level.items()
+            if len(of) != number or list(of) != sorted(set(of))
+        )
+        return {level: tuple(of) for level, of in by_level.items()}
 
 
 def _all(conditions: Iterator[Where]) -> Where:
