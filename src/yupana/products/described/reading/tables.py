@@ -109,7 +109,7 @@ class TableReader:
         budgets = self._budgets(place, told.get("budget"))
         for level in budgets:
             self._check_level(place, self.levels[level], chain, groups)
-        limit, stated = self._limit(place, told, chain), self._stated(place, told)
+        limit, stated = self._limit(place, told, chain), self._stated(place, told, budgets)
         names = [name, *(sums.name for sums in sums)]
         detail = self._detail(f"{place}.detail", told["detail"], names, budgets) if "detail" in told else None
         if len(self.doc.faults) > before:
@@ -398,15 +398,15 @@ class TableReader:
             return None
         return RecordLimit(str(per), int(most))
 
-    def _stated(self, place: str, told: dict[str, Any]) -> Sensitivity | None:
+    def _stated(self, place: str, told: dict[str, Any], levels: Collection[str]) -> dict[str, Sensitivity]:
         if "stated" not in told:
-            return None
+            return {}
         stated = read_table(f"{place}.stated", told["stated"], self.doc.faults)
         check_keys(f"{place}.stated", stated, ("unbounded", "bounded"), self.doc.faults)
         both = [self.doc.fraction(f"{place}.stated.{key}", stated.get(key)) for key in ("unbounded", "bounded")]
         if both[0] is None or both[1] is None:
-            return None
-        return Sensitivity(unbounded=both[0], bounded=both[1])
+            return {}
+        return dict.fromkeys(levels, Sensitivity(unbounded=both[0], bounded=both[1]))
 
 
 def _all(conditions: Iterator[Where]) -> Where:
