@@ -13,11 +13,10 @@ import time
 from typing import Any, Final
 
 import duckdb  # noqa: F401 (imported once, here)
-import yupana.confidential.phsafe
 
 import yupana.cli.main
-import yupana.confidential.safetab.households
-import yupana.confidential.safetab.persons
+import yupana.confidential.described.phsafe
+import yupana.confidential.described.safetab
 import yupana.confidential.topdown.counter
 import yupana.estimate.coterminous.combine
 import yupana.report.final_tables

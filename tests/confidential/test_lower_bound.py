@@ -4,9 +4,10 @@ All noise is seeded, so the verdict is the same every time; without seeds a soun
 probability below 1e-6 per audit. What no such audit can catch, and the law tests beside this file do, is tested, too.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,10 +19,8 @@ from safetab_worlds import Person as PersonRecord
 
 from yupana.confidential.described.counter import DescribedCounts
 from yupana.confidential.described.phsafe import PhsafeCounter, checked_census
-from yupana.confidential.safetab import households as run_h
-from yupana.confidential.safetab import persons as run_p
-from yupana.confidential.safetab.counter import CheckedDetails
-from yupana.confidential.safetab.measure_persons import measure_persons
+from yupana.confidential.described.safetab import HouseholdsCounter, PersonsCounter, SafetabCounter
+from yupana.confidential.request import RunRequest
 from yupana.plan.ledger import Ledger
 from yupana.plan.measurement import Measurement, Mechanism, Sensitivity
 from yupana.plan.plan import Neighbours, Plan
@@ -29,10 +28,9 @@ from yupana.privacy.entropy import SeededEntropy
 from yupana.products.phsafe.configuration import PhsafeConfig
 from yupana.products.phsafe.plan import make_plan
 from yupana.products.phsafe.specification import S_DHC
-from yupana.products.safetab import households, persons
-from yupana.products.safetab.parameters import read_iterations
-from yupana.products.safetab.product import HOUSEHOLDS, PERSONS, Parameters
-from yupana.products.safetab.totals import read_totals
+from yupana.products.safetab.product import HOUSEHOLDS, PERSONS, SafetabProduct
+from yupana.products.tables import Groups
+from yupana.progress import Stopwatch
 from yupana.topdown import estimate_node
 
 pytestmark = pytest.mark.quality
@@ -159,6 +157,17 @@ def write(folder: Path, world: World) -> tuple[Path, Path]:
     return write_parameters(folder / "parameters", world), write_data(folder / "data", world)
 
 
+def counted(
+    counter: SafetabCounter, product: SafetabProduct[Any], parameters: Path, data: Path
+) -> tuple[Plan, Callable[[Plan, int], Iterator[Groups]]]:
+    """A plan, and what measures the records by any plan."""
+    config = product.read(parameters)
+    plan = product.plan(config, accounting="tight")
+    with counter.open(config, data, RunRequest(), Stopwatch(lambda _: None)) as records:
+        exact = counter.count(records, config, plan, keep=True)
+    return plan, lambda plan, run: counter.groups(exact, Ledger(plan), config, SeededEntropy(run))
+
+
 def safetab_p(folder: Path, thresholds: Sequence[int]) -> tuple[Plan, tuple[Release, Release]]:
     """Five persons of all groups, or four; a low threshold lets the first stage be seen, a high one the totals."""
 
@@ -167,13 +176,10 @@ def safetab_p(folder: Path, thresholds: Sequence[int]) -> tuple[Plan, tuple[Rele
         world.config.thresholds(thresholds, thresholds[0])
         world.persons = [PersonRecord("30", "1", "False", *HERE, "01", *RACES, "2000")] * number
         parameters, data = write(folder / str(number), world)
-        config, iterations = persons.read_config(parameters / "config.json"), read_iterations(parameters)
-        plan = PERSONS.plan(Parameters(config, iterations), accounting="tight")
-        with CheckedDetails(run_p.KIND, config.settings, iterations).open(data, None) as records:
-            exact = run_p.PersonsCounter().count(records, Parameters(config, iterations), plan, keep=True)
+        plan, measure = counted(PersonsCounter(), PERSONS, parameters, data)
 
         def release(plan: Plan, run: int) -> Floats:
-            measured = measure_persons(exact, config, iterations, Ledger(plan), SeededEntropy(run))
+            measured = measure(plan, run)
             # Of each group its total, and which table it got.
             groups = {
                 (noisy.measurement.level, int(area), int(iteration)): (int(cells.sum()), noisy.choice)
@@ -196,18 +202,12 @@ def safetab_h(folder: Path) -> tuple[Plan, tuple[Release, Release]]:
         world.households = [HouseholdRecord(*HERE, "01", *RACES, "2000", "1", "1")] * number
         areas = {"STATE": "01", "COUNTY": "01001"}
         world.totals = [Total(area, kind, i.code, "40") for kind, area in areas.items() for i in world.iterations]
-        parameters, data = write(folder / str(number), world)
-        config, iterations = households.read_config(parameters / "config.json"), read_iterations(parameters)
-        totals = read_totals(data / "pop-group-totals.txt", config.settings, iterations)
-        with CheckedDetails(run_h.KIND, config.settings, iterations).open(data, None) as records:
-            counted = run_h.list_groups(records, config, iterations, totals).levels
-            run_h.count_levels(records, config, iterations, counted, config.settings.max_race_codes)
+        plan, measure = counted(HouseholdsCounter(), HOUSEHOLDS, *write(folder / str(number), world))
 
         def release(plan: Plan, run: int) -> Floats:
-            groups = run_h.measure_levels(counted, config, iterations, Ledger(plan), SeededEntropy(run))
-            return np.concatenate([noisy.counts.ravel() for noisy in groups]).astype(np.float64)
+            return np.concatenate([noisy.counts.ravel() for noisy in measure(plan, run)]).astype(np.float64)
 
-        return HOUSEHOLDS.plan(Parameters(config, iterations), accounting="tight"), release
+        return plan, release
 
     (plan, here), (_, there) = of(5), of(4)
     return plan, (here, there)

@@ -210,7 +210,7 @@ def test_every_number_of_safetab_p_is_the_librarys(
 
 
 @settings(max_examples=15, suppress_health_check=list(HealthCheck))
-@given(st.integers(1, 8), entries([households.measurement_name(f, level) for level in LEVELS for f in QUESTIONS]))
+@given(st.integers(1, 8), entries([f"{asked.name}/{level.name}" for level in LEVELS for asked in QUESTIONS]))
 def test_every_number_of_safetab_h_is_the_librarys(parameters: Path, codes: int, chosen: dict[str, Document]) -> None:
     document = started("safetab-h")
     document["fields"] |= {"race_codes": str(codes)}

@@ -1,4 +1,4 @@
-"""The Detailed DHC of 2020 as descriptions: the same tables as SafeTab's own code makes, byte by byte."""
+"""The Detailed DHC of 2020 as descriptions: the same tables as SafeTab's parameter folders make, byte by byte."""
 
 import json
 import tomllib
@@ -11,6 +11,8 @@ from safetab_worlds import Config, World, random_world, seeded, write_data, writ
 
 import yupana
 from yupana.confidential.tabulate import groups
+from yupana.products.described.stability import sorting_columns
+from yupana.products.safetab.product import HOUSEHOLDS, PERSONS, SafetabProduct
 
 STATES = ("11", "48", "56")
 PRODUCTS = {"safetab-p": "ddhc-a-2020-us", "safetab-h": "ddhc-b-2020-us"}
@@ -68,3 +70,17 @@ def test_the_tables_are_those_of_safetab(world: Path, tmp_path: Path, monkeypatc
             assert own.path(table).read_text("utf-8").count("\n") > 10
         assert yupana.check(again).wrong == ()
         totals = tmp_path / product / "T01001.csv" if product == "safetab-p" else totals
+
+
+@pytest.mark.parametrize("product", [PERSONS, HOUSEHOLDS])
+def test_who_moves_to_the_other_pass_is_no_longer_of_the_nation(product: SafetabProduct[Any], tmp_path: Path) -> None:
+    world = random_world(seeded(38), persons=1, households=1)
+    world.config = config()
+    world.config.runs = ("us", "pr")
+    parameters = write_parameters(tmp_path / "parameters", world)
+    description = product.read(parameters).description
+    (file,) = description.files.values()
+    for table in description.tables:
+        assert {level.areas for level in table.levels} > {"USA", "PR-STATE"}
+        for level in table.levels:
+            assert file.block in sorting_columns(description, table, level)

@@ -10,12 +10,10 @@ import pytest
 from yupana.audit.empirical.series import Residuals, Series
 from yupana.confidential.choices import ChosenCounts, GroupCounts
 from yupana.confidential.counter import Observed, Validation
-from yupana.confidential.described.block_counts import FileCounts
+from yupana.confidential.described.block_counts import FileCounts, Uncounted
 from yupana.confidential.described.counter import DescribedCounts
 from yupana.confidential.records.census import Census
 from yupana.confidential.records.detailed import DetailedRecords
-from yupana.confidential.safetab.households import HouseholdCounts, HouseholdLevel
-from yupana.confidential.safetab.measure_persons import PassCounts, PersonCounts
 from yupana.confidential.slices import AreaCounts, ListedLevel
 from yupana.confidential.tabulate.groups import PartCounts
 from yupana.confidential.tabulate.histograms import BlockCounts
@@ -24,9 +22,9 @@ from yupana.confidential.topdown.world import World
 from yupana.privacy.sealed import Sealed
 
 SEALED = (
-    *(Series, Residuals, DescribedCounts, Census, DetailedRecords, HouseholdCounts, PersonCounts, PartCounts),
+    *(Series, Residuals, Census, DetailedRecords, DescribedCounts, Uncounted, PartCounts),
     *(BlockCounts, World, Observed, Validation, ChosenCounts, GroupCounts, FileCounts, AreaCounts, ListedLevel),
-    *(HouseholdLevel, PassCounts, CountsOnDisk, GeolevelCounts),
+    *(CountsOnDisk, GeolevelCounts),
 )
 TRUTH = 8_675_309
 

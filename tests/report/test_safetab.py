@@ -76,7 +76,9 @@ def level_errors(level: Level, trials: int) -> LevelErrors:
     sizes, errors = np.array([5, 5, 50]), np.array([[1], [-3], [2]])
     groups = np.zeros(len(SIZES), dtype=np.int64)
     groups[[0, 1, 2]] = 7, 2, 1
-    table = TableErrors("T01001", 2.5, np.tile(sizes, trials), np.tile(errors, (trials, 1)))
+    all_errors = np.tile(errors, (trials, 1))
+    nothing = np.zeros_like(all_errors)
+    table = TableErrors("T01001", 2.5, np.tile(sizes, trials), all_errors, nothing[:, 0], nothing)
     return LevelErrors(level, detailed_only=False, groups=groups, tables=(table,), trials=trials)
 
 

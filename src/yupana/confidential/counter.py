@@ -321,8 +321,8 @@ def input_checksums(folder: Path, sources: Mapping[str, Source]) -> dict[str, st
 
 _PLACES: Final = {
     "phsafe": ("described.phsafe", "PhsafeCounter"),
-    "safetab-p": ("safetab.persons", "PersonsCounter"),
-    "safetab-h": ("safetab.households", "HouseholdsCounter"),
+    "safetab-p": ("described.safetab", "PersonsCounter"),
+    "safetab-h": ("described.safetab", "HouseholdsCounter"),
     "topdown": ("topdown.counter", "TopdownCounter"),
     "tables": ("described.counter", "DescribedCounter"),
 }

@@ -104,8 +104,8 @@ class ListedLevel(Sealed):
     categories: int
     totals: dict[str, Ints] = field(init=False)
     by_category: Ints = field(init=False)
-    memberships: int = field(default=0, init=False)
-    """How often records of the areas count in a group of the level, listed or not."""
+    not_listed: int = field(default=0, init=False)
+    """How often records of the areas count in a group of the level that is not listed."""
 
     def __post_init__(self) -> None:
         self.totals = {table: np.zeros(len(self.area), dtype=np.int64) for table in self.tables}
@@ -113,25 +113,19 @@ class ListedLevel(Sealed):
 
     def add(self, low: int, high: int, counts: "AreaCounts") -> None:
         """Add what was counted of the areas from place ``low`` up to ``high``."""
-        self.memberships += int(counts.of(None)[:, self.columns].sum())
         begin, end = np.searchsorted(self.area, [low, high])
         row, column = self.area[begin:end] - low, self.columns.start + self.group[begin:end]
+        every = counts.of(None)
+        self.not_listed += int(every[:, self.columns].sum()) - int(every[row, column].sum())
         for table, cells in self.tables.items():
             self.totals[table][begin:end] += counts.of(cells.counted)[row, column]
         wanted = self.wanted[begin:end]
         if wanted.any():
-            selected = np.zeros(counts.of(None).shape, dtype=bool)
+            selected = np.zeros(every.shape, dtype=bool)
             selected[row[wanted], column[wanted]] = True
             # Groups ascend by area and place, as selected ones do.
             first = int(self.wanted[:begin].sum())
             self.by_category[first : first + int(wanted.sum())] += counts.details(selected)
-
-    def add_counts(self, other: "ListedLevel") -> None:
-        """Add what another shard of the records holds of the same groups."""
-        self.memberships += other.memberships
-        self.by_category += other.by_category
-        for table, more in other.totals.items():
-            self.totals[table] += more
 
     def measure(self, table: str, groups: LevelGroups, ledger: Ledger, entropy: Entropy) -> Iterator[Groups]:
         """Measure the groups in the cells of a table that their published totals allow."""

@@ -10,8 +10,8 @@ from yupana.explore.reference import document
 from yupana.products.safetab.demonstration_parameters import write_parameters
 from yupana.products.safetab.iterations import CharacteristicIterations
 from yupana.products.safetab.parameters import read_iterations
-from yupana.products.safetab.plan import DETAILED_ONLY
 from yupana.products.safetab.regions import Level
+from yupana.products.safetab.specification import DETAILED_ONLY
 from yupana.report.groups import Sizes
 
 

@@ -34,10 +34,18 @@ from yupana.products.safetab import households, persons
 from yupana.products.safetab.configuration import Settings
 from yupana.products.safetab.iterations import MOST_RACE_CODES, CharacteristicIterations
 from yupana.products.safetab.parameters import CONFIG
-from yupana.products.safetab.plan import DETAILED_ONLY, sensitivity
+from yupana.products.safetab.plan import sensitivity
 from yupana.products.safetab.product import HOUSEHOLDS, PERSONS, Parameters
 from yupana.products.safetab.regions import LEVELS, PR, REGION_TYPES, US, Level
-from yupana.products.safetab.specification import AGE_TABLES, HOUSEHOLD_TYPE, QUESTIONS, TENURE
+from yupana.products.safetab.specification import (
+    AGE_TABLES,
+    DETAILED_ONLY,
+    HOUSEHOLD_TYPE,
+    QUESTIONS,
+    STAGE_1,
+    STAGE_2,
+    TENURE,
+)
 from yupana.report.groups import (
     expected_tables,
     median_size,
@@ -121,7 +129,7 @@ _H_THRESHOLDS: Final = {
     "t3": (3, "Thresholds: persons from which a group gets 2, 4 and 5 household types"),
     "t4": (1, "Thresholds: persons from which a group gets tenure"),
 }
-_NAMES_H: Final = {households.measurement_name(q, level): (q, level) for level in LEVELS for q in QUESTIONS}
+_NAMES_H: Final = {f"{q.name}/{level.name}": (q, level) for level in LEVELS for q in QUESTIONS}
 _P_THRESHOLDS: Final = "Thresholds: noisy totals from which a group gets 4, 9 and 23 ages"
 
 _FORM_H: Final = Form(
@@ -137,9 +145,8 @@ _FORM_H: Final = Form(
         for depth in _DEPTHS
     },
     cells={
-        (level.region.name, f"{question.name} {level.iteration_level}"): households.measurement_name(question, level)
-        for level in LEVELS
-        for question in QUESTIONS
+        (level.region.name, f"{question.name} {level.iteration_level}"): name
+        for name, (question, level) in _NAMES_H.items()
     },
     corner="Geography",
     solving="the median number of households of the groups of each level, among invented people; the "
@@ -326,13 +333,13 @@ class PersonsPage(_SafetabPage):
         """Budgets, margins, tables by size, relative errors."""
         del filled
         plan, config = chosen.plan, chosen.config.config
-        stage_1 = {_LEVELS[m.level]: m for m in plan.measurements if m.name.startswith(persons.STAGE_1)}
+        stage_1 = {_LEVELS[m.level]: m for m in plan.measurements if m.name.startswith(STAGE_1)}
         rows = {
             level: expected_tables(self.reference.persons[level.name], config.thresholds[level], _noise(m))
             for level, m in stage_1.items()
             if level.region.run == US and level.name in self.reference.persons
         }
-        names = ("a total", *(f"sex by {len(starts)} ages" for starts in AGE_TABLES.values()))
+        names = ("a total", *(f"sex by {ages} ages" for ages in AGE_TABLES.values()))
         words = (
             "A rough noisy total of a group, made in stage 1 and never published, decides how finely it is told. Shown "
             f"are expected numbers, stage 1 included. The groups are those of {self.reference.source}, less those of "
@@ -365,7 +372,7 @@ def _cells(plan: Plan) -> dict[Level, Measurement]:
     """The measurement of each level's published cells: stage 2, or totals where there is nothing else."""
     by_kind = {
         kind: {_LEVELS[m.level]: m for m in plan.measurements if m.name.startswith(kind)}
-        for kind in (DETAILED_ONLY, persons.STAGE_2)
+        for kind in (DETAILED_ONLY, STAGE_2)
     }
-    found = by_kind[DETAILED_ONLY] | by_kind[persons.STAGE_2]
+    found = by_kind[DETAILED_ONLY] | by_kind[STAGE_2]
     return {level: found[level] for level in LEVELS if level in found}

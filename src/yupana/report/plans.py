@@ -13,7 +13,7 @@ from yupana.privacy.zcdp import epsilon_tight
 from yupana.products import PRODUCTS
 from yupana.products.phsafe.product import PHSAFE
 from yupana.products.phsafe.specification import DERIVED
-from yupana.products.safetab.plan import DETAILED_ONLY
+from yupana.products.safetab.specification import DETAILED_ONLY
 from yupana.report.charts import Mark, log_dots, stacked_bars
 from yupana.report.numbers import confidence_percent, loss, percent, rounded, whole
 from yupana.report.page import Chart, Figure, Section, sections

@@ -2,7 +2,7 @@
 
 from collections import Counter as Numbers
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import duckdb
@@ -28,7 +28,8 @@ from yupana.privacy.entropy import Entropy
 from yupana.privacy.sealed import Sealed
 from yupana.products.described.description import DescribedLevel, DescribedTable, Description, in_join
 from yupana.products.described.published import PublishedGroups
-from yupana.products.tables import Groups
+from yupana.products.described.tables import families_of
+from yupana.products.tables import Family, Groups
 
 _CONDITIONS = ""
 """The response of groups that columns decide: one code for each class of their conditions."""
@@ -38,24 +39,32 @@ _MOST_ANSWERS = 1 << 14
 
 
 @dataclass(frozen=True)
-class _BlockLevels:
-    """What is counted of one file: its tables and their levels, and what tells cells and groups apart.
+class BlockLevels:
+    """What is counted of one file in one pass: tables and their levels, and what tells cells and groups apart.
 
     Attributes
     ----------
     description : Description
     file : str
+    blocks : BlockFile
+        As the pass has it.
     wanted : sequence of (DescribedTable, DescribedLevel)
     """
 
     description: Description
     file: str
+    blocks: BlockFile
     wanted: Sequence[tuple[DescribedTable, DescribedLevel]]
 
     @cached_property
     def tables(self) -> tuple[DescribedTable, ...]:
         """In the order of the description."""
         return tuple({table.name: table for table, _ in self.wanted}.values())
+
+    @cached_property
+    def families(self) -> Mapping[str, tuple[Family, ...]]:
+        """By table."""
+        return {table.name: families_of(table) for table in self.tables}
 
     @cached_property
     def levels(self) -> Mapping[str, tuple[DescribedLevel, ...]]:
@@ -69,6 +78,10 @@ class _BlockLevels:
         """The kinds of areas, as blocks make them."""
         areas = (self.description.areas[kind] for kind in self.levels)
         return tuple(kind.blocks or BlockAreas(kind.name, (), kind.codes[0]) for kind in areas)
+
+    def areas(self, db: duckdb.DuckDBPyConnection) -> GroupAreas:
+        """Find the areas; the database holds those that were found last."""
+        return find_areas(db, self.blocks, self.kinds)
 
     @cached_property
     def cells(self) -> Classes:
@@ -130,10 +143,25 @@ class _BlockLevels:
     @cached_property
     def spaces(self) -> Mapping[str, tuple[tuple[ResponseGroup, ...], ...]]:
         """By kind of areas the groups of its levels; of one level more than once if tables define them differently."""
-        found: dict[str, dict[tuple[ResponseGroup, ...], None]] = {kind: {} for kind in self.levels}
-        for table, level in self.wanted:
-            found[level.areas].setdefault(self.groups(table, level))
+        found: dict[str, dict[tuple[ResponseGroup, ...], None]] = {}
+        for table, level in self._grouped:
+            found.setdefault(level.areas, {}).setdefault(self.groups(table, level))
         return {kind: tuple(spaces) for kind, spaces in found.items()}
+
+    @property
+    def _grouped(self) -> Iterator[tuple[DescribedTable, DescribedLevel]]:
+        """Levels that are measured, and others that responses decide: who is in a group of theirs is in some group.
+
+        So areas of several kinds show the same groups, and are counted by the same, where they have the same levels.
+        """
+        wanted = {(table.name, level.name) for table, level in self.wanted}
+        own = {self.description.areas[level.areas].chosen for _, level in self.wanted}
+        for table in self.tables:
+            for level in table.levels:
+                by_response = len(self.description.by_response(level)) == len(level.groups)
+                in_pass = self.description.areas[level.areas].chosen in own
+                if (table.name, level.name) in wanted or (by_response and in_pass):
+                    yield table, level
 
     def columns(self, table: DescribedTable, level: DescribedLevel) -> slice:
         """Where the groups of a level, as a table defines them, stand among those of its kind of areas."""
@@ -154,14 +182,17 @@ class _BlockLevels:
             if response.file != self.file:
                 continue
             codes = len(response.column.words)
-            place = np.arange(codes)
+            numbers = response.numbers or tuple(range(codes))
+            place = np.full(max(numbers) + 1, -1)
+            place[list(numbers)] = np.arange(codes)
             if response.column.blank:
-                place[0] = -1
+                place[numbers[0]] = -1
             columns = response.columns[: response.most if bounded else None]
             responses[name] = ResponseColumns(tuple(in_join(self.file, c) for c in columns), place, codes)
         if self.conditions:
             found = self.of_conditions
             responses[_CONDITIONS] = ResponseColumns((found.combination,), found.class_of, found.count)
+        of = self.cells.class_of
         return GroupTabulation(
             relation=named(file.schema.relation),
             key=key_of(self.description, self.file),
@@ -171,103 +202,110 @@ class _BlockLevels:
                 kind: tuple(group for groups in spaces for group in groups) for kind, spaces in self.spaces.items()
             },
             attribute=self.cells.combination,
-            category=self.cells.class_of.astype(np.uint16),
+            category=of.astype(np.uint8) if self.cells.count <= 1 << 8 else of.astype(np.uint16),
         )
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Uncounted(Sealed):
+    """How many records are in no group of any level, by file; and how often one is in a group that totals do not list.
+
+    The last is by level.
+    """
+
+    in_no_group: Numbers[str] = field(default_factory=Numbers)
+    not_listed: Numbers[str] = field(default_factory=Numbers)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class FileCounts(Sealed):
-    """Exact counts of one file.
+    """Exact counts of one file in one pass.
 
     Attributes
     ----------
-    of : _BlockLevels
+    of : BlockLevels
     areas : GroupAreas
     tabulation : GroupTabulation
     counted : iterable of CountedAreas
         Counted as they are asked for, unless they are kept.
     published : mapping of ``table/level`` to PublishedGroups
-    in_no_group : Counter
-        How many records are in no group of any level, by file; told by what was counted.
+    uncounted : Uncounted
+        Told by what was counted.
     """
 
-    of: _BlockLevels
+    of: BlockLevels
     areas: GroupAreas
     tabulation: GroupTabulation
     counted: Iterable[CountedAreas]
     published: Mapping[str, PublishedGroups]
-    in_no_group: Numbers[str]
+    uncounted: Uncounted
 
     def areas_counted(self) -> Iterator[CountedAreas]:
         """What was counted; how many of the records are in no group is noted."""
         for found in self.counted:
-            self.in_no_group[self.of.file] += found.in_no_group
+            self.uncounted.in_no_group[self.of.file] += found.in_no_group
             yield found
 
 
 def count_blocks(
     db: duckdb.DuckDBPyConnection,
     description: Description,
-    blocks: BlockFile,
     wanted: Mapping[str, Sequence[DescribedLevel]],
     published: Mapping[str, PublishedGroups],
-    in_no_group: Numbers[str],
+    uncounted: Uncounted,
     *,
     bounded: bool,
     keep: bool = False,
     counted: Sequence[GatheredCounts] | None = None,
 ) -> Iterator[FileCounts]:
-    """Count the tables of each file; every record is read once.
+    """Count the tables of each file, pass after pass; every record is read once.
 
     Parameters
     ----------
     db : duckdb.DuckDBPyConnection
         With the relation ``blocks``.
     description : Description
-    blocks : BlockFile
     wanted : mapping of table to sequence of DescribedLevel
     published : mapping of ``table/level`` to PublishedGroups
-    in_no_group : Counter
-        As `FileCounts` has it.
+    uncounted : Uncounted
+        To be told.
     bounded : bool
         Count so many codes of each response as the description says; False counts all.
     keep : bool
         Count at once, and keep all counts in memory.
     counted : sequence of GatheredCounts, optional
-        What shards have counted, by file; nothing is counted then.
+        What shards have counted, by file and pass; nothing is counted then.
     """
-    for place, of in enumerate(_levels_by_file(description, wanted)):
-        areas = find_areas(db, blocks, of.kinds)
+    for place, of in enumerate(passes(description, wanted)):
+        areas = of.areas(db)
         tabulation = of.tabulation(bounded=bounded)
         if counted is not None:
             found = counted[place].areas(areas)
         else:
-            found = count_groups(db, tabulation, blocks, areas, keep=keep)
-        yield FileCounts(of, areas, tabulation, list(found) if keep else found, published, in_no_group)
+            found = count_groups(db, tabulation, of.blocks, areas, keep=keep)
+        yield FileCounts(of, areas, tabulation, list(found) if keep else found, published, uncounted)
 
 
 def count_shard_of_blocks(
     db: duckdb.DuckDBPyConnection,
     description: Description,
-    blocks: BlockFile,
     wanted: Mapping[str, Sequence[DescribedLevel]],
 ) -> list[list[PartCounts]]:
-    """Count a shard of the records, as `count_blocks` does: of each file the parts that `GatheredCounts` takes."""
-    return [
-        count_shard(db, of.tabulation(bounded=True), blocks, find_areas(db, blocks, of.kinds))
-        for of in _levels_by_file(description, wanted)
-    ]
+    """Count a shard of the records, as `count_blocks` does: of each pass the parts that `GatheredCounts` takes."""
+    return [count_shard(db, of.tabulation(bounded=True), of.blocks, of.areas(db)) for of in passes(description, wanted)]
 
 
-def _levels_by_file(description: Description, wanted: Mapping[str, Sequence[DescribedLevel]]) -> list[_BlockLevels]:
-    files = dict.fromkeys(table.counts for table in description.tables if table.name in wanted)
+def passes(description: Description, wanted: Mapping[str, Sequence[DescribedLevel]]) -> list[BlockLevels]:
+    """What is counted together of a description with a file of blocks, file after file and pass after pass."""
+    found: dict[tuple[str, frozenset[int] | None], list[tuple[DescribedTable, DescribedLevel]]] = {}
+    for table in description.tables:
+        for level in wanted.get(table.name, ()):
+            found.setdefault((table.counts, description.areas[level.areas].chosen), []).append((table, level))
+    blocks = description.blocks
+    assert blocks is not None  # noqa: S101 (whoever asks has looked)
     return [
-        _BlockLevels(
-            description,
-            file,
-            [(t, level) for t in description.tables if t.counts == file for level in wanted.get(t.name, ())],
-        )
-        for file in files
+        BlockLevels(description, file, blocks if chosen is None else replace(blocks, chosen=chosen), levels)
+        for (file, chosen), levels in found.items()
     ]
 
 
@@ -278,7 +316,8 @@ def measure_blocks(exact: FileCounts, ledger: Ledger, entropy: Entropy, *, leave
     codes = {kind: areas.written(kind) for kind in of.levels}
 
     def groups(table: DescribedTable, level: DescribedLevel) -> LevelGroups:
-        return groups_of_level(table, level, codes[level.areas], ledger.plan, leave_out=leave_out)
+        families = of.families[table.name]
+        return groups_of_level(table, families, level, codes[level.areas], ledger.plan, leave_out=leave_out)
 
     levels = [level for some in of.levels.values() for level in some]
     sliced = [
@@ -299,6 +338,7 @@ def measure_blocks(exact: FileCounts, ledger: Ledger, entropy: Entropy, *, leave
     yield from measure_slices(
         exact.areas_counted(), areas, exact.tabulation, sliced, [*listed.values()], ledger, entropy
     )
+    exact.uncounted.not_listed.update({level.name: of.not_listed for (level, _), of in listed.items()})
     for table, level in by_totals:
         counts = listed[level, of.columns(table, level).start]
         yield from counts.measure(table.name, groups(table, level), ledger, entropy)

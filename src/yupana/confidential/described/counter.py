@@ -1,6 +1,5 @@
 """The counter of described tables: from record files to noisy counts."""
 
-from collections import Counter as Numbers
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -8,12 +7,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+import duckdb
 import numpy as np
 
 from yupana.arrays import Ints
 from yupana.confidential.accuracy import Seen, observe_at_the_door, sources_of_trials
 from yupana.confidential.counter import Counter, Observed, Opened, Told, input_checksums, not_published
-from yupana.confidential.described.block_counts import FileCounts, count_blocks, count_shard_of_blocks, measure_blocks
+from yupana.confidential.described.block_counts import (
+    FileCounts,
+    Uncounted,
+    count_blocks,
+    count_shard_of_blocks,
+    measure_blocks,
+)
 from yupana.confidential.described.criteria import tested
 from yupana.confidential.described.measure import measure_tables
 from yupana.confidential.described.records import DescribedRecords, cut_of, open_described
@@ -23,7 +29,7 @@ from yupana.confidential.records.findings import Finding
 from yupana.confidential.records.reader import Source
 from yupana.confidential.request import RunRequest, in_output
 from yupana.confidential.shards.in_shards import can_be_cut, count_in_shards, within, without_records
-from yupana.confidential.tabulate.gathered import GatheredShards
+from yupana.confidential.tabulate.gathered import GatheredCounts, GatheredShards
 from yupana.confidential.tabulate.groups import memory_for_gathered
 from yupana.errors import InputError, OutputError
 from yupana.files.column_map import ColumnMap
@@ -48,15 +54,15 @@ from yupana.release.tables import ReleaseTable, checksum, table_of
 class DescribedCounts(Sealed):
     """Exact counts by ``table/level``, how many records limits left out by table, and the totals that decide detail.
 
-    Of a description with a file of blocks the counts by file, each of which may be a stream, and how many records are
-    in no group. Of kinds of areas of which fewer are published than the description has: those.
+    Of a description with a file of blocks the counts by file and pass, each of which may be a stream, and what they do
+    not hold. Of kinds of areas of which fewer are published than the description has: those.
     """
 
     by_level: Mapping[str, Ints]
     left_out: Mapping[str, int]
     sizes: Mapping[str, PublishedGroups]
     blocks: Iterable[FileCounts] = ()
-    in_no_group: Numbers[str] = field(default_factory=Numbers)
+    uncounted: Uncounted = field(default_factory=Uncounted)
     shown: Mapping[str, AreaKind] = field(default_factory=dict)
 
     def measured(
@@ -183,22 +189,10 @@ class DescribedCounter(TablesCounter[Description, DescribedRecords]):
         """Count what has a budget."""
         del plan
         records.require_valid()
-        wanted = measured_levels(config)
         sizes = records.published.by_level if records.published else {}
         if config.blocks:
-            none = Numbers[str]()
-            of_files = count_blocks(
-                records.db,
-                config,
-                config.blocks,
-                wanted,
-                sizes,
-                none,
-                bounded=bounded,
-                keep=keep,
-                counted=records.counted,
-            )
-            return DescribedCounts({}, {}, sizes, list(of_files) if keep else of_files, none)
+            return count_streams(records.db, config, sizes, records.counted, bounded=bounded, keep=keep)
+        wanted = measured_levels(config)
         if records.counted is None:
             found = tabulate(records.db, config, wanted, limited=bounded)
         else:
@@ -230,7 +224,7 @@ class DescribedCounter(TablesCounter[Description, DescribedRecords]):
             taken_as_public=(*TABLES.taken_as_public(config), *([source.taken_as_public] if source else [])),
             log={
                 "records_left_out_by_limits": dict(exact.left_out),
-                **({"records_in_no_group": dict(exact.in_no_group)} if config.blocks else {}),
+                **({"records_in_no_group": dict(exact.uncounted.in_no_group)} if config.blocks else {}),
             },
             others={
                 "system": SYSTEM,
@@ -313,13 +307,29 @@ def _count_shard(
             without_limits = config.criteria and records.is_synthetic and limits(config)
             each = (True, False) if without_limits else (True,)
             return (), [tabulate(records.db, config, measured_levels(config), limited=limited) for limited in each]
-        return (), count_shard_of_blocks(records.db, config, config.blocks, measured_levels(config))
+        return (), count_shard_of_blocks(records.db, config, measured_levels(config))
 
 
 def _observed(
     exact: DescribedCounts, ledger: Ledger, config: Description, entropy: Entropy, *, leave_out: bool = True
 ) -> Iterator[Groups]:
     return exact.measured(config, ledger, entropy, leave_out=leave_out)
+
+
+def count_streams(
+    db: duckdb.DuckDBPyConnection,
+    config: Description,
+    sizes: Mapping[str, PublishedGroups],
+    counted: Sequence[GatheredCounts] | None,
+    *,
+    bounded: bool,
+    keep: bool,
+) -> DescribedCounts:
+    """Count a description with a file of blocks as areas are asked for, unless the counts are to be kept."""
+    uncounted = Uncounted()
+    wanted = measured_levels(config)
+    found = count_blocks(db, config, wanted, sizes, uncounted, bounded=bounded, keep=keep, counted=counted)
+    return DescribedCounts({}, {}, sizes, list(found) if keep else found, uncounted)
 
 
 def measured_levels(config: Description) -> dict[str, Sequence[DescribedLevel]]:

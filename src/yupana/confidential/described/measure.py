@@ -21,7 +21,7 @@ from yupana.privacy.entropy import Entropy
 from yupana.products.described.description import DescribedLevel, DescribedTable, Description
 from yupana.products.described.published import PublishedGroups
 from yupana.products.described.tables import coarsest_name, families_of, total_name
-from yupana.products.tables import Groups
+from yupana.products.tables import Family, Groups
 
 
 def measure_tables(
@@ -52,7 +52,7 @@ def measure_tables(
             if counts is None:
                 continue
             areas = description.areas[level.areas].codes
-            groups = groups_of_level(table, level, areas, ledger.plan, leave_out=leave_out)
+            groups = groups_of_level(table, families_of(table), level, areas, ledger.plan, leave_out=leave_out)
             totals = counts.sum(axis=1)
             if not (table.detail and table.detail.published):
                 by_area = totals.reshape(len(areas), len(level.groups))
@@ -70,11 +70,17 @@ def measure_tables(
 
 
 def groups_of_level(
-    table: DescribedTable, level: DescribedLevel, areas: Sequence[str], plan: Plan, *, leave_out: bool
+    table: DescribedTable,
+    families: Sequence[Family],
+    level: DescribedLevel,
+    areas: Sequence[str],
+    plan: Plan,
+    *,
+    leave_out: bool,
 ) -> LevelGroups:
-    """What a plan measures of a table at a level whose areas have these codes."""
+    """What a plan measures of a table, which these are the families of, at a level whose areas have these codes."""
     measurements, detail = {m.name: m for m in plan.measurements}, table.detail
-    family, *coarsest = families_of(table)
+    family, *coarsest = families
     measured = measurements.get(f"{table.name}/{level.name}")
     always: Flags = np.isin(level.groups, sorted(detail.coarsest) if detail else [])
     choosing = Choosing()

@@ -65,6 +65,9 @@ class MultipleResponse:
     labels : mapping of int to str
     most : int
         How many codes of a record count: those of the first columns.
+    numbers : tuple of int
+        What the records hold for each code, where they hold numbers of their own, and others for none; empty where they
+        hold the places of the codes.
     """
 
     file: str
@@ -73,6 +76,7 @@ class MultipleResponse:
     column: Column
     labels: Mapping[int, str]
     most: int
+    numbers: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +152,9 @@ class AreaKind:
     blocks : BlockAreas or None
         Of areas that are made of blocks: how. Which there are is found in the file of blocks, beside the records;
         ``codes`` and ``of`` are empty.
+    chosen : frozenset of int or None
+        As `BlockFile` has it, where kinds of areas are of blocks and records that others are not of. Kinds of the same
+        are a pass; passes have no block in common.
     """
 
     name: str
@@ -156,6 +163,7 @@ class AreaKind:
     of: tuple[tuple[int, ...], ...]
     labels: Mapping[str, str]
     blocks: BlockAreas | None = None
+    chosen: frozenset[int] | None = None
 
     @property
     def overlap(self) -> int:
@@ -213,6 +221,9 @@ class Detail:
         Codes of groups that always get the first step. No total is spent on them: they have the whole budget.
     leave_out : mapping of level to Fraction
         By name: the chance with which the count of an empty group is left out after the first step; others have none.
+    called : tuple of (str, str)
+        What plans call the totals, and the counts of groups that always get the first step; empty where these have the
+        name of the table in theirs.
     """
 
     steps: tuple[tuple[str, ...], ...]
@@ -220,6 +231,7 @@ class Detail:
     share: Fraction
     coarsest: frozenset[str] = frozenset()
     leave_out: Mapping[str, Fraction] = field(default_factory=dict)
+    called: tuple[str, str] = ("", "")
 
     @property
     def published(self) -> bool:
@@ -257,8 +269,8 @@ class DescribedTable:
         Those it is published for.
     budgets : mapping of level to Budget
         By name; a level without one, or with 0, is not measured.
-    stated : Sensitivity or None
-        Larger sensitivities than the derived ones, to which noise is scaled.
+    stated : mapping of level to Sensitivity
+        By name: larger sensitivities than the derived ones, to which noise is scaled.
     groups : mapping of code to Where
         Groups that have other conditions in this table than elsewhere.
     detail : Detail or None
@@ -280,7 +292,7 @@ class DescribedTable:
     sums: tuple[Sums, ...]
     levels: tuple[DescribedLevel, ...]
     budgets: Mapping[str, Budget]
-    stated: Sensitivity | None = None
+    stated: Mapping[str, Sensitivity] = field(default_factory=dict)
     groups: Mapping[str, Where] = field(default_factory=dict)
     detail: Detail | None = None
     numbers: tuple[str, ...] = NUMBERS

@@ -91,7 +91,7 @@ def scales(table: DescribedTable, level: DescribedLevel, derived: Sensitivity, a
     ConfigError
         If the description states smaller ones than the derived.
     """
-    stated = table.stated
+    stated = table.stated.get(level.name)
     if stated is None:
         return derived
     if stated.unbounded < derived.unbounded or stated.bounded < derived.bounded:

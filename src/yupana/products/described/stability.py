@@ -258,7 +258,7 @@ def sorting_columns(description: Description, table: DescribedTable, level: Desc
     }
     found |= {in_join(*name.split(".", 1)) for name in description.of_responses(level)}
     area = description.areas[level.areas]
-    if area.blocks:
+    if area.blocks or area.chosen is not None:
         found.add(description.files[table.counts].block)
     if area.column and len({area.of[value] for value in values(area.column)}) > 1:
         found.add(area.column)

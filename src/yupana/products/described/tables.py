@@ -53,7 +53,7 @@ def families_of(of: DescribedTable) -> tuple[Family, ...]:
 
 def total_name(of: DescribedTable) -> str:
     """What plans call the totals that decide the detail of a table; they are not published."""
-    return f"{TOTALS_OF}{of.name}"
+    return of.detail.called[0] if of.detail and of.detail.called[0] else f"{TOTALS_OF}{of.name}"
 
 
 def table_of(measured: str) -> str:
@@ -63,7 +63,7 @@ def table_of(measured: str) -> str:
 
 def coarsest_name(of: DescribedTable) -> str:
     """What plans call the counts of groups that always get the coarsest step of a table."""
-    return f"{_COARSEST_OF}{of.name}"
+    return of.detail.called[1] if of.detail and of.detail.called[1] else f"{_COARSEST_OF}{of.name}"
 
 
 def _shown(of: DescribedTable) -> Iterator[Table]:

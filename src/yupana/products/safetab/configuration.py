@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Final, Generic, Self, TypeVar
+from typing import Any, ClassVar, Final, Generic, Self, TypeVar
 
 from yupana.files.changes import Changes
 from yupana.files.declaration import read_budget
@@ -86,13 +86,14 @@ class SafetabConfig(Generic[P]):
         Totals from which a population group gets the next larger table.
     """
 
+    product: ClassVar[str]
     settings: Settings
     budgets: Mapping[P, Budget]
     thresholds: Mapping[P, tuple[int, ...]]
 
     @abstractmethod
-    def by_measurement(self) -> dict[str, Budget]:
-        """The budgets of the passes by the measurements they are spent on, wherever there are groups to measure."""
+    def of_table(self, table: str) -> tuple[Mapping[Level, Budget], Mapping[Level, tuple[int, ...]]]:
+        """Budgets and thresholds by level of a table that is measured."""
 
     def with_budgets(self, budgets: Mapping[P, Budget]) -> Self:
         """The same with some budgets replaced."""

@@ -40,9 +40,9 @@ class TableErrors:
         True sizes of the groups.
     errors : numpy.ndarray of int64, shape (groups of all trials, cells)
         Noisy minus true, where of each record only the race codes count that the run counts.
-    iterations : numpy.ndarray of int64, shape (groups of all trials,), optional
+    iterations : numpy.ndarray of int64, shape (groups of all trials,)
         Places of the groups' iterations among those of the level.
-    bias : numpy.ndarray of int64, shape (groups of all trials, cells), optional
+    bias : numpy.ndarray of int64, shape (groups of all trials, cells)
         What the cap on race codes adds: true cells with the cap minus true cells with all race codes.
     """
 
@@ -50,8 +50,8 @@ class TableErrors:
     expected_moe: float
     sizes: Ints
     errors: Ints
-    iterations: Ints | None = None
-    bias: Ints | None = None
+    iterations: Ints
+    bias: Ints
 
     def chosen(self, some: NDArray[np.bool_]) -> "TableErrors":
         """Those of some groups."""
@@ -59,13 +59,13 @@ class TableErrors:
             self,
             sizes=self.sizes[some],
             errors=self.errors[some],
-            iterations=None if self.iterations is None else self.iterations[some],
-            bias=None if self.bias is None else self.bias[some],
+            iterations=self.iterations[some],
+            bias=self.bias[some],
         )
 
-    def cap_bias(self) -> float | None:
-        """Records that the cap on race codes adds to a group, on average; None where it is not known."""
-        return None if self.bias is None else float(self.bias.sum(axis=1).mean())
+    def cap_bias(self) -> float:
+        """Records that the cap on race codes adds to a group, on average."""
+        return float(self.bias.sum(axis=1).mean())
 
     def coverage(self) -> float:
         """The share of the errors within the expected margin."""
@@ -75,22 +75,20 @@ class TableErrors:
         """The smallest whole number that so large a share of the |errors| do not pass."""
         return observed_margin(self.errors, confidence)
 
-    def margin_uncapped(self, confidence: float) -> int | None:
-        """The same against the truth with all race codes; None where that is not known."""
-        return None if self.bias is None else observed_margin(self.errors + self.bias, confidence)
+    def margin_uncapped(self, confidence: float) -> int:
+        """The same against the truth with all race codes."""
+        return observed_margin(self.errors + self.bias, confidence)
 
 
 def joined(parts: Iterable[TableErrors]) -> TableErrors:
     """Errors of one table in several trials or of several groups; they have one margin."""
     parts = list(parts)
-    iterations = [part.iterations for part in parts if part.iterations is not None]
-    bias = [part.bias for part in parts if part.bias is not None]
     return replace(
         parts[0],
         sizes=np.concatenate([part.sizes for part in parts]),
         errors=np.concatenate([part.errors for part in parts]),
-        iterations=np.concatenate(iterations) if len(iterations) == len(parts) else None,
-        bias=np.concatenate(bias) if len(bias) == len(parts) else None,
+        iterations=np.concatenate([part.iterations for part in parts]),
+        bias=np.concatenate([part.bias for part in parts]),
     )
 
 
@@ -195,17 +193,13 @@ class IterationAccuracy:
 def summarize_iterations(
     levels: Iterable[LevelErrors], iterations: CharacteristicIterations, confidence: float
 ) -> list[IterationAccuracy]:
-    """Margins and the bias of the race cap by iteration, wherever errors tell their iterations."""
+    """Margins and the bias of the race cap by iteration."""
     rows = []
     for found in levels:
         eligible = iterations.eligible(found.level.iteration_level, found.level.region.granularity).iterations
         for of_table in found.tables:
-            if of_table.iterations is None or of_table.bias is None:
-                continue
             for place in np.unique(of_table.iterations).tolist():
                 some = of_table.chosen(of_table.iterations == place)
-                bias, uncapped = some.cap_bias(), some.margin_uncapped(confidence)
-                assert bias is not None and uncapped is not None  # noqa: S101, PT018 (it was asked above)
                 rows.append(
                     IterationAccuracy(
                         of_table.table,
@@ -213,11 +207,11 @@ def summarize_iterations(
                         found.level.iteration_level,
                         eligible[place].code,
                         some.errors.size,
-                        float(some.sizes.mean()) - bias,
+                        float(some.sizes.mean()) - some.cap_bias(),
                         of_table.expected_moe,
                         some.margin(confidence),
-                        uncapped,
-                        bias,
+                        some.margin_uncapped(confidence),
+                        some.cap_bias(),
                     )
                 )
     return rows

@@ -1,14 +1,13 @@
-"""SafeTab-H: its keys of config.json, what it measures at each level, and the run of 2020. Public; no data needed."""
+"""SafeTab-H: its keys of config.json, and the run of 2020. Public; no data needed."""
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from yupana.files.changes import UNCHANGED, Changes
 from yupana.files.document import refuse
-from yupana.plan.measurement import Accounting, Measurement, of_household_record
 from yupana.privacy.exact import Budget
 from yupana.products.census import exact_number
 from yupana.products.safetab.configuration import (
@@ -22,7 +21,6 @@ from yupana.products.safetab.configuration import (
     settings_document,
     settings_of_2020,
 )
-from yupana.products.safetab.plan import Iterations, level_plan
 from yupana.products.safetab.regions import LEVELS, Level, Run
 from yupana.products.safetab.specification import QUESTIONS, HouseholdQuestion
 
@@ -37,14 +35,13 @@ class HouseholdsConfig(SafetabConfig[Asked]):
     A group gets the next larger table of a question from a total of T01001 that reaches the next threshold.
     """
 
-    def by_measurement(self) -> dict[str, Budget]:
-        """A question at a level is one measurement."""
-        return {
-            measurement_name(question, level): budget
-            for level in self.settings.levels
-            for question in QUESTIONS
-            if (budget := self.budgets[question.key, level]) > 0
-        }
+    product: ClassVar = "safetab-h"
+
+    def of_table(self, table: str) -> tuple[Mapping[Level, Budget], Mapping[Level, tuple[int, ...]]]:
+        """Those of a question."""
+        (key,) = (question.key for question in QUESTIONS if question.name == table)
+        budgets = {level: budget for (asked, level), budget in self.budgets.items() if asked == key}
+        return budgets, {level: numbers for (asked, level), numbers in self.thresholds.items() if asked == key}
 
 
 def read_config(path: Path, changes: Changes = UNCHANGED) -> HouseholdsConfig:
@@ -94,23 +91,6 @@ def config_document(config: HouseholdsConfig) -> dict[str, Any]:
 def measurement_name(question: HouseholdQuestion, level: Level) -> str:
     """Name of a measurement: ``T03/COUNTY 2``."""
     return f"{question.name}/{level.name}"
-
-
-def measurements(config: HouseholdsConfig, iterations: Iterations, accounting: Accounting) -> Iterator[Measurement]:
-    """Household types and tenure at each level with a budget above zero.
-
-    Each pass satisfies rho-zCDP (epsilon-DP under pure DP) under addition or removal of one household record, with rho
-    the sum of its budgets (SafeTab-H, theorems 1 and 2; docs/safetab-privacy.md).
-    """
-    budgets = config.by_measurement()
-    for level in config.settings.levels:
-        if not iterations.eligible(level.iteration_level, level.region.granularity).iterations:
-            continue
-        of_level = level_plan(config.settings, iterations, level, accounting)
-        person = of_household_record(of_level.promised, config.settings.mechanism)
-        for question in QUESTIONS:
-            if (name := measurement_name(question, level)) in budgets:
-                yield of_level.measurement(name, question.name, question.family.measured, budgets[name], person)
 
 
 def production_config(runs: tuple[Run, ...]) -> HouseholdsConfig:

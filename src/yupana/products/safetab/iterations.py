@@ -139,15 +139,6 @@ class CharacteristicIterations:
         """Iterations of a level that areas of a granularity show."""
         return self._eligible[level, granularity]
 
-    def groups(self, granularity: Granularity) -> tuple[ResponseGroup, ...]:
-        """The iterations that areas of a granularity show, those of level 1 before those of level 2."""
-        return tuple(group for level in ITERATION_LEVELS for group in self.eligible(level, granularity).groups)
-
-    def columns(self, level: int, granularity: Granularity) -> slice:
-        """Which of these `groups` are of a level."""
-        sizes = [len(self.eligible(each, granularity).iterations) for each in range(1, level + 1)]
-        return slice(sum(sizes[:-1]), sum(sizes))
-
     def _find(self, level: int, granularity: Granularity) -> Eligible:
         chosen = tuple(i for i in self.iterations if i.level == level and i.is_eligible(granularity))
         place = {code: number for number, code in enumerate(self.codes)}

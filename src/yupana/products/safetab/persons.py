@@ -1,14 +1,13 @@
-"""SafeTab-P: its keys of config.json, what it measures at each level, and the run of 2020. Public; no data needed."""
+"""SafeTab-P: its keys of config.json, and the run of 2020. Public; no data needed."""
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from yupana.files.changes import UNCHANGED, Changes
 from yupana.files.document import refuse
-from yupana.plan.measurement import Accounting, Measurement, of_own_record
 from yupana.privacy.exact import Budget
 from yupana.products.census import exact_number
 from yupana.products.safetab.configuration import (
@@ -21,12 +20,7 @@ from yupana.products.safetab.configuration import (
     settings_document,
     settings_of_2020,
 )
-from yupana.products.safetab.plan import DETAILED_ONLY, Iterations, level_plan
 from yupana.products.safetab.regions import LEVELS, Level, Run
-from yupana.products.safetab.specification import DETAILED_TOTALS, PERSONS
-
-STAGE_1: Final = "stage 1"
-STAGE_2: Final = "stage 2"
 
 _STAGE_1_FRACTION: Final = "privacy_budget_p_stage_1_fraction"
 _ZERO_SUPPRESSION: Final = "zero_suppression_chance"
@@ -46,18 +40,14 @@ class PersonsConfig(SafetabConfig[Level]):
         The chance with which the total of an empty group is left out; 0 where none is.
     """
 
+    product: ClassVar = "safetab-p"
     stage_1: Fraction
     zero_suppression: Fraction
 
-    def by_measurement(self) -> dict[str, Budget]:
-        """The two stages share a level's budget; totals of detailed-only iterations have all of it."""
-        shares = {STAGE_1: self.stage_1, STAGE_2: 1 - self.stage_1, DETAILED_ONLY: Fraction(1)}
-        return {
-            measurement_name(kind, level): budget * share if isinstance(budget, Fraction) else budget
-            for level in self.settings.levels
-            if (budget := self.budgets[level]) > 0
-            for kind, share in shares.items()
-        }
+    def of_table(self, table: str) -> tuple[Mapping[Level, Budget], Mapping[Level, tuple[int, ...]]]:
+        """The one table: stages share the budget of a level, and totals of detailed-only iterations have all of it."""
+        del table
+        return self.budgets, self.thresholds
 
 
 def read_config(path: Path, changes: Changes = UNCHANGED) -> PersonsConfig:
@@ -91,37 +81,6 @@ def config_document(config: PersonsConfig) -> dict[str, Any]:
         "thresholds_p": {level.threshold_key: list(numbers) for level, numbers in config.thresholds.items()},
         _ZERO_SUPPRESSION: exact_number(config.zero_suppression),
     }
-
-
-def measurement_name(kind: str, level: Level) -> str:
-    """Name of a measurement: ``stage 1/COUNTY 2``."""
-    return f"{kind}/{level.name}"
-
-
-def measurements(config: PersonsConfig, iterations: Iterations, accounting: Accounting) -> Iterator[Measurement]:
-    """Two stages at each level with a budget above zero, and one total of its detailed-only iterations.
-
-    Each pass satisfies rho-zCDP (epsilon-DP under pure DP) under addition or removal of one person record, with rho
-    the sum of the budgets of its levels: of the rows of a record, those of detailed-only iterations meet one
-    measurement of the whole budget, and all others two that share it (docs/safetab-privacy.md).
-    """
-    budgets = config.by_measurement()
-    for level in config.settings.levels:
-        if not config.budgets[level] > 0:
-            continue
-        eligible = iterations.eligible(level.iteration_level, level.region.granularity).iterations
-        detailed_only = any(i.detailed_only for i in eligible)
-        common = any(not i.detailed_only for i in eligible)
-        of_level = level_plan(config.settings, iterations, level, accounting)
-        kinds = {
-            STAGE_1: (common, STAGE_1, 1, "common"),
-            STAGE_2: (common, PERSONS.name, PERSONS.measured, "common"),
-            DETAILED_ONLY: (detailed_only, DETAILED_TOTALS.name, 1, DETAILED_ONLY),
-        }
-        for kind, (exists, table, cells, branch) in kinds.items():
-            if exists:
-                name, person = measurement_name(kind, level), of_own_record(of_level.promised)
-                yield of_level.measurement(name, table, cells, budgets[name], person, f"{level.name}:{branch}")
 
 
 def production_config(runs: tuple[Run, ...]) -> PersonsConfig:

@@ -3,83 +3,66 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final, Protocol
+from typing import TypeAlias
 
-from yupana.plan.measurement import Accounting, Measurement, Mechanism, PersonSensitivity, Sensitivity
+from yupana.plan.measurement import Accounting, Sensitivity
 from yupana.plan.plan import Plan
-from yupana.privacy.exact import Budget
-from yupana.products.safetab.configuration import Settings
+from yupana.plan.responses import ResponseGroup
+from yupana.products.safetab.iterations import ETHNICITY, CharacteristicIterations, Eligible, Iteration
 from yupana.products.safetab.regions import LEVELS, Granularity, Level
-
-DETAILED_ONLY: Final = "detailed-only"
-"""How the measurement of iterations is called of which only totals are made."""
-
-
-class ShownIteration(Protocol):
-    """An iteration, as far as a plan depends on it."""
-
-    @property
-    def detailed_only(self) -> bool:
-        """Whether only its totals are made."""
-        ...
-
-
-class EligibleIterations(Protocol):
-    """The iterations of one level that areas of one granularity show, as far as a plan depends on them."""
-
-    @property
-    def iterations(self) -> Sequence[ShownIteration]:
-        """All of them."""
-        ...
-
-    def published_stability(self, race_codes: int) -> int:
-        """Most iterations a record can be in, as the originals bound it."""
-        ...
-
-    def stability(self, race_codes: int) -> int:
-        """Most iterations a record can be in, exactly."""
-        ...
-
-
-class Iterations(Protocol):
-    """What a plan follows from beside the configuration: the code files, or another plan that was made of them."""
-
-    def eligible(self, level: int, granularity: Granularity) -> EligibleIterations:
-        """Iterations of a level that areas of a granularity show."""
-        ...
+from yupana.products.safetab.specification import DETAILED_ONLY
 
 
 @dataclass(frozen=True, slots=True)
-class _ShownOfPlan:
-    detailed_only: bool
-
-
-@dataclass(frozen=True, slots=True)
-class _EligibleOfPlan:
+class EligibleOfPlan:
     """Iterations as the measurements of one plan tell them; all levels of areas that show the same must agree."""
 
-    iterations: Sequence[_ShownOfPlan] = ()
+    kinds: frozenset[bool] = frozenset()
     promised: int = 0
     proven: int = 0
 
+    @property
+    def iterations(self) -> Sequence[Iteration]:
+        """One that stands for those of which totals alone are made, and one for all others."""
+        return [
+            Iteration(str(only), "", 1, alone=None, detailed_only=only, coarse_only=False)
+            for only in sorted(self.kinds)
+        ]
+
+    @property
+    def groups(self) -> Sequence[ResponseGroup]:
+        """Placeholders, too."""
+        return [ResponseGroup(ETHNICITY, frozenset({0}))] * len(self.kinds)
+
     def published_stability(self, race_codes: int) -> int:
+        """What noise was scaled to."""
         del race_codes
         return self.promised
 
     def stability(self, race_codes: int) -> int:
+        """What was proven."""
         del race_codes
         return self.proven
 
 
 @dataclass(frozen=True, slots=True)
-class _IterationsOfPlan:
-    by_level: Mapping[tuple[int, Granularity], _EligibleOfPlan]
+class IterationsOfPlan:
+    """What a plan tells of the iterations that it was made of: which kinds there are, and how many a record is in."""
 
-    def eligible(self, level: int, granularity: Granularity) -> _EligibleOfPlan:
-        return self.by_level.get((level, granularity), _EligibleOfPlan())
+    by_level: Mapping[tuple[int, Granularity], EligibleOfPlan]
+    codes: tuple[int, ...] = ()
+
+    def eligible(self, level: int, granularity: Granularity) -> EligibleOfPlan:
+        """Those of a level that areas of a granularity show."""
+        return self.by_level.get((level, granularity), EligibleOfPlan())
 
 
-def iterations_of(plan: Plan) -> Iterations:
+EligibleIterations: TypeAlias = Eligible | EligibleOfPlan
+Iterations: TypeAlias = CharacteristicIterations | IterationsOfPlan
+"""What a plan follows from beside the configuration: the code files, or another plan that was made of them."""
+
+
+def iterations_of(plan: Plan) -> IterationsOfPlan:
     """What a plan of either product tells of the iterations that it was made of.
 
     The plan that the configuration makes of them is the same, or the plan is not one of the configuration.
@@ -90,16 +73,15 @@ def iterations_of(plan: Plan) -> Iterations:
         If a measurement is of no level of SafeTab, or moved by no whole number.
     """
     levels = {level.name: level for level in LEVELS}
-    found: dict[tuple[int, Granularity], _EligibleOfPlan] = {}
+    found: dict[tuple[int, Granularity], EligibleOfPlan] = {}
     for m in plan.measurements:
         if m.level not in levels or m.calibration.denominator != 1 or m.proven.unbounded.denominator != 1:
             raise ValueError(f"{m.name} is no measurement of SafeTab")
         level = levels[m.level]
         key = (level.iteration_level, level.region.granularity)
-        shown = _ShownOfPlan(m.name.startswith(f"{DETAILED_ONLY}/"))
-        before = found.get(key, _EligibleOfPlan())
-        found[key] = _EligibleOfPlan((*before.iterations, shown), int(m.calibration), int(m.proven.unbounded))
-    return _IterationsOfPlan(found)
+        kinds = found.get(key, EligibleOfPlan()).kinds | {m.name.startswith(f"{DETAILED_ONLY}/")}
+        found[key] = EligibleOfPlan(kinds, int(m.calibration), int(m.proven.unbounded))
+    return IterationsOfPlan(found)
 
 
 def sensitivity(iterations: Iterations, level: Level, race_codes: int, accounting: Accounting) -> Sensitivity:
@@ -122,47 +104,3 @@ def sensitivity(iterations: Iterations, level: Level, race_codes: int, accountin
     # Made-up code files can be worse than the formula, which then does not bound what one record does.
     bound = tight if accounting == "tight" else max(tight, eligible.published_stability(race_codes))
     return Sensitivity(Fraction(bound), Fraction(2 * bound))
-
-
-@dataclass(frozen=True, slots=True)
-class LevelPlan:
-    """What the measurements of a level have in common.
-
-    Attributes
-    ----------
-    level : Level
-    mechanism : Mechanism
-    promised, proven : Sensitivity
-        What one record does to the counts: as the noise is scaled to it, and at most.
-    """
-
-    level: Level
-    mechanism: Mechanism
-    promised: Sensitivity
-    proven: Sensitivity
-
-    def measurement(
-        self, name: str, table: str, cells: int, budget: Budget, person: PersonSensitivity, branch: str = ""
-    ) -> Measurement:
-        """One measurement: ``branch`` names its place in the composition within its pass, where it has one."""
-        return Measurement(
-            name=name,
-            table=table,
-            level=self.level.name,
-            cells=cells,
-            mechanism=self.mechanism,
-            calibration=self.promised.unbounded,
-            sensitivity=self.promised,
-            proven=self.proven,
-            budget=budget,
-            composition=f"pass:{self.level.region.run}" + (f"/{branch}" if branch else ""),
-            person=person,
-            by_one=True,
-        )
-
-
-def level_plan(settings: Settings, iterations: Iterations, level: Level, accounting: Accounting) -> LevelPlan:
-    """What the measurements of a level have in common, by its iterations."""
-    promised = sensitivity(iterations, level, settings.max_race_codes, accounting)
-    proven = sensitivity(iterations, level, settings.max_race_codes, "tight")
-    return LevelPlan(level, settings.mechanism, promised, proven)

@@ -1,10 +1,10 @@
 """SafeTab-P and SafeTab-H as products: the Detailed DHC-A of persons, and B of households."""
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
@@ -13,10 +13,21 @@ from yupana.files.changes import UNCHANGED, Changes
 from yupana.files.columns import HOUSING_UNITS
 from yupana.plan.budgets import Entry
 from yupana.plan.margin import Margins
-from yupana.plan.measurement import Accounting, Measurement
-from yupana.plan.plan import Neighbours, Plan
+from yupana.plan.measurement import (
+    Accounting,
+    Measurement,
+    Mechanism,
+    PersonSensitivity,
+    Sensitivity,
+    of_household_record,
+    of_own_record,
+)
+from yupana.plan.plan import Plan
 from yupana.privacy.exact import Budget
 from yupana.products.codebook import Described, Label, Value, cell_labels, numbers
+from yupana.products.described.description import Description
+from yupana.products.described.plan import make_plan
+from yupana.products.described.product import TABLES
 from yupana.products.product import BuiltIn, Checked, Product, Stated, Words, terms_of
 from yupana.products.safetab import households, json_schema, persons
 from yupana.products.safetab.configuration import SafetabConfig
@@ -24,12 +35,23 @@ from yupana.products.safetab.households import HouseholdsConfig
 from yupana.products.safetab.iterations import CharacteristicIterations
 from yupana.products.safetab.parameters import PARAMETER_FILES, locate, read_iterations
 from yupana.products.safetab.persons import PersonsConfig
-from yupana.products.safetab.plan import DETAILED_ONLY, Iterations, iterations_of, sensitivity
+from yupana.products.safetab.plan import iterations_of
 from yupana.products.safetab.provenance import DECLARED, source_of_totals
 from yupana.products.safetab.regions import LEVELS, REGION_TYPES, Level, RegionType
-from yupana.products.safetab.specification import AGE_TABLES, FAMILIES, HOUSEHOLD_TYPE, QUESTIONS, TENURE, TOTALS
-from yupana.products.safetab.specification import PERSONS as CELLS_OF_PERSONS
+from yupana.products.safetab.specification import (
+    AGE_TABLES,
+    DETAILED_ONLY,
+    FAMILIES,
+    HOUSEHOLD_TYPE,
+    PUBLISHED_AS,
+    QUESTIONS,
+    STAGE_1,
+    STAGE_2,
+    TENURE,
+    TOTALS,
+)
 from yupana.products.safetab.totals import FILE as TOTALS_FILE
+from yupana.products.safetab.translation import CONFIDENCE, description_of
 from yupana.products.safetab.verify import noise_faults, verify_release
 from yupana.release.manifest import MANIFEST
 from yupana.release.recipe import PUBLIC_INPUTS
@@ -59,11 +81,11 @@ _LEVEL_WORDS: Final = {level.name: level_name(level) for level in LEVELS}
 
 _WORDS_P: Final = Words(
     title="SafeTab-P (Detailed DHC-A)",
-    tables={TOTALS: "a total", **{table: f"sex by {len(starts)} ages" for table, starts in AGE_TABLES.items()}},
+    tables={TOTALS: "a total", **{table: f"sex by {ages} ages" for table, ages in AGE_TABLES.items()}},
     levels=_LEVEL_WORDS,
     kinds={
-        persons.STAGE_1: "choosing the table (stage 1)",
-        persons.STAGE_2: "the counts (stage 2)",
+        STAGE_1: "choosing the table (stage 1)",
+        STAGE_2: "the counts (stage 2)",
         DETAILED_ONLY: "groups of totals only",
     },
 )
@@ -130,7 +152,7 @@ _OF_GROUPS: Final = ("Race", "Ethnicity")
 """The attributes that decide which groups a record is in."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Parameters(Generic[K]):
     """What a parameter folder of SafeTab holds.
 
@@ -145,6 +167,11 @@ class Parameters(Generic[K]):
     config: K
     iterations: CharacteristicIterations
 
+    @cached_property
+    def description(self) -> Description:
+        """What both say, as a description."""
+        return description_of(self.config, self.iterations)
+
     def __repr__(self) -> str:
         settings = self.config.settings
         passes = " and ".join(settings.runs)
@@ -153,6 +180,9 @@ class Parameters(Generic[K]):
             f"{len(self.iterations.iterations)} iterations>"
         )
 
+
+_BRANCHES: Final = {STAGE_1: "common", STAGE_2: "common", DETAILED_ONLY: DETAILED_ONLY}
+"""Where measurements stand in the composition of their pass and level."""
 
 _TAKEN_AS_PUBLIC: Final = (
     "the reference file of blocks, and the list of housing units by block where one is given",
@@ -175,12 +205,12 @@ def _lists_housing_units(manifest: Mapping[str, Any]) -> bool:
 class SafetabProduct(Product[Parameters[K]]):
     """What both products do alike."""
 
-    confidence: Final = Fraction(95, 100)
-    chooses: bool = False
-    """Whether a noisy total chooses the table of a group."""
+    confidence: Final = CONFIDENCE
     of_cells: ClassVar[Mapping[str, tuple[str, ...]]]
     """By the table of a measurement, the attributes that decide which cell of a group a record is in."""
     privacy_unit: str
+    person: Callable[[Sensitivity, Mechanism], PersonSensitivity]
+    """How far one person moves the counts, by how far one record does."""
     places: ClassVar[Mapping[str, Any]]
     """What each budget is spent on, by the names of entries."""
     built_in: Final[Mapping[str, BuiltIn]] = {
@@ -222,25 +252,39 @@ class SafetabProduct(Product[Parameters[K]]):
         margins: Margins = "exact",
     ) -> Plan:
         """What a run measures under addition or removal of one of its records."""
-        return self._plan(config.config, config.iterations, accounting, confidence or self.confidence, margins)
+        made = make_plan(config.description, accounting=accounting, confidence=confidence, margins=margins)
+        return self._in_passes(made)
 
-    def _plan(
-        self, config: K, iterations: Iterations, accounting: Accounting, confidence: Fraction, margins: Margins
-    ) -> Plan:
-        return Plan(
-            product=self.key,
-            privacy_unit=self.privacy_unit,
-            neighbours=Neighbours.UNBOUNDED,
-            accounting=accounting,
-            confidence=confidence,
-            mechanism=config.settings.mechanism,
-            measurements=tuple(self.measurements(config, iterations, accounting)),
-            margins=margins,
-        )
+    def _in_passes(self, plan: Plan) -> Plan:
+        """The plan of a description with the passes of its measurements, which are over people of their own.
 
-    @abstractmethod
-    def measurements(self, config: K, iterations: Iterations, accounting: Accounting) -> Iterable[Measurement]:
-        """What a run measures, in order."""
+        Each pass satisfies rho-zCDP (epsilon-DP under pure DP) under addition or removal of one record, with rho the
+        sum of the budgets of its levels (docs/safetab-privacy.md).
+        """
+        places = [*_LEVELS]
+
+        def placed(m: Measurement) -> Measurement:
+            of_pass, branch = f"pass:{_LEVELS[m.level].region.run}", _BRANCHES.get(m.table)
+            return replace(
+                m,
+                table=PUBLISHED_AS.get(m.table, m.table),
+                composition=f"{of_pass}/{m.level}:{branch}" if branch else of_pass,
+                person=self.person(m.sensitivity, m.mechanism),
+            )
+
+        kinds = [*self.words.kinds]
+        ordered = sorted(plan.measurements, key=lambda m: (places.index(m.level), kinds.index(m.table)))
+        return replace(plan, measurements=tuple(map(placed, ordered)))
+
+    def entries(self, config: Parameters[K], accounting: Accounting = "published") -> Mapping[str, Entry]:
+        """Every budget of the passes that are run by name, such as ``COUNTY 2`` and ``T03/COUNTY 2``."""
+        found = TABLES.entries(config.description, accounting)
+        return {
+            name if name in self.places else level.name: replace(found[name], population=level.region.run)
+            for level in config.config.settings.levels
+            for table in config.description.tables
+            if (name := f"{table.name}/{level.name}") in found
+        }
 
     def with_budgets(self, config: Parameters[K], budgets: Mapping[str, Budget]) -> Parameters[K]:
         """The configuration with some budgets replaced."""
@@ -267,8 +311,7 @@ class SafetabProduct(Product[Parameters[K]]):
 
     def is_adaptive(self, plan: Plan) -> bool:
         """Of persons: their first stage chooses."""
-        del plan
-        return self.chooses
+        return any(m.table == STAGE_1 for m in plan.measurements)
 
     def promises(self, config: Parameters[K], plan: Plan, delta: float) -> dict[str, Any]:
         """Nothing but the plan."""
@@ -307,7 +350,8 @@ class SafetabProduct(Product[Parameters[K]]):
         config = self.read_config(release / MANIFEST, UNCHANGED)
         there = inputs is not None and all((inputs / name).is_file() for name in PARAMETER_FILES)
         iterations = read_iterations(inputs) if inputs is not None and there else None
-        due = self._plan(config, iterations or iterations_of(plan), **terms_of(plan))
+        described = description_of(config, iterations or iterations_of(plan))
+        due = self._in_passes(make_plan(described, **terms_of(plan)))
         digest = manifest["parameters"]["iterations_sha256"] if iterations is None else iterations.sha256
         found = self.stated_of(config, str(digest), manifest, due)
         if iterations is None:
@@ -352,8 +396,7 @@ class PersonsProduct(SafetabProduct[PersonsConfig]):
     privacy_unit = "person record"
     places = _LEVELS
     families: Final = FAMILIES["safetab-p"]
-    chooses = True
-    of_cells: ClassVar[Mapping[str, tuple[str, ...]]] = {CELLS_OF_PERSONS.name: ("Sex", "Age")}
+    of_cells: ClassVar[Mapping[str, tuple[str, ...]]] = {PUBLISHED_AS[STAGE_2]: ("Sex", "Age")}
     words: Final = _WORDS_P
 
     def read_config(self, path: Path, changes: Changes) -> PersonsConfig:
@@ -372,25 +415,11 @@ class PersonsProduct(SafetabProduct[PersonsConfig]):
         """The run of 2020 for the same passes."""
         return replace(config, config=persons.production_config(config.config.settings.runs))
 
-    def measurements(
-        self, config: PersonsConfig, iterations: Iterations, accounting: Accounting
-    ) -> Iterable[Measurement]:
-        """See `persons.measurements`."""
-        return persons.measurements(config, iterations, accounting)
-
-    def entries(self, config: Parameters[PersonsConfig], accounting: Accounting = "published") -> Mapping[str, Entry]:
-        """Every budget of the passes that are run by its level, such as ``COUNTY 2``, where there are groups."""
-        settings, iterations = config.config.settings, config.iterations
-        found = {}
-        for level in settings.levels:
-            eligible = iterations.eligible(level.iteration_level, level.region.granularity).iterations
-            if eligible:
-                # Stage 1 takes the rest, but not of iterations of which only totals are made: these have the whole,
-                # so that where there are others, they decide.
-                share = 1 - config.config.stage_1 if any(not i.detailed_only for i in eligible) else Fraction(1)
-                one = sensitivity(iterations, level, settings.max_race_codes, accounting).unbounded
-                found[level.name] = Entry(config.config.budgets[level], one, share, level.region.run)
-        return found
+    @staticmethod
+    def person(record: Sensitivity, mechanism: Mechanism) -> PersonSensitivity:
+        """A person is one record."""
+        del mechanism
+        return of_own_record(record)
 
     def entry_of(self, measurement: Measurement) -> str:
         """Its level: both stages and the totals alone are paid from one budget."""
@@ -426,7 +455,9 @@ class HouseholdsProduct(SafetabProduct[HouseholdsConfig]):
 
     key: Final = "safetab-h"
     privacy_unit = "household record"
-    places: ClassVar = {households.measurement_name(q, level): (q.key, level) for q in QUESTIONS for level in LEVELS}
+    places: ClassVar = {
+        f"{question.name}/{level.name}": (question.key, level) for question in QUESTIONS for level in LEVELS
+    }
     families: Final = FAMILIES["safetab-h"]
     of_cells: ClassVar[Mapping[str, tuple[str, ...]]] = {
         HOUSEHOLD_TYPE.name: ("Household type",),
@@ -450,27 +481,7 @@ class HouseholdsProduct(SafetabProduct[HouseholdsConfig]):
         """The run of 2020 for the same passes."""
         return replace(config, config=households.production_config(config.config.settings.runs))
 
-    def measurements(
-        self, config: HouseholdsConfig, iterations: Iterations, accounting: Accounting
-    ) -> Iterable[Measurement]:
-        """See `households.measurements`."""
-        return households.measurements(config, iterations, accounting)
-
-    def entries(
-        self, config: Parameters[HouseholdsConfig], accounting: Accounting = "published"
-    ) -> Mapping[str, Entry]:
-        """Every budget of the passes that are run by its measurement, such as ``T03/COUNTY 2``."""
-        settings, iterations = config.config.settings, config.iterations
-        return {
-            households.measurement_name(family, level): Entry(
-                config.config.budgets[family.key, level],
-                sensitivity(iterations, level, settings.max_race_codes, accounting).unbounded,
-                population=level.region.run,
-            )
-            for level in settings.levels
-            if iterations.eligible(level.iteration_level, level.region.granularity).iterations
-            for family in QUESTIONS
-        }
+    person = staticmethod(of_household_record)
 
     def taken_as_public(self, config: Parameters[HouseholdsConfig]) -> tuple[str, ...]:
         """Areas and codes; what the totals of persons are is told by the run, which reads them."""

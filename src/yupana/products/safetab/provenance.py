@@ -7,15 +7,13 @@ totals tell, so they must be numbers that are public at a cost of their own. The
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
 
 import duckdb
 
 from yupana.errors import InputError, OutputError
-from yupana.plan.measurement import Measurement, Mechanism, Sensitivity
-from yupana.plan.plan import compose, number
+from yupana.plan.read import read_plan
 from yupana.privacy.exact import INFINITE, read_exact
 from yupana.products.gate import manifest_faults
 from yupana.products.safetab.configuration import Settings
@@ -195,36 +193,15 @@ def _of_other_groups(
 
 
 def _wrong_plan(manifest: Mapping[str, Any], settings: Settings, iterations: CharacteristicIterations) -> list[str]:
-    """What is wrong with the plan by itself: infinite budgets, and numbers that do not follow from its budgets."""
-    plan = manifest["plan"]
-    mechanism = Mechanism(plan["mechanism"])
-    distance, symbol = mechanism.distance_name, mechanism.budget_name
-    levels = {level.name: level for level in LEVELS}
-    measurements, wrong = [], []
-    for m in plan["measurements"]:
-        calibration = Fraction(m[distance])
-        same = Sensitivity(calibration, calibration)
-        made = Measurement(
-            m["name"],
-            m["table"],
-            m["level"],
-            m["cells"],
-            mechanism,
-            calibration,
-            same,
-            same,
-            read_exact(m[symbol]),
-            m["composition"],
-        )
-        measurements.append(made)
-        least = sensitivity(iterations, levels[made.level], settings.max_race_codes, "tight").unbounded
-        if made.budget == INFINITE:
-            wrong.append(f"a budget of its plan is infinite, that of {made.name}, so counts without noise are in it")
-        elif number("sigma2", made.variance)["sigma2"] != m["sigma2"] or calibration < least:
-            wrong.append(f"the noise that its plan states for {made.name} is not that of its budget")
-    if not measurements:
-        wrong.append(_NO_PLAN)
-    ledger, loss = manifest["ledger"], compose(measurements)
-    if read_exact(plan["totals"][symbol]) != loss or read_exact(ledger["spent"]) != loss:
+    """What is wrong with the plan for the groups of the run: infinite budgets, and too little noise."""
+    plan, levels = read_plan(manifest["plan"]), {level.name: level for level in LEVELS}
+    wrong = []
+    for m in plan.measurements:
+        least = sensitivity(iterations, levels[m.level], settings.max_race_codes, "tight").unbounded
+        if m.budget == INFINITE:
+            wrong.append(f"a budget of its plan is infinite, that of {m.name}, so counts without noise are in it")
+        elif m.calibration < least:
+            wrong.append(f"the noise that its plan states for {m.name} is not that of its budget")
+    if read_exact(manifest["ledger"]["spent"]) != plan.loss():
         wrong.append("the loss that its plan states is not that of its measurements")
-    return wrong
+    return wrong if plan.measurements else [_NO_PLAN]

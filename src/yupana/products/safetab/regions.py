@@ -1,9 +1,9 @@
 """Region types of SafeTab: what areas of one kind are called, what blocks make them, which pass they belong to."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from yupana.geography.block_file import BlockAreas, BlockColumn, BlockFile
+from yupana.geography.block_file import BlockAreas, BlockColumn
 
 Run = Literal["us", "pr"]
 Granularity = Literal["detailed", "coarse"]
@@ -29,12 +29,6 @@ _AREAS: Final = {
 }
 
 
-def blocks_of(states: frozenset[int]) -> BlockFile:
-    """The reference file, of which the blocks of some states count."""
-    key = (_STATE, _COUNTY, _TRACT, BlockColumn("TABBLK", 4))
-    return BlockFile("GRF-C", key, (_PLACE, _AIANNH), states)
-
-
 @dataclass(frozen=True, slots=True)
 class RegionType:
     """One kind of area.
@@ -55,8 +49,8 @@ class RegionType:
 
     @property
     def areas(self) -> BlockAreas:
-        """How its areas are made of blocks, by the name of `base`."""
-        return _AREAS[self.base]
+        """How its areas are made of blocks."""
+        return replace(_AREAS[self.base], name=self.name)
 
     @property
     def width(self) -> int:

@@ -13,6 +13,7 @@ from yupana.errors import InputError
 from yupana.files import regular
 from yupana.files.database import open_database, unreadable
 from yupana.files.delimited import PARQUET, Header, column_types, csv_rows, parquet_rows, read_header
+from yupana.products.described.published import PublishedGroups
 from yupana.products.safetab.configuration import Settings
 from yupana.products.safetab.iterations import CharacteristicIterations
 from yupana.products.safetab.regions import REGION_TYPES, Level
@@ -35,13 +36,12 @@ class Totals:
 
     Attributes
     ----------
-    by_level : mapping of Level to (areas, iterations, counts)
-        Ids of areas as numbers, places in the eligible iterations of the level, and totals; ascending by area and
-        iteration.
+    by_level : mapping of Level to PublishedGroups
+        Ids of areas as numbers, and places in the eligible iterations of the level.
     left_out : mapping of reason to int
     """
 
-    by_level: Mapping[Level, tuple[Ints, Ints, Ints]]
+    by_level: Mapping[Level, PublishedGroups]
     left_out: Mapping[str, int]
 
 
@@ -85,7 +85,7 @@ def read_totals(path: Path, settings: Settings, iterations: CharacteristicIterat
         left[chosen] = "measured"
         order = np.lexsort((within[place[chosen]], region[chosen]))
         chosen = chosen[order]
-        by_level[level] = (region[chosen], within[place[chosen]], count[chosen])
+        by_level[level] = PublishedGroups(region[chosen], within[place[chosen]], count[chosen])
     left[left == ""] = "of iterations not published there"
     if not (left == "measured").any():
         raise InputError(

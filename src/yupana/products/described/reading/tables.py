@@ -95,7 +95,7 @@ class TableReader:
         if told.limit is not None and told.limit.per not in chain[1:]:
             above = f"one of {', '.join(chain[1:])}" if chain[1:] else f"a file above {counts}, which has none"
             self.doc.faults.append(f"{place}.limit.per: must be {above}")
-        stated = None if told.stated is None else Sensitivity(**told.stated)
+        stated = {} if told.stated is None else dict.fromkeys(budgets, Sensitivity(**told.stated))
         names = [name, *(sums.name for sums in sums)]
         detail = None if told.detail is None else self._detail(name, told.detail, names, budgets)
         if len(self.doc.faults) > before:

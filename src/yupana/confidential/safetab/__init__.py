@@ -1,1 +1,0 @@
-"""SafeTab's records to noisy answers."""
