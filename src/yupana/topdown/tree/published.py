@@ -16,7 +16,6 @@ from yupana.topdown.histogram import Histogram
 from yupana.topdown.invariants import Known
 from yupana.topdown.queries import Schema
 from yupana.topdown.tree.basis import Kept
-from yupana.topdown.tree.joint import with_joint_totals
 from yupana.topdown.tree.least_squares import (
     TreeIntervals,
     precisions_of_sums,
@@ -29,6 +28,7 @@ from yupana.topdown.tree.margins import (
     MeasuredLevels,
     estimate_margin,
     upward_precisions,
+    with_joint_totals,
 )
 
 _VALUES_HELD: Final = 1 << 26
