@@ -25,7 +25,7 @@ from yupana.topdown import interval_terms
 from yupana.topdown.interval_terms import MOST_ANSWERS, default_method
 from yupana.topdown.queries import Attribute, Schema
 from yupana.topdown.tree import intervals as tree_intervals
-from yupana.topdown.tree.kept_estimates import EstimatesOnDisk
+from yupana.topdown.tree.full_information import EstimatesOnDisk
 
 SHAPE = (3, 2)
 LEVELS = ("US", "State", "County", "Tract", "Block_Group", "Block")

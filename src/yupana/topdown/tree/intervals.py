@@ -9,8 +9,7 @@ import numpy as np
 from yupana.geography.spine import Spine
 from yupana.topdown.answers_file import AnswerFile, kept_columns, write_answers
 from yupana.topdown.queries import TOTAL, Query, Recode, Schema, margin
-from yupana.topdown.tree.full_information import FullInformation
-from yupana.topdown.tree.kept_estimates import EstimatesOnDisk
+from yupana.topdown.tree.full_information import EstimatesOnDisk, FullInformation
 from yupana.topdown.tree.least_squares import TreeEstimate, down, intervals
 
 INTERVALS: Final = "intervals"

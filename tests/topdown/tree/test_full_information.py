@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from yupana.errors import OutputError
-from yupana.topdown.tree.kept_estimates import EstimatesOnDisk
+from yupana.topdown.tree.full_information import EstimatesOnDisk
 from yupana.topdown.tree.least_squares import TreeEstimate
 
 
