@@ -14,10 +14,9 @@ from yupana.privacy.exact import INFINITE, Budget
 from yupana.release.recipe import read_configuration_in
 from yupana.topdown.configuration import Configuration, Shared, unfit_for
 from yupana.topdown.queries import TOTAL, Factor, query_named
-from yupana.topdown.reading.areas import read_areas
 from yupana.topdown.reading.queries import read_invariants, read_passes, read_queries, read_shares, renormalised
 from yupana.topdown.reading.schema import read_constraints, read_recodes, read_schema
-from yupana.topdown.reading.spine import read_spine
+from yupana.topdown.reading.spine import read_areas, read_spine
 
 BUILT_IN: Final = (
     "pl94-2020-us",
