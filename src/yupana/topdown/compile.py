@@ -34,7 +34,7 @@ from yupana.topdown.text_rows import (
     parse_counts,
     variables,
 )
-from yupana.topdown.tree.kernels import reflect
+from yupana.topdown.tree.basis import reflect
 
 ONCE: Final = "compiling, once on this machine"
 EACH_TIME: Final = "compiling, as in every run: no folder keeps it (NUMBA_CACHE_DIR names one)"

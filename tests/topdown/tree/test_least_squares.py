@@ -13,8 +13,7 @@ from measured_trees import SHAPES, Dense, World, margins, matrix, two_passes, un
 from yupana.arrays import Floats
 from yupana.geography.tree import partition
 from yupana.topdown.queries import Query, margin
-from yupana.topdown.tree.basis import Basis
-from yupana.topdown.tree.kernels import reflect
+from yupana.topdown.tree.basis import Basis, reflect
 from yupana.topdown.tree.least_squares import (
     Quadratic,
     TreeAnswers,
