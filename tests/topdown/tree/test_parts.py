@@ -20,8 +20,8 @@ from yupana.plan.least_variance import (
     least_variance,
 )
 from yupana.topdown.queries import Query, margin
-from yupana.topdown.strategy.parts import LevelParts
 from yupana.topdown.tree.basis import Basis
+from yupana.topdown.tree.parts import LevelParts
 
 SHAPES = ((3,), (2, 3), (4, 2), (2, 3, 2), (1, 3, 5))
 
