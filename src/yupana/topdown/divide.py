@@ -176,7 +176,7 @@ def divide_failsafe(family: Siblings, passes: Sequence[Callable[[], Terms]]) -> 
     least: float | None = None
     for make in passes:
         terms = make()
-        solution, least = solve_failsafe(_node(family, terms, tuple(held)), None, least)
+        solution, least = solve_failsafe(_node(family, terms, tuple(held)), least)
         counts = solution.counts
         solvers.append(f"{solution.solver}, failsafe")
         held += [Held(label, sum_by(counts, label), _SLACK) for label in terms.held]

@@ -333,9 +333,9 @@ def test_failsafe_departs_from_the_parent_no_more_than_needed() -> None:
     )
     with pytest.raises(InfeasibleNode):
         solve(node)
-    found, v = solve_failsafe(node, node.groups)
-    assert v == pytest.approx(8)
-    assert found.counts == pytest.approx(np.array([[3.0, 2, 0, 0], [0, 0, 5, 0]]), abs=1e-6)
+    found, v = solve_failsafe(node)
+    assert v == pytest.approx(4)
+    assert found.counts == pytest.approx(np.array([[3.0, 2, 0, 0], [2.5, 0, 2.5, 0]]), abs=1e-6)
     assert found.kkt_residual <= 1e-6
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
 
-from yupana.arrays import Floats, Indices
+from yupana.arrays import Floats
 from yupana.topdown.node.arranged import Arranged, Constraint, arrange_node, constraints_of
 from yupana.topdown.node.general import (
     Objective,
@@ -26,20 +26,15 @@ ALLOWANCE = 1.0
 """Persons by which the sum of departures may exceed the least, as in the production of 2020."""
 
 
-def arrange_without_parent(node: Node, kept: Indices | None) -> tuple[Arranged, Any]:
-    """Arrange a node whose constraints stand whatever its parent says; also the sparse sums of its cells to keep."""
-    constraints = constraints_of(node)
+def arrange_without_parent(node: Node) -> Arranged:
+    """Arrange a node whose constraints stand whatever its parent says."""
     shut = np.zeros((node.live, node.children), dtype=np.bool_)
     bounds = []
-    for constraint in constraints:
+    for constraint in constraints_of(node):
         shut |= (constraint.high <= 0.0)[:, constraint.labels].T
         low = np.where(constraint.low > 0.0, constraint.low, -np.inf)
         bounds.append(Constraint(constraint.labels, low, np.maximum(constraint.high, 0.0)))
-    groups = np.zeros(node.live, dtype=np.int32) if kept is None else kept
-    shape = (int(groups.max(initial=0)) + 1, node.live)
-    return arrange_node(node, shut, bounds), sparse.csr_matrix(
-        (np.ones(node.live), (groups, np.arange(node.live))), shape
-    )
+    return arrange_node(node, shut, bounds)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,14 +61,15 @@ class Elastic:
     departure: Floats
 
 
-def relax(a: Arranged, member: Any) -> Elastic:  # noqa: ANN401  (a sparse matrix)
-    """Make the parent's cells elastic; only their sums by ``member`` are kept."""
+def relax(a: Arranged) -> Elastic:
+    """Make the parent's cells elastic; only their total is kept."""
     m, k = a.squares.b.shape
     children = cell_sums(a)
     slack = sparse.eye(m)
     lower = np.nonzero(np.isfinite(a.conditions.low))
     upper = np.nonzero(np.isfinite(a.conditions.high))
-    exact = sparse.vstack([member @ children, joint_sums(a)])
+    total = sparse.csr_matrix(np.ones((1, m)))
+    exact = sparse.vstack([total @ children, joint_sums(a)])
     rows = sparse.vstack([row_sums(a, *upper), -row_sums(a, *lower)])
     within = [
         sparse.hstack([children, -slack]),
@@ -83,7 +79,7 @@ def relax(a: Arranged, member: Any) -> Elastic:  # noqa: ANN401  (a sparse matri
     parent, high, low = a.conditions.parent, a.conditions.high[upper], a.conditions.low[lower]
     return Elastic(
         exact=sparse.hstack([exact, sparse.csr_matrix((exact.shape[0], m))], format="csr"),
-        values=np.concatenate([member @ parent, a.conditions.joint_total]),
+        values=np.concatenate([total @ parent, a.conditions.joint_total]),
         within=sparse.vstack(within, format="csr"),
         limits=np.concatenate([parent, -parent, high, -low]),
         top=np.concatenate([np.where(a.conditions.shut.T.ravel(), 0.0, np.inf), np.full(m, np.inf)]),
@@ -104,7 +100,7 @@ def least_departure(elastic: Elastic) -> tuple[Floats, float]:
     )
     if found.status != 0:
         raise InfeasibleNode(
-            "the constraints on the children contradict each other or the sums of the parent, so that even the "
+            "the constraints on the children contradict each other or the parent's total, so that even the "
             "failsafe finds no counts. Check the bounds and the joint totals of this node."
         )
     return found.x, float(found.fun)
@@ -140,8 +136,8 @@ def violation_of(elastic: Elastic, parent: Floats, counts: Floats, most: float) 
     )
 
 
-def solve_failsafe(node: Node, kept: Indices | None = None, least: float | None = None) -> tuple[Solution, float]:
-    """Keep the constraints and some sums of the parent, and depart from the parent's cells as little as they allow.
+def solve_failsafe(node: Node, least: float | None = None) -> tuple[Solution, float]:
+    """Keep the constraints and the parent's total, and depart from the parent's cells as little as they allow.
 
     First v, the least sum over cells of |parent - sum of children| that the constraints permit, is found as a linear
     programme; then the least squares of `Node` are minimised with that sum at most v + 1.
@@ -150,16 +146,13 @@ def solve_failsafe(node: Node, kept: Indices | None = None, least: float | None 
     ----------
     node : Node
         As for `solve`, except that ``parent`` may have zeros: it lists every cell that the children may use.
-    kept : ndarray of int32, shape (m,), or None
-        Which of the parent's sums each cell counts in that the children must meet, such as its totals by group; None
-        for its total alone.
     least : float, optional
         v, where an earlier pass has found it: what that pass holds must not make room for more.
 
     Returns
     -------
     solution : Solution
-        Its ``counts`` sum over the children to the sums kept, but not to the parent in every cell. Its
+        Its ``counts`` sum to the parent's total, but not to the parent in every cell. Its
         ``kkt_residual`` is the largest violation of a constraint only, in persons.
     v : float
         The least departure, in persons.
@@ -167,10 +160,10 @@ def solve_failsafe(node: Node, kept: Indices | None = None, least: float | None 
     Raises
     ------
     InfeasibleNode
-        If the constraints contradict each other, or the sums kept.
+        If the constraints contradict each other, or the parent's total.
     """
-    a, member = arrange_without_parent(node, kept)
-    elastic = relax(a, member)
+    a = arrange_without_parent(node)
+    elastic = relax(a)
     nearest, departure = least_departure(elastic)
     v = departure if least is None else least
     most = max(v + ALLOWANCE, departure)

@@ -1,21 +1,21 @@
 """The rounding of a node whose children cannot sum to their parent.
 
-The constraints and the totals by group are kept, and the children may miss the parent's counts by v + 1 persons in
+The constraints and the parent's total are kept, and the children may miss the parent's counts by v + 1 persons in
 all, where v is the least that fractional counts must miss it by.
 """
 
 import numpy as np
 
-from yupana.arrays import Floats, Indices, Ints
+from yupana.arrays import Floats, Ints
 from yupana.topdown.node.problem import InfeasibleNode
-from yupana.topdown.rounding.program import TOLERANCE, cannot_round, split, start_program, sum_by_label
+from yupana.topdown.rounding.program import TOLERANCE, cannot_round, split, start_program
 from yupana.topdown.rounding.rounding import Rounding
 
 WIDENINGS = (0, 1, 1 << 20)
 """How far beyond its floor and its ceiling a count may go, tried in this order."""
 
 
-def round_failsafe(estimate: Floats, rounding: Rounding, missed: float, kept: Indices | None = None) -> Ints:
+def round_failsafe(estimate: Floats, rounding: Rounding, missed: float) -> Ints:
     """Round the children of one parent that they cannot sum to.
 
     Parameters
@@ -25,8 +25,6 @@ def round_failsafe(estimate: Floats, rounding: Rounding, missed: float, kept: In
     rounding : Rounding
     missed : float
         v, the least sum over cells of |parent - sum of children| that fractional counts reach.
-    kept : ndarray of int32, shape (m,), or None
-        Which of the parent's sums each cell counts in that the children meet; None for its total alone.
 
     Returns
     -------
@@ -42,10 +40,8 @@ def round_failsafe(estimate: Floats, rounding: Rounding, missed: float, kept: In
     """
     counts, fractions = split(estimate)
     parent, limits = rounding.parent, rounding.limits()
-    kind = kept if kept is not None else np.zeros(len(parent), dtype=np.int32)
-    size = int(kind.max(initial=0)) + 1
     need = parent - counts.sum(axis=0)
-    group_need = sum_by_label(need[None], kind, size)[0]
+    missing = np.array([need.sum()])
     for widening in WIDENINGS:
         # The variables: z, and by cell how much the children exceed and fall short of the parent.
         child, cell = np.nonzero(fractions if widening == 0 else np.ones_like(fractions))
@@ -59,7 +55,7 @@ def round_failsafe(estimate: Floats, rounding: Rounding, missed: float, kept: In
         by_cell[cells, len(child) + cells] = -1
         by_cell[cells, len(child) + len(need) + cells] = 1
         program = program.with_rows(by_cell.tocsr(), need, need)
-        program = program.with_rows(program.sums(kind[cell].astype(np.int64), size), group_need, group_need)
+        program = program.with_rows(program.sums(np.zeros(len(cell), dtype=np.int64), 1), missing, missing)
         away = program.sums(np.full(len(child), -1), 1).tolil()
         away[0, len(child) :] = 1
         program = program.with_rows(away.tocsr(), np.zeros(1), np.array([missed + 1 + TOLERANCE]))
