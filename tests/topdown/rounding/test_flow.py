@@ -6,8 +6,69 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
+from yupana.arrays import Ints
+from yupana.compiled import compiled
 from yupana.topdown.node.problem import InfeasibleNode
-from yupana.topdown.rounding.flow import min_cost_flow
+from yupana.topdown.rounding.flow import Graph, improve
+
+
+@compiled
+def improve_alone(graph: Graph, parent: Ints, link: Ints, potential: Ints) -> int:
+    """Improve a flow for a caller that is not compiled."""
+    return improve(graph, parent, link, potential)
+
+
+def min_cost_flow(tail: Ints, head: Ints, capacity: Ints, cost: Ints, supply: Ints) -> Ints:
+    """The cheapest flow that takes every node's supply to the nodes that demand it.
+
+    Parameters
+    ----------
+    tail, head : ndarray of int64, shape (arcs,)
+        The nodes each arc leaves and enters; parallel arcs are allowed.
+    capacity, cost : ndarray of int64, shape (arcs,)
+        Capacities are not negative. The sum of the absolute costs must stay below 2^60.
+    supply : ndarray of int64, shape (nodes,)
+        Negative for a demand; sums to zero.
+
+    Returns
+    -------
+    ndarray of int64, shape (arcs,)
+
+    Raises
+    ------
+    InfeasibleNode
+        Where the capacities let no such flow through.
+    """
+    nodes = len(supply)
+    if supply.sum() != 0:
+        raise ValueError(f"supply must sum to zero; it sums to {supply.sum()}.")
+    ceiling = int(np.abs(cost).sum()) + 1
+    if ceiling >= 1 << 60:
+        raise ValueError("The sum of the absolute costs must stay below 2^60; scale them down.")
+    # A root is joined to every node by an arc that costs more than any path: the first tree.
+    every = np.arange(1, nodes + 1)
+    gives = supply >= 0
+    amount = np.abs(supply)
+    real = len(tail)
+    flow = np.concatenate([np.zeros(real, dtype=np.int64), amount])
+    state = np.concatenate([np.where(capacity > 0, 1, 0), np.zeros(nodes)]).astype(np.int8)
+    graph = Graph(
+        np.concatenate([tail + 1, np.where(gives, every, 0)]),
+        np.concatenate([head + 1, np.where(gives, 0, every)]),
+        np.concatenate([capacity, np.full(nodes, amount.sum() + 1)]),
+        np.concatenate([cost, np.full(nodes, ceiling)]),
+        flow,
+        state,
+    )
+    improve_alone(
+        graph,
+        np.concatenate([[-1], np.zeros(nodes, dtype=np.int64)]),
+        np.concatenate([[-1], real + np.arange(nodes)]),
+        np.zeros(nodes + 1, dtype=np.int64),
+    )
+    if flow[real:].any():
+        raise InfeasibleNode("No flow fits the capacities; raise capacities or lower the supplies.")
+    return flow[:real]
 
 
 def incidence(tail: np.ndarray, head: np.ndarray, nodes: int) -> np.ndarray:
