@@ -9,9 +9,8 @@ import numpy as np
 
 from yupana.compiled import is_kept, on_compiling
 from yupana.release.lines import texts
-from yupana.topdown.answers import exact_answers
 from yupana.topdown.divide import Siblings, Terms
-from yupana.topdown.families import SiblingBatch, ask
+from yupana.topdown.families import SiblingBatch, ask, exact_answers
 from yupana.topdown.histogram import Histogram
 from yupana.topdown.node.active_set import ActiveSet, solve_active_set
 from yupana.topdown.node.arranged import arrange_node, shut_and_binding

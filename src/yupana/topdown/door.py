@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 from yupana.arrays import Ints
 from yupana.plan.ledger import Ledger, Meter
 from yupana.privacy.entropy import Entropy
-from yupana.topdown.answers import exact_answers
 from yupana.topdown.budget import Spending
-from yupana.topdown.families import Asked, SiblingBatch
+from yupana.topdown.families import Asked, SiblingBatch, exact_answers
 from yupana.topdown.histogram import Histogram
 from yupana.topdown.queries import Query
 
