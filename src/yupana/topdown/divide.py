@@ -88,7 +88,7 @@ class Divided:
     ----------
     counts : ndarray of int64, shape (k, m)
     solvers : tuple of str
-        What solved each estimation pass: `Solution.solver`.
+        What solved each estimation pass: `NodeEstimate.solver`.
     missed : int or None
         Under the failsafe, by how many persons, over all cells, the children must differ from the parent.
     """

@@ -1,7 +1,7 @@
 """The node solver without a run: plain arrays in, an estimate out."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from math import prod
 from typing import Final
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from yupana.arrays import Floats
-from yupana.topdown.node.problem import InfeasibleNode, Node
+from yupana.topdown.node.problem import Node, NodeEstimate
 from yupana.topdown.node.solve import solve
 from yupana.topdown.queries import margin
 
@@ -18,30 +18,6 @@ _AIM: Final = 1e-9
 
 _SMALL: Final = 4096
 """Children times live cells of a small node."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class NodeEstimate:
-    """What the children of one node are estimated to be.
-
-    Attributes
-    ----------
-    counts : ndarray of float64, shape (children, cells)
-        Non-negative; they sum to the parent, cell by cell.
-    objective : float
-        Weighted sum of squares over all answers, the constant included.
-    kkt_residual : float
-        In persons; see `yupana.topdown.node.problem.Solution`.
-    iterations : int
-    solver : str
-        What found the counts; ends in "(not certified)" where the residual exceeds 1e-6.
-    """
-
-    counts: Floats
-    objective: float
-    kkt_residual: float
-    iterations: int
-    solver: str
 
 
 def numbers(name: str, values: ArrayLike, shape: tuple[int, ...], meaning: str) -> Floats:
@@ -143,7 +119,4 @@ def estimate_node(
     found = solve(node, aim=_AIM if children * len(live) <= _SMALL else None)
     counts = np.zeros((children, cells))
     counts[:, live] = found.counts
-    return NodeEstimate(counts, found.objective, found.kkt_residual, found.iterations, found.solver)
-
-
-__all__ = ["InfeasibleNode", "NodeEstimate", "estimate_node"]
+    return replace(found, counts=counts)

@@ -20,7 +20,7 @@ from yupana.topdown.node.general import (
     usable,
 )
 from yupana.topdown.node.kernels import sum_of_squares
-from yupana.topdown.node.problem import InfeasibleNode, Node, Solution
+from yupana.topdown.node.problem import InfeasibleNode, Node, NodeEstimate
 
 ALLOWANCE = 1.0
 """Persons by which the sum of departures may exceed the least, as in the production of 2020."""
@@ -136,7 +136,7 @@ def violation_of(elastic: Elastic, parent: Floats, counts: Floats, most: float) 
     )
 
 
-def solve_failsafe(node: Node, least: float | None = None) -> tuple[Solution, float]:
+def solve_failsafe(node: Node, least: float | None = None) -> tuple[NodeEstimate, float]:
     """Keep the constraints and the parent's total, and depart from the parent's cells as little as they allow.
 
     First v, the least sum over cells of |parent - sum of children| that the constraints permit, is found as a linear
@@ -151,7 +151,7 @@ def solve_failsafe(node: Node, least: float | None = None) -> tuple[Solution, fl
 
     Returns
     -------
-    solution : Solution
+    solution : NodeEstimate
         Its ``counts`` sum to the parent's total, but not to the parent in every cell. Its
         ``kkt_residual`` is the largest violation of a constraint only, in persons.
     v : float
@@ -176,4 +176,4 @@ def solve_failsafe(node: Node, least: float | None = None) -> tuple[Solution, fl
     objective = sum_of_squares(a.labels, a.offsets, a.targets, a.inverse, counts)
     out = np.empty(counts.shape[::-1])
     out[a.order] = counts.T
-    return Solution(out, objective, violation, iterations, solver), v
+    return NodeEstimate(out, objective, violation, iterations, solver), v

@@ -78,13 +78,13 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Solution:
-    """Counts of the children, and how far they can be trusted.
+class NodeEstimate:
+    """What the children of a node are estimated to be, and how far that can be trusted.
 
     Attributes
     ----------
     counts : ndarray of float64, shape (k, m)
-        Non-negative.
+        Non-negative; they sum to the parent, cell by cell, but under the failsafe.
     objective : float
         The weighted sum of squares over the answers given, the constant included.
     kkt_residual : float

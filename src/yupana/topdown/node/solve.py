@@ -10,7 +10,7 @@ from yupana.topdown.node.admm import Steps, solve_admm
 from yupana.topdown.node.arranged import Arranged, arrange_node, shut_and_binding
 from yupana.topdown.node.general import interior_point, is_infeasible
 from yupana.topdown.node.kernels import Point, kkt_residual, sum_of_squares
-from yupana.topdown.node.problem import InfeasibleNode, Node, Solution
+from yupana.topdown.node.problem import InfeasibleNode, Node, NodeEstimate
 
 ROOM = 60_000_000
 """How many numbers (8 bytes each) the inverses on an active set may take; above, only ADMM is used."""
@@ -54,7 +54,7 @@ def point_of(a: Arranged, state: State) -> Point:
     return Point(x, np.concatenate([-state.rho * state.steps.tau, joint]), pulls, np.empty_like(x))
 
 
-def certify(a: Arranged, point: Point, iterations: int, solver: str) -> Solution:
+def certify(a: Arranged, point: Point, iterations: int, solver: str) -> NodeEstimate:
     """Compute objective and KKT residual of counts and the multipliers that a solver found."""
     residual = kkt_residual(tuple(a.squares), tuple(a.conditions), tuple(point))
     if not np.isfinite(point.x).all():
@@ -62,10 +62,10 @@ def certify(a: Arranged, point: Point, iterations: int, solver: str) -> Solution
     objective = sum_of_squares(a.labels, a.offsets, a.targets, a.inverse, point.x)
     out = np.empty(point.x.shape[::-1])
     out[a.order] = point.x.T
-    return Solution(out, objective, residual, iterations, solver)
+    return NodeEstimate(out, objective, residual, iterations, solver)
 
 
-def finish(a: Arranged, state: State, done: int) -> Solution | None:
+def finish(a: Arranged, state: State, done: int) -> NodeEstimate | None:
     """Solve exactly from the active set that ADMM has reached; None where no set stands."""
     point = point_of(a, state)
     bound = np.zeros(a.conditions.low.shape, dtype=np.int8)
@@ -101,7 +101,7 @@ def advance(a: Arranged, state: State, iterations: int, tolerance: float) -> tup
     return taken, max(primal, dual)
 
 
-def better(one: Solution | None, other: Solution) -> Solution:
+def better(one: NodeEstimate | None, other: NodeEstimate) -> NodeEstimate:
     """Choose the solution nearer to optimal."""
     return other if one is None or other.kkt_residual < one.kkt_residual else one
 
@@ -115,7 +115,7 @@ def refuse_if_infeasible(a: Arranged) -> None:
         )
 
 
-def solve(node: Node, tolerance: float = 1e-6, aim: float | None = None) -> Solution:
+def solve(node: Node, tolerance: float = 1e-6, aim: float | None = None) -> NodeEstimate:
     """Find the counts of the children that fit their measurements best.
 
     Parameters
@@ -128,7 +128,7 @@ def solve(node: Node, tolerance: float = 1e-6, aim: float | None = None) -> Solu
 
     Returns
     -------
-    Solution
+    NodeEstimate
         Of the quadratic programme of `Node`; where it has many, one of them.
 
     Raises
@@ -139,7 +139,7 @@ def solve(node: Node, tolerance: float = 1e-6, aim: float | None = None) -> Solu
     shut, binding = shut_and_binding(node)
     a = arrange_node(node, shut, binding)
     state = begin(a)
-    best: Solution | None = None
+    best: NodeEstimate | None = None
     done = 0
     steps = FIRST
     sure = not binding and not node.joint
