@@ -289,18 +289,7 @@ def runs_of(below: Sequence[Ints], units: int) -> Iterator[tuple[int, int]]:
 def _pieces(
     first: int, parents: Histogram, level: DividedLevel, evidence: Evidence, keeper: Keeper, solver: Solver
 ) -> Iterator[tuple[int, Piece]]:
-    """Divide the units from ``first`` on; what was kept is read, and what is solved is kept before it is given.
-
-    Yields
-    ------
-    tuple
-        The first parent of a batch, and its piece; in order.
-
-    Raises
-    ------
-    OutputError
-        If what was kept is of another batch: it was cut otherwise.
-    """
+    """Divide the units from ``first`` on: the first parent of each batch, and its piece, kept before it is given."""
     starts = level.starts[first : first + parents.units + 1]
     spans = list(batches_of(parents, starts))
     kept = [keeper.has(level.number, first + begin) for begin, _ in spans]

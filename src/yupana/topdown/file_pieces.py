@@ -108,13 +108,7 @@ def write_in_order(pieces: Iterable[FilePiece], threads: int) -> dict[Path, int]
 
 
 def _append(file: BinaryIO, others: Iterable[BinaryIO]) -> None:
-    """Put other files behind a file and remove them; the system copies, and holds no lock.
-
-    Raises
-    ------
-    OutputError
-        If one of them is shorter than it was.
-    """
+    """Put other files behind a file and remove them; the system copies, and holds no lock."""
     for other in others:
         begin, size = 0, os.fstat(other.fileno()).st_size
         while begin < size:

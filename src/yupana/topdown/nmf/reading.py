@@ -204,12 +204,7 @@ def _levels(
 
 
 def _check_possible(name: str, premises: Premises, geocodes: Mapping[str, Texts]) -> None:
-    """Refuse states that cannot have the same groups: noise of what one cannot have would count in the sum.
-
-    Raises
-    ------
-    InputError
-    """
+    """Refuse states that cannot have the same groups: noise of what one cannot have would count in the sum."""
     if premises.limits is None:
         return
     possible = premises.limits[1].upper > 0
@@ -229,12 +224,7 @@ def _below(root: ReadLevel, config: Configuration, name: str, spent: SpentByFile
 
 
 def _check_proportions(name: str, states: ReadLevel, geocodes: Mapping[str, Texts]) -> None:
-    """Refuse states whose sum does not weigh their answers as they do themselves.
-
-    Raises
-    ------
-    InputError
-    """
+    """Refuse states whose sum does not weigh their answers as they do themselves."""
     advice = "and the sum of such states cannot stand for the nation; use --estimator full-information"
     if not states.measured.all():
         code = geocodes[name][~states.measured][0].decode()

@@ -130,18 +130,7 @@ class _Parts:
 
 
 def _sums(parts: _Parts, whole: Floats, spread: Floats, people: Floats, share: Floats) -> Floats:
-    """Sum over children and parts what `moments` says.
-
-    Parameters
-    ----------
-    parts : _Parts
-    whole, spread : ndarray of float64, shape (k, parts) or (k, 1)
-        Estimates of the wholes, and their variances.
-    people : ndarray of float64, shape (parts,)
-        In each whole, of the parent.
-    share : ndarray of float64, shape (parts,)
-        Of each part in its whole; a part with the share 0 or 1 tells nothing.
-    """
+    """Sum over children and parts what `moments` says."""
     noise = parts.variance - 2.0 * share * parts.shared + share**2 * spread
     excess = ((parts.estimate - share * whole) ** 2 - noise).sum(axis=0)
     # The square of an unbiased estimate, less what its noise adds on average.
