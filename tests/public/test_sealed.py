@@ -10,7 +10,7 @@ import pytest
 from yupana.audit.empirical.series import Residuals, Series
 from yupana.confidential.choices import ChosenCounts, GroupCounts
 from yupana.confidential.counter import Observed, Validation
-from yupana.confidential.described.block_counts import FileCounts, Uncounted
+from yupana.confidential.described.block_counts import FileCounts, UncountedRecords
 from yupana.confidential.described.counter import DescribedCounts
 from yupana.confidential.records.census import Census
 from yupana.confidential.records.detailed import DetailedRecords
@@ -22,7 +22,7 @@ from yupana.confidential.topdown.world import World
 from yupana.privacy.sealed import Sealed
 
 SEALED = (
-    *(Series, Residuals, Census, DetailedRecords, DescribedCounts, Uncounted, PartCounts),
+    *(Series, Residuals, Census, DetailedRecords, DescribedCounts, UncountedRecords, PartCounts),
     *(BlockCounts, World, Observed, Validation, ChosenCounts, GroupCounts, FileCounts, AreaCounts, ListedLevel),
     *(CountsOnDisk, GeolevelCounts),
 )

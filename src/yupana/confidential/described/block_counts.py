@@ -207,7 +207,7 @@ class BlockLevels:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Uncounted(Sealed):
+class UncountedRecords(Sealed):
     """How many records are in no group of any level, by file; and how often one is in a group that totals do not list.
 
     The last is by level.
@@ -229,7 +229,7 @@ class FileCounts(Sealed):
     counted : iterable of CountedAreas
         Counted as they are asked for, unless they are kept.
     published : mapping of ``table/level`` to PublishedGroups
-    uncounted : Uncounted
+    uncounted : UncountedRecords
         Told by what was counted.
     """
 
@@ -238,7 +238,7 @@ class FileCounts(Sealed):
     tabulation: GroupTabulation
     counted: Iterable[CountedAreas]
     published: Mapping[str, PublishedGroups]
-    uncounted: Uncounted
+    uncounted: UncountedRecords
 
     def areas_counted(self) -> Iterator[CountedAreas]:
         """What was counted; how many of the records are in no group is noted."""
@@ -252,7 +252,7 @@ def count_blocks(
     description: Description,
     wanted: Mapping[str, Sequence[DescribedLevel]],
     published: Mapping[str, PublishedGroups],
-    uncounted: Uncounted,
+    uncounted: UncountedRecords,
     *,
     bounded: bool,
     keep: bool = False,
@@ -267,7 +267,7 @@ def count_blocks(
     description : Description
     wanted : mapping of table to sequence of DescribedLevel
     published : mapping of ``table/level`` to PublishedGroups
-    uncounted : Uncounted
+    uncounted : UncountedRecords
         To be told.
     bounded : bool
         Count so many codes of each response as the description says; False counts all.

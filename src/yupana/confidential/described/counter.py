@@ -15,7 +15,7 @@ from yupana.confidential.accuracy import Seen, observe_at_the_door, sources_of_t
 from yupana.confidential.counter import Counter, Observed, Opened, Told, input_checksums, not_published
 from yupana.confidential.described.block_counts import (
     FileCounts,
-    Uncounted,
+    UncountedRecords,
     count_blocks,
     count_shard_of_blocks,
     measure_blocks,
@@ -62,7 +62,7 @@ class DescribedCounts(Sealed):
     left_out: Mapping[str, int]
     sizes: Mapping[str, PublishedGroups]
     blocks: Iterable[FileCounts] = ()
-    uncounted: Uncounted = field(default_factory=Uncounted)
+    uncounted: UncountedRecords = field(default_factory=UncountedRecords)
     shown: Mapping[str, AreaKind] = field(default_factory=dict)
 
     def measured(
@@ -75,7 +75,7 @@ class DescribedCounts(Sealed):
             yield from measure_blocks(of_file, ledger, entropy, leave_out=leave_out)
 
 
-class OpenedFiles(Opened, Protocol):
+class OpenedDescription(Opened, Protocol):
     """Records of a folder that were opened and checked."""
 
     @property
@@ -90,7 +90,7 @@ class OpenedFiles(Opened, Protocol):
 
 
 D = TypeVar("D", bound=Description)
-R = TypeVar("R", bound=OpenedFiles)
+R = TypeVar("R", bound=OpenedDescription)
 
 
 class TablesCounter(Counter[D, R, DescribedCounts, list[Groups]]):
@@ -326,7 +326,7 @@ def count_streams(
     keep: bool,
 ) -> DescribedCounts:
     """Count a description with a file of blocks as areas are asked for, unless the counts are to be kept."""
-    uncounted = Uncounted()
+    uncounted = UncountedRecords()
     wanted = measured_levels(config)
     found = count_blocks(db, config, wanted, sizes, uncounted, bounded=bounded, keep=keep, counted=counted)
     return DescribedCounts({}, {}, sizes, list(found) if keep else found, uncounted)
