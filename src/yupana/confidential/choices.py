@@ -17,7 +17,7 @@ from yupana.plan.ledger import Ledger, Meter
 from yupana.plan.measurement import Measurement
 from yupana.privacy.entropy import Entropy
 from yupana.privacy.sealed import Sealed
-from yupana.products.tables import Family, Groups, without_negative
+from yupana.products.tables import Family, Groups
 from yupana.release.rows import Coded
 
 _GROUPS_AT_ONCE: Final = 1 << 20
@@ -90,8 +90,6 @@ class LevelGroups:
         Of the groups that always get the first choice, and have a measurement of their own.
     always : ndarray of bool, shape (groups,)
         Which these are.
-    negative : bool
-        Whether noisy counts below 0 stay as they are, rather than becoming 0.
     """
 
     kind: str
@@ -102,13 +100,11 @@ class LevelGroups:
     choosing: Choosing
     coarsest: tuple[Family, Measurement] | None
     always: Flags
-    negative: bool = True
 
     def shown(self, family: Family, choice: int, places: Ints, counts: Ints, measurement: Measurement) -> Groups:
         """Groups by their places, area after area, as they are published."""
         area, group = np.divmod(places, len(self.groups))
         codes = Coded(self.areas, area), Coded(self.groups, group)
-        counts = counts if self.negative else without_negative(counts)
         return Groups(family, choice, self.kind, *codes, counts, measurement)
 
 

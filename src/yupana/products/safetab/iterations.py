@@ -6,7 +6,7 @@ combination* are all that one of its codes is in, and its ethnicity code gives a
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -106,11 +106,6 @@ class CharacteristicIterations:
     iterations: tuple[Iteration, ...]
     members: Mapping[str, frozenset[int]]
     files: Mapping[str, str] = field(default_factory=dict)
-
-    def places(self, chosen: Iterable[Iteration]) -> NDArray[np.int64]:
-        """Where some iterations stand among all."""
-        number = {iteration.code: place for place, iteration in enumerate(self.iterations)}
-        return np.array([number[iteration.code] for iteration in chosen], dtype=np.int64)
 
     @cached_property
     def sha256(self) -> str:

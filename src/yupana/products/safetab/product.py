@@ -289,7 +289,10 @@ class SafetabProduct(Product[Parameters[K]]):
     def with_budgets(self, config: Parameters[K], budgets: Mapping[str, Budget]) -> Parameters[K]:
         """The configuration with some budgets replaced."""
         replaced = {self.places[name]: budget for name, budget in budgets.items()}
-        return replace(config, config=config.config.with_budgets(replaced))
+        made = replace(config, config=config.config.with_budgets(replaced))
+        # What is derived is the same with other budgets.
+        vars(made.description)["derived"] = config.description.derived
+        return made
 
     @property
     def attributes(self) -> tuple[str, ...]:
