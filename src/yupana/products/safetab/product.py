@@ -206,6 +206,8 @@ class SafetabProduct(Product[Parameters[K]]):
     """What both products do alike."""
 
     confidence: Final = CONFIDENCE
+    chooses: bool = False
+    """Whether a noisy total chooses the table of a group."""
     of_cells: ClassVar[Mapping[str, tuple[str, ...]]]
     """By the table of a measurement, the attributes that decide which cell of a group a record is in."""
     privacy_unit: str
@@ -314,7 +316,8 @@ class SafetabProduct(Product[Parameters[K]]):
 
     def is_adaptive(self, plan: Plan) -> bool:
         """Of persons: their first stage chooses."""
-        return any(m.table == STAGE_1 for m in plan.measurements)
+        del plan
+        return self.chooses
 
     def promises(self, config: Parameters[K], plan: Plan, delta: float) -> dict[str, Any]:
         """Nothing but the plan."""
@@ -399,6 +402,7 @@ class PersonsProduct(SafetabProduct[PersonsConfig]):
     privacy_unit = "person record"
     places = _LEVELS
     families: Final = FAMILIES["safetab-p"]
+    chooses = True
     of_cells: ClassVar[Mapping[str, tuple[str, ...]]] = {PUBLISHED_AS[STAGE_2]: ("Sex", "Age")}
     words: Final = _WORDS_P
 
