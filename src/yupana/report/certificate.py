@@ -241,7 +241,7 @@ def certificate_set_page(certificate: Certificate) -> str:
 
 def _releases(releases: Sequence[Mapping[str, Any]]) -> Columns:
     return {
-        "ReleaseFolder": [r["name"] for r in releases],
+        "Release": [r["name"] for r in releases],
         "Product": [_words(r["product"]).title for r in releases],
         "What it protects by itself": [r["protects"] for r in releases],
         "Noise": ["pure DP" if r["mechanism"] == "pure" else "zCDP" for r in releases],

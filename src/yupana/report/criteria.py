@@ -14,7 +14,7 @@ def criteria_sections(of_releases: Mapping[str, Mapping[str, Mapping[str, Any]]]
         return ()
     tested = any(of.tested for _, of in found)
     columns = {
-        **({"ReleaseFolder": [release for release, _ in found]} if len(of_releases) > 1 else {}),
+        **({"Release": [release for release, _ in found]} if len(of_releases) > 1 else {}),
         "Criterion": [of.name for _, of in found],
         "What it says": [of.says for _, of in found],
         "Predicted": [of.predicted for _, of in found],
