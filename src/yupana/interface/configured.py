@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Unpack
 
 from yupana.errors import ConfigError
 from yupana.interface.arguments import (
-    changes_of,
     checked,
     entropy,
     exact_number,
@@ -35,7 +34,7 @@ from yupana.interface.options import (
     Seed,
     SetupOptions,
 )
-from yupana.interface.reading import GivenOption, options_among, read_configured
+from yupana.interface.reading import read_configured, told_options
 from yupana.products import PRODUCTS, Listing
 from yupana.products.parts import ALONE, check_units, read_parts
 from yupana.progress import Listener
@@ -739,9 +738,7 @@ def setup(product: "str | Product[Any]", config: object, **settings: Unpack[Setu
         if settings:
             raise ConfigError(f"{', '.join(settings)}: the product is configured; set it up anew")
         return config
-    values = dict(settings)
-    changes, told = options_among(changes_of(values.pop("set", None)))  # type: ignore[arg-type]
-    told |= {name: GivenOption(value, name) for name, value in values.items() if value is not None}
+    changes, told = told_options(settings)
     found = _product(product)
     document = _parts_of(found, config)
     if document is None:

@@ -1,6 +1,6 @@
 """A configuration and its options, in whatever form users have them, read into values."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -11,6 +11,7 @@ from yupana.files.document import Number, read_value
 from yupana.files.regular import FOLDER, must_be
 from yupana.interface.arguments import (
     as_json,
+    changes_of,
     confidence_of,
     from_file,
     path_of,
@@ -86,6 +87,13 @@ def read_configured(
     return Read(read, options, repeats)
 
 
+def told_options(settings: Mapping[str, Any], but: Collection[str] = ()) -> "tuple[Changes, dict[str, GivenOption]]":
+    """The changes of a configuration, and the options that are told beside them or among them."""
+    changes, told = _options_among(changes_of(settings.get("set")))
+    given = {name: value for name, value in settings.items() if value is not None and name not in {"set", *but}}
+    return changes, told | {name: GivenOption(value, name) for name, value in given.items()}
+
+
 def refuse_others(product: str, told: "Mapping[str, GivenOption]") -> None:
     """Refuse options that there are not, and those that a product does not take.
 
@@ -139,7 +147,7 @@ def _in_manifest(path: Path | None, repeats: Recipe, listing: Listing) -> dict[s
     }
 
 
-def options_among(changes: Changes) -> tuple[Changes, dict[str, GivenOption]]:
+def _options_among(changes: Changes) -> tuple[Changes, dict[str, GivenOption]]:
     """The changes of a configuration, and the options among them."""
     start = f"{IN_DOCUMENT}."
     faults: list[str] = []

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 from yupana.errors import ConfigError, nearest
 from yupana.interface.arguments import (
     bytes_of,
-    changes_of,
     checked,
     confidence_of,
     out_of,
@@ -18,7 +17,7 @@ from yupana.interface.arguments import (
 )
 from yupana.interface.configured import run, setup
 from yupana.interface.options import OF_MEASUREMENTS, CountTerms, Place, Places, SetupOptions, declared
-from yupana.interface.reading import GivenOption, options_among, read_options
+from yupana.interface.reading import read_options, told_options
 from yupana.interface.releases import Release, folder_of, open_release
 from yupana.progress import Listener, Step, announcing, listening
 
@@ -92,7 +91,7 @@ def estimate_measurements(
     states : sequence of str, optional
         FIPS codes of two digits, or three with the branch of the spine first; these alone are estimated.
     geography : str or Path, optional
-        A reference file of blocks; without it areas are those that the digits of a block tell.
+        A reference file of blocks; areas are those that the digits of a block tell without it.
     overwrite, progress
         As of `run`.
     settings
@@ -123,10 +122,7 @@ def estimate_measurements(
     if isinstance(states, str) or not isinstance(states, Sequence | None):
         raise ConfigError("states: must be a sequence of codes, such as ['50', '44']")
     made = out_of(out, path_of("files", files), overwrite=overwrite)
-    values: dict[str, Any] = dict(settings)
-    changes, told = options_among(changes_of(values.pop("set", None)))
-    totals = values.pop("totals", None)
-    told |= {name: GivenOption(value, name) for name, value in values.items() if value is not None}
+    changes, told = told_options(settings, but=("totals",))
     options = read_options("topdown", told)
     request = MeasurementRequest(
         root=path_of("files", files),
@@ -136,7 +132,7 @@ def estimate_measurements(
         changes=changes,
         states=tuple(states or ()),
         geography=path_if_given("geography", geography),
-        totals=path_if_given("totals", totals),
+        totals=path_if_given("totals", settings.get("totals")),
         overwrite=overwrite,
         **{name: options[name] for name in OF_MEASUREMENTS},
     )
