@@ -147,7 +147,8 @@ class ArrowParts:
         used = column.used()
         shown = letters(used.texts)
         some = shown != 0
-        ends = np.cumsum([0, *some.sum(axis=1)], dtype=np.int32)
+        ends = np.zeros(len(some) + 1, dtype=np.int32)
+        np.cumsum(np.count_nonzero(some, axis=1), out=ends[1:])
         texts = self._struct(len(used.texts), [None, ends, shown[some]], lent)
         return self._struct(len(column), [None, used.at], lent, dictionary=_lend(texts, lent))
 
