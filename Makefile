@@ -6,13 +6,15 @@ STAMP := $(VENV)/.installed
 # Tests start a thousand processes; each would compile every library anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo explore test test-fast fuzz lint types contracts format bench accuracy mutants clean
+.PHONY: help setup demo explore test test-fast test-thorough fuzz lint types contracts format bench accuracy mutants clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo     a synthetic census through TopDown, PHSafe and SafeTab, ending in reports to open"
 	@echo "make explore  choose budgets by looking: a local page in the browser"
-	@echo "make test     everything that must pass: lint, types, contracts, tests"
+	@echo "make test     all that guards a change: lint, types, contracts, tests"
+	@echo "make test-fast      the quick ones of these tests"
+	@echo "make test-thorough  exhaustive worlds, long laws, engines and kills"
 	@echo "make fuzz     attack every input of every command, without end"
 	@echo "make bench    the benchmarks, as one table"
 	@echo "make accuracy COOK=PARQUET ILLINOIS=PARQUET  the figures of docs/accuracy.md, measured again, an hour"
@@ -42,10 +44,13 @@ explore: setup
 	@$(BIN)/yupana explore
 
 test: lint types contracts
-	$(BIN)/python -m pytest -n auto --dist loadfile
+	$(BIN)/python -m pytest -n auto --dist loadfile -m "not thorough"
 
 test-fast: setup
-	$(BIN)/python -m pytest -n auto --dist loadfile -m "not slow and not quality" --ignore tests/attack
+	$(BIN)/python -m pytest -n auto --dist loadfile -m "not slow and not quality and not thorough" --ignore tests/attack
+
+test-thorough: setup
+	$(BIN)/python -m pytest -n auto --dist loadfile -m thorough
 
 fuzz: setup
 	$(BIN)/python tests/attack/fuzz.py

@@ -75,7 +75,12 @@ def read_configured(
     listing = PRODUCTS.listing(product.key)
     refuse_others(product.key, given)
     path = product.locate(config) if isinstance(config, str | Path) else None
-    repeats = None if path is None else read_recipe(path)
+    try:
+        repeats = None if path is None else read_recipe(path)
+    except ConfigError:
+        # The reader of the product tells a manifest of something else by its name.
+        product.read(config)
+        raise
     if repeats is not None and path is not None and path.name == MANIFEST:
         _refuse_unsound(path)
     told = {**(_in_document(config, path) if repeats is None else _in_manifest(path, repeats, listing)), **given}
