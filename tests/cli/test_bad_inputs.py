@@ -842,13 +842,13 @@ def test_a_full_screen(place: Place) -> None:
 LONG_WAIT = """
 import time
 import yupana.release.rows as module
-write = module._write
-def slow(db, path, table, fmt):
-    write(db, path, table, fmt)
+write = module.write_parts
+def slow(db, path, parts):
+    write(db, path, parts)
     print("written", file=sys.stderr, flush=True)
     time.sleep(30)
     return path
-module._write = slow
+module.write_parts = slow
 """
 
 
