@@ -1,5 +1,9 @@
 """Settings of all tests."""
 
+import hashlib
+from collections import defaultdict
+
+import pytest
 from hypothesis import settings
 
 # Machines differ in speed, so no example is failed for its time. The same examples come every time, so that a failure
@@ -7,3 +11,16 @@ from hypothesis import settings
 settings.register_profile("everywhere", deadline=None, derandomize=True)
 settings.register_profile("search", deadline=None)
 settings.load_profile("everywhere")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of a test that is ``sampled(n)``, all cases but n, chosen by a hash of their names, are thorough."""
+    cases: dict[tuple[str, int], list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if (marker := item.get_closest_marker("sampled")) is not None:
+            cases[item.nodeid.partition("[")[0], marker.args[0]].append(item)
+    for (_, number), of_test in cases.items():
+        in_order = sorted(of_test, key=lambda item: hashlib.sha256(item.nodeid.encode()).digest())
+        for item in in_order[number:]:
+            item.add_marker(pytest.mark.thorough)

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from attack_kill import STRUCK, Struck, Target, zygote
 
+pytestmark = pytest.mark.thorough
+
 CASES = int(os.environ.get("YUPANA_ATTACKS", "2"))
 """Of each command."""
 

@@ -11,6 +11,7 @@ READINGS = int(os.environ.get("YUPANA_ATTACKS", "3"))
 """Of each release, each of another lie by one of its readers."""
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("release", READERS)
 def test_a_lie_is_refused_or_without_effect(world: Path, tmp_path: Path, release: str) -> None:
     failures = [found for n in range(READINGS) if (found := deceive(world, release, f"lie {release} {n}", tmp_path))]

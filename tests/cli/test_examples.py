@@ -12,6 +12,8 @@ from yupana.cli.examples import EXAMPLES, MADE_BY, with_makers
 from yupana.cli.main import main, parser_of_all
 from yupana.cli.parser import leaves
 
+pytestmark = pytest.mark.thorough
+
 _SERVES = "yupana explore"
 """Runs until it is stopped; tests/explore asks it."""
 

@@ -18,6 +18,8 @@ from yupana.products.phsafe.configuration import read_config
 from yupana.products.phsafe.plan import make_plan
 from yupana.products.phsafe.production import production_config, production_plan
 
+pytestmark = pytest.mark.thorough
+
 SMALL = ("--households", "300", "--trials", "2")
 
 

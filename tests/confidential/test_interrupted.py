@@ -229,6 +229,7 @@ def drawn(content: bytes, *, ended: bool = True) -> Iterator[tuple[DrawnStretch,
     assert len(content) == start + 32 or not ended
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.slow
 @pytest.mark.parametrize("stage", EARLY)
 @pytest.mark.parametrize("product", PRODUCTS)
@@ -268,6 +269,7 @@ def marked(product: str, stage: str) -> Any:  # noqa: ANN401
     return pytest.param(product, stage, marks=() if (product, stage) in QUICK else pytest.mark.slow)
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     ("product", "stage"),
     [
@@ -312,6 +314,7 @@ def test_a_killed_run_goes_on_with_its_draws(
     assert charges(place) == 1
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("java") is None, reason="Java is not installed")
 @pytest.mark.parametrize(("product", "stage"), [("phsafe", "after all draws"), ("topdown", "between two draws")])

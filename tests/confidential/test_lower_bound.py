@@ -33,7 +33,7 @@ from yupana.products.tables import Groups
 from yupana.progress import Stopwatch
 from yupana.topdown import estimate_node
 
-pytestmark = pytest.mark.quality
+pytestmark = [pytest.mark.quality, pytest.mark.thorough]
 
 # --- PHSafe ----------------------------------------------------------------------------------------------------------
 

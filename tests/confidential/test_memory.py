@@ -32,6 +32,8 @@ from yupana.errors import InputError
 from yupana.products.phsafe.production import production_config
 from yupana.synthetic.census import synthesize
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.mark.parametrize(
     ("text", "amount"),

@@ -18,6 +18,8 @@ from yupana.confidential.shards.areas import KeysOfAreas, areas_of
 from yupana.engine.engine import Cut, Engine, Gather
 from yupana.engine.local import LocalEngine
 
+pytestmark = pytest.mark.thorough
+
 PRODUCTS = ["phsafe", "safetab-p", "safetab-h"]
 
 

@@ -17,6 +17,8 @@ from yupana.confidential.shards import detailed_by_state
 from yupana.engine.local import LocalEngine
 from yupana.plan import ledger as door
 
+pytestmark = pytest.mark.thorough
+
 PRODUCTS = ("safetab-p", "safetab-h")
 
 

@@ -24,6 +24,8 @@ from yupana.errors import EngineError
 from yupana.interface.configured import Configured, setup
 from yupana.privacy.entropy import SeededEntropy
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:

@@ -24,6 +24,8 @@ from yupana.engine.local import LocalEngine, open_processes
 from yupana.interface.configured import setup
 from yupana.topdown import descend
 
+pytestmark = pytest.mark.thorough
+
 SHARDS = (1, 3, 8)
 
 

@@ -17,6 +17,8 @@ from yupana.engine.spark.master import check_installed, check_master
 from yupana.engine.spark.session import open_spark, require_set, settings_of
 from yupana.errors import ConfigError, EngineError
 
+pytestmark = pytest.mark.thorough
+
 
 def settings(master: str, given: Mapping[str, str]) -> dict[str, str]:
     return settings_of(master, given)

@@ -32,6 +32,7 @@ CHROMIUM = next(
     (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), ""
 )
 pytestmark = [
+    pytest.mark.thorough,
     pytest.mark.slow,
     pytest.mark.skipif(not CHROMIUM, reason="no Chromium on this machine: apt-get install chromium"),
 ]

@@ -206,6 +206,7 @@ def test_keys_that_are_there_twice_are_found_on_a_store(
     assert {str(finding).replace(url, str(data)) for finding in found} == whole
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(shutil.which("java") is None, reason="Java is not installed")
 def test_spark_counts_what_lies_on_a_store(store: ObjectStore, tmp_path: Path) -> None:
     data = write_data(tmp_path / "data", world := random_world(seeded(5), noise="some"))

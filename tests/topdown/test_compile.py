@@ -88,6 +88,7 @@ def install(folder: Path, *without: str) -> dict[str, str]:
     return {"PYTHONPATH": str(package.parent), "NUMBA_CACHE_DIR": ""}
 
 
+@pytest.mark.thorough
 def test_the_longest_loops_are_compiled_beside_the_others_and_found(tmp_path: Path) -> None:
     """The processes beside compile them for the very types that a node has."""
     site = install(tmp_path, "solve_active_set", "round_by_flow")

@@ -114,6 +114,7 @@ def told(whole: Census, random: Random, shards: int) -> list[Finding]:
     return findings + word_units(checked, whole.files, STATES, POLICIES, RULES)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("form", ["csv", "one file", "25 files"])
 @pytest.mark.parametrize("seed", range(8))
 def test_the_words_are_those_of_one_shard(tmp_path: Path, seed: int, form: str) -> None:

@@ -45,6 +45,7 @@ def compare(arguments: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch,
         assert main(["check", str(folder / out)]) == 0
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("spine", ["conventional", "aian", "optimized", "pieces"])
 @pytest.mark.parametrize(
     ("mechanism", "options"),

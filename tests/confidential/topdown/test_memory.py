@@ -12,6 +12,8 @@ from yupana.confidential.topdown.memory import MemoryNeeds
 from yupana.errors import ConfigError
 from yupana.synthetic.census import synthesize
 
+pytestmark = pytest.mark.thorough
+
 
 def test_less_than_a_run_needs_is_refused_before_anything_is_read(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]

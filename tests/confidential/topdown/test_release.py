@@ -272,6 +272,7 @@ CHANGES: dict[str, tuple[str, Callable[[list[str]], list[str]]]] = {
 }
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", CHANGES)
 def test_the_check_finds_every_change(tmp_path: Path, name: str) -> None:
     made = make(tmp_path / "out", PL94, 1)
@@ -317,6 +318,7 @@ def _any_order(monkeypatch: pytest.MonkeyPatch) -> list[set[str]]:
     return asked
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("schema", [LABELLED, H1, PL94], ids=["labels", "units", "persons"])
 @pytest.mark.parametrize("fmt", ["csv", "parquet"])
 @pytest.mark.parametrize(("optimized", "seed"), [(False, 1), (True, 2), (True, 3), (False, 4)])

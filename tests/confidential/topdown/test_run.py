@@ -48,6 +48,7 @@ def go(tmp_path: Path, world: World, document: dict[str, Any], *options: str, qu
     return out
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 @pytest.mark.parametrize(("seed", "shape"), [(1, (3, 2)), (2, (5,)), (3, (2, 1, 4))])
@@ -78,6 +79,7 @@ def test_exact_counts_hold_together(tmp_path: Path, kind: str) -> None:
     assert main(["check", str(out)]) == 0
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 @pytest.mark.parametrize("seed", [1, 2])
