@@ -35,6 +35,11 @@ def end() -> None:
     _RUN.held += 1
 
 
+def is_waiting() -> bool:
+    """Whether a signal waits for the end of a step, which may then end early."""
+    return _RUN.waiting
+
+
 def stop(_signal: int, _frame: FrameType | None) -> None:
     """Handle SIGINT and SIGTERM.
 

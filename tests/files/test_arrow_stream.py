@@ -1,6 +1,9 @@
 """Arrays reach the database as they are, part after part, and what keeps a part from being made is told."""
 
 import gc
+import os
+import signal
+import time
 import weakref
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -11,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from yupana import interruption
 from yupana.arrays import Ints
 from yupana.files.arrow_stream import ArrowParts, Column, TextColumn, stream_columns
 from yupana.files.database import open_database
@@ -84,3 +88,26 @@ def test_a_place_that_cannot_be_written_ends_in_an_error_of_the_system(tmp_path:
     (tmp_path / "table.parquet").mkdir()
     with open_database() as db, pytest.raises(OSError, match="disk may be full"):
         write_parts(db, tmp_path / "table.parquet", [{"number": np.arange(5)}])
+
+
+def test_a_signal_while_rows_are_written_ends_them(tmp_path: Path) -> None:
+    before = signal.signal(signal.SIGINT, interruption.stop)
+    interruption.begin()
+    seen = []
+
+    def parts() -> Iterator[dict[str, Column]]:
+        for number in range(100):
+            seen.append(number)
+            if number == 1:
+                os.kill(os.getpid(), signal.SIGINT)
+            # The database asks in threads of its own, and Python handles signals in the main one.
+            time.sleep(0.05)
+            yield {"n": np.arange(3)}
+
+    try:
+        with open_database() as db, pytest.raises(KeyboardInterrupt):
+            write_parts(db, tmp_path / "rows.csv", parts())
+    finally:
+        interruption.begin()
+        signal.signal(signal.SIGINT, before)
+    assert len(seen) < 100

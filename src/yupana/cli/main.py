@@ -57,9 +57,16 @@ def main(arguments: Sequence[str]) -> int:
         options.command(options)
         sys.stdout.flush()
     except (KeyboardInterrupt, Exception) as error:  # noqa: BLE001 (told by `_end`)
-        interruption.end()
-        return _end(error)
+        return _told(error)
     return 0
+
+
+def _told(error: BaseException) -> int:
+    """Tell why a command ended, whatever signals come meanwhile."""
+    while True:
+        with contextlib.suppress(KeyboardInterrupt):
+            interruption.end()
+            return _end(error)
 
 
 def _end(error: BaseException) -> int:

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from yupana.arrays import Ints
+from yupana.interruption import is_waiting
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,6 +127,8 @@ class ArrowParts:
         return _fill(into, field(b"+s", "", fields))
 
     def _tell_part(self, _: int, into: int) -> int:
+        if is_waiting():
+            return errno.EINTR
         try:
             part = next(self._parts, None)
             if part is None:

@@ -78,8 +78,9 @@ def read_configured(
     try:
         repeats = None if path is None else read_recipe(path)
     except ConfigError:
-        # The reader of the product tells a manifest of something else by its name.
-        product.read(config)
+        if isinstance(config, str | Path):
+            # The reader of the product tells a manifest of something else by its name.
+            product.read(config)
         raise
     if repeats is not None and path is not None and path.name == MANIFEST:
         _refuse_unsound(path)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from yupana.arrays import Integers, Ints
 from yupana.files.arrow_stream import ArrowParts, Column, TextColumn
 from yupana.files.database import open_database, write_query
+from yupana.interruption import whole
 from yupana.release.check import describe
 from yupana.release.lines import texts
 from yupana.release.tables import Format, Value, written
@@ -79,15 +80,17 @@ def write_parts(db: duckdb.DuckDBPyConnection, path: Path, parts: Iterable[Mappi
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     stream = ArrowParts(parts)
-    db.register("parts", stream)
-    try:
-        write_query(db, "SELECT * FROM parts", path)
-    except BaseException:
-        if stream.fault is not None:
-            raise stream.fault from None
-        raise
-    finally:
-        db.unregister("parts")
+    # A signal in a call of the database into the stream would be lost there: the stream ends early where one waits.
+    with whole():
+        db.register("parts", stream)
+        try:
+            write_query(db, "SELECT * FROM parts", path)
+        except BaseException:
+            if stream.fault is not None:
+                raise stream.fault from None
+            raise
+        finally:
+            db.unregister("parts")
     return path
 
 
