@@ -21,6 +21,7 @@ from yupana.files.store import store_at
 from yupana.interface.arguments import out_of
 from yupana.interface.configured import Configured, told_together
 from yupana.interface.options import CHANGES, OF_ACCOUNT, OF_EXECUTION, OF_MEASUREMENTS, OPTIONS, Stage, declared
+from yupana.interruption import whole
 from yupana.plan.plan import DEFAULT_DELTA
 from yupana.products import PRODUCTS, Listing
 from yupana.products.parts import data_of, not_added
@@ -498,12 +499,17 @@ def _intervals(_: str, options: argparse.Namespace) -> None:
     print_release(options, yupana.topdown_intervals(**given(yupana.topdown_intervals, options), progress=True))
 
 
+def _is_draft(path: Path) -> bool:
+    """Whether a file is the beginning of a configuration that a killed run left."""
+    return path.name.endswith(".partial") and path.read_bytes().startswith(b"{\n")
+
+
 def _strategy(key: str, options: argparse.Namespace) -> None:
     from yupana.cli.strategy_text import budgets_text, strategy_text
     from yupana.products.strategy.budgets import budgets_as_json
     from yupana.products.topdown.strategy import strategy_as_json
 
-    place = None if options.out is None else NewFile(options.out, "the configuration", lambda _: False, 0o666)
+    place = None if options.out is None else NewFile(options.out, "the configuration", _is_draft, 0o666)
     if place is not None:
         place.check()
     asked, own = _asked("strategy", key, options)
@@ -511,8 +517,9 @@ def _strategy(key: str, options: argparse.Namespace) -> None:
     product, of_queries = PRODUCTS[key], key == "topdown"
     document = product.document(found.found)
     if place is not None:
-        place.write(json.dumps(document, indent=1) + "\n")
-        place.keep()
+        with whole():
+            place.write(json.dumps(document, indent=1) + "\n")
+            place.keep()
     if options.json:
         told = strategy_as_json(found) if of_queries else budgets_as_json(product, found)
         print_json(told | {"configuration": document})
