@@ -67,6 +67,11 @@ def test_what_is_wrong_with_an_option_is_told_by_its_place(options: dict[str, An
         assert str(refused.value) in {wrong, place + wrong}
 
 
+def test_options_are_set_one_by_one() -> None:
+    with pytest.raises(yupana.ConfigError, match=r"^options: set one of them, such as options\.margins=bureau"):
+        yupana.setup("phsafe", document(), set={"options": {"margins": "bureau"}})
+
+
 def test_a_path_in_a_configuration_is_from_where_it_lies(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps(document(report="page.html")))
     assert yupana.setup("phsafe", tmp_path / "config.json").options["report"] == tmp_path / "page.html"

@@ -159,6 +159,8 @@ def _options_among(changes: Changes) -> tuple[Changes, dict[str, GivenOption]]:
     faults: list[str] = []
     found = {}
     for key, text in changes.values:
+        if key == IN_DOCUMENT:
+            raise ConfigError(f"{IN_DOCUMENT}: set one of them, such as {start}margins=bureau")
         if key.startswith(start):
             name = key.removeprefix(start)
             found[_NAMES.get(name, name)] = GivenOption(read_value(text, faults), key)
