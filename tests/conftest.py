@@ -6,11 +6,19 @@ from collections import defaultdict
 import pytest
 from hypothesis import settings
 
+from yupana import interruption
+
 # Machines differ in speed, so no example is failed for its time. The same examples come every time, so that a failure
 # speaks of a change; `pytest --hypothesis-profile search` tries new ones.
 settings.register_profile("everywhere", deadline=None, derandomize=True)
 settings.register_profile("search", deadline=None)
 settings.load_profile("everywhere")
+
+
+@pytest.fixture(autouse=True)
+def _one_run() -> None:
+    """A test is a run of its own: no signal of an earlier one waits in it."""
+    interruption.begin()
 
 
 @pytest.hookimpl(tryfirst=True)

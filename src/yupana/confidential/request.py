@@ -223,14 +223,12 @@ def confidential_log(
     out = out.absolute()
     path = (request.log or Path(f"{out}.confidential.log")).absolute()
     new = log_file(path, out)
-    if request.account is not None and in_output(request.account.path, out):
+    if request.account is not None and _in_output(request.account.path, out):
         raise OutputError(
             f"the ledger {request.account.path} would lie in the output folder and go with what is replaced there; "
             "move it to another place"
         )
-    for folder in data:
-        if in_output(folder, out):
-            raise OutputError(f"{folder} lies in {out} and would go with what is replaced there; name another folder")
+    check_outside(out, data)
     if request.account is not None and real(path) == real(request.account.path):
         raise OutputError(f"the log {path} would replace the ledger; name another place")
     # The folder of OUT is made with OUT.
@@ -261,9 +259,9 @@ def log_file(path: Path, out: Path) -> NewFile:
     OutputError
         If it would lie in the release.
     """
-    if in_output(path, out):
+    if _in_output(path, out):
         raise OutputError(f"the log {path} would lie in the release, but it is confidential; name another place")
-    return NewFile(path.absolute(), "the log", _is_log)
+    return NewFile(path.absolute(), "the log", _is_log, once=True)
 
 
 def check_apart(out: Path, folders: Sequence[Path]) -> None:
@@ -275,11 +273,23 @@ def check_apart(out: Path, folders: Sequence[Path]) -> None:
     """
     for place, folder in enumerate(folders):
         for other in (out, *folders[:place], *folders[place + 1 :]):
-            if in_output(folder, other):
+            if _in_output(folder, other):
                 raise OutputError(f"{folder} would lie in {other}; name a folder of its own")
 
 
-def in_output(path: Path, out: Path) -> bool:
+def check_outside(out: Path, given: Iterable[Path]) -> None:
+    """Refuse files and folders to be read that lie in the output folder.
+
+    Raises
+    ------
+    OutputError
+    """
+    for path in given:
+        if _in_output(path, out):
+            raise OutputError(f"{path} lies in {out} and would go with what is replaced there; name another folder")
+
+
+def _in_output(path: Path, out: Path) -> bool:
     """Whether a path lies in an output folder, or in one that is renamed to it or removed on the way."""
     home = real(out)
     return any(

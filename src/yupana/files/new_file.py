@@ -25,12 +25,15 @@ class NewFile:
         Whether a file is an earlier one of the same kind, whole or not, and so may be replaced.
     mode : int
         Of the file, before the user's mask.
+    once : bool
+        Whether it cannot be made again. Such a file stays under its other name where it cannot be put into its place.
     """
 
     path: Path
     what: str
     is_earlier: Callable[[Path], bool]
     mode: int = 0o600
+    once: bool = False
 
     @property
     def _partial(self) -> Path:
@@ -95,17 +98,20 @@ class NewFile:
         """
         try:
             if os.path.lexists(self.path) and not self._is_ours(self.path):
-                raise OutputError(
-                    f"{self.what} is in {self._partial}, for something else came to stand in {self.path} meanwhile"
-                )
+                raise self._unkept("something else came to stand there meanwhile")
             self._partial.replace(self.path)
             with contextlib.suppress(OSError):
                 # Some file systems know no sync of a folder; the file stands all the same.
                 sync(self.path.parent)
         except OSError as error:
-            raise OutputError(
-                f"{self.what} is in {self._partial}, for {self.path} cannot be written: {error.strerror}"
-            ) from None
+            raise self._unkept(str(error.strerror)) from None
+
+    def _unkept(self, reason: str) -> OutputError:
+        if self.once:
+            return OutputError(f"{self.what} is in {self._partial}, for {self.path} cannot be written: {reason}")
+        with contextlib.suppress(OSError):
+            self.discard()
+        return OutputError(f"{self.what} {self.path} cannot be written: {reason}")
 
     def discard(self) -> None:
         """Remove what was written and not kept."""

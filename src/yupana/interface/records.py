@@ -10,10 +10,10 @@ from yupana.confidential.counter import COUNTERS
 from yupana.confidential.engines import open_engine
 from yupana.confidential.records.frames import Data, as_folder
 from yupana.confidential.records.stored import stored_records
-from yupana.confidential.request import LedgerAccount, RunRequest, in_output
+from yupana.confidential.request import LedgerAccount, RunRequest, check_outside
 from yupana.confidential.run import PartRun
 from yupana.engine.engine import EngineTerms
-from yupana.errors import ConfigError, OutputError
+from yupana.errors import ConfigError
 from yupana.files.store import store_at
 from yupana.interface.arguments import bytes_of, check_fields, exact_number, path_of
 from yupana.interface.options import OPTIONS, STAGES, Account, Exact, Execution, Place, Stage
@@ -78,12 +78,8 @@ def opened(
     files: dict[str, str] = {}
     for case in cases.values():
         files |= COUNTERS[case.product.key].frames(case.config)
-    if out is not None and isinstance(data, Mapping):
-        for given in places_of(data):
-            if in_output(Path(given), path_of("out", out)):
-                raise OutputError(
-                    f"{given} lies in {out} and would go with what is replaced there; name another folder"
-                )
+    if out is not None:
+        check_outside(path_of("out", out), [Path(place) for place in places_of(data)])
     stage = STAGES.index(_STAGE_OF.get(verb, "records"))
     read = [name for name in _OF_REQUEST if STAGES.index(OPTIONS[name][1].stage) <= stage]
     with (

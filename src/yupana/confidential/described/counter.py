@@ -27,11 +27,11 @@ from yupana.confidential.described.tabulate import merge_tabulated, tabulate
 from yupana.confidential.records.database import default_memory
 from yupana.confidential.records.findings import Finding
 from yupana.confidential.records.reader import Source
-from yupana.confidential.request import RunRequest, in_output
+from yupana.confidential.request import RunRequest, check_outside
 from yupana.confidential.shards.in_shards import can_be_cut, count_in_shards, within, without_records
 from yupana.confidential.tabulate.gathered import GatheredCounts, GatheredShards
 from yupana.confidential.tabulate.groups import memory_for_gathered
-from yupana.errors import InputError, OutputError
+from yupana.errors import InputError
 from yupana.files.column_map import ColumnMap
 from yupana.files.columns import RecordFile
 from yupana.plan.ledger import Ledger
@@ -391,8 +391,8 @@ def _published(config: Description, totals: Path | None, out: Path | None) -> Pu
         if needing:
             raise InputError(f"the detail of {', '.join(needing)} needs published totals; name a table with --totals")
         return None
-    if out is not None and in_output(totals, out):
-        raise OutputError(f"{totals} lies in {out} and would go with what is replaced there; name another folder")
+    if out is not None:
+        check_outside(out, [totals])
     return read_source(config, totals)
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from yupana.confidential.records.census import SYNTHETIC_MARK, is_synthetic
 from yupana.confidential.records.frames import as_folder
-from yupana.confidential.request import in_output
-from yupana.errors import ConfigError, InputError, OutputError, YupanaError
+from yupana.confidential.request import check_outside
+from yupana.errors import ConfigError, InputError, YupanaError
 from yupana.files.arrow import ArrowStream
 from yupana.files.regular import FILE, must_be
 
@@ -47,8 +47,7 @@ def one_file(
             yield folder
         return
     path = _file(data)
-    if in_output(path, out):
-        raise OutputError(f"{path} lies in {out} and would go with what is replaced there; name another folder")
+    check_outside(out, [path])
     marked = is_synthetic(path.parent)
     if synthetic and not marked:
         raise ConfigError(f"synthetic=True is for frames; a file says so by a file named {SYNTHETIC_MARK} beside it")

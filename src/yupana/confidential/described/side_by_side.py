@@ -13,8 +13,8 @@ from yupana.confidential.described.record_keys import cell_keys
 from yupana.confidential.described.records import open_described
 from yupana.confidential.described.swapping import swap
 from yupana.confidential.described.tabulate import tabulate
-from yupana.confidential.request import RunRequest, check_accuracy_allowed, in_output
-from yupana.errors import ConfigError, OutputError
+from yupana.confidential.request import RunRequest, check_accuracy_allowed
+from yupana.errors import ConfigError
 from yupana.plan.ledger import Ledger
 from yupana.plan.measurement import Mechanism
 from yupana.plan.plan import Plan
@@ -75,8 +75,6 @@ def write_side_by_side(
     if description.blocks:
         raise ConfigError("compare takes no description with a file of blocks; describe areas by codes of a column")
     renderer()
-    if in_output(data, out):
-        raise OutputError(f"{data} lies in {out} and would go with what is replaced there; name another folder")
     clock = Stopwatch(request.announce)
     status = CONFIDENTIAL if request.internal else NOT_FOR_RELEASE
     with new_folder(out, overwrite=request.overwrite, noisy=False, private=request.internal) as draft:
