@@ -1,11 +1,12 @@
 """What a signal that stops a run does: it interrupts the work, but no step that must be done whole."""
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import Final
+from typing import Final, NoReturn
 
 
 @dataclass(slots=True)
@@ -15,6 +16,7 @@ class _Run:
     held: int = 0
     waiting: bool = False
     stopped: bool = False
+    interrupted: float | None = None
     published: dict[Path, None] = field(default_factory=dict)
     charged: dict[Path, None] = field(default_factory=dict)
 
@@ -26,6 +28,7 @@ def begin() -> None:
     """Forget an earlier run of the same process."""
     _RUN.held = 0
     _RUN.waiting = _RUN.stopped = False
+    _RUN.interrupted = None
     _RUN.published.clear()
     _RUN.charged.clear()
 
@@ -46,12 +49,18 @@ def stop(_signal: int, _frame: FrameType | None) -> None:
     Raises
     ------
     KeyboardInterrupt
-        At once, or at the end of the step that is under way.
+        At once, or at the end of the step that is under way. A signal that comes less than a second after one that
+        interrupted is the same wish, and does not interrupt what tells of it.
     """
     _RUN.stopped = True
     if _RUN.held:
         _RUN.waiting = True
-        return
+    elif _RUN.interrupted is None or time.monotonic() - _RUN.interrupted >= 1:
+        _interrupt()
+
+
+def _interrupt() -> NoReturn:
+    _RUN.interrupted = time.monotonic()
     raise KeyboardInterrupt
 
 
@@ -65,7 +74,7 @@ def whole() -> Iterator[None]:
         _RUN.held -= 1
         if _RUN.waiting and not _RUN.held:
             _RUN.waiting = False
-            raise KeyboardInterrupt
+            _interrupt()
 
 
 def publish(place: Path) -> None:
