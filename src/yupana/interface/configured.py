@@ -683,7 +683,7 @@ class Configured:
         """
         from yupana.confidential.described.side_by_side import write_side_by_side
         from yupana.interface.records import opened_alone, places_of
-        from yupana.products.disclosure_control.choice import DEFAULT, read_methods
+        from yupana.products.disclosure_control.methods import DEFAULT, read_methods
 
         if "compare" not in self.listing.takes:
             raise ConfigError(f"{self.product.key} takes no compare; describe its tables (docs/tables.md)")

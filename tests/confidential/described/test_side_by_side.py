@@ -23,9 +23,9 @@ from yupana.confidential.described.tabulate import tabulate
 from yupana.files.column_map import BUREAU
 from yupana.privacy.entropy import SeededEntropy
 from yupana.products.described.product import TABLES
+from yupana.products.disclosure_control.methods import Swapping
 from yupana.products.disclosure_control.published import PublishedCounts, published_counts
 from yupana.products.disclosure_control.results import SideBySide
-from yupana.products.disclosure_control.swapping import Swapping
 from yupana.release.folder import read_manifest
 from yupana.release.tables import read_table
 

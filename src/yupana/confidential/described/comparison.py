@@ -6,10 +6,9 @@ from typing import Final
 import numpy as np
 
 from yupana.arrays import Flags, Ints
-from yupana.products.disclosure_control.differencing import FEW, likeliest_count, likeliest_difference, possible
-from yupana.products.disclosure_control.method import Method, Shown
+from yupana.products.disclosure_control.differencing import FEW, joined, likeliest_count, likeliest_difference, possible
+from yupana.products.disclosure_control.methods import Method, Shown
 from yupana.products.disclosure_control.published import PublishedCounts
-from yupana.products.disclosure_control.relations import joined
 from yupana.products.disclosure_control.results import AdditivityRow, LearntRow, SizeErrors
 
 SIZES: Final = (

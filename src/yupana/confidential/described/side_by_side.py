@@ -11,7 +11,7 @@ from yupana.confidential.described.comparison import additivity, errors_by_size,
 from yupana.confidential.described.measure import measure_tables
 from yupana.confidential.described.record_keys import cell_keys
 from yupana.confidential.described.records import open_described
-from yupana.confidential.described.swapping import swap
+from yupana.confidential.described.swapping import swap, uniform
 from yupana.confidential.described.tabulate import tabulate
 from yupana.confidential.request import RunRequest, check_accuracy_allowed
 from yupana.errors import ConfigError
@@ -23,14 +23,17 @@ from yupana.privacy.exact import INFINITE
 from yupana.products.described.description import DescribedLevel, Description
 from yupana.products.described.postprocess import postprocessed
 from yupana.products.described.published import tables_by_size
-from yupana.products.disclosure_control.cell_key import CellKey
-from yupana.products.disclosure_control.method import Method, Shown
+from yupana.products.disclosure_control.methods import (
+    RELEASE,
+    CellKey,
+    Method,
+    RandomRounding,
+    Shown,
+    Suppression,
+    Swapping,
+)
 from yupana.products.disclosure_control.published import PublishedCounts, published_counts
-from yupana.products.disclosure_control.results import RELEASE, SideBySide
-from yupana.products.disclosure_control.rounding import RandomRounding
-from yupana.products.disclosure_control.suppression import Suppression
-from yupana.products.disclosure_control.swapping import Swapping
-from yupana.products.disclosure_control.uniform import uniform
+from yupana.products.disclosure_control.results import SideBySide
 from yupana.progress import Stopwatch
 from yupana.release.check import describe_reports, describe_tables
 from yupana.release.folder import new_folder, write_manifest

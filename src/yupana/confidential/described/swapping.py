@@ -24,8 +24,7 @@ from yupana.confidential.tabulate.batches import (
 from yupana.files.database import named, quoted
 from yupana.privacy.entropy import Entropy
 from yupana.products.described.description import AreaKind, DescribedLevel, Description
-from yupana.products.disclosure_control.swapping import Swapping
-from yupana.products.disclosure_control.uniform import shuffled, uniform
+from yupana.products.disclosure_control.methods import Swapping
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,3 +244,14 @@ def _exchange(
     )
     db.execute(f"DROP {'VIEW' if is_view else 'TABLE'} {relation}")
     db.execute(f"ALTER TABLE described_swapped RENAME TO {relation}")
+
+
+def uniform(below: int, size: int, entropy: Entropy) -> Ints:
+    """Draw ``size`` numbers from 0 to ``below`` - 1, equally likely to ``below`` in 2^64; no noise of a release."""
+    words = np.frombuffer(entropy.take(8 * size), dtype="<u8")
+    return (words % np.uint64(below)).astype(np.int64)
+
+
+def shuffled(size: int, entropy: Entropy) -> Ints:
+    """The numbers from 0 to ``size`` - 1 in an order by chance."""
+    return np.argsort(np.frombuffer(entropy.take(8 * size), dtype="<u8"), kind="stable")

@@ -8,9 +8,8 @@ import numpy as np
 
 from yupana.arrays import Ints
 from yupana.products.described.description import EVERYONE, AreaKind, DescribedLevel, DescribedTable, Description
-from yupana.products.disclosure_control.differencing import Nested
-from yupana.products.disclosure_control.method import Shown
-from yupana.products.disclosure_control.relations import Relations
+from yupana.products.disclosure_control.differencing import Nested, Relations
+from yupana.products.disclosure_control.methods import Shown
 from yupana.products.tables import Groups
 
 
