@@ -8,8 +8,8 @@ import numpy as np
 from yupana.arrays import Ints
 from yupana.plan.measurement import Measurement
 from yupana.plan.plan import Plan
+from yupana.products.census import observed_margin
 from yupana.products.described.description import Description
-from yupana.products.observed import observed_margin
 from yupana.products.tables import Table
 
 

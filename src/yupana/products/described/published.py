@@ -138,7 +138,7 @@ def read_source(description: Description, path: Path) -> PublishedSource:
 
 def _doubts(path: Path, sha256: str, manifest: Mapping[str, Any]) -> list[str]:
     """Why a manifest does not vouch for a file."""
-    from yupana.products.check import open_checked  # it imports all products
+    from yupana.products.gate import open_checked  # it imports all products
 
     open_checked(path.parent)
     status = status_of(manifest)
