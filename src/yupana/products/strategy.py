@@ -29,9 +29,7 @@ class TableTargets:
     """What a user cares for: a document in TOML or JSON."""
 
     tables: Mapping[str, Fraction] | None = key(
-        WEIGHTS,
-        "the weight of the variance of each cell, by published table; else 1 of all",
-        default=None,
+        WEIGHTS, "the weight of the variance of each cell, by published table; else 1 of all", default=None
     )
     levels: Mapping[str, Fraction] | None = key(
         WEIGHTS, "what these weights are multiplied by, by level; else 1 at all", default=None

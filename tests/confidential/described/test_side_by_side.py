@@ -16,8 +16,8 @@ import yupana
 from yupana.arrays import Ints
 from yupana.cli.main import main
 from yupana.confidential.described import side_by_side
-from yupana.confidential.described.record_keys import cell_keys
 from yupana.confidential.described.records import open_described
+from yupana.confidential.described.side_by_side import cell_keys
 from yupana.confidential.described.swapping import pair_up, swap
 from yupana.confidential.described.tabulate import tabulate
 from yupana.files.column_map import BUREAU

@@ -16,13 +16,13 @@ import pytest
 
 import yupana
 from yupana.confidential.accuracy import TruthLedger
-from yupana.confidential.described.measure import measure_tables
+from yupana.confidential.described.tabulate import measure_tables
 from yupana.errors import ConfigError
 from yupana.plan.ledger import Ledger
 from yupana.privacy.entropy import SystemEntropy
 from yupana.products.described.description import Description
+from yupana.products.described.plan import families_of, groups_of
 from yupana.products.described.product import TABLES, described, without_noise
-from yupana.products.described.tables import families_of, groups_of
 from yupana.products.tables import Choice
 from yupana.release.tables import checksum
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from yupana.arrays import Flags
 from yupana.confidential.choices import LevelGroups, needs_cells
-from yupana.confidential.described.blocks import key_of
-from yupana.confidential.described.measure import groups_of_level
+from yupana.confidential.described.records import key_of
+from yupana.confidential.described.tabulate import groups_of_level
 from yupana.confidential.slices import CellSums, ListedLevel, SlicedLevel, measure_slices
 from yupana.confidential.tabulate.gathered import GatheredCounts
 from yupana.confidential.tabulate.groups import count_groups, count_shard
@@ -27,8 +27,8 @@ from yupana.plan.responses import ResponseGroup
 from yupana.privacy.entropy import Entropy
 from yupana.privacy.sealed import Sealed
 from yupana.products.described.description import DescribedLevel, DescribedTable, Description, in_join
+from yupana.products.described.plan import families_of
 from yupana.products.described.published import PublishedGroups
-from yupana.products.described.tables import families_of
 from yupana.products.tables import Family, Groups
 
 _CONDITIONS = ""
@@ -287,9 +287,7 @@ def count_blocks(
 
 
 def count_shard_of_blocks(
-    db: duckdb.DuckDBPyConnection,
-    description: Description,
-    wanted: Mapping[str, Sequence[DescribedLevel]],
+    db: duckdb.DuckDBPyConnection, description: Description, wanted: Mapping[str, Sequence[DescribedLevel]]
 ) -> list[list[PartCounts]]:
     """Count a shard of the records, as `count_blocks` does: of each pass the parts that `GatheredCounts` takes."""
     return [count_shard(db, of.tabulation(bounded=True), of.blocks, of.areas(db)) for of in passes(description, wanted)]

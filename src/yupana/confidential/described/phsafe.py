@@ -35,7 +35,6 @@ from yupana.products.phsafe.errors import PhsafeAccuracy, cell_errors, summarize
 from yupana.products.phsafe.product import PHSAFE
 from yupana.products.phsafe.specification import of_states
 from yupana.products.tables import Groups
-from yupana.progress import Stopwatch
 from yupana.release.tables import ReleaseTable, table_of
 
 _AROUND: Final = 3
@@ -97,20 +96,11 @@ class PhsafeCounter(TablesCounter[PhsafeConfig, Census | CountedCensus]):
     """Counts every basis cell of every population group, of each unit at most tau persons."""
 
     @contextmanager
-    def open(
-        self,
-        config: PhsafeConfig,
-        data: Path,
-        request: RunRequest,
-        clock: Stopwatch,
-        *,
-        out: Path | None = None,
-        kept: Path | None = None,
-        to_count: bool = True,
+    def opened(
+        self, config: PhsafeConfig, data: Path, request: RunRequest, out: Path | None, *, to_count: bool
     ) -> Iterator[Census | CountedCensus]:
-        """Open the records a configuration speaks of; on an engine they are counted, too."""
-        del out, kept
-        clock.start("reading and checking the records")
+        """The records a configuration speaks of; on an engine they are counted, too."""
+        del out
         cut = Cut({request.columns.applied(schema): (MAFID.name,) for schema in FILES}, request.shards, by_state=True)
         if request.engine is not None and can_be_cut(data, cut):
             yield _counted_in_shards(config, data, cut, request, to_count=to_count)

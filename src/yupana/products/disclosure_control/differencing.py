@@ -42,6 +42,16 @@ class Relations:
             np.cumsum(widths) - widths,
         )
 
+    @classmethod
+    def joined(cls, relations: Sequence["Relations"]) -> "Relations":
+        """Several in one."""
+        ends = np.cumsum([0, *(len(some.parts) for some in relations)])
+        return cls(
+            np.concatenate([some.sums for some in relations]),
+            np.concatenate([some.parts for some in relations]),
+            np.concatenate([some.starts + end for some, end in zip(relations, ends, strict=False)]),
+        )
+
     def __len__(self) -> int:
         """How many there are."""
         return len(self.sums)
@@ -58,16 +68,6 @@ class Relations:
     def added(self, values: Ints) -> Ints:
         """The sum of the parts of each relation."""
         return np.add.reduceat(values[self.parts], self.starts) if len(self) else np.zeros(0, dtype=np.int64)
-
-
-def joined(relations: Sequence[Relations]) -> Relations:
-    """Several in one."""
-    ends = np.cumsum([0, *(len(some.parts) for some in relations)])
-    return Relations(
-        np.concatenate([some.sums for some in relations]),
-        np.concatenate([some.parts for some in relations]),
-        np.concatenate([some.starts + end for some, end in zip(relations, ends, strict=False)]),
-    )
 
 
 def tighten(low: Ints, high: Ints, relations: Relations) -> tuple[Ints, Ints]:
@@ -148,7 +148,7 @@ def possible(
     split = Relations.of(
         (of.outer, np.stack([of.inner, place], axis=1)) for of, place in zip(nested, places, strict=True)
     )
-    low, high = tighten(low, high, joined([relations, split]))
+    low, high = tighten(low, high, Relations.joined([relations, split]))
     for of, place in zip(nested, places, strict=True):
         pairs, others_low, others_high = _made_of_others(relations, of, low, high)
         low[place[pairs]] = np.maximum(low[place[pairs]], others_low)

@@ -1,13 +1,14 @@
-"""What a description of tables may hold: its keys and their values. What follows from several is checked elsewhere.
+"""What a description of tables may hold: its keys and their values; and the document that readers of its parts share.
 
-docs/tables.md tells what each key means. Public.
+What follows from several parts is checked elsewhere. docs/tables.md tells what each key means. Public.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Final, TypeVar
+from pathlib import Path
+from typing import Any, Final, TypeVar
 
 from yupana.files.codes import CODES, PAIRS, Codes, Pairs
 from yupana.files.declaration import (
@@ -375,6 +376,12 @@ class DeclaredTopdown:
 TOPDOWN: Final = declared(DeclaredTopdown)
 
 
+def _check_postprocess(place: str, told: Postprocess, faults: list[str]) -> None:
+    if told.consistent and told.coterminous:
+        text = "leave it out; where counts are consistent, areas that hold the same show the same"
+        faults.append(f"{place}.coterminous: {text}")
+
+
 @dataclass(frozen=True, kw_only=True)
 class DeclaredDescription:
     """Tables of a description."""
@@ -426,7 +433,7 @@ class DeclaredDescription:
     criteria: Mapping[str, DeclaredCriterion] = key(
         _each(declared(DeclaredCriterion)), "how accurate tables shall be", default={}
     )
-    postprocess: Postprocess = key(declared(Postprocess), default=Postprocess())
+    postprocess: Postprocess = key(declared(Postprocess).checked(_check_postprocess), default=Postprocess())
     # What TopDown makes of the tables is read there; they can be measured one by one all the same.
     topdown: DeclaredTopdown | None = key(TOPDOWN, default=None)
 
@@ -439,3 +446,43 @@ def _check_areas(_: str, told: DeclaredDescription, faults: list[str]) -> None:
 
 DOCUMENT: Final = declared(DeclaredDescription).checked(_check_areas)
 """A whole description."""
+
+
+@dataclass(frozen=True, slots=True)
+class DescriptionDocument:
+    """What the readers of all parts share.
+
+    Attributes
+    ----------
+    told : dict
+        The document; lists of codes that stand in files are put in their place.
+    read : DeclaredDescription
+        What it said before.
+    folder : Path
+        Which names of files are relative to.
+    faults : list of str
+        Each begins with its place. Readers add to it.
+    """
+
+    told: dict[str, Any]
+    read: DeclaredDescription
+    folder: Path
+    faults: list[str]
+
+    def at(self, *keys: str) -> dict[str, Any]:
+        """A table of the document."""
+        found = self.told
+        for name in keys:
+            found = found[name]
+        return found
+
+    def check_labels(self, place: str, labels: Sequence[str] | Mapping[str, object]) -> None:
+        """That labels can be published."""
+        strange = [label for label in labels if not is_text(label) or "|" in label or '"' in label]
+        self.fault_each(place, "is no label; one is a line of text without | and quotes:", map(repr, strange[:5]))
+
+    def fault_each(self, place: str, what: str, which: Iterable[str]) -> None:
+        """A fault for each of some things, if there are any."""
+        self.faults.extend(
+            f"{place}: {what} {one}" if what.startswith("no ") else f"{place}: {one} {what}" for one in which
+        )

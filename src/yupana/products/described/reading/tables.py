@@ -20,17 +20,18 @@ from yupana.products.described.description import (
     DescribedTable,
     Detail,
     Sums,
+    chain_of,
     in_join,
 )
-from yupana.products.described.reading.conditions import Classified, ConditionReader
 from yupana.products.described.reading.declaration import (
     Condition,
     DeclaredChoice,
     DeclaredDetail,
     DeclaredTable,
+    DescriptionDocument,
 )
-from yupana.products.described.reading.document import DescriptionDocument
-from yupana.products.described.reading.group_lists import GroupList, listed_groups
+from yupana.products.described.reading.groups import GroupList, listed_groups
+from yupana.products.described.reading.records import Classified, ConditionReader
 
 MOST_CELLS: Final = 100_000
 RESERVED: Final = (
@@ -81,9 +82,7 @@ class TableReader:
             known = nearest(counts, [file for file, of in self.files.items() if not of.ids_in])
             self.doc.faults.append(f"{place}.counts: {counts!r} is none of the files{known}")
             return None
-        chain = [counts]
-        while above := self.files[chain[-1]].parent:
-            chain.append(above)
+        chain = chain_of(self.files, counts)
         universe = self.conditions.where(f"{place}.where", told.where, chain)
         groups = {code: self.conditions.where(f"{place}.groups.{code}", of, chain) for code, of in told.groups.items()}
         strange = [code for code in groups if code not in self.doc.told.get("groups", {})]

@@ -1,15 +1,43 @@
-"""Read lists of groups by a response from public files, and choose groups of them by what their rows say. Public."""
+"""Read population groups, by conditions, by responses and from public lists; and the levels that have them. Public."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
+from yupana.errors import nearest
 from yupana.files.delimited import TextRow, read_rows
 from yupana.files.document import is_text
-from yupana.products.described.description import EVERYONE, DescribedFile
-from yupana.products.described.reading.declaration import Condition, DeclaredChoice, DeclaredGroupList
-from yupana.products.described.reading.document import DescriptionDocument
-from yupana.products.described.reading.responses import members_of, response_of
+from yupana.plan.predicates import Where
+from yupana.plan.responses import ResponseGroup
+from yupana.products.described.description import EVERYONE, AreaKind, DescribedFile, DescribedLevel, MultipleResponse
+from yupana.products.described.reading.declaration import (
+    GROUP,
+    Condition,
+    DeclaredChoice,
+    DeclaredGroup,
+    DeclaredGroupList,
+    DeclaredResponseGroup,
+    DescriptionDocument,
+)
+from yupana.products.described.reading.records import ConditionReader
+
+
+def response_of(
+    doc: DescriptionDocument, place: str, told: str, files: Mapping[str, DescribedFile]
+) -> MultipleResponse | None:
+    """A response by ``file.name``; None, with a fault, if there is none."""
+    known = {f"{file.name}.{name}": of for file in files.values() for name, of in file.responses.items()}
+    if told in known:
+        return known[told]
+    there = nearest(told, known) or (f"; there are {', '.join(known)}" if known else "; no file has any")
+    doc.faults.append(f"{place}: {told!r} is no response, such as persons.race{there}")
+    return None
+
+
+def members_of(response: MultipleResponse) -> dict[str, int]:
+    """The codes that may be members of groups, with their places: all but the one for none."""
+    return {word: place for place, word in enumerate(response.column.words) if word != response.column.blank}
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,3 +152,63 @@ def _chosen(doc: DescriptionDocument, place: str, told: Condition, lists: Mappin
         text = f"is said by no row; rows say {', '.join(list(said)[:6])}"
         doc.fault_each(f"{place}.{column}", text, (repr(value) for value in values if value not in said))
     return [code for code, row in rows.items() if all(row.get(column) in values for column, values in wanted.items())]
+
+
+_LEVEL: Final = re.compile(r"[^\s\"'|=\[\]/:.]{1,63}")
+
+
+def read_groups(
+    doc: DescriptionDocument, conditions: ConditionReader, files: Mapping[str, DescribedFile]
+) -> tuple[dict[str, Where | ResponseGroup], dict[str, GroupList]]:
+    """Which records each population group holds, those of lists among them; and the lists."""
+    before = len(doc.faults)
+    lists = read_group_lists(doc, files)
+    if len(doc.faults) > before:
+        return {}, lists
+    found: dict[str, Where | ResponseGroup] = {}
+    places: dict[str, dict[str, int]] = {}
+    # Those of lists stand in the document now.
+    for code, of in doc.told.get("groups", {}).items():
+        place = f"groups.{code}"
+        if not is_group_code(code):
+            doc.faults.append(f"{place}: is no code for a group; * is everyone")
+        told = doc.read.groups.get(code) or GROUP.read(place, of, doc.faults)
+        if isinstance(told, DeclaredGroup):
+            found[code] = conditions.where(f"{place}.where", told.where)
+        elif told is not None and (response := response_of(doc, f"{place}.response", told.response, files)):
+            known = places.setdefault(told.response, members_of(response))
+            found[code] = _by_response(doc, place, told, known)
+    return found, lists
+
+
+def _by_response(
+    doc: DescriptionDocument, place: str, told: DeclaredResponseGroup, of: Mapping[str, int]
+) -> ResponseGroup:
+    """A group by a response; ``of`` are its codes, with their places."""
+    strange = [f"{code!r}{nearest(code, of)}" for code in told.codes if code not in of]
+    doc.fault_each(f"{place}.codes", f"no code of {told.response} is", strange)
+    if len(set(told.codes)) < len(told.codes):
+        doc.faults.append(f"{place}.codes: names one twice")
+    return ResponseGroup(told.response, frozenset(of[code] for code in told.codes if code in of), told.alone)
+
+
+def read_levels(
+    doc: DescriptionDocument, areas: Mapping[str, AreaKind], groups: Collection[str], lists: Mapping[str, GroupList]
+) -> dict[str, DescribedLevel]:
+    """Kinds of areas crossed with groups; a kind of areas is a level of everyone, too."""
+    levels = {name: DescribedLevel(name, name, EVERYONE) for name in areas}
+    for name, told in doc.read.levels.items():
+        place = f"levels.{name}"
+        if not _LEVEL.fullmatch(name):
+            doc.faults.append(f"{place}: a name is one word without quotes, brackets, |, =, / and :")
+        if told.areas not in areas:
+            doc.faults.append(f"{place}.areas: {told.areas!r} is no kind of areas{nearest(told.areas, areas)}")
+        of = EVERYONE if told.groups is None else listed_groups(doc, f"{place}.groups", told.groups, lists)
+        strange = [code for code in of if code not in groups and (code,) != EVERYONE]
+        doc.fault_each(f"{place}.groups", "is no group", map(repr, strange))
+        if len(set(of)) < len(of):
+            doc.faults.append(f"{place}.groups: names one twice")
+        if told.groups is not None:
+            doc.at("levels", name)["groups"] = list(of)
+        levels[name] = DescribedLevel(name, told.areas, tuple(of))
+    return levels
