@@ -37,8 +37,6 @@ _GEOID: Final = 15
 """Digits of a census block: state, county, tract and block."""
 
 _BLOCKS: Final = "file_of_blocks"
-
-
 _UNITS: Final = "file_of_housing_units"
 
 
@@ -102,22 +100,30 @@ def open_blocks(
 
 def _check(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFile, block: str) -> list[Finding]:
     """Values that are none of their column, and blocks that are listed twice: they would count everyone there twice."""
-    findings = []
-    for column in schema.columns:
-        broken = f"{named(column.name)} IS NULL"
-        (count,) = numbers(db, f"SELECT count(*) FROM {schema.relation} WHERE {broken}")
-        if count:
-            text = f"{column.name} must be {column.rule}"
-            findings += place_finding(db, source, Finding("domain", "", text, count), schema.relation, broken)
-    (rows, different) = numbers(db, f"SELECT count(*), count(DISTINCT {block}) FROM {schema.relation}")
-    if not rows:
+    findings = _domains(db, source, schema)
+    if numbers(db, f"SELECT count(*) FROM {schema.relation}") == (0,):
         findings.append(Finding("not_empty", source.names[0], "the file has no block"))
-    if rows > different and not findings:
-        broken = f"{block} IN (SELECT {block} FROM {schema.relation} GROUP BY ALL HAVING count(*) > 1)"
-        (count,) = numbers(db, f"SELECT count(*) FROM {schema.relation} WHERE {broken}")
-        text = "the block is listed more than once"
-        findings += place_finding(db, source, Finding("unique_block", "", text, count), schema.relation, broken)
-    return findings
+    twice = "unique_block", "the block is listed more than once"
+    return findings or _repeated(db, source, schema.relation, block, *twice)
+
+
+def _repeated(
+    db: duckdb.DuckDBPyConnection, source: Source, relation: str, value: str, rule: str, text: str
+) -> list[Finding]:
+    """Records of a relation with a value that another one has, too."""
+    # Usually none is there twice, which is quicker to find than which.
+    if numbers(db, f"SELECT count({value}) - count(DISTINCT {value}) FROM {relation}") == (0,):
+        return []
+    broken = f"{value} IN (SELECT {value} FROM {relation} GROUP BY ALL HAVING count(*) > 1)"
+    return _broken(db, source, relation, broken, rule, text)
+
+
+def _broken(
+    db: duckdb.DuckDBPyConnection, source: Source, relation: str, broken: str, rule: str, text: str
+) -> list[Finding]:
+    """Records of a relation for which some SQL is true."""
+    (count,) = numbers(db, f"SELECT count(*) FROM {relation} WHERE {broken}")
+    return place_finding(db, source, Finding(rule, "", text, count), relation, broken) if count else []
 
 
 def key_of(description: Description, file: str) -> tuple[str, ...]:
@@ -279,22 +285,14 @@ def _links(
     relation, findings = named(file.schema.relation), []
     if file.key:
         key = in_join(file.name, file.key)
-        # Usually none is there twice, which is quicker to find than which.
-        (again,) = numbers(db, f"SELECT count({key}) - count(DISTINCT {key}) FROM {relation}")
-        if again:
-            broken = f"{key} IN (SELECT {key} FROM {relation} GROUP BY 1 HAVING count(*) > 1)"
-            (count,) = numbers(db, f"SELECT count(*) FROM {relation} WHERE {broken}")
-            text = f"{written(file, file.key)} occurs twice"
-            findings += place_finding(db, source, Finding("unique_key", "", text, count), relation, broken)
+        findings += _repeated(db, source, relation, key, "unique_key", f"{written(file, file.key)} occurs twice")
     if file.parent and not description.files[file.parent].ids_in:
         parent = description.files[file.parent]
         link, key = keys_of_link(db, description, file)
         orphans = f"(SELECT * FROM {relation} ANTI JOIN {named(parent.schema.relation)} ON {link} = {key})"
         broken = f"{in_join(file.name, file.link)} IS NOT NULL"
-        (count,) = numbers(db, f"SELECT count(*) FROM {orphans} WHERE {broken}")
-        if count:
-            text = f"{written(file, file.link)} is no {written(parent, parent.key)} of {parent.name}"
-            findings += place_finding(db, source, Finding("link", "", text, count), orphans, broken)
+        text = f"{written(file, file.link)} is no {written(parent, parent.key)} of {parent.name}"
+        findings += _broken(db, source, orphans, broken, "link", text)
     return findings
 
 

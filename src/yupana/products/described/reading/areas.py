@@ -1,7 +1,6 @@
 """Read the kinds of areas of a description: of columns, of hierarchies, and of the blocks of a public file. Public."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
 from yupana.errors import nearest
@@ -15,135 +14,119 @@ from yupana.products.described.reading.declaration import (
     MOST_DIGITS,
     DeclaredAreaKind,
     DeclaredHierarchy,
-    DescriptionDocument,
 )
-from yupana.products.described.reading.records import ConditionReader
+from yupana.products.described.reading.records import DescriptionDocument
 
 
-@dataclass(frozen=True)
-class AreaReader:
-    """Reads kinds of areas; those that are made of others stand after them.
+def read_areas(doc: DescriptionDocument) -> None:
+    """Read them all, those of hierarchies first."""
+    for name, hierarchy in doc.read.hierarchies.items():
+        _hierarchy(doc, name, hierarchy)
+    for name, told in doc.read.areas.items():
+        doc.areas[name] = _area(doc, name, told)
 
-    Attributes
-    ----------
-    doc : DescriptionDocument
-    conditions : ConditionReader
-    blocks : BlockFile or None
-        That areas are made of, where there is one.
-    areas : dict of name to AreaKind
-    """
 
-    doc: DescriptionDocument
-    conditions: ConditionReader
-    blocks: BlockFile | None
-    areas: dict[str, AreaKind] = field(default_factory=dict)
+def _hierarchy(doc: DescriptionDocument, name: str, told: DeclaredHierarchy) -> None:
+    """Kinds of areas by one table of units and parents, from the one that holds everything to codes of a column."""
+    place, levels = f"hierarchies.{name}", told.levels
+    column = doc.column(f"{place}.column", told.column)
+    check_level_names(f"{place}.levels", levels, doc.faults)
+    again = [level for level in levels if level in {*doc.areas, *doc.read.areas}]
+    doc.fault_each(f"{place}.levels", "is the name of two kinds of areas", again)
+    pairs = pairs_of(f"{place}.of", told.of, doc.folder, doc.faults)
+    if column is None or not column.column.words:
+        doc.faults.append(f"{place}.column: must be a column of codes")
+    if doc.faults or column is None:
+        return
+    found = hierarchy_of(f"{place}.of", levels, pairs, doc.faults)
+    if found is None:
+        return
+    above_of, words = found.pairs, column.column.words
+    doc.at("hierarchies", name)["of"] = above_of
+    for what, odd in (
+        (f"codes of {column.file}.{column.name} are no unit of {levels[-1]}", set(words) - set(found.blocks)),
+        (f"units of {levels[-1]} are no code of {column.file}.{column.name}", set(found.blocks) - set(words)),
+    ):
+        if odd:
+            doc.faults.append(f"{place}.of: {len(odd)} {what}, such as {min(odd)!r}")
+    if doc.faults:
+        return
+    named = {words[value]: label for value, label in column.labels.items()}
+    above = {word: word for word in words}
+    for level in reversed(levels[1:]):
+        inside = [[above[word]] for word in words]
+        labels = named if level == levels[-1] else {}
+        doc.areas[level] = _area_kind(level, in_join(column.file, column.name), inside, labels)
+        above = {word: str(above_of[unit]) for word, unit in above.items()}
+    doc.areas[levels[0]] = AreaKind(levels[0], "", found.units[0], ((0,),), {})
 
-    def read(self) -> dict[str, AreaKind]:
-        """Read them all, those of hierarchies first."""
-        for name, hierarchy in self.doc.read.hierarchies.items():
-            self._hierarchy(name, hierarchy)
-        for name, told in self.doc.read.areas.items():
-            self.areas[name] = self._area(name, told)
-        return self.areas
 
-    def _hierarchy(self, name: str, told: DeclaredHierarchy) -> None:
-        """Kinds of areas by one table of units and parents, from the one that holds everything to codes of a column."""
-        doc, place, levels = self.doc, f"hierarchies.{name}", told.levels
-        column = self.conditions.column(f"{place}.column", told.column)
-        check_level_names(f"{place}.levels", levels, doc.faults)
-        again = [level for level in levels if level in {*self.areas, *doc.read.areas}]
-        doc.fault_each(f"{place}.levels", "is the name of two kinds of areas", again)
-        pairs = pairs_of(f"{place}.of", told.of, doc.folder, doc.faults)
-        if column is None or not column.column.words:
-            doc.faults.append(f"{place}.column: must be a column of codes")
-        if doc.faults or column is None:
-            return
-        found = hierarchy_of(f"{place}.of", levels, pairs, doc.faults)
-        if found is None:
-            return
-        above_of, words = found.pairs, column.column.words
-        doc.at("hierarchies", name)["of"] = above_of
-        for what, odd in (
-            (f"codes of {column.file}.{column.name} are no unit of {levels[-1]}", set(words) - set(found.blocks)),
-            (f"units of {levels[-1]} are no code of {column.file}.{column.name}", set(found.blocks) - set(words)),
-        ):
-            if odd:
-                doc.faults.append(f"{place}.of: {len(odd)} {what}, such as {min(odd)!r}")
-        if doc.faults:
-            return
-        named = {words[value]: label for value, label in column.labels.items()}
-        above = {word: word for word in words}
-        for level in reversed(levels[1:]):
-            inside = [[above[word]] for word in words]
-            labels = named if level == levels[-1] else {}
-            self.areas[level] = _area_kind(level, in_join(column.file, column.name), inside, labels)
-            above = {word: str(above_of[unit]) for word, unit in above.items()}
-        self.areas[levels[0]] = AreaKind(levels[0], "", found.units[0], ((0,),), {})
+def _area(doc: DescriptionDocument, name: str, told: DeclaredAreaKind) -> AreaKind:
+    place = f"areas.{name}"
+    one = AreaKind(name, "", (told.code or "1",), ((0,),), told.labels)
+    if told.blocks is not None:
+        return read_block_areas(doc, name, told, doc.blocks)
+    if told.nowhere is not None:
+        doc.faults.append(f"{place}.nowhere: is of areas that are made of blocks")
+    if doc.blocks and (told.column or told.from_ or told.first or told.of is not None):
+        text = "where there is a file of blocks, areas are made of these (blocks) or hold everything (code)"
+        doc.faults.append(f"{place}: {text}")
+        return one
+    if told.from_ is not None:
+        return _area_above(doc, name, told)
+    if told.column is None:
+        if told.of is not None or told.first is not None:
+            doc.faults.append(f"{place}: without a column it is one area, and has a code and labels alone")
+        return one
+    column = doc.column(f"{place}.column", told.column)
+    if column is None or not column.column.words:
+        doc.faults.append(f"{place}.column: must be a column of codes")
+        return one
+    words, labels = column.column.words, told.labels
+    pairs = _area_pairs(doc, name, told, words)
+    if told.first is None and told.of is None:
+        labels = {words[value]: label for value, label in column.labels.items()} | dict(labels)
+    return _area_kind(name, in_join(column.file, column.name), pairs, labels)
 
-    def _area(self, name: str, told: DeclaredAreaKind) -> AreaKind:
-        place = f"areas.{name}"
-        one = AreaKind(name, "", (told.code or "1",), ((0,),), told.labels)
-        if told.blocks is not None:
-            return read_block_areas(self.doc, name, told, self.blocks)
-        if told.nowhere is not None:
-            self.doc.faults.append(f"{place}.nowhere: is of areas that are made of blocks")
-        if self.blocks and (told.column or told.from_ or told.first or told.of is not None):
-            text = "where there is a file of blocks, areas are made of these (blocks) or hold everything (code)"
-            self.doc.faults.append(f"{place}: {text}")
-            return one
-        if told.from_ is not None:
-            return self._area_above(name, told)
-        if told.column is None:
-            if told.of is not None or told.first is not None:
-                self.doc.faults.append(f"{place}: without a column it is one area, and has a code and labels alone")
-            return one
-        column = self.conditions.column(f"{place}.column", told.column)
-        if column is None or not column.column.words:
-            self.doc.faults.append(f"{place}.column: must be a column of codes")
-            return one
-        words, labels = column.column.words, told.labels
-        pairs = self._area_pairs(name, told, words)
-        if told.first is None and told.of is None:
-            labels = {words[value]: label for value, label in column.labels.items()} | dict(labels)
-        return _area_kind(name, in_join(column.file, column.name), pairs, labels)
 
-    def _area_above(self, name: str, told: DeclaredAreaKind) -> AreaKind:
-        """Areas of areas: what the areas of another kind, which stands before it, lie in."""
-        place, below = f"areas.{name}", self.areas.get(str(told.from_))
-        if below is None or not below.column:
-            known = [kind for kind, of in self.areas.items() if of.column]
-            self.doc.faults.append(f"{place}.from: must be a kind of areas that stands before it: {', '.join(known)}")
-        if told.column is not None or (told.of is None) == (told.first is None):
-            self.doc.faults.append(f"{place}: with from it has either of or first, and no column")
-        if below is None or self.doc.faults:
-            return AreaKind(name, "", ("1",), ((0,),), told.labels)
-        above = self._area_pairs(name, told, below.codes)
-        pairs = [sorted({area for code in codes for area in above[code]}) for codes in below.of]
-        return _area_kind(name, below.column, pairs, told.labels)
+def _area_above(doc: DescriptionDocument, name: str, told: DeclaredAreaKind) -> AreaKind:
+    """Areas of areas: what the areas of another kind, which stands before it, lie in."""
+    place, below = f"areas.{name}", doc.areas.get(str(told.from_))
+    if below is None or not below.column:
+        known = [kind for kind, of in doc.areas.items() if of.column]
+        doc.faults.append(f"{place}.from: must be a kind of areas that stands before it: {', '.join(known)}")
+    if told.column is not None or (told.of is None) == (told.first is None):
+        doc.faults.append(f"{place}: with from it has either of or first, and no column")
+    if below is None or doc.faults:
+        return AreaKind(name, "", ("1",), ((0,),), told.labels)
+    above = _area_pairs(doc, name, told, below.codes)
+    pairs = [sorted({area for code in codes for area in above[code]}) for codes in below.of]
+    return _area_kind(name, below.column, pairs, told.labels)
 
-    def _area_pairs(self, name: str, told: DeclaredAreaKind, words: Sequence[str]) -> list[list[str]]:
-        """Of each code of a column, or of areas below, the areas it lies in."""
-        place = f"areas.{name}"
-        if told.first is not None:
-            if told.first > min(map(len, words)):
-                self.doc.faults.append(f"{place}.first: must be a number of characters that every code has")
-            return [[word[: told.first]] for word in words]
-        if told.of is None:
-            return [[word] for word in words]
-        pairs = pairs_of(f"{place}.of", told.of, self.doc.folder, self.doc.faults)
-        strange = [code for code in pairs if code not in words]
-        if not isinstance(told.of, dict):
-            # A public file of a whole hierarchy tells of other levels, too.
-            strange, pairs = [], {code: areas for code, areas in pairs.items() if code in words}
-        self.doc.at("areas", name)["of"] = pairs
-        self.doc.fault_each(f"{place}.of", "is none of the codes below", map(repr, strange))
-        lost = [word for word in words if word not in pairs]
-        if lost:
-            self.doc.faults.append(
-                f"{place}.of: {len(lost)} codes below lie in no area, such as {lost[0]!r}; write them with an "
-                "empty list if that is meant"
-            )
-        return [pairs.get(word, []) for word in words]
+
+def _area_pairs(doc: DescriptionDocument, name: str, told: DeclaredAreaKind, words: Sequence[str]) -> list[list[str]]:
+    """Of each code of a column, or of areas below, the areas it lies in."""
+    place = f"areas.{name}"
+    if told.first is not None:
+        if told.first > min(map(len, words)):
+            doc.faults.append(f"{place}.first: must be a number of characters that every code has")
+        return [[word[: told.first]] for word in words]
+    if told.of is None:
+        return [[word] for word in words]
+    pairs = pairs_of(f"{place}.of", told.of, doc.folder, doc.faults)
+    strange = [code for code in pairs if code not in words]
+    if not isinstance(told.of, dict):
+        # A public file of a whole hierarchy tells of other levels, too.
+        strange, pairs = [], {code: areas for code, areas in pairs.items() if code in words}
+    doc.at("areas", name)["of"] = pairs
+    doc.fault_each(f"{place}.of", "is none of the codes below", map(repr, strange))
+    lost = [word for word in words if word not in pairs]
+    if lost:
+        doc.faults.append(
+            f"{place}.of: {len(lost)} codes below lie in no area, such as {lost[0]!r}; write them with an "
+            "empty list if that is meant"
+        )
+    return [pairs.get(word, []) for word in words]
 
 
 def _area_kind(name: str, column: str, pairs: Iterable[Sequence[str]], labels: Mapping[str, str]) -> AreaKind:

@@ -1,14 +1,13 @@
-"""What a description of tables may hold: its keys and their values; and the document that readers of its parts share.
+"""What a description of tables may hold: its keys and their values. What follows from several is checked elsewhere.
 
-What follows from several parts is checked elsewhere. docs/tables.md tells what each key means. Public.
+docs/tables.md tells what each key means. Public.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from yupana.files.codes import CODES, PAIRS, Codes, Pairs
 from yupana.files.declaration import (
@@ -446,43 +445,3 @@ def _check_areas(_: str, told: DeclaredDescription, faults: list[str]) -> None:
 
 DOCUMENT: Final = declared(DeclaredDescription).checked(_check_areas)
 """A whole description."""
-
-
-@dataclass(frozen=True, slots=True)
-class DescriptionDocument:
-    """What the readers of all parts share.
-
-    Attributes
-    ----------
-    told : dict
-        The document; lists of codes that stand in files are put in their place.
-    read : DeclaredDescription
-        What it said before.
-    folder : Path
-        Which names of files are relative to.
-    faults : list of str
-        Each begins with its place. Readers add to it.
-    """
-
-    told: dict[str, Any]
-    read: DeclaredDescription
-    folder: Path
-    faults: list[str]
-
-    def at(self, *keys: str) -> dict[str, Any]:
-        """A table of the document."""
-        found = self.told
-        for name in keys:
-            found = found[name]
-        return found
-
-    def check_labels(self, place: str, labels: Sequence[str] | Mapping[str, object]) -> None:
-        """That labels can be published."""
-        strange = [label for label in labels if not is_text(label) or "|" in label or '"' in label]
-        self.fault_each(place, "is no label; one is a line of text without | and quotes:", map(repr, strange[:5]))
-
-    def fault_each(self, place: str, what: str, which: Iterable[str]) -> None:
-        """A fault for each of some things, if there are any."""
-        self.faults.extend(
-            f"{place}: {what} {one}" if what.startswith("no ") else f"{place}: {one} {what}" for one in which
-        )

@@ -19,15 +19,15 @@ from yupana.plan.budgets import least
 from yupana.plan.predicates import TooManyClassesError, classify
 from yupana.products.census import MECHANISMS
 from yupana.products.described.criteria import rows_of
-from yupana.products.described.description import NUMBERS, Criterion, DescribedLevel, DescribedTable, Description
+from yupana.products.described.description import Criterion, DescribedLevel, DescribedTable, Description
 from yupana.products.described.plan import entries, families, families_of
 from yupana.products.described.postprocess import parents_of
-from yupana.products.described.reading.areas import AreaReader, check_blocks, check_parts, read_blocks
-from yupana.products.described.reading.declaration import DOCUMENT, NEIGHBOURS, DeclaredCriterion, DescriptionDocument
+from yupana.products.described.reading.areas import check_blocks, check_parts, read_areas, read_blocks
+from yupana.products.described.reading.declaration import DOCUMENT, NEIGHBOURS, DeclaredCriterion
 from yupana.products.described.reading.groups import read_groups, read_levels
 from yupana.products.described.reading.later_faults import later_faults
-from yupana.products.described.reading.records import ConditionReader, RecordReader
-from yupana.products.described.reading.tables import TableReader
+from yupana.products.described.reading.records import DescriptionDocument, read_recodes, read_records
+from yupana.products.described.reading.tables import read_table
 from yupana.products.described.stability import derive
 
 _SMALLEST: Final = Fraction(1, 10**15)
@@ -52,6 +52,7 @@ def parse(document: object, folder: Path, faults: list[str], *, check: bool = Tr
     found = _read(deepcopy(document), folder, of_parts, check=check)
     if of_parts and isinstance(document, dict) and not set(DOCUMENT.schema["required"]) - document.keys():
         known = {key: of for key, of in document.items() if key in DOCUMENT.schema["properties"]}
+
         later_faults(known, of_parts, lambda told, check: _faults(told, folder, check=check))
     faults += of_parts
     return None if faults else found
@@ -77,26 +78,15 @@ def _read(document: object, folder: Path, faults: list[str], *, check: bool = Tr
 
 
 def _made(doc: DescriptionDocument, *, check: bool) -> Description | None:
-    told, blocks = doc.read, read_blocks(doc)
-    records = RecordReader(doc, blocks)
-    records.read()
-    if doc.faults:
-        return None
-    conditions = ConditionReader(doc, records.columns, records.files)
-    conditions.read_recodes()
-    if doc.faults:
-        return None
-    areas = AreaReader(doc, conditions, blocks).read()
-    groups, lists = read_groups(doc, conditions, records.files)
-    labels = {code: str(told.get("label", code)) for code, told in doc.told.get("groups", {}).items()}
-    if doc.faults:
-        return None
-    levels = read_levels(doc, areas, groups, lists)
-    if doc.faults:
-        return None
-    numbers = tuple(name for name in NUMBERS if told.noise_distribution or name != "NOISE_DISTRIBUTION")
-    reader = TableReader(doc, records.files, conditions, areas, levels, lists, numbers)
-    tables = [reader.read(name, of) for name, of in told.tables.items()]
+    told = doc.read
+    doc.blocks = read_blocks(doc)
+    for together in ((read_records,), (read_recodes,), (read_areas, read_groups), (read_levels,)):
+        for read in together:
+            read(doc)
+        if doc.faults:
+            return None
+    labels = {code: str(of.get("label", code)) for code, of in doc.told.get("groups", {}).items()}
+    tables = [read_table(doc, name, of) for name, of in told.tables.items()]
     names = [name for table in tables if table for name in table.published]
     doc.fault_each("tables", "is the name of two tables", (n for n in dict.fromkeys(names) if names.count(n) > 1))
     if not tables:
@@ -106,26 +96,27 @@ def _made(doc: DescriptionDocument, *, check: bool) -> Description | None:
     made = Description(
         name=told.name, title=told.title or told.name, mechanism=MECHANISMS[told.privacy_defn],
         neighbours=NEIGHBOURS[told.neighbours], confidence=told.confidence, truncation_key=told.truncation_key,
-        unit=records.unit, files=records.files, areas=areas, groups=groups, group_labels=labels,
-        tables=tuple(filter(None, tables)), document=doc.told, postprocess=told.postprocess, blocks=blocks,
+        unit=doc.unit, files=doc.files, areas=doc.areas, groups=doc.groups, group_labels=labels,
+        tables=tuple(filter(None, tables)), document=doc.told, postprocess=told.postprocess, blocks=doc.blocks,
     )  # fmt: skip
     if check:
         _check(doc, made)
-        made = _with_margins(doc, made, reader.wanted)
+        made = _with_margins(doc, made)
     if told.criteria:
         found = [_criterion(doc, made, name, of) for name, of in told.criteria.items()]
         made = replace(made, criteria=tuple(of for of in found if of))
     return None if doc.faults else made
 
 
-def _with_margins(doc: DescriptionDocument, made: Description, wanted: Mapping[str, Fraction]) -> Description:
+def _with_margins(doc: DescriptionDocument, made: Description) -> Description:
     """A description with the least budgets by which margins of error are kept that it asks for, by ``table/level``."""
+    if doc.faults or not doc.wanted:
+        return made
     try:
-        found = {} if doc.faults or not wanted else least(entries(made), wanted, made.confidence, made.mechanism)
+        return made.with_budgets(least(entries(made), doc.wanted, made.confidence, made.mechanism))
     except ConfigError as error:
         doc.faults.append(str(error))
         return made
-    return made.with_budgets(found) if found else made
 
 
 def _check(doc: DescriptionDocument, made: Description) -> None:

@@ -1,16 +1,14 @@
 """Read population groups, by conditions, by responses and from public lists; and the levels that have them. Public."""
 
 import re
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from yupana.errors import nearest
 from yupana.files.delimited import TextRow, read_rows
 from yupana.files.document import is_text
-from yupana.plan.predicates import Where
 from yupana.plan.responses import ResponseGroup
-from yupana.products.described.description import EVERYONE, AreaKind, DescribedFile, DescribedLevel, MultipleResponse
+from yupana.products.described.description import EVERYONE, DescribedLevel, MultipleResponse
 from yupana.products.described.reading.declaration import (
     GROUP,
     Condition,
@@ -18,16 +16,15 @@ from yupana.products.described.reading.declaration import (
     DeclaredGroup,
     DeclaredGroupList,
     DeclaredResponseGroup,
-    DescriptionDocument,
 )
-from yupana.products.described.reading.records import ConditionReader
+from yupana.products.described.reading.records import DescriptionDocument, GroupList
+
+_LEVEL: Final = re.compile(r"[^\s\"'|=\[\]/:.]{1,63}")
 
 
-def response_of(
-    doc: DescriptionDocument, place: str, told: str, files: Mapping[str, DescribedFile]
-) -> MultipleResponse | None:
+def _response_of(doc: DescriptionDocument, place: str, told: str) -> MultipleResponse | None:
     """A response by ``file.name``; None, with a fault, if there is none."""
-    known = {f"{file.name}.{name}": of for file in files.values() for name, of in file.responses.items()}
+    known = {f"{file.name}.{name}": of for file in doc.files.values() for name, of in file.responses.items()}
     if told in known:
         return known[told]
     there = nearest(told, known) or (f"; there are {', '.join(known)}" if known else "; no file has any")
@@ -35,31 +32,18 @@ def response_of(
     return None
 
 
-def members_of(response: MultipleResponse) -> dict[str, int]:
+def _members_of(response: MultipleResponse) -> dict[str, int]:
     """The codes that may be members of groups, with their places: all but the one for none."""
     return {word: place for place, word in enumerate(response.column.words) if word != response.column.blank}
 
 
-@dataclass(frozen=True, slots=True)
-class GroupList:
-    """What a public file says of its groups: of each, by code, the row in every column."""
-
-    rows: Mapping[str, Mapping[str, str]]
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """What rows say something in."""
-        return tuple(next(iter(self.rows.values()), {}))
-
-
-def read_group_lists(doc: DescriptionDocument, files: Mapping[str, DescribedFile]) -> dict[str, GroupList]:
-    """Read them all, and write their groups into the document as if by hand, in place of the lists."""
-    found: dict[str, GroupList] = {}
+def _read_lists(doc: DescriptionDocument) -> None:
+    """Read all lists, and write their groups into the document as if by hand, in place of the lists."""
     groups: dict[str, Any] = {}
     own = doc.told.get("groups", {})
     for name, told in doc.read.group_lists.items():
         place = f"group_lists.{name}"
-        made, found[name] = _list(doc, place, told, files)
+        made, doc.lists[name] = _list(doc, place, told)
         for code in made:
             if code in own or code in groups:
                 doc.faults.append(f"{place}: group {code} is in another list, or under groups, too")
@@ -67,14 +51,11 @@ def read_group_lists(doc: DescriptionDocument, files: Mapping[str, DescribedFile
     if "group_lists" in doc.told and not doc.faults:
         doc.told["groups"] = {**own, **groups}
         del doc.told["group_lists"]
-    return found
 
 
-def _list(
-    doc: DescriptionDocument, place: str, told: DeclaredGroupList, files: Mapping[str, DescribedFile]
-) -> tuple[dict[str, Any], GroupList]:
+def _list(doc: DescriptionDocument, place: str, told: DeclaredGroupList) -> tuple[dict[str, Any], GroupList]:
     """The groups of one list, as `groups` would say them, and its rows."""
-    response = response_of(doc, f"{place}.response", told.response, files)
+    response = _response_of(doc, f"{place}.response", told.response)
     if response is None:
         return {}, GroupList({})
     label, members = told.label or told.code, told.members
@@ -84,7 +65,7 @@ def _list(
         code, where = row.values[told.code], f"{place}.file: {told.file}: line {row.line}"
         if code in rows:
             doc.faults.append(f"{where}: group {code} stands in line {rows[code].line} already")
-        elif not is_group_code(code) or not is_text(row.values[label]):
+        elif not _is_group_code(code) or not is_text(row.values[label]):
             doc.faults.append(f"{where}: {told.code} must be a code without |, and {label} a text")
         rows.setdefault(code, row)
     if not rows:
@@ -94,7 +75,7 @@ def _list(
     read = GroupList({code: row.values for code, row in rows.items()})
     lists = {place.partition(".")[2]: read}
     alone = set() if told.alone is None else set(_chosen(doc, f"{place}.alone", told.alone, lists))
-    known, of = members_of(response), {code: dict[str, None]() for code in rows}
+    known, of = _members_of(response), {code: dict[str, None]() for code in rows}
     columns = (members["group"], members["code"])
     for row in read_rows(f"{place}.members", doc.folder / members["file"], columns, doc.faults):
         group, code = (row.values[column] for column in columns)
@@ -114,23 +95,21 @@ def _list(
     }, read
 
 
-def is_group_code(code: str) -> bool:
+def _is_group_code(code: str) -> bool:
     """Whether a group may be called so in tables, where ``*`` is everyone."""
     return is_text(code) and "|" not in code and (code,) != EVERYONE
 
 
-def listed_groups(
-    doc: DescriptionDocument, place: str, told: Sequence[str] | DeclaredChoice, lists: Mapping[str, GroupList]
-) -> list[str]:
+def listed_groups(doc: DescriptionDocument, place: str, told: Sequence[str] | DeclaredChoice) -> list[str]:
     """Groups as they are named, or those of lists as ``{ from, where }`` chooses them, ordered by code."""
     if not isinstance(told, DeclaredChoice):
         return list(told)
-    if any(name not in lists for name in told.from_):
-        known = f"some of {', '.join(lists)}" if lists else "lists of groups, and there are no group_lists"
+    if any(name not in doc.lists for name in told.from_):
+        known = f"some of {', '.join(doc.lists)}" if doc.lists else "lists of groups, and there are no group_lists"
         doc.faults.append(f"{place}.from: must be a list of {known}")
         return []
     before = len(doc.faults)
-    found = _chosen(doc, f"{place}.where", told.where, {name: lists[name] for name in told.from_})
+    found = _chosen(doc, f"{place}.where", told.where, {name: doc.lists[name] for name in told.from_})
     if not found and len(doc.faults) == before:
         doc.faults.append(f"{place}: chooses no group; no row says all of that")
     return sorted(found)
@@ -154,31 +133,24 @@ def _chosen(doc: DescriptionDocument, place: str, told: Condition, lists: Mappin
     return [code for code, row in rows.items() if all(row.get(column) in values for column, values in wanted.items())]
 
 
-_LEVEL: Final = re.compile(r"[^\s\"'|=\[\]/:.]{1,63}")
-
-
-def read_groups(
-    doc: DescriptionDocument, conditions: ConditionReader, files: Mapping[str, DescribedFile]
-) -> tuple[dict[str, Where | ResponseGroup], dict[str, GroupList]]:
-    """Which records each population group holds, those of lists among them; and the lists."""
+def read_groups(doc: DescriptionDocument) -> None:
+    """Read lists of groups; and which records each population group holds, those of lists among them."""
     before = len(doc.faults)
-    lists = read_group_lists(doc, files)
+    _read_lists(doc)
     if len(doc.faults) > before:
-        return {}, lists
-    found: dict[str, Where | ResponseGroup] = {}
+        return
     places: dict[str, dict[str, int]] = {}
     # Those of lists stand in the document now.
     for code, of in doc.told.get("groups", {}).items():
         place = f"groups.{code}"
-        if not is_group_code(code):
+        if not _is_group_code(code):
             doc.faults.append(f"{place}: is no code for a group; * is everyone")
         told = doc.read.groups.get(code) or GROUP.read(place, of, doc.faults)
         if isinstance(told, DeclaredGroup):
-            found[code] = conditions.where(f"{place}.where", told.where)
-        elif told is not None and (response := response_of(doc, f"{place}.response", told.response, files)):
-            known = places.setdefault(told.response, members_of(response))
-            found[code] = _by_response(doc, place, told, known)
-    return found, lists
+            doc.groups[code] = doc.where(f"{place}.where", told.where)
+        elif told is not None and (response := _response_of(doc, f"{place}.response", told.response)):
+            known = places.setdefault(told.response, _members_of(response))
+            doc.groups[code] = _by_response(doc, place, told, known)
 
 
 def _by_response(
@@ -192,23 +164,20 @@ def _by_response(
     return ResponseGroup(told.response, frozenset(of[code] for code in told.codes if code in of), told.alone)
 
 
-def read_levels(
-    doc: DescriptionDocument, areas: Mapping[str, AreaKind], groups: Collection[str], lists: Mapping[str, GroupList]
-) -> dict[str, DescribedLevel]:
+def read_levels(doc: DescriptionDocument) -> None:
     """Kinds of areas crossed with groups; a kind of areas is a level of everyone, too."""
-    levels = {name: DescribedLevel(name, name, EVERYONE) for name in areas}
+    doc.levels.update((name, DescribedLevel(name, name, EVERYONE)) for name in doc.areas)
     for name, told in doc.read.levels.items():
         place = f"levels.{name}"
         if not _LEVEL.fullmatch(name):
             doc.faults.append(f"{place}: a name is one word without quotes, brackets, |, =, / and :")
-        if told.areas not in areas:
-            doc.faults.append(f"{place}.areas: {told.areas!r} is no kind of areas{nearest(told.areas, areas)}")
-        of = EVERYONE if told.groups is None else listed_groups(doc, f"{place}.groups", told.groups, lists)
-        strange = [code for code in of if code not in groups and (code,) != EVERYONE]
+        if told.areas not in doc.areas:
+            doc.faults.append(f"{place}.areas: {told.areas!r} is no kind of areas{nearest(told.areas, doc.areas)}")
+        of = EVERYONE if told.groups is None else listed_groups(doc, f"{place}.groups", told.groups)
+        strange = [code for code in of if code not in doc.groups and (code,) != EVERYONE]
         doc.fault_each(f"{place}.groups", "is no group", map(repr, strange))
         if len(set(of)) < len(of):
             doc.faults.append(f"{place}.groups: names one twice")
         if told.groups is not None:
             doc.at("levels", name)["groups"] = list(of)
-        levels[name] = DescribedLevel(name, told.areas, tuple(of))
-    return levels
+        doc.levels[name] = DescribedLevel(name, told.areas, tuple(of))
