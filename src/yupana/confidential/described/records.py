@@ -100,7 +100,10 @@ def open_blocks(
 
 def _check(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFile, block: str) -> list[Finding]:
     """Values that are none of their column, and blocks that are listed twice: they would count everyone there twice."""
-    findings = _domains(db, source, schema)
+    findings = []
+    for column in schema.columns:
+        text = f"{column.name} must be {column.rule}"
+        findings += _broken(db, source, schema.relation, f"{named(column.name)} IS NULL", "domain", text)
     if numbers(db, f"SELECT count(*) FROM {schema.relation}") == (0,):
         findings.append(Finding("not_empty", source.names[0], "the file has no block"))
     twice = "unique_block", "the block is listed more than once"

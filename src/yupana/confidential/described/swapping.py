@@ -159,17 +159,13 @@ def _sizes(db: duckdb.DuckDBPyConnection, description: Description, file: str, r
     for beneath in description.record_files:
         files = description.chain(beneath.name)
         if file in files[1:]:
-            rows = joined(chain_of(db, description, beneath.name), _record_of(files.index(file)))
+            shown: list[list[str]] = [*([] for _ in range(files.index(file))), ["record AS of_record"]]
+            rows = joined(chain_of(db, description, beneath.name), shown)
             query = f"SELECT of_record, count(*) FROM {rows} GROUP BY 1"
             of, number = (np.asarray(column, dtype=np.int64) for column in db.execute(query).fetchnumpy().values())
             sizes.append(np.zeros(len(records), dtype=np.int64))
             sizes[-1][np.searchsorted(records, of)] = number
     return np.unique(np.stack(sizes, axis=1), axis=0, return_inverse=True)[1].ravel()
-
-
-def _record_of(place: int) -> list[list[str]]:
-    """What is wanted of the files of a chain: of that at a place the numbers of its records."""
-    return [*([] for _ in range(place)), ["record AS of_record"]]
 
 
 def _risky(

@@ -4,11 +4,10 @@ In which cells a record can count, and how far two are apart, decides that with 
 their proofs are in docs/tables-privacy.md. Public: nothing here sees a record.
 """
 
-import math
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from fractions import Fraction
-from math import isqrt
+from math import isqrt, prod
 from typing import Final
 
 import numpy as np
@@ -75,11 +74,6 @@ class Footprints:
     common: Ints
     _known: dict[frozenset[str], Cells] = field(default_factory=dict, init=False)
 
-    @property
-    def by_responses(self) -> dict[str, int]:
-        """How many groups by each response a record is in at most."""
-        return {response: number for response, number in self.rows if response}
-
     def apart(self, shared: Collection[str]) -> Cells:
         """The most cells that exactly one of two records of the universe counts in, which agree in some columns.
 
@@ -101,7 +95,7 @@ class Footprints:
         sizes = self.classes.sizes
         same = [place for place, name in enumerate(self.classes.terms) if name in shared]
         rows = np.moveaxis(self.classes.class_of.reshape(sizes), same, range(len(same)))
-        rows = rows.reshape(math.prod(sizes[place] for place in same), -1)
+        rows = rows.reshape(prod(sizes[place] for place in same), -1)
         rows = np.sort(np.ascontiguousarray(rows), axis=1)
         sets = rows[alike(rows.view(np.uint8))[0]]
         if len(sets) > _MOST_SETS:
@@ -161,7 +155,8 @@ def footprints(description: Description, table: DescribedTable, level: Described
     predicates = [cell for _, _, code in groups for cell in of_group[code]]
     rows = tuple((response, number) for response, number, _ in groups for _ in table.cells)
     sizes = sorted({len(inside) for inside in kind.of}) or [1]
-    lie_in = [Where(((kind.column, frozenset(_lying_in(kind, size))),)) for size in sizes if len(sizes) > 1]
+    lying_in = [frozenset(at for at, inside in enumerate(kind.of) if len(inside) == size) for size in sizes]
+    lie_in = [Where(((kind.column, values),)) for values in lying_in if len(sizes) > 1]
     try:
         classes = classify(description.of_record(table), [table.universe, *predicates, *lie_in])
     except TooManyClassesError:
@@ -188,11 +183,6 @@ def _groups(description: Description, level: DescribedLevel) -> tuple[list[tuple
         found.append((in_join(*name.split(".", 1)), number, next(iter(groups))))
         exact = exact and attained
     return found, exact
-
-
-def _lying_in(kind: AreaKind, number: int) -> list[int]:
-    """The values of a kind's column that lie in so many areas."""
-    return [value for value, inside in enumerate(kind.of) if len(inside) == number]
 
 
 def _in_common(kind: AreaKind) -> Ints:
@@ -492,7 +482,8 @@ def _derive(description: Description, table: DescribedTable, level: DescribedLev
     power = description.mechanism.power
     groups = [
         f"{number} {'group' if number == 1 else 'groups'} by {description.attributes[response][1]}"
-        for response, number in of.by_responses.items()
+        for response, number in dict(of.rows).items()
+        if response
     ]
     unbounded, one_less = max(move.unbounded(of, power) for move in stable.moves)
     bounded, replaced = max(move.bounded(of, power) for move in stable.moves)

@@ -80,7 +80,8 @@ def _written(config: Description, family: Family) -> str:
     areas, alike = [], dict[tuple[str, ...], list[str]]()
     for name, groups in shown.items():
         kind = config.areas[name]
-        code = f"REGION_ID = {quoted(kind.codes[0])}" if kind.blocks is None else _digits(kind.blocks.width)
+        digits = f"regexp_full_match(REGION_ID, '[0-9]{{{kind.blocks.width}}}')" if kind.blocks else ""
+        code = digits or f"REGION_ID = {quoted(kind.codes[0])}"
         areas.append(f"WHEN {quoted(name)} THEN {code}")
         alike.setdefault(tuple(groups), []).append(quoted(name))
     written = f"CASE REGION_TYPE {' '.join(areas)} ELSE false END"
@@ -93,10 +94,6 @@ def _written(config: Description, family: Family) -> str:
         for groups, names in alike.items()
     )
     return f"{written} AND CASE {known} END"
-
-
-def _digits(number: int) -> str:
-    return f"regexp_full_match(REGION_ID, '[0-9]{{{number}}}')"
 
 
 def _made_again(config: Description, plan: Plan, paths: Mapping[str, Path]) -> Iterator[str]:

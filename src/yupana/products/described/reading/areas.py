@@ -194,15 +194,12 @@ def _columns(
 
 def _values(doc: DescriptionDocument, place: str, values: Sequence[str], column: BlockColumn) -> frozenset[int]:
     """Values of a column: texts of as many digits as it has."""
-    if not values or not all(_is_code(value, column.digits) for value in values):
+    fits = [is_text(of) and len(of) == column.digits and of.isascii() and of.isdecimal() for of in values]
+    if not values or not all(fits):
         text = f"must be a text of {column.digits} digits with leading zeros, such as '{1:0{column.digits}}'"
         doc.faults.append(f"{place}: {text}")
         return frozenset()
     return frozenset(map(int, values))
-
-
-def _is_code(value: object, digits: int) -> bool:
-    return is_text(value) and len(str(value)) == digits and str(value).isascii() and str(value).isdecimal()
 
 
 def read_block_areas(doc: DescriptionDocument, name: str, told: DeclaredAreaKind, of: BlockFile | None) -> AreaKind:
