@@ -250,7 +250,6 @@ class FileCounts(Sealed):
 def count_blocks(
     db: duckdb.DuckDBPyConnection,
     description: Description,
-    wanted: Mapping[str, Sequence[DescribedLevel]],
     published: Mapping[str, PublishedGroups],
     uncounted: UncountedRecords,
     *,
@@ -265,7 +264,6 @@ def count_blocks(
     db : duckdb.DuckDBPyConnection
         With the relation ``blocks``.
     description : Description
-    wanted : mapping of table to sequence of DescribedLevel
     published : mapping of ``table/level`` to PublishedGroups
     uncounted : UncountedRecords
         To be told.
@@ -276,7 +274,7 @@ def count_blocks(
     counted : sequence of GatheredCounts, optional
         What shards have counted, by file and pass; nothing is counted then.
     """
-    for place, of in enumerate(passes(description, wanted)):
+    for place, of in enumerate(passes(description)):
         areas = of.areas(db)
         tabulation = of.tabulation(bounded=bounded)
         if counted is not None:
@@ -286,18 +284,16 @@ def count_blocks(
         yield FileCounts(of, areas, tabulation, list(found) if keep else found, published, uncounted)
 
 
-def count_shard_of_blocks(
-    db: duckdb.DuckDBPyConnection, description: Description, wanted: Mapping[str, Sequence[DescribedLevel]]
-) -> list[list[PartCounts]]:
+def count_shard_of_blocks(db: duckdb.DuckDBPyConnection, description: Description) -> list[list[PartCounts]]:
     """Count a shard of the records, as `count_blocks` does: of each pass the parts that `GatheredCounts` takes."""
-    return [count_shard(db, of.tabulation(bounded=True), of.blocks, of.areas(db)) for of in passes(description, wanted)]
+    return [count_shard(db, of.tabulation(bounded=True), of.blocks, of.areas(db)) for of in passes(description)]
 
 
-def passes(description: Description, wanted: Mapping[str, Sequence[DescribedLevel]]) -> list[BlockLevels]:
+def passes(description: Description) -> list[BlockLevels]:
     """What is counted together of a description with a file of blocks, file after file and pass after pass."""
     found: dict[tuple[str, frozenset[int] | None], list[tuple[DescribedTable, DescribedLevel]]] = {}
-    for table in description.tables:
-        for level in wanted.get(table.name, ()):
+    for table, level in description.at_levels.values():
+        if table.budgets[level.name]:
             found.setdefault((table.counts, description.areas[level.areas].chosen), []).append((table, level))
     blocks = description.blocks
     assert blocks is not None  # noqa: S101 (whoever asks has looked)

@@ -23,7 +23,7 @@ from yupana.confidential.described.block_counts import (
     measure_blocks,
 )
 from yupana.confidential.described.records import DescribedRecords, cut_of, open_described
-from yupana.confidential.described.tabulate import measure_tables, merge_tabulated, tabulate
+from yupana.confidential.described.tabulate import measure_tables, measured_levels, merge_tabulated, tabulate
 from yupana.confidential.records.database import default_memory
 from yupana.confidential.records.findings import Finding
 from yupana.confidential.records.reader import Source
@@ -46,7 +46,7 @@ from yupana.products.described.criteria import (
     rows_of,
     summarize,
 )
-from yupana.products.described.description import AreaKind, Criterion, DescribedLevel, Description
+from yupana.products.described.description import AreaKind, Criterion, Description
 from yupana.products.described.plan import coarsest_name, families_of, published_tables, total_name
 from yupana.products.described.product import LEFT_OUT, SYSTEM, TABLES, limits, without_noise
 from yupana.products.described.published import PublishedGroups, PublishedSource, read_source, tables_by_size
@@ -321,7 +321,7 @@ def _count_shard(
             without_limits = config.criteria and records.is_synthetic and limits(config)
             each = (True, False) if without_limits else (True,)
             return (), [tabulate(records.db, config, measured_levels(config), limited=limited) for limited in each]
-        return (), count_shard_of_blocks(records.db, config, measured_levels(config))
+        return (), count_shard_of_blocks(records.db, config)
 
 
 def _observed(
@@ -341,15 +341,8 @@ def count_streams(
 ) -> DescribedCounts:
     """Count a description with a file of blocks as areas are asked for, unless the counts are to be kept."""
     uncounted = UncountedRecords()
-    wanted = measured_levels(config)
-    found = count_blocks(db, config, wanted, sizes, uncounted, bounded=bounded, keep=keep, counted=counted)
+    found = count_blocks(db, config, sizes, uncounted, bounded=bounded, keep=keep, counted=counted)
     return DescribedCounts({}, {}, sizes, list(found) if keep else found, uncounted)
-
-
-def measured_levels(config: Description) -> dict[str, Sequence[DescribedLevel]]:
-    """The levels of tables that have a budget."""
-    levels = {table.name: [level for level in table.levels if table.budgets[level.name]] for table in config.tables}
-    return {name: of for name, of in levels.items() if of}
 
 
 def _errors(seen: Iterable[tuple[int, Seen]]) -> Iterator[MeasurementErrors]:

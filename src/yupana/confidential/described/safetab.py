@@ -15,7 +15,8 @@ import numpy as np
 from yupana.confidential.accuracy import Seen, observe_at_the_door, sources_of_trials
 from yupana.confidential.counter import Counter, Observed, Told, Validation, input_checksums, not_published
 from yupana.confidential.described.block_counts import count_shard_of_blocks, passes
-from yupana.confidential.described.counter import DescribedCounts, count_streams, measured_levels
+from yupana.confidential.described.counter import DescribedCounts, count_streams
+from yupana.confidential.described.tabulate import measured_levels
 from yupana.confidential.records.census import is_synthetic
 from yupana.confidential.records.database import default_memory, numbers, require_memory
 from yupana.confidential.records.detailed import OF_BLOCKS, RECORDS, DetailedRecords, Kind, open_detailed
@@ -459,7 +460,7 @@ def list_groups(db: duckdb.DuckDBPyConnection, description: Description, totals:
     """
     wanted = measured_levels(description)
     left_out, unknown, by_level = Numbers(totals.left_out), Numbers[str](), dict[str, PublishedGroups]()
-    for of_pass in passes(description, wanted):
+    for of_pass in passes(description):
         areas = of_pass.areas(db)
         for level in (level for levels in of_pass.levels.values() for level in levels):
             of, base = totals.by_level[_LEVELS[level.name]], _LEVELS[level.name].region.base
@@ -639,7 +640,7 @@ def _count_shard(
         if checked.to_count:
             description = checked.config.description
             show_records(records.db, description)
-            counts = count_shard_of_blocks(records.db, description, measured_levels(description))
+            counts = count_shard_of_blocks(records.db, description)
         return (), _DetailedPart(counts, of_records, Numbers(records.without_housing_units))
 
 

@@ -11,7 +11,7 @@ from yupana.arrays import Flags, Ints
 from yupana.audit.tradeoff import pure_guess, zcdp_guess
 from yupana.confidential.described.records import open_described
 from yupana.confidential.described.swapping import swap, uniform
-from yupana.confidential.described.tabulate import measure_tables, tabulate
+from yupana.confidential.described.tabulate import measure_tables, measured_levels, tabulate
 from yupana.confidential.request import RunRequest, check_accuracy_allowed
 from yupana.confidential.tabulate.batches import (
     Chain,
@@ -133,9 +133,7 @@ def _compare(
     description: Description, plan: Plan, methods: Sequence[Method], data: Path, request: RunRequest, clock: Stopwatch
 ) -> SideBySide:
     published = published_counts(description)
-    wanted: dict[str, list[DescribedLevel]] = {}
-    for of in published.levels:
-        wanted.setdefault(of.table.name, []).append(of.level)
+    wanted = measured_levels(description)
     clock.start("reading and checking the records")
     with open_described(description, data, request.memory, request.columns) as records:
         records.require_valid()

@@ -47,6 +47,12 @@ class Tabulated:
     left_out: Mapping[str, int]
 
 
+def measured_levels(config: Description) -> dict[str, Sequence[DescribedLevel]]:
+    """The levels of tables that have a budget."""
+    levels = {table.name: [level for level in table.levels if table.budgets[level.name]] for table in config.tables}
+    return {name: of for name, of in levels.items() if of}
+
+
 def merge_tabulated(parts: Sequence[Tabulated]) -> Tabulated:
     """Counts of shards together: in any order, and merged before or not, the same.
 
@@ -203,27 +209,26 @@ def measure_tables(
     leave_out : bool
         Leave out what a description's ``detail.leave_out`` says; False shows all that was measured.
     """
-    for table in description.tables:
-        for level in table.levels:
-            counts = exact.get(f"{table.name}/{level.name}")
-            if counts is None:
-                continue
-            areas = description.areas[level.areas].codes
-            groups = groups_of_level(table, families_of(table), level, areas, ledger.plan, leave_out=leave_out)
-            totals = counts.sum(axis=1)
-            if not (table.detail and table.detail.published):
-                by_area = totals.reshape(len(areas), len(level.groups))
-                of = GroupCounts(0, by_area, lambda chosen, c=counts: c[chosen.ravel()])  # type: ignore[misc]
-                yield from LevelMeasurer(groups, ledger, entropy).measure(of)
-                continue
-            sizes = published.get(f"{table.name}/{level.name}")
-            if sizes is None:
-                raise ValueError(f"{table.name} needs published totals")
-            listed = sizes.area * len(level.groups) + sizes.group
-            choice = groups.choosing.choice(sizes.total)
-            rows = np.flatnonzero(needs_cells(groups.family, choice))
-            chosen_counts = ChosenCounts(0, choice, totals[listed], rows, counts[listed[rows]])
-            yield from measure_listed(groups, listed, chosen_counts, ledger, entropy)
+    for name, (table, level) in description.at_levels.items():
+        counts = exact.get(name)
+        if counts is None:
+            continue
+        areas = description.areas[level.areas].codes
+        groups = groups_of_level(table, families_of(table), level, areas, ledger.plan, leave_out=leave_out)
+        totals = counts.sum(axis=1)
+        if not (table.detail and table.detail.published):
+            by_area = totals.reshape(len(areas), len(level.groups))
+            of = GroupCounts(0, by_area, lambda chosen, c=counts: c[chosen.ravel()])  # type: ignore[misc]
+            yield from LevelMeasurer(groups, ledger, entropy).measure(of)
+            continue
+        sizes = published.get(name)
+        if sizes is None:
+            raise ValueError(f"{table.name} needs published totals")
+        listed = sizes.area * len(level.groups) + sizes.group
+        choice = groups.choosing.choice(sizes.total)
+        rows = np.flatnonzero(needs_cells(groups.family, choice))
+        chosen_counts = ChosenCounts(0, choice, totals[listed], rows, counts[listed[rows]])
+        yield from measure_listed(groups, listed, chosen_counts, ledger, entropy)
 
 
 def groups_of_level(

@@ -112,12 +112,11 @@ def _coarser(table: Table, finest: dict[int, int], measured: Sequence[frozenset[
 
 def published_groups(description: Description, family: Family, level: str) -> Iterator[Key]:
     """What the key columns of a family say of each group of a level."""
-    for table in description.tables:
-        for of in table.levels:
-            if of.name == level and family.name in {table.name, coarsest_name(table)}:
-                shown = groups_of(table, of, coarsest=family.name != table.name)
-                for area, group in product(description.areas[of.areas].codes, shown):
-                    yield (area, of.areas, group)[: len(family.keys)]
+    for table, of in description.at_levels.values():
+        if of.name == level and family.name in {table.name, coarsest_name(table)}:
+            shown = groups_of(table, of, coarsest=family.name != table.name)
+            for area, group in product(description.areas[of.areas].codes, shown):
+                yield (area, of.areas, group)[: len(family.keys)]
 
 
 def groups_of(table: DescribedTable, level: DescribedLevel, *, coarsest: bool) -> list[str]:

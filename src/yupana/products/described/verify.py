@@ -73,10 +73,9 @@ def _written(config: Description, family: Family) -> str:
     if not config.blocks:
         return "true"
     shown: dict[str, dict[str, None]] = {}
-    for table in config.tables:
-        for level in table.levels if family.name in {table.name, coarsest_name(table)} else ():
-            if table.budgets[level.name]:
-                shown.setdefault(level.areas, {}).update(dict.fromkeys(level.groups))
+    for table, level in config.at_levels.values():
+        if family.name in {table.name, coarsest_name(table)} and table.budgets[level.name]:
+            shown.setdefault(level.areas, {}).update(dict.fromkeys(level.groups))
     areas, alike = [], dict[tuple[str, ...], list[str]]()
     for name, groups in shown.items():
         kind = config.areas[name]
