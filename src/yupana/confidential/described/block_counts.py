@@ -292,9 +292,8 @@ def count_shard_of_blocks(db: duckdb.DuckDBPyConnection, description: Descriptio
 def passes(description: Description) -> list[BlockLevels]:
     """What is counted together of a description with a file of blocks, file after file and pass after pass."""
     found: dict[tuple[str, frozenset[int] | None], list[tuple[DescribedTable, DescribedLevel]]] = {}
-    for table, level in description.at_levels.values():
-        if table.budgets[level.name]:
-            found.setdefault((table.counts, description.areas[level.areas].chosen), []).append((table, level))
+    for table, level in description.measured.values():
+        found.setdefault((table.counts, description.areas[level.areas].chosen), []).append((table, level))
     blocks = description.blocks
     assert blocks is not None  # noqa: S101 (whoever asks has looked)
     return [

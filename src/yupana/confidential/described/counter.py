@@ -23,7 +23,7 @@ from yupana.confidential.described.block_counts import (
     measure_blocks,
 )
 from yupana.confidential.described.records import DescribedRecords, cut_of, open_described
-from yupana.confidential.described.tabulate import measure_tables, measured_levels, merge_tabulated, tabulate
+from yupana.confidential.described.tabulate import measure_tables, merge_tabulated, tabulate
 from yupana.confidential.records.database import default_memory
 from yupana.confidential.records.findings import Finding
 from yupana.confidential.records.reader import Source
@@ -206,9 +206,8 @@ class DescribedCounter(TablesCounter[Description, DescribedRecords]):
         sizes = records.published.by_level if records.published else {}
         if config.blocks:
             return count_streams(records.db, config, sizes, records.counted, bounded=bounded, keep=keep)
-        wanted = measured_levels(config)
         if records.counted is None:
-            found = tabulate(records.db, config, wanted, limited=bounded)
+            found = tabulate(records.db, config, limited=bounded)
         else:
             found = merge_tabulated([shard[0 if bounded else -1] for shard in records.counted])
         return DescribedCounts(found.by_level, found.left_out, sizes)
@@ -320,7 +319,7 @@ def _count_shard(
             # Of synthetic records criteria are tested on what limits leave out, too.
             without_limits = config.criteria and records.is_synthetic and limits(config)
             each = (True, False) if without_limits else (True,)
-            return (), [tabulate(records.db, config, measured_levels(config), limited=limited) for limited in each]
+            return (), [tabulate(records.db, config, limited=limited) for limited in each]
         return (), count_shard_of_blocks(records.db, config)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from yupana.arrays import Ints
 from yupana.confidential.counter import Observed, Told, Validation
 from yupana.confidential.described.counter import DescribedCounts, TablesCounter, observed_errors
-from yupana.confidential.described.tabulate import Tabulated, chain_of, measured_levels, merge_tabulated, tabulate
+from yupana.confidential.described.tabulate import Tabulated, chain_of, merge_tabulated, tabulate
 from yupana.confidential.records.census import ABSENT, FILES, Census, open_census, parts_of_units, tell_absent
 from yupana.confidential.records.database import numbers
 from yupana.confidential.records.findings import Finding, failing, require_none
@@ -196,13 +196,13 @@ def checked_census(
 
 def count_census(census: Census, config: PhsafeConfig, *, bounded: bool = True) -> Tabulated:
     """Count what has a budget in all states of the configuration, of each unit at most tau persons if ``bounded``."""
-    wanted, parts = measured_levels(config), []
+    parts = []
     # Units with all that is theirs are counted part by part, as shards are, where memory does not hold all.
     for part in parts_of_units(census.db):
         _show(census.db, config, part)
         if bounded:
             _find_large(census.db, config, part)
-        parts.append(tabulate(census.db, config, wanted, limited=bounded, crowded={"persons": _CROWDED}))
+        parts.append(tabulate(census.db, config, limited=bounded, crowded={"persons": _CROWDED}))
     return merge_tabulated(parts)
 
 

@@ -16,7 +16,6 @@ from yupana.confidential.accuracy import Seen, observe_at_the_door, sources_of_t
 from yupana.confidential.counter import Counter, Observed, Told, Validation, input_checksums, not_published
 from yupana.confidential.described.block_counts import count_shard_of_blocks, passes
 from yupana.confidential.described.counter import DescribedCounts, count_streams
-from yupana.confidential.described.tabulate import measured_levels
 from yupana.confidential.records.census import is_synthetic
 from yupana.confidential.records.database import default_memory, numbers, require_memory
 from yupana.confidential.records.detailed import OF_BLOCKS, RECORDS, DetailedRecords, Kind, open_detailed
@@ -458,7 +457,6 @@ def list_groups(db: duckdb.DuckDBPyConnection, description: Description, totals:
     InputError
         If there are more groups than fit into memory.
     """
-    wanted = measured_levels(description)
     left_out, unknown, by_level = Numbers(totals.left_out), Numbers[str](), dict[str, PublishedGroups]()
     for of_pass in passes(description):
         areas = of_pass.areas(db)
@@ -478,7 +476,7 @@ def list_groups(db: duckdb.DuckDBPyConnection, description: Description, totals:
     needed = BYTES_OF_A_BLOCK * blocks + _BYTES_OF_A_LISTED * groups
     require_memory(db, needed, f"the {groups:,} groups that the totals list")
     left_out["of areas that GRF-C does not have"] += unknown.total()
-    sizes = {f"{table}/{level.name}": by_level[level.name] for table, levels in wanted.items() for level in levels}
+    sizes = {name: by_level[level.name] for name, (_, level) in description.measured.items()}
     empty = tuple(level.name for level in LEVELS if level.name in by_level and not len(by_level[level.name].total))
     return Listed(sizes, empty, +left_out, +unknown)
 

@@ -11,7 +11,7 @@ from yupana.arrays import Flags, Ints
 from yupana.audit.tradeoff import pure_guess, zcdp_guess
 from yupana.confidential.described.records import open_described
 from yupana.confidential.described.swapping import swap, uniform
-from yupana.confidential.described.tabulate import measure_tables, measured_levels, tabulate
+from yupana.confidential.described.tabulate import measure_tables, tabulate
 from yupana.confidential.request import RunRequest, check_accuracy_allowed
 from yupana.confidential.tabulate.batches import (
     Chain,
@@ -29,7 +29,7 @@ from yupana.plan.measurement import Mechanism
 from yupana.plan.plan import Plan
 from yupana.privacy.entropy import Entropy
 from yupana.privacy.exact import INFINITE
-from yupana.products.described.description import DescribedLevel, Description
+from yupana.products.described.description import Description
 from yupana.products.described.postprocess import postprocessed
 from yupana.products.described.published import tables_by_size
 from yupana.products.disclosure_control.differencing import (
@@ -133,13 +133,12 @@ def _compare(
     description: Description, plan: Plan, methods: Sequence[Method], data: Path, request: RunRequest, clock: Stopwatch
 ) -> SideBySide:
     published = published_counts(description)
-    wanted = measured_levels(description)
     clock.start("reading and checking the records")
     with open_described(description, data, request.memory, request.columns) as records:
         records.require_valid()
         clock.start("counting")
-        exact = tabulate(records.db, description, wanted, limited=False).by_level
-        limited = tabulate(records.db, description, wanted, limited=True).by_level
+        exact = tabulate(records.db, description, limited=False).by_level
+        limited = tabulate(records.db, description, limited=True).by_level
         truth = published.row(exact)
         shown: dict[Method, Shown] = {RELEASE: _released(published, description, plan, limited, request.entropy)}
         remarks: list[str] = []
@@ -148,12 +147,12 @@ def _compare(
             clock.start(method.name)
             entropy = request.entropy.branch(method.name)
             if isinstance(method, Swapping):
-                shown[method], told = _swapped(records.db, description, published, wanted, method, entropy)
+                shown[method], told = _swapped(records.db, description, published, method, entropy)
                 remarks.append(told)
             elif isinstance(method, CellKey):
                 if keys is None:
                     secret = request.entropy.branch("record keys").take(16).hex()
-                    keys = published.row(cell_keys(records.db, description, wanted, secret))
+                    keys = published.row(cell_keys(records.db, description, secret))
                 shown[method] = method.publish(truth, keys)
             elif isinstance(method, RandomRounding):
                 draws = uniform(method.base, len(truth), entropy)
@@ -193,24 +192,21 @@ def _swapped(
     db: duckdb.DuckDBPyConnection,
     description: Description,
     published: PublishedCounts,
-    wanted: Mapping[str, Sequence[DescribedLevel]],
     method: Swapping,
     entropy: Entropy,
 ) -> tuple[Shown, str]:
     """The counts of swapped records, which are put back."""
     db.begin()
     try:
-        told = swap(db, description, wanted, method, entropy)
-        counts = published.row(tabulate(db, description, wanted, limited=False).by_level)
+        told = swap(db, description, method, entropy)
+        counts = published.row(tabulate(db, description, limited=False).by_level)
     finally:
         db.rollback()
     words = f"{method.title}: {told.risky:,} of {told.records:,} records were risky, and {told.swapped:,} were swapped."
     return Shown.whole(counts), words
 
 
-def cell_keys(
-    db: duckdb.DuckDBPyConnection, description: Description, wanted: Mapping[str, Sequence[DescribedLevel]], secret: str
-) -> Mapping[str, Ints]:
+def cell_keys(db: duckdb.DuckDBPyConnection, description: Description, secret: str) -> Mapping[str, Ints]:
     """Add up the keys of the records of every cell, modulo 2^64.
 
     The key of a record is a hash of all its fields and a secret, so that the same records have the same sum wherever
@@ -244,7 +240,7 @@ def cell_keys(
             found |= {table.name: batch.counts(table, tally, 0) for table in batch.tables}
         return found
 
-    return tabulate(db, description, wanted, limited=False, count=add_up).by_level
+    return tabulate(db, description, limited=False, count=add_up).by_level
 
 
 SIZES: Final = (

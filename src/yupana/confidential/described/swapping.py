@@ -1,7 +1,7 @@
 """Targeted swapping on records: risky ones change areas with partners of the same size, and all beneath goes along."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -23,7 +23,7 @@ from yupana.confidential.tabulate.batches import (
 )
 from yupana.files.database import named, quoted
 from yupana.privacy.entropy import Entropy
-from yupana.products.described.description import AreaKind, DescribedLevel, Description
+from yupana.products.described.description import AreaKind, Description
 from yupana.products.disclosure_control.methods import Swapping
 
 
@@ -39,7 +39,6 @@ class Swapped:
 def swap(
     db: duckdb.DuckDBPyConnection,
     description: Description,
-    wanted: Mapping[str, Sequence[DescribedLevel]],
     method: Swapping,
     entropy: Entropy,
 ) -> Swapped:
@@ -54,15 +53,14 @@ def swap(
     db : duckdb.DuckDBPyConnection
         With valid records.
     description : Description
-    wanted : mapping of table to sequence of DescribedLevel
     method : Swapping
     entropy : Entropy
     """
     told = Swapped(0, 0, 0)
-    for file, columns in _naming_areas(description, wanted).items():
+    for file, columns in _naming_areas(description).items():
         (records, *values) = _columns(db, description, file, columns)
         areas = np.unique(np.stack(values, axis=1), axis=0, return_inverse=True)[1].ravel()
-        risky = np.isin(records, _risky(db, description, wanted, file, method.below))
+        risky = np.isin(records, _risky(db, description, file, method.below))
         partners = pair_up(areas, _sizes(db, description, file, records), risky, method.rate, entropy)
         _exchange(db, description, file, columns, records, [value[partners] for value in values])
         moved = int((partners != np.arange(len(partners))).sum())
@@ -135,11 +133,9 @@ class _Free:
         self.left.subtract(self.areas[list(records)].tolist())
 
 
-def _naming_areas(
-    description: Description, wanted: Mapping[str, Sequence[DescribedLevel]]
-) -> dict[str, tuple[str, ...]]:
+def _naming_areas(description: Description) -> dict[str, tuple[str, ...]]:
     """The files whose columns name areas, with these columns."""
-    kinds = {level.areas for levels in wanted.values() for level in levels}
+    kinds = {level.areas for _, level in description.measured.values()}
     columns = {description.areas[kind].column for kind in kinds} - {""}
     files = dict.fromkeys(description.columns[column].file for column in sorted(columns))
     return {
@@ -171,12 +167,11 @@ def _sizes(db: duckdb.DuckDBPyConnection, description: Description, file: str, r
 def _risky(
     db: duckdb.DuckDBPyConnection,
     description: Description,
-    wanted: Mapping[str, Sequence[DescribedLevel]],
     file: str,
     below: int,
 ) -> Ints:
     """The records of a file that count in an area in a small cell, or whose records beneath do."""
-    kinds = {level.name: description.areas[level.areas] for levels in wanted.values() for level in levels}
+    kinds = {level.name: description.areas[level.areas] for _, level in description.measured.values()}
     relation = named(description.files[file].schema.relation)
     found = [np.zeros(0, dtype=np.int64)]
 
@@ -204,7 +199,7 @@ def _risky(
                 db.unregister("small_now")
         return counted
 
-    tabulate(db, description, wanted, limited=False, count=look)
+    tabulate(db, description, limited=False, count=look)
     return np.unique(np.concatenate(found))
 
 

@@ -47,12 +47,6 @@ class Tabulated:
     left_out: Mapping[str, int]
 
 
-def measured_levels(config: Description) -> dict[str, Sequence[DescribedLevel]]:
-    """The levels of tables that have a budget."""
-    levels = {table.name: [level for level in table.levels if table.budgets[level.name]] for table in config.tables}
-    return {name: of for name, of in levels.items() if of}
-
-
 def merge_tabulated(parts: Sequence[Tabulated]) -> Tabulated:
     """Counts of shards together: in any order, and merged before or not, the same.
 
@@ -71,20 +65,17 @@ def merge_tabulated(parts: Sequence[Tabulated]) -> Tabulated:
 def tabulate(
     db: duckdb.DuckDBPyConnection,
     description: Description,
-    wanted: Mapping[str, Sequence[DescribedLevel]],
     *,
     limited: bool,
     count: CountLinked = count_linked,
     crowded: Mapping[str, str] | None = None,
 ) -> Tabulated:
-    """Count tables over the relations of valid records; those of one file are counted in one scan.
+    """Count what has a budget over the relations of valid records; tables of one file are counted in one scan.
 
     Parameters
     ----------
     db : duckdb.DuckDBPyConnection
     description : Description
-    wanted : mapping of table to sequence of DescribedLevel
-        What is to be counted.
     limited : bool
         Keep at most as many records as the limits say, as a run does; False keeps all.
     count : callable
@@ -94,10 +85,10 @@ def tabulate(
     """
     found: dict[str, Ints] = {}
     left_out: dict[str, int] = {}
-    for file in dict.fromkeys(table.counts for table in description.tables if table.name in wanted):
+    for file in dict.fromkeys(table.counts for table, _ in description.measured.values()):
         own, *above = chain_of(db, description, file)
         chain = [replace(own, crowded=(crowded or {}).get(file, "")), *above]
-        levels = [(t, level) for t in description.tables if t.counts == file for level in wanted.get(t.name, ())]
+        levels = [at for at in description.measured.values() if at[0].counts == file]
         for (table, level), counted in zip(
             levels, _count(db, description, chain, levels, count, limited=limited), strict=True
         ):

@@ -472,6 +472,11 @@ class Description:
         """Every table at each of its levels, by the name of its measurement, such as ``children/county``."""
         return {f"{table.name}/{level.name}": (table, level) for table in self.tables for level in table.levels}
 
+    @cached_property
+    def measured(self) -> Mapping[str, tuple[DescribedTable, DescribedLevel]]:
+        """The same of those that have a budget there."""
+        return {name: at for name, at in self.at_levels.items() if at[0].budgets[at[1].name]}
+
     @property
     def privacy_unit(self) -> str:
         """What is protected, in words."""

@@ -180,9 +180,8 @@ def make_plan(
         mechanism=description.mechanism,
         measurements=tuple(
             measurement
-            for table, level in description.at_levels.values()
-            if (budget := table.budgets[level.name]) > 0
-            for measurement in _measurements(description, table, level, budget, accounting)
+            for table, level in description.measured.values()
+            for measurement in _measurements(description, table, level, accounting)
         ),
         margins=margins,
     )
@@ -230,10 +229,10 @@ def _calibration(description: Description, scale: Sensitivity) -> Fraction:
 
 
 def _measurements(
-    description: Description, table: DescribedTable, level: DescribedLevel, budget: Budget, accounting: Accounting
+    description: Description, table: DescribedTable, level: DescribedLevel, accounting: Accounting
 ) -> Iterator[Measurement]:
     """One measurement; of a table with detail the totals that decide it, and the counts of groups that have none."""
-    scale = _scale(description, table, level, accounting)
+    scale, budget = _scale(description, table, level, accounting), table.budgets[level.name]
     by_one = moves_by_one(description, table, level)
 
     def measure(what: str, cells: int, part: Budget, branch: str = "") -> Measurement:

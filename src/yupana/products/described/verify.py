@@ -73,8 +73,8 @@ def _written(config: Description, family: Family) -> str:
     if not config.blocks:
         return "true"
     shown: dict[str, dict[str, None]] = {}
-    for table, level in config.at_levels.values():
-        if family.name in {table.name, coarsest_name(table)} and table.budgets[level.name]:
+    for table, level in config.measured.values():
+        if family.name in {table.name, coarsest_name(table)}:
             shown.setdefault(level.areas, {}).update(dict.fromkeys(level.groups))
     areas, alike = [], dict[tuple[str, ...], list[str]]()
     for name, groups in shown.items():
