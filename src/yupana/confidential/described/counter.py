@@ -3,33 +3,26 @@
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from math import ceil
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
-import duckdb
 import numpy as np
 
 from yupana.arrays import Flags, Ints
 from yupana.confidential.accuracy import Seen, observe_at_the_door, sources_of_trials
 from yupana.confidential.counter import Counter, Observed, Opened, Told, input_checksums, not_published
-from yupana.confidential.described.block_counts import (
-    FileCounts,
-    UncountedRecords,
-    count_blocks,
-    count_shard_of_blocks,
-    measure_blocks,
-)
+from yupana.confidential.described.block_counts import DescribedCounts, count_shard_of_blocks, count_streams
 from yupana.confidential.described.records import DescribedRecords, cut_of, open_described
-from yupana.confidential.described.tabulate import measure_tables, merge_tabulated, tabulate
+from yupana.confidential.described.tabulate import merge_tabulated, tabulate
 from yupana.confidential.records.database import default_memory
 from yupana.confidential.records.findings import Finding
 from yupana.confidential.records.reader import Source
 from yupana.confidential.request import RunRequest, check_outside
 from yupana.confidential.shards.in_shards import can_be_cut, count_in_shards, within, without_records
-from yupana.confidential.tabulate.gathered import GatheredCounts, GatheredShards
+from yupana.confidential.tabulate.gathered import GatheredShards
 from yupana.confidential.tabulate.groups import memory_for_gathered
 from yupana.errors import InputError
 from yupana.files.column_map import ColumnMap
@@ -37,7 +30,6 @@ from yupana.files.columns import RecordFile
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
 from yupana.privacy.entropy import Entropy
-from yupana.privacy.sealed import Sealed
 from yupana.products.described.criteria import (
     TESTED,
     DescribedAccuracy,
@@ -46,39 +38,14 @@ from yupana.products.described.criteria import (
     rows_of,
     summarize,
 )
-from yupana.products.described.description import AreaKind, Criterion, Description
+from yupana.products.described.description import Criterion, Description
 from yupana.products.described.plan import coarsest_name, families_of, published_tables, total_name
 from yupana.products.described.product import LEFT_OUT, SYSTEM, TABLES, limits, without_noise
-from yupana.products.described.published import PublishedGroups, PublishedSource, read_source, tables_by_size
+from yupana.products.described.published import PublishedSource, read_source, tables_by_size
 from yupana.products.tables import Groups
 from yupana.progress import Stopwatch
 from yupana.release.rows import write_described
 from yupana.release.tables import ReleaseTable, checksum, table_of
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class DescribedCounts(Sealed):
-    """Exact counts by ``table/level``, how many records limits left out by table, and the totals that decide detail.
-
-    Of a description with a file of blocks the counts by file and pass, each of which may be a stream, and what they do
-    not hold. Of kinds of areas of which fewer are published than the description has: those.
-    """
-
-    by_level: Mapping[str, Ints]
-    left_out: Mapping[str, int]
-    sizes: Mapping[str, PublishedGroups]
-    blocks: Iterable[FileCounts] = ()
-    uncounted: UncountedRecords = field(default_factory=UncountedRecords)
-    shown: Mapping[str, AreaKind] = field(default_factory=dict)
-
-    def measured(
-        self, config: Description, ledger: Ledger, entropy: Entropy, *, leave_out: bool = True
-    ) -> Iterator[Groups]:
-        """Pass every measurement through the door; ``leave_out`` as `measure_tables` has it."""
-        shown = replace(config, areas={**config.areas, **self.shown})
-        yield from measure_tables(self.by_level, shown, ledger, entropy, self.sizes, leave_out=leave_out)
-        for of_file in self.blocks:
-            yield from measure_blocks(of_file, ledger, entropy, leave_out=leave_out)
 
 
 class OpenedDescription(Opened, Protocol):
@@ -327,21 +294,6 @@ def _observed(
     exact: DescribedCounts, ledger: Ledger, config: Description, entropy: Entropy, *, leave_out: bool = True
 ) -> Iterator[Groups]:
     return exact.measured(config, ledger, entropy, leave_out=leave_out)
-
-
-def count_streams(
-    db: duckdb.DuckDBPyConnection,
-    config: Description,
-    sizes: Mapping[str, PublishedGroups],
-    counted: Sequence[GatheredCounts] | None,
-    *,
-    bounded: bool,
-    keep: bool,
-) -> DescribedCounts:
-    """Count a description with a file of blocks as areas are asked for, unless the counts are to be kept."""
-    uncounted = UncountedRecords()
-    found = count_blocks(db, config, sizes, uncounted, bounded=bounded, keep=keep, counted=counted)
-    return DescribedCounts({}, {}, sizes, list(found) if keep else found, uncounted)
 
 
 def _errors(seen: Iterable[tuple[int, Seen]]) -> Iterator[MeasurementErrors]:

@@ -13,7 +13,8 @@ import numpy as np
 
 from yupana.arrays import Ints
 from yupana.confidential.counter import Observed, Told, Validation
-from yupana.confidential.described.counter import DescribedCounts, TablesCounter, observed_errors
+from yupana.confidential.described.block_counts import DescribedCounts
+from yupana.confidential.described.counter import TablesCounter, observed_errors
 from yupana.confidential.described.tabulate import Tabulated, chain_of, merge_tabulated, tabulate
 from yupana.confidential.records.census import ABSENT, FILES, Census, open_census, parts_of_units, tell_absent
 from yupana.confidential.records.database import numbers

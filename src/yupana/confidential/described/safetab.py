@@ -14,8 +14,7 @@ import numpy as np
 
 from yupana.confidential.accuracy import Seen, observe_at_the_door, sources_of_trials
 from yupana.confidential.counter import Counter, Observed, Told, Validation, input_checksums, not_published
-from yupana.confidential.described.block_counts import count_shard_of_blocks, passes
-from yupana.confidential.described.counter import DescribedCounts, count_streams
+from yupana.confidential.described.block_counts import DescribedCounts, count_shard_of_blocks, count_streams, passes
 from yupana.confidential.records.census import is_synthetic
 from yupana.confidential.records.database import default_memory, numbers, require_memory
 from yupana.confidential.records.detailed import OF_BLOCKS, RECORDS, DetailedRecords, Kind, open_detailed
