@@ -21,14 +21,14 @@ from yupana.plan import predicates
 from yupana.plan.ledger import Ledger
 from yupana.privacy.entropy import SystemEntropy
 from yupana.products.described.plan import published_tables
-from yupana.products.described.product import TABLES, without_noise
+from yupana.products.described.product import TABLES
 
 Rows = list[dict[str, Any]]
 
 
 def counted(description: Path, data: Path) -> dict[str, Rows]:
     """Every table without noise, as the product lays it out."""
-    config = without_noise(TABLES.read(description))
+    config = TABLES.read(description).without_noise()
     plan = TABLES.plan(config)
     counter = DescribedCounter()
     with open_described(config, data, None, ColumnMap()) as records:

@@ -40,7 +40,7 @@ from yupana.products.described.criteria import (
 )
 from yupana.products.described.description import Criterion, Description
 from yupana.products.described.plan import coarsest_name, families_of, published_tables, total_name
-from yupana.products.described.product import LEFT_OUT, SYSTEM, TABLES, limits, without_noise
+from yupana.products.described.product import LEFT_OUT, SYSTEM, TABLES, limits
 from yupana.products.described.published import PublishedSource, read_source, tables_by_size
 from yupana.products.tables import Groups
 from yupana.progress import Stopwatch
@@ -97,7 +97,7 @@ class TablesCounter(Counter[D, R, DescribedCounts, list[Groups]]):
 
     def without_noise(self, config: D) -> D:
         """Infinite budgets for all that is measured."""
-        return without_noise(config)
+        return config.without_noise()
 
     def inputs(self, records: R) -> dict[str, str]:
         """All files that were opened."""

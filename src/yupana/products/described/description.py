@@ -19,7 +19,7 @@ from yupana.plan.measurement import Mechanism, Sensitivity
 from yupana.plan.plan import Neighbours
 from yupana.plan.predicates import Where
 from yupana.plan.responses import ResponseGroup
-from yupana.privacy.exact import Budget
+from yupana.privacy.exact import INFINITE, Budget
 
 
 @dataclass(frozen=True, slots=True)
@@ -501,6 +501,10 @@ class Description:
         # What is derived is the same with other budgets.
         vars(made)["derived"] = self.derived
         return made
+
+    def without_noise(self) -> Self:
+        """The description with infinite budgets for all that is measured."""
+        return self.with_budgets(dict.fromkeys(self.measured, INFINITE))
 
     def chain(self, file: str) -> tuple[str, ...]:
         """A file and those above it, from the file up."""

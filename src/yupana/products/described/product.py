@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 from weakref import WeakValueDictionary
 
 from yupana.errors import ConfigError
@@ -18,7 +18,7 @@ from yupana.plan.budgets import Entry
 from yupana.plan.margin import Margins
 from yupana.plan.measurement import Accounting, Measurement
 from yupana.plan.plan import Plan
-from yupana.privacy.exact import INFINITE, Budget
+from yupana.privacy.exact import Budget
 from yupana.products.census import exact_number
 from yupana.products.codebook import Described, Label, Value, cell_labels, numbers
 from yupana.products.described.criteria import predictions
@@ -46,8 +46,6 @@ SYSTEM: Final = "tables"
 
 LEFT_OUT: Final = "left_out"
 """Where a manifest and a plan tell which records are counted nowhere."""
-
-D = TypeVar("D", bound=Description)
 
 _NO_GROUP: Final = "the totals list no group of "
 
@@ -379,11 +377,6 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 (a document)
 def limits(config: Description) -> dict[str, dict[str, Any]]:
     """By table, of which records how many count."""
     return {table.name: {"per": table.limit.per, "most": table.limit.most} for table in config.tables if table.limit}
-
-
-def without_noise(config: D) -> D:
-    """The same description with infinite budgets for all that is measured."""
-    return config.with_budgets({name: INFINITE for name, budget in config.budgets.items() if budget})
 
 
 TABLES: Final = DescribedProduct()
