@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from yupana.privacy.zcdp import epsilon_bun_steinke, epsilon_tight, rho_for_epsilon
     from yupana.products import PRODUCTS
     from yupana.products.product import Product
-    from yupana.products.strategy.results import Strategy
+    from yupana.products.strategy import Strategy
     from yupana.products.topdown.pl.summary_file import SummaryFile
     from yupana.progress import Step
     from yupana.report.certified import Certificate
@@ -169,7 +169,7 @@ _HOMES = {
     "yupana.products": "PRODUCTS",
     "yupana.products.product": "Product",
     "yupana.products.topdown.pl.summary_file": "SummaryFile",
-    "yupana.products.strategy.results": "Strategy",
+    "yupana.products.strategy": "Strategy",
     "yupana.progress": "Step",
     "yupana.report.certified": "Certificate",
     "yupana.topdown": "InfeasibleNode NodeEstimate estimate_node round_node",

@@ -17,7 +17,7 @@ from safetab_worlds import Block, Total, World, an_iteration, random_world, seed
 from safetab_worlds import Household as HouseholdRecord
 from safetab_worlds import Person as PersonRecord
 
-from yupana.confidential.described.counter import DescribedCounts
+from yupana.confidential.described.block_counts import DescribedCounts
 from yupana.confidential.described.phsafe import PhsafeCounter, checked_census
 from yupana.confidential.described.safetab import HouseholdsCounter, PersonsCounter, SafetabCounter
 from yupana.confidential.request import RunRequest

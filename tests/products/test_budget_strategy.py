@@ -24,10 +24,7 @@ from yupana.privacy.exact import Budget
 from yupana.products import PRODUCTS
 from yupana.products.product import Product
 from yupana.products.safetab.demonstration_parameters import write_parameters
-from yupana.products.strategy.budgets import BudgetQuestion, find_budgets
-from yupana.products.strategy.published import as_published
-from yupana.products.strategy.results import Joined, Strategy
-from yupana.products.strategy.targets import TableTargets
+from yupana.products.strategy import BudgetQuestion, Joined, Strategy, TableTargets, find_budgets
 from yupana.products.tables import Cell, Choice, Family, Table
 
 _LOSSES: Final[tuple[Joined, ...]] = ("sum", "max")
@@ -142,8 +139,7 @@ def random_question(rng: np.random.Generator, config: Mapping[str, Spent], loss:
 
 
 def find(config: Mapping[str, Spent], question: BudgetQuestion) -> Strategy[Mapping[str, Spent]]:
-    plan = MADE_UP.plan(config)
-    return find_budgets(MADE_UP, config, plan, as_published(MADE_UP, config, plan, MADE_UP.entries(config)), question)
+    return find_budgets(MADE_UP, config, MADE_UP.plan(config), question)
 
 
 def loss_of(config: Mapping[str, Spent], question: BudgetQuestion) -> float:

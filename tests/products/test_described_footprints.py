@@ -10,10 +10,10 @@ import pytest
 from described_neighbours import random_document
 
 from yupana.plan.predicates import TooManyClassesError
-from yupana.products.described import footprints as module
+from yupana.products.described import stability as module
 from yupana.products.described.description import DescribedLevel, DescribedTable, Description
-from yupana.products.described.footprints import footprints
 from yupana.products.described.product import described
+from yupana.products.described.stability import footprints
 
 Record = dict[str, int]
 

@@ -17,7 +17,7 @@ from described_worlds import make_world
 import yupana
 from yupana.files.document import read_value
 from yupana.products import PRODUCTS
-from yupana.products.described.product import described, without_noise
+from yupana.products.described.product import described
 from yupana.products.described.reading.description import parse
 from yupana.products.described.stability import derive
 from yupana.products.safetab.demonstration_parameters import write_parameters
@@ -105,7 +105,7 @@ def test_whoever_reads_a_document_again_reads_the_same(farms: Path) -> None:
         jsonschema.validate(tomllib.loads(TABLES.locate(name).read_text(encoding="utf-8")), TABLES.schema())
     worlds = [make_world(seed).document for seed in range(10)]
     for config in [*map(TABLES.read, [farms, *examples]), *built_in, *map(described, worlds)]:
-        for changed in (config, without_noise(config)):
+        for changed in (config, config.without_noise()):
             faults: list[str] = []
             text = json.dumps(TABLES.document(changed))
             assert parse(read_value(text, faults), Path(), faults) == changed
@@ -114,7 +114,7 @@ def test_whoever_reads_a_document_again_reads_the_same(farms: Path) -> None:
 
 def test_other_budgets_derive_nothing_anew(farms: Path) -> None:
     config = TABLES.read(farms)
-    changed = without_noise(config)
+    changed = config.without_noise()
     for table, again in zip(config.tables, changed.tables, strict=True):
         for level in table.levels:
             assert derive(changed, again, level) is derive(config, table, level)

@@ -14,7 +14,7 @@ from yupana.arrays import Floats
 from yupana.cli.main import main
 from yupana.plan.margin import z_value
 from yupana.products import PRODUCTS
-from yupana.products.strategy.results import Joined
+from yupana.products.strategy import Joined
 
 _ALONE: Final[tuple[Joined, ...]] = ("sum", "max")
 LEVELS: Final = ("US", "State", "County", "Tract", "Block_Group", "Block")

@@ -10,8 +10,7 @@ import pytest
 from yupana.audit.empirical.series import Residuals, Series
 from yupana.confidential.choices import ChosenCounts, GroupCounts
 from yupana.confidential.counter import Observed, Validation
-from yupana.confidential.described.block_counts import FileCounts, UncountedRecords
-from yupana.confidential.described.counter import DescribedCounts
+from yupana.confidential.described.block_counts import DescribedCounts, FileCounts, UncountedRecords
 from yupana.confidential.records.census import Census
 from yupana.confidential.records.detailed import DetailedRecords
 from yupana.confidential.slices import AreaCounts, ListedLevel

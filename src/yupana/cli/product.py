@@ -506,7 +506,7 @@ def _is_draft(path: Path) -> bool:
 
 def _strategy(key: str, options: argparse.Namespace) -> None:
     from yupana.cli.strategy_text import budgets_text, strategy_text
-    from yupana.products.strategy.budgets import budgets_as_json
+    from yupana.products.strategy import budgets_as_json
     from yupana.products.topdown.strategy import strategy_as_json
 
     place = None if options.out is None else NewFile(options.out, "the configuration", _is_draft, 0o666)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from yupana.products.product import Product
-from yupana.products.strategy.results import Strategy
+from yupana.products.strategy import Strategy
 from yupana.topdown.configuration import Configuration
 
 

@@ -25,8 +25,8 @@ from yupana.plan.exact_loss import plan_as_json
 from yupana.plan.margin import Margins
 from yupana.plan.plan import Plan, number
 from yupana.privacy.entropy import SystemEntropy
-from yupana.products.check import open_checked
 from yupana.products.codebook import data_package
+from yupana.products.gate import open_checked
 from yupana.products.topdown.codebook import described
 from yupana.products.topdown.datasets import DATASETS
 from yupana.products.topdown.manifest import GEOCODES, parameters, taken_as_public_of_files

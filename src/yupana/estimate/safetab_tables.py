@@ -13,8 +13,7 @@ import numpy as np
 from yupana.errors import OutputError
 from yupana.files.database import open_database, unreadable
 from yupana.files.delimited import PARQUET, column_types
-from yupana.products.check import open_checked
-from yupana.products.gate import open_table
+from yupana.products.gate import open_checked, open_table
 from yupana.products.least_squares import Parents
 from yupana.products.safetab.specification import FAMILIES, KEYS
 from yupana.products.tables import NUMBERS, Choice, Family

@@ -24,9 +24,8 @@ from yupana.geography.spine import Spine
 from yupana.geography.spine_files import BLOCKS, GEOUNITS, ordered_spine, read_shares, read_spine
 from yupana.privacy.entropy import Entropy, SystemEntropy
 from yupana.privacy.exact import INFINITE
-from yupana.products.check import open_checked
 from yupana.products.codebook import data_package
-from yupana.products.gate import open_release
+from yupana.products.gate import open_checked, open_release
 from yupana.products.topdown.codebook import described
 from yupana.products.topdown.count_files import CountFileError, counts_by_code, counts_by_label
 from yupana.products.topdown.outputs import TabulatedAreas, describe_files, write_tabulation

@@ -63,7 +63,7 @@ def phsafe_reference(release: Path | None = None) -> PhsafeReference:
 
 
 def _counts_of(release: Path) -> Counts:
-    from yupana.products.check import open_checked  # noqa: PLC0415 (it brings a database, which the page does not need)
+    from yupana.products.gate import open_checked  # noqa: PLC0415 (it brings a database, which the page does not need)
 
     opened = open_checked(release)
     if opened.product != PHSAFE.key:

@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol, runtime_checkable
 from yupana.explore.form import Chosen, choice
 from yupana.explore.scenario import LONGEST, Fault, Filled, RefusedError
 from yupana.privacy.exact import read_exact
-from yupana.products.strategy.results import Joined
+from yupana.products.strategy import Joined
 from yupana.report.page import Section
 
 LOSSES: Final[Mapping[Joined, str]] = {

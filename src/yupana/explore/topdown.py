@@ -22,7 +22,7 @@ from yupana.explore.strategy import KEPT, SHARES, FoundStrategy, StrategyForm, W
 from yupana.plan.measurement import Mechanism
 from yupana.privacy.exact import INFINITE, show_exact
 from yupana.products.product import Product
-from yupana.products.strategy.results import Strategy
+from yupana.products.strategy import Strategy
 from yupana.products.topdown.frontier import AnswerPair, TradeOff
 from yupana.products.topdown.product import TOPDOWN
 from yupana.products.topdown.strategy import find_strategy, in_one_pass, usual_least

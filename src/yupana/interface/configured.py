@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from yupana.products.disclosure_control.results import SideBySide
     from yupana.products.parts import PartsDocument
     from yupana.products.product import Product
-    from yupana.products.strategy.results import Strategy
+    from yupana.products.strategy import Strategy
     from yupana.release.recipe import Recipe
 
 _HERE = Execution()
@@ -287,12 +287,8 @@ class Configured:
             if total is not None:
                 raise ConfigError("topdown takes no total: name another budget by set, as rho=1")
             return self._strategy_of_shares(targets, loss, least)
-        from yupana.products.strategy.budgets import LEAST, BudgetQuestion, find_budgets, refuse_other_noise
-        from yupana.products.strategy.published import as_published
-        from yupana.products.strategy.targets import TableTargets, read_table_targets
+        from yupana.products.strategy import LEAST, BudgetQuestion, TableTargets, find_budgets, read_table_targets
 
-        plan = self.plan()
-        refuse_other_noise(plan)
         entries = self.product.entries(self.config, self.options["accounting"])
         question = BudgetQuestion(
             TableTargets() if targets is None else targets_of(targets, lambda path: read_table_targets(path, entries)),
@@ -300,9 +296,7 @@ class Configured:
             LEAST if least is None else _finite("least", least),
             None if total is None else _finite("total", total),
         )
-        return find_budgets(
-            self.product, self.config, plan, as_published(self.product, self.config, plan, entries), question
-        )
+        return find_budgets(self.product, self.config, self.plan(), question)
 
     def _strategy_of_shares(
         self,
@@ -683,7 +677,7 @@ class Configured:
         """
         from yupana.confidential.described.side_by_side import write_side_by_side
         from yupana.interface.records import opened_alone, places_of
-        from yupana.products.disclosure_control.choice import DEFAULT, read_methods
+        from yupana.products.disclosure_control.methods import DEFAULT, read_methods
 
         if "compare" not in self.listing.takes:
             raise ConfigError(f"{self.product.key} takes no compare; describe its tables (docs/tables.md)")

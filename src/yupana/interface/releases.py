@@ -81,7 +81,7 @@ def check(release: "Release | Place", *, inputs: Place | None = None) -> "Checke
     OutputError
         If it is no release.
     """
-    from yupana.products.check import check_release
+    from yupana.products.gate import check_release
     from yupana.release.release import read_release
 
     folder = folder_of(release)
@@ -666,7 +666,7 @@ def report(
         If charts cannot be drawn, as the extra ``report`` is not installed.
     """
     from yupana.products import PRODUCTS
-    from yupana.products.check import open_checked
+    from yupana.products.gate import open_checked
 
     claim_report(to, [])  # before the work; whether it may lie in the folder is told by what that holds
     opened = open_checked(folder_of(release), confidential=True).alone()

@@ -439,8 +439,7 @@ def count(
         return plan_of(question, None if confidence is None else confidence_of(confidence))
     if out is None:
         raise ConfigError("out: name the folder of the release; dry_run tells the cost without one")
-    from yupana.confidential.described.one_file import one_file
-    from yupana.confidential.described.public_keys import occurring
+    from yupana.confidential.described.one_file import occurring, one_file
 
     memory = bytes_of(given.get("memory"))
     with one_file(data, RECORDS, Path(out), synthetic=synthetic, seeded="seed" in given, memory=memory) as folder:

@@ -51,12 +51,21 @@ class Listing(NamedTuple):
     outputs: tuple[str, ...]
 
 
-_BOUND_OF_CODES: Final = (
+_PERSONS: Final = Listing(
+    "safetab",
+    "PERSONS",
+    "the Detailed Demographic and Housing Characteristics File A: persons",
+    "0.95",
+    "PARAMETERS",
+    "a parameter folder, a release's manifest",
+    ("ddhc-2020-us", "ddhc-2020-pr"),
+    "a folder with the records and GRF-C.txt",
     "scale the noise to the originals' bound (published), or to the least the code files allow "
-    "(docs/safetab-privacy.md)"
+    "(docs/safetab-privacy.md)",
+    (),
+    frozenset({"codes", "parameters", "report", "production"}),
+    ("safetab-p", SINGLE_TABLE),
 )
-_FOLDER: Final = "a parameter folder, a release's manifest"
-_WITH_AREAS: Final = "a folder with the records and GRF-C.txt"
 
 _LISTINGS: Final = {
     "phsafe": Listing(
@@ -73,33 +82,12 @@ _LISTINGS: Final = {
         frozenset({"truncation", "report", "estimate", "production"}),
         ("phsafe",),
     ),
-    "safetab-p": Listing(
-        "safetab",
-        "PERSONS",
-        "the Detailed Demographic and Housing Characteristics File A: persons",
-        "0.95",
-        "PARAMETERS",
-        _FOLDER,
-        ("ddhc-2020-us", "ddhc-2020-pr"),
-        _WITH_AREAS,
-        _BOUND_OF_CODES,
-        (),
-        frozenset({"codes", "parameters", "report", "production"}),
-        ("safetab-p", SINGLE_TABLE),
-    ),
-    "safetab-h": Listing(
-        "safetab",
-        "HOUSEHOLDS",
-        "the Detailed Demographic and Housing Characteristics File B: households",
-        "0.95",
-        "PARAMETERS",
-        _FOLDER,
-        ("ddhc-2020-us", "ddhc-2020-pr"),
-        _WITH_AREAS,
-        _BOUND_OF_CODES,
-        (),
-        frozenset({"codes", "parameters", "report", "totals", "production"}),
-        ("safetab-h",),
+    "safetab-p": _PERSONS,
+    "safetab-h": _PERSONS._replace(
+        name="HOUSEHOLDS",
+        about="the Detailed Demographic and Housing Characteristics File B: households",
+        takes=_PERSONS.takes | {"totals"},
+        outputs=("safetab-h",),
     ),
     "topdown": Listing(
         "topdown",
@@ -109,36 +97,14 @@ _LISTINGS: Final = {
         "CONFIG",
         "a file in TOML or JSON, a release's manifest",
         (
-            "pl94-2020-us",
-            "pl94-2020-pr",
-            "h1-2020-us",
-            "h1-2020-pr",
-            "cook-2010",
-            "pl94-2020-us-block-total",
-            "cook-2010-block-total",
-            "pl94-2020-us-whole",
-            "pl94-2020-pr-whole",
+            *("pl94-2020-us", "pl94-2020-pr", "h1-2020-us", "h1-2020-pr", "cook-2010", "pl94-2020-us-block-total"),
+            *("cook-2010-block-total", "pl94-2020-us-whole", "pl94-2020-pr-whole"),
         ),
         "histogram.csv, or persons, units and geo; geography.txt; group_quarters.csv",
         "",
         ("topdown", "full-information", "posterior"),
-        frozenset(
-            {
-                "spine",
-                "renormalise",
-                "report",
-                "noisy_measurements",
-                "production",
-                "areas",
-                "names",
-                "microdata",
-                "pl",
-                "nmf",
-                "intervals",
-                "replicates",
-                "parts",
-            }
-        ),
+        frozenset({"spine", "renormalise", "report", "noisy_measurements", "production", "areas", "names"})
+        | {"microdata", "pl", "nmf", "intervals", "replicates", "parts"},
         ("topdown", "topdown, noisy measurements"),
     ),
     "tables": Listing(

@@ -1,8 +1,11 @@
-"""What the configurations of several products say alike. Public."""
+"""What the configurations of several products say alike, and what their reports of accuracy do. Public."""
 
 from fractions import Fraction
 from typing import Any, Final
 
+import numpy as np
+
+from yupana.arrays import Ints
 from yupana.files.document import Number
 from yupana.plan.measurement import Mechanism
 from yupana.privacy.exact import Budget, show_exact
@@ -53,3 +56,8 @@ def exact_number(budget: Budget) -> float | str:
         return show_exact(budget)
     shortest = float(budget)
     return shortest if Fraction(repr(shortest)) == budget else show_exact(budget)
+
+
+def observed_margin(errors: Ints, confidence: float) -> int:
+    """The smallest whole number that so large a part of the errors do not pass: the definition of an exact margin."""
+    return int(np.quantile(np.abs(errors), confidence, method="inverted_cdf"))

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from yupana.errors import ConfigError, OutputError
-from yupana.files.regular import FILE, must_be
+from yupana.files.regular import FILE, FOLDER, must_be
+from yupana.geography.spine_files import check_folder
 from yupana.plan.exact_loss import EXACT, plan_as_json
 from yupana.plan.plan import Plan, number
 from yupana.plan.read import read_plan
@@ -21,11 +22,21 @@ from yupana.products import PRODUCTS
 from yupana.products.codebook import data_package
 from yupana.products.parts import check_units
 from yupana.products.product import Checked, Product, Stated
+from yupana.products.topdown.pl.layout import PL_FILES
 from yupana.products.topdown.verify import MEASUREMENTS, NOISY
 from yupana.release.check import checked_file
 from yupana.release.codebook import DATA_PACKAGE, READABLE, REASON, readable
 from yupana.release.manifest import MANIFEST
-from yupana.release.processing import CERTIFICATE, DESCRIBED, ESTIMATES, RECORD, SINGLE_TABLE, SPINE, SUPPRESSION
+from yupana.release.processing import (
+    ACCURACY,
+    CERTIFICATE,
+    DESCRIBED,
+    ESTIMATES,
+    RECORD,
+    SINGLE_TABLE,
+    SPINE,
+    SUPPRESSION,
+)
 from yupana.release.processing import MEASURED as MEASURED_TABLES
 from yupana.release.recipe import CONFIGURATION, OPTIONS, PUBLIC_INPUTS
 from yupana.release.release import ReleaseFolder, read_release
@@ -316,3 +327,72 @@ def _parts_faults(release: ReleaseFolder) -> Iterator[str]:
         yield str(error)
         return
     yield from apart({**due, "yupana": manifest["yupana"], "created": manifest.get("created")}, dict(manifest), "")
+
+
+_SIDE_BY_SIDE = " side by side"
+
+
+def check_release(release: Path, inputs: Path | None = None) -> Checked:
+    """Compare an output with what its manifest says of it.
+
+    Parameters
+    ----------
+    release : Path
+    inputs : Path, optional
+        A folder with public files of the run, to compare with those that the manifest names.
+
+    Raises
+    ------
+    OutputError
+        If it is no output of this program, or ``inputs`` is no folder.
+    """
+    if inputs is not None:
+        must_be(FOLDER, inputs, "name a folder with public files of the run", OutputError)
+    opened = read_release(release, confidential=True)
+    stated = manifest_faults(opened, inputs)
+    wrong = [*stated.wrong, *opened.wrong()]
+    unchecked = stated.unchecked
+    if part_names(opened.manifest):
+        found = Checked(against="the manifest, and each part with its own")
+        for name in () if wrong else opened.parts:
+            of_part = check_release(release / name, inputs)
+            wrong += [f"{name}: {fault}" for fault in of_part.wrong]
+            unchecked += tuple(f"{name}: {note}" for note in of_part.unchecked)
+    else:
+        found = _of_kind(release, opened.manifest, wrong)
+    # Some of these compare checksums once more.
+    return replace(found, wrong=tuple(dict.fromkeys([*wrong, *found.wrong])), unchecked=(*found.unchecked, *unchecked))
+
+
+def open_checked(release: Path, *, confidential: bool = False) -> ReleaseFolder:
+    """Open a release of which `check_release` finds nothing wrong; for what publishes more of it.
+
+    Parameters
+    ----------
+    release : Path
+    confidential : bool
+        As of `yupana.products.gate.open_release`.
+
+    Raises
+    ------
+    OutputError
+        Naming what is wrong; or if nothing may be made of it.
+    """
+    opened = read_release(release, confidential=confidential)
+    if wrong := check_release(release).wrong:
+        raise OutputError("\n  ".join([f"{release} does not hold together:", *wrong]))
+    return opened
+
+
+def _of_kind(release: Path, manifest: Mapping[str, Any], wrong: list[str]) -> Checked:
+    """What the kind of output allows to be compared; of most nothing that is wrong already in its files."""
+    kind = str(manifest.get("product"))
+    product = PRODUCTS.of(manifest)
+    if product is not None:
+        return Checked() if wrong else product.verify(release, manifest)
+    if kind == SPINE:
+        against = "the manifest and each other, and shares sum to 1 along every path"
+        return Checked(tuple(check_folder(release)), against=against)
+    if kind in {PL_FILES, ESTIMATES, CERTIFICATE} or kind.endswith((ACCURACY, _SIDE_BY_SIDE)):
+        return Checked(against="the manifest")
+    raise OutputError(f"{release} is a release of an unknown product, {kind!r}")

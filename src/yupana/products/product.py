@@ -193,7 +193,8 @@ class Product(Protocol[C]):
 
     def production(self, config: C) -> C | None:
         """What was used in 2020 for the same area and privacy unit; None where nothing was."""
-        ...
+        del config
+        return None
 
     def plan(
         self,
@@ -231,7 +232,8 @@ class Product(Protocol[C]):
 
     def is_adaptive(self, plan: Plan) -> bool:
         """Whether some measurements of a plan are chosen by the results of others."""
-        ...
+        del plan
+        return False
 
     def by_attribute(self, plan: Plan, parameters: Mapping[str, Any]) -> Mapping[str, Budget]:
         """The most that is lost where one privacy unit differs in one attribute only; as `moved_by_attribute`."""
@@ -253,14 +255,16 @@ class Product(Protocol[C]):
         Returns
         -------
         mapping of attribute to mapping of measurement to Fraction
-            Squared L2 distances (L1 under pure differential privacy); what is not named does not move.
+            Squared L2 distances (L1 under pure differential privacy); what is not named does not move. Empty where they
+            follow from the configuration, as of a description (`column_losses`).
 
         Raises
         ------
         OutputError
             If they lack what that depends on.
         """
-        ...
+        del plan, parameters
+        return {}
 
     def epsilon_exact(self, config: C, plan: Plan, delta: float, factor: Fraction = Fraction(1)) -> float | None:
         """The exact epsilon of any run of a configuration, all budgets times a factor (docs/exact-accounting.md)."""
@@ -289,7 +293,8 @@ class Product(Protocol[C]):
 
     def promises(self, config: C, plan: Plan, delta: float) -> dict[str, Any]:
         """What a run promises beside its plan, ready for JSON; ``delta`` is that of the epsilons stated."""
-        ...
+        del config, plan, delta
+        return {}
 
     def left_out(self, config: C) -> list[dict[str, Any]]:
         """Which records no row of a table counts by the configuration alone, ready for JSON.

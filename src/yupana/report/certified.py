@@ -10,7 +10,7 @@ from typing import Any, Final
 from yupana.audit.certificate import certificate, is_test, with_tests
 from yupana.audit.certificate_set import certificate_of_set
 from yupana.errors import ConfigError, OutputError
-from yupana.products.check import check_release, open_checked
+from yupana.products.gate import check_release, open_checked
 from yupana.products.product import Checked
 from yupana.release.folder import MANIFEST, new_folder, write_manifest
 from yupana.release.processing import CERTIFICATE

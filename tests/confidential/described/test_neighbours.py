@@ -23,8 +23,7 @@ def counted(description: Description, forests: Forests, forest: list[Node]) -> M
         forests.write(forest, Path(folder))
         with open_described(description, Path(folder), None, ColumnMap()) as records:
             records.require_valid()
-            wanted = {table.name: table.levels for table in description.tables}
-            return tabulate(records.db, description, wanted, limited=True).by_level
+            return tabulate(records.db, description, limited=True).by_level
 
 
 def search(seed: int, neighbours: int) -> list[float]:

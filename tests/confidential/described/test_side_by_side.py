@@ -16,16 +16,16 @@ import yupana
 from yupana.arrays import Ints
 from yupana.cli.main import main
 from yupana.confidential.described import side_by_side
-from yupana.confidential.described.record_keys import cell_keys
 from yupana.confidential.described.records import open_described
+from yupana.confidential.described.side_by_side import cell_keys
 from yupana.confidential.described.swapping import pair_up, swap
 from yupana.confidential.described.tabulate import tabulate
 from yupana.files.column_map import BUREAU
 from yupana.privacy.entropy import SeededEntropy
 from yupana.products.described.product import TABLES
+from yupana.products.disclosure_control.methods import Swapping
 from yupana.products.disclosure_control.published import PublishedCounts, published_counts
 from yupana.products.disclosure_control.results import SideBySide
-from yupana.products.disclosure_control.swapping import Swapping
 from yupana.release.folder import read_manifest
 from yupana.release.tables import read_table
 
@@ -80,14 +80,7 @@ def write_village(folder: Path, *, synthetic: bool = True) -> tuple[Path, Path]:
 
 
 def counted(published: PublishedCounts, db: Any, description: Any) -> Ints:  # noqa: ANN401
-    return published.row(tabulate(db, description, wanted_of(published), limited=False).by_level)
-
-
-def wanted_of(published: PublishedCounts) -> dict[str, list[Any]]:
-    wanted: dict[str, list[Any]] = {}
-    for of in published.levels:
-        wanted.setdefault(of.table.name, []).append(of.level)
-    return wanted
+    return published.row(tabulate(db, description, limited=False).by_level)
 
 
 def test_sums_and_nested_counts_are_so_in_any_records(tmp_path: Path) -> None:
@@ -101,7 +94,7 @@ def test_sums_and_nested_counts_are_so_in_any_records(tmp_path: Path) -> None:
         with open_described(description, data, None, BUREAU) as records:
             records.require_valid()
             truth = counted(published, records.db, description)
-            keys = published.row(cell_keys(records.db, description, wanted_of(published), "secret"))
+            keys = published.row(cell_keys(records.db, description, "secret"))
         assert not keys[truth == 0].any()
         assert (keys[truth == 1] != 0).all()
         for kind, relations in published.sums.items():
@@ -141,7 +134,7 @@ def test_record_keys_depend_on_records_and_secret_alone(tmp_path: Path) -> None:
 
     def keys(secret: str) -> Ints:
         with open_described(description, data, None, BUREAU) as records:
-            return published.row(cell_keys(records.db, description, wanted_of(published), secret))
+            return published.row(cell_keys(records.db, description, secret))
 
     before = keys("a")
     lines = (data / "people.csv").read_text().splitlines()
@@ -183,12 +176,10 @@ def test_a_swap_keeps_what_reads_no_area_and_the_records_of_every_area(tmp_path:
             pq.write_table(pacsv.read_csv(data / f"{name}.csv"), data / f"{name}.parquet")
             (data / f"{name}.csv").unlink()
     description = TABLES.read(config)
-    published = published_counts(description)
-    wanted = wanted_of(published)
     with open_described(description, data, None, BUREAU) as records:
-        exact = tabulate(records.db, description, wanted, limited=False).by_level
-        told = swap(records.db, description, wanted, Swapping(Fraction(1, 2)), SeededEntropy(1))
-        swapped = tabulate(records.db, description, wanted, limited=False).by_level
+        exact = tabulate(records.db, description, limited=False).by_level
+        told = swap(records.db, description, Swapping(Fraction(1, 2)), SeededEntropy(1))
+        swapped = tabulate(records.db, description, limited=False).by_level
     assert told.records == 60
     assert told.swapped >= 30
     for level in ("block", "side"):
@@ -209,9 +200,8 @@ def test_the_risky_are_those_of_small_cells(tmp_path: Path) -> None:
     config = tmp_path / "village.json"
     config.write_text(json.dumps(VILLAGE))
     description = TABLES.read(config)
-    wanted = wanted_of(published_counts(description))
     with open_described(description, data, None, BUREAU) as records:
-        told = swap(records.db, description, wanted, Swapping(Fraction(0), 3), SeededEntropy(1))
+        told = swap(records.db, description, Swapping(Fraction(0), 3), SeededEntropy(1))
         moved = records.db.execute(
             """SELECT record FROM records_homes WHERE "homes.block" = 0 AND record > 20 ORDER BY 1"""
         ).fetchall()
@@ -352,7 +342,7 @@ def test_the_release_beside_the_methods_is_what_a_run_releases(tmp_path: Path, d
     description = TABLES.read(tmp_path / "village.json")
     published = published_counts(description)
     with open_described(description, data, None, BUREAU) as records:
-        exact = tabulate(records.db, description, wanted_of(published), limited=True).by_level
+        exact = tabulate(records.db, description, limited=True).by_level
     shown = side_by_side._released(published, description, TABLES.plan(description), exact, SeededEntropy(3))
     released = {}
     for name in ("ages", "all", "homes"):

@@ -14,21 +14,21 @@ from described_worlds import World, make_world, save, with_missing
 
 import yupana
 from yupana.confidential.described.counter import DescribedCounter
-from yupana.confidential.described.measure import measure_tables
 from yupana.confidential.described.records import open_described
+from yupana.confidential.described.tabulate import measure_tables
 from yupana.files.column_map import ColumnMap
 from yupana.plan import predicates
 from yupana.plan.ledger import Ledger
 from yupana.privacy.entropy import SystemEntropy
-from yupana.products.described.product import TABLES, without_noise
-from yupana.products.described.tables import published_tables
+from yupana.products.described.plan import published_tables
+from yupana.products.described.product import TABLES
 
 Rows = list[dict[str, Any]]
 
 
 def counted(description: Path, data: Path) -> dict[str, Rows]:
     """Every table without noise, as the product lays it out."""
-    config = without_noise(TABLES.read(description))
+    config = TABLES.read(description).without_noise()
     plan = TABLES.plan(config)
     counter = DescribedCounter()
     with open_described(config, data, None, ColumnMap()) as records:

@@ -21,8 +21,7 @@ from yupana.privacy.entropy import SeededEntropy
 from yupana.privacy.laws import Law
 from yupana.privacy.sampler import sample
 from yupana.products.described.criteria import predict, rows_of
-from yupana.products.described.criterion import Criterion
-from yupana.products.described.description import Description
+from yupana.products.described.description import Criterion, Description
 from yupana.products.described.product import TABLES
 
 DOCUMENT: dict[str, Any] = {

@@ -16,13 +16,13 @@ import pytest
 
 import yupana
 from yupana.confidential.accuracy import TruthLedger
-from yupana.confidential.described.measure import measure_tables
+from yupana.confidential.described.tabulate import measure_tables
 from yupana.errors import ConfigError
 from yupana.plan.ledger import Ledger
 from yupana.privacy.entropy import SystemEntropy
 from yupana.products.described.description import Description
-from yupana.products.described.product import TABLES, described, without_noise
-from yupana.products.described.tables import families_of, groups_of
+from yupana.products.described.plan import families_of, groups_of
+from yupana.products.described.product import TABLES, described
 from yupana.products.tables import Choice
 from yupana.release.tables import checksum
 
@@ -385,7 +385,7 @@ def test_rows_of_sums_may_be_conditions_on_cells_that_columns_make() -> None:
 
 def test_exact_configuration_keeps_detail() -> None:
     config = described(document())
-    assert without_noise(config).tables[0].detail == config.tables[0].detail
+    assert config.without_noise().tables[0].detail == config.tables[0].detail
 
 
 def test_groups_of_levels_that_leave_none_out_are_all_there(tmp_path: Path) -> None:

@@ -16,9 +16,9 @@ from yupana.estimate.phsafe.least_squares import project
 from yupana.plan.plan import Plan
 from yupana.privacy.laws import Law
 from yupana.products.described.description import Description
+from yupana.products.described.plan import families, published_tables
 from yupana.products.described.postprocess import postprocessed
 from yupana.products.described.product import TABLES
-from yupana.products.described.tables import families, published_tables
 from yupana.products.tables import Groups
 from yupana.release.rows import Coded, RowTable
 from yupana.release.tables import checksum

@@ -8,8 +8,7 @@ import pytest
 from scipy.optimize import linprog, minimize
 
 from yupana.errors import ConfigError
-from yupana.products.disclosure_control.cell_key import CellKey
-from yupana.products.disclosure_control.method import Shown
+from yupana.products.disclosure_control.methods import CellKey, Shown
 
 CASES = [(2, Fraction(1), 0), (5, Fraction(3), 2), (3, Fraction(21, 10), 2), (10, Fraction(2), 1), (8, Fraction(7), 3)]
 

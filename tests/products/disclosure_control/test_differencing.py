@@ -7,14 +7,23 @@ from random import Random
 import numpy as np
 import pytest
 
-from yupana.products.disclosure_control.cell_key import CellKey
-from yupana.products.disclosure_control.choice import read_methods
-from yupana.products.disclosure_control.differencing import Nested, likeliest_count, likeliest_difference, possible
-from yupana.products.disclosure_control.method import UNBOUNDED, Method, Shown
-from yupana.products.disclosure_control.relations import Relations
-from yupana.products.disclosure_control.results import RELEASE
-from yupana.products.disclosure_control.rounding import RandomRounding
-from yupana.products.disclosure_control.suppression import Suppression
+from yupana.products.disclosure_control.differencing import (
+    Nested,
+    Relations,
+    likeliest_count,
+    likeliest_difference,
+    possible,
+)
+from yupana.products.disclosure_control.methods import (
+    RELEASE,
+    UNBOUNDED,
+    CellKey,
+    Method,
+    RandomRounding,
+    Shown,
+    Suppression,
+    read_methods,
+)
 
 METHODS = read_methods("rounding-2,rounding-3,suppression:below=3,suppression:below=4,cell-key:D=2:V=1.5:js=1")
 LARGEST = 4

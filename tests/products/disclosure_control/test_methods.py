@@ -6,10 +6,7 @@ import numpy as np
 import pytest
 
 from yupana.errors import ConfigError
-from yupana.products.disclosure_control.choice import DEFAULT, read_methods
-from yupana.products.disclosure_control.method import Shown
-from yupana.products.disclosure_control.rounding import RandomRounding
-from yupana.products.disclosure_control.suppression import Suppression
+from yupana.products.disclosure_control.methods import DEFAULT, RandomRounding, Shown, Suppression, read_methods
 
 
 @pytest.mark.parametrize("base", [2, 3, 5, 10])

@@ -16,7 +16,7 @@ from yupana.errors import ConfigError
 from yupana.plan.measurement import Measurement, Mechanism
 from yupana.plan.plan import Plan
 from yupana.privacy.exact import Budget
-from yupana.products.described.attributes import column_losses
+from yupana.products.described.plan import column_losses
 from yupana.products.phsafe.configuration import PhsafeConfig
 from yupana.products.product import Product
 from yupana.products.safetab.iterations import CharacteristicIterations, Eligible

@@ -8,10 +8,10 @@ from functools import cached_property
 import duckdb
 import numpy as np
 
-from yupana.arrays import Flags
+from yupana.arrays import Flags, Ints
 from yupana.confidential.choices import LevelGroups, needs_cells
-from yupana.confidential.described.blocks import key_of
-from yupana.confidential.described.measure import groups_of_level
+from yupana.confidential.described.records import key_of
+from yupana.confidential.described.tabulate import groups_of_level, measure_tables
 from yupana.confidential.slices import CellSums, ListedLevel, SlicedLevel, measure_slices
 from yupana.confidential.tabulate.gathered import GatheredCounts
 from yupana.confidential.tabulate.groups import count_groups, count_shard
@@ -26,9 +26,9 @@ from yupana.plan.predicates import Classes, TooManyClassesError, Where, classify
 from yupana.plan.responses import ResponseGroup
 from yupana.privacy.entropy import Entropy
 from yupana.privacy.sealed import Sealed
-from yupana.products.described.description import DescribedLevel, DescribedTable, Description, in_join
+from yupana.products.described.description import AreaKind, DescribedLevel, DescribedTable, Description, in_join
+from yupana.products.described.plan import families_of
 from yupana.products.described.published import PublishedGroups
-from yupana.products.described.tables import families_of
 from yupana.products.tables import Family, Groups
 
 _CONDITIONS = ""
@@ -247,60 +247,80 @@ class FileCounts(Sealed):
             yield found
 
 
-def count_blocks(
+@dataclass(frozen=True, slots=True, repr=False)
+class DescribedCounts(Sealed):
+    """Exact counts by ``table/level``, how many records limits left out by table, and the totals that decide detail.
+
+    Of a description with a file of blocks the counts by file and pass, each of which may be a stream, and what they do
+    not hold. Of kinds of areas of which fewer are published than the description has: those.
+    """
+
+    by_level: Mapping[str, Ints]
+    left_out: Mapping[str, int]
+    sizes: Mapping[str, PublishedGroups]
+    blocks: Iterable[FileCounts] = ()
+    uncounted: UncountedRecords = field(default_factory=UncountedRecords)
+    shown: Mapping[str, AreaKind] = field(default_factory=dict)
+
+    def measured(
+        self, config: Description, ledger: Ledger, entropy: Entropy, *, leave_out: bool = True
+    ) -> Iterator[Groups]:
+        """Pass every measurement through the door; ``leave_out`` as `measure_tables` has it."""
+        shown = replace(config, areas={**config.areas, **self.shown})
+        yield from measure_tables(self.by_level, shown, ledger, entropy, self.sizes, leave_out=leave_out)
+        for of_file in self.blocks:
+            yield from measure_blocks(of_file, ledger, entropy, leave_out=leave_out)
+
+
+def count_streams(
     db: duckdb.DuckDBPyConnection,
     description: Description,
-    wanted: Mapping[str, Sequence[DescribedLevel]],
     published: Mapping[str, PublishedGroups],
-    uncounted: UncountedRecords,
+    counted: Sequence[GatheredCounts] | None,
     *,
     bounded: bool,
-    keep: bool = False,
-    counted: Sequence[GatheredCounts] | None = None,
-) -> Iterator[FileCounts]:
-    """Count the tables of each file, pass after pass; every record is read once.
+    keep: bool,
+) -> DescribedCounts:
+    """Count the tables of each file with its blocks, pass after pass, as areas are asked for; each record is read once.
 
     Parameters
     ----------
     db : duckdb.DuckDBPyConnection
         With the relation ``blocks``.
     description : Description
-    wanted : mapping of table to sequence of DescribedLevel
     published : mapping of ``table/level`` to PublishedGroups
-    uncounted : UncountedRecords
-        To be told.
+    counted : sequence of GatheredCounts or None
+        What shards have counted, by file and pass; nothing is counted then.
     bounded : bool
         Count so many codes of each response as the description says; False counts all.
     keep : bool
         Count at once, and keep all counts in memory.
-    counted : sequence of GatheredCounts, optional
-        What shards have counted, by file and pass; nothing is counted then.
     """
-    for place, of in enumerate(passes(description, wanted)):
-        areas = of.areas(db)
-        tabulation = of.tabulation(bounded=bounded)
-        if counted is not None:
-            found = counted[place].areas(areas)
-        else:
-            found = count_groups(db, tabulation, of.blocks, areas, keep=keep)
-        yield FileCounts(of, areas, tabulation, list(found) if keep else found, published, uncounted)
+    uncounted = UncountedRecords()
+
+    def files() -> Iterator[FileCounts]:
+        for place, of in enumerate(passes(description)):
+            areas = of.areas(db)
+            tabulation = of.tabulation(bounded=bounded)
+            if counted is not None:
+                found = counted[place].areas(areas)
+            else:
+                found = count_groups(db, tabulation, of.blocks, areas, keep=keep)
+            yield FileCounts(of, areas, tabulation, list(found) if keep else found, published, uncounted)
+
+    return DescribedCounts({}, {}, published, list(files()) if keep else files(), uncounted)
 
 
-def count_shard_of_blocks(
-    db: duckdb.DuckDBPyConnection,
-    description: Description,
-    wanted: Mapping[str, Sequence[DescribedLevel]],
-) -> list[list[PartCounts]]:
-    """Count a shard of the records, as `count_blocks` does: of each pass the parts that `GatheredCounts` takes."""
-    return [count_shard(db, of.tabulation(bounded=True), of.blocks, of.areas(db)) for of in passes(description, wanted)]
+def count_shard_of_blocks(db: duckdb.DuckDBPyConnection, description: Description) -> list[list[PartCounts]]:
+    """Count a shard of the records, as `count_streams` does: of each pass the parts that `GatheredCounts` takes."""
+    return [count_shard(db, of.tabulation(bounded=True), of.blocks, of.areas(db)) for of in passes(description)]
 
 
-def passes(description: Description, wanted: Mapping[str, Sequence[DescribedLevel]]) -> list[BlockLevels]:
+def passes(description: Description) -> list[BlockLevels]:
     """What is counted together of a description with a file of blocks, file after file and pass after pass."""
     found: dict[tuple[str, frozenset[int] | None], list[tuple[DescribedTable, DescribedLevel]]] = {}
-    for table in description.tables:
-        for level in wanted.get(table.name, ()):
-            found.setdefault((table.counts, description.areas[level.areas].chosen), []).append((table, level))
+    for table, level in description.measured.values():
+        found.setdefault((table.counts, description.areas[level.areas].chosen), []).append((table, level))
     blocks = description.blocks
     assert blocks is not None  # noqa: S101 (whoever asks has looked)
     return [

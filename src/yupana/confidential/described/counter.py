@@ -1,27 +1,20 @@
-"""The counter of described tables: from record files to noisy counts."""
+"""The counter of described tables: from record files to noisy counts, and what is observed of these."""
 
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from functools import partial
+from math import ceil
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
-import duckdb
 import numpy as np
 
-from yupana.arrays import Ints
+from yupana.arrays import Flags, Ints
 from yupana.confidential.accuracy import Seen, observe_at_the_door, sources_of_trials
 from yupana.confidential.counter import Counter, Observed, Opened, Told, input_checksums, not_published
-from yupana.confidential.described.block_counts import (
-    FileCounts,
-    UncountedRecords,
-    count_blocks,
-    count_shard_of_blocks,
-    measure_blocks,
-)
-from yupana.confidential.described.criteria import tested
-from yupana.confidential.described.measure import measure_tables
+from yupana.confidential.described.block_counts import DescribedCounts, count_shard_of_blocks, count_streams
 from yupana.confidential.described.records import DescribedRecords, cut_of, open_described
 from yupana.confidential.described.tabulate import merge_tabulated, tabulate
 from yupana.confidential.records.database import default_memory
@@ -29,7 +22,7 @@ from yupana.confidential.records.findings import Finding
 from yupana.confidential.records.reader import Source
 from yupana.confidential.request import RunRequest, check_outside
 from yupana.confidential.shards.in_shards import can_be_cut, count_in_shards, within, without_records
-from yupana.confidential.tabulate.gathered import GatheredCounts, GatheredShards
+from yupana.confidential.tabulate.gathered import GatheredShards
 from yupana.confidential.tabulate.groups import memory_for_gathered
 from yupana.errors import InputError
 from yupana.files.column_map import ColumnMap
@@ -37,42 +30,22 @@ from yupana.files.columns import RecordFile
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
 from yupana.privacy.entropy import Entropy
-from yupana.privacy.sealed import Sealed
-from yupana.products.described.criteria import TESTED, predictions
-from yupana.products.described.description import AreaKind, DescribedLevel, Description
-from yupana.products.described.errors import DescribedAccuracy, MeasurementErrors, summarize
-from yupana.products.described.product import LEFT_OUT, SYSTEM, TABLES, limits, without_noise
-from yupana.products.described.published import PublishedGroups, PublishedSource, read_source, tables_by_size
-from yupana.products.described.tables import coarsest_name, families_of, published_tables, total_name
+from yupana.products.described.criteria import (
+    TESTED,
+    DescribedAccuracy,
+    MeasurementErrors,
+    predictions,
+    rows_of,
+    summarize,
+)
+from yupana.products.described.description import Criterion, Description
+from yupana.products.described.plan import coarsest_name, families_of, published_tables, total_name
+from yupana.products.described.product import LEFT_OUT, SYSTEM, TABLES, limits
+from yupana.products.described.published import PublishedSource, read_source, tables_by_size
 from yupana.products.tables import Groups
 from yupana.progress import Stopwatch
 from yupana.release.rows import write_described
 from yupana.release.tables import ReleaseTable, checksum, table_of
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class DescribedCounts(Sealed):
-    """Exact counts by ``table/level``, how many records limits left out by table, and the totals that decide detail.
-
-    Of a description with a file of blocks the counts by file and pass, each of which may be a stream, and what they do
-    not hold. Of kinds of areas of which fewer are published than the description has: those.
-    """
-
-    by_level: Mapping[str, Ints]
-    left_out: Mapping[str, int]
-    sizes: Mapping[str, PublishedGroups]
-    blocks: Iterable[FileCounts] = ()
-    uncounted: UncountedRecords = field(default_factory=UncountedRecords)
-    shown: Mapping[str, AreaKind] = field(default_factory=dict)
-
-    def measured(
-        self, config: Description, ledger: Ledger, entropy: Entropy, *, leave_out: bool = True
-    ) -> Iterator[Groups]:
-        """Pass every measurement through the door; ``leave_out`` as `measure_tables` has it."""
-        shown = replace(config, areas={**config.areas, **self.shown})
-        yield from measure_tables(self.by_level, shown, ledger, entropy, self.sizes, leave_out=leave_out)
-        for of_file in self.blocks:
-            yield from measure_blocks(of_file, ledger, entropy, leave_out=leave_out)
 
 
 class OpenedDescription(Opened, Protocol):
@@ -98,9 +71,33 @@ class TablesCounter(Counter[D, R, DescribedCounts, list[Groups]]):
 
     stages = ("counting", "adding noise", "")
 
+    @contextmanager
+    def open(
+        self,
+        config: D,
+        data: Path,
+        request: RunRequest,
+        clock: Stopwatch,
+        *,
+        out: Path | None = None,
+        kept: Path | None = None,
+        to_count: bool = True,
+    ) -> Iterator[R]:
+        """Open and check the records that a configuration speaks of."""
+        del kept
+        clock.start("reading and checking the records")
+        with self.opened(config, data, request, out, to_count=to_count) as records:
+            yield records
+
+    @abstractmethod
+    def opened(
+        self, config: D, data: Path, request: RunRequest, out: Path | None, *, to_count: bool
+    ) -> AbstractContextManager[R]:
+        """The records, as `open` gives them."""
+
     def without_noise(self, config: D) -> D:
         """Infinite budgets for all that is measured."""
-        return without_noise(config)
+        return config.without_noise()
 
     def inputs(self, records: R) -> dict[str, str]:
         """All files that were opened."""
@@ -114,13 +111,7 @@ class TablesCounter(Counter[D, R, DescribedCounts, list[Groups]]):
         return list(exact.measured(config, ledger, request.entropy))
 
     def write(
-        self,
-        folder: Path,
-        records: R,
-        measured: list[Groups],
-        config: D,
-        plan: Plan,
-        request: RunRequest,
+        self, folder: Path, records: R, measured: list[Groups], config: D, plan: Plan, request: RunRequest
     ) -> dict[str, dict[str, Any]]:
         """Every table that was measured, and those that add up its cells."""
         del records
@@ -146,20 +137,10 @@ class DescribedCounter(TablesCounter[Description, DescribedRecords]):
         return tuple(cut_of(config, columns, None).keys)
 
     @contextmanager
-    def open(
-        self,
-        config: Description,
-        data: Path,
-        request: RunRequest,
-        clock: Stopwatch,
-        *,
-        out: Path | None = None,
-        kept: Path | None = None,
-        to_count: bool = True,
+    def opened(
+        self, config: Description, data: Path, request: RunRequest, out: Path | None, *, to_count: bool
     ) -> Iterator[DescribedRecords]:
-        """Open and check the files of the description, and the totals that decide the detail of tables."""
-        del kept
-        clock.start("reading and checking the records")
+        """The files of the description, and the totals that decide the detail of tables."""
         source = _published(config, request.totals, out) if to_count or request.totals else None
         with _open(config, data, request, to_count=to_count) as records:
             if source is not None and source.doubts and not records.is_synthetic:
@@ -192,9 +173,8 @@ class DescribedCounter(TablesCounter[Description, DescribedRecords]):
         sizes = records.published.by_level if records.published else {}
         if config.blocks:
             return count_streams(records.db, config, sizes, records.counted, bounded=bounded, keep=keep)
-        wanted = measured_levels(config)
         if records.counted is None:
-            found = tabulate(records.db, config, wanted, limited=bounded)
+            found = tabulate(records.db, config, limited=bounded)
         else:
             found = merge_tabulated([shard[0 if bounded else -1] for shard in records.counted])
         return DescribedCounts(found.by_level, found.left_out, sizes)
@@ -254,7 +234,7 @@ def observed_errors(
 ) -> list[MeasurementErrors]:
     """Measure exact counts several times, beside the truth of all that limits leave out."""
     request.announce(f"adding noise, {trials} times")
-    choosing = [f"{total_name(table)}/{level.name}" for table in config.tables for level in table.levels]
+    choosing = [f"{total_name(table)}/{level.name}" for table, level in config.at_levels.values()]
     seen = (
         (trial, found)
         for trial, entropy in enumerate(sources_of_trials(request.entropy, trials))
@@ -306,36 +286,14 @@ def _count_shard(
             # Of synthetic records criteria are tested on what limits leave out, too.
             without_limits = config.criteria and records.is_synthetic and limits(config)
             each = (True, False) if without_limits else (True,)
-            return (), [tabulate(records.db, config, measured_levels(config), limited=limited) for limited in each]
-        return (), count_shard_of_blocks(records.db, config, measured_levels(config))
+            return (), [tabulate(records.db, config, limited=limited) for limited in each]
+        return (), count_shard_of_blocks(records.db, config)
 
 
 def _observed(
     exact: DescribedCounts, ledger: Ledger, config: Description, entropy: Entropy, *, leave_out: bool = True
 ) -> Iterator[Groups]:
     return exact.measured(config, ledger, entropy, leave_out=leave_out)
-
-
-def count_streams(
-    db: duckdb.DuckDBPyConnection,
-    config: Description,
-    sizes: Mapping[str, PublishedGroups],
-    counted: Sequence[GatheredCounts] | None,
-    *,
-    bounded: bool,
-    keep: bool,
-) -> DescribedCounts:
-    """Count a description with a file of blocks as areas are asked for, unless the counts are to be kept."""
-    uncounted = UncountedRecords()
-    wanted = measured_levels(config)
-    found = count_blocks(db, config, wanted, sizes, uncounted, bounded=bounded, keep=keep, counted=counted)
-    return DescribedCounts({}, {}, sizes, list(found) if keep else found, uncounted)
-
-
-def measured_levels(config: Description) -> dict[str, Sequence[DescribedLevel]]:
-    """The levels of tables that have a budget."""
-    levels = {table.name: [level for level in table.levels if table.budgets[level.name]] for table in config.tables}
-    return {name: of for name, of in levels.items() if of}
 
 
 def _errors(seen: Iterable[tuple[int, Seen]]) -> Iterator[MeasurementErrors]:
@@ -363,7 +321,7 @@ def _errors(seen: Iterable[tuple[int, Seen]]) -> Iterator[MeasurementErrors]:
 def _errors_of(config: Description, found: Groups, whole: Mapping[str, Ints]) -> MeasurementErrors:
     """Errors of what one run measured, by all exact counts; what limits leave out is in them."""
     table = next(of for of in config.tables if found.measurement.table in {of.name, coarsest_name(of)})
-    level = next(of for of in table.levels if of.name == found.measurement.level)
+    level = config.levels[found.measurement.level]
     # Of groups that always get the first step the cells are not told in the finest.
     choice = (found.family if found.family.name == table.name else families_of(table)[0]).choices[found.choice]
     area, group = found.area.places.astype(np.int64), found.iteration.places.astype(np.int64)
@@ -403,3 +361,56 @@ def _accuracy_table(rows: list[DescribedAccuracy]) -> ReleaseTable:
     )
     renamed = {"ITERATION_CODE": "iteration", "TRUNCATION_BIAS": "bias_from_truncation"}
     return table_of("accuracy", rows, columns, renamed)
+
+
+def tested(description: Description, plan: Plan, errors: Sequence[MeasurementErrors]) -> dict[str, dict[str, Any]]:
+    """Of every criterion what it says, what the plan promises, and under "tested" what the truth says of it.
+
+    Parameters
+    ----------
+    description : Description
+    plan : Plan
+    errors : sequence of MeasurementErrors
+        Of all that was measured, over all trials. Those that no criterion is about are not looked at.
+    """
+    told = predictions(description, plan)
+    trials = 1 + max((int(of.trial.max()) for of in errors if len(of.trial)), default=0)
+    for criterion in description.criteria:
+        rows, groups = rows_of(description, criterion), len(description.levels[criterion.level].groups)
+        seen: list[tuple[Ints, Ints, Ints]] = []
+        for of in errors:
+            parts = rows.parts.get((of.measurement.name, of.table.name))
+            if parts is None:
+                continue
+            some = np.isin(of.area * groups + of.group, rows.groups)
+            truth, noisy = (
+                np.stack([counts[some][:, of_row].sum(axis=1) for of_row in parts], axis=1)
+                for counts in (of.truth - of.left_out, of.truth + of.noise)
+            )
+            seen.append((np.repeat(of.trial[some], len(parts)), truth.ravel(), noisy.ravel()))
+        by_trial, truth, noisy = (np.concatenate(column) for column in zip(*seen, strict=True)) if seen else [_NONE] * 3
+        told[criterion.name]["tested"] = _tested(criterion, trials, by_trial, truth, noisy)
+    return told
+
+
+_NONE: Final = np.zeros(0, dtype=np.int64)
+
+
+def _tested(criterion: Criterion, trials: int, trial: Ints, truth: Ints, noisy: Ints) -> Mapping[str, Any]:
+    """Compare noisy counts of rows with their true ones, trial by trial; arrays of shape (rows of all trials,)."""
+    some = _of_size(criterion, truth)
+    errors = np.abs(noisy[some] - truth[some]) / (truth[some] if criterion.relative else 1)
+    numbers = np.bincount(trial[some], minlength=trials)
+    by_trial = np.split(errors[np.argsort(trial[some], kind="stable")], np.cumsum(numbers)[:-1])
+    of_trials = [np.sort(of)[ceil(criterion.quantile * len(of)) - 1] for of in by_trial if len(of) >= criterion.fewest]
+    told = {"rows": int(numbers.max()), "trials": trials}
+    if not of_trials:
+        return {**told, "value": None, "holds": None}
+    value = float(np.sort(of_trials)[ceil(criterion.chance * len(of_trials)) - 1])
+    return {**told, "value": value, "holds": value <= float(criterion.most)}
+
+
+def _of_size(criterion: Criterion, truth: Ints) -> Flags:
+    most = np.iinfo(np.int64).max if criterion.at_most is None else criterion.at_most
+    found: Flags = (truth >= criterion.at_least) & (truth <= most)
+    return found

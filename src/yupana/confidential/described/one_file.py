@@ -1,15 +1,23 @@
-"""Give one record file, or a frame in its place, a folder of its own while it is read."""
+"""Read one record file, or a frame in its place; and look up the codes that occur, where they are declared public."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import duckdb
+
 from yupana.confidential.records.census import SYNTHETIC_MARK, is_synthetic
+from yupana.confidential.records.database import private_database
+from yupana.confidential.records.findings import require_none
 from yupana.confidential.records.frames import as_folder
+from yupana.confidential.records.reader import damaged_parts, find_source, open_records
 from yupana.confidential.request import check_outside
 from yupana.errors import ConfigError, InputError, YupanaError
 from yupana.files.arrow import ArrowStream
+from yupana.files.columns import Column, RecordFile
+from yupana.files.database import STOPS, named
 from yupana.files.regular import FILE, must_be
+from yupana.products.described.count import MOST_CELLS, RECORDS
 
 _ENDINGS = (".csv", ".parquet")
 
@@ -80,3 +88,47 @@ def _file(data: str | Path) -> Path:
     if path.suffix not in _ENDINGS:
         raise InputError(f"{path}: must end in {' or '.join(_ENDINGS)}")
     return path
+
+
+def occurring(
+    folder: Path, wanted: Sequence[str], columns: Sequence[str], memory: int | None
+) -> dict[str, tuple[str, ...]]:
+    """Look up the values of columns, in order. Records without a value are left to the check of the records.
+
+    Parameters
+    ----------
+    folder : Path
+        That holds the file.
+    wanted : sequence of str
+        Columns whose values the user declares to be public.
+    columns : sequence of str
+        All columns that will be read, so that those that are missing are all told at once.
+    memory : int, optional
+        Bytes to get along with.
+
+    Raises
+    ------
+    InputError
+        If the file or a column is missing or unreadable, or a column has no value, or too many.
+    """
+    schema = RecordFile(RECORDS, "record", tuple(Column(name, range(1), key=True) for name in columns))
+    with private_database(memory) as db:
+        source, findings = find_source(folder, schema)
+        if source is not None and not findings:
+            findings = open_records(db, source, schema)
+        require_none(findings)
+        found = {}
+        for column in wanted:
+            query = f"SELECT DISTINCT CAST({named(column)} AS VARCHAR) FROM {named(schema.relation)}"
+            try:
+                rows = db.execute(f"{query} WHERE {named(column)} IS NOT NULL LIMIT {MOST_CELLS + 1}").fetchall()
+            except STOPS:
+                raise
+            except duckdb.Error:
+                require_none([] if source is None else damaged_parts(db, source))
+                raise
+            if not 0 < len(rows) <= MOST_CELLS:
+                amount = f"more than {MOST_CELLS:,} values" if rows else "no value at all"
+                raise InputError(f"keys_public: {column} has {amount}, so it is no column of codes")
+            found[column] = tuple(sorted(str(row[0]) for row in rows))
+    return found

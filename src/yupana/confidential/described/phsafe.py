@@ -13,7 +13,8 @@ import numpy as np
 
 from yupana.arrays import Ints
 from yupana.confidential.counter import Observed, Told, Validation
-from yupana.confidential.described.counter import DescribedCounts, TablesCounter, measured_levels, observed_errors
+from yupana.confidential.described.block_counts import DescribedCounts
+from yupana.confidential.described.counter import TablesCounter, observed_errors
 from yupana.confidential.described.tabulate import Tabulated, chain_of, merge_tabulated, tabulate
 from yupana.confidential.records.census import ABSENT, FILES, Census, open_census, parts_of_units, tell_absent
 from yupana.confidential.records.database import numbers
@@ -35,7 +36,6 @@ from yupana.products.phsafe.errors import PhsafeAccuracy, cell_errors, summarize
 from yupana.products.phsafe.product import PHSAFE
 from yupana.products.phsafe.specification import of_states
 from yupana.products.tables import Groups
-from yupana.progress import Stopwatch
 from yupana.release.tables import ReleaseTable, table_of
 
 _AROUND: Final = 3
@@ -97,20 +97,11 @@ class PhsafeCounter(TablesCounter[PhsafeConfig, Census | CountedCensus]):
     """Counts every basis cell of every population group, of each unit at most tau persons."""
 
     @contextmanager
-    def open(
-        self,
-        config: PhsafeConfig,
-        data: Path,
-        request: RunRequest,
-        clock: Stopwatch,
-        *,
-        out: Path | None = None,
-        kept: Path | None = None,
-        to_count: bool = True,
+    def opened(
+        self, config: PhsafeConfig, data: Path, request: RunRequest, out: Path | None, *, to_count: bool
     ) -> Iterator[Census | CountedCensus]:
-        """Open the records a configuration speaks of; on an engine they are counted, too."""
-        del out, kept
-        clock.start("reading and checking the records")
+        """The records a configuration speaks of; on an engine they are counted, too."""
+        del out
         cut = Cut({request.columns.applied(schema): (MAFID.name,) for schema in FILES}, request.shards, by_state=True)
         if request.engine is not None and can_be_cut(data, cut):
             yield _counted_in_shards(config, data, cut, request, to_count=to_count)
@@ -206,13 +197,13 @@ def checked_census(
 
 def count_census(census: Census, config: PhsafeConfig, *, bounded: bool = True) -> Tabulated:
     """Count what has a budget in all states of the configuration, of each unit at most tau persons if ``bounded``."""
-    wanted, parts = measured_levels(config), []
+    parts = []
     # Units with all that is theirs are counted part by part, as shards are, where memory does not hold all.
     for part in parts_of_units(census.db):
         _show(census.db, config, part)
         if bounded:
             _find_large(census.db, config, part)
-        parts.append(tabulate(census.db, config, wanted, limited=bounded, crowded={"persons": _CROWDED}))
+        parts.append(tabulate(census.db, config, limited=bounded, crowded={"persons": _CROWDED}))
     return merge_tabulated(parts)
 
 

@@ -1,5 +1,6 @@
 """The counters of SafeTab: records of the Bureau's files, counted and measured as their descriptions say."""
 
+from abc import abstractmethod
 from collections import Counter as Numbers
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,8 +14,7 @@ import numpy as np
 
 from yupana.confidential.accuracy import Seen, observe_at_the_door, sources_of_trials
 from yupana.confidential.counter import Counter, Observed, Told, Validation, input_checksums, not_published
-from yupana.confidential.described.block_counts import count_shard_of_blocks, passes
-from yupana.confidential.described.counter import DescribedCounts, count_streams, measured_levels
+from yupana.confidential.described.block_counts import DescribedCounts, count_shard_of_blocks, count_streams, passes
 from yupana.confidential.records.census import is_synthetic
 from yupana.confidential.records.database import default_memory, numbers, require_memory
 from yupana.confidential.records.detailed import OF_BLOCKS, RECORDS, DetailedRecords, Kind, open_detailed
@@ -267,6 +267,23 @@ class SafetabCounter(Counter[Parameters[Any], SafetabRecords, DescribedCounts, l
             return found
         return (replace(groups, counts=without_negative(groups.counts)) for groups in found)
 
+    def tell(
+        self,
+        records: SafetabRecords,
+        exact: DescribedCounts,
+        measured: list[RowTable],
+        config: Parameters[Any],
+        plan: Plan,
+        request: RunRequest,
+    ) -> Told:
+        """What `told` says, which asks for none of the noisy counts."""
+        del measured, plan, request
+        return self.told(records, exact, config)
+
+    @abstractmethod
+    def told(self, records: SafetabRecords, exact: DescribedCounts, config: Parameters[Any]) -> Told:
+        """What a run tells of its records and of how they were counted."""
+
     def write(
         self,
         folder: Path,
@@ -312,17 +329,8 @@ class PersonsCounter(SafetabCounter):
 
     kind = "person-records"
 
-    def tell(
-        self,
-        records: SafetabRecords,
-        exact: DescribedCounts,
-        measured: list[RowTable],
-        config: Parameters[Any],
-        plan: Plan,
-        request: RunRequest,
-    ) -> Told:
+    def told(self, records: SafetabRecords, exact: DescribedCounts, config: Parameters[Any]) -> Told:
         """States, passes and policies; how many records each policy touches."""
-        del measured, plan, request
         of = records.records
         parameters = PERSONS.parameters(config.config, config.iterations.sha256, housing_units=of.has_housing_units)
         notes = {
@@ -362,17 +370,8 @@ class HouseholdsCounter(SafetabCounter):
             self.doubts(records, config)
         return Validation(records.findings)
 
-    def tell(
-        self,
-        records: SafetabRecords,
-        exact: DescribedCounts,
-        measured: list[RowTable],
-        config: Parameters[Any],
-        plan: Plan,
-        request: RunRequest,
-    ) -> Told:
+    def told(self, records: SafetabRecords, exact: DescribedCounts, config: Parameters[Any]) -> Told:
         """States, passes, policies and totals; how many records each policy touches."""
-        del measured, plan, request
         listed, source = records.listed, records.totals.source
         left_out = dict(listed.left_out)
         parameters = HOUSEHOLDS.parameters(
@@ -457,9 +456,8 @@ def list_groups(db: duckdb.DuckDBPyConnection, description: Description, totals:
     InputError
         If there are more groups than fit into memory.
     """
-    wanted = measured_levels(description)
     left_out, unknown, by_level = Numbers(totals.left_out), Numbers[str](), dict[str, PublishedGroups]()
-    for of_pass in passes(description, wanted):
+    for of_pass in passes(description):
         areas = of_pass.areas(db)
         for level in (level for levels in of_pass.levels.values() for level in levels):
             of, base = totals.by_level[_LEVELS[level.name]], _LEVELS[level.name].region.base
@@ -477,7 +475,7 @@ def list_groups(db: duckdb.DuckDBPyConnection, description: Description, totals:
     needed = BYTES_OF_A_BLOCK * blocks + _BYTES_OF_A_LISTED * groups
     require_memory(db, needed, f"the {groups:,} groups that the totals list")
     left_out["of areas that GRF-C does not have"] += unknown.total()
-    sizes = {f"{table}/{level.name}": by_level[level.name] for table, levels in wanted.items() for level in levels}
+    sizes = {name: by_level[level.name] for name, (_, level) in description.measured.items()}
     empty = tuple(level.name for level in LEVELS if level.name in by_level and not len(by_level[level.name].total))
     return Listed(sizes, empty, +left_out, +unknown)
 
@@ -639,7 +637,7 @@ def _count_shard(
         if checked.to_count:
             description = checked.config.description
             show_records(records.db, description)
-            counts = count_shard_of_blocks(records.db, description, measured_levels(description))
+            counts = count_shard_of_blocks(records.db, description)
         return (), _DetailedPart(counts, of_records, Numbers(records.without_housing_units))
 
 

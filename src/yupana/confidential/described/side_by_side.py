@@ -1,36 +1,55 @@
 """The tables of a description by the methods that offices use, beside its release: all compared with the truth."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 import duckdb
+import numpy as np
 
-from yupana.arrays import Ints
+from yupana.arrays import Flags, Ints
 from yupana.audit.tradeoff import pure_guess, zcdp_guess
-from yupana.confidential.described.comparison import additivity, errors_by_size, learnt
-from yupana.confidential.described.measure import measure_tables
-from yupana.confidential.described.record_keys import cell_keys
 from yupana.confidential.described.records import open_described
-from yupana.confidential.described.swapping import swap
-from yupana.confidential.described.tabulate import tabulate
+from yupana.confidential.described.swapping import swap, uniform
+from yupana.confidential.described.tabulate import measure_tables, tabulate
 from yupana.confidential.request import RunRequest, check_accuracy_allowed
+from yupana.confidential.tabulate.batches import (
+    Chain,
+    LinkedCounts,
+    LinkedTable,
+    Tally,
+    joined,
+    make_batches,
+    numbers_of,
+)
 from yupana.errors import ConfigError
+from yupana.files.database import named, quoted
 from yupana.plan.ledger import Ledger
 from yupana.plan.measurement import Mechanism
 from yupana.plan.plan import Plan
 from yupana.privacy.entropy import Entropy
 from yupana.privacy.exact import INFINITE
-from yupana.products.described.description import DescribedLevel, Description
+from yupana.products.described.description import Description
 from yupana.products.described.postprocess import postprocessed
 from yupana.products.described.published import tables_by_size
-from yupana.products.disclosure_control.cell_key import CellKey
-from yupana.products.disclosure_control.method import Method, Shown
+from yupana.products.disclosure_control.differencing import (
+    FEW,
+    Relations,
+    likeliest_count,
+    likeliest_difference,
+    possible,
+)
+from yupana.products.disclosure_control.methods import (
+    RELEASE,
+    CellKey,
+    Method,
+    RandomRounding,
+    Shown,
+    Suppression,
+    Swapping,
+)
 from yupana.products.disclosure_control.published import PublishedCounts, published_counts
-from yupana.products.disclosure_control.results import RELEASE, SideBySide
-from yupana.products.disclosure_control.rounding import RandomRounding
-from yupana.products.disclosure_control.suppression import Suppression
-from yupana.products.disclosure_control.swapping import Swapping
-from yupana.products.disclosure_control.uniform import uniform
+from yupana.products.disclosure_control.results import AdditivityRow, LearntRow, SideBySide, SizeErrors
 from yupana.progress import Stopwatch
 from yupana.release.check import describe_reports, describe_tables
 from yupana.release.folder import new_folder, write_manifest
@@ -114,15 +133,12 @@ def _compare(
     description: Description, plan: Plan, methods: Sequence[Method], data: Path, request: RunRequest, clock: Stopwatch
 ) -> SideBySide:
     published = published_counts(description)
-    wanted: dict[str, list[DescribedLevel]] = {}
-    for of in published.levels:
-        wanted.setdefault(of.table.name, []).append(of.level)
     clock.start("reading and checking the records")
     with open_described(description, data, request.memory, request.columns) as records:
         records.require_valid()
         clock.start("counting")
-        exact = tabulate(records.db, description, wanted, limited=False).by_level
-        limited = tabulate(records.db, description, wanted, limited=True).by_level
+        exact = tabulate(records.db, description, limited=False).by_level
+        limited = tabulate(records.db, description, limited=True).by_level
         truth = published.row(exact)
         shown: dict[Method, Shown] = {RELEASE: _released(published, description, plan, limited, request.entropy)}
         remarks: list[str] = []
@@ -131,12 +147,12 @@ def _compare(
             clock.start(method.name)
             entropy = request.entropy.branch(method.name)
             if isinstance(method, Swapping):
-                shown[method], told = _swapped(records.db, description, published, wanted, method, entropy)
+                shown[method], told = _swapped(records.db, description, published, method, entropy)
                 remarks.append(told)
             elif isinstance(method, CellKey):
                 if keys is None:
                     secret = request.entropy.branch("record keys").take(16).hex()
-                    keys = published.row(cell_keys(records.db, description, wanted, secret))
+                    keys = published.row(cell_keys(records.db, description, secret))
                 shown[method] = method.publish(truth, keys)
             elif isinstance(method, RandomRounding):
                 draws = uniform(method.base, len(truth), entropy)
@@ -176,16 +192,134 @@ def _swapped(
     db: duckdb.DuckDBPyConnection,
     description: Description,
     published: PublishedCounts,
-    wanted: Mapping[str, Sequence[DescribedLevel]],
     method: Swapping,
     entropy: Entropy,
 ) -> tuple[Shown, str]:
     """The counts of swapped records, which are put back."""
     db.begin()
     try:
-        told = swap(db, description, wanted, method, entropy)
-        counts = published.row(tabulate(db, description, wanted, limited=False).by_level)
+        told = swap(db, description, method, entropy)
+        counts = published.row(tabulate(db, description, limited=False).by_level)
     finally:
         db.rollback()
     words = f"{method.title}: {told.risky:,} of {told.records:,} records were risky, and {told.swapped:,} were swapped."
     return Shown.whole(counts), words
+
+
+def cell_keys(db: duckdb.DuckDBPyConnection, description: Description, secret: str) -> Mapping[str, Ints]:
+    """Add up the keys of the records of every cell, modulo 2^64.
+
+    The key of a record is a hash of all its fields and a secret, so that the same records have the same sum wherever
+    they are counted. Of records alike in all fields each has a key of its own. No limit holds.
+
+    Returns
+    -------
+    mapping of ``table/level`` to int64 array, shape (areas by groups of the level, cells)
+        The sums as bits.
+    """
+    keyed = {named(file.schema.relation) for file in description.record_files if file.key}
+
+    def add_up(
+        db: duckdb.DuckDBPyConnection, chain: Chain, tables: Sequence[LinkedTable], key: str
+    ) -> dict[str, LinkedCounts]:
+        del key
+        batches = make_batches(chain, tables)
+        fields = ", ".join(chain[0].header)
+        alike = "" if chain[0].relation in keyed else f", row_number() OVER (PARTITION BY {fields})"
+        hashed = f"hash({quoted(secret)}, {fields}{alike}) AS the_key"
+        rows = joined(chain, [file.header for file in chain])
+        found: dict[str, LinkedCounts] = {}
+        for batch, number in zip(batches, numbers_of(batches), strict=True):
+            query = (
+                f"SELECT number::BIGINT, (sum(the_key) % {1 << 64})::UBIGINT "
+                f"FROM (SELECT {number.rpartition(' AS ')[0]} AS number, {hashed} FROM {rows}) GROUP BY 1"
+            )
+            numbers, keys = (np.asarray(column) for column in db.execute(query).fetchnumpy().values())
+            # As bits: sums of whole numbers in arrays are modulo 2^64, too.
+            tally = Tally(numbers.astype(np.int64), keys.astype(np.uint64).view(np.int64))
+            found |= {table.name: batch.counts(table, tally, 0) for table in batch.tables}
+        return found
+
+    return tabulate(db, description, limited=False, count=add_up).by_level
+
+
+SIZES: Final = (
+    ("0", 0),
+    ("1 to 4", 1),
+    ("5 to 9", 5),
+    ("10 to 99", 10),
+    ("100 to 999", 100),
+    ("1,000 to 9,999", 1000),
+    ("10,000 and more", 10_000),
+)
+"""Of true counts: what a size is called, and the least of it."""
+
+
+def errors_by_size(method: Method, shown: Shown, truth: Ints) -> Iterator[SizeErrors]:
+    """How far published counts are from true ones, for each size that occurs."""
+    of = np.searchsorted([least for _, least in SIZES], truth, side="right") - 1
+    for number, (size, _) in enumerate(SIZES):
+        here = of == number
+        if not here.any():
+            continue
+        errors = (shown.values - truth)[here & shown.flags]
+        off = np.abs(errors)
+        told = (
+            (float((off == 0).mean()), float(off.mean()), float(errors.mean()), float(_quantile(off)), float(off.max()))
+            if off.size
+            else (None,) * 5
+        )
+        yield SizeErrors(method.name, size, int(here.sum()), off.size, *told)
+
+
+def _quantile(off: Ints) -> int:
+    """The least of the errors that nine in ten do not pass."""
+    return int(np.sort(off)[-(-9 * off.size // 10) - 1])
+
+
+def additivity(method: Method, shown: Shown, truth: Ints, published: PublishedCounts) -> Iterator[AdditivityRow]:
+    """How far published sums are from the sums of their parts, for each kind; sums of no record are left out."""
+    for kind, relations in published.sums.items():
+        some = truth[relations.sums] > 0
+        if not some.any():
+            continue
+        whole = some & shown.flags[relations.sums] & (relations.added((~shown.flags).astype(np.int64)) == 0)
+        off = np.abs(shown.values[relations.sums] - relations.added(shown.values))[whole]
+        told = (float((off == 0).mean()), float(off.mean()), float(off.max())) if off.size else (None,) * 3
+        yield AdditivityRow(method.name, kind, int(some.sum()), off.size, *told)
+
+
+def learnt(method: Method, shown: Shown, truth: Ints, published: PublishedCounts) -> Iterator[LearntRow]:
+    """What is learnt of small differences between nested counts, and of small counts."""
+    (low, high), bounds = possible(
+        method, shown, Relations.joined([*published.sums.values()]), [*published.nested.values()]
+    )
+    said: list[int | None] = [
+        value if flag else None for value, flag in zip(shown.values.tolist(), shown.flags.tolist(), strict=True)
+    ]
+    for (target, of), (least, most) in zip(published.nested.items(), bounds, strict=True):
+        true = of.differences(truth)
+        small = _small(true)
+        pairs = zip(
+            of.outer[small].tolist(), of.inner[small].tolist(), least[small].tolist(), most[small].tolist(), strict=True
+        )
+        guess = [likeliest_difference(method, said[outer], said[inner], a, b) for outer, inner, a, b in pairs]
+        readable = (shown.flags[of.outer] & shown.flags[of.inner])[small]
+        face = readable & (of.differences(shown.values) == true)[small]
+        yield _learnt(method, target, true[small], face, (least == most)[small], guess)
+    small = _small(truth)
+    single = zip(small.tolist(), low[small].tolist(), high[small].tolist(), strict=True)
+    guess = [likeliest_count(method, said[place], a, b) for place, a, b in single]
+    face = (shown.flags & (shown.values == truth))[small]
+    yield _learnt(method, "counts", truth[small], face, (low == high)[small], guess)
+
+
+def _small(values: Ints) -> Ints:
+    return np.flatnonzero((values > 0) & (values <= FEW))
+
+
+def _learnt(method: Method, target: str, true: Ints, face: Flags, certain: Flags, guess: list[int]) -> LearntRow:
+    if not len(true):
+        return LearntRow(method.name, target, 0, None, None, None)
+    right = np.array(guess) == true
+    return LearntRow(method.name, target, len(true), float(face.mean()), float(certain.mean()), float(right.mean()))

@@ -1,7 +1,7 @@
 """Targeted swapping on records: risky ones change areas with partners of the same size, and all beneath goes along."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -23,9 +23,8 @@ from yupana.confidential.tabulate.batches import (
 )
 from yupana.files.database import named, quoted
 from yupana.privacy.entropy import Entropy
-from yupana.products.described.description import AreaKind, DescribedLevel, Description
-from yupana.products.disclosure_control.swapping import Swapping
-from yupana.products.disclosure_control.uniform import shuffled, uniform
+from yupana.products.described.description import AreaKind, Description
+from yupana.products.disclosure_control.methods import Swapping
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +39,6 @@ class Swapped:
 def swap(
     db: duckdb.DuckDBPyConnection,
     description: Description,
-    wanted: Mapping[str, Sequence[DescribedLevel]],
     method: Swapping,
     entropy: Entropy,
 ) -> Swapped:
@@ -55,15 +53,14 @@ def swap(
     db : duckdb.DuckDBPyConnection
         With valid records.
     description : Description
-    wanted : mapping of table to sequence of DescribedLevel
     method : Swapping
     entropy : Entropy
     """
     told = Swapped(0, 0, 0)
-    for file, columns in _naming_areas(description, wanted).items():
+    for file, columns in _naming_areas(description).items():
         (records, *values) = _columns(db, description, file, columns)
         areas = np.unique(np.stack(values, axis=1), axis=0, return_inverse=True)[1].ravel()
-        risky = np.isin(records, _risky(db, description, wanted, file, method.below))
+        risky = np.isin(records, _risky(db, description, file, method.below))
         partners = pair_up(areas, _sizes(db, description, file, records), risky, method.rate, entropy)
         _exchange(db, description, file, columns, records, [value[partners] for value in values])
         moved = int((partners != np.arange(len(partners))).sum())
@@ -136,11 +133,9 @@ class _Free:
         self.left.subtract(self.areas[list(records)].tolist())
 
 
-def _naming_areas(
-    description: Description, wanted: Mapping[str, Sequence[DescribedLevel]]
-) -> dict[str, tuple[str, ...]]:
+def _naming_areas(description: Description) -> dict[str, tuple[str, ...]]:
     """The files whose columns name areas, with these columns."""
-    kinds = {level.areas for levels in wanted.values() for level in levels}
+    kinds = {level.areas for _, level in description.measured.values()}
     columns = {description.areas[kind].column for kind in kinds} - {""}
     files = dict.fromkeys(description.columns[column].file for column in sorted(columns))
     return {
@@ -160,7 +155,8 @@ def _sizes(db: duckdb.DuckDBPyConnection, description: Description, file: str, r
     for beneath in description.record_files:
         files = description.chain(beneath.name)
         if file in files[1:]:
-            rows = joined(chain_of(db, description, beneath.name), _record_of(files.index(file)))
+            shown: list[list[str]] = [*([] for _ in range(files.index(file))), ["record AS of_record"]]
+            rows = joined(chain_of(db, description, beneath.name), shown)
             query = f"SELECT of_record, count(*) FROM {rows} GROUP BY 1"
             of, number = (np.asarray(column, dtype=np.int64) for column in db.execute(query).fetchnumpy().values())
             sizes.append(np.zeros(len(records), dtype=np.int64))
@@ -168,20 +164,14 @@ def _sizes(db: duckdb.DuckDBPyConnection, description: Description, file: str, r
     return np.unique(np.stack(sizes, axis=1), axis=0, return_inverse=True)[1].ravel()
 
 
-def _record_of(place: int) -> list[list[str]]:
-    """What is wanted of the files of a chain: of that at a place the numbers of its records."""
-    return [*([] for _ in range(place)), ["record AS of_record"]]
-
-
 def _risky(
     db: duckdb.DuckDBPyConnection,
     description: Description,
-    wanted: Mapping[str, Sequence[DescribedLevel]],
     file: str,
     below: int,
 ) -> Ints:
     """The records of a file that count in an area in a small cell, or whose records beneath do."""
-    kinds = {level.name: description.areas[level.areas] for levels in wanted.values() for level in levels}
+    kinds = {level.name: description.areas[level.areas] for _, level in description.measured.values()}
     relation = named(description.files[file].schema.relation)
     found = [np.zeros(0, dtype=np.int64)]
 
@@ -209,7 +199,7 @@ def _risky(
                 db.unregister("small_now")
         return counted
 
-    tabulate(db, description, wanted, limited=False, count=look)
+    tabulate(db, description, limited=False, count=look)
     return np.unique(np.concatenate(found))
 
 
@@ -245,3 +235,14 @@ def _exchange(
     )
     db.execute(f"DROP {'VIEW' if is_view else 'TABLE'} {relation}")
     db.execute(f"ALTER TABLE described_swapped RENAME TO {relation}")
+
+
+def uniform(below: int, size: int, entropy: Entropy) -> Ints:
+    """Draw ``size`` numbers from 0 to ``below`` - 1, equally likely to ``below`` in 2^64; no noise of a release."""
+    words = np.frombuffer(entropy.take(8 * size), dtype="<u8")
+    return (words % np.uint64(below)).astype(np.int64)
+
+
+def shuffled(size: int, entropy: Entropy) -> Ints:
+    """The numbers from 0 to ``size`` - 1 in an order by chance."""
+    return np.argsort(np.frombuffer(entropy.take(8 * size), dtype="<u8"), kind="stable")

@@ -1,25 +1,35 @@
-"""Count every cell of the tables of a description, each record at most as often as its limit allows."""
+"""Count the cells of the tables of a description, each record at most as often as a limit allows, and measure them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import duckdb
 import numpy as np
 
-from yupana.arrays import Ints
+from yupana.arrays import Flags, Ints
+from yupana.confidential.choices import (
+    Choosing,
+    ChosenCounts,
+    GroupCounts,
+    LevelGroups,
+    LevelMeasurer,
+    left_out_up_to,
+    needs_cells,
+)
 from yupana.confidential.described.records import keys_of_link
+from yupana.confidential.slices import measure_listed
 from yupana.confidential.tabulate.batches import Chain, LinkedCounts, LinkedFile, LinkedLimit, LinkedTable
 from yupana.confidential.tabulate.linked import CountLinked, count_linked
 from yupana.errors import ConfigError
 from yupana.files.database import named, quoted
+from yupana.plan.ledger import Ledger
+from yupana.plan.plan import Plan
 from yupana.plan.predicates import TooManyClassesError
-from yupana.products.described.description import (
-    DescribedFile,
-    DescribedLevel,
-    DescribedTable,
-    Description,
-    in_join,
-)
+from yupana.privacy.entropy import Entropy
+from yupana.products.described.description import DescribedFile, DescribedLevel, DescribedTable, Description, in_join
+from yupana.products.described.plan import coarsest_name, families_of, total_name
+from yupana.products.described.published import PublishedGroups
+from yupana.products.tables import Family, Groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,20 +65,17 @@ def merge_tabulated(parts: Sequence[Tabulated]) -> Tabulated:
 def tabulate(
     db: duckdb.DuckDBPyConnection,
     description: Description,
-    wanted: Mapping[str, Sequence[DescribedLevel]],
     *,
     limited: bool,
     count: CountLinked = count_linked,
     crowded: Mapping[str, str] | None = None,
 ) -> Tabulated:
-    """Count tables over the relations of valid records; those of one file are counted in one scan.
+    """Count what has a budget over the relations of valid records; tables of one file are counted in one scan.
 
     Parameters
     ----------
     db : duckdb.DuckDBPyConnection
     description : Description
-    wanted : mapping of table to sequence of DescribedLevel
-        What is to be counted.
     limited : bool
         Keep at most as many records as the limits say, as a run does; False keeps all.
     count : callable
@@ -78,10 +85,10 @@ def tabulate(
     """
     found: dict[str, Ints] = {}
     left_out: dict[str, int] = {}
-    for file in dict.fromkeys(table.counts for table in description.tables if table.name in wanted):
+    for file in dict.fromkeys(table.counts for table, _ in description.measured.values()):
         own, *above = chain_of(db, description, file)
         chain = [replace(own, crowded=(crowded or {}).get(file, "")), *above]
-        levels = [(t, level) for t in description.tables if t.counts == file for level in wanted.get(t.name, ())]
+        levels = [at for at in description.measured.values() if at[0].counts == file]
         for (table, level), counted in zip(
             levels, _count(db, description, chain, levels, count, limited=limited), strict=True
         ):
@@ -169,3 +176,74 @@ def _written(file: DescribedFile, name: str) -> str:
     if column.width:
         return f"lpad(CAST({field} AS VARCHAR), {column.width}, '0')"
     return f"([{', '.join(map(quoted, column.words))}])[{field} + 1]" if column.words else field
+
+
+def measure_tables(
+    exact: Mapping[str, Ints],
+    description: Description,
+    ledger: Ledger,
+    entropy: Entropy,
+    published: Mapping[str, PublishedGroups],
+    *,
+    leave_out: bool = True,
+) -> Iterator[Groups]:
+    """Measure every table at every level of a plan, in the plan's order.
+
+    Parameters
+    ----------
+    exact : mapping of ``table/level`` to int64 array, shape (areas by groups of the level, cells)
+    description : Description
+    ledger : Ledger
+    entropy : Entropy
+    published : mapping of ``table/level`` to PublishedGroups
+        Of the tables whose detail published totals decide.
+    leave_out : bool
+        Leave out what a description's ``detail.leave_out`` says; False shows all that was measured.
+    """
+    for name, (table, level) in description.at_levels.items():
+        counts = exact.get(name)
+        if counts is None:
+            continue
+        areas = description.areas[level.areas].codes
+        groups = groups_of_level(table, families_of(table), level, areas, ledger.plan, leave_out=leave_out)
+        totals = counts.sum(axis=1)
+        if not (table.detail and table.detail.published):
+            by_area = totals.reshape(len(areas), len(level.groups))
+            of = GroupCounts(0, by_area, lambda chosen, c=counts: c[chosen.ravel()])  # type: ignore[misc]
+            yield from LevelMeasurer(groups, ledger, entropy).measure(of)
+            continue
+        sizes = published.get(name)
+        if sizes is None:
+            raise ValueError(f"{table.name} needs published totals")
+        listed = sizes.area * len(level.groups) + sizes.group
+        choice = groups.choosing.choice(sizes.total)
+        rows = np.flatnonzero(needs_cells(groups.family, choice))
+        chosen_counts = ChosenCounts(0, choice, totals[listed], rows, counts[listed[rows]])
+        yield from measure_listed(groups, listed, chosen_counts, ledger, entropy)
+
+
+def groups_of_level(
+    table: DescribedTable,
+    families: Sequence[Family],
+    level: DescribedLevel,
+    areas: Sequence[str],
+    plan: Plan,
+    *,
+    leave_out: bool,
+) -> LevelGroups:
+    """What a plan measures of a table, which these are the families of, at a level whose areas have these codes."""
+    measurements, detail = {m.name: m for m in plan.measurements}, table.detail
+    family, *coarsest = families
+    measured = measurements.get(f"{table.name}/{level.name}")
+    always: Flags = np.isin(level.groups, sorted(detail.coarsest) if detail else [])
+    choosing = Choosing()
+    if detail is not None and measured is not None:
+        choosing = Choosing(
+            measurements.get(f"{total_name(table)}/{level.name}"),
+            detail.thresholds[level.name],
+            left_out_up_to(measured, detail.leave_out.get(level.name)) if leave_out else None,
+        )
+    alone = measurements.get(f"{coarsest_name(table)}/{level.name}")
+    return LevelGroups(
+        level.areas, areas, level.groups, family, measured, choosing, (coarsest[0], alone) if alone else None, always
+    )  # fmt: skip

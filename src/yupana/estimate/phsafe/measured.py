@@ -9,7 +9,7 @@ import numpy as np
 
 from yupana.arrays import Floats
 from yupana.errors import OutputError
-from yupana.products.check import open_checked
+from yupana.products.gate import open_checked
 from yupana.products.phsafe.product import PHSAFE
 from yupana.products.phsafe.specification import TABLES, Group, cell_column, cells_of, table
 

@@ -399,11 +399,10 @@ def _positive(name: str, value: object, faults: list[str]) -> Fraction:
         found = Fraction(0) if isinstance(value, bool) else read_exact(str(value))
     except ValueError:
         found = Fraction(0)
-    most = _MOST
     if name == "delta" and isinstance(found, Fraction) and found > 0:
         return found
-    if not isinstance(found, Fraction) or not _LEAST <= found <= most:
-        faults.append(f"{name}: must be a number above 0 and at most {most:,}, such as 1, 0.5 or 1/3")
+    if not isinstance(found, Fraction) or not _LEAST <= found <= _MOST:
+        faults.append(f"{name}: must be a number above 0 and at most {_MOST:,}, such as 1, 0.5 or 1/3")
         return Fraction(1)
     return found
 
@@ -422,7 +421,8 @@ def _told(asked: CountPlan) -> Iterable[str]:
     )
     yield f"  sensitivity  {unit} more or less changes all cells together by at most {question.most}"
     yield f"  costs        {_costs(question, plan)}"
-    yield f"  error        of one cell at most {plan.margin(measured):,.0f} with a probability of {_percent(plan)}"
+    percent = f"{float(100 * plan.confidence):g}%"
+    yield f"  error        of one cell at most {plan.margin(measured):,.0f} with a probability of {percent}"
     if question.totals and asked.cells is not None:
         yield f"               of the total at most {plan.margin(measured, asked.cells):,.0f}"
     if question.to_look_up:
@@ -450,7 +450,9 @@ def _costs(question: CountQuestion, plan: Plan) -> str:
 
 def _open(question: CountQuestion) -> Iterable[str]:
     """What the answer does not protect."""
-    yield f"that the table was made, its columns and its codes{_occur(question)}, and how long it took"
+    found = question.to_look_up
+    occur = f" (every value of {_listed(found)} that occurs, even if in one record)" if found else ""
+    yield f"that the table was made, its columns and its codes{occur}, and how long it took"
     if question.unit:
         yield f"who has several values of {question.unit}: the loss is for each value"
     else:
@@ -459,21 +461,12 @@ def _open(question: CountQuestion) -> Iterable[str]:
     yield "against answers of other runs on the same records: their losses add up; a ledger adds and limits them"
 
 
-def _occur(question: CountQuestion) -> str:
-    found = question.to_look_up
-    return f" (every value of {_listed(found)} that occurs, even if in one record)" if found else ""
-
-
 def _listed(names: Sequence[str]) -> str:
     return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
 
 
 def _number(of: int, what: str) -> str:
     return f"{of:,} {what}{'' if of == 1 else 's'}"
-
-
-def _percent(plan: Plan) -> str:
-    return f"{float(100 * plan.confidence):g}%"
 
 
 def _show(value: Any) -> str:  # noqa: ANN401 (a budget)

@@ -1,6 +1,6 @@
-"""Whether a plan promises what a description's acceptance criteria ask for, whatever the records hold. Public.
+"""What a plan promises of the errors of tables, whatever the records hold, and errors as they were observed. Public.
 
-What is promised and why is proven in docs/tables-criteria.md.
+What is promised of acceptance criteria and why is proven in docs/tables-criteria.md.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,12 +13,14 @@ import numpy as np
 
 from yupana.arrays import Ints
 from yupana.errors import ConfigError
+from yupana.plan.measurement import Measurement
 from yupana.plan.plan import Plan, number
 from yupana.privacy.coverage import least_bound, noise_of
 from yupana.privacy.quantiles import share_outside
-from yupana.products.described.criterion import Criterion
-from yupana.products.described.description import DescribedTable, Description
-from yupana.products.described.tables import families_of, groups_of
+from yupana.products.census import observed_margin
+from yupana.products.described.description import Criterion, Description
+from yupana.products.described.plan import families_of, groups_of
+from yupana.products.tables import Table
 
 TESTED: Final = "its acceptance criteria were tested on the true counts of synthetic records"
 """Why what tells the outcome of a test may not be released."""
@@ -57,9 +59,8 @@ class CriterionRows:
 
 def rows_of(description: Description, criterion: Criterion) -> CriterionRows:
     """Find the rows of a criterion, which the reader of descriptions has found to exist."""
-    every = ((of, family) for of in description.tables for family in families_of(of))
-    table = next(of for of, family in every if criterion.table in family.tables)
-    level = next(of for of in table.levels if of.name == criterion.level)
+    table = next(of for of in description.tables if criterion.table in of.published)
+    level = description.levels[criterion.level]
 
     def meant(columns: tuple[str, ...], labels: tuple[str | int, ...]) -> bool:
         return all(
@@ -138,12 +139,8 @@ def predict(description: Description, plan: Plan, criterion: Criterion) -> Predi
 
 def predictions(description: Description, plan: Plan) -> dict[str, dict[str, Any]]:
     """Of every criterion by name what it says, and what the plan promises of it, ready for JSON."""
-
-    def shown(tables: Iterable[DescribedTable]) -> set[str]:
-        return {name for of in tables for name in (of.name, *(sums.name for sums in of.sums))}
-
-    limited = shown(of for of in description.tables if of.limit)
-    by_detail = shown(of for of in description.tables if of.detail)
+    limited = {name for of in description.tables if of.limit for name in of.published}
+    by_detail = {name for of in description.tables if of.detail for name in of.published}
     return {
         criterion.name: {
             "says": criterion.words,
@@ -197,3 +194,82 @@ def _tested(told: Mapping[str, Any]) -> str:
 
 def _shown(told: Mapping[str, Any], value: float) -> str:
     return f"{100 * value:.6g}%" if told["error"] == "relative" else f"{value:,g}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MeasurementErrors:
+    """Errors of a measurement in the groups that one table shows, in all trials.
+
+    Attributes
+    ----------
+    measurement : Measurement
+    table : Table
+        Whose rows show the measured cells by themselves.
+    trial, area, group : int64 array, shape (observations,)
+        In which trial a group was observed; the places of its area and its population group in their level.
+    truth : int64 array, shape (observations, measured cells)
+        Exact counts, limited as in a run.
+    left_out : int64 array, of the same shape
+        Limited minus unlimited counts.
+    noise : int64 array, of the same shape
+    """
+
+    measurement: Measurement
+    table: Table
+    trial: Ints
+    area: Ints
+    group: Ints
+    truth: Ints
+    left_out: Ints
+    noise: Ints
+
+    @property
+    def labels(self) -> list[str]:
+        """Of each measured cell what its row says."""
+        shown = {cell.parts[0]: cell.labels for cell in reversed(self.table.cells) if len(cell.parts) == 1}
+        return [" × ".join(map(str, shown[place])) for place in range(self.noise.shape[1])]
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedAccuracy:
+    """One row of the accuracy report: a table, level, group and cell, with and without what the limit leaves out."""
+
+    table: str
+    level: str
+    iteration: str
+    cell: str
+    count: int
+    expected_moe: float
+    experimental_moe: float
+    experimental_moe_with_truncation: float
+    bias_from_truncation: float
+    coverage: float
+
+
+def summarize(description: Description, plan: Plan, errors: Iterable[MeasurementErrors]) -> list[DescribedAccuracy]:
+    """The experimental margin by table, level, group and cell, and how many errors lie within the expected one."""
+    rows = []
+    confidence = float(plan.confidence)
+    for e in errors:
+        expected = plan.margin(e.measurement)
+        for g, group in enumerate(description.levels[e.measurement.level].groups):
+            of_group = e.group == g
+            if not of_group.any():
+                continue
+            for c, label in enumerate(e.labels):
+                noise, lost = e.noise[of_group, c], e.left_out[of_group, c]
+                rows.append(
+                    DescribedAccuracy(
+                        table=e.table.name,
+                        level=e.measurement.level,
+                        iteration=group,
+                        cell=label,
+                        count=noise.size,
+                        expected_moe=expected,
+                        experimental_moe=observed_margin(noise, confidence),
+                        experimental_moe_with_truncation=observed_margin(noise + lost, confidence),
+                        bias_from_truncation=float(lost.mean()),
+                        coverage=float((np.abs(noise) <= expected).mean()),
+                    )
+                )
+    return rows

@@ -19,8 +19,75 @@ from yupana.plan.measurement import Mechanism, Sensitivity
 from yupana.plan.plan import Neighbours
 from yupana.plan.predicates import Where
 from yupana.plan.responses import ResponseGroup
-from yupana.privacy.exact import Budget
-from yupana.products.described.criterion import Criterion
+from yupana.privacy.exact import INFINITE, Budget
+
+
+@dataclass(frozen=True, slots=True)
+class Criterion:
+    """A quantile of the errors of some rows of a table, as measured, that shall be small, with some chance.
+
+    Of n errors the quantile q is the smallest value that at least q n of them do not pass: 1 is their maximum.
+
+    Attributes
+    ----------
+    name : str
+    table, level : str
+        A published table, or one of its margins or sums, and a level with a budget.
+    rows : mapping of column to tuple of str
+        What rows say in some columns; all rows where empty.
+    at_least : int
+        The smallest true count of a row.
+    at_most : int or None
+        The largest one; None where there is no bound.
+    fewest : int
+        How many rows of the size there are at least, as is publicly known.
+    relative : bool
+        Whether errors are shares of the true count.
+    quantile : Fraction
+        Above 0, at most 1.
+    most : Fraction
+        In records, or as a share.
+    chance : Fraction
+        Over the noise, strictly between 0 and 1.
+    """
+
+    name: str
+    table: str
+    level: str
+    rows: Mapping[str, tuple[str, ...]]
+    at_least: int
+    at_most: int | None
+    fewest: int
+    relative: bool
+    quantile: Fraction
+    most: Fraction
+    chance: Fraction
+
+    @property
+    def by_size(self) -> bool:
+        """Whether the truth decides which rows it is about."""
+        return self.at_least > 0 or self.at_most is not None
+
+    @property
+    def words(self) -> str:
+        """What it says, in a sentence."""
+        share = f"{float(100 * self.quantile):g}"
+        of = {Fraction(1): "the largest", Fraction(1, 2): "the median"}.get(
+            self.quantile, f"the {share}% quantile of the"
+        )
+        said = "; ".join(f"{column} {' or '.join(labels)}" for column, labels in self.rows.items())
+        rows = f" ({said})" if said else ""
+        least = [f"at least {self.at_least:,}"] if self.at_least else []
+        most = [] if self.at_most is None else [f"at most {self.at_most:,}"]
+        size = f" where the true count is {' and '.join(least + most)}" if self.by_size else ""
+        fewest = f", as it is of {self.fewest:,} rows or more," if self.fewest > 1 else ""
+        limit = f"{float(100 * self.most):g}%" if self.relative else f"{float(self.most):g}"
+        kind = "relative error" if self.relative else "error"
+        return (
+            f"{of} {kind} of {self.table} by {self.level}{rows}{size}{fewest} is at most {limit}, "
+            f"with a chance of {float(100 * self.chance):g}%"
+        )
+
 
 NUMBERS = ("COUNT", "NOISE_DISTRIBUTION", "VARIANCE", "MOE")
 """The columns of numbers of a published table."""
@@ -299,6 +366,11 @@ class DescribedTable:
     numbered: bool = False
 
     @property
+    def published(self) -> tuple[str, ...]:
+        """The names under which its cells are published: its own, and those of the tables that add them up."""
+        return self.name, *(sums.name for sums in self.sums)
+
+    @property
     def has_groups(self) -> bool:
         """Whether any level tells groups apart."""
         return any(level.groups != EVERYONE for level in self.levels)
@@ -388,11 +460,22 @@ class Description:
     @property
     def budgets(self) -> dict[str, Budget]:
         """Every budget by the name of its measurement."""
-        return {
-            f"{table.name}/{level.name}": table.budgets.get(level.name, Fraction(0))
-            for table in self.tables
-            for level in table.levels
-        }
+        return {name: table.budgets.get(level.name, Fraction(0)) for name, (table, level) in self.at_levels.items()}
+
+    @cached_property
+    def levels(self) -> Mapping[str, DescribedLevel]:
+        """Every level that a table is published for, by name."""
+        return {level.name: level for table in self.tables for level in table.levels}
+
+    @cached_property
+    def at_levels(self) -> Mapping[str, tuple[DescribedTable, DescribedLevel]]:
+        """Every table at each of its levels, by the name of its measurement, such as ``children/county``."""
+        return {f"{table.name}/{level.name}": (table, level) for table in self.tables for level in table.levels}
+
+    @cached_property
+    def measured(self) -> Mapping[str, tuple[DescribedTable, DescribedLevel]]:
+        """The same of those that have a budget there."""
+        return {name: at for name, at in self.at_levels.items() if at[0].budgets[at[1].name]}
 
     @property
     def privacy_unit(self) -> str:
@@ -419,12 +502,13 @@ class Description:
         vars(made)["derived"] = self.derived
         return made
 
+    def without_noise(self) -> Self:
+        """The description with infinite budgets for all that is measured."""
+        return self.with_budgets(dict.fromkeys(self.measured, INFINITE))
+
     def chain(self, file: str) -> tuple[str, ...]:
         """A file and those above it, from the file up."""
-        found = [file]
-        while parent := self.files[found[-1]].parent:
-            found.append(parent)
-        return tuple(found)
+        return chain_of(self.files, file)
 
     @cached_property
     def derived(self) -> dict[tuple[str, str], Any]:
@@ -489,6 +573,14 @@ class Description:
     def responses(self) -> Mapping[str, MultipleResponse]:
         """Every multiple response, by ``file.name``."""
         return {f"{file.name}.{name}": of for file in self.files.values() for name, of in file.responses.items()}
+
+
+def chain_of(files: Mapping[str, DescribedFile], file: str) -> tuple[str, ...]:
+    """One of some files and those above it, from the file up."""
+    found = [file]
+    while parent := files[found[-1]].parent:
+        found.append(parent)
+    return tuple(found)
 
 
 def in_join(file: str, column: str) -> str:

@@ -1,17 +1,152 @@
-"""From a description to the plan of a run: no data needed. Public."""
+"""What a description measures and publishes: its tables, the groups they show, and the plan of a run. Public."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
+from functools import partial
+from itertools import product
+from typing import Final
 
 from yupana.errors import ConfigError
-from yupana.plan.budgets import budget_for_margin
+from yupana.plan.budgets import Entry
 from yupana.plan.margin import Margins
 from yupana.plan.measurement import Accounting, Measurement, Sensitivity
 from yupana.plan.plan import Neighbours, Plan
 from yupana.privacy.exact import Budget
 from yupana.products.described.description import DescribedLevel, DescribedTable, Description
-from yupana.products.described.stability import derive, moves_by_one
-from yupana.products.described.tables import coarsest_name, families_of, groups_of, total_name
+from yupana.products.described.postprocess import postprocessed, suppressed
+from yupana.products.described.stability import column_move, derive, footprints, moves_by_one
+from yupana.products.tables import Cell, Choice, Family, Groups, Table, lay_out
+from yupana.products.verify import Key
+from yupana.release.processing import MEASURED
+from yupana.release.rows import RowTable
+
+TOTALS_OF: Final = "totals of "
+"""How plans call what decides the detail of a table; no table's own name has a space."""
+
+_COARSEST_OF: Final = "coarsest of "
+
+
+def families(description: Description) -> tuple[Family, ...]:
+    """What is published: of each table that is measured its cells, and the tables that add them up."""
+    measured = [table for table in description.tables if any(table.budgets.values())]
+    return tuple(family for table in measured for family in families_of(table))
+
+
+def families_of(of: DescribedTable) -> tuple[Family, ...]:
+    """The family of a table; where some groups always get the coarsest step of it, theirs stands by itself.
+
+    Raises
+    ------
+    ConfigError
+        If a step does not show cells that hold each cell of the table once.
+    """
+    keys = ("REGION_ID", "REGION_TYPE", *(["ITERATION_CODE"] if of.has_groups else []))
+    shown = {table.name: table for table in _shown(of)}
+    if of.detail is None:
+        return (Family(of.name, keys, (Choice(tuple(range(len(of.labels))), tuple(shown.values())),), of.numbers),)
+    try:
+        choices = tuple(_choice([shown[name] for name in step], len(of.cells)) for step in of.detail.steps)
+    except ValueError as error:
+        raise ConfigError(f"tables.{of.name}.detail.steps: {error}") from None
+    if choices[-1].measured != len(of.cells):
+        raise ConfigError(f"tables.{of.name}.detail.steps: the last must show every cell of the table by itself")
+    every = Family(of.name, keys, choices, of.numbers)
+    if not of.detail.coarsest:
+        return (every,)
+    alone = Choice(tuple(range(choices[0].measured)), choices[0].tables)
+    return every, Family(coarsest_name(of), keys, (alone,), of.numbers)
+
+
+def total_name(of: DescribedTable) -> str:
+    """What plans call the totals that decide the detail of a table; they are not published."""
+    return of.detail.called[0] if of.detail and of.detail.called[0] else f"{TOTALS_OF}{of.name}"
+
+
+def table_of(measured: str) -> str:
+    """The table of a description that a measurement is made for, by what plans call its own."""
+    return measured.removeprefix(TOTALS_OF).removeprefix(_COARSEST_OF)
+
+
+def coarsest_name(of: DescribedTable) -> str:
+    """What plans call the counts of groups that always get the coarsest step of a table."""
+    return of.detail.called[1] if of.detail and of.detail.called[1] else f"{_COARSEST_OF}{of.name}"
+
+
+def _shown(of: DescribedTable) -> Iterator[Table]:
+    """The table itself and those that add up its cells."""
+    rows = tuple((labels, (i,)) for i, labels in enumerate(of.labels))
+    for name, columns, some in ((of.name, of.columns, rows), *((s.name, s.columns, s.rows) for s in of.sums)):
+        cells = (Cell(tuple(map(int, labels)) if of.numbered else labels, parts) for labels, parts in some)
+        yield Table(name, columns, tuple(cells))
+
+
+def _choice(tables: Sequence[Table], cells: int) -> Choice:
+    """A step: the smallest rows of its first table are measured, and all its tables add them up.
+
+    Raises
+    ------
+    ValueError
+        If these rows do not hold each cell once, or a row of a table is no sum of them.
+    """
+    first = tables[0]
+    parts = list(dict.fromkeys(frozenset(cell.parts) for cell in first.cells))
+    smallest = [row for row in parts if not any(other < row for other in parts)]
+    if sorted(cell for row in smallest for cell in row) != list(range(cells)):
+        raise ValueError(f"the smallest rows of {first.name} must hold each cell of the table once")
+    finest = {cell: place for place, row in enumerate(smallest) for cell in row}
+    return Choice(
+        tuple(finest[cell] for cell in range(cells)), tuple(_coarser(table, finest, smallest) for table in tables)
+    )
+
+
+def _coarser(table: Table, finest: dict[int, int], measured: Sequence[frozenset[int]]) -> Table:
+    rows = []
+    for cell in table.cells:
+        parts = tuple(sorted({finest[part] for part in cell.parts}))
+        if sum(len(measured[part]) for part in parts) != len(cell.parts):
+            raise ValueError(f"row {' × '.join(map(str, cell.labels))} of {table.name} is no sum of measured cells")
+        rows.append(Cell(cell.labels, parts))
+    return Table(table.name, table.columns, tuple(rows))
+
+
+def published_groups(description: Description, family: Family, level: str) -> Iterator[Key]:
+    """What the key columns of a family say of each group of a level."""
+    for table, of in description.at_levels.values():
+        if of.name == level and family.name in {table.name, coarsest_name(table)}:
+            shown = groups_of(table, of, coarsest=family.name != table.name)
+            for area, group in product(description.areas[of.areas].codes, shown):
+                yield (area, of.areas, group)[: len(family.keys)]
+
+
+def groups_of(table: DescribedTable, level: DescribedLevel, *, coarsest: bool) -> list[str]:
+    """The groups of a level that always get the coarsest step of a table, or all others."""
+    always = table.detail.coarsest if table.detail else frozenset()
+    return [code for code in level.groups if (code in always) == coarsest]
+
+
+def within(folder: str, family: Family) -> Family:
+    """A family whose tables are written in a folder of a release, which their names begin with."""
+    choices = (
+        replace(choice, tables=tuple(replace(table, name=f"{folder}/{table.name}") for table in choice.tables))
+        for choice in family.choices
+    )
+    return replace(family, choices=tuple(choices))
+
+
+def published_tables(description: Description, plan: Plan, groups: Sequence[Groups]) -> list[RowTable]:
+    """Lay out every table: a row per area, group and cell, zeros included.
+
+    Where the description has something done to noisy counts, the tables as they were measured are there, too.
+    """
+    asked, kinds = description.postprocess, [*description.areas]
+    measured = lay_out(families(description), groups, plan, kinds)
+    if not asked:
+        return measured
+    tables = lay_out(families(description), postprocessed(description, plan, groups), plan, kinds)
+    if asked.suppress_below:
+        tables = [suppressed(table, asked.suppress_below) for table in tables]
+    return [*tables, *(replace(table, name=f"{MEASURED}/{table.name}") for table in measured)]
 
 
 def make_plan(
@@ -45,52 +180,38 @@ def make_plan(
         mechanism=description.mechanism,
         measurements=tuple(
             measurement
-            for table in description.tables
-            for level in table.levels
-            if (budget := table.budgets[level.name]) > 0
-            for measurement in _measurements(description, table, level, budget, accounting)
+            for table, level in description.measured.values()
+            for measurement in _measurements(description, table, level, accounting)
         ),
         margins=margins,
     )
 
 
-def budgets_for_margins(description: Description, wanted: Mapping[str, Fraction]) -> dict[str, Budget]:
-    """The least budgets by which margins of error of single cells are kept, at the description's confidence.
+def entries(description: Description, accounting: Accounting = "published") -> dict[str, Entry]:
+    """Every budget by the name of its measurement, such as ``children/county``.
 
-    Margins are exact ones, and noise is scaled to what the description states (`yupana.plan.budgets`).
-
-    Parameters
-    ----------
-    description : Description
-    wanted : mapping of ``table/level`` to Fraction
-        Margins, in records.
-    """
-    found: dict[str, Budget] = {}
-    for table in description.tables:
-        for level in table.levels:
-            margin = wanted.get(f"{table.name}/{level.name}")
-            if margin is not None:
-                scale = scales(table, level, proven(description, table, level), "published")
-                one = calibration(description, scale)
-                budget = budget_for_margin(margin, one, description.confidence, description.mechanism)
-                found[f"{table.name}/{level.name}"] = budget / share_of_cells(table, level)
-    return found
-
-
-def share_of_cells(table: DescribedTable, level: DescribedLevel) -> Fraction:
-    """Which share of a budget the published cells have that have least of it."""
-    shared = table.detail and groups_of(table, level, coarsest=False)
-    return 1 - table.detail.share if table.detail and shared else Fraction(1)
-
-
-def scales(table: DescribedTable, level: DescribedLevel, derived: Sensitivity, accounting: Accounting) -> Sensitivity:
-    """The sensitivities that the noise of a table at a level is scaled to: the derived, or those it states.
+    The share is that of the published cells that have least of it.
 
     Raises
     ------
     ConfigError
-        If the description states smaller ones than the derived.
+        If the description states smaller sensitivities than the derived.
     """
+    return {
+        name: Entry(
+            table.budgets[level.name],
+            _calibration(description, _scale(description, table, level, accounting)),
+            1 - table.detail.share if table.detail and groups_of(table, level, coarsest=False) else Fraction(1),
+        )
+        for name, (table, level) in description.at_levels.items()
+    }
+
+
+def _scale(
+    description: Description, table: DescribedTable, level: DescribedLevel, accounting: Accounting
+) -> Sensitivity:
+    """The sensitivities that the noise of a table at a level is scaled to: the derived, or those it states."""
+    derived = derive(description, table, level).sensitivity
     stated = table.stated.get(level.name)
     if stated is None:
         return derived
@@ -102,22 +223,16 @@ def scales(table: DescribedTable, level: DescribedLevel, derived: Sensitivity, a
     return derived if accounting == "tight" else stated
 
 
-def proven(description: Description, table: DescribedTable, level: DescribedLevel) -> Sensitivity:
-    """The sensitivities of a table at a level that are derived."""
-    return derive(description, table, level).sensitivity
-
-
-def calibration(description: Description, scale: Sensitivity) -> Fraction:
+def _calibration(description: Description, scale: Sensitivity) -> Fraction:
     """Which sensitivity noise is scaled to: that under the description's neighbours."""
     return scale.unbounded if description.neighbours is Neighbours.UNBOUNDED else scale.bounded
 
 
 def _measurements(
-    description: Description, table: DescribedTable, level: DescribedLevel, budget: Budget, accounting: Accounting
+    description: Description, table: DescribedTable, level: DescribedLevel, accounting: Accounting
 ) -> Iterator[Measurement]:
     """One measurement; of a table with detail the totals that decide it, and the counts of groups that have none."""
-    derived = proven(description, table, level)
-    scale = scales(table, level, derived, accounting)
+    scale, budget = _scale(description, table, level, accounting), table.budgets[level.name]
     by_one = moves_by_one(description, table, level)
 
     def measure(what: str, cells: int, part: Budget, branch: str = "") -> Measurement:
@@ -127,9 +242,9 @@ def _measurements(
             level=level.name,
             cells=cells,
             mechanism=description.mechanism,
-            calibration=calibration(description, scale),
+            calibration=_calibration(description, scale),
             sensitivity=scale,
-            proven=derived,
+            proven=derive(description, table, level).sensitivity,
             budget=part,
             composition=f"{table.name} {level.name}:{branch}" if branch else "",
             by_one=by_one,
@@ -149,3 +264,33 @@ def _measurements(
         if not table.detail.published:
             yield measure(total_name(table), 1, for_total, branch)
         yield measure(table.name, len(table.cells), for_cells, branch)
+
+
+def column_losses(description: Description, plan: Plan) -> Iterator[tuple[str, Budget]]:
+    """Of each column of the unit's file and those below it, ``file.column``, the most that is lost where it changes.
+
+    The column alone may change, in any way in all records of its file that are the unit's; all else stays. A response
+    is one column, and so is the block.
+
+    Parameters
+    ----------
+    description : Description
+    plan : Plan
+        Of the description.
+    """
+    measured = {
+        f"{what}/{level.name}": (table, level)
+        for table, level in description.at_levels.values()
+        for what in (table.name, coarsest_name(table), total_name(table))
+    }
+    of = {m.name: footprints(description, *measured[m.name]) for m in plan.measurements}
+
+    def distance(name: str, m: Measurement) -> Fraction:
+        move = column_move(description, *measured[m.name], name)
+        if move is None:
+            return Fraction(0)
+        return min(Fraction(move.unbounded(of[m.name], m.mechanism.power)[0]), m.proven.bounded)
+
+    for name, (file, column) in description.attributes.items():
+        if description.unit in description.chain(file):
+            yield f"{file}.{column}", plan.loss(partial(distance, name))

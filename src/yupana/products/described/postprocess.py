@@ -42,7 +42,11 @@ def postprocessed(description: Description, plan: Plan, measured: Iterable[Group
             continue
         of_table = [groups for groups in found if groups.measurement.table == table.name]
         for code in dict.fromkeys(code for level in table.levels for code in level.groups):
-            nodes = [_Nodes(groups, rows) for groups in of_table if (rows := _rows_of(groups, code)).size]
+            nodes = [
+                _Nodes(groups, rows)
+                for groups in of_table
+                if (rows := np.flatnonzero(np.array(groups.iteration.values)[groups.iteration.places] == code)).size
+            ]
             kinds = [description.areas[of.groups.region_type] for of in nodes]
             if asked.consistent and len(kinds) > 1:
                 _fit_sums(plan, nodes, kinds, none_negative=asked.non_negative)
@@ -67,10 +71,6 @@ def _as_measured(groups: Groups) -> Groups:
     variances = np.full(values.shape, float(groups.measurement.variance))
     estimated = MovedCounts(values, variances, np.ones(len(values), dtype=bool))
     return replace(groups, counts=groups.counts.copy(), estimated=estimated)
-
-
-def _rows_of(groups: Groups, code: str) -> NDArray[np.intp]:
-    return np.flatnonzero(np.array(groups.iteration.values)[groups.iteration.places] == code)
 
 
 def _fit_sums(plan: Plan, nodes: Sequence[_Nodes], kinds: Sequence[AreaKind], *, none_negative: bool) -> None:

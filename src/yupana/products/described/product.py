@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 from weakref import WeakValueDictionary
 
 from yupana.errors import ConfigError
@@ -18,17 +18,23 @@ from yupana.plan.budgets import Entry
 from yupana.plan.margin import Margins
 from yupana.plan.measurement import Accounting, Measurement
 from yupana.plan.plan import Plan
-from yupana.privacy.exact import INFINITE, Budget
+from yupana.privacy.exact import Budget
 from yupana.products.census import exact_number
 from yupana.products.codebook import Described, Label, Value, cell_labels, numbers
 from yupana.products.described.criteria import predictions
 from yupana.products.described.description import DescribedLevel, DescribedTable, Description
-from yupana.products.described.plan import calibration, make_plan, proven, scales, share_of_cells
+from yupana.products.described.plan import (
+    TOTALS_OF,
+    entries,
+    families,
+    make_plan,
+    table_of,
+    within,
+)
 from yupana.products.described.published import source_of_totals, tables_by_size
 from yupana.products.described.reading.declaration import DOCUMENT
 from yupana.products.described.reading.description import parse
 from yupana.products.described.stability import derive
-from yupana.products.described.tables import TOTALS_OF, families, table_of, within
 from yupana.products.described.uncounted import left_out
 from yupana.products.described.verify import noise_faults, verify_described
 from yupana.products.product import BuiltIn, Checked, Product, Stated, Words, terms_of
@@ -40,8 +46,6 @@ SYSTEM: Final = "tables"
 
 LEFT_OUT: Final = "left_out"
 """Where a manifest and a plan tell which records are counted nowhere."""
-
-D = TypeVar("D", bound=Description)
 
 _NO_GROUP: Final = "the totals list no group of "
 
@@ -121,10 +125,6 @@ class DescribedProduct(Product[Description]):
         _IN_USE[json.dumps(found)] = config
         return found
 
-    def production(self, config: Description) -> None:
-        """None: nothing of a description was used in 2020."""
-        del config
-
     def plan(
         self,
         config: Description,
@@ -138,15 +138,7 @@ class DescribedProduct(Product[Description]):
 
     def entries(self, config: Description, accounting: Accounting = "published") -> Mapping[str, Entry]:
         """Every budget by the name of its measurement, such as ``children/county``."""
-        return {
-            f"{table.name}/{level.name}": Entry(
-                table.budgets[level.name],
-                calibration(config, scales(table, level, proven(config, table, level), accounting)),
-                share_of_cells(table, level),
-            )
-            for table in config.tables
-            for level in table.levels
-        }
+        return entries(config, accounting)
 
     def families_of(self, config: Description) -> tuple[Family, ...]:
         """The tables that are measured, and those that add up their cells."""
@@ -159,11 +151,6 @@ class DescribedProduct(Product[Description]):
     def with_budgets(self, config: Description, budgets: Mapping[str, Budget]) -> Description:
         """The description with some budgets replaced."""
         return config.with_budgets(budgets)
-
-    def moved_by_attribute(self, plan: Plan, parameters: Mapping[str, Any]) -> Mapping[str, Mapping[str, Fraction]]:
-        """Nothing: what one column costs follows from the description, not from the plan (`column_losses`)."""
-        del plan, parameters
-        return {}
 
     def is_adaptive(self, plan: Plan) -> bool:
         """Where a table has detail that a noisy total decides."""
@@ -178,11 +165,7 @@ class DescribedProduct(Product[Description]):
         return {
             "criteria": predictions(config, plan),
             LEFT_OUT: self.left_out(config),
-            "derived": {
-                f"{table.name}/{level.name}": _derived(config, table, level)
-                for table in config.tables
-                for level in table.levels
-            },
+            "derived": {name: _derived(config, *at) for name, at in config.at_levels.items()},
         }
 
     def left_out(self, config: Description) -> list[dict[str, Any]]:
@@ -286,7 +269,7 @@ class DescribedProduct(Product[Description]):
     def described(self, config: Description, plan: Plan, table: str) -> Described:
         """Titles of tables, and names of areas, groups and cells."""
         folder, _, table = table.rpartition("/")
-        of = next(of for of in config.tables if table in {of.name, *(sums.name for sums in of.sums)})
+        of = next(of for of in config.tables if table in of.published)
         labels = self._labels(config, of)
         groups: dict[Value, str] = {"*": "Everyone", **dict(config.group_labels.items())}
         title = f"{of.title}, as it was measured" if folder else of.title
@@ -394,11 +377,6 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 (a document)
 def limits(config: Description) -> dict[str, dict[str, Any]]:
     """By table, of which records how many count."""
     return {table.name: {"per": table.limit.per, "most": table.limit.most} for table in config.tables if table.limit}
-
-
-def without_noise(config: D) -> D:
-    """The same description with infinite budgets for all that is measured."""
-    return config.with_budgets({name: INFINITE for name, budget in config.budgets.items() if budget})
 
 
 TABLES: Final = DescribedProduct()

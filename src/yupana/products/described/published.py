@@ -138,7 +138,7 @@ def read_source(description: Description, path: Path) -> PublishedSource:
 
 def _doubts(path: Path, sha256: str, manifest: Mapping[str, Any]) -> list[str]:
     """Why a manifest does not vouch for a file."""
-    from yupana.products.check import open_checked  # it imports all products
+    from yupana.products.gate import open_checked  # it imports all products
 
     open_checked(path.parent)
     status = status_of(manifest)
@@ -154,11 +154,9 @@ def _doubts(path: Path, sha256: str, manifest: Mapping[str, Any]) -> list[str]:
 
 def _read(description: Description, path: Path) -> dict[str, PublishedGroups]:
     """The totals of every level of the tables that they decide."""
-    levels = [
-        (table, level) for table in tables_by_size(description) for level in table.levels if table.budgets[level.name]
-    ]
+    by_size = {name: at for name, at in description.measured.items() if at[0].detail and at[0].detail.published}
     needed = ["REGION_ID", "REGION_TYPE", "COUNT"]
-    if any(table.has_groups for table, _ in levels):
+    if any(table.has_groups for table, _ in by_size.values()):
         needed.append("ITERATION_CODE")
     with open_database() as db, unreadable(InputError(f"{path}: not readable as a table of totals")):
         try:
@@ -174,12 +172,13 @@ def _read(description: Description, path: Path) -> dict[str, PublishedGroups]:
             f"{group}::VARCHAR AS code, COUNT::VARCHAR AS total FROM {source}"
         )
         _check_rows(db, path)
-        listed = {level: _listed(db, description, level) for level in dict.fromkeys(level for _, level in levels)}
+        levels = dict.fromkeys(level for _, level in by_size.values())
+        listed = {level: _listed(db, description, level) for level in levels}
     empty = [level.name for level, of in listed.items() if not len(of.total)]
     # Which areas are made of blocks is not known here, so some kinds may have none.
     if empty and (not description.blocks or len(empty) == len(listed)):
         raise InputError(f"{path}: lists no group of level {empty[0]}, so nothing would be measured there")
-    return {f"{table.name}/{level.name}": listed[level] for table, level in levels}
+    return {name: listed[level] for name, (_, level) in by_size.items()}
 
 
 def _check_rows(db: duckdb.DuckDBPyConnection, path: Path) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations, islice, pairwise, product
 from math import comb, prod
+from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -31,6 +32,9 @@ _FEW: Final = 3
 NO_CELL: Final = "no cell of the table counts them"
 NO_GROUP: Final = "no group holds them"
 TOO_MANY: Final = ("of some combinations perhaps", "there are too many to compare")
+
+_Lost = tuple[str, str, str]
+"""Of records that are lost the column or response, its values, and why, as `Uncounted` has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,22 +74,22 @@ def left_out(config: Description) -> list[Uncounted]:
     A record of a table's file is in some cell of a table at a level if and only if no entry of the two is of its
     values. What a limit leaves out depends on other records, and is told under the table's limit.
     """
-    found: list[Uncounted] = []
-    columns = config.columns
+    merged: dict[tuple[str, _Lost], tuple[str, ...]] = {}
+
+    def tell(table: str, lost: Iterable[_Lost], *levels: str) -> None:
+        for one in lost:
+            merged[table, one] = (*merged.get((table, one), ()), *levels)
+
     for table in config.tables:
-        found += _by_blocks(config, table)
-        found += _by_universe(table, columns)
-        found += _uncounted(table.name, (), table.universe, table.cells, columns, NO_CELL, _recodes(config, table))
+        tell(table.name, _by_blocks(config, table))
+        tell(table.name, _by_universe(table, config.columns))
+        tell(table.name, _uncounted(table.universe, table.cells, config.columns, NO_CELL, _recodes(config, table)))
         for level in table.levels:
-            found += _by_area(config, table, level)
-            found += _by_group(config, table, level)
+            tell(table.name, _by_area(config, table, level), level.name)
+            tell(table.name, _by_group(config, table, level), level.name)
         for sums in table.sums:
-            found += _by_sum(config, table, sums)
-    merged: dict[tuple[str, str, str, str], tuple[str, ...]] = {}
-    for one in found:
-        key = (one.table, one.of, one.values, one.because)
-        merged[key] = (*merged.get(key, ()), *one.levels)
-    return [Uncounted(table, levels, of, values, because) for (table, of, values, because), levels in merged.items()]
+            tell(sums.name, _by_sum(config, table, sums))
+    return [Uncounted(table, levels, *lost) for (table, lost), levels in merged.items()]
 
 
 def shown(values: Iterable[int], column: Column) -> str:
@@ -103,13 +107,13 @@ def shown(values: Iterable[int], column: Column) -> str:
     return ", ".join([*(text or "none" for text in texts[:_MOST_SHOWN]), *more])
 
 
-def _by_universe(table: DescribedTable, columns: Mapping[str, DescribedColumn]) -> Iterator[Uncounted]:
+def _by_universe(table: DescribedTable, columns: Mapping[str, DescribedColumn]) -> Iterator[_Lost]:
     for name, allowed in table.universe.columns:
         if lost := set(columns[name].column.domain) - allowed:
-            yield Uncounted(table.name, (), _name(columns[name]), shown(lost, columns[name].column), "its universe")
+            yield _name(columns[name]), shown(lost, columns[name].column), "its universe"
 
 
-def _by_blocks(config: Description, table: DescribedTable) -> Iterator[Uncounted]:
+def _by_blocks(config: Description, table: DescribedTable) -> Iterator[_Lost]:
     """Records in blocks that the description leaves out."""
     blocks = config.blocks
     if blocks is None:
@@ -117,11 +121,9 @@ def _by_blocks(config: Description, table: DescribedTable) -> Iterator[Uncounted
     if blocks.chosen is not None:
         first, *_ = blocks.key
         others = ", ".join(f"{value:0{first.digits}}" for value in sorted(blocks.chosen))
-        why = "blocks.only leaves out other blocks"
-        yield Uncounted(table.name, (), f"{table.counts}.{first.name}", f"other than {others}", why)
+        yield f"{table.counts}.{first.name}", f"other than {others}", "blocks.only leaves out other blocks"
     if units := blocks.housing_units:
-        why = "areas without a housing unit are left out"
-        yield Uncounted(table.name, (), f"{units.file}.{units.number}", "0 in a whole area", why)
+        yield f"{units.file}.{units.number}", "0 in a whole area", "areas without a housing unit are left out"
 
 
 def _recodes(config: Description, table: DescribedTable) -> dict[str, str]:
@@ -133,30 +135,27 @@ def _recodes(config: Description, table: DescribedTable) -> dict[str, str]:
     return {column: f"recode {' or '.join(names)} has no class for them" for column, names in found.items()}
 
 
-def _by_sum(config: Description, table: DescribedTable, sums: Sums) -> Iterator[Uncounted]:
+def _by_sum(config: Description, table: DescribedTable, sums: Sums) -> Iterator[_Lost]:
     """Cells of a table that no row of a sum adds, with records that are in no other cell which one adds."""
     kept = {cell for _, parts in sums.rows for cell in parts}
     lost = [i for i, cell in enumerate(table.cells) if i not in kept and (cell & table.universe).is_possible]
     if config.document["tables"][table.name].get("overlapping") is True:
         added = [table.cells[i] for i in sorted(kept)]
         within = [(i, table.cells[i] & table.universe) for i in lost]
-        lost = [i for i, cell in within if any(True for _ in _uncounted("", (), cell, added, config.columns, "", {}))]
+        lost = [i for i, cell in within if any(True for _ in _uncounted(cell, added, config.columns))]
     if lost:
         texts = [" with ".join(table.labels[i]) for i in lost[:_MOST_SHOWN]]
         texts += [f"and {len(lost) - _MOST_SHOWN:,} more"] if len(lost) > _MOST_SHOWN else []
-        of = f"{' and '.join(table.columns)} of {table.name}"
-        yield Uncounted(sums.name, (), of, ", ".join(texts), "no row of the sum adds them")
+        yield f"{' and '.join(table.columns)} of {table.name}", ", ".join(texts), "no row of the sum adds them"
 
 
 def _uncounted(
-    table: str,
-    levels: tuple[str, ...],
     within: Where,
     counted: Sequence[Where],
     columns: Mapping[str, DescribedColumn],
-    because: str,
-    reasons: Mapping[str, str],
-) -> Iterator[Uncounted]:
+    because: str = "",
+    reasons: Mapping[str, str] = MappingProxyType({}),
+) -> Iterator[_Lost]:
     """Records within a universe that none of some conditions holds: by single columns, then by combinations."""
     some = [one & within for one in counted if (one & within).is_possible]
     inside = dict(within.columns)
@@ -168,19 +167,13 @@ def _uncounted(
         tests = [dict(one.columns).get(name, domain) for one in some]
         covered[name] = frozenset().union(*tests) & inside.get(name, domain)
         if lost := inside.get(name, domain) - covered[name]:
-            why = reasons.get(_name(column), because)
-            yield Uncounted(table, levels, _name(column), shown(lost, column.column), why)
-    yield from _combinations(table, levels, some, covered, columns, because)
+            yield _name(column), shown(lost, column.column), reasons.get(_name(column), because)
+    yield from _combinations(some, covered, columns, because)
 
 
 def _combinations(
-    table: str,
-    levels: tuple[str, ...],
-    some: Sequence[Where],
-    covered: Mapping[str, frozenset[int]],
-    columns: Mapping[str, DescribedColumn],
-    because: str,
-) -> Iterator[Uncounted]:
+    some: Sequence[Where], covered: Mapping[str, frozenset[int]], columns: Mapping[str, DescribedColumn], because: str
+) -> Iterator[_Lost]:
     """Combinations of values that no condition holds, though each value is in some."""
     tests = [dict(one.columns) for one in some]
     atoms: list[list[list[int]]] = []
@@ -191,7 +184,7 @@ def _combinations(
         atoms.append(list(by_tests.values()))
     names = " and ".join(_name(columns[name]) for name in covered)
     if prod(map(len, atoms)) > _MOST_COMBINATIONS:
-        yield Uncounted(table, levels, names, *TOO_MANY)
+        yield names, *TOO_MANY
         return
     held = np.zeros([len(of) for of in atoms], dtype=np.bool_)
     for of in tests:
@@ -213,10 +206,10 @@ def _combinations(
             for places in lost[:_FEW].tolist()
         ]
         more = f" and {len(lost) - _FEW:,} more combinations" if len(lost) > _FEW else ""
-        yield Uncounted(table, levels, names, "; ".join(examples) + more, because)
+        yield names, "; ".join(examples) + more, because
 
 
-def _by_area(config: Description, table: DescribedTable, level: DescribedLevel) -> Iterator[Uncounted]:
+def _by_area(config: Description, table: DescribedTable, level: DescribedLevel) -> Iterator[_Lost]:
     """Records in no area of a level."""
     kind, why = config.areas[level.areas], "in no area of"
     if kind.blocks is not None and config.blocks is not None:
@@ -224,18 +217,17 @@ def _by_area(config: Description, table: DescribedTable, level: DescribedLevel) 
             value = (kind.blocks.nowhere or {}).get(column.name)
             if value is not None:
                 of, text = f"{config.blocks.file}.{column.name}", f"{value:0{column.digits}}"
-                yield Uncounted(table.name, (level.name,), of, text, f"their blocks lie {why} {kind.name}")
+                yield of, text, f"their blocks lie {why} {kind.name}"
     elif kind.column:
         of_areas = config.columns[kind.column]
         allowed = dict(table.universe.columns).get(kind.column, frozenset(of_areas.column.domain))
         values = sorted(of_areas.column.domain)
         lost = [value for value, areas in zip(values, kind.of, strict=True) if not areas and value in allowed]
         if lost:
-            text = shown(lost, of_areas.column)
-            yield Uncounted(table.name, (level.name,), _name(of_areas), text, f"they lie {why} {kind.name}")
+            yield _name(of_areas), shown(lost, of_areas.column), f"they lie {why} {kind.name}"
 
 
-def _by_group(config: Description, table: DescribedTable, level: DescribedLevel) -> Iterator[Uncounted]:
+def _by_group(config: Description, table: DescribedTable, level: DescribedLevel) -> Iterator[_Lost]:
     """Records in no group of a level: neither by columns nor by any response, which do not depend on each other."""
     if set(EVERYONE) & set(level.groups):
         return
@@ -244,15 +236,13 @@ def _by_group(config: Description, table: DescribedTable, level: DescribedLevel)
     wheres = [config.group(table, code) for code in level.groups if code not in by_response]
     parts = [_in_no_group(config.responses[name], name, [*of.values()]) for name, of in responses.items()]
     if wheres:
-        lost = _uncounted(table.name, (), table.universe, wheres, config.columns, NO_GROUP, {})
-        parts.insert(0, [(one.of, one.values, one.because) for one in lost])
+        parts.insert(0, [*_uncounted(table.universe, wheres, config.columns, NO_GROUP)])
     for some in product(*parts):
         names, values, reasons = zip(*some, strict=True)
-        why = reasons[0] if len(some) == 1 else NO_GROUP
-        yield Uncounted(table.name, (level.name,), " and ".join(names), " with ".join(values), why)
+        yield " and ".join(names), " with ".join(values), reasons[0] if len(some) == 1 else NO_GROUP
 
 
-def _in_no_group(response: MultipleResponse, name: str, groups: Sequence[ResponseGroup]) -> list[tuple[str, str, str]]:
+def _in_no_group(response: MultipleResponse, name: str, groups: Sequence[ResponseGroup]) -> list[_Lost]:
     """Records that are in none of some groups by a response: whose codes they have, and why.
 
     A record is in none if none of its codes is a member of a group of any code, and no group alone holds all of them.

@@ -12,7 +12,7 @@ from yupana.files.database import quoted
 from yupana.plan.plan import Plan
 from yupana.plan.read import read_plan
 from yupana.products.described.description import EVERYONE, Description
-from yupana.products.described.tables import coarsest_name, families, published_groups, published_tables
+from yupana.products.described.plan import coarsest_name, families, published_groups, published_tables
 from yupana.products.tables import Family, Groups
 from yupana.products.verify import Codes, Key, verify_noise, verify_tables
 from yupana.release.processing import MEASURED, RECORD
@@ -49,13 +49,12 @@ def noise_faults(folder: Path, manifest: Mapping[str, Any], config: Description,
 def _codes(config: Description) -> Codes:
     may_lack = frozenset(
         (table.name, level.name)
-        for table in config.tables
-        for level in table.levels
+        for table, level in config.at_levels.values()
         if table.detail and (table.detail.published or level.name in table.detail.leave_out)
     )
     # Which areas are made of blocks is told by a file that is not in the release.
     groups = None if config.blocks else partial(published_groups, config)
-    return Codes(partial(_written, config), partial(_area_of, config), groups, may_lack=may_lack)
+    return Codes(partial(_written, config), lambda level: config.levels[level].areas, groups, may_lack=may_lack)
 
 
 def _as_measured(manifest: Mapping[str, Any]) -> dict[str, Any]:
@@ -74,14 +73,14 @@ def _written(config: Description, family: Family) -> str:
     if not config.blocks:
         return "true"
     shown: dict[str, dict[str, None]] = {}
-    for table in config.tables:
-        for level in table.levels if family.name in {table.name, coarsest_name(table)} else ():
-            if table.budgets[level.name]:
-                shown.setdefault(level.areas, {}).update(dict.fromkeys(level.groups))
+    for table, level in config.measured.values():
+        if family.name in {table.name, coarsest_name(table)}:
+            shown.setdefault(level.areas, {}).update(dict.fromkeys(level.groups))
     areas, alike = [], dict[tuple[str, ...], list[str]]()
     for name, groups in shown.items():
         kind = config.areas[name]
-        code = f"REGION_ID = {quoted(kind.codes[0])}" if kind.blocks is None else _digits(kind.blocks.width)
+        digits = f"regexp_full_match(REGION_ID, '[0-9]{{{kind.blocks.width}}}')" if kind.blocks else ""
+        code = digits or f"REGION_ID = {quoted(kind.codes[0])}"
         areas.append(f"WHEN {quoted(name)} THEN {code}")
         alike.setdefault(tuple(groups), []).append(quoted(name))
     written = f"CASE REGION_TYPE {' '.join(areas)} ELSE false END"
@@ -94,14 +93,6 @@ def _written(config: Description, family: Family) -> str:
         for groups, names in alike.items()
     )
     return f"{written} AND CASE {known} END"
-
-
-def _digits(number: int) -> str:
-    return f"regexp_full_match(REGION_ID, '[0-9]{{{number}}}')"
-
-
-def _area_of(config: Description, level: str) -> str:
-    return {of.name: of.areas for table in config.tables for of in table.levels}[level]
 
 
 def _made_again(config: Description, plan: Plan, paths: Mapping[str, Path]) -> Iterator[str]:
@@ -122,9 +113,8 @@ def _made_again(config: Description, plan: Plan, paths: Mapping[str, Path]) -> I
 def _measured(config: Description, plan: Plan, paths: Mapping[str, Path]) -> Iterator[Groups]:
     """What passed the door, from the tables as they were measured: each group in the finest step that shows it."""
     cells: dict[str, dict[Key, str]] = {}
-    levels = {level.name: level for table in config.tables for level in table.levels}
     for family, m in ((family, m) for family in families(config) for m in plan.measurements if m.table == family.name):
-        kind = config.areas[levels[m.level].areas]
+        kind = config.areas[config.levels[m.level].areas]
         codes, own = () if kind.blocks else kind.codes, [choice.own for choice in family.choices]
         for table in own:
             if table.name not in cells:
@@ -143,7 +133,7 @@ def _measured(config: Description, plan: Plan, paths: Mapping[str, Path]) -> Ite
             if found:
                 areas, groups, noisy = zip(*found, strict=True)
                 of = np.array(noisy, dtype=np.int64)
-                yield Groups(family, number, levels[m.level].areas, _coded(areas, codes), _coded(groups), of, m)
+                yield Groups(family, number, config.levels[m.level].areas, _coded(areas, codes), _coded(groups), of, m)
 
 
 def _groups_of(
@@ -152,8 +142,7 @@ def _groups_of(
     """The groups of a level: all, or where a file that is not here tells which there are, those that are shown."""
     if not config.blocks:
         return published_groups(config, family, level)
-    of = next(of for table in config.tables for of in table.levels if of.name == level)
-    width = len(family.keys)
+    of, width = config.levels[level], len(family.keys)
     shown = dict.fromkeys(key[:width] for choice in family.choices for key in cells[choice.own.name])
     return [key for key in shown if key[1] == of.areas and (width < 3 or key[2] in of.groups)]
 

@@ -8,9 +8,8 @@ import numpy as np
 
 from yupana.arrays import Ints
 from yupana.products.described.description import EVERYONE, AreaKind, DescribedLevel, DescribedTable, Description
-from yupana.products.disclosure_control.differencing import Nested
-from yupana.products.disclosure_control.method import Shown
-from yupana.products.disclosure_control.relations import Relations
+from yupana.products.disclosure_control.differencing import Nested, Relations
+from yupana.products.disclosure_control.methods import Shown
 from yupana.products.tables import Groups
 
 
@@ -99,13 +98,11 @@ class PublishedCounts:
 def published_counts(description: Description) -> PublishedCounts:
     """What a description publishes: every table at every level with a budget."""
     levels: list[PublishedLevel] = []
-    for table in description.tables:
+    for table, level in description.measured.values():
         rows: tuple[tuple[int, ...], ...] = tuple((cell,) for cell in range(len(table.cells)))
         rows += tuple(parts for sums in table.sums for _, parts in sums.rows)
-        for level in table.levels:
-            if table.budgets[level.name]:
-                start = levels[-1].start + levels[-1].size if levels else 0
-                levels.append(PublishedLevel(table, level, start, len(description.areas[level.areas].codes), rows))
+        start = levels[-1].start + levels[-1].size if levels else 0
+        levels.append(PublishedLevel(table, level, start, len(description.areas[level.areas].codes), rows))
     pairs = [(one, other) for one in levels for other in levels if one.table is other.table]
     of_areas = [bundle for one, other in pairs for bundle in _areas(description, one, other)]
     of_groups = [(one, other) for one, other in pairs if _is_everyone_of(one, other)]

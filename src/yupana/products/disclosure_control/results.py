@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from yupana.privacy.sealed import Sealed
-from yupana.products.disclosure_control.method import Method
+from yupana.products.disclosure_control.methods import Method
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,20 +108,3 @@ class SideBySide(Sealed):
     learnt: Sequence[LearntRow]
     remarks: Sequence[str]
     best_guess: float | None
-
-
-class NoisyRelease(Method):
-    """The release of the description itself: noise of unlimited size, so that no count is ever ruled out."""
-
-    @property
-    def name(self) -> str:
-        """``release``."""
-        return "release"
-
-    @property
-    def title(self) -> str:
-        """In words."""
-        return "Differentially private release"
-
-
-RELEASE: Final = NoisyRelease()

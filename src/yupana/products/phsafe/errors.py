@@ -7,8 +7,8 @@ import numpy as np
 
 from yupana.arrays import Ints
 from yupana.plan.plan import Plan
-from yupana.products.described.errors import MeasurementErrors
-from yupana.products.observed import observed_margin
+from yupana.products.census import observed_margin
+from yupana.products.described.criteria import MeasurementErrors
 from yupana.products.phsafe.specification import FAMILIES, LEVELS, Group, groups_of
 
 

@@ -12,8 +12,8 @@ from yupana.files.columns import GEO, PERSONS, UNITS
 from yupana.files.document import located, read_document, refuse
 from yupana.plan.predicates import Where
 from yupana.products.described.description import EVERYONE, DescribedFile, DescribedLevel, DescribedTable, Description
+from yupana.products.described.plan import families_of
 from yupana.products.described.reading.description import parse
-from yupana.products.described.tables import families_of
 from yupana.products.safetab.regions import PUERTO_RICO
 
 D = TypeVar("D", bound=Description)

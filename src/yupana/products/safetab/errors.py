@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from yupana.arrays import Ints
-from yupana.products.observed import observed_margin
+from yupana.products.census import observed_margin
 from yupana.products.safetab.iterations import CharacteristicIterations
 from yupana.products.safetab.regions import Level
 

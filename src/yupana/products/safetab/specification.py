@@ -7,8 +7,8 @@ from typing import Any, Final, Literal
 
 from yupana.files.document import located, read_document, refuse
 from yupana.products.described.description import DescribedTable, Description
+from yupana.products.described.plan import families_of
 from yupana.products.described.reading.description import parse
-from yupana.products.described.tables import families_of
 from yupana.products.tables import Family
 
 KEYS: Final = ("REGION_ID", "REGION_TYPE", "ITERATION_CODE")

@@ -11,8 +11,7 @@ from typing import Any, Final
 
 from yupana.files.columns import Column
 from yupana.products.described.description import AreaKind, DescribedFile, DescribedLevel, DescribedTable, Description
-from yupana.products.described.footprints import Cells
-from yupana.products.described.stability import Derived
+from yupana.products.described.stability import Cells, Derived
 from yupana.products.safetab.configuration import SafetabConfig, Settings
 from yupana.products.safetab.persons import PersonsConfig
 from yupana.products.safetab.plan import EligibleIterations, Iterations, IterationsOfPlan, sensitivity

@@ -17,7 +17,7 @@ from yupana.plan.least_variance import (
     goal_values,
     least_variance,
 )
-from yupana.products.strategy.results import Joined, Strategy, TargetVariance, losses_as_json, parts_of_one
+from yupana.products.strategy import Joined, Strategy, TargetVariance, losses_as_json, parts_of_one
 from yupana.products.topdown.strategy_targets import StrategyTargets, levels_asked
 from yupana.products.topdown.tables import tables_of
 from yupana.topdown.configuration import OF_AREAS, Configuration

@@ -11,7 +11,7 @@ from yupana.files.declaration import declared, exact, key, keyed, read_as, table
 from yupana.plan.margin import z_value
 from yupana.plan.measurement import Mechanism
 from yupana.privacy.exact import INFINITE
-from yupana.products.strategy.targets import WEIGHTS
+from yupana.products.strategy import WEIGHTS
 from yupana.products.topdown.tables import tables_of
 from yupana.topdown.configuration import Configuration
 from yupana.topdown.queries import query_named

@@ -1,157 +1,132 @@
-"""Read the kinds of areas of a description, its groups, and the levels that cross them. Public."""
+"""Read the kinds of areas of a description: of columns, of hierarchies, and of the blocks of a public file. Public."""
 
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
 from yupana.errors import nearest
 from yupana.files.codes import pairs_of
-from yupana.geography.block_file import BlockFile
+from yupana.files.document import is_text
+from yupana.geography.block_file import BlockAreas, BlockColumn, BlockFile, HousingUnitFile
 from yupana.geography.hierarchy import check_level_names, hierarchy_of
-from yupana.plan.predicates import Where
 from yupana.plan.responses import ResponseGroup
-from yupana.products.described.description import EVERYONE, AreaKind, DescribedFile, DescribedLevel, in_join
-from yupana.products.described.reading.blocks import read_block_areas
-from yupana.products.described.reading.conditions import ConditionReader
+from yupana.products.described.description import AreaKind, Description, in_join
 from yupana.products.described.reading.declaration import (
-    GROUP,
+    MOST_DIGITS,
     DeclaredAreaKind,
-    DeclaredGroup,
     DeclaredHierarchy,
-    DeclaredResponseGroup,
 )
-from yupana.products.described.reading.document import DescriptionDocument
-from yupana.products.described.reading.group_lists import GroupList, is_group_code, listed_groups, read_group_lists
-from yupana.products.described.reading.responses import members_of, response_of
-
-_LEVEL: Final = re.compile(r"[^\s\"'|=\[\]/:.]{1,63}")
+from yupana.products.described.reading.records import DescriptionDocument
 
 
-@dataclass(frozen=True)
-class AreaReader:
-    """Reads kinds of areas; those that are made of others stand after them.
+def read_areas(doc: DescriptionDocument) -> None:
+    """Read them all, those of hierarchies first."""
+    for name, hierarchy in doc.read.hierarchies.items():
+        _hierarchy(doc, name, hierarchy)
+    for name, told in doc.read.areas.items():
+        doc.areas[name] = _area(doc, name, told)
 
-    Attributes
-    ----------
-    doc : DescriptionDocument
-    conditions : ConditionReader
-    blocks : BlockFile or None
-        That areas are made of, where there is one.
-    areas : dict of name to AreaKind
-    """
 
-    doc: DescriptionDocument
-    conditions: ConditionReader
-    blocks: BlockFile | None
-    areas: dict[str, AreaKind] = field(default_factory=dict)
+def _hierarchy(doc: DescriptionDocument, name: str, told: DeclaredHierarchy) -> None:
+    """Kinds of areas by one table of units and parents, from the one that holds everything to codes of a column."""
+    place, levels = f"hierarchies.{name}", told.levels
+    column = doc.column(f"{place}.column", told.column)
+    check_level_names(f"{place}.levels", levels, doc.faults)
+    again = [level for level in levels if level in {*doc.areas, *doc.read.areas}]
+    doc.fault_each(f"{place}.levels", "is the name of two kinds of areas", again)
+    pairs = pairs_of(f"{place}.of", told.of, doc.folder, doc.faults)
+    if column is None or not column.column.words:
+        doc.faults.append(f"{place}.column: must be a column of codes")
+    if doc.faults or column is None:
+        return
+    found = hierarchy_of(f"{place}.of", levels, pairs, doc.faults)
+    if found is None:
+        return
+    above_of, words = found.pairs, column.column.words
+    doc.at("hierarchies", name)["of"] = above_of
+    for what, odd in (
+        (f"codes of {column.file}.{column.name} are no unit of {levels[-1]}", set(words) - set(found.blocks)),
+        (f"units of {levels[-1]} are no code of {column.file}.{column.name}", set(found.blocks) - set(words)),
+    ):
+        if odd:
+            doc.faults.append(f"{place}.of: {len(odd)} {what}, such as {min(odd)!r}")
+    if doc.faults:
+        return
+    named = {words[value]: label for value, label in column.labels.items()}
+    above = {word: word for word in words}
+    for level in reversed(levels[1:]):
+        inside = [[above[word]] for word in words]
+        labels = named if level == levels[-1] else {}
+        doc.areas[level] = _area_kind(level, in_join(column.file, column.name), inside, labels)
+        above = {word: str(above_of[unit]) for word, unit in above.items()}
+    doc.areas[levels[0]] = AreaKind(levels[0], "", found.units[0], ((0,),), {})
 
-    def read(self) -> dict[str, AreaKind]:
-        """Read them all, those of hierarchies first."""
-        for name, hierarchy in self.doc.read.hierarchies.items():
-            self._hierarchy(name, hierarchy)
-        for name, told in self.doc.read.areas.items():
-            self.areas[name] = self._area(name, told)
-        return self.areas
 
-    def _hierarchy(self, name: str, told: DeclaredHierarchy) -> None:
-        """Kinds of areas by one table of units and parents, from the one that holds everything to codes of a column."""
-        doc, place, levels = self.doc, f"hierarchies.{name}", told.levels
-        column = self.conditions.column(f"{place}.column", told.column)
-        check_level_names(f"{place}.levels", levels, doc.faults)
-        again = [level for level in levels if level in {*self.areas, *doc.read.areas}]
-        doc.fault_each(f"{place}.levels", "is the name of two kinds of areas", again)
-        pairs = pairs_of(f"{place}.of", told.of, doc.folder, doc.faults)
-        if column is None or not column.column.words:
-            doc.faults.append(f"{place}.column: must be a column of codes")
-        if doc.faults or column is None:
-            return
-        found = hierarchy_of(f"{place}.of", levels, pairs, doc.faults)
-        if found is None:
-            return
-        above_of, words = found.pairs, column.column.words
-        doc.at("hierarchies", name)["of"] = above_of
-        for what, odd in (
-            (f"codes of {column.file}.{column.name} are no unit of {levels[-1]}", set(words) - set(found.blocks)),
-            (f"units of {levels[-1]} are no code of {column.file}.{column.name}", set(found.blocks) - set(words)),
-        ):
-            if odd:
-                doc.faults.append(f"{place}.of: {len(odd)} {what}, such as {min(odd)!r}")
-        if doc.faults:
-            return
-        named = {words[value]: label for value, label in column.labels.items()}
-        above = {word: word for word in words}
-        for level in reversed(levels[1:]):
-            inside = [[above[word]] for word in words]
-            labels = named if level == levels[-1] else {}
-            self.areas[level] = _area_kind(level, in_join(column.file, column.name), inside, labels)
-            above = {word: str(above_of[unit]) for word, unit in above.items()}
-        self.areas[levels[0]] = AreaKind(levels[0], "", found.units[0], ((0,),), {})
+def _area(doc: DescriptionDocument, name: str, told: DeclaredAreaKind) -> AreaKind:
+    place = f"areas.{name}"
+    one = AreaKind(name, "", (told.code or "1",), ((0,),), told.labels)
+    if told.blocks is not None:
+        return read_block_areas(doc, name, told, doc.blocks)
+    if told.nowhere is not None:
+        doc.faults.append(f"{place}.nowhere: is of areas that are made of blocks")
+    if doc.blocks and (told.column or told.from_ or told.first or told.of is not None):
+        text = "where there is a file of blocks, areas are made of these (blocks) or hold everything (code)"
+        doc.faults.append(f"{place}: {text}")
+        return one
+    if told.from_ is not None:
+        return _area_above(doc, name, told)
+    if told.column is None:
+        if told.of is not None or told.first is not None:
+            doc.faults.append(f"{place}: without a column it is one area, and has a code and labels alone")
+        return one
+    column = doc.column(f"{place}.column", told.column)
+    if column is None or not column.column.words:
+        doc.faults.append(f"{place}.column: must be a column of codes")
+        return one
+    words, labels = column.column.words, told.labels
+    pairs = _area_pairs(doc, name, told, words)
+    if told.first is None and told.of is None:
+        labels = {words[value]: label for value, label in column.labels.items()} | dict(labels)
+    return _area_kind(name, in_join(column.file, column.name), pairs, labels)
 
-    def _area(self, name: str, told: DeclaredAreaKind) -> AreaKind:
-        place = f"areas.{name}"
-        one = AreaKind(name, "", (told.code or "1",), ((0,),), told.labels)
-        if told.blocks is not None:
-            return read_block_areas(self.doc, name, told, self.blocks)
-        if told.nowhere is not None:
-            self.doc.faults.append(f"{place}.nowhere: is of areas that are made of blocks")
-        if self.blocks and (told.column or told.from_ or told.first or told.of is not None):
-            text = "where there is a file of blocks, areas are made of these (blocks) or hold everything (code)"
-            self.doc.faults.append(f"{place}: {text}")
-            return one
-        if told.from_ is not None:
-            return self._area_above(name, told)
-        if told.column is None:
-            if told.of is not None or told.first is not None:
-                self.doc.faults.append(f"{place}: without a column it is one area, and has a code and labels alone")
-            return one
-        column = self.conditions.column(f"{place}.column", told.column)
-        if column is None or not column.column.words:
-            self.doc.faults.append(f"{place}.column: must be a column of codes")
-            return one
-        words, labels = column.column.words, told.labels
-        pairs = self._area_pairs(name, told, words)
-        if told.first is None and told.of is None:
-            labels = {words[value]: label for value, label in column.labels.items()} | dict(labels)
-        return _area_kind(name, in_join(column.file, column.name), pairs, labels)
 
-    def _area_above(self, name: str, told: DeclaredAreaKind) -> AreaKind:
-        """Areas of areas: what the areas of another kind, which stands before it, lie in."""
-        place, below = f"areas.{name}", self.areas.get(str(told.from_))
-        if below is None or not below.column:
-            known = [kind for kind, of in self.areas.items() if of.column]
-            self.doc.faults.append(f"{place}.from: must be a kind of areas that stands before it: {', '.join(known)}")
-        if told.column is not None or (told.of is None) == (told.first is None):
-            self.doc.faults.append(f"{place}: with from it has either of or first, and no column")
-        if below is None or self.doc.faults:
-            return AreaKind(name, "", ("1",), ((0,),), told.labels)
-        above = self._area_pairs(name, told, below.codes)
-        pairs = [sorted({area for code in codes for area in above[code]}) for codes in below.of]
-        return _area_kind(name, below.column, pairs, told.labels)
+def _area_above(doc: DescriptionDocument, name: str, told: DeclaredAreaKind) -> AreaKind:
+    """Areas of areas: what the areas of another kind, which stands before it, lie in."""
+    place, below = f"areas.{name}", doc.areas.get(str(told.from_))
+    if below is None or not below.column:
+        known = [kind for kind, of in doc.areas.items() if of.column]
+        doc.faults.append(f"{place}.from: must be a kind of areas that stands before it: {', '.join(known)}")
+    if told.column is not None or (told.of is None) == (told.first is None):
+        doc.faults.append(f"{place}: with from it has either of or first, and no column")
+    if below is None or doc.faults:
+        return AreaKind(name, "", ("1",), ((0,),), told.labels)
+    above = _area_pairs(doc, name, told, below.codes)
+    pairs = [sorted({area for code in codes for area in above[code]}) for codes in below.of]
+    return _area_kind(name, below.column, pairs, told.labels)
 
-    def _area_pairs(self, name: str, told: DeclaredAreaKind, words: Sequence[str]) -> list[list[str]]:
-        """Of each code of a column, or of areas below, the areas it lies in."""
-        place = f"areas.{name}"
-        if told.first is not None:
-            if told.first > min(map(len, words)):
-                self.doc.faults.append(f"{place}.first: must be a number of characters that every code has")
-            return [[word[: told.first]] for word in words]
-        if told.of is None:
-            return [[word] for word in words]
-        pairs = pairs_of(f"{place}.of", told.of, self.doc.folder, self.doc.faults)
-        strange = [code for code in pairs if code not in words]
-        if not isinstance(told.of, dict):
-            # A public file of a whole hierarchy tells of other levels, too.
-            strange, pairs = [], {code: areas for code, areas in pairs.items() if code in words}
-        self.doc.at("areas", name)["of"] = pairs
-        self.doc.fault_each(f"{place}.of", "is none of the codes below", map(repr, strange))
-        lost = [word for word in words if word not in pairs]
-        if lost:
-            self.doc.faults.append(
-                f"{place}.of: {len(lost)} codes below lie in no area, such as {lost[0]!r}; write them with an "
-                "empty list if that is meant"
-            )
-        return [pairs.get(word, []) for word in words]
+
+def _area_pairs(doc: DescriptionDocument, name: str, told: DeclaredAreaKind, words: Sequence[str]) -> list[list[str]]:
+    """Of each code of a column, or of areas below, the areas it lies in."""
+    place = f"areas.{name}"
+    if told.first is not None:
+        if told.first > min(map(len, words)):
+            doc.faults.append(f"{place}.first: must be a number of characters that every code has")
+        return [[word[: told.first]] for word in words]
+    if told.of is None:
+        return [[word] for word in words]
+    pairs = pairs_of(f"{place}.of", told.of, doc.folder, doc.faults)
+    strange = [code for code in pairs if code not in words]
+    if not isinstance(told.of, dict):
+        # A public file of a whole hierarchy tells of other levels, too.
+        strange, pairs = [], {code: areas for code, areas in pairs.items() if code in words}
+    doc.at("areas", name)["of"] = pairs
+    doc.fault_each(f"{place}.of", "is none of the codes below", map(repr, strange))
+    lost = [word for word in words if word not in pairs]
+    if lost:
+        doc.faults.append(
+            f"{place}.of: {len(lost)} codes below lie in no area, such as {lost[0]!r}; write them with an "
+            "empty list if that is meant"
+        )
+    return [pairs.get(word, []) for word in words]
 
 
 def _area_kind(name: str, column: str, pairs: Iterable[Sequence[str]], labels: Mapping[str, str]) -> AreaKind:
@@ -163,58 +138,130 @@ def _area_kind(name: str, column: str, pairs: Iterable[Sequence[str]], labels: M
     return AreaKind(name, column, codes, of, labels)
 
 
-def read_groups(
-    doc: DescriptionDocument, conditions: ConditionReader, files: Mapping[str, DescribedFile]
-) -> tuple[dict[str, Where | ResponseGroup], dict[str, GroupList]]:
-    """Which records each population group holds, those of lists among them; and the lists."""
-    before = len(doc.faults)
-    lists = read_group_lists(doc, files)
-    if len(doc.faults) > before:
-        return {}, lists
-    found: dict[str, Where | ResponseGroup] = {}
-    places: dict[str, dict[str, int]] = {}
-    # Those of lists stand in the document now.
-    for code, of in doc.told.get("groups", {}).items():
-        place = f"groups.{code}"
-        if not is_group_code(code):
-            doc.faults.append(f"{place}: is no code for a group; * is everyone")
-        told = doc.read.groups.get(code) or GROUP.read(place, of, doc.faults)
-        if isinstance(told, DeclaredGroup):
-            found[code] = conditions.where(f"{place}.where", told.where)
-        elif told is not None and (response := response_of(doc, f"{place}.response", told.response, files)):
-            known = places.setdefault(told.response, members_of(response))
-            found[code] = _by_response(doc, place, told, known)
-    return found, lists
+_NEED_AREAS: Final = ("hierarchies", "criteria", "topdown")
+"""Parts of a description that ask which areas there are, which a file of blocks tells a run only."""
 
 
-def _by_response(
-    doc: DescriptionDocument, place: str, told: DeclaredResponseGroup, of: Mapping[str, int]
-) -> ResponseGroup:
-    """A group by a response; ``of`` are its codes, with their places."""
-    strange = [f"{code!r}{nearest(code, of)}" for code in told.codes if code not in of]
-    doc.fault_each(f"{place}.codes", f"no code of {told.response} is", strange)
-    if len(set(told.codes)) < len(told.codes):
-        doc.faults.append(f"{place}.codes: names one twice")
-    return ResponseGroup(told.response, frozenset(of[code] for code in told.codes if code in of), told.alone)
+def check_parts(document: Mapping[str, object], faults: list[str]) -> None:
+    """Name the parts that cannot stand beside a file of blocks."""
+    text = "needs areas that are known without the records, and a file of blocks lies beside them; leave one out"
+    faults += [f"blocks: {part} {text}" for part in _NEED_AREAS if "blocks" in document and part in document]
 
 
-def read_levels(
-    doc: DescriptionDocument, areas: Mapping[str, AreaKind], groups: Collection[str], lists: Mapping[str, GroupList]
-) -> dict[str, DescribedLevel]:
-    """Kinds of areas crossed with groups; a kind of areas is a level of everyone, too."""
-    levels = {name: DescribedLevel(name, name, EVERYONE) for name in areas}
-    for name, told in doc.read.levels.items():
-        place = f"levels.{name}"
-        if not _LEVEL.fullmatch(name):
-            doc.faults.append(f"{place}: a name is one word without quotes, brackets, |, =, / and :")
-        if told.areas not in areas:
-            doc.faults.append(f"{place}.areas: {told.areas!r} is no kind of areas{nearest(told.areas, areas)}")
-        of = EVERYONE if told.groups is None else listed_groups(doc, f"{place}.groups", told.groups, lists)
-        strange = [code for code in of if code not in groups and (code,) != EVERYONE]
-        doc.fault_each(f"{place}.groups", "is no group", map(repr, strange))
-        if len(set(of)) < len(of):
-            doc.faults.append(f"{place}.groups: names one twice")
-        if told.groups is not None:
-            doc.at("levels", name)["groups"] = list(of)
-        levels[name] = DescribedLevel(name, told.areas, tuple(of))
-    return levels
+def read_blocks(doc: DescriptionDocument) -> BlockFile | None:
+    """Read what the file of blocks holds; None if there is none."""
+    told = doc.read.blocks
+    if told is None:
+        return None
+    if told.file.lower() in map(str.lower, doc.read.files):
+        doc.faults.append(f"blocks.file: {told.file} is a file of records; blocks are public and stand in another")
+    key = _columns(doc, "blocks.key", told.key_, ())
+    others = _columns(doc, "blocks.columns", told.columns, [column.name for column in key])
+    if not key or sum(column.digits for column in key) > MOST_DIGITS:
+        text = f"must be columns with their digits, at most {MOST_DIGITS} in all, such as {{ BLOCK = 15 }}"
+        doc.faults.append(f"blocks.key: {text}")
+        return None
+    if set(told.only) - {key[0].name}:
+        doc.faults.append(f"blocks.only: may choose values of {key[0].name}, the first column of the key, alone")
+    only = told.only.get(key[0].name, ())
+    values = [only] if isinstance(only, str) else only
+    chosen = _values(doc, f"blocks.only.{key[0].name}", values, key[0]) if told.only else None
+    if told.housing_units is not None:
+        _check_housing_units(doc, told.file, told.housing_units)
+    return BlockFile(told.file, key, others, chosen, told.housing_units)
+
+
+def _check_housing_units(doc: DescriptionDocument, blocks: str, of: HousingUnitFile) -> None:
+    place = "blocks.housing_units"
+    if of.file.lower() in {name.lower() for name in (blocks, *doc.read.files)}:
+        doc.faults.append(f"{place}.file: {of.file} is another file of the description")
+    if of.block.lower() == of.number.lower() or '"' in of.block + of.number:
+        doc.faults.append(f"{place}: block and number must be names of two columns, without quotes")
+
+
+def _columns(
+    doc: DescriptionDocument, place: str, told: Mapping[str, int], taken: Collection[str]
+) -> tuple[BlockColumn, ...]:
+    for name in told:
+        if not is_text(name) or '"' in name or name.lower() in {other.lower() for other in taken}:
+            doc.faults.append(f"{place}.{name}: must be the name of a column, without quotes, that stands once")
+        if name.lower() == "housing_units":
+            text = "is the number of homes of a block, which no area is made of; blocks.housing_units names its file"
+            doc.faults.append(f"{place}.{name}: {text}")
+        taken = (*taken, name)
+    return tuple(BlockColumn(name, digits) for name, digits in told.items())
+
+
+def _values(doc: DescriptionDocument, place: str, values: Sequence[str], column: BlockColumn) -> frozenset[int]:
+    """Values of a column: texts of as many digits as it has."""
+    fits = [is_text(of) and len(of) == column.digits and of.isascii() and of.isdecimal() for of in values]
+    if not values or not all(fits):
+        text = f"must be a text of {column.digits} digits with leading zeros, such as '{1:0{column.digits}}'"
+        doc.faults.append(f"{place}: {text}")
+        return frozenset()
+    return frozenset(map(int, values))
+
+
+def read_block_areas(doc: DescriptionDocument, name: str, told: DeclaredAreaKind, of: BlockFile | None) -> AreaKind:
+    """A kind of areas that is made of blocks."""
+    place, blocks = f"areas.{name}", of or BlockFile("", ())
+    if of is None:
+        doc.faults.append(f"{place}.blocks: needs a file of blocks, which a table [blocks] names")
+    if others := [key for key in ("column", "from", "first", "of", "code", "labels") if key in doc.at("areas", name)]:
+        text = "; keep blocks, and nowhere; which areas there are is told by the file of blocks alone"
+        doc.faults.append(f"{place}: has blocks and {', '.join(others)}{text}")
+    known = {column.name: column for column in (*blocks.key, *blocks.columns)}
+    names = told.blocks or ()
+    columns = tuple(known[column] for column in names if column in known)
+    if of is not None and len(set(columns)) < len(names):
+        strange = [f"{column!r}{nearest(column, known)}" for column in names if column not in known]
+        doc.fault_each(f"{place}.blocks", f"no column of the file of blocks ({', '.join(known)}) is", strange)
+        doc.faults.extend([] if strange else [f"{place}.blocks: names a column twice"])
+    if (width := sum(column.digits for column in columns)) > MOST_DIGITS:
+        doc.faults.append(f"{place}.blocks: makes codes of {width} digits, and at most {MOST_DIGITS} are allowed")
+    return AreaKind(name, "", (), (), {}, BlockAreas(name, columns, nowhere=_nowhere(doc, place, told, columns)))
+
+
+def _nowhere(
+    doc: DescriptionDocument, place: str, told: DeclaredAreaKind, columns: Sequence[BlockColumn]
+) -> dict[str, int] | None:
+    """Values that say that a block is in no area of a kind."""
+    known = {column.name: column for column in columns}
+    found: dict[str, int] = {}
+    for name, value in (told.nowhere or {}).items():
+        if not known:
+            break
+        if name in known:
+            found.update((name, number) for number in _values(doc, f"{place}.nowhere.{name}", [value], known[name]))
+        else:
+            doc.faults.append(f"{place}.nowhere: {name!r} is none of the columns of the kind: {', '.join(known)}")
+    return found or None
+
+
+def check_blocks(doc: DescriptionDocument, made: Description) -> None:
+    """That tables and what is done to them go with a file of blocks; and that groups by responses have one."""
+    for table in made.tables:
+        place, file = f"tables.{table.name}", made.files[table.counts]
+        for level in table.levels:
+            read = {group.response.partition(".")[0] for group in made.by_response(level)}
+            if read and made.blocks is None:
+                text = "has groups by a response, and these need a file of blocks, which a table [blocks] names"
+                doc.faults.append(f"{place}.budget: {level.name} {text}")
+            elif strange := sorted(read - {table.counts}):
+                text = f"has groups by a response of {', '.join(strange)}, and the table counts {table.counts}"
+                doc.faults.append(f"{place}.budget: {level.name} {text}")
+        by_response = [code for code in table.groups if isinstance(made.groups.get(code), ResponseGroup)]
+        doc.fault_each(f"{place}.groups", "is a group by a response, which no condition replaces", by_response)
+        if made.blocks is None:
+            continue
+        if file.parent:
+            text = f"with a file of blocks, {table.counts} must stand alone, and its records belong to {file.parent}"
+            doc.faults.append(f"{place}.counts: {text}")
+        if table.limit:
+            doc.faults.append(
+                f"{place}.limit: goes with links between files, and a file of blocks without; leave one out"
+            )
+    if made.blocks is not None:
+        text = "needs areas that are known without the records; leave it or blocks out"
+        fitted = ("consistent", "coterminous")
+        doc.fault_each("postprocess", text, (name for name in fitted if getattr(made.postprocess, name)))

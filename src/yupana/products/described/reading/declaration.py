@@ -375,6 +375,12 @@ class DeclaredTopdown:
 TOPDOWN: Final = declared(DeclaredTopdown)
 
 
+def _check_postprocess(place: str, told: Postprocess, faults: list[str]) -> None:
+    if told.consistent and told.coterminous:
+        text = "leave it out; where counts are consistent, areas that hold the same show the same"
+        faults.append(f"{place}.coterminous: {text}")
+
+
 @dataclass(frozen=True, kw_only=True)
 class DeclaredDescription:
     """Tables of a description."""
@@ -426,7 +432,7 @@ class DeclaredDescription:
     criteria: Mapping[str, DeclaredCriterion] = key(
         _each(declared(DeclaredCriterion)), "how accurate tables shall be", default={}
     )
-    postprocess: Postprocess = key(declared(Postprocess), default=Postprocess())
+    postprocess: Postprocess = key(declared(Postprocess).checked(_check_postprocess), default=Postprocess())
     # What TopDown makes of the tables is read there; they can be measured one by one all the same.
     topdown: DeclaredTopdown | None = key(TOPDOWN, default=None)
 

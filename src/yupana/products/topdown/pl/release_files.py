@@ -9,8 +9,7 @@ from yupana.errors import ConfigError, OutputError
 from yupana.files.regular import FOLDER, must_be
 from yupana.geography.gazetteer import read_names
 from yupana.geography.header import HEADER
-from yupana.products.check import open_checked
-from yupana.products.gate import open_release
+from yupana.products.gate import open_checked, open_release
 from yupana.products.topdown.pl.area_fields import check_names
 from yupana.products.topdown.pl.from_release import areas_in, summary_files
 from yupana.products.topdown.pl.layout import LINKS, PL_FILES, segment_variables
