@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from yupana import topdown
     from yupana.errors import BudgetError, ConfigError, EngineError, EntropyError, InputError, OutputError, YupanaError
-    from yupana.estimate.areas.area_list import AreaList
+    from yupana.estimate.areas.released import AreaList
     from yupana.estimate.results import AreaIntervals, DistrictEstimates, Intervals
     from yupana.files.arrow import ArrowStream, ArrowTable
     from yupana.geography.gazetteer import NamedArea
@@ -147,7 +147,7 @@ __all__ = [
 
 _HOMES = {
     "yupana.errors": "BudgetError ConfigError EngineError EntropyError InputError OutputError YupanaError",
-    "yupana.estimate.areas.area_list": "AreaList",
+    "yupana.estimate.areas.released": "AreaList",
     "yupana.estimate.results": "AreaIntervals DistrictEstimates Intervals",
     "yupana.files.arrow": "ArrowStream ArrowTable",
     "yupana.geography.gazetteer": "NamedArea",

@@ -6,12 +6,13 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import duckdb
 import numpy as np
 
 from yupana.errors import ConfigError, InputError
+from yupana.estimate.topdown_release import SPINE
 from yupana.files.changes import UNCHANGED, Changes
 from yupana.files.delimited import Labels, open_delimited, positions
 from yupana.geography.assignments import Assignment, assign
@@ -57,8 +58,6 @@ from yupana.topdown.tree.full_information import FullInformation
 from yupana.topdown.tree.intervals import write_intervals
 from yupana.topdown.tree.published import least_squares_intervals
 from yupana.version import __version__
-
-SPINE: Final = "spine"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

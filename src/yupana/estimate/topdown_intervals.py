@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import numpy as np
 
 from yupana.arrays import Ints
 from yupana.errors import ConfigError, InputError, OutputError
 from yupana.estimate.intervals.tree import measurements_of
-from yupana.estimate.topdown_release import must_be_of_topdown, read_measured
+from yupana.estimate.topdown_release import SPINE, must_be_of_topdown, read_measured
 from yupana.files.database import open_database
 from yupana.files.delimited import positions
 from yupana.geography.attributes import FACILITIES, read_facilities
@@ -56,11 +56,6 @@ from yupana.topdown.plan import DEFAULT_CONFIDENCE
 from yupana.topdown.tree.published import least_squares_intervals
 
 
-def areas_of_measured(spine: Spine, published: PublishedBlocks) -> list[Areas]:
-    """The published areas of the blocks that were measured; a block in water counts where it is tabulated."""
-    return published.areas(np.asarray(published_in(spine.blocks)))
-
-
 def check_same_run(files: FoundFiles, release: ReleaseFolder) -> None:
     """Refuse measurement files that are not those of a release.
 
@@ -85,7 +80,7 @@ def check_same_run(files: FoundFiles, release: ReleaseFolder) -> None:
         raise OutputError(f"{folder} holds the measurements of another run than {release.folder}")
 
 
-_SPINE: Final = "spine"
+_ESTIMATORS: Final[tuple[Estimator, ...]] = get_args(Estimator)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,12 +118,9 @@ class CountedRelease:
             If the manifest does not tell.
         """
         told = self.release.manifest["parameters"].get("estimator")
-        if told == "topdown":
-            return "topdown"
-        if told == "full-information":
-            return "full-information"
-        if told == "posterior":
-            return "posterior"
+        for estimator in _ESTIMATORS:
+            if told == estimator:
+                return estimator
         raise OutputError(f"{self.release.folder}: the manifest does not tell the estimator")
 
     def facilities(self) -> Ints | None:
@@ -139,7 +131,7 @@ class CountedRelease:
         OutputError
             If it does, and the release does not hold them.
         """
-        name = f"{_SPINE}/{FACILITIES}"
+        name = f"{SPINE}/{FACILITIES}"
         if not self.configuration.group_quarters and name not in self.release.files.values():
             return None
         if name not in self.release.files.values():
@@ -163,9 +155,9 @@ def read_counted(release: ReleaseFolder) -> CountedRelease:
     """
     release.intact()
     configuration = TOPDOWN.read(release.folder / MANIFEST)
-    if f"{_SPINE}/{BLOCKS}" not in release.files.values():
-        raise OutputError(f"{release.folder} has no {_SPINE}/{BLOCKS}; it is no release of TopDown")
-    folder = release.folder / _SPINE
+    if f"{SPINE}/{BLOCKS}" not in release.files.values():
+        raise OutputError(f"{release.folder} has no {SPINE}/{BLOCKS}; it is no release of TopDown")
+    folder = release.folder / SPINE
     name = f"{COUNTS}/{configuration.levels[-1]}"
     try:
         if configuration.areas is not None:
@@ -175,7 +167,7 @@ def read_counted(release: ReleaseFolder) -> CountedRelease:
                 counts = counts_by_label(db, release.folder, name, configuration.schema, labels)
             return CountedRelease(release, configuration, spine.blocks, counts, spine, None)
         written = read_spine(folder, configuration.levels)
-        has_shares = f"{_SPINE}/{GEOUNITS}" in release.files.values()
+        has_shares = f"{SPINE}/{GEOUNITS}" in release.files.values()
         read = ordered_spine(folder, written, read_shares(folder, written)) if has_shares else None
         blocks = written.block if read is None else read.blocks
         return CountedRelease(
@@ -325,7 +317,8 @@ def _from_files(
     check_same_run(files, made.release)
     measured = read_measurements(files, made.configuration, "full-information", None, clock, progress)
     spine = measured.premises.spine
-    areas = areas_of_measured(spine, made.published)
+    # A block in water counts where it is tabulated.
+    areas = made.published.areas(np.asarray(published_in(spine.blocks)))
     kept = kept_areas(made.configuration, spine)
     # A block in water that was moved has no counts of its own.
     order = np.argsort(spine.blocks)

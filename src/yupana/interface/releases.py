@@ -23,7 +23,7 @@ from yupana.topdown.interval_terms import IntervalMethod
 
 if TYPE_CHECKING:
     from yupana.audit.empirical.loss import LossFinding
-    from yupana.estimate.areas.area_list import AreaList
+    from yupana.estimate.areas.released import AreaList
     from yupana.estimate.results import AreaIntervals, DistrictEstimates, Intervals
     from yupana.files.new_file import NewFile
     from yupana.interface.configured import Configured
@@ -268,7 +268,7 @@ def areas(release: "Release | Place", *, files: Places | None = None) -> "AreaLi
     ------
     docs/intervals.md
     """
-    from yupana.estimate.areas.area_list import listed_areas
+    from yupana.estimate.areas.released import listed_areas
 
     return listed_areas(folder_of(release), paths_of("files", files))
 
@@ -324,7 +324,7 @@ def districts(
     ------
     docs/districts.md
     """
-    from yupana.estimate.districts.districts import districts as found
+    from yupana.estimate.districts import districts as found
 
     return found(
         folder_of(release),
@@ -520,7 +520,7 @@ def combine_coterminous(
     ------
     docs/coterminous.md
     """
-    from yupana.estimate.coterminous.combine import make_coterminous
+    from yupana.estimate.coterminous import make_coterminous
 
     made = out_of(out, folder_of(release), overwrite=overwrite)
     with listening(progress, "coterminous") as tell:

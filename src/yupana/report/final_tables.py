@@ -14,8 +14,15 @@ import numpy as np
 from yupana.arrays import Floats
 from yupana.errors import ConfigError, OutputError
 from yupana.estimate.phsafe.combine import combine
-from yupana.estimate.phsafe.estimate import Averages, EstimatedCounts, Method, TableEstimate, estimate_tables
-from yupana.estimate.phsafe.measured import Measured, read_measured
+from yupana.estimate.phsafe.estimate import (
+    Averages,
+    EstimatedCounts,
+    Measured,
+    Method,
+    TableEstimate,
+    estimate_tables,
+    read_measured,
+)
 from yupana.products.codebook import data_package
 from yupana.products.phsafe.estimates_codebook import describe_estimates
 from yupana.products.phsafe.shells import ITERATED, ITERATION_LABELS, SHELLS, WHOSE, Shell, area_name, nation_name

@@ -6,15 +6,13 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import prod
 from pathlib import Path
-from typing import Final
 
 import numpy as np
 
 from yupana.arrays import Floats, Ints
 from yupana.errors import ConfigError, InputError
-from yupana.estimate.intervals.counted import Counted, Levels, weights_on
-from yupana.estimate.intervals.forms import Form, Linear, evaluate
-from yupana.estimate.intervals.query import Selection, parse
+from yupana.estimate.intervals.query import Form, Linear, evaluate, parse, shown
+from yupana.estimate.intervals.selections import Counted, Levels, weights_on
 from yupana.files.regular import regular
 from yupana.geography.gazetteer import NamedArea
 from yupana.products.gate import open_release
@@ -26,8 +24,6 @@ AREA, QUERY = "area", "query"
 
 Kept = tuple[int, ...]
 """Attributes of a schema, by position and in order."""
-
-_SHOWN: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,15 +214,10 @@ def read_form(query: str, words: Counted) -> AreaForm:
     ConfigError
         If it is not of the language, names what is not there, or comes to no sum or ratio.
     """
-
-    def select(selection: Selection) -> Linear:
-        return Linear(Fraction(0), dict.fromkeys(words.of(selection), Fraction(1)))
-
     try:
-        return _form(evaluate(parse(query), select), words.schema)
+        return _form(evaluate(parse(query), words.select), words.schema)
     except ConfigError as error:
-        shown = query if len(query) <= _SHOWN else query[:_SHOWN] + "..."
-        raise ConfigError(f"query {shown!r}: {error}") from None
+        raise ConfigError(f"query {shown(query)!r}: {error}") from None
 
 
 def _form(form: Form, schema: Schema) -> AreaForm:

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from yupana.arrays import Flags
 from yupana.errors import ConfigError, InputError, OutputError
-from yupana.estimate.coterminous.areas import Area, coterminous_sets, read_blocks, read_live
-from yupana.estimate.coterminous.zero_suppression import CHANCE_OF_RUN, refuse_suppressed, without_small_totals
+from yupana.estimate.coterminous_areas import Area, coterminous_sets, read_blocks, read_live
 from yupana.estimate.safetab_tables import CELL_COLUMNS, COLUMNS, TREES, NestedCells, TableSource, open_source
+from yupana.estimate.suppression import CHANCE_OF_RUN, refuse_suppressed, without_small_totals
 from yupana.plan.margin import z_value
 from yupana.products.least_squares import average, estimate, non_negative, whole
 from yupana.products.safetab.iterations import CharacteristicIterations
@@ -331,7 +331,7 @@ def make_coterminous(
         counts as shown for a summary level if any area of the level has a row of it.
     zero_suppression : Fraction, optional
         The chance with which the total of an empty group is to be left out, once areas are combined
-        (`yupana.estimate.coterminous.zero_suppression`). Needs ``parameters``.
+        (`yupana.estimate.suppression`). Needs ``parameters``.
     overwrite : bool
     announce : callable
 
