@@ -215,7 +215,7 @@ def _release(
 
 
 def _demonstration(options: argparse.Namespace) -> "tuple[list[Series], list[str]]":
-    from yupana.audit.empirical.demonstrations import WORDS, composition, invariant
+    from yupana.audit.empirical.series import WORDS, composition, invariant
     from yupana.confidential.truth.block_counts import read_strata
 
     if options.data is None:

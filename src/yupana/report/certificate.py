@@ -211,7 +211,7 @@ def _brief(value: object) -> str:
 
 
 def certificate_set_page(certificate: Certificate) -> str:
-    """Lay out a joint certificate (`yupana.audit.certificate_set`) as one HTML file that loads nothing."""
+    """Lay out a joint certificate (`yupana.audit.certificate`) as one HTML file that loads nothing."""
     symbol, key = ("ε", "epsilon") if certificate["mechanism"] == "pure" else ("ρ", "rho")
     rows, releases = certificate["guarantee"], certificate["releases"]
     losses = ["none" if row[key] is None else loss(read_exact(row[key])) for row in rows]

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from yupana.audit.certificate import certificate, is_test, with_tests
-from yupana.audit.certificate_set import certificate_of_set
+from yupana.audit.certificate import certificate, certificate_of_set, is_test, with_tests
 from yupana.errors import ConfigError, OutputError
 from yupana.products.check import check_release, open_checked
 from yupana.products.product import Checked
