@@ -16,7 +16,7 @@ from yupana.estimate.intervals.tree import measurements_of
 from yupana.estimate.topdown_release import SPINE, must_be_of_topdown, read_measured
 from yupana.files.database import open_database
 from yupana.files.delimited import positions
-from yupana.geography.attributes import FACILITIES, read_facilities
+from yupana.geography.blocks import FACILITIES, read_facilities
 from yupana.geography.hierarchy import spine_of
 from yupana.geography.published import Areas, PublishedBlocks, read_published
 from yupana.geography.settings import ROOT

@@ -12,8 +12,8 @@ import numpy as np
 
 from yupana.arrays import Ints
 from yupana.errors import InputError
-from yupana.files.delimited import DelimitedFile, Labels, first_repeated, open_delimited, positions
-from yupana.geography.blocks import Reference, read_reference
+from yupana.files.delimited import DelimitedFile, Labels, open_delimited, positions
+from yupana.geography.blocks import Reference, read_reference, refuse_repeated
 from yupana.geography.header import begins_as_header, open_blocks
 from yupana.geography.kinds import (
     BLOCK_COLUMNS,
@@ -204,9 +204,7 @@ def _blocks(file: DelimitedFile) -> Ints:
     """The blocks of a file, of shape (rows,), each once."""
     name = block_column(file)
     block = block_codes(file, name)
-    if repeated := first_repeated(block):
-        first, again = repeated
-        raise file.fault(again, name, f"block {block[again]:016d} is listed twice; first in line {file.line(first)}")
+    refuse_repeated(file, name, block)
     return block
 
 

@@ -9,11 +9,10 @@ import numpy as np
 
 from yupana.arrays import Flags, Indices, Ints
 from yupana.errors import InputError
-from yupana.files.delimited import first_repeated, open_delimited, positions
-from yupana.geography.aian import sides
-from yupana.geography.areas import NO_AREA, on_spine
-from yupana.geography.blocks import NO_ENTITY, SCHOOL_COLUMNS, Reference
-from yupana.geography.settings import AREAS, PLACES, QUARTERS, SCHOOLS, SpineSettings
+from yupana.files.delimited import open_delimited, positions
+from yupana.geography.blocks import NO_ENTITY, SCHOOL_COLUMNS, Reference, in_areas, refuse_repeated
+from yupana.geography.settings import AREAS, NO_AREA, PLACES, QUARTERS, SCHOOLS, SpineSettings
+from yupana.geography.spine import sides
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,7 +115,7 @@ def considered(areas: Sequence[Entities], settings: SpineSettings) -> list[Entit
             kind = named[column]
             if name == AREAS:
                 codes = np.array([*map(int, kind.labels), NO_AREA], dtype=np.int32)[kind.index]
-                kind = replace(kind, index=np.where(on_spine(codes, settings.aian_areas), kind.index, np.int32(-1)))
+                kind = replace(kind, index=np.where(in_areas(codes, settings.aian_areas), kind.index, np.int32(-1)))
             found.append(kind)
     return found
 
@@ -143,11 +142,7 @@ def read_entities(path: Path, block: Ints, *, live: bool) -> list[Entities]:
         if not kinds:
             raise InputError(f"{path}, line 1: no column but block; name a column for each kind of entity")
         listed = file.digits(name, 16)
-        if repeated := first_repeated(listed):
-            row = repeated[1]
-            raise file.fault(
-                row, name, f"block {listed[row]:016d} is listed twice; first in line {file.line(repeated[0])}"
-            )
+        refuse_repeated(file, name, listed)
         at = positions(listed, block)
         outside = np.flatnonzero(at < 0)
         if len(outside) and not live:

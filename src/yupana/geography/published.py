@@ -12,9 +12,9 @@ from yupana.errors import InputError
 from yupana.files.arrow_stream import Column, TextColumn
 from yupana.files.database import open_database
 from yupana.files.delimited import Labels, first_repeated, open_delimited, positions
-from yupana.geography.areas import NO_AREA
 from yupana.geography.blocks import NO_ENTITY, Reference
 from yupana.geography.kinds import BLOCK_WIDTH, COUNTY, KINDS, NESTED, STATE, TOLD, US, kind_of
+from yupana.geography.settings import NO_AREA
 from yupana.release.lines import Texts, digits, texts
 from yupana.release.rows import parts_of, write_parts
 from yupana.release.tables import Format

@@ -15,11 +15,10 @@ from yupana.files.arrow_stream import Column, TextColumn
 from yupana.files.database import open_database
 from yupana.files.delimited import DelimitedFile, first_repeated, open_delimited, positions
 from yupana.files.regular import FOLDER, must_be
-from yupana.geography.areas import AREA_TYPES
 from yupana.geography.entities import Entities, read_entities
 from yupana.geography.kinds import BLOCK_WIDTH
-from yupana.geography.settings import Kind, Mechanism, SpineSettings, check_levels, check_shares
-from yupana.geography.spine import Geolevel, Spine, path_sums
+from yupana.geography.settings import AREA_TYPES, Kind, Mechanism, SpineSettings, check_levels, check_shares
+from yupana.geography.spine import Geolevel, Spine, path_faults
 from yupana.geography.tree import Tree, nest
 from yupana.privacy.exact import read_exact, show_exact
 from yupana.release.folder import MANIFEST, read_manifest
@@ -376,10 +375,7 @@ def read_checked(folder: Path) -> tuple[tuple[WrittenSpine, WrittenShares] | Non
     found = {name: (len(of), int(of.sum())) for name, of in zip(settings.levels, shares.bypassed, strict=True)}
     if told != found:
         wrong.append("geolevels of the manifest are not those of geounits.csv")
-    sums = path_sums(spine.tree, shares.shares, shares.index)
-    if sums != {Fraction(1)}:
-        wrong.append(f"shares from the root to the blocks sum to {', '.join(sorted(map(str, sums)))}, not all to 1")
-    return (spine, shares), wrong
+    return (spine, shares), wrong + path_faults(spine.tree, shares.shares, shares.index)
 
 
 _LABEL: Final = re.compile(r"([0-9]{1,18})(?:-([1-9][0-9]{0,8}))?")

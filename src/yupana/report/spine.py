@@ -11,17 +11,15 @@ import numpy as np
 
 from yupana.arrays import Floats, Ints
 from yupana.errors import InputError
-from yupana.geography.aian import aian_spine
 from yupana.geography.blocks import Reference
-from yupana.geography.build import REPORT, conventional_spine
+from yupana.geography.build import REPORT
 from yupana.geography.distance import distances
 from yupana.geography.entities import Entities, considered
 from yupana.geography.optimized import optimized_spine
 from yupana.geography.settings import DIGITS, REMADE, Kind, SpineSettings
-from yupana.geography.spine import Spine, precisions
+from yupana.geography.spine import Spine, aian_spine, conventional_spine, precisions
 from yupana.geography.spine_files import WrittenSpine, manifest_of, read_areas, read_shares, read_spine, settings_of
-from yupana.geography.tree import Tree, partition
-from yupana.geography.variance import entity_variances, unit_variances
+from yupana.geography.tree import Tree, entity_variances, partition, unit_variances
 from yupana.progress import Announce, Stopwatch, silent
 from yupana.release.check import describe_reports
 from yupana.release.folder import write_manifest

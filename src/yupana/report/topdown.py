@@ -16,8 +16,7 @@ from yupana.geography.build import make
 from yupana.geography.entities import published
 from yupana.geography.settings import Kind, SpineSettings
 from yupana.geography.spine import Spine
-from yupana.geography.tree import partition
-from yupana.geography.variance import entity_variances, unit_variances
+from yupana.geography.tree import entity_variances, partition, unit_variances
 from yupana.plan.margin import z_value
 from yupana.plan.measurement import Mechanism
 from yupana.plan.plan import Plan

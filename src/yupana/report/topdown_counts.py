@@ -16,8 +16,7 @@ from yupana.files.database import open_database, quoted, unreadable
 from yupana.geography.published import indices, read_published
 from yupana.geography.settings import ROOT
 from yupana.geography.spine_files import WrittenSpine, read_shares, read_spine
-from yupana.geography.tree import partition
-from yupana.geography.variance import entity_variances
+from yupana.geography.tree import entity_variances, partition
 from yupana.plan.margin import z_value
 from yupana.plan.plan import Plan
 from yupana.products.topdown.tables import TABLES, RedistrictingTable, levels_of, tables_of

@@ -23,7 +23,7 @@ from yupana.estimate.areas.queries import (
     questions_by_part,
     read_form,
 )
-from yupana.estimate.areas.released import ReleasedAreas, released_areas
+from yupana.estimate.areas.released import ReleasedAreas, released_areas, short_block
 from yupana.estimate.intervals.intervals import Interval
 from yupana.estimate.intervals.selections import Counted, cell_of, counted_in, list_labels, open_file
 from yupana.estimate.results import AreaInterval, AreaIntervals
@@ -215,7 +215,7 @@ class PublishedTables:
             raise OutputError(f"{self.release.folder} has no {TABLES}/{table}{INTERVALS_OF}")
         path = self.release.file(name)
         level = levels_of(self.areas.gazetteer.kinds)[kind]
-        geocodes = [_short(code) if kind == "block" else code for code in codes]
+        geocodes = [short_block(code) if kind == "block" else code for code in codes]
         wanted = [f"{variable}_{end}" for variable in variables for end in ENDS]
         with open_database() as db:
             columns = open_file(db, "ends", path)
@@ -240,11 +240,6 @@ class PublishedTables:
 
     def _file(self, table: str) -> str | None:
         return file_of(self.release, str(Path(TABLES) / f"{table}{INTERVALS_OF}"))
-
-
-def _short(block: str) -> str:
-    """The 15 digits of a block: without that of the block group, which the block repeats."""
-    return block[:11] + block[12:]
 
 
 def area_intervals(

@@ -51,6 +51,11 @@ def released_names(release: ReleaseFolder) -> AreaNames:
     return read_names(release.file(NAMES)) if NAMES in release.files.values() else MappingProxyType({})
 
 
+def short_block(block: str) -> str:
+    """The 15 digits of a block: without that of the block group, which the block repeats."""
+    return block[:11] + block[12:]
+
+
 @dataclass(frozen=True, eq=False)
 class ReleasedAreas:
     """The areas that can be asked for.
@@ -240,7 +245,7 @@ class AreaList:
         rows = next((part for part in self.parts if table in part), self.parts[0])[table]
         if {LEVEL, CODE} <= set(rows.columns):
             level = levels_of(self.areas.gazetteer.kinds)[found.kind]
-            code = found.code[:11] + found.code[12:] if found.kind == "block" else found.code
+            code = short_block(found.code) if found.kind == "block" else found.code
             return rows.where({LEVEL: level, CODE: code})
         if GEOUNIT not in rows.columns or table.rsplit("/", maxsplit=1)[-1] != found.kind:
             raise ConfigError(f"{table} is no table of {found.kind}")
