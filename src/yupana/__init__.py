@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from yupana.products.strategy.results import Strategy
     from yupana.products.topdown.pl.summary_file import SummaryFile
     from yupana.progress import Step
-    from yupana.report.certified import Certificate
+    from yupana.report.certificate import Certificate
     from yupana.topdown import InfeasibleNode, NodeEstimate, estimate_node, round_node
 
 __all__ = [
@@ -171,7 +171,7 @@ _HOMES = {
     "yupana.products.topdown.pl.summary_file": "SummaryFile",
     "yupana.products.strategy.results": "Strategy",
     "yupana.progress": "Step",
-    "yupana.report.certified": "Certificate",
+    "yupana.report.certificate": "Certificate",
     "yupana.topdown": "InfeasibleNode NodeEstimate estimate_node round_node",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}

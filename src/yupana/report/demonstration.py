@@ -46,7 +46,7 @@ from yupana.report.html import Html
 from yupana.report.numbers import percent, rounded, whole
 from yupana.report.page import Chart, Figure, Page, Section, read_page, sections
 from yupana.report.plans import level_sections, losses, plan_sections
-from yupana.report.topdown_counts import words_of
+from yupana.report.topdown_areas import words_of
 
 _NATION: Final = 331_449_281
 """Residents of the United States on 1 April 2020."""

@@ -23,13 +23,11 @@ from yupana.geography.tree import Tree, entity_variances, partition, unit_varian
 from yupana.progress import Announce, Stopwatch, silent
 from yupana.release.check import describe_reports
 from yupana.release.folder import write_manifest
-from yupana.report.boundaries import Boundary, read_boundaries
 from yupana.report.charts import Mark, before_and_after, log_dots
 from yupana.report.html import Html
-from yupana.report.maps import Lettering, Shading, ValueClasses, draw_map, lay_out, outlines
+from yupana.report.maps import Boundary, Lettering, Shading, ValueClasses, draw_map, lay_out, outlines, read_boundaries
 from yupana.report.numbers import rounded, whole
-from yupana.report.page import Chart, Figure, Page, read_page, render
-from yupana.report.place import claim_page, write_page
+from yupana.report.page import Chart, Figure, Page, claim_page, read_page, render, write_page
 
 SPINES: Final[Mapping[Kind, Mark]] = {
     "conventional": Mark("conventional", "#8a939c", "circle"),
