@@ -56,14 +56,8 @@ from yupana.topdown.plan import DEFAULT_CONFIDENCE
 from yupana.topdown.tree.published import least_squares_intervals
 
 
-def check_same_run(files: FoundFiles, release: ReleaseFolder) -> None:
-    """Refuse measurement files that are not those of a release.
-
-    Raises
-    ------
-    OutputError
-        If they are of another run, or nothing tells.
-    """
+def _check_same_run(files: FoundFiles, release: ReleaseFolder) -> None:
+    """Refuse measurement files that are not those of a release, or of which nothing tells."""
     if MEASUREMENTS in release.manifest:
         told = release.manifest[MEASUREMENTS].get("files", {})
         if told != {path.relative_to(files.folder).as_posix(): checksum(path) for path in files.files()}:
@@ -145,14 +139,8 @@ class CountedRelease:
         return found
 
 
-def read_counted(release: ReleaseFolder) -> CountedRelease:
-    """Read a release of TopDown whose files are those of its manifest.
-
-    Raises
-    ------
-    ConfigError, InputError, OutputError
-        If it is none, or its files do not go together.
-    """
+def _read_counted(release: ReleaseFolder) -> CountedRelease:
+    """Read a release of TopDown, and refuse one whose files are not those of its manifest or do not go together."""
     release.intact()
     configuration = TOPDOWN.read(release.folder / MANIFEST)
     if f"{SPINE}/{BLOCKS}" not in release.files.values():
@@ -238,7 +226,7 @@ def publish_intervals(request: IntervalRequest, clock: Stopwatch, progress: Prog
     must_be_of_topdown(release)
     with new_folder(request.out, overwrite=request.overwrite, noisy=False) as draft:
         clock.start("reading the release")
-        made = read_counted(release)
+        made = _read_counted(release)
         confidence = request.confidence or release.confidence or DEFAULT_CONFIDENCE
         terms = IntervalTerms(method, confidence, request.replicates or REPLICATES)
         if made.published is not None:
@@ -314,7 +302,7 @@ def _from_files(
         raise ConfigError("--nmf: the release has areas of its own, and such files are of the Census Bureau's blocks")
     told = made.release.manifest.get(MEASUREMENTS, {})
     files = find_files(nmf, told.get("dataset"), tuple(told.get("states", ())))
-    check_same_run(files, made.release)
+    _check_same_run(files, made.release)
     measured = read_measurements(files, made.configuration, "full-information", None, clock, progress)
     spine = measured.premises.spine
     # A block in water counts where it is tabulated.
@@ -334,7 +322,9 @@ def _write(
 ) -> dict[str, Any]:
     """Write all files of the release, its tabulation and tables with intervals; return the manifest."""
     release, config = made.release, made.configuration
-    kept = {name: told for name, told in release.manifest["tables"].items() if not _is_counted(name)}
+    # Tabulation, tables and their intervals are written anew.
+    anew = {TABULATION, TABLES}
+    kept = {name: told for name, told in release.manifest["tables"].items() if PurePosixPath(name).parts[0] not in anew}
     for name in kept:
         (draft / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(release.file(name), draft / name)
@@ -368,14 +358,6 @@ def _parameters(manifest: Mapping[str, Any]) -> dict[str, Any]:
     return {**parameters, **({"remarks": remarks} if remarks else {})}
 
 
-def _is_counted(name: str) -> bool:
-    """Whether a file of a release is written anew: tabulation, tables and their intervals."""
-    return PurePosixPath(name).parts[0] in {TABULATION, TABLES}
-
-
 def _format(manifest: Mapping[str, Any]) -> Format:
-    return (
-        "parquet"
-        if any(name.startswith("counts/") and name.endswith(".parquet") for name in manifest["tables"])
-        else "csv"
-    )
+    in_parquet = any(name.startswith("counts/") and name.endswith(".parquet") for name in manifest["tables"])
+    return "parquet" if in_parquet else "csv"

@@ -37,7 +37,7 @@ _PLACE_WIDTHS: Final = (7, 10)
 """Digits of a place with its state, and of a county subdivision with its county, which is never less than 10**7."""
 
 
-def place_or_subdivision(reference: Reference, settings: SpineSettings) -> tuple[Ints, Flags]:
+def _place_or_subdivision(reference: Reference, settings: SpineSettings) -> tuple[Ints, Flags]:
     """Which place or county subdivision counts for each block: its code, and whether it is a county subdivision.
 
     In a state where county subdivisions govern, and outside of AIAN areas on the spine, it is the county subdivision;
@@ -66,7 +66,7 @@ def targets(reference: Reference, quarters: Indices | None, settings: SpineSetti
     found = []
     for name in settings.classes:
         if name == PLACES:
-            code, subdivision = place_or_subdivision(reference, settings)
+            code, subdivision = _place_or_subdivision(reference, settings)
             place = reference.block // 10**14 * 10**5 + code
             unit = np.where(subdivision, _subdivision(reference), place)
             found.append(_entities(name, unit, code == NO_ENTITY, *_PLACE_WIDTHS))

@@ -436,14 +436,14 @@ def optimized_spine(reference: Reference, entities: list[Entities], settings: Sp
     kind = _classes(reference, entities, settings)
     order = np.lexsort((reference.block, kind, tract_key))
     block, side, tract_key, kind = reference.block[order], side[order], tract_key[order], kind[order]
-    group_key = tract_key * 10**_NUMBER + number_groups(tract_key, kind, settings.fanout_cutoff, settings.grouping)
+    group_key = tract_key * 10**_NUMBER + _number_groups(tract_key, kind, settings.fanout_cutoff, settings.grouping)
     keys = {level: side_key(block, side, level) for level in settings.levels} | {"Block_Group": group_key}
     widths = {level: side_width(level) for level in settings.levels} | {"Block_Group": side_width("Tract") + _NUMBER}
     if "Tract_Group" in settings.levels:
         clock.start("grouping tracts")
         names = [level for level in settings.levels if level != "Tract_Group"]
         tree, firsts = nest(names, [keys[name] for name in names])
-        members = _all_members([_ordered(e, order) for e in entities])
+        members = _all_members([replace(e, index=e.index[order]) for e in entities])
         number = group_tracts(tree, members, settings)
         of_block = np.repeat(number, np.diff(firsts[names.index("Tract")], append=len(block)))
         keys["Tract_Group"] = keys["County"] * 10**_NUMBER + of_block
@@ -460,22 +460,8 @@ def optimized_spine(reference: Reference, entities: list[Entities], settings: Sp
     return bypass(spine, settings.mechanism, settings.bypass_cutoff, settings.unbypassed)
 
 
-def number_groups(tract: Ints, kind: Ints, fanout_cutoff: int | None, grouping: Grouping) -> Ints:
-    """Number the block groups of each tract from 1.
-
-    Parameters
-    ----------
-    tract, kind : ndarray of int64
-        Of blocks in order: by tract, then kind, then digits, of shape (blocks,).
-    fanout_cutoff : int or None
-        None leaves every class whole.
-    grouping : "orig" or "even"
-
-    Returns
-    -------
-    ndarray of int64
-        For each block the number of its group within the tract, of shape (blocks,).
-    """
+def _number_groups(tract: Ints, kind: Ints, fanout_cutoff: int | None, grouping: Grouping) -> Ints:
+    """Number the block groups of each tract from 1; blocks are in order of tract, kind and digits."""
     new_tract = np.diff(tract, prepend=-1) != 0
     new_part = new_tract | (np.diff(kind, prepend=-1) != 0)
     opens = new_part
@@ -513,10 +499,6 @@ def _classes(reference: Reference, entities: list[Entities], settings: SpineSett
     for found in entities:
         _, kind = np.unique(kind * (len(found.labels) + 1) + found.index + 1, return_inverse=True)
     return kind
-
-
-def _ordered(entities: Entities, order: Ints) -> Entities:
-    return Entities(entities.column, entities.index[order], entities.labels)
 
 
 def _all_members(entities: list[Entities]) -> Members:

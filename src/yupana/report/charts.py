@@ -552,12 +552,8 @@ _BARE: Final[Spec] = {"ticks": False, "domain": False}
 
 
 def _category_axis(categories: Sequence[str], axis: Spec = _BARE) -> Spec:
-    labels = {"labelLimit": 300, "minExtent": _extent(categories)}
+    labels = {"labelLimit": 300, "minExtent": 9 + _LETTER * max(map(len, categories), default=0)}
     return _kind("category", sort=list(categories), title=None, axis={**axis, **labels})
-
-
-def _extent(labels: Sequence[str]) -> float:
-    return 9 + _LETTER * max(map(len, labels), default=0)
 
 
 def _room_for_text(values: Sequence[float], width: int) -> Spec:

@@ -8,7 +8,7 @@ household adds to the counts of the S-DHC, and what it costs when that changes, 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cache, cached_property, lru_cache, partial
+from functools import cache, lru_cache, partial
 from itertools import groupby, product
 from typing import Final
 
@@ -77,10 +77,6 @@ class Costs:
     _persons: dict[tuple[Person, UnitRecord], _Counted] = field(default_factory=dict)
     _units: dict[UnitRecord, tuple[int, ...]] = field(default_factory=dict)
 
-    @cached_property
-    def _room(self) -> tuple[int, ...]:
-        return tuple(self.taus[table.name] for table in _OF_PERSONS)
-
     def contribution(self, household: Household) -> Ints:
         """What a household adds to the counts of its state, and to those of the nation: shape (204,).
 
@@ -94,7 +90,7 @@ class Costs:
         counts = [0] * len(ENTRIES)
         for place in self._of_unit(unit):
             counts[place] += 1
-        room = list(self._room)
+        room = [self.taus[table.name] for table in _OF_PERSONS]
         # Alike people stand side by side more often than not.
         for person, alike in groupby(household.people):
             number = sum(1 for _ in alike)

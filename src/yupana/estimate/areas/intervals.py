@@ -414,7 +414,12 @@ def _from_tables(
     variables, cells = tables.variables(), prod(tables.words.schema.shape)
     found: dict[int, Interval] = {}
     wanted: dict[tuple[str, str], dict[str, list[int]]] = {}
-    places = {kind: _places(rows[kind], cells) for kind in codes if rows[kind].ends is not None}
+    # The row of each area and cell, as one number.
+    places = {
+        kind: {key: row for row, key in enumerate((of.area * cells + of.cell).tolist())}
+        for kind, of in rows.items()
+        if of.ends is not None
+    }
     for number, one in enumerate(asked):
         kind, form = one.area.kind, one.form
         if form.below is not None or form.above.constant or not tables.has(kind):
@@ -433,11 +438,6 @@ def _from_tables(
                 ends = ends_of[variable_name][asked[number].place]
                 found[number] = _read(asked[number], ends, f"{TABLES}/{table}{INTERVALS_OF}", told.words)
     return found
-
-
-def _places(rows: TabulatedRows, cells: int) -> dict[int, int]:
-    """The row of each area and cell, as one number."""
-    return {key: row for row, key in enumerate((rows.area * cells + rows.cell).tolist())}
 
 
 def _read(asked: AskedOfArea, ends: Ints, where: str, how: str) -> Interval:

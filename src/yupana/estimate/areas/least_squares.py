@@ -146,16 +146,13 @@ def grouped(wanted: Iterable[Kept], shape: tuple[int, ...], blocks: int) -> dict
     groups: list[Kept] = []
     for kept in sorted(set(wanted), key=lambda one: -prod(shape[i] for i in one)):
         unions = [tuple(sorted({*group, *kept})) for group in groups]
-        fits = [union == group or _fits(union, shape, blocks) for union, group in zip(unions, groups, strict=True)]
+        values = [blocks * prod(shape[i] for i in union) for union in unions]
+        fits = [u == g or held <= VALUES_AT_ONCE for u, g, held in zip(unions, groups, values, strict=True)]
         if True in fits:
             groups[fits.index(True)] = unions[fits.index(True)]
         else:
             groups.append(kept)
     return {kept: next(group for group in groups if set(kept) <= set(group)) for kept in wanted}
-
-
-def _fits(kept: Kept, shape: tuple[int, ...], blocks: int) -> bool:
-    return blocks * prod(shape[i] for i in kept) <= VALUES_AT_ONCE
 
 
 _RULE = "covariance of least squares on the tree"

@@ -13,7 +13,7 @@ from yupana.arrays import Floats, Ints
 from yupana.errors import ConfigError, InputError
 from yupana.estimate.intervals.query import Form, Linear, evaluate, parse, shown
 from yupana.estimate.intervals.selections import Counted, Levels, weights_on
-from yupana.files.regular import regular
+from yupana.files.regular import read_regular
 from yupana.geography.gazetteer import NamedArea
 from yupana.products.gate import open_release
 from yupana.release.release import ReleaseFolder
@@ -53,8 +53,7 @@ def read_questions(path: Path) -> QuestionFile:
         Naming the line, if it is no such table.
     """
     try:
-        with open(path, "rb", opener=regular) as file:
-            text = file.read().decode("utf-8-sig")
+        text = read_regular(path).decode("utf-8-sig")
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:

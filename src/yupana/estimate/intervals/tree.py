@@ -11,7 +11,7 @@ from fractions import Fraction
 from itertools import product
 from math import prod
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import duckdb
 import numpy as np
@@ -64,7 +64,16 @@ class NoisyFiles:
         return sorted(f"{name}/{q.name}" for name, level in levels for q in level.queries if not q.keeps_or_sums)
 
     def of_level(self, level: int, kept: tuple[int, ...], basis: Basis) -> list[TreeAnswers]:
-        """Sum the answers of a geolevel."""
+        """What a geolevel was measured with, summed over the attributes that are not kept.
+
+        Parameters
+        ----------
+        level : int
+        kept : tuple of int
+            Attributes, by position.
+        basis : Basis
+            Of the levels of these.
+        """
         stored = StoredMeasurements(self.read.once, self.read.draws)
         spent = self.read.once.levels[level]
         units = len(spent.share_of)
@@ -88,31 +97,8 @@ class NoisyFiles:
         return found
 
 
-def is_of_bureau(measurements: ReleaseFolder) -> bool:
-    """Whether the measurements of a run lie in the Census Bureau's layout."""
-    return any(f"/{DPQUERY}/" in f"/{name}" for name in measurements.files.values())
-
-
-def read_files(release: ReleaseFolder, folder: Path, run: ReleaseFolder | None, spine: WrittenSpine) -> NoisyFiles:
-    """Read the measurements that a release was made with.
-
-    Parameters
-    ----------
-    release : ReleaseFolder
-        Made from such files, or by the run that wrote them.
-    folder : Path
-    run : ReleaseFolder or None
-        The manifest beside the files, if the release is of the run that wrote them.
-    spine : WrittenSpine
-        That of the release.
-
-    Raises
-    ------
-    OutputError
-        If they are other files, were changed, or blocks were moved between measurement and tabulation.
-    InputError
-        If they do not hold together.
-    """
+def _read_files(release: ReleaseFolder, folder: Path, run: ReleaseFolder | None, spine: WrittenSpine) -> NoisyFiles:
+    """Read the files that a release was made with or, if the manifest of a run lies beside them, that the run wrote."""
     told = release.manifest.get(MEASUREMENTS)
     if release.manifest.get("moved_blocks"):
         moved = len(release.manifest["moved_blocks"])
@@ -152,28 +138,6 @@ def _require(folder: Path, found: Mapping[str, str], told: Mapping[str, str]) ->
         )
 
 
-class NoisyAnswers(Protocol):
-    """The noisy measurements of a tree, however they are kept."""
-
-    @property
-    def left_out(self) -> Sequence[str]:
-        """Measurements that are not used, as they group levels of an attribute."""
-        ...
-
-    def of_level(self, level: int, kept: tuple[int, ...], basis: Basis) -> list[TreeAnswers]:
-        """What a geolevel was measured with, summed over the attributes that are not kept.
-
-        Parameters
-        ----------
-        level : int
-        kept : tuple of int
-            Attributes, by position.
-        basis : Basis
-            Of the levels of these.
-        """
-        ...
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class NoisyTexts:
     """The measurements in a folder that `write_noisy` wrote.
@@ -199,7 +163,7 @@ class NoisyTexts:
         return sorted({name for name, kept in self._measurements() if kept is None})
 
     def of_level(self, level: int, kept: tuple[int, ...], basis: Basis) -> list[TreeAnswers]:
-        """Read the files of a geolevel, each once.
+        """As of `NoisyFiles`; each file is read once.
 
         Raises
         ------
@@ -280,6 +244,9 @@ class NoisyTexts:
         precision = np.where(measured > 0, 1.0 / np.where(measured > 0, alike * summed_up, 1.0), 0.0)
         return TreeAnswers(query, answers, precision)
 
+
+NoisyAnswers = NoisyFiles | NoisyTexts
+"""The noisy measurements of a tree, however they are kept."""
 
 GEOUNIT: Final = "geounit"
 
@@ -497,8 +464,9 @@ def open_tree(release: ReleaseFolder, noisy: Path) -> TreeMeasurements:
     schema, levels = schema_of(release)
     spine = released_spine(release)
     labels = (*spine.labels, spine.block_labels())
-    if measurements is None or is_of_bureau(measurements):
-        answers: NoisyAnswers = read_files(release, noisy, measurements, spine)
+    # In the Census Bureau's layout, whoever wrote them.
+    if measurements is None or any(f"/{DPQUERY}/" in f"/{name}" for name in measurements.files.values()):
+        answers: NoisyAnswers = _read_files(release, noisy, measurements, spine)
     else:
         answers = NoisyTexts(measurements, schema, levels, labels)
     return TreeMeasurements(release, answers, schema, levels, spine, labels)
