@@ -66,7 +66,7 @@ def certificate(manifest: Mapping[str, Any]) -> dict[str, Any]:
     OutputError
         If the manifest holds no plan, contradicts itself, or is of a release that is confidential.
     """
-    plan = plan_in(manifest)
+    plan = _plan_in(manifest)
     status = refuse_confidential(manifest, "the release")
     product = PRODUCTS.of(manifest)
     noise = _PlanNoise(plan, product is None or product.is_adaptive(plan))
@@ -140,24 +140,15 @@ def _exact_change(kind: str, *, told: bool) -> Change | None:
     return next((change for change in EXACT_CHANGES if told and change == kind), None)
 
 
-def plan_in(manifest: Mapping[str, Any]) -> Plan:
-    """Read the plan in a manifest: its measurements, laws and composition.
-
-    Sensitivities are all the calibration; those of other neighbours are in the manifest's totals alone.
-
-    Raises
-    ------
-    OutputError
-        If there is none.
-    """
+def _plan_in(manifest: Mapping[str, Any]) -> Plan:
+    """The plan in a manifest; all sensitivities are the calibration, and those of other neighbours in the totals."""
     *names, last = PRODUCTS
     try:
-        plan = read_plan(manifest["plan"])
+        return read_plan(manifest["plan"])
     except (KeyError, ValueError):
         raise OutputError(
             f"the manifest holds no plan: a certificate is made for a release of {', '.join(names)} or {last}"
         ) from None
-    return plan
 
 
 def _read(text: str | None) -> Budget | None:

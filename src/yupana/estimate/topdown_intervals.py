@@ -238,11 +238,20 @@ def publish_intervals(request: IntervalRequest, clock: Stopwatch, progress: Prog
         found = _intervals(made, request, terms, areas, clock, progress)
         clock.start("writing the release")
         manifest = _write(draft, made, terms, areas, found)
-        clock.start("checking")
-        if wrong := TOPDOWN.verify(draft, manifest).wrong:
-            raise RuntimeError(f"the release does not hold together: {'; '.join(wrong)}")
+        finish(draft, manifest, made.configuration, clock)
     clock.stop()
     return manifest
+
+
+def finish(draft: Path, manifest: dict[str, Any], config: Configuration, clock: Stopwatch) -> None:
+    """Write the codebook and the manifest of a release whose files are written, and hold them against each other."""
+    columns = {name: told["columns"] for name, told in manifest["tables"].items()}
+    package = data_package(TOPDOWN.words.title, config.product, columns, partial(described, config))
+    manifest["reports"] = write_codebook(draft, package)
+    write_manifest(draft, manifest)
+    clock.start("checking")
+    if wrong := TOPDOWN.verify(draft, manifest).wrong:
+        raise RuntimeError(f"the release does not hold together: {'; '.join(wrong)}")
 
 
 def _method(request: IntervalRequest) -> IntervalMethod:
@@ -320,7 +329,7 @@ def _from_files(
 def _write(
     draft: Path, made: CountedRelease, terms: IntervalTerms, areas: list[Areas], found: CountIntervals
 ) -> dict[str, Any]:
-    """Write all files of the release, its tabulation and tables with intervals; return the manifest."""
+    """Copy the files of the release, and write tabulation and tables with intervals; return the manifest."""
     release, config = made.release, made.configuration
     # Tabulation, tables and their intervals are written anew.
     anew = {TABULATION, TABLES}
@@ -331,9 +340,6 @@ def _write(
     tables = () if made.published is None else tables_of(config.schema)
     tabulated, counts = TabulatedAreas(config.schema, areas, found), HistogramParts(made.counts)
     rows = write_tabulation(draft, tabulated, counts, _format(release.manifest), tables=tables)
-    listed = kept | describe_files(draft, rows)
-    columns = {name: told["columns"] for name, told in listed.items()}
-    package = data_package(TOPDOWN.words.title, config.product, columns, partial(described, config))
     old = release.manifest
     manifest = {
         **old,
@@ -341,13 +347,11 @@ def _write(
             **_parameters(old),
             "intervals": {**terms.as_json(), _SOURCE: release.sha256},
         },
-        "tables": listed,
-        "reports": write_codebook(draft, package),
+        "tables": kept | describe_files(draft, rows),
     }
     if "options" in old:
         others = {name: told for name, told in old["options"].items() if name not in {"intervals", "replicates"}}
         manifest["options"] = {**others, **terms.options}
-    write_manifest(draft, manifest)
     return manifest
 
 

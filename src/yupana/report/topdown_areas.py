@@ -94,17 +94,6 @@ class KindOfAreas:
             return np.where(self.totals > 0, self.margins / self.totals, np.nan)
 
 
-@dataclass(frozen=True, slots=True)
-class Named:
-    """What is known of an area beside its counts; NaN where a number is not."""
-
-    name: str
-    land: float
-    water: float
-    latitude: float
-    longitude: float
-
-
 @dataclass(frozen=True, eq=False)
 class TopdownRelease:
     """A release with its configuration and plan, as pages read it."""
@@ -156,23 +145,16 @@ class TopdownRelease:
         return str(told["method"]) if isinstance(told, Mapping) and "method" in told else "none"
 
     @cached_property
-    def names(self) -> Mapping[tuple[str, str], Named]:
-        """What the release tells of areas, by kind and code; nothing if names were not given."""
+    def _names(self) -> Mapping[tuple[str, str], str]:
+        """What the release calls its areas, by kind and code; nothing if names were not given."""
         if NAMES not in self.release:
             return {}
         columns = self.release.columns(NAMES)
-
-        def number(text: str) -> float:
-            return float(text) if text else float("nan")
-
-        numbers = (map(number, columns[name]) for name in ("land", "water", "latitude", "longitude"))
-        of_area = (Named(*told) for told in zip(columns["name"], *numbers, strict=True))
-        return dict(zip(zip(columns["kind"], columns["code"], strict=True), of_area, strict=True))
+        return dict(zip(zip(columns["kind"], columns["code"], strict=True), columns["name"], strict=True))
 
     def name(self, kind: str, code: str) -> str:
         """What an area is called; its code if that is not known."""
-        found = self.names.get((kind, code))
-        return found.name if found is not None and found.name else code
+        return self._names.get((kind, code)) or code
 
     def _totals(self, db: duckdb.DuckDBPyConnection, kind: str) -> KindOfAreas:
         if not self.tables:

@@ -40,17 +40,6 @@ def released_blocks(release: ReleaseFolder) -> PublishedBlocks | None:
     return read_published(release.folder, nation=levels[0] == ROOT)
 
 
-def released_names(release: ReleaseFolder) -> AreaNames:
-    """What a release calls its areas, by kind and identifier; nothing if it names none.
-
-    Raises
-    ------
-    InputError, OutputError
-        As by `released_blocks`.
-    """
-    return read_names(release.file(NAMES)) if NAMES in release.files.values() else MappingProxyType({})
-
-
 def short_block(block: str) -> str:
     """The 15 digits of a block: without that of the block group, which the block repeats."""
     return block[:11] + block[12:]
@@ -81,7 +70,8 @@ class ReleasedAreas:
     @cached_property
     def gazetteer(self) -> Gazetteer:
         """All areas by kind, code and name."""
-        names = released_names(self.release)
+        told = NAMES in self.release.files.values()
+        names: AreaNames = read_names(self.release.file(NAMES)) if told else MappingProxyType({})
         if self.published is not None:
             return gazetteer_of(self.published, names)
         labels = (*self.spine.labels, tuple(self.spine.block_labels()))
