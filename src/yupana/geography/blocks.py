@@ -10,12 +10,12 @@ import numpy as np
 
 from yupana.arrays import Flags, Indices, Integers, Ints, narrow
 from yupana.errors import InputError
-from yupana.files.arrow_stream import TextColumn
+from yupana.files.arrow_stream import Column, TextColumn
 from yupana.files.database import open_database
 from yupana.files.delimited import DelimitedFile, Labels, first_repeated, open_delimited, positions
 from yupana.geography.kinds import BLOCK_WIDTH
 from yupana.geography.settings import AREA_TYPES, NO_AREA
-from yupana.release.lines import digits
+from yupana.release.lines import digits, texts
 from yupana.release.rows import parts_of, write_parts
 
 NO_ENTITY: Final = 99999
@@ -62,14 +62,8 @@ class Reference:
     def keep(self, kept: Flags) -> "Reference":
         """Return some of the blocks."""
         columns = {name: replace(c, index=c.index[kept]) for name, c in self.columns.items()}
-        return Reference(
-            self.block[kept],
-            self.aiannh[kept],
-            self.cousub[kept],
-            self.place[kept],
-            MappingProxyType(columns),
-            self.assigned,
-        )
+        of_block = {name: getattr(self, name)[kept] for name in ("block", "aiannh", "cousub", "place")}
+        return Reference(**of_block, columns=MappingProxyType(columns), assigned=self.assigned)
 
 
 def read_reference(path: Path, columns: Sequence[str] = (), *, schools: bool = False) -> Reference:
@@ -136,6 +130,48 @@ def read_areas(path: Path) -> tuple[Ints, Ints, Ints]:
         block = read_codes(file, FIFTEEN)
         refuse_repeated(file, "TABBLK", block, 15, "more than once")
         return block, file.digits("PLACEFP", 5), file.digits("AIANNHCE", 4)
+
+
+def labels_of_codes(code: Ints, none: Flags, *widths: int) -> Labels:
+    """Codes as texts of digits, none where there is none; a text has the least of the widths that holds the code."""
+    values, place = np.unique(code[~none], return_inverse=True)
+    index = np.full(len(code), -1, dtype=np.int32)
+    index[~none] = place
+    written = map(str, values.tolist())
+    return Labels(index, tuple(text.zfill(min(w for w in widths if w >= len(text))) for text in written))
+
+
+def subdivision_codes(reference: Reference) -> Ints:
+    """County subdivisions with their counties, as numbers of 10 digits, of shape (blocks,)."""
+    return reference.block // 10**11 * 10**5 + reference.cousub
+
+
+def coded_areas(reference: Reference) -> dict[str, Labels]:
+    """Places, county subdivisions and AIANNH areas, whatever a spine considers, by texts unique in the nation."""
+    place = reference.block // 10**14 * 10**5 + reference.place
+    return {
+        "place": labels_of_codes(place, reference.place == NO_ENTITY, 7),
+        "county_subdivision": labels_of_codes(subdivision_codes(reference), reference.cousub == NO_ENTITY, 10),
+        "aiannh": labels_of_codes(reference.aiannh.astype(np.int64), reference.aiannh == NO_AREA, 4),
+    }
+
+
+def write_labels(path: Path, blocks: Ints, columns: Mapping[str, Labels]) -> int:
+    """Write in which area of each kind every block lies, empty for none; return the number of rows.
+
+    Parameters
+    ----------
+    path : Path
+    blocks : ndarray of int64, shape (blocks,)
+    columns : mapping of str to Labels
+        By kind, the area of each block.
+    """
+    written: dict[str, Column] = {"block": TextColumn(digits(blocks, BLOCK_WIDTH), np.arange(len(blocks)))}
+    for name, column in columns.items():
+        written[name] = TextColumn(texts(["", *column.labels]), column.index.astype(np.int64) + 1)
+    with open_database() as db:
+        write_parts(db, path, parts_of(written))
+    return len(blocks)
 
 
 def read_codes(file: DelimitedFile, parts: Mapping[str, int]) -> Ints:

@@ -312,8 +312,7 @@ class Gazetteer:
             If it means none, or one that the release does not tell.
         """
         plain = re.sub(r"[\s-]+", "_", text.strip())
-        by_level = {kind.summary_level: name for name, kind in KINDS.items()}
-        for name in (plain, kind_of(plain), by_level.get(plain, "")):
+        for name in (plain, kind_of(plain), _KIND_OF.get(plain, "")):
             if name in self.codes:
                 return name
         same = [name for name in self.codes if name.lower() == plain.lower()]

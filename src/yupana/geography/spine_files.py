@@ -13,16 +13,16 @@ from yupana.arrays import Flags, Indices, Ints
 from yupana.errors import ConfigError, InputError, OutputError
 from yupana.files.arrow_stream import Column, TextColumn
 from yupana.files.database import open_database
-from yupana.files.delimited import DelimitedFile, first_repeated, open_delimited, positions
+from yupana.files.delimited import DelimitedFile, Labels, first_repeated, open_delimited, positions
 from yupana.files.regular import FOLDER, must_be
+from yupana.geography.blocks import write_labels
 from yupana.geography.entities import Entities, read_entities
-from yupana.geography.kinds import BLOCK_WIDTH
 from yupana.geography.settings import AREA_TYPES, Kind, Mechanism, SpineSettings, check_levels, check_shares
 from yupana.geography.spine import Geolevel, Spine, path_faults
 from yupana.geography.tree import Tree, nest
 from yupana.privacy.exact import read_exact, show_exact
 from yupana.release.folder import MANIFEST, read_manifest
-from yupana.release.lines import digits, texts, write_header, write_lines
+from yupana.release.lines import texts, write_header, write_lines
 from yupana.release.processing import SPINE
 from yupana.release.release import read_release
 from yupana.release.rows import parts_of, write_parts
@@ -75,12 +75,7 @@ def write_geounits(folder: Path, spine: Spine) -> int:
 
 def write_entities(folder: Path, blocks: Ints, found: list[Entities]) -> int:
     """Write in which areas of each kind every block lies, empty for none, as `spine distance` reads it."""
-    columns = {"block": TextColumn(digits(blocks, BLOCK_WIDTH), np.arange(len(blocks)))}
-    for of in found:
-        columns[of.column] = TextColumn(texts(["", *of.labels]), of.index.astype(np.int64) + 1)
-    with open_database() as db:
-        write_parts(db, folder / ENTITIES, parts_of(columns))
-    return len(blocks)
+    return write_labels(folder / ENTITIES, blocks, {of.column: Labels(of.index, of.labels) for of in found})
 
 
 def describe(folder: Path, rows: dict[str, int]) -> dict[str, dict[str, object]]:

@@ -146,17 +146,10 @@ class PublishedTables:
         OutputError
             If the release does not hold what is needed.
         """
-        stem = next(
-            (
-                stem
-                for stem in (f"{TABULATION}/{kind}", f"{COUNTS}/{kind}" if self.areas.published is None else "")
-                if stem and file_of(self.release, stem) is not None
-            ),
-            None,
-        )
-        if stem is not None:
-            return self._rows(stem, codes, np.arange(len(codes), dtype=np.int64))
         published = self.areas.published
+        for stem in (f"{TABULATION}/{kind}", *([f"{COUNTS}/{kind}"] if published is None else [])):
+            if file_of(self.release, stem) is not None:
+                return self._rows(stem, codes, np.arange(len(codes), dtype=np.int64))
         if published is None:
             raise OutputError(f"{self.release.folder} has no {COUNTS}/{kind}, which it must have; run yupana check")
         column = published.kinds[kind]

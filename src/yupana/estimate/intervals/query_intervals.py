@@ -62,38 +62,20 @@ class NoisyTables(OpenedTables):
         parameters = self.release.manifest.get("parameters") or {}
         small = leaves_out_small(self.release.manifest)
         suppressed = any(entry.get("rule") == SUPPRESSION for entry in self.release.record)
-        return (
-            "of the count that was tabulated, over the draw of the noise; errors in the records are not in it",
-            *(
-                ["counts of persons are after truncation: what a household has beyond the threshold is not in them"]
-                if "tau" in parameters
-                else []
+        told = {
+            "of the count that was tabulated, over the draw of the noise; errors in the records are not in it": True,
+            "counts of persons are after truncation: what a household has beyond the threshold is not in them": (
+                "tau" in parameters
             ),
-            *(
-                [
-                    "noise is two-sided geometric, but z is the normal quantile: for a lone cell, "
-                    "90 percent are about 90.2, and 95 are about 93.7"
-                ]
-                if self.release.is_pure
-                else []
+            "noise is two-sided geometric, but z is the normal quantile: for a lone cell, 90 percent are about 90.2, "
+            "and 95 are about 93.7": self.release.is_pure,
+            "rows whose noisy count was small or impossible were left out or suppressed; those that are there are "
+            "covered less often where counts are small": small or suppressed,
+            "coterminous areas were combined, so that errors of rows depend on each other: a query may name one row": (
+                self._is_combined
             ),
-            *(
-                [
-                    "rows whose noisy count was small or impossible were left out or suppressed; those that are "
-                    "there are covered less often where counts are small"
-                ]
-                if small or suppressed
-                else []
-            ),
-            *(
-                [
-                    "coterminous areas were combined, so that errors of rows depend on each other: a query may "
-                    "name one row"
-                ]
-                if self._is_combined
-                else []
-            ),
-        )
+        }
+        return tuple(note for note, holds in told.items() if holds)
 
     @property
     def _is_combined(self) -> bool:
