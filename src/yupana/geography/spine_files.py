@@ -347,17 +347,11 @@ def check_folder(folder: Path) -> list[str]:
     OutputError
         If the folder holds no spine.
     """
-    return read_checked(folder)[1]
+    return _read_checked(folder)[1]
 
 
-def read_checked(folder: Path) -> tuple[tuple[WrittenSpine, WrittenShares] | None, list[str]]:
-    """Read the files of a spine; also return what is wrong. If they cannot be read there is no spine.
-
-    Raises
-    ------
-    OutputError
-        If the folder holds no spine.
-    """
+def _read_checked(folder: Path) -> tuple[tuple[WrittenSpine, WrittenShares] | None, list[str]]:
+    """Read the files of a spine, and say what is wrong; there is no spine if they cannot be read."""
     manifest = manifest_of(folder)
     settings = settings_of(manifest, folder)
     wrong = read_release(folder).wrong()
@@ -402,7 +396,7 @@ def read_given(folder: Path) -> Given:
     OutputError
         If the folder holds no spine.
     """
-    files, wrong = read_checked(folder)
+    files, wrong = _read_checked(folder)
     if wrong or files is None:
         raise InputError("\n".join([f"the spine {folder} cannot be used:", *(f"  {fault}" for fault in wrong)]))
     return Given(

@@ -65,14 +65,8 @@ class PublishedIntervals:
         ) + of
 
 
-def published_intervals(release: ReleaseFolder) -> PublishedIntervals | None:
-    """What the manifest says of the intervals of the tables; None if they have none.
-
-    Raises
-    ------
-    OutputError
-        If it says it in another way.
-    """
+def _published_intervals(release: ReleaseFolder) -> PublishedIntervals | None:
+    """What the manifest says of the intervals of the tables; None if they have none."""
     told = release.manifest.get("parameters", {}).get("intervals")
     if told is None or told.get("method", "none") == "none":
         return None
@@ -303,7 +297,7 @@ def _of_parts(release: ReleaseFolder, questions: Sequence[AreaQuestion], terms: 
 
 def _of_release(opened: ReleaseFolder, questions: Sequence[AreaQuestion], terms: _Terms) -> AreaIntervals:
     areas = released_areas(opened, terms.files)
-    tables = PublishedTables(areas, counted_in(schema_of(opened)[0]), published_intervals(opened))
+    tables = PublishedTables(areas, counted_in(schema_of(opened)[0]), _published_intervals(opened))
     asked, codes = _understood(questions, areas, tables.words)
     told = tables.intervals
     level = terms.confidence or (told.confidence if told else None) or opened.confidence or DEFAULT_CONFIDENCE

@@ -104,17 +104,8 @@ def basis_of(kept: Kept, shape: tuple[int, ...]) -> Basis:
     return Basis(tuple(shape[i] for i in kept) or (1,))
 
 
-def estimates_of_areas(measurements: TreeMeasurements, members: Members, kept: Kept) -> AreaEstimates:
-    """Estimate the histograms of areas in one pass through the tree.
-
-    Parameters
-    ----------
-    measurements : TreeMeasurements
-    members : Members
-        The blocks of each area; one block may be in many.
-    kept : tuple of int
-        Attributes; over the others is summed.
-    """
+def _estimates_of_areas(measurements: TreeMeasurements, members: Members, kept: Kept) -> AreaEstimates:
+    """Estimate the histograms of areas, on the attributes kept, in one pass through the tree."""
     shape = measurements.schema.shape
     basis = basis_of(kept, shape)
     last = len(measurements.levels) - 1
@@ -127,22 +118,8 @@ def estimates_of_areas(measurements: TreeMeasurements, members: Members, kept: K
     return AreaEstimates(kept, shape, np.asarray(inside @ known[last].coordinates), precision)
 
 
-def grouped(wanted: Iterable[Kept], shape: tuple[int, ...], blocks: int) -> dict[Kept, Kept]:
-    """Which attributes to keep for the sums that need some, so that the measurements are read as seldom as possible.
-
-    Parameters
-    ----------
-    wanted : iterable of tuple of int
-        The attributes that each sum needs.
-    shape : tuple of int
-    blocks : int
-        Of the spine: what is held at once is bounded by `VALUES_AT_ONCE`, unless one sum alone needs more.
-
-    Returns
-    -------
-    dict
-        Of each of ``wanted`` a set that has it.
-    """
+def _grouped(wanted: Iterable[Kept], shape: tuple[int, ...], blocks: int) -> dict[Kept, Kept]:
+    """Which attributes to keep for sums that need some: sets that hold them, so that measurements are seldom read."""
     groups: list[Kept] = []
     for kept in sorted(set(wanted), key=lambda one: -prod(shape[i] for i in one)):
         unions = [tuple(sorted({*group, *kept})) for group in groups]
@@ -171,10 +148,10 @@ def intervals_by_least_squares(
     for one in asked.values():
         entities.setdefault((one.area.kind, one.place), len(entities))
     members = _members(entities, areas, codes)
-    group_of = grouped([one.form.kept for one in asked.values()], shape, blocks)
+    group_of = _grouped([one.form.kept for one in asked.values()], shape, blocks)
     found: dict[int, Interval] = {}
     for group in dict.fromkeys(group_of.values()):
-        estimates = estimates_of_areas(measurements, members, group)
+        estimates = _estimates_of_areas(measurements, members, group)
         for number, one in asked.items():
             if group_of[one.form.kept] == group:
                 try:
