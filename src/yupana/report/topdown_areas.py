@@ -378,7 +378,8 @@ def _tables(db: duckdb.DuckDBPyConnection, made: TopdownRelease, kind: KindOfAre
         return
     schema = made.configuration.schema
     cells = _cells(db, made, kind)
-    yield _ProfileTable("Total", ("Total",), cells.counts.sum(axis=1, keepdims=True), _ends_of_total(kind))
+    ends = None if kind.ends is None else (kind.ends[0][:, None], kind.ends[1][:, None])
+    yield _ProfileTable("Total", ("Total",), cells.counts.sum(axis=1, keepdims=True), ends)
     whole_table = cells.counts.reshape(-1, *schema.shape)
     if len(schema.shape) > 1:
         for axis, attribute in enumerate(schema.attributes):
@@ -386,12 +387,6 @@ def _tables(db: duckdb.DuckDBPyConnection, made: TopdownRelease, kind: KindOfAre
             yield _ProfileTable(attribute.name, attribute.labels, whole_table.sum(axis=others), None)
     if _shows_cells(made):
         yield cells
-
-
-def _ends_of_total(kind: KindOfAreas) -> tuple[Ints, Ints] | None:
-    if kind.ends is None:
-        return None
-    return kind.ends[0][:, None], kind.ends[1][:, None]
 
 
 def _published(

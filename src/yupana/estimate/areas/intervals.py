@@ -164,9 +164,8 @@ class PublishedTables:
             columns = open_file(db, "tabulated", path)
             if columns[: len(attributes) + 2] != ["geounit", *(one.name for one in attributes), "count"]:
                 raise OutputError(f"{path} is no tabulation of the schema that the manifest names")
-            cell = cell_of(db, [(one.name, one.labels) for one in attributes])
+            cell, joins = cell_of(db, attributes)
             list_labels(db, "wanted", list(geounits))
-            joins = "".join(f" JOIN l{k} ON l{k}.label = {named(one.name)}" for k, one in enumerate(attributes))
             ends = [end for end in ENDS if end in columns]
             picked = "".join(f", {named(end)}::BIGINT AS {named(end)}" for end in ends)
             with unreadable(OutputError(f"{path} is not readable as counts")):

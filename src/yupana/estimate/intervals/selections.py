@@ -19,7 +19,7 @@ from yupana.files.delimited import column_types
 from yupana.products.topdown.tables import RedistrictingTable, tables_of
 from yupana.release.release import ReleaseFolder
 from yupana.release.tables import table_rows
-from yupana.topdown.queries import DETAILED, TOTAL, Schema
+from yupana.topdown.queries import DETAILED, TOTAL, Attribute, Schema
 
 _LISTED: Final = 12
 
@@ -52,13 +52,14 @@ def open_file(db: duckdb.DuckDBPyConnection, view: str, path: Path) -> list[str]
         return list(column_types(db, named(view)))
 
 
-def cell_of(db: duckdb.DuckDBPyConnection, columns: Sequence[tuple[str, Sequence[str]]]) -> str:
-    """SQL for the number of an answer, in C order, from columns and their labels; makes tables l0, l1, ..."""
-    cell = "0"
-    for k, (_, labels) in enumerate(columns):
-        list_labels(db, f"l{k}", labels)
-        cell = f"({cell} * {len(labels)} + l{k}.place)"
-    return cell
+def cell_of(db: duckdb.DuckDBPyConnection, attributes: Sequence[Attribute]) -> tuple[str, str]:
+    """SQL for the number of an answer, in C order of its attributes, and for the joins with the tables made for it."""
+    cell, joins = "0", ""
+    for k, attribute in enumerate(attributes):
+        list_labels(db, f"l{k}", attribute.labels)
+        cell = f"({cell} * {attribute.size} + l{k}.place)"
+        joins += f" JOIN l{k} ON l{k}.label = {named(attribute.name)}"
+    return cell, joins
 
 
 def list_labels(db: duckdb.DuckDBPyConnection, name: str, labels: Sequence[str]) -> None:

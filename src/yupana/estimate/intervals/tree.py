@@ -429,9 +429,7 @@ class TreeMeasurements:
         with open_database() as db:
             open_file(db, "counts", self.release.file(name))
             list_labels(db, "units", self.labels[level])
-            attributes = [self.schema.attributes[i] for i in kept]
-            cell = cell_of(db, [(attribute.name, attribute.labels) for attribute in attributes])
-            joins = "".join(f" JOIN l{k} ON l{k}.label = {named(a.name)}" for k, a in enumerate(attributes))
+            cell, joins = cell_of(db, [self.schema.attributes[i] for i in kept])
             with unreadable(OutputError(f"{self.release.folder / name} is not readable as counts")):
                 rows = db.execute(
                     f'SELECT units.place AS unit, {cell} AS cell, sum("count"::BIGINT)::BIGINT AS count FROM counts '
