@@ -20,9 +20,8 @@ from numpy.typing import NDArray
 
 from yupana.confidential.described.phsafe import PhsafeCounter, checked_census
 from yupana.estimate.phsafe import averages, truncated_normal
-from yupana.estimate.phsafe.combine import families
-from yupana.estimate.phsafe.least_squares import project
-from yupana.estimate.phsafe.measured import Measured
+from yupana.estimate.phsafe.combine import families, project
+from yupana.estimate.phsafe.estimate import Measured
 from yupana.plan.plan import Plan
 from yupana.privacy.entropy import SeededEntropy
 from yupana.privacy.sampler import sample

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from yupana import topdown
     from yupana.errors import BudgetError, ConfigError, EngineError, EntropyError, InputError, OutputError, YupanaError
-    from yupana.estimate.areas.area_list import AreaList
+    from yupana.estimate.areas.released import AreaList
     from yupana.estimate.results import AreaIntervals, DistrictEstimates, Intervals
     from yupana.files.arrow import ArrowStream, ArrowTable
     from yupana.geography.gazetteer import NamedArea
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from yupana.products.strategy import Strategy
     from yupana.products.topdown.pl.summary_file import SummaryFile
     from yupana.progress import Step
-    from yupana.report.certified import Certificate
+    from yupana.report.certificate import Certificate
     from yupana.topdown import InfeasibleNode, NodeEstimate, estimate_node, round_node
 
 __all__ = [
@@ -147,7 +147,7 @@ __all__ = [
 
 _HOMES = {
     "yupana.errors": "BudgetError ConfigError EngineError EntropyError InputError OutputError YupanaError",
-    "yupana.estimate.areas.area_list": "AreaList",
+    "yupana.estimate.areas.released": "AreaList",
     "yupana.estimate.results": "AreaIntervals DistrictEstimates Intervals",
     "yupana.files.arrow": "ArrowStream ArrowTable",
     "yupana.geography.gazetteer": "NamedArea",
@@ -171,7 +171,7 @@ _HOMES = {
     "yupana.products.topdown.pl.summary_file": "SummaryFile",
     "yupana.products.strategy": "Strategy",
     "yupana.progress": "Step",
-    "yupana.report.certified": "Certificate",
+    "yupana.report.certificate": "Certificate",
     "yupana.topdown": "InfeasibleNode NodeEstimate estimate_node round_node",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}

@@ -18,7 +18,7 @@ import yupana.cli.main
 import yupana.confidential.described.phsafe
 import yupana.confidential.described.safetab
 import yupana.confidential.topdown.counter
-import yupana.estimate.coterminous.combine
+import yupana.estimate.coterminous
 import yupana.report.final_tables
 
 _EVENTS: Final = {"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "shutil.rmtree"}

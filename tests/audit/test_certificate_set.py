@@ -11,7 +11,7 @@ import pytest
 from manifests import US, manifest
 from plans import made_up
 
-from yupana.audit.certificate_set import certificate_of_set
+from yupana.audit.certificate import certificate_of_set
 from yupana.audit.tradeoff import pure_guess, zcdp_guess
 from yupana.cli.main import main
 from yupana.errors import OutputError

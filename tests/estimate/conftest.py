@@ -5,7 +5,7 @@ from importlib import import_module
 
 import pytest
 
-from yupana.estimate.intervals.noisy_tables import NoisyTables
+from yupana.estimate.intervals.query_intervals import NoisyTables
 from yupana.release.release import read_release
 
 INVENTED = {

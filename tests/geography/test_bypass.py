@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from spine_maker import make_tree, nested, trees
 
-from yupana.geography.bypass import bypass, worth_bypassing
+from yupana.geography.optimized import bypass, worth_bypassing
 from yupana.geography.settings import LEVELS, Mechanism
 from yupana.geography.spine import Geolevel, Spine, check_spine, path_sums, precisions
-from yupana.geography.tree import Tree
-from yupana.geography.variance import unit_variances
+from yupana.geography.tree import Tree, unit_variances
 
 Matrix = NDArray[np.float64]
 

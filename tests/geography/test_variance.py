@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from spine_maker import nested, trees
 
-from yupana.geography.tree import Members, Tree
-from yupana.geography.variance import entity_variances, unit_variances
+from yupana.geography.tree import Members, Tree, entity_variances, unit_variances
 
 Matrix = NDArray[np.float64]
 

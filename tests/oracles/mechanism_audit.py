@@ -9,9 +9,9 @@ from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
+from lower_bound import LowerBound, lower_bound
 from numpy.typing import NDArray
 
-from yupana.audit.empirical.lower_bound import LowerBound, lower_bound
 from yupana.plan.plan import Plan
 
 Floats = NDArray[np.float64]

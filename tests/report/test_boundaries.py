@@ -14,7 +14,7 @@ from boundary_files import square, write_geojson, write_shapefile, write_topojso
 from places import SHARED
 
 from yupana.errors import InputError
-from yupana.report.boundaries import read_boundaries
+from yupana.report.maps import read_boundaries
 
 TWO = {"1700100": (0.0, 0.0), "1700200": (2.0, 0.0)}
 

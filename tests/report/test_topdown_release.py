@@ -24,7 +24,7 @@ from topdown_worlds import LEVELS, WIDTHS, configuration, make_world, write_conf
 import yupana
 from yupana.cli.main import main
 from yupana.interface.configured import setup
-from yupana.report.topdown_counts import TopdownRelease
+from yupana.report.topdown_areas import TopdownRelease
 
 pytest.importorskip("vl_convert", reason="the charts of reports need the extra: pip install 'yupana[report]'")
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 import yupana
-from yupana.report.topdown_strategy import loss_in_words
+from yupana.report.topdown import loss_in_words
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from yupana.report.boundaries import read_boundaries
-from yupana.synthetic.map import along, outlines, rings
+from yupana.report.maps import read_boundaries
+from yupana.synthetic.files import along, outlines, rings
 
 
 @pytest.mark.parametrize("side", [1, 2, 4, 16])

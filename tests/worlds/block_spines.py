@@ -1,11 +1,10 @@
 """Spines of few blocks."""
 
 from yupana.geography.blocks import Reference
-from yupana.geography.build import conventional_spine
 from yupana.geography.entities import targets
 from yupana.geography.optimized import optimized_spine
 from yupana.geography.settings import SpineSettings
-from yupana.geography.spine import Spine
+from yupana.geography.spine import Spine, conventional_spine
 from yupana.progress import Stopwatch
 
 

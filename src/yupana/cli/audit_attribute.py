@@ -15,9 +15,8 @@ from yupana.errors import ConfigError
 from yupana.products import PRODUCTS
 
 if TYPE_CHECKING:
-    from yupana.audit.attribute.answers import AttributeAnswer
+    from yupana.audit.attribute.answers import AttributeAnswer, ClassComparison
     from yupana.audit.attribute.bounds import AttributeBound
-    from yupana.audit.attribute.classes import ClassComparison
     from yupana.plan.plan import Plan
 
 _PRODUCTION = "s-dhc-2020"
@@ -87,8 +86,7 @@ def _asker(path: Path, name: str) -> Callable[[argparse.Namespace], None]:
 
 
 def _phsafe(options: argparse.Namespace) -> None:
-    from yupana.audit.attribute.classes import comparisons
-    from yupana.audit.attribute.published_example import planned
+    from yupana.audit.attribute.answers import comparisons, planned
     from yupana.products.phsafe.product import PHSAFE
 
     known = planned(options.config, options.sensitivity)

@@ -25,7 +25,7 @@ def add(verbs: Commands) -> None:
 
 
 def _certificate(options: argparse.Namespace) -> None:
-    from yupana.report.certified import NUMBERS
+    from yupana.report.certificate import NUMBERS
 
     out_of(options.out, *options.releases, overwrite=options.overwrite)
     certified = yupana.certificate(*options.releases, household_cap=options.household_cap)

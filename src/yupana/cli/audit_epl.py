@@ -80,7 +80,7 @@ def _epl(options: argparse.Namespace) -> None:
     findings, notes, beside = _examined(options, request)
     if page is not None:
         from yupana.report.empirical import epl_page
-        from yupana.report.place import write_page
+        from yupana.report.page import write_page
 
         write_page(page, epl_page(findings, notes, beside))
     _print(options, findings, notes, beside)
@@ -144,7 +144,7 @@ def _claimed(options: argparse.Namespace) -> "NewFile | None":
     """The page asked for, claimed before the work."""
     if options.report is None:
         return None
-    from yupana.report.place import CONFIDENTIAL, claim_page
+    from yupana.report.page import CONFIDENTIAL, claim_page
 
     homes = [path for path in (options.noisy_counts, options.truth) if path is not None]
     return claim_page(options.report, homes, mode=CONFIDENTIAL)
@@ -215,7 +215,7 @@ def _release(
 
 
 def _demonstration(options: argparse.Namespace) -> "tuple[list[Series], list[str]]":
-    from yupana.audit.empirical.demonstrations import WORDS, composition, invariant
+    from yupana.audit.empirical.series import WORDS, composition, invariant
     from yupana.confidential.truth.block_counts import read_strata
 
     if options.data is None:
@@ -244,7 +244,7 @@ def _reproduce(options: argparse.Namespace) -> None:
     words += [WHAT_B_AND_C_ARE] if rows else []
     if page is not None:
         from yupana.report.empirical import epl_page
-        from yupana.report.place import write_page
+        from yupana.report.page import write_page
 
         write_page(page, epl_page([d.finding for d in drawn], words, rows=rows, printed=[d.printed for d in drawn]))
     _print_reproduced(options, rows, drawn, words)

@@ -11,7 +11,7 @@ from yupana.errors import ConfigError
 from yupana.files.new_file import NewFile
 
 if TYPE_CHECKING:
-    from yupana.estimate.areas.area_list import AreaList
+    from yupana.estimate.areas.released import AreaList
     from yupana.estimate.intervals.intervals import Interval
     from yupana.estimate.results import AreaIntervals
 

@@ -9,8 +9,7 @@ import yupana
 from yupana.cli.arguments import Commands, print_json
 from yupana.errors import ConfigError, OutputError
 from yupana.files.regular import FOLDER, must_be
-from yupana.geography.areas import AREA_TYPES
-from yupana.geography.settings import AREAS, PIECES, PLACES, PRODUCTIONS, QUARTERS, SCHOOLS
+from yupana.geography.settings import AREA_TYPES, AREAS, PIECES, PLACES, PRODUCTIONS, QUARTERS, SCHOOLS
 
 if TYPE_CHECKING:
     from yupana.geography.settings import SpineSettings

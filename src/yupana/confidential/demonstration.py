@@ -34,10 +34,10 @@ from yupana.report.demonstration import (
     topdown_page_with_truth,
 )
 from yupana.report.page import render
-from yupana.report.topdown_counts import TopdownRelease
+from yupana.report.topdown_areas import TopdownRelease
 from yupana.report.topdown_release import topdown_page
 from yupana.synthetic.census import CensusSummary, synthesize
-from yupana.synthetic.map import outlines
+from yupana.synthetic.files import outlines
 from yupana.version import __version__
 
 PRODUCT: Final = "demonstration"

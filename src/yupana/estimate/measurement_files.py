@@ -6,12 +6,14 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import duckdb
 import numpy as np
 
 from yupana.errors import ConfigError, InputError
+from yupana.estimate.topdown_intervals import finish
+from yupana.estimate.topdown_release import SPINE
 from yupana.files.changes import UNCHANGED, Changes
 from yupana.files.delimited import Labels, open_delimited, positions
 from yupana.geography.assignments import Assignment, assign
@@ -25,17 +27,14 @@ from yupana.plan.exact_loss import plan_as_json
 from yupana.plan.margin import Margins
 from yupana.plan.plan import Plan, number
 from yupana.privacy.entropy import SystemEntropy
-from yupana.products.codebook import data_package
 from yupana.products.gate import open_checked
-from yupana.products.topdown.codebook import described
 from yupana.products.topdown.datasets import DATASETS
 from yupana.products.topdown.manifest import GEOCODES, parameters, taken_as_public_of_files
 from yupana.products.topdown.outputs import check_labels, describe_files, write_outputs
 from yupana.products.topdown.product import TOPDOWN, public_areas
 from yupana.products.topdown.verify import MEASUREMENTS, SYSTEM
 from yupana.progress import Progress, Stopwatch
-from yupana.release.codebook import write_codebook
-from yupana.release.folder import MANIFEST, new_folder, write_manifest
+from yupana.release.folder import MANIFEST, new_folder
 from yupana.release.status import ESTIMATED, NOT_FOR_RELEASE
 from yupana.release.tables import Format, checksum, checksums_by_name
 from yupana.topdown.block_parts import in_parts, whole
@@ -57,8 +56,6 @@ from yupana.topdown.tree.full_information import FullInformation
 from yupana.topdown.tree.intervals import write_intervals
 from yupana.topdown.tree.published import least_squares_intervals
 from yupana.version import __version__
-
-SPINE: Final = "spine"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,18 +158,11 @@ def publish_from_files(request: MeasurementRequest, clock: Stopwatch, progress: 
         rows = _write(draft, request, spine, published, counts, names, config, finds)
         if isinstance(evidence, FullInformation) and tells_measured(terms.method, answers):
             rows |= write_intervals(draft, measured.premises.spine, config.schema, config.recodes, evidence)
-        tables = describe_files(draft, rows)
         manifest = _manifest(request, files, source, measured, plan, told, terms, descent)
-        manifest |= {"moved_blocks": moved, "tables": tables}
+        manifest |= {"moved_blocks": moved, "tables": describe_files(draft, rows)}
         if descent.posterior is not None:
             manifest["posterior"] = descent.posterior.told()
-        columns = {name: told["columns"] for name, told in tables.items()}
-        package = data_package(TOPDOWN.words.title, config.product, columns, partial(described, config))
-        manifest["reports"] = write_codebook(draft, package)
-        write_manifest(draft, manifest)
-        clock.start("checking")
-        if wrong := TOPDOWN.verify(draft, manifest).wrong:
-            raise RuntimeError(f"the release does not hold together: {'; '.join(wrong)}")
+        finish(draft, manifest, config, clock)
     clock.stop()
     return manifest
 

@@ -17,7 +17,7 @@ from yupana.arrays import Floats
 from yupana.files.arrow import ArrowTable
 
 if TYPE_CHECKING:
-    from yupana.estimate.districts.balance import Chance, Rule
+    from yupana.estimate.districts import Chance, Rule
     from yupana.estimate.intervals.intervals import Interval
     from yupana.geography.gazetteer import NamedArea
 

@@ -6,17 +6,17 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import numpy as np
 
 from yupana.arrays import Ints
 from yupana.errors import ConfigError, InputError, OutputError
 from yupana.estimate.intervals.tree import measurements_of
-from yupana.estimate.topdown_release import must_be_of_topdown, read_measured
+from yupana.estimate.topdown_release import SPINE, must_be_of_topdown, read_measured
 from yupana.files.database import open_database
 from yupana.files.delimited import positions
-from yupana.geography.attributes import FACILITIES, read_facilities
+from yupana.geography.blocks import FACILITIES, read_facilities
 from yupana.geography.hierarchy import spine_of
 from yupana.geography.published import Areas, PublishedBlocks, read_published
 from yupana.geography.settings import ROOT
@@ -55,19 +55,8 @@ from yupana.topdown.plan import DEFAULT_CONFIDENCE
 from yupana.topdown.tree.published import least_squares_intervals
 
 
-def areas_of_measured(spine: Spine, published: PublishedBlocks) -> list[Areas]:
-    """The published areas of the blocks that were measured; a block in water counts where it is tabulated."""
-    return published.areas(np.asarray(published_in(spine.blocks)))
-
-
-def check_same_run(files: FoundFiles, release: ReleaseFolder) -> None:
-    """Refuse measurement files that are not those of a release.
-
-    Raises
-    ------
-    OutputError
-        If they are of another run, or nothing tells.
-    """
+def _check_same_run(files: FoundFiles, release: ReleaseFolder) -> None:
+    """Refuse measurement files that are not those of a release, or of which nothing tells."""
     if MEASUREMENTS in release.manifest:
         told = release.manifest[MEASUREMENTS].get("files", {})
         if told != {path.relative_to(files.folder).as_posix(): checksum(path) for path in files.files()}:
@@ -84,7 +73,7 @@ def check_same_run(files: FoundFiles, release: ReleaseFolder) -> None:
         raise OutputError(f"{folder} holds the measurements of another run than {release.folder}")
 
 
-_SPINE: Final = "spine"
+_ESTIMATORS: Final[tuple[Estimator, ...]] = get_args(Estimator)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -122,12 +111,9 @@ class CountedRelease:
             If the manifest does not tell.
         """
         told = self.release.manifest["parameters"].get("estimator")
-        if told == "topdown":
-            return "topdown"
-        if told == "full-information":
-            return "full-information"
-        if told == "posterior":
-            return "posterior"
+        for estimator in _ESTIMATORS:
+            if told == estimator:
+                return estimator
         raise OutputError(f"{self.release.folder}: the manifest does not tell the estimator")
 
     def facilities(self) -> Ints | None:
@@ -138,7 +124,7 @@ class CountedRelease:
         OutputError
             If it does, and the release does not hold them.
         """
-        name = f"{_SPINE}/{FACILITIES}"
+        name = f"{SPINE}/{FACILITIES}"
         if not self.configuration.group_quarters and name not in self.release.files.values():
             return None
         if name not in self.release.files.values():
@@ -152,19 +138,13 @@ class CountedRelease:
         return found
 
 
-def read_counted(release: ReleaseFolder) -> CountedRelease:
-    """Read a release of TopDown whose files are those of its manifest.
-
-    Raises
-    ------
-    ConfigError, InputError, OutputError
-        If it is none, or its files do not go together.
-    """
+def _read_counted(release: ReleaseFolder) -> CountedRelease:
+    """Read a release of TopDown, and refuse one whose files are not those of its manifest or do not go together."""
     release.intact()
     configuration = TOPDOWN.read(release.folder / MANIFEST)
-    if f"{_SPINE}/{BLOCKS}" not in release.files.values():
-        raise OutputError(f"{release.folder} has no {_SPINE}/{BLOCKS}; it is no release of TopDown")
-    folder = release.folder / _SPINE
+    if f"{SPINE}/{BLOCKS}" not in release.files.values():
+        raise OutputError(f"{release.folder} has no {SPINE}/{BLOCKS}; it is no release of TopDown")
+    folder = release.folder / SPINE
     name = f"{COUNTS}/{configuration.levels[-1]}"
     try:
         if configuration.areas is not None:
@@ -174,7 +154,7 @@ def read_counted(release: ReleaseFolder) -> CountedRelease:
                 counts = counts_by_label(db, release.folder, name, configuration.schema, labels)
             return CountedRelease(release, configuration, spine.blocks, counts, spine, None)
         written = read_spine(folder, configuration.levels)
-        has_shares = f"{_SPINE}/{GEOUNITS}" in release.files.values()
+        has_shares = f"{SPINE}/{GEOUNITS}" in release.files.values()
         read = ordered_spine(folder, written, read_shares(folder, written)) if has_shares else None
         blocks = written.block if read is None else read.blocks
         return CountedRelease(
@@ -245,7 +225,7 @@ def publish_intervals(request: IntervalRequest, clock: Stopwatch, progress: Prog
     must_be_of_topdown(release)
     with new_folder(request.out, overwrite=request.overwrite, noisy=False) as draft:
         clock.start("reading the release")
-        made = read_counted(release)
+        made = _read_counted(release)
         confidence = request.confidence or release.confidence or DEFAULT_CONFIDENCE
         terms = IntervalTerms(method, confidence, request.replicates or REPLICATES)
         if made.published is not None:
@@ -257,11 +237,20 @@ def publish_intervals(request: IntervalRequest, clock: Stopwatch, progress: Prog
         found = _intervals(made, request, terms, areas, clock, progress)
         clock.start("writing the release")
         manifest = _write(draft, made, terms, areas, found)
-        clock.start("checking")
-        if wrong := TOPDOWN.verify(draft, manifest).wrong:
-            raise RuntimeError(f"the release does not hold together: {'; '.join(wrong)}")
+        finish(draft, manifest, made.configuration, clock)
     clock.stop()
     return manifest
+
+
+def finish(draft: Path, manifest: dict[str, Any], config: Configuration, clock: Stopwatch) -> None:
+    """Write the codebook and the manifest of a release whose files are written, and hold them against each other."""
+    columns = {name: told["columns"] for name, told in manifest["tables"].items()}
+    package = data_package(TOPDOWN.words.title, config.product, columns, partial(described, config))
+    manifest["reports"] = write_codebook(draft, package)
+    write_manifest(draft, manifest)
+    clock.start("checking")
+    if wrong := TOPDOWN.verify(draft, manifest).wrong:
+        raise RuntimeError(f"the release does not hold together: {'; '.join(wrong)}")
 
 
 def _method(request: IntervalRequest) -> IntervalMethod:
@@ -321,10 +310,11 @@ def _from_files(
         raise ConfigError("--nmf: the release has areas of its own, and such files are of the Census Bureau's blocks")
     told = made.release.manifest.get(MEASUREMENTS, {})
     files = find_files(nmf, told.get("dataset"), tuple(told.get("states", ())))
-    check_same_run(files, made.release)
+    _check_same_run(files, made.release)
     measured = read_measurements(files, made.configuration, "full-information", None, clock, progress)
     spine = measured.premises.spine
-    areas = areas_of_measured(spine, made.published)
+    # A block in water counts where it is tabulated.
+    areas = made.published.areas(np.asarray(published_in(spine.blocks)))
     kept = kept_areas(made.configuration, spine)
     # A block in water that was moved has no counts of its own.
     order = np.argsort(spine.blocks)
@@ -338,18 +328,17 @@ def _from_files(
 def _write(
     draft: Path, made: CountedRelease, terms: IntervalTerms, areas: list[Areas], found: CountIntervals
 ) -> dict[str, Any]:
-    """Write all files of the release, its tabulation and tables with intervals; return the manifest."""
+    """Copy the files of the release, and write tabulation and tables with intervals; return the manifest."""
     release, config = made.release, made.configuration
-    kept = {name: told for name, told in release.manifest["tables"].items() if not _is_counted(name)}
+    # Tabulation, tables and their intervals are written anew.
+    anew = {TABULATION, TABLES}
+    kept = {name: told for name, told in release.manifest["tables"].items() if PurePosixPath(name).parts[0] not in anew}
     for name in kept:
         (draft / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(release.file(name), draft / name)
     tables = () if made.published is None else tables_of(config.schema)
     tabulated, counts = TabulatedAreas(config.schema, areas, found), HistogramParts(made.counts)
     rows = write_tabulation(draft, tabulated, counts, _format(release.manifest), tables=tables)
-    listed = kept | describe_files(draft, rows)
-    columns = {name: told["columns"] for name, told in listed.items()}
-    package = data_package(TOPDOWN.words.title, config.product, columns, partial(described, config))
     old = release.manifest
     manifest = {
         **old,
@@ -357,13 +346,11 @@ def _write(
             **_parameters(old),
             "intervals": {**terms.as_json(), _SOURCE: release.sha256},
         },
-        "tables": listed,
-        "reports": write_codebook(draft, package),
+        "tables": kept | describe_files(draft, rows),
     }
     if "options" in old:
         others = {name: told for name, told in old["options"].items() if name not in {"intervals", "replicates"}}
         manifest["options"] = {**others, **terms.options}
-    write_manifest(draft, manifest)
     return manifest
 
 
@@ -374,14 +361,6 @@ def _parameters(manifest: Mapping[str, Any]) -> dict[str, Any]:
     return {**parameters, **({"remarks": remarks} if remarks else {})}
 
 
-def _is_counted(name: str) -> bool:
-    """Whether a file of a release is written anew: tabulation, tables and their intervals."""
-    return PurePosixPath(name).parts[0] in {TABULATION, TABLES}
-
-
 def _format(manifest: Mapping[str, Any]) -> Format:
-    return (
-        "parquet"
-        if any(name.startswith("counts/") and name.endswith(".parquet") for name in manifest["tables"])
-        else "csv"
-    )
+    in_parquet = any(name.startswith("counts/") and name.endswith(".parquet") for name in manifest["tables"])
+    return "parquet" if in_parquet else "csv"

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from yupana.arrays import Floats, narrow
 from yupana.errors import OutputError
-from yupana.estimate.intervals.table_cells import open_file
+from yupana.estimate.intervals.selections import list_labels, open_file
 from yupana.files.database import named, open_database, unreadable
 from yupana.geography.spine import Spine
 from yupana.geography.spine_files import WrittenSpine, read_spine
@@ -78,6 +78,20 @@ def released_spine(release: ReleaseFolder) -> WrittenSpine:
     release.file(f"{SPINE}/blocks.csv")
     any_codes = release.manifest["parameters"]["spine"] == OF_AREAS
     return read_spine(release.folder / SPINE, levels, any_codes=any_codes)
+
+
+def file_of(release: ReleaseFolder, stem: str) -> str | None:
+    """The file of a release, text or Parquet, that is called so without its ending; None if it has none.
+
+    Raises
+    ------
+    OutputError
+        If it has both.
+    """
+    found = [name for name in (f"{stem}.csv", f"{stem}.parquet") if name in release.files.values()]
+    if len(found) > 1:
+        raise OutputError(f"{release.folder} has {' and '.join(found)}, which say the same; run yupana check")
+    return found[0] if found else None
 
 
 _NEAR = 1e-9
@@ -148,9 +162,11 @@ def _read(
     wanted = ["geounit", *columns, "value", "variance"]
     if open_file(db, "measured", path) != wanted:
         raise OutputError(f"{path} must have the columns {'|'.join(wanted)}")
-    _list(db, "units", ["label"], [labels])
+    list_labels(db, "units", labels)
     size = spent.queries[q].size
-    _list(db, "answers", [f"k{i}" for i in range(len(columns))], [*columns.values()] or [[]], size)
+    texts = {f"k{i}": np.array(values, dtype=object) for i, values in enumerate(columns.values())}
+    db.register("listed", {"place": np.arange(size), **texts})
+    db.execute("CREATE TABLE answers AS SELECT * FROM listed")
     on = " AND ".join(f"k{i} = {named(name)}" for i, name in enumerate(columns)) or "true"
     with unreadable(OutputError(f"{path} is not readable as noisy measurements")):
         found = db.execute(
@@ -169,13 +185,3 @@ def _read(
         raise OutputError(f"{path} has variances that are not those of the plan of the release")
     values[unit, answer] = found["value"]
     return narrow(values)
-
-
-def _list(
-    db: duckdb.DuckDBPyConnection, name: str, columns: list[str], texts: list[list[str]], rows: int | None = None
-) -> None:
-    number = len(texts[0]) if rows is None else rows
-    of = {column: np.array(values, dtype=object) for column, values in zip(columns, texts, strict=False)}
-    db.register("listed", {"place": np.arange(number), **of})
-    db.execute(f"CREATE TABLE {name} AS SELECT * FROM listed")
-    db.unregister("listed")

@@ -30,13 +30,18 @@ from yupana.products.topdown.strategy_targets import StrategyTargets
 from yupana.products.topdown.tables import tables_of
 from yupana.report.page import Section
 from yupana.report.topdown import (
+    FOUND,
+    HERE,
+    PRODUCTION,
     SampleBlocks,
     attributes_section,
     average_geounits,
+    found_sections,
+    frontier_section,
+    loss_in_words,
     shares_section,
     spines_section,
 )
-from yupana.report.topdown_strategy import FOUND, HERE, PRODUCTION, found_sections, frontier_section, loss_in_words
 from yupana.topdown.configuration import Configuration
 from yupana.topdown.plan import SENSITIVITY
 

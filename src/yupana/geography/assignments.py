@@ -1,7 +1,7 @@
 """Which areas the blocks lie in, from files beside the reference file: the Bureau's, or any table. Public."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,8 +12,8 @@ import numpy as np
 
 from yupana.arrays import Ints
 from yupana.errors import InputError
-from yupana.files.delimited import DelimitedFile, Labels, first_repeated, open_delimited, positions
-from yupana.geography.blocks import Reference, read_reference
+from yupana.files.delimited import DelimitedFile, Labels, open_delimited, positions
+from yupana.geography.blocks import Reference, read_reference, refuse_repeated
 from yupana.geography.header import begins_as_header, open_blocks
 from yupana.geography.kinds import (
     BLOCK_COLUMNS,
@@ -133,8 +133,7 @@ def assign(reference: Reference, paths: Iterable[Path]) -> tuple[Reference, tupl
         If a file is no such table, a block is listed twice, blocks of the reference file are missing, a code is none of
         its kind, a kind is told twice, or places and the like are told otherwise than by the reference file.
     """
-    given, found = _told(paths, reference.block, _REFERENCE)
-    _check_known(found, given, published_blocks(reference, nation=False), _REFERENCE)
+    given, found = _told(paths, published_blocks(reference, nation=False), _REFERENCE)
     columns = MappingProxyType({**reference.columns, **given})
     return replace(reference, columns=columns, assigned=tuple(given)), found
 
@@ -149,27 +148,25 @@ def assign_published(
     InputError
         As by `assign`.
     """
-    given, found = _told(paths, published.block, _RELEASE)
-    _check_known(found, given, published, _RELEASE)
+    given, found = _told(paths, published, _RELEASE)
     return replace(published, kinds={**published.kinds, **given}), found
 
 
-def _told(paths: Iterable[Path], block: Ints, listed: str) -> tuple[dict[str, Labels], tuple[Assignment, ...]]:
-    """The area of each block, by kind, and what each file said."""
+def _told(
+    paths: Iterable[Path], known: PublishedBlocks, listed: str
+) -> tuple[dict[str, Labels], tuple[Assignment, ...]]:
+    """The area of each block, by kind, and what each file said; nothing else than is known of the blocks."""
     columns, found = dict[str, Labels](), list[Assignment]()
     for path in paths:
-        for kind, column, assignment in _read(path, block, listed):
+        for kind, column, assignment in _read(path, known.block, listed):
             if told := [one.file for one in found if one.kind.lower() == kind.lower()]:
                 raise InputError(f"{path}: {kind} is told by {told[0]}, too; name one of them")
             columns[kind] = column
             found.append(assignment)
-    return columns, tuple(found)
-
-
-def _check_known(found: Iterable[Assignment], given: Mapping[str, Labels], known: PublishedBlocks, listed: str) -> None:
     for one in found:
         if one.kind in known.kinds:
-            _compare(one, known, given[one.kind], listed)
+            _compare(one, known, columns[one.kind], listed)
+    return columns, tuple(found)
 
 
 def _read(path: Path, known: Ints, listed: str) -> list[tuple[str, Labels, Assignment]]:
@@ -204,9 +201,7 @@ def _blocks(file: DelimitedFile) -> Ints:
     """The blocks of a file, of shape (rows,), each once."""
     name = block_column(file)
     block = block_codes(file, name)
-    if repeated := first_repeated(block):
-        first, again = repeated
-        raise file.fault(again, name, f"block {block[again]:016d} is listed twice; first in line {file.line(first)}")
+    refuse_repeated(file, name, block)
     return block
 
 

@@ -1,6 +1,6 @@
-"""The reference file: census blocks with their tabulation geography and the areas they lie in."""
+"""Public lists of census blocks: the reference file with the areas they lie in, and what stands in each block."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -8,10 +8,15 @@ from typing import Final
 
 import numpy as np
 
-from yupana.arrays import Flags, Indices, Ints
+from yupana.arrays import Flags, Indices, Integers, Ints, narrow
 from yupana.errors import InputError
-from yupana.files.delimited import DelimitedFile, Labels, first_repeated, open_delimited
-from yupana.geography.areas import NO_AREA, is_area_code
+from yupana.files.arrow_stream import Column, TextColumn
+from yupana.files.database import open_database
+from yupana.files.delimited import DelimitedFile, Labels, first_repeated, open_delimited, positions
+from yupana.geography.kinds import BLOCK_WIDTH
+from yupana.geography.settings import AREA_TYPES, NO_AREA
+from yupana.release.lines import digits, texts
+from yupana.release.rows import parts_of, write_parts
 
 NO_ENTITY: Final = 99999
 """PLACEFP, COUSUBFP or school district of a block that lies in none."""
@@ -57,14 +62,8 @@ class Reference:
     def keep(self, kept: Flags) -> "Reference":
         """Return some of the blocks."""
         columns = {name: replace(c, index=c.index[kept]) for name, c in self.columns.items()}
-        return Reference(
-            self.block[kept],
-            self.aiannh[kept],
-            self.cousub[kept],
-            self.place[kept],
-            MappingProxyType(columns),
-            self.assigned,
-        )
+        of_block = {name: getattr(self, name)[kept] for name in ("block", "aiannh", "cousub", "place")}
+        return Reference(**of_block, columns=MappingProxyType(columns), assigned=self.assigned)
 
 
 def read_reference(path: Path, columns: Sequence[str] = (), *, schools: bool = False) -> Reference:
@@ -88,13 +87,13 @@ def read_reference(path: Path, columns: Sequence[str] = (), *, schools: bool = F
     with open_delimited(path, required, (*SCHOOL_COLUMNS, *GEOCODES)) as file:
         block = _read_blocks(file)
         aiannh = file.digits("AIANNHCE", 4, none=NO_AREA).astype(np.int32)
-        illegal = np.flatnonzero(~is_area_code(aiannh))
+        illegal = np.flatnonzero(~(in_areas(aiannh, AREA_TYPES) | (aiannh == NO_AREA)))
         if len(illegal):
             raise file.fault(int(illegal[0]), "AIANNHCE", f"{aiannh[illegal[0]]:04d} lies in no range of areas")
         cousub, place = (file.digits(name, 5, none=NO_ENTITY).astype(np.int32) for name in ("COUSUBFP", "PLACEFP"))
         wanted = dict.fromkeys((*columns, *(name for name in SCHOOL_COLUMNS if file.has(name))))
         texts = {name: file.texts(name) for name in wanted}
-        _refuse_repeated(file, block, 16, "twice")
+        refuse_repeated(file, "TABBLK", block)
     order = np.argsort(block)
     return Reference(
         block[order],
@@ -103,6 +102,15 @@ def read_reference(path: Path, columns: Sequence[str] = (), *, schools: bool = F
         place[order],
         MappingProxyType({name: replace(c, index=c.index[order]) for name, c in texts.items()}),
     )
+
+
+def in_areas(code: Indices, types: Collection[str]) -> Flags:
+    """Which blocks lie in an AIAN area of the types named, by AIANNHCE; arrays of shape (blocks,)."""
+    inside = np.zeros(len(code), dtype=np.bool_)
+    for name in types:
+        first, last = AREA_TYPES[name]
+        inside |= (code >= first) & (code <= last)
+    return inside
 
 
 def read_areas(path: Path) -> tuple[Ints, Ints, Ints]:
@@ -120,8 +128,50 @@ def read_areas(path: Path) -> tuple[Ints, Ints, Ints]:
     """
     with open_delimited(path, (*FIFTEEN, "PLACEFP", "AIANNHCE")) as file:
         block = read_codes(file, FIFTEEN)
-        _refuse_repeated(file, block, 15, "more than once")
+        refuse_repeated(file, "TABBLK", block, 15, "more than once")
         return block, file.digits("PLACEFP", 5), file.digits("AIANNHCE", 4)
+
+
+def labels_of_codes(code: Ints, none: Flags, *widths: int) -> Labels:
+    """Codes as texts of digits, none where there is none; a text has the least of the widths that holds the code."""
+    values, place = np.unique(code[~none], return_inverse=True)
+    index = np.full(len(code), -1, dtype=np.int32)
+    index[~none] = place
+    written = map(str, values.tolist())
+    return Labels(index, tuple(text.zfill(min(w for w in widths if w >= len(text))) for text in written))
+
+
+def subdivision_codes(reference: Reference) -> Ints:
+    """County subdivisions with their counties, as numbers of 10 digits, of shape (blocks,)."""
+    return reference.block // 10**11 * 10**5 + reference.cousub
+
+
+def coded_areas(reference: Reference) -> dict[str, Labels]:
+    """Places, county subdivisions and AIANNH areas, whatever a spine considers, by texts unique in the nation."""
+    place = reference.block // 10**14 * 10**5 + reference.place
+    return {
+        "place": labels_of_codes(place, reference.place == NO_ENTITY, 7),
+        "county_subdivision": labels_of_codes(subdivision_codes(reference), reference.cousub == NO_ENTITY, 10),
+        "aiannh": labels_of_codes(reference.aiannh.astype(np.int64), reference.aiannh == NO_AREA, 4),
+    }
+
+
+def write_labels(path: Path, blocks: Ints, columns: Mapping[str, Labels]) -> int:
+    """Write in which area of each kind every block lies, empty for none; return the number of rows.
+
+    Parameters
+    ----------
+    path : Path
+    blocks : ndarray of int64, shape (blocks,)
+    columns : mapping of str to Labels
+        By kind, the area of each block.
+    """
+    written: dict[str, Column] = {"block": TextColumn(digits(blocks, BLOCK_WIDTH), np.arange(len(blocks)))}
+    for name, column in columns.items():
+        written[name] = TextColumn(texts(["", *column.labels]), column.index.astype(np.int64) + 1)
+    with open_database() as db:
+        write_parts(db, path, parts_of(written))
+    return len(blocks)
 
 
 def read_codes(file: DelimitedFile, parts: Mapping[str, int]) -> Ints:
@@ -138,11 +188,17 @@ def read_codes(file: DelimitedFile, parts: Mapping[str, int]) -> Ints:
     return joined
 
 
-def _refuse_repeated(file: DelimitedFile, block: Ints, width: int, often: str) -> None:
+def refuse_repeated(file: DelimitedFile, column: str, block: Ints, width: int = 16, often: str = "twice") -> None:
+    """Refuse a file that lists a block more than once.
+
+    Raises
+    ------
+    InputError
+    """
     if repeated := first_repeated(block):
         first, again = repeated
         text = f"block {block[again]:0{width}d} is listed {often}; first in line {file.line(first)}"
-        raise file.fault(again, "TABBLK", text)
+        raise file.fault(again, column, text)
 
 
 def _read_blocks(file: DelimitedFile) -> Ints:
@@ -175,4 +231,131 @@ def _compare_geocode(file: DelimitedFile, column: str, block: Ints) -> None:
         row = int(wrong[0])
         raise file.fault(
             row, column, f"{given[row]:0{width}d} disagrees with the parts of the block, {expected[row]:0{width}d}"
+        )
+
+
+QUARTERS_COLUMNS: Final = tuple(f"gq{kind}" for kind in range(1, 8))
+"""Facilities: correctional, juvenile, nursing, other institutions, college, military, other."""
+
+FACILITIES: Final = "group_quarters.csv"
+"""The file of what stands in each block, beside the records and in releases."""
+
+FACILITY_COLUMNS: Final = ("block", "housing_units", *QUARTERS_COLUMNS)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Attributes:
+    """What stands in each block of a reference, arrays of shape (blocks,).
+
+    Attributes
+    ----------
+    live : ndarray of bool
+        Whether there is a housing unit or a facility.
+    quarters : ndarray of int32
+        Bit j - 1 is set if there is a facility of major type j.
+    """
+
+    live: Flags
+    quarters: Indices
+
+
+def read_attributes(path: Path, reference: Reference) -> Attributes:
+    """Read block attributes: a row for every block of the reference file; columns block, housing_units, gq1 to gq7.
+
+    Raises
+    ------
+    InputError
+        If the file is no such table, or blocks are missing, unknown or listed twice.
+    """
+    at, facilities = _read_rows(path, reference.block)
+    if len(at) < len(reference.block):
+        missing = np.delete(reference.block, at)
+        raise InputError(
+            f"{path}, column block: {len(missing):,} blocks of the reference file are missing, such as "
+            f"{missing[0]:016d}; give every block a row, with zeros where nothing stands"
+        )
+    return attributes_of(facilities[np.argsort(at)])
+
+
+def read_facilities(path: Path, blocks: Ints) -> Integers:
+    """Read block attributes as numbers; a block without a row has zeros.
+
+    Parameters
+    ----------
+    path : Path
+    blocks : ndarray of int64, shape (blocks,)
+        16 digits as a number, in order.
+
+    Returns
+    -------
+    ndarray of integers, shape (blocks, 8)
+        Housing units, and facilities of the major types 1 to 7.
+
+    Raises
+    ------
+    InputError
+        If the file is no such table, or blocks are unknown or listed twice.
+    """
+    at, facilities = _read_rows(path, blocks)
+    found = np.zeros((len(blocks), facilities.shape[1]), dtype=facilities.dtype)
+    found[at] = facilities
+    return found
+
+
+def listed_blocks(path: Path, blocks: Ints) -> Ints:
+    """The blocks that a table of attributes lists; see `read_facilities`."""
+    return np.asarray(blocks[_read_rows(path, blocks)[0]], dtype=np.int64)
+
+
+def attributes_of(facilities: Integers) -> Attributes:
+    """What a spine needs to know of facilities, of shape (blocks, 8)."""
+    stands = facilities > 0
+    bits = 1 << np.arange(len(QUARTERS_COLUMNS), dtype=np.int32)
+    return Attributes(np.asarray(stands.any(axis=1)), np.asarray(stands[:, 1:] @ bits, dtype=np.int32))
+
+
+def write_facilities(path: Path, blocks: Ints, facilities: Integers) -> int:
+    """Write block attributes as `read_facilities` reads them, blocks in order; return the number of rows.
+
+    Parameters
+    ----------
+    path : Path
+    blocks : ndarray of int64, shape (blocks,)
+    facilities : ndarray of integers, shape (blocks, 8)
+    """
+    order = np.argsort(blocks)
+    first = TextColumn(digits(blocks[order], BLOCK_WIDTH), np.arange(len(order)))
+    with open_database() as db:
+        write_parts(db, path, parts_of(dict(zip(FACILITY_COLUMNS, (first, *facilities[order].T), strict=True))))
+    return len(order)
+
+
+def _read_rows(path: Path, blocks: Ints) -> tuple[Ints, Integers]:
+    """Positions of the listed blocks among all, and what stands in each, of shape (rows, 8)."""
+    with open_delimited(path, FACILITY_COLUMNS) as file:
+        block = file.digits("block", 16)
+        refuse_repeated(file, "block", block)
+        at = positions(block, blocks)
+        unknown = np.flatnonzero(at < 0)
+        if len(unknown):
+            row = int(unknown[0])
+            raise file.fault(row, "block", f"block {block[row]:016d} is not in the reference file")
+        return at, np.stack([narrow(file.counts(name)) for name in FACILITY_COLUMNS[1:]], axis=1)
+
+
+def check_counties(reference: Reference, live: Flags, path: Path) -> None:
+    """Refuse to leave out a whole county.
+
+    Raises
+    ------
+    InputError
+        If a county has no live block.
+    """
+    county = reference.block // 10**11
+    empty = np.setdiff1d(county, county[live])
+    if len(empty):
+        raise InputError(
+            f"{path}: county {empty[0]:05d} is empty: none of its blocks has a housing unit or group quarters"
+            + (f"; so are {len(empty) - 1:,} more counties" if len(empty) > 1 else "")
+            + ". Leave it out of the reference file, or build without --live"
         )

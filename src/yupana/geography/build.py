@@ -1,4 +1,4 @@
-"""Spines built: the conventional one of the digits of the blocks, and every kind from files to a folder."""
+"""Spines of every kind built, from files to a folder."""
 
 import platform
 from collections.abc import Mapping
@@ -12,14 +12,12 @@ import numpy as np
 
 from yupana.arrays import Indices
 from yupana.errors import ConfigError, InputError
-from yupana.geography.aian import aian_spine
 from yupana.geography.assignments import read_with_areas
-from yupana.geography.attributes import check_counties, read_attributes
-from yupana.geography.blocks import Reference
+from yupana.geography.blocks import Reference, check_counties, read_attributes
 from yupana.geography.entities import listed, targets
 from yupana.geography.optimized import cut_pieces, optimized_spine
-from yupana.geography.settings import DIGITS, PIECES, QUARTERS, REMADE, SCHOOLS, SpineSettings
-from yupana.geography.spine import Spine, check_spine, make_spine
+from yupana.geography.settings import PIECES, QUARTERS, REMADE, SCHOOLS, SpineSettings
+from yupana.geography.spine import Spine, aian_spine, check_spine, conventional_spine
 from yupana.geography.spine_files import (
     BLOCKS,
     ENTITIES,
@@ -36,22 +34,6 @@ from yupana.release.processing import SPINE
 from yupana.release.status import PUBLIC_SPINE
 from yupana.release.tables import checksum
 from yupana.version import __version__
-
-
-def conventional_spine(reference: Reference, settings: SpineSettings) -> Spine:
-    """Make a spine of the digits of the blocks: a unit is the blocks that begin alike.
-
-    Parameters
-    ----------
-    reference : Reference
-    settings : SpineSettings
-        Its geolevels and shares.
-    """
-    order = np.argsort(reference.block, kind="stable")
-    block = reference.block[order]
-    widths = [DIGITS[level] for level in settings.levels]
-    return make_spine(settings.levels, [block // 10 ** (16 - width) for width in widths], widths, settings.shares)
-
 
 REPORT = "report.html"
 """What `yupana spine report` adds to the folder."""

@@ -9,11 +9,19 @@ import numpy as np
 
 from yupana.arrays import Flags, Indices, Ints
 from yupana.errors import InputError
-from yupana.files.delimited import first_repeated, open_delimited, positions
-from yupana.geography.aian import sides
-from yupana.geography.areas import NO_AREA, on_spine
-from yupana.geography.blocks import NO_ENTITY, SCHOOL_COLUMNS, Reference
-from yupana.geography.settings import AREAS, PLACES, QUARTERS, SCHOOLS, SpineSettings
+from yupana.files.delimited import open_delimited, positions
+from yupana.geography.blocks import (
+    NO_ENTITY,
+    SCHOOL_COLUMNS,
+    Reference,
+    coded_areas,
+    in_areas,
+    labels_of_codes,
+    refuse_repeated,
+    subdivision_codes,
+)
+from yupana.geography.settings import AREAS, NO_AREA, PLACES, QUARTERS, SCHOOLS, SpineSettings
+from yupana.geography.spine import sides
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,7 +46,7 @@ _PLACE_WIDTHS: Final = (7, 10)
 """Digits of a place with its state, and of a county subdivision with its county, which is never less than 10**7."""
 
 
-def place_or_subdivision(reference: Reference, settings: SpineSettings) -> tuple[Ints, Flags]:
+def _place_or_subdivision(reference: Reference, settings: SpineSettings) -> tuple[Ints, Flags]:
     """Which place or county subdivision counts for each block: its code, and whether it is a county subdivision.
 
     In a state where county subdivisions govern, and outside of AIAN areas on the spine, it is the county subdivision;
@@ -67,9 +75,9 @@ def targets(reference: Reference, quarters: Indices | None, settings: SpineSetti
     found = []
     for name in settings.classes:
         if name == PLACES:
-            code, subdivision = place_or_subdivision(reference, settings)
+            code, subdivision = _place_or_subdivision(reference, settings)
             place = reference.block // 10**14 * 10**5 + code
-            unit = np.where(subdivision, _subdivision(reference), place)
+            unit = np.where(subdivision, subdivision_codes(reference), place)
             found.append(_entities(name, unit, code == NO_ENTITY, *_PLACE_WIDTHS))
         elif name == AREAS:
             found.append(_entities(name, reference.aiannh.astype(np.int64), ~sides(reference, settings), 4))
@@ -84,11 +92,8 @@ def targets(reference: Reference, quarters: Indices | None, settings: SpineSetti
 
 def published(reference: Reference) -> list[Entities]:
     """All areas that the reference file names, whatever the spine considers, by names that are unique in the nation."""
-    state = reference.block // 10**14
     return [
-        _entities("place", state * 10**5 + reference.place, reference.place == NO_ENTITY, 7),
-        _entities("county_subdivision", _subdivision(reference), reference.cousub == NO_ENTITY, 10),
-        _entities("aiannh", reference.aiannh.astype(np.int64), reference.aiannh == NO_AREA, 4),
+        *(Entities(name, column.index, column.labels) for name, column in coded_areas(reference).items()),
         *(_column(reference, name) for name in reference.columns),
     ]
 
@@ -116,7 +121,7 @@ def considered(areas: Sequence[Entities], settings: SpineSettings) -> list[Entit
             kind = named[column]
             if name == AREAS:
                 codes = np.array([*map(int, kind.labels), NO_AREA], dtype=np.int32)[kind.index]
-                kind = replace(kind, index=np.where(on_spine(codes, settings.aian_areas), kind.index, np.int32(-1)))
+                kind = replace(kind, index=np.where(in_areas(codes, settings.aian_areas), kind.index, np.int32(-1)))
             found.append(kind)
     return found
 
@@ -143,11 +148,7 @@ def read_entities(path: Path, block: Ints, *, live: bool) -> list[Entities]:
         if not kinds:
             raise InputError(f"{path}, line 1: no column but block; name a column for each kind of entity")
         listed = file.digits(name, 16)
-        if repeated := first_repeated(listed):
-            row = repeated[1]
-            raise file.fault(
-                row, name, f"block {listed[row]:016d} is listed twice; first in line {file.line(repeated[0])}"
-            )
+        refuse_repeated(file, name, listed)
         at = positions(listed, block)
         outside = np.flatnonzero(at < 0)
         if len(outside) and not live:
@@ -164,19 +165,11 @@ def read_entities(path: Path, block: Ints, *, live: bool) -> list[Entities]:
     return found
 
 
-def _subdivision(reference: Reference) -> Ints:
-    return reference.block // 10**11 * 10**5 + reference.cousub
-
-
 def _column(reference: Reference, name: str) -> Entities:
     texts = reference.columns[name]
     return Entities(name, texts.index, texts.labels)
 
 
 def _entities(column: str, code: Ints, none: Flags, *widths: int) -> Entities:
-    """Entities by code; a label has the least of the widths that holds the code."""
-    values, index = np.unique(code[~none], return_inverse=True)
-    of_block = np.full(len(code), -1, dtype=np.int32)
-    of_block[~none] = index
-    written = (str(value) for value in values.tolist())
-    return Entities(column, of_block, tuple(text.zfill(min(w for w in widths if w >= len(text))) for text in written))
+    found = labels_of_codes(code, none, *widths)
+    return Entities(column, found.index, found.labels)

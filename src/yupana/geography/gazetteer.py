@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from yupana.errors import ConfigError, InputError, is_control, nearest
-from yupana.files.regular import regular
+from yupana.files.regular import read_regular
 from yupana.geography.header import PLACES, is_header, records
 from yupana.geography.kinds import COUNTY, KINDS, STATE, kind_of
 from yupana.geography.published import AREAS_FOLDER, NATION, PublishedBlocks
@@ -93,8 +93,7 @@ def _within(text: str, low: float, high: float) -> bool:
 
 def _rows(path: Path) -> Iterator[tuple[int, str, str, AreaName]]:
     try:
-        with open(path, "rb", opener=regular) as file:
-            content = file.read()
+        content = read_regular(path)
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from None
     if is_header(content):
@@ -313,8 +312,7 @@ class Gazetteer:
             If it means none, or one that the release does not tell.
         """
         plain = re.sub(r"[\s-]+", "_", text.strip())
-        by_level = {kind.summary_level: name for name, kind in KINDS.items()}
-        for name in (plain, kind_of(plain), by_level.get(plain, "")):
+        for name in (plain, kind_of(plain), _KIND_OF.get(plain, "")):
             if name in self.codes:
                 return name
         same = [name for name in self.codes if name.lower() == plain.lower()]
@@ -357,8 +355,9 @@ class Gazetteer:
         if found:
             listed = ", ".join(self._area(kind, at).label.removeprefix(f"{kind} ") for at in found[:_SHOWN])
             more = ", ..." if len(found) > _SHOWN else ""
+            parts = "; aiannh has it whole, in all states" if kind == "state_aiannh" else ""
             raise ConfigError(
-                f"{len(found):,} areas are {text.strip()!r}: {listed}{more}; name one by its whole code{_parts(kind)}"
+                f"{len(found):,} areas are {text.strip()!r}: {listed}{more}; name one by its whole code{parts}"
             )
         raise ConfigError(f"no {kind} is {called!r}; {self._near(kind, called, index)}")
 
@@ -401,11 +400,7 @@ def gazetteer_of(published: PublishedBlocks, names: AreaNames) -> Gazetteer:
     """The areas of all kinds that published blocks lie in."""
     areas = {kind.name: kind.labels for kind in published.areas(np.zeros(0, dtype=np.int64))}
     order = [*(name for name in KINDS if name in areas), *(name for name in areas if name not in KINDS)]
-    return Gazetteer({name: _decoded(areas[name].tolist()) for name in order}, names)
-
-
-def _decoded(labels: Iterable[bytes]) -> tuple[str, ...]:
-    return tuple(label.decode() for label in labels)
+    return Gazetteer({name: tuple(label.decode() for label in areas[name].tolist()) for name in order}, names)
 
 
 def _folded(name: str) -> str:
@@ -414,7 +409,3 @@ def _folded(name: str) -> str:
 
 def _without_description(name: str) -> str:
     return _SUFFIX.sub("", _BALANCE.sub("", _PREFIX.sub("", name)))
-
-
-def _parts(kind: str) -> str:
-    return "; aiannh has it whole, in all states" if kind == "state_aiannh" else ""

@@ -10,7 +10,7 @@ import numpy as np
 from yupana.errors import InputError
 from yupana.files.database import open_database
 from yupana.files.delimited import DelimitedFile
-from yupana.files.regular import regular
+from yupana.files.regular import read_regular, regular
 from yupana.geography.kinds import KINDS, kind_of
 
 _HEADER: Final = """
@@ -95,8 +95,7 @@ def open_blocks(path: Path) -> Iterator[DelimitedFile]:
         two fields tell districts of the same kind.
     """
     try:
-        with open(path, "rb", opener=regular) as file:
-            content = file.read()
+        content = read_regular(path)
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from None
     names = (_CODE, *(name for name in HEADER if kind_of(name) in KINDS and KINDS[kind_of(name)].most))

@@ -1,24 +1,143 @@
 """Spines with block groups made anew: optimized ones, which no entity crosses, and pieces of tabulation block groups.
 
-Tract groups are near to the entities, and units are bypassed.
+Tract groups are near to the entities, and units are bypassed by Algorithm 3 of the spines paper: parents whose own
+measurement helps less than their share would below. To bypass a parent with c children is to put c units in its place,
+each with one child, with the share of the parent added to that of the child; the children give up their shares. Shares
+along every path from the root keep their sum, so the privacy guarantee is unchanged. No least-squares variance is
+raised where the geolevel of the parent and that below it ask the same queries in the same proportions; elsewhere the
+rule is a heuristic, made for an estimator that does not read the answers of an only child. docs/spines-proofs.md has
+the proof of this and of `worth_bypassing`.
 """
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from math import isqrt
 from typing import Final
 
 import numpy as np
 
 from yupana.arrays import Flags, Indices, Ints
-from yupana.geography.aian import side_key, side_width, sides
 from yupana.geography.blocks import Reference
-from yupana.geography.bypass import bypass
 from yupana.geography.distance import Climb, climb
 from yupana.geography.entities import Entities
-from yupana.geography.settings import DIGITS, PIECES, Grouping, SpineSettings
-from yupana.geography.spine import Spine, make_spine
+from yupana.geography.settings import DIGITS, LEVELS, PIECES, Grouping, Mechanism, SpineSettings
+from yupana.geography.spine import Geolevel, Spine, make_spine, side_key, side_width, sides
 from yupana.geography.tree import Members, Tree, nest
 from yupana.progress import Stopwatch
+
+_COUNTY = LEVELS.index("County")
+
+
+def worth_bypassing(parent: Fraction, least_child: Fraction, children: int) -> bool:
+    """Whether giving the share of a parent to its children raises no variance under pure DP: Theorem 2.
+
+    It assumes that parent and children are asked the same queries in the same proportions.
+
+    Parameters
+    ----------
+    parent : Fraction
+        The share of the parent.
+    least_child : Fraction
+        The smallest share of a child.
+    children : int
+    """
+    return 2 * least_child >= (children - 1) * parent
+
+
+def bypass(spine: Spine, mechanism: Mechanism, cutoff: int, unbypassed: Collection[str] = ()) -> Spine:
+    """Bypass from the geolevel above the blocks up to the root, in one pass.
+
+    Under zCDP, and at the county and above, parents with one child. Under pure DP below the county, also those that
+    Theorem 2 allows, unless the unit above would then have more than `cutoff` children. Units of the geolevels
+    `unbypassed` stay.
+    """
+    for level in range(len(spine.levels) - 2, -1, -1):
+        if spine.levels[level].name in unbypassed:
+            continue
+        only_children = mechanism == "zcdp" or LEVELS.index(spine.levels[level].name) <= _COUNTY
+        chosen = spine.tree.children(level) == 1
+        if not only_children:
+            chosen |= _within_cutoff(spine, level, _by_theorem(spine, level), cutoff)
+        spine = _bypass_units(spine, level, chosen)
+    return spine
+
+
+def _by_theorem(spine: Spine, level: int) -> Flags:
+    """Which units of a geolevel satisfy the condition of Theorem 2, of shape (units,)."""
+    # Shares are few, so the exact rule is asked once for each combination that occurs.
+    order = sorted(range(len(spine.shares)), key=spine.shares.__getitem__)
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    first = np.flatnonzero(np.diff(spine.tree.parents[level + 1], prepend=-1))
+    least = np.minimum.reduceat(rank[spine.levels[level + 1].share], first)
+    cases = np.stack([spine.levels[level].share.astype(np.int64), least, spine.tree.children(level)])
+    distinct, case = np.unique(cases, axis=1, return_inverse=True)
+    verdicts = [
+        worth_bypassing(spine.shares[parent], spine.shares[order[child]], children)
+        for parent, child, children in distinct.T.tolist()
+    ]
+    return np.array(verdicts, dtype=np.bool_)[case.ravel()]
+
+
+def _within_cutoff(spine: Spine, level: int, chosen: Flags, cutoff: int) -> Flags:
+    """Which of the chosen units can be bypassed, one after the other, with at most `cutoff` units below each parent."""
+    parent, children = spine.tree.parents[level], spine.tree.children(level)
+    grown = np.bincount(parent, np.where(chosen, children, 1), spine.tree.units(level - 1))
+    allowed = chosen.copy()
+    for above in np.flatnonzero(grown > cutoff).tolist():
+        start, stop = np.searchsorted(parent, (above, above + 1)).tolist()
+        units = stop - start
+        for unit in range(start, stop):
+            more = int(children[unit]) - 1
+            if chosen[unit] and units + more > cutoff:
+                allowed[unit] = False
+            elif chosen[unit]:
+                units += more
+    return allowed
+
+
+def _bypass_units(spine: Spine, level: int, chosen: Flags) -> Spine:
+    """Bypass the chosen units of a geolevel."""
+    if not chosen.any():
+        return spine
+    tree, here, below = spine.tree, spine.levels[level], spine.levels[level + 1]
+    children, child_parent = tree.children(level), tree.parents[level + 1]
+    copies = np.where(chosen, children, 1)
+    first = np.cumsum(copies) - copies
+    within = np.arange(len(child_parent)) - (np.cumsum(children) - children)[child_parent]
+    moved = chosen[child_parent]
+    new_parent = np.where(moved, first[child_parent] + within, first[child_parent]).astype(np.int32)
+
+    of_unit = np.repeat(np.arange(len(copies)), copies)
+    split = (chosen & (children > 1))[of_unit]
+    part = np.where(split, np.arange(len(of_unit)) - first[of_unit] + 1, here.part[of_unit]).astype(np.int32)
+    shares, share, given_up = _add_shares(spine, here.share[child_parent[moved]], below.share[moved])
+    here_share = here.share[of_unit]
+    here_share[new_parent[moved]] = share
+    below_share = np.where(moved, given_up, below.share).astype(np.int32)
+
+    parents = list(tree.parents)
+    parents[level], parents[level + 1] = parents[level][of_unit], new_parent
+    levels = list(spine.levels)
+    levels[level] = Geolevel(here.name, here.width, here.code[of_unit], part, here_share, here.bypassed[of_unit])
+    levels[level + 1] = replace(below, share=below_share, bypassed=below.bypassed | moved)
+    return Spine(Tree(tree.names, tuple(parents)), tuple(levels), shares)
+
+
+def _add_shares(spine: Spine, parent: Indices, child: Indices) -> tuple[tuple[Fraction, ...], Indices, int]:
+    """Add shares by position; return all shares, the positions of the sums, and the position of zero."""
+    known = {share: position for position, share in enumerate(spine.shares)}
+    pairs, pair = np.unique(parent.astype(np.int64) * len(spine.shares) + child, return_inverse=True)
+    sums = [spine.shares[a] + spine.shares[b] for a, b in zip(*_split(pairs, len(spine.shares)), strict=True)]
+    at = np.array([known.setdefault(share, len(known)) for share in sums], dtype=np.int32)
+    zero = known.setdefault(Fraction(0), len(known))
+    return tuple(known), at[pair], zero
+
+
+def _split(pairs: Ints, base: int) -> tuple[list[int], list[int]]:
+    high, low = np.divmod(pairs, base)
+    return high.tolist(), low.tolist()
 
 
 def cap(number: Ints, fanout_cutoff: int) -> Ints:
@@ -317,14 +436,14 @@ def optimized_spine(reference: Reference, entities: list[Entities], settings: Sp
     kind = _classes(reference, entities, settings)
     order = np.lexsort((reference.block, kind, tract_key))
     block, side, tract_key, kind = reference.block[order], side[order], tract_key[order], kind[order]
-    group_key = tract_key * 10**_NUMBER + number_groups(tract_key, kind, settings.fanout_cutoff, settings.grouping)
+    group_key = tract_key * 10**_NUMBER + _number_groups(tract_key, kind, settings.fanout_cutoff, settings.grouping)
     keys = {level: side_key(block, side, level) for level in settings.levels} | {"Block_Group": group_key}
     widths = {level: side_width(level) for level in settings.levels} | {"Block_Group": side_width("Tract") + _NUMBER}
     if "Tract_Group" in settings.levels:
         clock.start("grouping tracts")
         names = [level for level in settings.levels if level != "Tract_Group"]
         tree, firsts = nest(names, [keys[name] for name in names])
-        members = _all_members([_ordered(e, order) for e in entities])
+        members = _all_members([replace(e, index=e.index[order]) for e in entities])
         number = group_tracts(tree, members, settings)
         of_block = np.repeat(number, np.diff(firsts[names.index("Tract")], append=len(block)))
         keys["Tract_Group"] = keys["County"] * 10**_NUMBER + of_block
@@ -341,22 +460,8 @@ def optimized_spine(reference: Reference, entities: list[Entities], settings: Sp
     return bypass(spine, settings.mechanism, settings.bypass_cutoff, settings.unbypassed)
 
 
-def number_groups(tract: Ints, kind: Ints, fanout_cutoff: int | None, grouping: Grouping) -> Ints:
-    """Number the block groups of each tract from 1.
-
-    Parameters
-    ----------
-    tract, kind : ndarray of int64
-        Of blocks in order: by tract, then kind, then digits, of shape (blocks,).
-    fanout_cutoff : int or None
-        None leaves every class whole.
-    grouping : "orig" or "even"
-
-    Returns
-    -------
-    ndarray of int64
-        For each block the number of its group within the tract, of shape (blocks,).
-    """
+def _number_groups(tract: Ints, kind: Ints, fanout_cutoff: int | None, grouping: Grouping) -> Ints:
+    """Number the block groups of each tract from 1; blocks are in order of tract, kind and digits."""
     new_tract = np.diff(tract, prepend=-1) != 0
     new_part = new_tract | (np.diff(kind, prepend=-1) != 0)
     opens = new_part
@@ -394,10 +499,6 @@ def _classes(reference: Reference, entities: list[Entities], settings: SpineSett
     for found in entities:
         _, kind = np.unique(kind * (len(found.labels) + 1) + found.index + 1, return_inverse=True)
     return kind
-
-
-def _ordered(entities: Entities, order: Ints) -> Entities:
-    return Entities(entities.column, entities.index[order], entities.labels)
 
 
 def _all_members(entities: list[Entities]) -> Members:

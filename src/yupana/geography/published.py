@@ -9,14 +9,10 @@ import numpy as np
 
 from yupana.arrays import Indices, Ints
 from yupana.errors import InputError
-from yupana.files.arrow_stream import Column, TextColumn
-from yupana.files.database import open_database
 from yupana.files.delimited import Labels, first_repeated, open_delimited, positions
-from yupana.geography.areas import NO_AREA
-from yupana.geography.blocks import NO_ENTITY, Reference
+from yupana.geography.blocks import Reference, coded_areas, write_labels
 from yupana.geography.kinds import BLOCK_WIDTH, COUNTY, KINDS, NESTED, STATE, TOLD, US, kind_of
 from yupana.release.lines import Texts, digits, texts
-from yupana.release.rows import parts_of, write_parts
 from yupana.release.tables import Format
 
 AREAS_FOLDER: Final = "areas"
@@ -110,14 +106,7 @@ def published_blocks(reference: Reference, *, nation: bool) -> PublishedBlocks:
     nation : bool
         Whether the root of the spine is the nation.
     """
-    state = reference.block // 10**14
-    kinds = {
-        "place": _of_codes(state * 10**5 + reference.place, 7, reference.place == NO_ENTITY),
-        "county_subdivision": _of_codes(
-            reference.block // 10**11 * 10**5 + reference.cousub, 10, reference.cousub == NO_ENTITY
-        ),
-        "aiannh": _of_codes(reference.aiannh.astype(np.int64), 4, reference.aiannh == NO_AREA),
-    }
+    kinds = coded_areas(reference)
     for name, column in reference.columns.items():
         if name in reference.assigned:
             kinds[name] = column
@@ -141,13 +130,6 @@ def _joined(before: Ints, width: int, column: Labels) -> Labels:
     first, last = np.divmod(pairs, len(column.labels) or 1)
     labels = (f"{a:0{width}d}{column.labels[b]}" for a, b in zip(first.tolist(), last.tolist(), strict=True))
     return Labels(index, tuple(labels))
-
-
-def _of_codes(code: Ints, width: int, none: np.ndarray) -> Labels:
-    values, place = np.unique(code[~none], return_inverse=True)
-    index = np.full(len(code), -1, dtype=np.int32)
-    index[~none] = place
-    return Labels(index, tuple(f"{value:0{width}d}" for value in values.tolist()))
 
 
 def _derived(block: Ints, kinds: dict[str, Labels]) -> dict[str, Labels]:
@@ -174,14 +156,8 @@ def write_published(folder: Path, published: PublishedBlocks, fmt: Format) -> di
     dict of str to int
         Rows, by the file's path within the folder.
     """
-    blocks = digits(published.block, BLOCK_WIDTH)
-    columns: dict[str, Column] = {"block": TextColumn(blocks, np.arange(len(blocks)))}
-    for name, column in published.kinds.items():
-        columns[name] = TextColumn(texts(["", *column.labels]), column.index.astype(np.int64) + 1)
-    path = folder / AREAS_FOLDER / f"{BLOCKS_STEM}.{fmt}"
-    with open_database() as db:
-        write_parts(db, path, parts_of(columns))
-    return {path.relative_to(folder).as_posix(): len(blocks)}
+    name = f"{AREAS_FOLDER}/{BLOCKS_STEM}.{fmt}"
+    return {name: write_labels(folder / name, published.block, published.kinds)}
 
 
 def read_published(folder: Path, *, nation: bool) -> PublishedBlocks:

@@ -1,4 +1,4 @@
-"""How a spine is to be built: geolevels, shares, kind, cut-offs."""
+"""How a spine is to be built: geolevels, shares, kind, cut-offs, and the types of AIAN areas that are on it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -6,8 +6,33 @@ from fractions import Fraction
 from typing import Final, Literal, get_args
 
 from yupana.errors import ConfigError
-from yupana.geography.areas import PRODUCTION_AREAS, STRONG_MCD_STATES
 from yupana.privacy.exact import read_exact, show_exact
+
+NO_AREA: Final = 9999
+"""AIANNHCE of a block outside all areas."""
+
+AREA_TYPES: Final = {
+    "federal": (1, 4799),
+    "joint-use": (4800, 4989),
+    "hawaiian-home-land": (5000, 5499),
+    "otsa": (5500, 5899),
+    "joint-otsa": (5900, 5999),
+    "anvsa": (6000, 7999),
+    "tdsa": (8000, 8999),
+    "state": (9000, 9499),
+    "sdtsa": (9500, 9998),
+}
+"""AIANNHCE codes of each type, first and last: legal areas of federally recognized tribes, joint-use areas, Hawaiian
+home lands, Oklahoma tribal statistical areas and their joint-use areas, Alaska Native village statistical areas,
+tribal designated statistical areas, legal areas of state-recognized tribes, state designated tribal statistical areas.
+"""
+
+PRODUCTION_AREAS: Final = tuple(name for name in AREA_TYPES if name not in {"tdsa", "sdtsa"})
+"""On the spine of 2020: all but the two types that no law defines."""
+
+STRONG_MCD_STATES: Final = (9, 23, 25, 26, 27, 33, 34, 36, 42, 44, 50, 55)
+"""CT, ME, MA, MI, MN, NH, NJ, NY, PA, RI, VT, WI: minor civil divisions serve as general-purpose governments."""
+
 
 DIGITS: Final = {"US": 0, "State": 2, "County": 5, "Tract_Group": 9, "Tract": 11, "Block_Group": 12, "Block": 16}
 """The geolevels from the root down, and how many digits of the 16 of a block name a geounit of tabulation geography.

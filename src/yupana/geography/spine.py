@@ -1,4 +1,4 @@
-"""A spine: a hierarchy with names and shares, and whether it is one."""
+"""A spine: a hierarchy with names and shares, whether it is one, and those that the digits of blocks alone make."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,7 +7,8 @@ from fractions import Fraction
 import numpy as np
 
 from yupana.arrays import Flags, Floats, Indices, Ints
-from yupana.geography.settings import Mechanism
+from yupana.geography.blocks import Reference, in_areas
+from yupana.geography.settings import DIGITS, Mechanism, SpineSettings
 from yupana.geography.tree import Tree, nest
 from yupana.release.lines import Texts, digits, texts
 
@@ -145,10 +146,15 @@ def check_spine(spine: Spine, blocks: Ints) -> list[str]:
         identifiers = np.stack([spine.levels[level].code, spine.levels[level].part.astype(np.int64)])
         if np.unique(identifiers, axis=1).shape[1] != len(parent):
             wrong.append(f"an identifier of {name} is there twice")
-    sums = path_sums(spine.tree, spine.shares, [level.share for level in spine.levels])
-    if sums != {Fraction(1)}:
-        wrong.append(f"shares from the root to the blocks sum to {', '.join(sorted(map(str, sums)))}, not all to 1")
-    return wrong
+    return wrong + path_faults(spine.tree, spine.shares, [level.share for level in spine.levels])
+
+
+def path_faults(tree: Tree, shares: Sequence[Fraction], index: Sequence[Indices]) -> list[str]:
+    """That the sums of shares of `path_sums` are not all 1, in words; nothing where they are."""
+    sums = path_sums(tree, shares, index)
+    if sums == {Fraction(1)}:
+        return []
+    return [f"shares from the root to the blocks sum to {', '.join(sorted(map(str, sums)))}, not all to 1"]
 
 
 def path_sums(tree: Tree, shares: Sequence[Fraction], index: Sequence[Indices]) -> set[Fraction]:
@@ -177,3 +183,51 @@ def path_sums(tree: Tree, shares: Sequence[Fraction], index: Sequence[Indices]) 
 def _covers(parent: Indices, above: int) -> bool:
     steps = np.diff(parent)
     return bool(parent[0] == 0 and parent[-1] == above - 1 and ((steps == 0) | (steps == 1)).all())
+
+
+def conventional_spine(reference: Reference, settings: SpineSettings) -> Spine:
+    """Make a spine of the digits of the blocks: a unit is the blocks that begin alike.
+
+    Parameters
+    ----------
+    reference : Reference
+    settings : SpineSettings
+        Its geolevels and shares.
+    """
+    order = np.argsort(reference.block, kind="stable")
+    block = reference.block[order]
+    widths = [DIGITS[level] for level in settings.levels]
+    return make_spine(settings.levels, [block // 10 ** (16 - width) for width in widths], widths, settings.shares)
+
+
+def aian_spine(reference: Reference, settings: SpineSettings) -> Spine:
+    """Make the conventional spine of the two sides. A digit before an identifier tells the side: 1 inside, 0 outside.
+
+    Parameters
+    ----------
+    reference : Reference
+    settings : SpineSettings
+        Its geolevels, shares and types of AIAN areas.
+    """
+    side = sides(reference, settings)
+    order = np.lexsort((reference.block, side))
+    block, side = reference.block[order], side[order]
+    names = settings.levels
+    return make_spine(names, [side_key(block, side, n) for n in names], [side_width(n) for n in names], settings.shares)
+
+
+def sides(reference: Reference, settings: SpineSettings) -> Flags:
+    """Which blocks lie in an AIAN area that is on the spine, of shape (blocks,)."""
+    return in_areas(reference.aiannh, settings.aian_areas)
+
+
+def side_width(level: str) -> int:
+    """Digits of an identifier: one more than in tabulation geography, but for the nation and the blocks."""
+    return DIGITS[level] + (level not in {"US", "Block"})
+
+
+def side_key(block: Ints, side: Flags, level: str) -> Ints:
+    """The identifier, as a number, of the unit of each block, of shape (blocks,)."""
+    digits = DIGITS[level]
+    key: Ints = block // 10 ** (16 - digits)
+    return key if level in {"US", "Block"} else key + side.astype(np.int64) * 10**digits

@@ -13,17 +13,16 @@ from yupana.arrays import Flags, Indices, Ints
 from yupana.errors import ConfigError, InputError, OutputError
 from yupana.files.arrow_stream import Column, TextColumn
 from yupana.files.database import open_database
-from yupana.files.delimited import DelimitedFile, first_repeated, open_delimited, positions
+from yupana.files.delimited import DelimitedFile, Labels, first_repeated, open_delimited, positions
 from yupana.files.regular import FOLDER, must_be
-from yupana.geography.areas import AREA_TYPES
+from yupana.geography.blocks import write_labels
 from yupana.geography.entities import Entities, read_entities
-from yupana.geography.kinds import BLOCK_WIDTH
-from yupana.geography.settings import Kind, Mechanism, SpineSettings, check_levels, check_shares
-from yupana.geography.spine import Geolevel, Spine, path_sums
+from yupana.geography.settings import AREA_TYPES, Kind, Mechanism, SpineSettings, check_levels, check_shares
+from yupana.geography.spine import Geolevel, Spine, path_faults
 from yupana.geography.tree import Tree, nest
 from yupana.privacy.exact import read_exact, show_exact
 from yupana.release.folder import MANIFEST, read_manifest
-from yupana.release.lines import digits, texts, write_header, write_lines
+from yupana.release.lines import texts, write_header, write_lines
 from yupana.release.processing import SPINE
 from yupana.release.release import read_release
 from yupana.release.rows import parts_of, write_parts
@@ -76,12 +75,7 @@ def write_geounits(folder: Path, spine: Spine) -> int:
 
 def write_entities(folder: Path, blocks: Ints, found: list[Entities]) -> int:
     """Write in which areas of each kind every block lies, empty for none, as `spine distance` reads it."""
-    columns = {"block": TextColumn(digits(blocks, BLOCK_WIDTH), np.arange(len(blocks)))}
-    for of in found:
-        columns[of.column] = TextColumn(texts(["", *of.labels]), of.index.astype(np.int64) + 1)
-    with open_database() as db:
-        write_parts(db, folder / ENTITIES, parts_of(columns))
-    return len(blocks)
+    return write_labels(folder / ENTITIES, blocks, {of.column: Labels(of.index, of.labels) for of in found})
 
 
 def describe(folder: Path, rows: dict[str, int]) -> dict[str, dict[str, object]]:
@@ -353,17 +347,11 @@ def check_folder(folder: Path) -> list[str]:
     OutputError
         If the folder holds no spine.
     """
-    return read_checked(folder)[1]
+    return _read_checked(folder)[1]
 
 
-def read_checked(folder: Path) -> tuple[tuple[WrittenSpine, WrittenShares] | None, list[str]]:
-    """Read the files of a spine; also return what is wrong. If they cannot be read there is no spine.
-
-    Raises
-    ------
-    OutputError
-        If the folder holds no spine.
-    """
+def _read_checked(folder: Path) -> tuple[tuple[WrittenSpine, WrittenShares] | None, list[str]]:
+    """Read the files of a spine, and say what is wrong; there is no spine if they cannot be read."""
     manifest = manifest_of(folder)
     settings = settings_of(manifest, folder)
     wrong = read_release(folder).wrong()
@@ -376,10 +364,7 @@ def read_checked(folder: Path) -> tuple[tuple[WrittenSpine, WrittenShares] | Non
     found = {name: (len(of), int(of.sum())) for name, of in zip(settings.levels, shares.bypassed, strict=True)}
     if told != found:
         wrong.append("geolevels of the manifest are not those of geounits.csv")
-    sums = path_sums(spine.tree, shares.shares, shares.index)
-    if sums != {Fraction(1)}:
-        wrong.append(f"shares from the root to the blocks sum to {', '.join(sorted(map(str, sums)))}, not all to 1")
-    return (spine, shares), wrong
+    return (spine, shares), wrong + path_faults(spine.tree, shares.shares, shares.index)
 
 
 _LABEL: Final = re.compile(r"([0-9]{1,18})(?:-([1-9][0-9]{0,8}))?")
@@ -411,7 +396,7 @@ def read_given(folder: Path) -> Given:
     OutputError
         If the folder holds no spine.
     """
-    files, wrong = read_checked(folder)
+    files, wrong = _read_checked(folder)
     if wrong or files is None:
         raise InputError("\n".join([f"the spine {folder} cannot be used:", *(f"  {fault}" for fault in wrong)]))
     return Given(

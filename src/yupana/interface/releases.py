@@ -23,13 +23,13 @@ from yupana.topdown.interval_terms import IntervalMethod
 
 if TYPE_CHECKING:
     from yupana.audit.empirical.loss import LossFinding
-    from yupana.estimate.areas.area_list import AreaList
+    from yupana.estimate.areas.released import AreaList
     from yupana.estimate.results import AreaIntervals, DistrictEstimates, Intervals
     from yupana.files.new_file import NewFile
     from yupana.interface.configured import Configured
     from yupana.products.product import Checked
     from yupana.release.tables import Format
-    from yupana.report.certified import Certificate
+    from yupana.report.certificate import Certificate
 
 
 @checked
@@ -86,7 +86,7 @@ def check(release: "Release | Place", *, inputs: Place | None = None) -> "Checke
 
     folder = folder_of(release)
     if read_release(folder, confidential=True).product == "certificate":
-        from yupana.report.certified import check_certificate
+        from yupana.report.certificate import check_certificate
 
         return check_certificate(folder)
     return check_release(folder, path_if_given("inputs", inputs))
@@ -268,7 +268,7 @@ def areas(release: "Release | Place", *, files: Places | None = None) -> "AreaLi
     ------
     docs/intervals.md
     """
-    from yupana.estimate.areas.area_list import listed_areas
+    from yupana.estimate.areas.released import listed_areas
 
     return listed_areas(folder_of(release), paths_of("files", files))
 
@@ -324,7 +324,7 @@ def districts(
     ------
     docs/districts.md
     """
-    from yupana.estimate.districts.districts import districts as found
+    from yupana.estimate.districts import districts as found
 
     return found(
         folder_of(release),
@@ -520,7 +520,7 @@ def combine_coterminous(
     ------
     docs/coterminous.md
     """
-    from yupana.estimate.coterminous.combine import make_coterminous
+    from yupana.estimate.coterminous import make_coterminous
 
     made = out_of(out, folder_of(release), overwrite=overwrite)
     with listening(progress, "coterminous") as tell:
@@ -618,7 +618,7 @@ def certificate(*releases: "Release | Place", household_cap: int | None = None) 
     ------
     docs/certificate.md
     """
-    from yupana.report.certified import certify
+    from yupana.report.certificate import certify
 
     if not releases:
         raise ConfigError("certificate needs a release")
@@ -793,7 +793,7 @@ def empirical_loss(
 
 def claim_report(page: Place, homes: Sequence[Place], *, confidential: bool = False) -> "NewFile":
     """A page that may lie in none of these folders, claimed before the work."""
-    from yupana.report.place import CONFIDENTIAL, PUBLIC, claim_page
+    from yupana.report.page import CONFIDENTIAL, PUBLIC, claim_page
 
     places = [Path(home) for home in homes]
     return claim_page(path_of("report", page), places, mode=CONFIDENTIAL if confidential else PUBLIC)

@@ -178,10 +178,9 @@ def attribute_loss(
     ------
     docs/attribute-loss.md
     """
-    from yupana.audit.attribute.answers import answers
-    from yupana.audit.attribute.contribution import costs_of
+    from yupana.audit.attribute.answers import INDIVIDUALS, SECRETS, answers, planned
     from yupana.audit.attribute.individuals import AttributeQuestion, read_individuals
-    from yupana.audit.attribute.published_example import INDIVIDUALS, SECRETS, planned
+    from yupana.audit.attribute.loss import costs_of
     from yupana.products.phsafe.product import PHSAFE
 
     known = planned(config, accounting) if isinstance(config, str) else None

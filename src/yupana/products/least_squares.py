@@ -80,7 +80,7 @@ def estimate(parents: Parents, values: Sequence[Floats], variances: Sequence[Flo
     sums: list[Floats] = []
     of_sums: list[Floats] = []
     for parent, own, variance in zip(parents[::-1], values[-2::-1], variances[-2::-1], strict=True):
-        summed, of_sum = _summed(upward[0], parent), _summed(below[0], parent)
+        summed, of_sum = sums_of_children(upward[0], parent), sums_of_children(below[0], parent)
         measured = np.isfinite(variance)
         share = np.divide(of_sum, variance + of_sum, out=np.ones_like(own), where=measured & (variance + of_sum > 0))
         upward.insert(0, np.where(measured, summed + share * (own - summed), summed))
@@ -107,8 +107,8 @@ def non_negative(parents: Parents, found: Estimate) -> tuple[Floats, ...]:
         before, weight = found.values[depth], found.below[depth]
         positive = np.ones(before.shape, dtype=bool)
         while True:
-            missing = values[-1] - _summed(np.where(positive, before, 0.0), parent)
-            weights = _summed(np.where(positive, weight, 0.0), parent)
+            missing = values[-1] - sums_of_children(np.where(positive, before, 0.0), parent)
+            weights = sums_of_children(np.where(positive, weight, 0.0), parent)
             step = np.divide(missing, weights, out=np.zeros_like(missing), where=weights > 0)
             after = np.where(positive, before + weight * step[:, parent], 0.0)
             negative = after < 0
@@ -129,7 +129,7 @@ def whole(parents: Parents, values: Sequence[Floats]) -> tuple[NDArray[np.int64]
         down = np.floor(values[depth])
         children = np.bincount(parent)
         starts = np.cumsum(children) - children
-        up = rounded[-1] - _summed(down, parent).astype(np.int64)
+        up = rounded[-1] - sums_of_children(down, parent).astype(np.int64)
         # By parent, and among siblings by fractional part, largest first.
         order = np.argsort(2.0 * parent + 1.0 - (values[depth] - down), axis=1, kind="stable")
         rank = np.empty_like(order)
@@ -140,7 +140,7 @@ def whole(parents: Parents, values: Sequence[Floats]) -> tuple[NDArray[np.int64]
     return tuple(rounded)
 
 
-def _summed(values: Floats, parent: NDArray[np.intp]) -> Floats:
+def sums_of_children(values: Floats, parent: NDArray[np.intp]) -> Floats:
     """Sums over the children of each node: they are neighbours, and no node is childless."""
     starts = np.flatnonzero(np.diff(parent, prepend=-1))
     return np.add.reduceat(values, starts, axis=1)

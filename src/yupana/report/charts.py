@@ -1,8 +1,9 @@
 """The charts of the reports, as Vega-Lite specifications from rows and a width, and their drawing as SVG.
 
-Each fits the width it is given, axes included; the page sets the legends. Text takes the colour of the page it stands
-on, and marks have colours of middle lightness, so that one drawing serves light and dark pages. The renderer is an
-optional dependency, imported when used; the explorer draws the same specifications itself.
+Each fits the ``width`` it is given, axes included; the page sets the legends. ``axis``, or ``x`` and ``y``, are the
+titles of axes. Text takes the colour of the page it stands on, and marks have colours of middle lightness, so that one
+drawing serves light and dark pages. The renderer is an optional dependency, imported when used; the explorer draws the
+same specifications itself.
 """
 
 import itertools
@@ -57,9 +58,6 @@ def stacked_bars(rows: Rows, marks: Sequence[Mark], width: int, *, axis: str) ->
     rows : rows of category, series (the name of a mark), value
     marks : sequence of Mark
         In the order of the stack.
-    width : int
-    axis : str
-        Title of the axis of values.
     """
     sums = dict.fromkeys(_categories(rows), 0.0)
     for row in rows:
@@ -79,9 +77,6 @@ def share_bars(rows: Rows, marks: Sequence[Mark], width: int, *, axis: str) -> S
     rows : rows of category, series (the name of a mark), value (from 0 to 1), text (the same in all of a category)
     marks : sequence of Mark
         In the order of the stack.
-    width : int
-    axis : str
-        Title of the axis of shares.
     """
     wide = width >= _NARROW
     ticks = {"values": [0, 0.25, 0.5, 0.75, 1] if wide else [0, 0.5, 1], "format": ".0%"}
@@ -118,9 +113,6 @@ def labelled_bars(rows: Rows, width: int, *, axis: str) -> Spec:
     Parameters
     ----------
     rows : rows of category, value, text
-    width : int
-    axis : str
-        Title of the axis of values.
     """
     categories = _categories(rows)
     scale = _room_for_text([row["value"] for row in rows], width)
@@ -138,9 +130,6 @@ def intervals(rows: Rows, width: int, *, axis: str) -> Spec:
     ----------
     rows : rows of category, value, low, high, true
         Counts above zero; ``low`` and ``high`` are the ends of the interval.
-    width : int
-    axis : str
-        Title of the axis of counts.
     """
     categories = _categories(rows)
     reach = [float(row[end]) for row in rows for end in ("low", "high", "true")]
@@ -167,9 +156,6 @@ def log_dots(rows: Rows, marks: Sequence[Mark], width: int, *, axis: str) -> Spe
     rows : rows of category, series (the name of a mark), value
         Values of 0 have no place on the axis and are not drawn.
     marks : sequence of Mark
-    width : int
-    axis : str
-        Title of the axis of values.
     """
     rows = [row for row in rows if row["value"] > 0]
     categories = _categories(rows)
@@ -193,9 +179,6 @@ def scatter_with_band(points: Rows, band: Rows, width: int, *, x: str, y: str, t
     ----------
     points : rows of x, y, inside (whether the band holds it)
     band : rows of x, low, high
-    width : int
-    x, y : str
-        Titles of the axes.
     ticks : sequence of int
         Where both axes are labelled, if they reach so far.
     """
@@ -228,9 +211,6 @@ def funnel(
     points : rows of x (above 0), y, series (the name of a mark)
     band : rows of x, low, high
     marks : sequence of Mark
-    width : int
-    x, y : str
-        Titles of the axes.
     ends : pair of floats
         Of the axis of ratios, so that charts side by side compare.
     """
@@ -256,9 +236,6 @@ def histogram_with_law(rows: Rows, width: int, *, x: str, y: str) -> Spec:
     ----------
     rows : rows of low, high, middle, observed, expected
         Bins, touching each other.
-    width : int
-    x, y : str
-        Titles of the axes.
     """
     ticks = {"format": ",d", "tickCount": _ticks(width)}
     low, middle = (_number(f, x, axis=ticks, scale={"nice": False, "zero": False}) for f in ("low", "middle"))
@@ -283,9 +260,6 @@ def grid_of_shares(rows: Rows, width: int, *, x: str, bounds: Sequence[float], c
     Parameters
     ----------
     rows : rows of column, category, value, text
-    width : int
-    x : str
-        Title of the columns.
     bounds : sequence of five floats
     columns : sequence of str
         In order.
@@ -329,9 +303,6 @@ def before_and_after(rows: Rows, marks: Sequence[Mark], width: int, *, x: str, y
     ----------
     rows : rows of x, y (both above 0), series (the name of a mark)
     marks : sequence of Mark
-    width : int
-    x, y : str
-        Titles of the axes.
     """
     values = [row[field] for row in rows for field in ("x", "y")]
     across, up = _logarithmic("x", x, values), _logarithmic("y", y, values)
@@ -354,9 +325,6 @@ def trend(points: Rows, marks: Sequence[Mark], width: int, *, x: str, y: str) ->
     ----------
     points : rows of x (a whole number), y (above 0), series (the name of a mark)
     marks : sequence of Mark
-    width : int
-    x, y : str
-        Titles of the axes.
     """
     across = _number("x", x, axis={"tickMinStep": 1, "grid": False})
     up = _logarithmic("y", y, [row["y"] for row in points] or [1])
@@ -372,9 +340,6 @@ def dots_about_zero(points: Rows, width: int, *, x: str, y: str) -> Spec:
     Parameters
     ----------
     points : rows of x (zero or more), y
-    width : int
-    x, y : str
-        Titles of the axes.
     """
     ticks = {"values": _POWERS, "format": ",d", "labelOverlap": "greedy"}
     across = _number("x", x, scale={"type": "symlog", "constant": 10, "nice": False}, axis=ticks)
@@ -389,9 +354,6 @@ def dots_about_diagonal(points: Rows, width: int, *, x: str, y: str) -> Spec:
     Parameters
     ----------
     points : rows of x, y
-    width : int
-    x, y : str
-        Titles of the axes.
     """
     values = [row[side] for row in points for side in ("x", "y")]
     ends = min(0, *values), max(1, *values)
@@ -410,9 +372,6 @@ def curve_with_band(rows: Rows, marks: Rows, width: int, *, x: str, y: str) -> S
     ----------
     rows : rows of x, y, low, high
     marks : rows of y, colour
-    width : int
-    x, y : str
-        Titles of the axes.
     """
     ticks = {"format": ",d", "tickCount": _ticks(width)}
     across = _number("x", x, scale={"nice": False, "zero": False}, axis=ticks)
@@ -439,9 +398,6 @@ def curve_with_points(curve: Rows, points: Rows, marks: Sequence[Mark], width: i
     points : rows of x, y (both above 0), series (the name of a mark)
     marks : sequence of Mark
         Of the points, the largest first, so that those in one place are all seen.
-    width : int
-    x, y : str
-        Titles of the axes.
     """
     every = [*curve, *points]
     across, up = (_logarithmic(side, title, [row[side] for row in every]) for side, title in (("x", x), ("y", y)))
@@ -552,12 +508,8 @@ _BARE: Final[Spec] = {"ticks": False, "domain": False}
 
 
 def _category_axis(categories: Sequence[str], axis: Spec = _BARE) -> Spec:
-    labels = {"labelLimit": 300, "minExtent": _extent(categories)}
+    labels = {"labelLimit": 300, "minExtent": 9 + _LETTER * max(map(len, categories), default=0)}
     return _kind("category", sort=list(categories), title=None, axis={**axis, **labels})
-
-
-def _extent(labels: Sequence[str]) -> float:
-    return 9 + _LETTER * max(map(len, labels), default=0)
 
 
 def _room_for_text(values: Sequence[float], width: int) -> Spec:

@@ -46,7 +46,7 @@ from yupana.report.html import Html
 from yupana.report.numbers import percent, rounded, whole
 from yupana.report.page import Chart, Figure, Page, Section, read_page, sections
 from yupana.report.plans import level_sections, losses, plan_sections
-from yupana.report.topdown_counts import words_of
+from yupana.report.topdown_areas import words_of
 
 _NATION: Final = 331_449_281
 """Residents of the United States on 1 April 2020."""
@@ -449,7 +449,7 @@ def _area(demo: SafetabDemonstration) -> dict[str, Any]:
     drawn = [row for row in rows if row.iteration.alone is not True and row.count - row.margin >= 1][:_MOST_GROUPS]
     data = [
         {
-            "category": _short(row.iteration),
+            "category": row.iteration.name.removesuffix(" alone or in any combination"),
             "value": row.count,
             "low": row.count - row.margin,
             "high": row.count + row.margin,
@@ -533,10 +533,6 @@ def _of_area(
     return {columns["ITERATION_CODE"][i]: (columns["COUNT"][i], columns["MOE"][i]) for i in here}
 
 
-def _short(iteration: Iteration) -> str:
-    return iteration.name.removesuffix(" alone or in any combination")
-
-
 def _reliance(demo: SafetabDemonstration) -> dict[str, Figure]:
     """The relative error of totals by level and size."""
     share = percent(float(demo.persons_plan.confidence))
@@ -603,7 +599,8 @@ def _observed(demo: SafetabDemonstration) -> Figure | None:
     ends = funnel_ends([_ratio(row) for row in (*persons, *households)], band)
 
     def panel(title: str, rows: Sequence[SafetabAccuracy]) -> Chart:
-        points = [{"x": row.count, "y": _ratio(row), "series": _mark_of(row, marks)} for row in rows]
+        of = [marks[row.region_type not in {"USA", "STATE", "PR-STATE"}].name for row in rows]
+        points = [{"x": row.count, "y": _ratio(row), "series": mark} for row, mark in zip(rows, of, strict=True)]
         return Chart(
             f"{title}: observed over expected margin of error by table, level and size of the group.",
             lambda width: funnel(points, band, marks, width, x=DRAWS, y=OBSERVED, ends=ends),
@@ -636,7 +633,3 @@ def _ratio(row: SafetabAccuracy) -> float:
     assert row.experimental_moe is not None  # noqa: S101 (rows without errors were dropped)
     assert row.expected_moe  # noqa: S101
     return row.experimental_moe / row.expected_moe
-
-
-def _mark_of(row: SafetabAccuracy, marks: tuple[Mark, Mark]) -> str:
-    return marks[0 if row.region_type in {"USA", "STATE", "PR-STATE"} else 1].name

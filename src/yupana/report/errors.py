@@ -358,7 +358,11 @@ def _panel(table: str, level: str, rows: Sequence[Published]) -> Chart:
     )
 
 
-def chance_band(number: int, confidence: Fraction, coverage: float = 0.95) -> tuple[float, float]:
+_BAND: Final = 0.95
+"""The probability of the band of a funnel."""
+
+
+def chance_band(number: int, confidence: Fraction) -> tuple[float, float]:
     """Where the ratio of observed to expected margin lies by chance, if the margins are right.
 
     The observed margin is an order statistic of ``number`` absolute errors. That of rank k lies below the quantile of
@@ -370,8 +374,6 @@ def chance_band(number: int, confidence: Fraction, coverage: float = 0.95) -> tu
         Independent errors.
     confidence : Fraction
         Of the margins.
-    coverage : float
-        Probability of the band.
     """
     ranks = np.arange(number + 1)
     logs = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, number + 1)))])
@@ -389,7 +391,7 @@ def chance_band(number: int, confidence: Fraction, coverage: float = 0.95) -> tu
     def ratio(probability: float) -> float:
         return NormalDist().inv_cdf((1 + level(probability)) / 2) / NormalDist().inv_cdf((1 + float(confidence)) / 2)
 
-    return ratio((1 - coverage) / 2), ratio((1 + coverage) / 2)
+    return ratio((1 - _BAND) / 2), ratio((1 + _BAND) / 2)
 
 
 def _observed(plan: Plan, observed: Sequence[PhsafeAccuracy]) -> dict[str, Any]:

@@ -14,8 +14,15 @@ import numpy as np
 from yupana.arrays import Floats
 from yupana.errors import ConfigError, OutputError
 from yupana.estimate.phsafe.combine import combine
-from yupana.estimate.phsafe.estimate import Averages, EstimatedCounts, Method, TableEstimate, estimate_tables
-from yupana.estimate.phsafe.measured import Measured, read_measured
+from yupana.estimate.phsafe.estimate import (
+    Averages,
+    EstimatedCounts,
+    Measured,
+    Method,
+    TableEstimate,
+    estimate_tables,
+    read_measured,
+)
 from yupana.products.codebook import data_package
 from yupana.products.phsafe.estimates_codebook import describe_estimates
 from yupana.products.phsafe.shells import ITERATED, ITERATION_LABELS, SHELLS, WHOSE, Shell, area_name, nation_name
@@ -115,7 +122,7 @@ def publish_estimates(request: EstimateRequest, announce: Announce) -> dict[str,
         written = {table.name: write_table(partial, table, request.format) for table in tables}
         manifest = _manifest(request, sources, [part.note for part in parts])
         manifest["tables"] = describe_tables(written, tables)
-        page = tables_page(final, float(request.confidence), str(manifest["status"]), request.combination, nation)
+        page = _tables_page(final, float(request.confidence), str(manifest["status"]), request.combination, nation)
         (partial / PAGE).write_text(page, encoding="utf-8")
         states = [state for source in sources for state in source.manifest["parameters"]["states"]]
         package = data_package(
@@ -332,20 +339,8 @@ def _as_table(final: FinalTable, fmt: Format, nation: str) -> ReleaseTable:
 _BY: Final = {"householder": "of the householder", "person": "of each person"}
 
 
-def tables_page(tables: Sequence[FinalTable], confidence: float, status: str, combination: str, nation: str) -> str:
-    """Lay out final tables as one HTML file with its data in it.
-
-    Parameters
-    ----------
-    tables : sequence of FinalTable
-    confidence : float
-        Of the intervals.
-    status : str
-        Of the manifest.
-    combination : "independent" or "joint"
-    nation : str
-        What the sum over states is called.
-    """
+def _tables_page(tables: Sequence[FinalTable], confidence: float, status: str, combination: str, nation: str) -> str:
+    """Lay out final tables as one HTML file with its data in it; ``nation`` is what the sum over states is called."""
     areas = list(dict.fromkeys((group.region_type, group.region_id) for table in tables for group in table.groups))
     percent = f"{100 * confidence:g}"
     data = {

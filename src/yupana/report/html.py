@@ -85,13 +85,12 @@ def shades(rows: Mapping[str, Sequence[float | None]], columns: Sequence[str], c
     caption, corner : str
         What the table shows, and the heading of the rows.
     """
-    fields = {name: [None if v is None else (_shade(v), _shown(v)) for v in values] for name, values in rows.items()}
+    fields = {
+        name: [None if v is None else (sum(v > bound for bound in _BOUNDS), _shown(v)) for v in values]
+        for name, values in rows.items()
+    }
     values = {"rows": fields, "columns": columns, "caption": caption, "corner": corner, "legend": _LEGEND}
     return fill("shades.html", values)
-
-
-def _shade(share: float) -> int:
-    return sum(share > bound for bound in _BOUNDS)
 
 
 def _shown(share: float) -> str:

@@ -1,13 +1,21 @@
-"""A report: one HTML file that loads nothing, reads well on any width, in the dark and on paper."""
+"""A report: one HTML file that loads nothing, reads well on any width, in the dark and on paper, and where it may go.
+
+It is never written over anything but an earlier page of ours, and never among records or tables.
+"""
 
 import re
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
+from pathlib import Path
 from typing import Any, Final
 
-from yupana.report.charts import Mark, Spec, draw, prefixes
+from yupana.errors import OutputError
+from yupana.files.new_file import NewFile
+from yupana.files.regular import real, regular
+from yupana.interruption import whole
+from yupana.report.charts import Mark, Spec, draw, prefixes, renderer
 from yupana.report.html import Html, fill, table, text_of
 from yupana.version import __version__
 
@@ -192,3 +200,56 @@ def chart_table(chart: Chart) -> Html:
     rows = len(next(iter(chart.data.values()), ()))
     note = f"The first {_ROWS_SHOWN} of {rows:,} rows." if rows > _ROWS_SHOWN else ""
     return table({name: values[:_ROWS_SHOWN] for name, values in chart.data.items()}, chart.label, note)
+
+
+CONFIDENTIAL: Final = 0o600
+PUBLIC: Final = 0o666
+
+
+def claim_page(path: Path, apart_from: Iterable[Path] = (), *, mode: int = PUBLIC) -> NewFile:
+    """Check where a page is to go, before the work.
+
+    Parameters
+    ----------
+    path : Path
+    apart_from : iterable of Path
+        Folders it may not lie in: of records, or of a release, which holds tables only.
+    mode : int
+        Of the file, before the user's mask.
+
+    Raises
+    ------
+    OutputError
+        If it would lie in one of these, replace a file that is no report of ours, or cannot be written.
+    ConfigError
+        If charts cannot be drawn because the extra ``report`` is not installed.
+    """
+    renderer()
+    path = path.absolute()
+    for folder in apart_from:
+        if real(folder) in real(path).parents:
+            raise OutputError(f"the report {path} would lie in {folder}; name another place")
+    page = NewFile(path, "the report", _is_page, mode)
+    page.check()
+    return page
+
+
+def write_page(page: NewFile, text: str) -> None:
+    """Write a page that was claimed.
+
+    Raises
+    ------
+    OutputError
+        If it cannot be written.
+    """
+    with whole():
+        page.write(text)
+        page.keep()
+
+
+def _is_page(path: Path) -> bool:
+    try:
+        with open(path, "rb", opener=regular) as file:
+            return MARK.encode() in file.read(1000)
+    except OSError:
+        return False

@@ -1,8 +1,8 @@
-"""What a plan says in words and pictures: its loss, its budgets and its margins of error. Needs no data."""
+"""What a plan says in words and pictures: loss, budgets, margins of error, acceptance criteria. Needs no data."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from yupana.plan.exact_loss import CHANGES, epsilon_exact
 from yupana.plan.margin import margin_words
@@ -11,6 +11,7 @@ from yupana.plan.plan import DEFAULT_DELTA, Plan
 from yupana.privacy.exact import Budget
 from yupana.privacy.zcdp import epsilon_tight
 from yupana.products import PRODUCTS
+from yupana.products.described.criteria import verdicts
 from yupana.products.phsafe.product import PHSAFE
 from yupana.products.phsafe.specification import DERIVED
 from yupana.products.safetab.specification import DETAILED_ONLY
@@ -184,3 +185,19 @@ def level_sections(plan: Plan) -> tuple[Section, ...]:
         margin_words=margin_words(plan.margins, plan.confidence),
         figures=pictures(plan, lines, marks.values(), ("level", "part"), beside),
     )
+
+
+def criteria_sections(of_releases: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> tuple[Section, ...]:
+    """The section on the criteria of releases, by name; none where they have none."""
+    found = [(release, of) for release, criteria in of_releases.items() for of in verdicts(criteria)]
+    if not found:
+        return ()
+    tested = any(of.tested for _, of in found)
+    columns = {
+        **({"Release": [release for release, _ in found]} if len(of_releases) > 1 else {}),
+        "Criterion": [of.name for _, of in found],
+        "What it says": [of.says for _, of in found],
+        "Predicted": [of.predicted for _, of in found],
+        **({"Tested on synthetic records": [of.tested for _, of in found]} if tested else {}),
+    }
+    return sections("criteria.html", columns=columns, tested=tested)

@@ -11,13 +11,11 @@ from yupana.products.phsafe.product import PHSAFE
 from yupana.products.safetab.regions import LEVELS, Level
 from yupana.products.safetab.specification import DETAILED_ONLY
 from yupana.release.processing import leaves_out_small
-from yupana.report.criteria import criteria_sections
 from yupana.report.errors import CELLS, Columns, published_counts, relative_section
 from yupana.report.groups import sizes_section
 from yupana.report.numbers import loss, rounded, whole
-from yupana.report.page import Section, read_page, render, sections
-from yupana.report.place import write_page
-from yupana.report.plans import level_sections, plan_sections
+from yupana.report.page import Section, read_page, render, sections, write_page
+from yupana.report.plans import criteria_sections, level_sections, plan_sections
 
 
 def write_release_report(
@@ -28,7 +26,7 @@ def write_release_report(
     Parameters
     ----------
     place : NewFile
-        As `yupana.report.place.claim_page` gave it.
+        As `yupana.report.page.claim_page` gave it.
     plan, production : Plan
         Of the release, and of the run of 2020; None where there was none.
     manifest : mapping

@@ -1,5 +1,6 @@
 """The report that sets methods of disclosure control beside a differentially private release. It shows the truth."""
 
+from itertools import cycle
 from typing import Final
 
 from yupana.products.disclosure_control.differencing import FEW
@@ -52,17 +53,11 @@ def comparison_page(found: SideBySide, title: str, status: str) -> Page:
     )
 
 
-def _marks(titles: dict[str, str]) -> tuple[Mark, ...]:
-    return tuple(
-        Mark(title, _COLOURS[i % len(_COLOURS)], _SHAPES[i % len(_SHAPES)]) for i, title in enumerate(titles.values())
-    )
-
-
 def _errors(found: SideBySide, titles: dict[str, str]) -> Figure:
     """The mean error by size and method."""
     shown = [(row, row.mean_absolute_error) for row in found.errors if row.mean_absolute_error is not None]
     rows = [{"category": row.size, "series": titles[row.method], "value": value} for row, value in shown]
-    marks = _marks(titles)
+    marks = tuple(map(Mark, titles.values(), cycle(_COLOURS), cycle(_SHAPES)))
     chart = Chart(
         "The mean absolute error of published counts, by their true size and the method.",
         lambda width: log_dots(rows, marks, width, axis="mean absolute error, in records"),

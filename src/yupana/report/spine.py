@@ -11,27 +11,23 @@ import numpy as np
 
 from yupana.arrays import Floats, Ints
 from yupana.errors import InputError
-from yupana.geography.aian import aian_spine
 from yupana.geography.blocks import Reference
-from yupana.geography.build import REPORT, conventional_spine
+from yupana.geography.build import REPORT
 from yupana.geography.distance import distances
 from yupana.geography.entities import Entities, considered
 from yupana.geography.optimized import optimized_spine
 from yupana.geography.settings import DIGITS, REMADE, Kind, SpineSettings
-from yupana.geography.spine import Spine, precisions
+from yupana.geography.spine import Spine, aian_spine, conventional_spine, precisions
 from yupana.geography.spine_files import WrittenSpine, manifest_of, read_areas, read_shares, read_spine, settings_of
-from yupana.geography.tree import Tree, partition
-from yupana.geography.variance import entity_variances, unit_variances
+from yupana.geography.tree import Tree, entity_variances, partition, unit_variances
 from yupana.progress import Announce, Stopwatch, silent
 from yupana.release.check import describe_reports
 from yupana.release.folder import write_manifest
-from yupana.report.boundaries import Boundary, read_boundaries
 from yupana.report.charts import Mark, before_and_after, log_dots
 from yupana.report.html import Html
-from yupana.report.maps import Lettering, Shading, ValueClasses, draw_map, lay_out, outlines
+from yupana.report.maps import Boundary, Lettering, Shading, ValueClasses, draw_map, lay_out, outlines, read_boundaries
 from yupana.report.numbers import rounded, whole
-from yupana.report.page import Chart, Figure, Page, read_page, render
-from yupana.report.place import claim_page, write_page
+from yupana.report.page import Chart, Figure, Page, claim_page, read_page, render, write_page
 
 SPINES: Final[Mapping[Kind, Mark]] = {
     "conventional": Mark("conventional", "#8a939c", "circle"),
@@ -113,7 +109,9 @@ class Comparison:
 
 
 Pick = Callable[[Comparison], Mapping[str, Sequence[float]]]
-"""Which of the two."""
+
+_PICKS: Final[Mapping[str, Pick]] = {"distance": lambda kind: kind.distances, "variance": lambda kind: kind.variances}
+"""What is compared of areas."""
 
 
 def write_report(folder: Path, boundaries: Path | None, to: Path | None, announce: Announce) -> Path:
@@ -206,7 +204,7 @@ def _page(
         (what, kind.name, mean(pick(kind)[own.kind]), mean(pick(kind)[first.kind]))
         for kind in compared
         if kind.column in {"place", "county_subdivision"}
-        for what, pick in (("distance", _distances), ("variance", _variances))
+        for what, pick in _PICKS.items()
     ]
     return read_page(
         "spine.html",
@@ -230,23 +228,12 @@ def _page(
         },
         fanouts=_fanouts(spines),
         compared=compared,
-        distances=_summary(spines, [*compared, groups], _distances),
-        variances=_summary(spines, [*compared, groups], _variances),
-        changes={
-            what: _before_after(compared, first, own, pick, what)
-            for what, pick in (("distance", _distances), ("variance", _variances))
-        },
+        distances=_summary(spines, [*compared, groups], _PICKS["distance"]),
+        variances=_summary(spines, [*compared, groups], _PICKS["variance"]),
+        changes={what: _before_after(compared, first, own, what) for what in _PICKS},
         worst=_worst(spines, compared),
         map=_map(spines, compared, shapes) if shapes else None,
     )
-
-
-def _distances(kind: Comparison) -> Mapping[str, Sequence[float]]:
-    return kind.distances
-
-
-def _variances(kind: Comparison) -> Mapping[str, Sequence[float]]:
-    return kind.variances
 
 
 def _fanouts(spines: Sequence[MeasuredSpine]) -> Figure:
@@ -281,9 +268,10 @@ def _summary(spines: Sequence[MeasuredSpine], compared: Sequence[Comparison], pi
 
 
 def _before_after(
-    compared: Sequence[Comparison], first: MeasuredSpine, own: MeasuredSpine, pick: Pick, what: str
+    compared: Sequence[Comparison], first: MeasuredSpine, own: MeasuredSpine, what: str
 ) -> dict[str, Any] | None:
     """The figure of the areas before and after; None where the spines are one, or nothing can be compared."""
+    pick = _PICKS[what]
     points = [
         (kind, label, x, y)
         for kind in compared
@@ -321,17 +309,15 @@ def _worst(spines: Sequence[MeasuredSpine], compared: Sequence[Comparison]) -> d
         ((kind, i) for kind in compared for i in range(len(kind.labels))),
         key=lambda item: (-item[0].distances[own][item[1]], item[0].column, item[1]),
     )[:_WORST]
-    named = {"Kind": [_singular(kind.column) for kind, _ in ranked], "Area": [kind.labels[i] for kind, i in ranked]}
+    one = {"county_subdivision": "county subdivision", "aiannh": "AIANNH area"}
+    kinds = [one.get(kind.column, kind.column) for kind, _ in ranked]
+    named = {"Kind": kinds, "Area": [kind.labels[i] for kind, i in ranked]}
     far = {s.name: [whole(kind.distances[s.kind][i]) for kind, i in ranked] for s in spines}
     noisy = {s.name: [rounded(kind.variances[s.kind][i]) for kind, i in ranked] for s in spines}
     return {
         "distances": {**named, "Blocks": [whole(kind.blocks[i]) for kind, i in ranked], **far},
         "variances": {**named, **noisy},
     }
-
-
-def _singular(column: str) -> str:
-    return {"county_subdivision": "county subdivision", "aiannh": "AIANNH area"}.get(column, column)
 
 
 def _map(spines: Sequence[MeasuredSpine], compared: Sequence[Comparison], shapes: Sequence[Boundary]) -> dict[str, Any]:

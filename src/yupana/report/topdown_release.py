@@ -15,16 +15,23 @@ from yupana.plan.plan import DEFAULT_DELTA, Plan
 from yupana.products.topdown.product import TOPDOWN
 from yupana.products.topdown.verify import MEASUREMENTS
 from yupana.release.release import ReleaseFolder
-from yupana.report.boundaries import Boundary, read_boundaries
 from yupana.report.charts import Mark, log_dots
 from yupana.report.html import Html
-from yupana.report.maps import Lettering, Shading, count_classes, draw_map, lay_out, outlines, share_classes
+from yupana.report.maps import (
+    Boundary,
+    Lettering,
+    Shading,
+    count_classes,
+    draw_map,
+    lay_out,
+    outlines,
+    read_boundaries,
+    share_classes,
+)
 from yupana.report.numbers import confidence_percent, percent, rounded, whole
-from yupana.report.page import Chart, Figure, Page, Section, read_page, render, sections
-from yupana.report.place import write_page
+from yupana.report.page import Chart, Figure, Page, Section, read_page, render, sections, write_page
 from yupana.report.topdown import attributes_section, shares_section
-from yupana.report.topdown_counts import KindOfAreas, TopdownRelease, words_of
-from yupana.report.topdown_profiles import profiles
+from yupana.report.topdown_areas import KindOfAreas, TopdownRelease, profiles, words_of
 from yupana.topdown.configuration import Configuration
 from yupana.topdown.reading.configuration import counterpart
 
@@ -48,7 +55,7 @@ def write_topdown_report(
     Parameters
     ----------
     place : NewFile
-        As `yupana.report.place.claim_page` gave it.
+        As `yupana.report.page.claim_page` gave it.
     release : ReleaseFolder
     configuration : Configuration
         That of its manifest.

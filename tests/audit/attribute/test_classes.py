@@ -8,10 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from yupana.audit.attribute.answers import AttributeAnswer
-from yupana.audit.attribute.classes import DIVISIONS, comparisons
+from yupana.audit.attribute.answers import (
+    DIVISIONS,
+    INDIVIDUALS,
+    PRINTED,
+    SECRETS,
+    AttributeAnswer,
+    comparisons,
+    rule_of_the_slides,
+    slides_plan,
+)
 from yupana.audit.attribute.loss import AttributeLoss
-from yupana.audit.attribute.published_example import INDIVIDUALS, PRINTED, SECRETS, rule_of_the_slides, slides_plan
 from yupana.cli.main import main
 from yupana.products.phsafe.production import TAUS
 

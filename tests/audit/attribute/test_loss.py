@@ -17,11 +17,10 @@ from safetab_worlds import LEVELS as ITERATION_LEVELS
 from safetab_worlds import random_world, seeded, write_parameters
 
 import yupana
+from yupana.audit.attribute.answers import INDIVIDUALS, PRINTED, SECRETS, planned, rule, rule_of_the_slides
 from yupana.audit.attribute.bounds import cells_moved
-from yupana.audit.attribute.contribution import ENTRIES, Costs, costs_of
 from yupana.audit.attribute.households import Household, Individual, Person, faults_of, recoded, unit_record, without
-from yupana.audit.attribute.loss import ATTRIBUTES, attribute_loss
-from yupana.audit.attribute.published_example import INDIVIDUALS, PRINTED, SECRETS, planned, rule, rule_of_the_slides
+from yupana.audit.attribute.loss import ATTRIBUTES, ENTRIES, Costs, attribute_loss, costs_of
 from yupana.cli import audit_attribute
 from yupana.cli.main import main
 from yupana.confidential.described.phsafe import PhsafeCounter

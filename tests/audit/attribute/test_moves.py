@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from yupana.audit.attribute.published_example import SECRETS
+from yupana.audit.attribute.answers import SECRETS
 from yupana.cli.main import main
 
 pytestmark = pytest.mark.slow

@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import optimize
 
-from yupana.audit.attribute.published_example import (
+from yupana.audit.attribute.answers import (
     INDIVIDUALS,
     PRINTED,
     RHO,

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from places import SHARED
 from scipy import optimize
 
-from yupana.audit.empirical.demonstrations import composition, invariant, least_absolute, least_squares
 from yupana.audit.empirical.loss import LossRequest, examine
+from yupana.audit.empirical.series import composition, invariant, least_absolute, least_squares
 from yupana.confidential.truth.block_counts import read_strata
 from yupana.errors import InputError
 from yupana.privacy.entropy import SeededEntropy

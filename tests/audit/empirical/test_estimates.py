@@ -5,10 +5,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from lower_bound import lower_bound
 from scipy import stats
 
 from yupana.audit.empirical.local_likelihood import estimate_loss, known_loss
-from yupana.audit.empirical.lower_bound import lower_bound
 from yupana.audit.empirical.series import checked
 from yupana.privacy.entropy import SeededEntropy
 from yupana.privacy.laws import DiscreteGaussian, TwoSidedGeometric

@@ -19,8 +19,7 @@ from spine_maker import random_blocks, write_reference
 from yupana.confidential.tabulate.histograms import check_facilities, open_block_counts
 from yupana.engine.local import LocalEngine
 from yupana.errors import InputError
-from yupana.geography.attributes import QUARTERS_COLUMNS, attributes_of, read_attributes, read_facilities
-from yupana.geography.blocks import read_reference
+from yupana.geography.blocks import QUARTERS_COLUMNS, attributes_of, read_attributes, read_facilities, read_reference
 from yupana.synthetic.census import synthesize
 from yupana.topdown.block_parts import HistogramParts
 from yupana.topdown.histogram import Histogram

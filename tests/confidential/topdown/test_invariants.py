@@ -21,7 +21,7 @@ from yupana.confidential.topdown.exact_counts import add_up
 from yupana.confidential.topdown.world import World as TrueWorld
 from yupana.confidential.topdown.world import open_world
 from yupana.errors import ConfigError
-from yupana.geography.bypass import bypass
+from yupana.geography.optimized import bypass
 from yupana.geography.spine import Spine, make_spine
 from yupana.plan.ledger import Ledger
 from yupana.privacy.entropy import SeededEntropy

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from yupana.errors import InputError
-from yupana.estimate.coterminous.areas import Blocks, read_blocks, read_live
+from yupana.estimate.coterminous_areas import Blocks, read_blocks, read_live
 
 HEADER = "TABBLKST|TABBLKCOU|TABTRACTCE|TABBLK|PLACEFP|AIANNHCE|NAME"
 ROWS = ("06|001|000100|1001|00562|9999|a", "06|001|000100|1002|99999|0010|b", "72|001|000100|1001|99999|9999|c")

@@ -17,7 +17,7 @@ from release_maker import FAMILIES, Cell, World, fill, geography, leaves, measur
 
 from yupana.arrays import Floats
 from yupana.cli.main import main
-from yupana.estimate.coterminous.areas import coterminous_sets, read_blocks, read_live
+from yupana.estimate.coterminous_areas import coterminous_sets, read_blocks, read_live
 from yupana.estimate.safetab_tables import TREES
 from yupana.products.least_squares import Parents, estimate, non_negative, whole
 from yupana.release.status import MEASURED

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 
 from yupana.arrays import Floats
-from yupana.estimate.districts.balance import DRAWS, Rule, chance_broken, chance_of, departure, forms_of, tightened
+from yupana.estimate.districts import DRAWS, Rule, chance_broken, chance_of, departure, forms_of, tightened
 
 RULES: tuple[Rule, ...] = ("range", "deviation")
 

@@ -18,9 +18,8 @@ from topdown_worlds import configuration, make_world, write_configuration, write
 
 from yupana.cli.main import main
 from yupana.errors import ConfigError
-from yupana.estimate.intervals.forms import Linear, Ratio, evaluate
 from yupana.estimate.intervals.intervals import Moments, fieller
-from yupana.estimate.intervals.query import Selection, parse
+from yupana.estimate.intervals.query import Linear, Ratio, Selection, evaluate, parse
 from yupana.release.folder import write_manifest
 from yupana.release.tables import ReleaseTable, checksum, write_table
 

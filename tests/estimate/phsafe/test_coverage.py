@@ -5,9 +5,8 @@ import pytest
 from numpy.typing import NDArray
 
 from yupana.estimate.phsafe import averages, truncated_normal
-from yupana.estimate.phsafe.combine import families
-from yupana.estimate.phsafe.least_squares import project
-from yupana.estimate.phsafe.measured import Measured
+from yupana.estimate.phsafe.combine import families, project
+from yupana.estimate.phsafe.estimate import Measured
 from yupana.privacy.entropy import SeededEntropy
 from yupana.privacy.sampler import sample
 from yupana.products.phsafe.production import TAUS, production_plan

@@ -15,10 +15,8 @@ from read_tables import read_tables
 from scipy import special
 
 from yupana.cli.main import main
-from yupana.estimate.phsafe.combine import combine, families
-from yupana.estimate.phsafe.estimate import EstimatedCounts, TableEstimate, estimate_tables
-from yupana.estimate.phsafe.least_squares import JointFit, chi_square_bound, fit, project
-from yupana.estimate.phsafe.measured import Measured, read_measured
+from yupana.estimate.phsafe.combine import JointFit, chi_square_bound, combine, families, fit, project
+from yupana.estimate.phsafe.estimate import EstimatedCounts, Measured, TableEstimate, estimate_tables, read_measured
 from yupana.privacy.laws import DiscreteGaussian, Law, TwoSidedGeometric
 from yupana.products.census import STATES
 from yupana.products.phsafe.production import production_config

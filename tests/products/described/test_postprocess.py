@@ -12,7 +12,7 @@ import pytest
 import yupana
 from yupana.arrays import Floats, Ints
 from yupana.errors import ConfigError
-from yupana.estimate.phsafe.least_squares import project
+from yupana.estimate.phsafe.combine import project
 from yupana.plan.plan import Plan
 from yupana.privacy.laws import Law
 from yupana.products.described.description import Description

@@ -26,26 +26,14 @@ from yupana.topdown.any_spine import attribute_on_any_spine, move_on_any_spine
 from yupana.topdown.configuration import Configuration
 
 
-def detailed_loss(
+def _detailed_loss(
     product: SafetabProduct[Any],
     plan: Plan,
     iterations: CharacteristicIterations,
     race_codes: int,
     attributes: Collection[str],
 ) -> Budget:
-    """The most that a plan of SafeTab loses where any record changes in some attributes, in any way.
-
-    Parameters
-    ----------
-    product : SafetabProduct
-    plan : Plan
-        Of the product.
-    iterations : CharacteristicIterations
-    race_codes : int
-        How many race codes of a record count.
-    attributes : collection of str
-        Of `product.attributes`. More attributes never lose less.
-    """
+    """The most that a plan of SafeTab loses where any record changes in some of `product.attributes`, in any way."""
     levels = {level.name: level for level in LEVELS}
     chosen = frozenset(attributes)
 
@@ -145,7 +133,7 @@ def bounds(product: Product[Any], config: Any, plan: Plan) -> Iterator[Attribute
     if isinstance(product, SafetabProduct):
         names, codes = product.attributes, config.config.settings.max_race_codes
         for chosen in [*((name,) for name in names), ("Race", "Ethnicity"), names]:
-            yield bound(detailed_loss(product, plan, config.iterations, codes, chosen), chosen)
+            yield bound(_detailed_loss(product, plan, config.iterations, codes, chosen), chosen)
     elif isinstance(config, Configuration):
         # Whichever geounits a spine bypasses: those of the geolevels' own shares can be passed.
         for axis, name in enumerate(config.schema.names):

@@ -63,11 +63,6 @@ class Household:
     tenure: int
 
     @property
-    def householder(self) -> Person:
-        """The householder; there must be one."""
-        return next(person for person in self.people if person.relation == HOUSEHOLDER)
-
-    @property
     def type(self) -> int:
         """HHT2."""
         return dict(unit_record(self.people, self.tenure))["HHT2"]

@@ -105,17 +105,8 @@ def _individual(place: str, told: DeclaredIndividual, faults: list[str]) -> Indi
         ]
     if len(faults) > before:
         return None
-    individual = Individual(
-        name=told.name,
-        age=told.age,
-        relation=told.relation,
-        size=told.size or 0,
-        type=told.household_type or 0,
-        sex=told.sex,
-        race=told.race,
-        ethnicity=told.ethnicity,
-        tenure=told.tenure,
-    )
+    same = {n: getattr(told, n) for n in ("name", "age", "relation", "sex", "race", "ethnicity", "tenure")}
+    individual = Individual(**same, size=told.size or 0, type=told.household_type or 0)
     if told.members is None:
         reason = reason_against(individual)
     else:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -243,16 +243,7 @@ def examine_mechanism(law: Law, request: LossRequest, entropy: Entropy, number: 
             losses.append(math.nan)
     if not np.isfinite(losses).any():
         return first
-    return LossFinding(
-        first.series,
-        request,
-        first.residuals,
-        first.known,
-        first.estimate,
-        first.curve,
-        _summary(losses, "fresh noise"),
-        first.problem,
-    )
+    return replace(first, replicates=_summary(losses, "fresh noise"))
 
 
 def describe(law: Law | None) -> str:

@@ -23,7 +23,7 @@ from yupana.errors import ConfigError
 from yupana.files.column_map import ColumnMap
 from yupana.files.columns import RecordFile
 from yupana.files.temporary import temporary_folder
-from yupana.geography.attributes import FACILITIES, write_facilities
+from yupana.geography.blocks import FACILITIES, write_facilities
 from yupana.geography.gazetteer import AreaNames, read_names
 from yupana.geography.published import Areas
 from yupana.geography.spine_files import BLOCKS, GEOUNITS, write_blocks, write_geounits

@@ -22,8 +22,7 @@ from yupana.confidential.topdown.memory import MemoryNeeds
 from yupana.confidential.topdown.records import open_described_counts
 from yupana.errors import ConfigError, InputError
 from yupana.geography.assignments import Assignment, read_with_areas
-from yupana.geography.attributes import FACILITIES, attributes_of, listed_blocks, read_facilities
-from yupana.geography.blocks import Reference
+from yupana.geography.blocks import FACILITIES, Reference, attributes_of, listed_blocks, read_facilities
 from yupana.geography.build import make, remarks_on
 from yupana.geography.hierarchy import Hierarchy, spine_of
 from yupana.geography.published import PublishedBlocks, published_blocks

@@ -13,11 +13,10 @@ from typing import Any, Final
 import numpy as np
 
 from yupana.arrays import Floats, Ints
-from yupana.audit.empirical.demonstrations import least_absolute, least_squares
 from yupana.audit.empirical.kernel_density import DISTRICTS, generator_of_the_figures, noise
 from yupana.audit.empirical.local_likelihood import known_loss
 from yupana.audit.empirical.loss import LossFinding, LossRequest, examine_all
-from yupana.audit.empirical.series import Series
+from yupana.audit.empirical.series import Series, least_absolute, least_squares
 from yupana.confidential.truth.districts import Districts
 from yupana.privacy.laws import TwoSidedGeometric
 

@@ -1,4 +1,9 @@
-"""Intervals of queries of many areas at once by least squares, and how the sums of each err together. Public."""
+"""Counts of many areas at once by least squares: intervals of queries, and how areas err together. Public.
+
+The covariance of areas such as districts follows the recursion of docs/intervals.md for sums of weight 1, whose slopes
+are alike for all coordinates of a part S: so a part is one number for each unit and area that meet, whatever the
+schema. Slopes are sparse, as an area meets few units.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,15 +13,17 @@ from statistics import NormalDist
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
-from yupana.arrays import Floats, Ints
+from yupana.arrays import Flags, Floats, Indices, Ints
 from yupana.errors import ConfigError
 from yupana.estimate.areas.queries import AskedOfArea, Kept, WeightedCells
-from yupana.estimate.areas.released_areas import ReleasedAreas
-from yupana.estimate.intervals.intervals import Interval, Moments, fieller
-from yupana.estimate.intervals.tree import TreeMeasurements, open_tree
-from yupana.geography.tree import Members
+from yupana.estimate.areas.released import ReleasedAreas
+from yupana.estimate.intervals.intervals import Interval, interval_of_multiple, interval_of_ratio
+from yupana.estimate.intervals.selections import Levels, weights_on
+from yupana.estimate.intervals.tree import TreeMeasurements
+from yupana.geography.tree import Members, Tree
 from yupana.topdown.tree.basis import Basis
 from yupana.topdown.tree.least_squares import precisions_of_sums, whole_intervals
 
@@ -78,18 +85,14 @@ class AreaEstimates:
 
     def _row(self, one: WeightedCells) -> Floats:
         if one.key not in self._rows:
-            basis = self._basis
+            basis = basis_of(self.kept, self.shape)
             weights = one.on(self.kept, self.shape)[None]
             self._rows[one.key] = basis.coordinates(weights, (True,) * len(basis.sizes)).reshape(-1)
         return self._rows[one.key]
 
-    @property
-    def _basis(self) -> Basis:
-        return basis_of(self.kept, self.shape)
-
     def _parts(self) -> Ints:
         """The number of the part that each coordinate lies in, of shape (cells,)."""
-        basis = self._basis
+        basis = basis_of(self.kept, self.shape)
         part = np.zeros((1, *basis.sizes), dtype=np.int64)
         for number, block in basis.blocks():
             part[block] = number
@@ -101,17 +104,8 @@ def basis_of(kept: Kept, shape: tuple[int, ...]) -> Basis:
     return Basis(tuple(shape[i] for i in kept) or (1,))
 
 
-def estimates_of_areas(measurements: TreeMeasurements, members: Members, kept: Kept) -> AreaEstimates:
-    """Estimate the histograms of areas in one pass through the tree.
-
-    Parameters
-    ----------
-    measurements : TreeMeasurements
-    members : Members
-        The blocks of each area; one block may be in many.
-    kept : tuple of int
-        Attributes; over the others is summed.
-    """
+def _estimates_of_areas(measurements: TreeMeasurements, members: Members, kept: Kept) -> AreaEstimates:
+    """Estimate the histograms of areas, on the attributes kept, in one pass through the tree."""
     shape = measurements.schema.shape
     basis = basis_of(kept, shape)
     last = len(measurements.levels) - 1
@@ -124,38 +118,19 @@ def estimates_of_areas(measurements: TreeMeasurements, members: Members, kept: K
     return AreaEstimates(kept, shape, np.asarray(inside @ known[last].coordinates), precision)
 
 
-def grouped(wanted: Iterable[Kept], shape: tuple[int, ...], blocks: int) -> dict[Kept, Kept]:
-    """Which attributes to keep for the sums that need some, so that the measurements are read as seldom as possible.
-
-    Parameters
-    ----------
-    wanted : iterable of tuple of int
-        The attributes that each sum needs.
-    shape : tuple of int
-    blocks : int
-        Of the spine: what is held at once is bounded by `VALUES_AT_ONCE`, unless one sum alone needs more.
-
-    Returns
-    -------
-    dict
-        Of each of ``wanted`` a set that has it.
-    """
+def _grouped(wanted: Iterable[Kept], shape: tuple[int, ...], blocks: int) -> dict[Kept, Kept]:
+    """Which attributes to keep for sums that need some: sets that hold them, so that measurements are seldom read."""
     groups: list[Kept] = []
     for kept in sorted(set(wanted), key=lambda one: -prod(shape[i] for i in one)):
         unions = [tuple(sorted({*group, *kept})) for group in groups]
-        fits = [union == group or _fits(union, shape, blocks) for union, group in zip(unions, groups, strict=True)]
+        values = [blocks * prod(shape[i] for i in union) for union in unions]
+        fits = [u == g or held <= VALUES_AT_ONCE for u, g, held in zip(unions, groups, values, strict=True)]
         if True in fits:
             groups[fits.index(True)] = unions[fits.index(True)]
         else:
             groups.append(kept)
     return {kept: next(group for group in groups if set(kept) <= set(group)) for kept in wanted}
 
-
-def _fits(kept: Kept, shape: tuple[int, ...], blocks: int) -> bool:
-    return blocks * prod(shape[i] for i in kept) <= VALUES_AT_ONCE
-
-
-__all__ = ["intervals_by_least_squares", "open_tree"]
 
 _RULE = "covariance of least squares on the tree"
 
@@ -173,10 +148,10 @@ def intervals_by_least_squares(
     for one in asked.values():
         entities.setdefault((one.area.kind, one.place), len(entities))
     members = _members(entities, areas, codes)
-    group_of = grouped([one.form.kept for one in asked.values()], shape, blocks)
+    group_of = _grouped([one.form.kept for one in asked.values()], shape, blocks)
     found: dict[int, Interval] = {}
     for group in dict.fromkeys(group_of.values()):
-        estimates = estimates_of_areas(measurements, members, group)
+        estimates = _estimates_of_areas(measurements, members, group)
         for number, one in asked.items():
             if group_of[one.form.kept] == group:
                 try:
@@ -208,14 +183,10 @@ def _estimated(asked: AskedOfArea, estimates: AreaEstimates, entity: int, level:
     query, form = asked.question.query, asked.form
     z = NormalDist().inv_cdf(float((1 + level) / 2))
     if form.factor is not None:
-        return Interval(query, form.factor, 0.0, ((form.factor,) * 2,), 0, "numerator and denominator are multiples")
+        return interval_of_multiple(query, form.factor)
     values, covariance = estimates.moments(entity, form.sums)
     if form.below is not None:
-        moments = Moments(*map(float, (*values, covariance[0, 0], covariance[1, 1], covariance[0, 1])))
-        if moments.below == 0 and moments.below_variance == 0:
-            raise ConfigError("the denominator is known to be 0")
-        ratio = moments.above / moments.below if moments.below else None
-        return Interval(query, ratio, None, fieller(moments, z), form.cells, f"Fieller's confidence set; {_RULE}")
+        return interval_of_ratio(query, values, covariance, z, form.cells, _RULE)
     value, variance = float(values[0]), float(covariance[0, 0])
     if form.above.is_count:
         whole = whole_intervals(values, covariance[0], float(level))
@@ -224,3 +195,152 @@ def _estimated(asked: AskedOfArea, estimates: AreaEstimates, entity: int, level:
         reach = z * variance**0.5
         pieces = ((value - reach, value + reach),)
     return Interval(query, value, variance, pieces, form.cells, _RULE)
+
+
+_EXACT: Final = 1e-12
+"""A variance below this share of what its blocks would have by themselves is a rounding error of 0."""
+
+_ALIKE: Final = 1e-9
+"""Slopes that differ by less differ by rounding."""
+
+
+def covariance_of_areas(tree: Tree, upward: Sequence[Floats], members: Members, parts: Sequence[int]) -> list[Floats]:
+    """Covariance of the estimates of areas in each part S, given all measurements of the tree.
+
+    Parameters
+    ----------
+    tree : Tree
+    upward : sequence of ndarray of float64, shape (units of the level, 2^attributes) each
+        Precisions of what the measurements of a unit and of all below it say of it, from the root to the blocks.
+    members : Members
+        The blocks of each area; one block may be in many.
+    parts : sequence of int
+        The numbers of the parts S that are asked for.
+
+    Returns
+    -------
+    list of ndarray of float64, shape (areas, areas) each
+        One for each part. The variance is infinity, and covariances are 0, where the measurements do not determine the
+        area; what they know exactly has 0.
+    """
+    blocks, areas = tree.units(len(tree.names) - 1), members.number
+    ones = np.ones(len(members.block))
+    inside = sparse.csr_array((ones, (members.block, members.entity)), shape=(blocks, areas))
+    return [_of_part(tree, [precision[:, part] for precision in upward], inside) for part in parts]
+
+
+def _of_part(tree: Tree, precisions: Sequence[Floats], inside: sparse.csr_array) -> Floats:
+    slope = inside
+    found = np.zeros((inside.shape[1], inside.shape[1]))
+    open_ = np.zeros(inside.shape[1], dtype=np.bool_)
+    for level in range(len(tree.names) - 1, 0, -1):
+        parents, units = tree.parents[level], tree.units(level - 1)
+        variance, unknown = _variance(precisions[level])
+        share = _share(variance, unknown, parents, units)
+        ones, children = np.ones(len(parents)), np.arange(len(parents))
+        child = sparse.csr_array((ones, (children, parents)), shape=(len(parents), units))
+        mean = child.T @ _scaled(share, slope)
+        # Of all children of the parents that an area meets: siblings outside it have slope 0 and vary against it.
+        away = (slope - child @ mean).tocsr()
+        found += (away.T @ _scaled(variance, away)).toarray()
+        open_ |= _reached(away, unknown)
+        slope = mean.tocsr()
+    variance, unknown = _variance(precisions[0])
+    found += (slope.T @ _scaled(variance, slope)).toarray()
+    open_ |= _reached(slope, unknown)
+    alone, _ = _variance(precisions[-1])
+    exact = (np.diag(found) <= _EXACT * (inside.T @ alone)) | open_
+    found[exact] = 0.0
+    found[:, exact] = 0.0
+    found[open_, open_] = np.inf
+    return found
+
+
+def _variance(precision: Floats) -> tuple[Floats, Flags]:
+    """Variances, 0 where they are not determined; and where that is."""
+    unknown = precision == 0
+    return np.where(unknown, 0.0, 1.0 / np.where(unknown, 1.0, precision)), unknown
+
+
+def _share(variance: Floats, unknown: Flags, parents: Indices, units: int) -> Floats:
+    """What part of a change of its parent each child takes; several that are not determined take it evenly."""
+    total = np.bincount(parents, weights=variance, minlength=units)[parents]
+    missing = np.bincount(parents, weights=unknown, minlength=units)[parents]
+    share = np.divide(variance, total, out=np.zeros_like(variance), where=(missing == 0) & (total > 0))
+    return np.divide(1.0, missing, out=share, where=unknown)
+
+
+def _scaled(factor: Floats, rows: sparse.csr_array) -> sparse.csr_array:
+    """Rows times a number each."""
+    out = rows.tocsr(copy=True)
+    out.data *= np.repeat(factor, np.diff(out.indptr))
+    return out
+
+
+def _reached(slope: sparse.csr_array, unknown: Flags) -> Flags:
+    """Which areas change with a unit that is not determined."""
+    rows: NDArray[np.intp] = np.flatnonzero(unknown)
+    some = slope[rows].tocoo()
+    areas: Ints = np.unique(some.coords[1][np.abs(some.data) > _ALIKE]).astype(np.int64)
+    reached = np.zeros(slope.shape[1], dtype=np.bool_)
+    reached[areas] = True
+    return reached
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AreaLaw:
+    """A count of each of some areas.
+
+    Attributes
+    ----------
+    published : ndarray of float64, shape (areas,)
+        Of the release: whole where the count has whole weights.
+    estimate : ndarray of float64, shape (areas,)
+        By least squares from all measurements.
+    covariance : ndarray of float64, shape (areas, areas)
+        Of the estimates; singular where a sum of areas is known.
+    """
+
+    published: Floats
+    estimate: Floats
+    covariance: Floats
+
+
+def law_of_areas(measurements: TreeMeasurements, members: Members, counted: Mapping[Levels, Fraction]) -> AreaLaw:
+    """Find the joint law of a count of areas.
+
+    Parameters
+    ----------
+    measurements : TreeMeasurements
+    members : Members
+        Which blocks of the spine lie in which area.
+    counted : mapping of Levels to Fraction
+        What is counted: answers with their weights.
+
+    Raises
+    ------
+    ConfigError
+        If the measurements do not determine the count of an area.
+    OutputError
+        If a file is not what it should be.
+    """
+    kept, weights = weights_on(counted, measurements.schema)
+    basis = basis_of(kept, measurements.schema.shape)
+    last = len(measurements.levels) - 1
+    upward, known = measurements.solve(kept, basis, last)
+    row = basis.coordinates(weights[None], (True,) * len(basis.sizes))
+    loading = np.array([float((row[block] ** 2).sum()) for _, block in basis.blocks()])
+    seen = np.flatnonzero(loading > _ROUNDING * loading.sum())
+    of_parts = covariance_of_areas(measurements.spine.tree, [e.precision for e in upward], members, seen.tolist())
+    none = np.zeros((members.number, members.number))
+    covariance = sum((loading[part] * found for part, found in zip(seen, of_parts, strict=True)), none)
+    if not np.isfinite(covariance).all():
+        raise ConfigError("the measurements do not determine this count of every area; no estimate is possible")
+    of_blocks = known[last].coordinates @ row.reshape(-1)
+    unit, cell, count = measurements.released(last, kept)
+    released = np.bincount(unit, weights=weights[cell] * count, minlength=len(of_blocks))
+    return AreaLaw(_summed(released, members), _summed(of_blocks, members), covariance)
+
+
+def _summed(values: NDArray[np.generic], members: Members) -> Floats:
+    return np.asarray(np.bincount(members.entity, values[members.block], members.number), dtype=np.float64)

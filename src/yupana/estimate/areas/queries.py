@@ -6,16 +6,14 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import prod
 from pathlib import Path
-from typing import Final
 
 import numpy as np
 
 from yupana.arrays import Floats, Ints
 from yupana.errors import ConfigError, InputError
-from yupana.estimate.intervals.counted import Counted, Levels, weights_on
-from yupana.estimate.intervals.forms import Form, Linear, evaluate
-from yupana.estimate.intervals.query import Selection, parse
-from yupana.files.regular import regular
+from yupana.estimate.intervals.query import Form, Linear, evaluate, parse, shown
+from yupana.estimate.intervals.selections import Counted, Levels, weights_on
+from yupana.files.regular import read_regular
 from yupana.geography.gazetteer import NamedArea
 from yupana.products.gate import open_release
 from yupana.release.release import ReleaseFolder
@@ -26,8 +24,6 @@ AREA, QUERY = "area", "query"
 
 Kept = tuple[int, ...]
 """Attributes of a schema, by position and in order."""
-
-_SHOWN: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +53,7 @@ def read_questions(path: Path) -> QuestionFile:
         Naming the line, if it is no such table.
     """
     try:
-        with open(path, "rb", opener=regular) as file:
-            text = file.read().decode("utf-8-sig")
+        text = read_regular(path).decode("utf-8-sig")
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
@@ -218,15 +213,10 @@ def read_form(query: str, words: Counted) -> AreaForm:
     ConfigError
         If it is not of the language, names what is not there, or comes to no sum or ratio.
     """
-
-    def select(selection: Selection) -> Linear:
-        return Linear(Fraction(0), dict.fromkeys(words.of(selection), Fraction(1)))
-
     try:
-        return _form(evaluate(parse(query), select), words.schema)
+        return _form(evaluate(parse(query), words.select), words.schema)
     except ConfigError as error:
-        shown = query if len(query) <= _SHOWN else query[:_SHOWN] + "..."
-        raise ConfigError(f"query {shown!r}: {error}") from None
+        raise ConfigError(f"query {shown(query)!r}: {error}") from None
 
 
 def _form(form: Form, schema: Schema) -> AreaForm:

@@ -7,8 +7,7 @@ from typing import Any, Final, Protocol
 
 from yupana.arrays import Floats
 from yupana.errors import ConfigError
-from yupana.estimate.intervals.forms import Form, Linear, evaluate
-from yupana.estimate.intervals.query import Selection, parse
+from yupana.estimate.intervals.query import Form, Linear, Selection, evaluate, parse, shown
 
 INFINITY: Final = math.inf
 
@@ -168,11 +167,7 @@ def interval(query: str, evidence: IntervalEvidence, z: float) -> Interval:
         form = evaluate(parse(query), evidence.select)
         return _answer(query, form, evidence, z)
     except ConfigError as error:
-        shown = query if len(query) <= _SHOWN else query[:_SHOWN] + "..."
-        raise ConfigError(f"--query {shown!r}: {error}") from None
-
-
-_SHOWN = 200
+        raise ConfigError(f"--query {shown(query)!r}: {error}") from None
 
 
 def _answer(query: str, form: Form, evidence: IntervalEvidence, z: float) -> Interval:
@@ -180,15 +175,29 @@ def _answer(query: str, form: Form, evidence: IntervalEvidence, z: float) -> Int
         return _of_linear(query, form, evidence, z)
     factor = form.above.multiple_of(form.below)
     if factor is not None:
-        exact = float(factor)
-        return Interval(query, exact, 0.0, ((exact, exact),), 0, "numerator and denominator are multiples")
+        return interval_of_multiple(query, float(factor))
     cells = len({**form.above.weights, **form.below.weights})
-    (above, below), covariance = evidence.moments((form.above, form.below))
-    found = Moments(float(above), float(below), *map(float, (covariance[0, 0], covariance[1, 1], covariance[0, 1])))
+    return interval_of_ratio(query, *evidence.moments((form.above, form.below)), z, cells, evidence.rule)
+
+
+def interval_of_multiple(query: str, factor: float) -> Interval:
+    """The interval of a ratio whose numerator is the denominator times a number: that number, without error."""
+    return Interval(query, factor, 0.0, ((factor, factor),), 0, "numerator and denominator are multiples")
+
+
+def interval_of_ratio(query: str, values: Floats, covariance: Floats, z: float, cells: int, rule: str) -> Interval:
+    """Fieller's confidence set of the ratio of two estimates, of shape (2,), with their covariance.
+
+    Raises
+    ------
+    ConfigError
+        If the denominator is known to be 0.
+    """
+    found = Moments(*map(float, (*values, covariance[0, 0], covariance[1, 1], covariance[0, 1])))
     if found.below == 0 and found.below_variance == 0:
         raise ConfigError("the denominator is known to be 0")
     estimate = found.above / found.below if found.below else None
-    return Interval(query, estimate, None, fieller(found, z), cells, f"Fieller's confidence set; {evidence.rule}")
+    return Interval(query, estimate, None, fieller(found, z), cells, f"Fieller's confidence set; {rule}")
 
 
 def _of_linear(query: str, form: Linear, evidence: IntervalEvidence, z: float) -> Interval:

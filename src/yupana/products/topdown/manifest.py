@@ -9,7 +9,7 @@ from typing import Any, Final
 import duckdb
 
 from yupana.files.database import STOPS, open_database
-from yupana.geography.attributes import FACILITIES
+from yupana.geography.blocks import FACILITIES
 from yupana.geography.spine_files import GEOUNITS
 from yupana.plan.measurement import Measurement
 from yupana.plan.plan import Plan

@@ -25,9 +25,19 @@ from yupana.files.declaration import (
     table_of,
     whole,
 )
-from yupana.geography.areas import AREA_TYPES
 from yupana.geography.hierarchy import check_level_names
-from yupana.geography.settings import AREAS, KINDS, LEVELS, PLACES, PRODUCTIONS, QUARTERS, SCHOOLS, Grouping, Kind
+from yupana.geography.settings import (
+    AREA_TYPES,
+    AREAS,
+    KINDS,
+    LEVELS,
+    PLACES,
+    PRODUCTIONS,
+    QUARTERS,
+    SCHOOLS,
+    Grouping,
+    Kind,
+)
 from yupana.plan.measurement import Mechanism
 from yupana.privacy.exact import Budget, read_exact
 from yupana.topdown.queries import TOTAL

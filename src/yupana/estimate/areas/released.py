@@ -1,19 +1,130 @@
-"""What can be asked of areas: kinds, areas and counts of a release, and the rows of its tables by area. Public."""
+"""The areas of a release of TopDown: names, rows of tables, and which blocks of its spine lie in each. Public."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 
+import numpy as np
+
+from yupana.arrays import Ints
 from yupana.errors import ConfigError
 from yupana.estimate.areas.queries import open_parts
-from yupana.estimate.areas.released_areas import ReleasedAreas, released_areas
-from yupana.estimate.intervals.counted import counted_in
-from yupana.estimate.topdown_release import schema_of
+from yupana.estimate.intervals.selections import counted_in
+from yupana.estimate.topdown_release import file_of, must_be_of_topdown, released_spine, schema_of
 from yupana.files.arrow import ArrowTable
-from yupana.geography.gazetteer import NAME_COLUMNS, NamedArea
+from yupana.geography.assignments import Assignment, assign_published
+from yupana.geography.gazetteer import NAME_COLUMNS, NAMES, AreaNames, Gazetteer, NamedArea, gazetteer_of, read_names
+from yupana.geography.published import AREAS_FOLDER, BLOCKS_STEM, PublishedBlocks, indices, read_published
+from yupana.geography.settings import ROOT
+from yupana.geography.spine_files import WrittenSpine
 from yupana.products.topdown.tables import levels_of
 from yupana.release.release import ReleaseFolder
 from yupana.topdown.queries import DETAILED, TOTAL
+
+
+def released_blocks(release: ReleaseFolder) -> PublishedBlocks | None:
+    """All blocks of a release of TopDown with their areas; None where the units of its spine are what is published.
+
+    Raises
+    ------
+    InputError, OutputError
+        If the file is missing, was changed, or is no such table.
+    """
+    name = file_of(release, f"{AREAS_FOLDER}/{BLOCKS_STEM}")
+    if name is None:
+        return None
+    release.file(name)
+    levels = release.manifest.get("parameters", {}).get("geolevels") or [""]
+    return read_published(release.folder, nation=levels[0] == ROOT)
+
+
+def short_block(block: str) -> str:
+    """The 15 digits of a block: without that of the block group, which the block repeats."""
+    return block[:11] + block[12:]
+
+
+@dataclass(frozen=True, eq=False)
+class ReleasedAreas:
+    """The areas that can be asked for.
+
+    Attributes
+    ----------
+    release : ReleaseFolder
+    published : PublishedBlocks or None
+        None where the units of the spine are what is published: its geolevels are the kinds then.
+    assigned : tuple of Assignment
+        What files told beside the release.
+    """
+
+    release: ReleaseFolder
+    published: PublishedBlocks | None
+    assigned: tuple[Assignment, ...]
+
+    @cached_property
+    def spine(self) -> WrittenSpine:
+        """The spine of the release."""
+        return released_spine(self.release)
+
+    @cached_property
+    def gazetteer(self) -> Gazetteer:
+        """All areas by kind, code and name."""
+        told = NAMES in self.release.files.values()
+        names: AreaNames = read_names(self.release.file(NAMES)) if told else MappingProxyType({})
+        if self.published is not None:
+            return gazetteer_of(self.published, names)
+        labels = (*self.spine.labels, tuple(self.spine.block_labels()))
+        _, levels = schema_of(self.release)
+        return Gazetteer(dict(zip(levels, labels, strict=True)), names)
+
+    @cached_property
+    def of_block(self) -> dict[str, Ints]:
+        """By kind, the place of the area of each block of the spine among its codes, or -1; of shape (blocks,)."""
+        if self.published is None:
+            tree = self.spine.tree
+            return {name: tree.ancestors(level).astype(np.int64) for level, name in enumerate(tree.names)}
+        areas = self.published.areas(self.spine.block)
+        return {name: index.astype(np.int64) for name, index in indices(areas, len(self.spine.block)).items()}
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether its blocks are those of a nation."""
+        return self.published is None or self.published.nation
+
+    def states_of(self, area: NamedArea) -> list[str]:
+        """The states that the blocks of an area lie in, in order; none where codes tell no states."""
+        if self.published is None or area.kind not in self.published.kinds:
+            return []
+        column = self.published.kinds[area.kind]
+        inside = self.published.block[column.index == column.labels.index(area.code)]
+        return [f"{state:02d}" for state in np.unique(inside // 10**14).tolist()]
+
+
+def released_areas(release: ReleaseFolder, files: Sequence[Path]) -> ReleasedAreas:
+    """Read which areas a release has, and those that files of a user tell of its blocks.
+
+    Parameters
+    ----------
+    release : ReleaseFolder
+    files : sequence of Path
+        As of `assign_published`.
+
+    Raises
+    ------
+    ConfigError
+        If files are given and the units of the spine are what is published.
+    InputError, OutputError
+        If it is no release of TopDown, or a file is not what it should be.
+    """
+    must_be_of_topdown(release)
+    published = released_blocks(release)
+    if published is None:
+        if files:
+            raise ConfigError(f"--areas: {release.folder} publishes the units of its spine, and no blocks by digits")
+        return ReleasedAreas(release, None, ())
+    return ReleasedAreas(release, *assign_published(published, files))
+
 
 GEOUNIT, LEVEL, CODE = "geounit", "SUMLEV", "GEOCODE"
 
@@ -124,7 +235,7 @@ class AreaList:
         rows = next((part for part in self.parts if table in part), self.parts[0])[table]
         if {LEVEL, CODE} <= set(rows.columns):
             level = levels_of(self.areas.gazetteer.kinds)[found.kind]
-            code = found.code[:11] + found.code[12:] if found.kind == "block" else found.code
+            code = short_block(found.code) if found.kind == "block" else found.code
             return rows.where({LEVEL: level, CODE: code})
         if GEOUNIT not in rows.columns or table.rsplit("/", maxsplit=1)[-1] != found.kind:
             raise ConfigError(f"{table} is no table of {found.kind}")

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from yupana.arrays import Flags
 from yupana.errors import ConfigError, InputError, OutputError
-from yupana.estimate.coterminous.areas import Area, coterminous_sets, read_blocks, read_live
-from yupana.estimate.coterminous.zero_suppression import CHANCE_OF_RUN, refuse_suppressed, without_small_totals
+from yupana.estimate.coterminous_areas import Area, coterminous_sets, read_blocks, read_live
 from yupana.estimate.safetab_tables import CELL_COLUMNS, COLUMNS, TREES, NestedCells, TableSource, open_source
+from yupana.estimate.suppression import CHANCE_OF_RUN, refuse_suppressed, without_small_totals
 from yupana.plan.margin import z_value
-from yupana.products.least_squares import average, estimate, non_negative, whole
+from yupana.products.least_squares import average, estimate, non_negative, sums_of_children, whole
 from yupana.products.safetab.iterations import CharacteristicIterations
 from yupana.products.safetab.parameters import read_iterations
 from yupana.products.safetab.regions import ITERATION_LEVELS, REGION_TYPES
@@ -201,7 +201,7 @@ def _fit(
     """Whole counts and variances of the nodes, by depth, of the units whose finest table is of ``level``."""
     last = family.basis[level]
     parents = family.parents[:last]
-    values = [np.zeros((chosen.size, n)) for n in _widths(family)[: last + 1]]
+    values = [np.zeros((chosen.size, n)) for n in (1, *(parent.size for parent in parents))]
     variances = [np.full(v.shape, np.inf) for v in values]
     for groups, unit_of in zip(details, places, strict=True):
         if groups.detail <= level:
@@ -214,10 +214,6 @@ def _fit(
             )
     found = estimate(parents, values, variances)
     return whole(parents, non_negative(parents, found) if non_negative_counts else found.values), found.variances
-
-
-def _widths(family: NestedCells) -> tuple[int, ...]:
-    return (1, *(parent.size for parent in family.parents))
 
 
 _INCOMPLETE: Final = "table {} has a population group that lacks a cell or has one twice"
@@ -268,8 +264,7 @@ def _sums(parents: Sequence[Indices], cells: NDArray[np.float64]) -> list[NDArra
     """The sums of cells at every depth above them, then themselves."""
     nodes = [cells]
     for parent in reversed(parents):
-        starts = np.flatnonzero(np.diff(parent, prepend=-1))
-        nodes.insert(0, np.add.reduceat(nodes[0], starts, axis=1))
+        nodes.insert(0, sums_of_children(nodes[0], parent))
     return nodes
 
 
@@ -331,7 +326,7 @@ def make_coterminous(
         counts as shown for a summary level if any area of the level has a row of it.
     zero_suppression : Fraction, optional
         The chance with which the total of an empty group is to be left out, once areas are combined
-        (`yupana.estimate.coterminous.zero_suppression`). Needs ``parameters``.
+        (`yupana.estimate.suppression`). Needs ``parameters``.
     overwrite : bool
     announce : callable
 

@@ -8,10 +8,11 @@ promises proves that the mechanism breaks the promise; one below proves nothing.
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import special
 
 from yupana.arrays import Floats, Ints
 from yupana.errors import InputError
@@ -69,18 +70,6 @@ class LowerBound:
     def rho(self) -> float:
         """The larger of the two bounds."""
         return max(self.rho_by_event, self.rho_by_mean)
-
-    def as_json(self) -> dict[str, Any]:
-        """All bounds."""
-        return {
-            "epsilon": self.epsilon,
-            "rho": self.rho,
-            "rho_by_event": self.rho_by_event,
-            "rho_by_mean": self.rho_by_mean,
-            "delta": self.delta,
-            "confidence": self.confidence,
-            "runs": self.runs,
-        }
 
 
 def lower_bound(here: Floats, there: Floats, delta: float = 0.0, confidence: float = CONFIDENCE) -> LowerBound:
@@ -244,8 +233,6 @@ def _count(score: list[Floats], events: Sequence[_Event]) -> tuple[list[Ints], l
 
 def _ends(hits: Sequence[ArrayLike], runs: Sequence[ArrayLike], tail: float) -> tuple[Floats, Floats]:
     """Clopper and Pearson's lower end of the first probability and upper end of the second, each wrong at ``tail``."""
-    from scipy import special  # noqa: PLC0415 (half a second, and not every command needs it)
-
     (one, other), (size, other_size) = (list(map(np.asarray, of)) for of in (hits, runs))
     # The functions have no value where nothing, or everything, was hit.
     low = special.betaincinv(np.maximum(one, 1), size - one + 1, tail)

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from yupana.arrays import Floats
-from yupana.estimate.intervals.area_covariance import covariance_of_areas
+from yupana.estimate.areas.least_squares import covariance_of_areas
 from yupana.geography.tree import Members, Tree
 from yupana.topdown.queries import margin
 from yupana.topdown.tree.basis import Basis

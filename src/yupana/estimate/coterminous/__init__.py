@@ -1,1 +1,0 @@
-"""Tables of areas that cover the same blocks, combined into one."""

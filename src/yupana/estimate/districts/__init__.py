@@ -1,1 +1,0 @@
-"""District plans under noise."""
