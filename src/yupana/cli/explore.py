@@ -45,7 +45,7 @@ def _port(text: str) -> int:
 def _explore(options: argparse.Namespace) -> None:
     try:
         from yupana.explore.products import Pages
-        from yupana.explore.serve import serve
+        from yupana.explore.server import serve
     except ModuleNotFoundError as error:
         if error.name is not None and error.name.startswith("yupana"):
             raise

@@ -93,20 +93,20 @@ class Pages(Mapping[str, ProductPage]):
         return PhsafePage(phsafe_reference(self._counts))
 
     def _persons(self) -> ProductPage:
-        from yupana.explore.reference_safetab import iterations_of, safetab_reference  # noqa: PLC0415
+        from yupana.explore.reference import iterations_of, safetab_reference  # noqa: PLC0415
         from yupana.explore.safetab import PersonsPage  # noqa: PLC0415
 
         return PersonsPage(iterations_of(self._parameters), safetab_reference())
 
     def _households(self) -> ProductPage:
-        from yupana.explore.reference_safetab import iterations_of, safetab_reference  # noqa: PLC0415
+        from yupana.explore.reference import iterations_of, safetab_reference  # noqa: PLC0415
         from yupana.explore.safetab import HouseholdsPage  # noqa: PLC0415
 
         return HouseholdsPage(iterations_of(self._parameters), safetab_reference())
 
     @staticmethod
     def _strategy(key: str, source: str, title: str) -> ProductPage:
-        from yupana.explore.reference_topdown import blocks  # noqa: PLC0415
+        from yupana.explore.reference import blocks  # noqa: PLC0415
         from yupana.explore.topdown import TopdownPage, finite_configuration  # noqa: PLC0415
 
         return TopdownPage(key, source, finite_configuration(source), blocks(), title)

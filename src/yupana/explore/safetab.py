@@ -22,7 +22,7 @@ from yupana.explore.form import (
     terms_fields,
     whole,
 )
-from yupana.explore.reference_safetab import SafetabReference
+from yupana.explore.reference import SafetabReference
 from yupana.explore.scenario import Fault, Filled, RefusedError, Typed
 from yupana.plan.measurement import Measurement
 from yupana.plan.plan import Plan

@@ -5,29 +5,37 @@ come from another origin. It serves the files of its own folder by name, and no 
 """
 
 import json
+import socket
+import sys
+import webbrowser
 from collections.abc import Awaitable, Callable, Mapping
 from importlib.resources import files
+from pathlib import Path
 from typing import Any, Final
 
+import uvicorn
 from fastapi import FastAPI, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse, Response
 from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from yupana.errors import ConfigError
-from yupana.explore.bundle import make_bundle
 from yupana.explore.form import Chosen, ProductPage
 from yupana.explore.products import Pages
 from yupana.explore.questions import AskedTotal, equal, least, scaled, shared
 from yupana.explore.scenario import Fault, Filled, RefusedError, Scenario, read_name, read_scenario, read_settings
 from yupana.explore.strategy import StrategyForm, Weighed, WeighingPage, places, read_weighed
 from yupana.explore.view import as_csv, exact_view, section_as_json, to_six_decimals, view
+from yupana.files.regular import replacing
 from yupana.privacy.exact import show_exact
 from yupana.report.numbers import percent
 from yupana.report.page import STYLE
 from yupana.version import __version__
 
 HOST: Final = "127.0.0.1"
+
+_STATIC: Final = files("yupana.explore") / "static"
 
 _FILES: Final = {
     "/": ("index.html", "text/html; charset=utf-8"),
@@ -51,6 +59,7 @@ _HEADERS: Final = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
+_SNIPPET: Final = "window.vegaEmbed = vegaEmbed;"
 _LARGEST: Final = 1 << 20
 """Bytes of a request: many times a scenario."""
 
@@ -141,7 +150,7 @@ def _file(path: str) -> Callable[[], Response]:
     name, kind = _FILES[path]
 
     def serve() -> Response:
-        found = files("yupana.explore") / "static" / name
+        found = _STATIC / name
         if not found.is_file():
             return _plain(404, f"{name} is missing")
         return Response(found.read_bytes(), media_type=kind)
@@ -355,3 +364,57 @@ def _export(products: Mapping[str, ProductPage], body: dict[str, Any]) -> dict[s
 def _file_name(name: str) -> str:
     kept = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in name).strip("-")
     return kept or "scenario"
+
+
+def _in_a_line(app: ASGIApp) -> ASGIApp:
+    """Tell of a request that failed in one line: clients that leave while they are answered are no news."""
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await app(scope, receive, send)
+        except Exception as error:  # noqa: BLE001 (whatever it is, the server goes on)
+            print(f"a request could not be answered: {type(error).__name__}", file=sys.stderr)  # noqa: T201
+
+    return answer
+
+
+def serve(products: Pages, port: int, *, browser: bool) -> None:
+    """Serve until interrupted. The address goes to stdout as soon as it can be asked.
+
+    Raises
+    ------
+    OSError
+        If the port is taken.
+    """
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listening:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((HOST, port))
+        listening.listen()
+        port = int(listening.getsockname()[1])
+        address = f"http://{HOST}:{port}/"
+        app = _in_a_line(make_app(products, port))
+        config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False, lifespan="off")
+        print(address, flush=True)  # noqa: T201 (the address is the command's answer)
+        if browser and not webbrowser.open(address):
+            print("open this address in a browser; Ctrl-C ends the explorer", file=sys.stderr)  # noqa: T201
+        uvicorn.Server(config).run(sockets=[listening])
+
+
+def make_bundle() -> bool:
+    """Make the charts' library for the browser, one local file, if it is missing; whether it is there afterwards.
+
+    It is made once, at `make setup`. Without it the page shows tables for charts.
+    """
+    path = Path(str(_STATIC / "vega.js"))
+    if path.is_file():
+        return True
+    try:
+        import vl_convert  # noqa: PLC0415 (optional, and half a second to start)
+    except ImportError:
+        return False
+    try:
+        with replacing(path) as file:
+            file.write(vl_convert.javascript_bundle(_SNIPPET).encode())
+    except OSError:
+        return False
+    return True
