@@ -21,6 +21,7 @@ from yupana.privacy.exact import Budget, read_exact
 
 if TYPE_CHECKING:
     from yupana.privacy.entropy import Entropy
+    from yupana.release.release import ReleaseFolder
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -72,6 +73,20 @@ def _check(name: str, value: object, annotation: object) -> None:
     (kind, *others) = [kind for kind in kinds if kind is not NoneType]
     if others:
         return
+    if kind in {bool, int, str, float}:
+        typed(name, value, kind)
+    if get_origin(kind) is Literal and not (isinstance(value, str) and value in get_args(kind)):
+        known = nearest(value, get_args(kind)) if isinstance(value, str) else ""
+        raise ConfigError(f"{name}: must be {' or '.join(map(repr, get_args(kind)))}{known}")
+
+
+def typed(name: str, value: object, kind: type) -> Any:  # noqa: ANN401 (of the type)
+    """A value of a plain type, or a refusal of another.
+
+    Raises
+    ------
+    ConfigError
+    """
     if kind is bool and not isinstance(value, bool):
         raise ConfigError(f"{name}: must be True or False")
     if kind is int:
@@ -80,9 +95,7 @@ def _check(name: str, value: object, annotation: object) -> None:
         raise ConfigError(f"{name}: must be a text, and is of type {type(value).__name__}")
     if kind is float and (isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < math.inf):
         raise ConfigError(f"{name}: must be a finite number")
-    if get_origin(kind) is Literal and not (isinstance(value, str) and value in get_args(kind)):
-        known = nearest(value, get_args(kind)) if isinstance(value, str) else ""
-        raise ConfigError(f"{name}: must be {' or '.join(map(repr, get_args(kind)))}{known}")
+    return value
 
 
 def path_of(name: str, place: object) -> Path:
@@ -102,6 +115,13 @@ def path_of(name: str, place: object) -> Path:
     if scheme := scheme_of(place):
         raise ConfigError(f"{name}: {scheme}://... is no path of this machine; only DATA may lie on a store")
     return Path(place)
+
+
+def folder_of(release: "ReleaseFolder | Place", name: str = "release") -> Path:
+    """Where a release lies."""
+    from yupana.release.release import ReleaseFolder
+
+    return release.folder if isinstance(release, ReleaseFolder) else path_of(name, release)
 
 
 def out_of(out: object, *reads: Place, overwrite: bool | None = None, name: str = "out") -> Path:

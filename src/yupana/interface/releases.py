@@ -1,34 +1,38 @@
 """What is asked of a release, and made of one; no record is seen but by `empirical_loss`."""
 
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Unpack, overload
 
 from yupana.errors import ConfigError, OutputError
-from yupana.interface.arguments import (
-    checked,
-    confidence_of,
-    out_of,
-    path_if_given,
-    path_of,
-    paths_of,
-    whole_number,
+from yupana.interface.arguments import checked, folder_of, out_of, path_of, paths_of
+from yupana.interface.commands import (
+    AddedIntervalOptions,
+    CertificateOptions,
+    CheckOptions,
+    CoterminousOptions,
+    DistrictOptions,
+    EstimateOptions,
+    IntervalOptions,
+    LossOptions,
+    PlOptions,
+    ReportOptions,
+    SuppressOptions,
 )
-from yupana.interface.options import Exact, Place, Places, SetupOptions
+from yupana.interface.options import Place, Places
+from yupana.interface.reading import terms_of
 from yupana.progress import Listener, Step, announcing, listening
+from yupana.release.manifest import MANIFEST
 from yupana.release.release import ReleaseFolder
-from yupana.topdown.interval_terms import IntervalMethod
 
 if TYPE_CHECKING:
-    from yupana.audit.empirical.loss import LossFinding
+    from yupana.audit.empirical.loss import LossFinding, LossRequest
     from yupana.estimate.areas.area_list import AreaList
     from yupana.estimate.results import AreaIntervals, DistrictEstimates, Intervals
     from yupana.files.new_file import NewFile
     from yupana.interface.configured import Configured
     from yupana.products.product import Checked
-    from yupana.release.tables import Format
     from yupana.report.certified import Certificate
 
 
@@ -61,7 +65,7 @@ def open_release(folder: Place) -> "Release":
 
 
 @checked
-def check(release: "Release | Place", *, inputs: Place | None = None) -> "Checked":
+def check(release: "Release | Place", **options: Unpack[CheckOptions]) -> "Checked":
     """Check a release against its manifest, plan and configuration.
 
     Parameters
@@ -89,7 +93,7 @@ def check(release: "Release | Place", *, inputs: Place | None = None) -> "Checke
         from yupana.report.certified import check_certificate
 
         return check_certificate(folder)
-    return check_release(folder, path_if_given("inputs", inputs))
+    return check_release(folder, terms_of(CheckOptions, options)["inputs"])
 
 
 @overload
@@ -98,9 +102,7 @@ def interval(
     *queries: str,
     query: str | Sequence[str] | None = None,
     area: None = None,
-    areas: Places | None = None,
-    confidence: Exact | None = None,
-    noisy: Place | None = None,
+    **options: Unpack[IntervalOptions],
 ) -> "Intervals": ...
 
 
@@ -110,9 +112,7 @@ def interval(
     *queries: str,
     query: str | Sequence[str] | None = None,
     area: str | Sequence[str],
-    areas: Places | None = None,
-    confidence: Exact | None = None,
-    noisy: Place | None = None,
+    **options: Unpack[IntervalOptions],
 ) -> "AreaIntervals": ...
 
 
@@ -122,9 +122,7 @@ def interval(
     *queries: str,
     query: str | Sequence[str] | None = None,
     area: str | Sequence[str] | None = None,
-    areas: Places | None = None,
-    confidence: Exact | None = None,
-    noisy: Place | None = None,
+    **options: Unpack[IntervalOptions],
 ) -> "Intervals | AreaIntervals":
     """Give intervals for published cells, and for their sums, differences, ratios and percentages.
 
@@ -174,12 +172,13 @@ def interval(
     if area is not None:
         asked = [area] if isinstance(area, str) else list(area)
         pairs = [(place, one) for place in asked for one in queries]
-        return intervals(release, pairs, areas=areas, confidence=confidence, noisy=noisy)
-    if areas is not None:
+        return intervals(release, pairs, **options)
+    terms = terms_of(IntervalOptions, options)
+    if terms["areas"]:
         raise ConfigError("areas: files of areas are for queries of areas; name some with area='place=1714000'")
     from yupana.estimate.intervals.query_intervals import intervals as found
 
-    return found(folder_of(release), queries, confidence=_level(confidence), noisy=path_if_given("noisy", noisy))
+    return found(folder_of(release), queries, confidence=terms["confidence"], noisy=terms["noisy"])
 
 
 _PAIR = ("place=1714000", "total")
@@ -189,10 +188,7 @@ _PAIR = ("place=1714000", "total")
 def intervals(
     release: "Release | Place",
     questions: "Place | Sequence[tuple[str, str]]",
-    *,
-    areas: Places | None = None,
-    confidence: Exact | None = None,
-    noisy: Place | None = None,
+    **options: Unpack[IntervalOptions],
 ) -> "AreaIntervals":
     """Answer many queries of areas of a TopDown release at once.
 
@@ -232,14 +228,9 @@ def intervals(
         asked = QuestionFile(tuple(AreaQuestion(area, query) for area, query in questions), ())
     if not asked.questions:
         raise ConfigError(f"questions: there are none; give pairs of an area and a query such as {_PAIR}")
-    return area_intervals(
-        folder_of(release),
-        asked.questions,
-        files=paths_of("areas", areas),
-        confidence=_level(confidence),
-        noisy=path_if_given("noisy", noisy),
-        others=asked.others,
-    )
+    terms = terms_of(IntervalOptions, options)
+    files = terms.pop("areas")
+    return area_intervals(folder_of(release), asked.questions, files=files, others=asked.others, **terms)
 
 
 @checked
@@ -278,12 +269,7 @@ def districts(
     release: "Release | Place",
     plan: Place,
     noisy: Place,
-    *,
-    rule: Literal["range", "deviation"] = "range",
-    tolerance: Exact | None = None,
-    chance: Exact = "0.95",
-    query: str = "total",
-    confidence: Exact | None = None,
+    **options: Unpack[DistrictOptions],
 ) -> "DistrictEstimates":
     """Estimate the populations of districts with their joint law, and the chance that the true ones are balanced.
 
@@ -326,16 +312,9 @@ def districts(
     """
     from yupana.estimate.districts.districts import districts as found
 
-    return found(
-        folder_of(release),
-        path_of("plan", plan),
-        path_of("noisy", noisy),
-        rule=rule,
-        tolerance=None if tolerance is None else confidence_of(tolerance, "tolerance"),
-        level=confidence_of(chance, "chance"),
-        query=query,
-        confidence=_level(confidence),
-    )
+    terms = terms_of(DistrictOptions, options)
+    level = terms.pop("chance")
+    return found(folder_of(release), path_of("plan", plan), path_of("noisy", noisy), level=level, **terms)
 
 
 @checked
@@ -343,14 +322,8 @@ def estimate(
     release: "Release | Place",
     out: Place,
     *,
-    puerto_rico: "Release | Place | None" = None,
-    confidence: Exact = "0.9",
-    method: Literal["exact", "original"] = "exact",
-    combine: Literal["independent", "joint"] = "independent",
-    publish: bool = False,
-    format: "Format" = "csv",  # noqa: A002 (as on the command line)
-    overwrite: bool = False,
     progress: Listener | bool = False,
+    **options: Unpack[EstimateOptions],
 ) -> "Release":
     """Make the final tables of the S-DHC from the noisy measurements of PHSafe, with credible intervals.
 
@@ -388,19 +361,11 @@ def estimate(
     """
     from yupana.report.final_tables import EstimateRequest, publish_estimates
 
-    sources = [folder_of(one) for one in (release, puerto_rico) if one is not None]
-    made = out_of(out, *sources, overwrite=overwrite)
-    request = EstimateRequest(
-        release=folder_of(release),
-        out=made,
-        puerto_rico=None if puerto_rico is None else folder_of(puerto_rico),
-        confidence=confidence_of(confidence),
-        method=method,
-        combination=combine,
-        format=format,
-        overwrite=overwrite,
-        publish=publish,
-    )
+    terms = terms_of(EstimateOptions, options)
+    other, combination = terms["puerto_rico"], terms.pop("combine")
+    sources = [folder_of(release), *([] if other is None else [other])]
+    made = out_of(out, *sources, overwrite=terms["overwrite"])
+    request = EstimateRequest(sources[0], made, combination=combination, **terms)
     with listening(progress, "estimate") as tell:
         publish_estimates(request, announcing(tell))
     return open_release(made)
@@ -411,13 +376,8 @@ def topdown_intervals(
     release: "Release | Place",
     out: Place,
     *,
-    method: IntervalMethod | None = None,
-    replicates: int | None = None,
-    confidence: Exact | None = None,
-    noisy_measurements: Place | None = None,
-    nmf: Place | None = None,
-    overwrite: bool = False,
     progress: Listener | bool = False,
+    **options: Unpack[AddedIntervalOptions],
 ) -> "Release":
     """Write a release of TopDown again with an interval for every count of its tabulation and tables.
 
@@ -457,18 +417,9 @@ def topdown_intervals(
     from yupana.estimate.topdown_intervals import IntervalRequest, publish_intervals
     from yupana.progress import Stopwatch
 
-    whole_number("replicates", replicates)
-    made = out_of(out, folder_of(release), overwrite=overwrite)
-    request = IntervalRequest(
-        release=folder_of(release),
-        out=made,
-        method=method,
-        replicates=replicates,
-        confidence=None if confidence is None else confidence_of(confidence),
-        noisy_measurements=path_if_given("noisy_measurements", noisy_measurements),
-        nmf=path_if_given("nmf", nmf),
-        overwrite=overwrite,
-    )
+    terms = terms_of(AddedIntervalOptions, options)
+    made = out_of(out, folder_of(release), overwrite=terms["overwrite"])
+    request = IntervalRequest(release=folder_of(release), out=made, **terms)
     with listening(progress, "topdown intervals") as tell:
         publish_intervals(
             request, Stopwatch(announcing(tell)), lambda stage, done, total: tell(Step(stage, done, total))
@@ -482,11 +433,8 @@ def combine_coterminous(
     reference: Place,
     out: Place,
     *,
-    housing_units: Place | None = None,
-    parameters: Place | None = None,
-    zero_suppression: Exact | None = None,
-    overwrite: bool = False,
     progress: Listener | bool = False,
+    **options: Unpack[CoterminousOptions],
 ) -> "Release":
     """Let areas of the same blocks show the same numbers, in a release of SafeTab.
 
@@ -522,18 +470,10 @@ def combine_coterminous(
     """
     from yupana.estimate.coterminous.combine import make_coterminous
 
-    made = out_of(out, folder_of(release), overwrite=overwrite)
+    terms = terms_of(CoterminousOptions, options)
+    made, blocks = out_of(out, folder_of(release), overwrite=terms["overwrite"]), path_of("reference", reference)
     with listening(progress, "coterminous") as tell:
-        make_coterminous(
-            folder_of(release),
-            path_of("reference", reference),
-            made,
-            housing_units=path_if_given("housing_units", housing_units),
-            parameters=path_if_given("parameters", parameters),
-            zero_suppression=_level(zero_suppression),
-            overwrite=overwrite,
-            announce=announcing(tell),
-        )
+        make_coterminous(folder_of(release), blocks, made, announce=announcing(tell), **terms)
     return open_release(made)
 
 
@@ -543,9 +483,8 @@ def suppress(
     policy: Place,
     out: Place,
     *,
-    parameters: Place | None = None,
-    overwrite: bool = False,
     progress: Listener | bool = False,
+    **options: Unpack[SuppressOptions],
 ) -> "Release":
     """Write X for counts that cannot be true, in a release of SafeTab.
 
@@ -577,21 +516,15 @@ def suppress(
     """
     from yupana.estimate.suppression import suppress_release
 
-    made = out_of(out, folder_of(release), overwrite=overwrite)
+    terms = terms_of(SuppressOptions, options)
+    made, rules = out_of(out, folder_of(release), overwrite=terms["overwrite"]), path_of("policy", policy)
     with listening(progress, "suppress") as tell:
-        suppress_release(
-            folder_of(release),
-            path_of("policy", policy),
-            made,
-            parameters=path_if_given("parameters", parameters),
-            overwrite=overwrite,
-            announce=announcing(tell),
-        )
+        suppress_release(folder_of(release), rules, made, announce=announcing(tell), **terms)
     return open_release(made)
 
 
 @checked
-def certificate(*releases: "Release | Place", household_cap: int | None = None) -> "Certificate":
+def certificate(*releases: "Release | Place", **options: Unpack[CertificateOptions]) -> "Certificate":
     """Tell in plain words what one release, or several of the same people together, promise; reads no record.
 
     Parameters
@@ -620,11 +553,12 @@ def certificate(*releases: "Release | Place", household_cap: int | None = None) 
     """
     from yupana.report.certified import certify
 
+    terms = terms_of(CertificateOptions, options)
     if not releases:
         raise ConfigError("certificate needs a release")
     opened = [open_release(folder_of(release)) for release in releases]
     folders = [part.folder for release in opened for part in (*release.parts.values(),) or (release,)]
-    return certify(folders, whole_number("household_cap", household_cap))
+    return certify(folders, terms["household_cap"])
 
 
 @checked
@@ -632,9 +566,8 @@ def report(
     release: "Release | Place",
     to: Place,
     *,
-    codes: Place | None = None,
-    boundaries: Place | Sequence[Place] | None = None,
     progress: Listener | bool = False,
+    **options: Unpack[ReportOptions],
 ) -> Path:
     """Write an HTML page on a release: its loss, its margins and its tables; no truth. Of a spine: how far areas are.
 
@@ -670,8 +603,8 @@ def report(
 
     claim_report(to, [])  # before the work; whether it may lie in the folder is told by what that holds
     opened = open_checked(folder_of(release), confidential=True).alone()
-    given = [boundaries] if isinstance(boundaries, str | Path) else list(boundaries or ())
-    shapes = [path_of("boundaries", place) for place in given]
+    terms = terms_of(ReportOptions, options)
+    shapes = terms["boundaries"]
     if opened.product == "spine":
         from yupana.report.spine import write_report as write_spine_report
 
@@ -687,15 +620,14 @@ def report(
         )
     from yupana.interface.configured import setup
 
-    public: SetupOptions = {} if codes is None else {"codes": codes}
-    asked = setup(opened.product, opened.folder / "manifest.json", **public)
+    asked = setup(opened.product, opened.folder / MANIFEST, codes=terms["codes"])
     page = claim_report(to, [opened.folder], confidential=opened.status == "CONFIDENTIAL")
     write_report(page, asked, opened.intact(), shapes)
     return path_of("to", to)
 
 
 @checked
-def write_pl(release: Place, out: Place, *, names: Place | None = None, overwrite: bool = False) -> "Release":
+def write_pl(release: Place, out: Place, **options: Unpack[PlOptions]) -> "Release":
     """Write the files of P.L. 94-171 of every state, from published tables alone.
 
     Parameters
@@ -726,8 +658,9 @@ def write_pl(release: Place, out: Place, *, names: Place | None = None, overwrit
     """
     from yupana.products.topdown.pl.release_files import write_release_files
 
-    made = out_of(out, release, overwrite=overwrite)
-    write_release_files(path_of("release", release), made, path_if_given("names", names), overwrite=overwrite)
+    terms = terms_of(PlOptions, options)
+    made = out_of(out, release, overwrite=terms["overwrite"])
+    write_release_files(path_of("release", release), made, **terms)
     return open_release(made)
 
 
@@ -737,11 +670,7 @@ def empirical_loss(
     truth: "Release | Place",
     *,
     queries: Sequence[str] | None = None,
-    mode: Literal["sound", "published"] = "sound",
-    bandwidth: float | None = None,
-    percentile: float | None = None,
-    replicates: int | None = None,
-    confidence: float | None = None,
+    **options: Unpack[LossOptions],
 ) -> "list[LossFinding]":
     """Estimate the privacy loss that a release shows beside its truth; CONFIDENTIAL, for it reads true counts.
 
@@ -776,19 +705,31 @@ def empirical_loss(
     ------
     docs/audits.md
     """
-    from yupana.audit.empirical.loss import LossRequest, examine_all
+    from yupana.audit.empirical.loss import examine_all
     from yupana.confidential.truth.hierarchy import COUNTS, by_geolevel
     from yupana.confidential.truth.series import release_and_truth
 
-    given = {"bandwidth": bandwidth, "percentile": percentile, "replicates": replicates, "confidence": confidence}
-    more: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    request = LossRequest(mode, **more)
+    request = loss_request(**options)
     noisy, exact_counts = folder_of(release), folder_of(truth)
     if (noisy / COUNTS).is_dir():
         return examine_all(list(by_geolevel(noisy, exact_counts, queries)), request)
     if queries is not None:
         raise ConfigError("queries are for releases of TopDown")
     return examine_all(list(release_and_truth(noisy, exact_counts)), request)
+
+
+def loss_request(**options: Unpack[LossOptions]) -> "LossRequest":
+    """How an empirical privacy loss is to be estimated.
+
+    Raises
+    ------
+    ConfigError
+        If an option is none.
+    """
+    from yupana.audit.empirical.loss import LossRequest
+
+    given = {name: value for name, value in terms_of(LossOptions, options).items() if value is not None}
+    return LossRequest(**given | ({"confidence": float(given["confidence"])} if "confidence" in given else {}))
 
 
 def claim_report(page: Place, homes: Sequence[Place], *, confidential: bool = False) -> "NewFile":
@@ -811,15 +752,6 @@ def write_report(page: "NewFile", asked: "Configured", release: ReleaseFolder, b
     is_large = "parameters" in asked.listing.takes or getattr(asked.config, "blocks", None) is not None
     tables = {} if is_large else {table: release.columns(table) for table in release}
     write_release_report(page, asked.plan(), asked.production(), release.manifest, tables)
-
-
-def folder_of(release: "Release | Place") -> Path:
-    """Where a release lies."""
-    return release.folder if isinstance(release, ReleaseFolder) else path_of("release", release)
-
-
-def _level(value: Exact | None) -> Fraction | None:
-    return None if value is None else confidence_of(value)
 
 
 class Release(ReleaseFolder):
