@@ -9,6 +9,7 @@ import socket
 import sys
 import webbrowser
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
@@ -67,6 +68,8 @@ _HALF: Final = 560
 """Width in pixels of a chart that has half the page."""
 
 Call = Callable[[Request], Awaitable[Response]]
+_Body = dict[str, Any]
+_Answer = Callable[[ProductPage, Filled, Chosen, _Body], dict[str, Any]]
 
 
 def make_app(products: Pages, port: int) -> FastAPI:
@@ -114,13 +117,9 @@ def make_app(products: Pages, port: int) -> FastAPI:
             }
         )
 
-    _add(app, "/api/view", lambda body: _view(products, body))
-    _add(app, "/api/exact", lambda body: _exact(products, body))
-    _add(app, "/api/strategy", lambda body: _strategy(products, body))
-    _add(app, "/api/solve", lambda body: _solve(products, body))
-    _add(app, "/api/save", lambda body: _save(products, body))
-    _add(app, "/api/load", lambda body: _load(products, body))
-    _add(app, "/api/export", lambda body: _export(products, body))
+    for answer in (_view, _exact, _strategy, _solve, _save, _export):
+        _add(app, f"/api/{answer.__name__[1:]}", partial(_of_page, products, answer))
+    _add(app, "/api/load", partial(_load, products))
     return app
 
 
@@ -188,34 +187,26 @@ def _faults(faults: tuple[Fault, ...] | list[Fault]) -> Response:
     return JSONResponse({"faults": [{"field": f.field, "message": f.message} for f in faults]})
 
 
-def _product(products: Mapping[str, ProductPage], body: dict[str, Any]) -> ProductPage:
+def _of_page(products: Mapping[str, ProductPage], answer: _Answer, body: _Body) -> dict[str, Any]:
+    """Answer what is asked of the page of a product, as it is filled in."""
     key = body.get("product")
     if not isinstance(key, str) or key not in products:
         raise RefusedError([Fault("product", f"must be one of {', '.join(products)}")])
-    return products[key]
-
-
-def _chosen(product: ProductPage, body: dict[str, Any]) -> tuple[Filled, Chosen]:
+    product = products[key]
     settings = read_settings(body.get("settings"), product.start())
-    return settings, product.choose(settings)
+    return answer(product, settings, product.choose(settings), body)
 
 
-def _view(products: Mapping[str, ProductPage], body: dict[str, Any]) -> dict[str, Any]:
-    product = _product(products, body)
-    settings, chosen = _chosen(product, body)
+def _view(product: ProductPage, settings: Filled, chosen: Chosen, body: _Body) -> dict[str, Any]:
     against = _against(product, body, settings, chosen)
     return view(product, settings, chosen, against, narrow=body.get("narrow") is True)
 
 
-def _exact(products: Mapping[str, ProductPage], body: dict[str, Any]) -> dict[str, Any]:
-    product = _product(products, body)
-    settings, chosen = _chosen(product, body)
+def _exact(product: ProductPage, settings: Filled, chosen: Chosen, body: _Body) -> dict[str, Any]:
     return exact_view(product, chosen, _against(product, body, settings, chosen))
 
 
-def _against(
-    product: ProductPage, body: dict[str, Any], settings: Filled, chosen: Chosen
-) -> tuple[str, Filled, Chosen]:
+def _against(product: ProductPage, body: _Body, settings: Filled, chosen: Chosen) -> tuple[str, Filled, Chosen]:
     """The scenario beside the one on the page."""
     given = body.get("against")
     if given is None:
@@ -236,16 +227,14 @@ def _strategy_form(product: ProductPage) -> StrategyForm | None:
     return product.strategy_form if isinstance(product, WeighingPage) else None
 
 
-def _weighing(product: ProductPage, body: dict[str, Any]) -> tuple[WeighingPage, Weighed]:
+def _weighing(product: ProductPage, body: _Body) -> tuple[WeighingPage, Weighed]:
     form = _strategy_form(product)
     if form is None or not isinstance(product, WeighingPage):
         raise RefusedError([Fault("product", "no strategy can be found for it")])
     return product, read_weighed(form, body.get("asked"))
 
 
-def _strategy(products: Mapping[str, ProductPage], body: dict[str, Any]) -> dict[str, Any]:
-    product = _product(products, body)
-    _, chosen = _chosen(product, body)
+def _strategy(product: ProductPage, _: Filled, chosen: Chosen, body: _Body) -> dict[str, Any]:
     page, weighed = _weighing(product, body)
     found = page.find(chosen, weighed)
     narrow = body.get("narrow") is True
@@ -259,21 +248,19 @@ def _strategy(products: Mapping[str, ProductPage], body: dict[str, Any]) -> dict
     }
 
 
-def _texts(body: dict[str, Any], key: str) -> dict[str, str]:
+def _texts(body: _Body, key: str) -> dict[str, str]:
     found = body.get(key, {})
     if not isinstance(found, dict) or not all(isinstance(v, str) and len(v) < 100 for v in found.values()):
         raise RefusedError([Fault(key, "must be an object of texts")])
     return {str(name): text.strip() for name, text in found.items()}
 
 
-def _total(body: dict[str, Any]) -> AskedTotal:
+def _total(body: _Body) -> AskedTotal:
     found = _texts({"total": {"loss": body.get("total", ""), "epsilon": body.get("total_epsilon", "")}}, "total")
     return AskedTotal(found["loss"], found["epsilon"])
 
 
-def _solve(products: Mapping[str, ProductPage], body: dict[str, Any]) -> dict[str, Any]:
-    product = _product(products, body)
-    settings, chosen = _chosen(product, body)
+def _solve(product: ProductPage, settings: Filled, chosen: Chosen, body: _Body) -> dict[str, Any]:
     question = body.get("question")
     if question == "least":
         found = least(product, settings, chosen, _texts(body, "targets"))
@@ -316,9 +303,7 @@ def show(chosen: Chosen) -> str:
     return f"{'ρ' if chosen.plan.mechanism.value == 'zcdp' else 'ε'} = {float(chosen.plan.loss()):.6f}"
 
 
-def _save(products: Mapping[str, ProductPage], body: dict[str, Any]) -> dict[str, Any]:
-    product = _product(products, body)
-    settings, chosen = _chosen(product, body)
+def _save(product: ProductPage, settings: Filled, chosen: Chosen, body: _Body) -> dict[str, Any]:
     name = read_name(body.get("name"))
     scenario = Scenario(product.key, name, settings, show_exact(chosen.plan.loss()))
     return {
@@ -327,7 +312,7 @@ def _save(products: Mapping[str, ProductPage], body: dict[str, Any]) -> dict[str
     }
 
 
-def _load(products: Mapping[str, ProductPage], body: dict[str, Any]) -> dict[str, Any]:
+def _load(products: Mapping[str, ProductPage], body: _Body) -> dict[str, Any]:
     text = body.get("text")
     if not isinstance(text, str):
         raise RefusedError([Fault("file", "must be the text of a scenario")])
@@ -351,9 +336,7 @@ def _load(products: Mapping[str, ProductPage], body: dict[str, Any]) -> dict[str
     }
 
 
-def _export(products: Mapping[str, ProductPage], body: dict[str, Any]) -> dict[str, Any]:
-    product = _product(products, body)
-    _, chosen = _chosen(product, body)
+def _export(product: ProductPage, _: Filled, chosen: Chosen, body: _Body) -> dict[str, Any]:
     if body.get("form") == "csv":
         name = _file_name(read_name(body.get("name")))
         return {"filename": f"{name}.{product.key}.csv", "content": as_csv(chosen.plan)}

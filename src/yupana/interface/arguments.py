@@ -16,7 +16,7 @@ from yupana.engine.engine import LEAST_MEMORY
 from yupana.errors import ConfigError, nearest
 from yupana.files.changes import Changes
 from yupana.files.store import scheme_of
-from yupana.interface.options import Exact, Place, Places, Values
+from yupana.interface.options import Exact, Place, Places, Values, declared
 from yupana.privacy.exact import Budget, read_exact
 
 if TYPE_CHECKING:
@@ -31,7 +31,8 @@ _T = TypeVar("_T")
 def checked(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """Refuse arguments that are not of the types which a function names: switches, choices and plain numbers.
 
-    A text such as "no" would turn a switch on, and a misspelt choice would be another one.
+    A text such as "no" would turn a switch on, and a misspelt choice would be another one. What is declared of its
+    keywords is told where its docstring says ``{options}``.
 
     Raises
     ------
@@ -49,6 +50,10 @@ def checked(function: Callable[_P, _R]) -> Callable[_P, _R]:
                 _check(name, value, of[name])
         return function(*args, **named)
 
+    if function.__doc__ and "{options}" in function.__doc__:
+        (taken,) = get_args(signature.parameters["options"].annotation)
+        told = (f"``{name}``: {option.help}" for name, option in declared(taken).items())
+        call.__doc__ = function.__doc__.replace("{options}", "\n        ".join(told))
     return call
 
 

@@ -71,8 +71,8 @@ def check(release: "Release | Place", **options: Unpack[CheckOptions]) -> "Check
     Parameters
     ----------
     release : Release, str or Path
-    inputs : str or Path, optional
-        Public files of the run, to compare with those it names.
+    options
+        {options}
 
     Returns
     -------
@@ -137,12 +137,8 @@ def interval(
         More of them, by name.
     area : str or sequence of str, optional
         Areas of a TopDown release, each as ``"place=1714000"`` or ``"place=Chicago"``; every query is asked of each.
-    areas : path or sequence of paths, optional
-        Which areas the blocks lie in, beside what the release tells: tables, or block assignment files of the Bureau.
-    confidence : Fraction, float or str, optional
-        That of the release's margins of error if not given; of areas that of the published intervals.
-    noisy : str or Path, optional
-        The noisy measurements of a TopDown release.
+    options
+        {options}
 
     Returns
     -------
@@ -197,8 +193,8 @@ def intervals(
     release : Release, str or Path
     questions : sequence of (area, query), or the path of a table with these columns
         As of `interval`. Other columns of a table stay with their rows.
-    areas, confidence, noisy
-        As of `interval`.
+    options
+        {options}
 
     Returns
     -------
@@ -281,17 +277,8 @@ def districts(
         A file with a row for each block of the release: the block, of 15 or 16 digits, and its district.
     noisy : str or Path
         The noisy measurements of the same run.
-    rule : "range" or "deviation"
-        What is held against the tolerance: the largest district less the smallest, or the largest difference from the
-        ideal, which is the average of the districts.
-    tolerance : number, optional
-        In shares of the ideal, strictly between 0 and 1; 0.1 for the range and 0.05 for the deviation if not given.
-    chance : number
-        Above 1/2: what a tightened tolerance for published populations is to keep for the true ones.
-    query : str
-        What is counted: ``"total"``, ``"votingage[votingage=1]"``, ``"P0030001"``, or sums and differences of such.
-    confidence : Fraction, float or str, optional
-        Of the intervals; that of the release's margins of error if not given.
+    options
+        {options}
 
     Returns
     -------
@@ -333,18 +320,10 @@ def estimate(
         Of PHSafe.
     out : str or Path
         A folder that does not exist or is empty.
-    puerto_rico : Release, str or Path, optional
-        The release of Puerto Rico, for tables that show both.
-    confidence : Fraction, float or str
-        Of the intervals.
-    method : "exact" or "original"
-        "original" rounds as the Bureau did.
-    combine : "independent" or "joint"
-        "joint" uses all measurements of the same people together.
-    publish : bool
-        Refuse a release that is NOT FOR RELEASE.
-    format, overwrite, progress
+    progress
         As of `run`.
+    options
+        {options}
 
     Returns
     -------
@@ -388,16 +367,10 @@ def topdown_intervals(
     release : Release, str or Path
     out : str or Path
         A folder that does not exist or is empty.
-    method : "least-squares" or "monte-carlo"
-        If it is not given, least squares where measurements are given, else Monte Carlo.
-    replicates : int, optional
-        Of Monte Carlo: how often the published counts are estimated again; 25 if not given.
-    confidence : Fraction, float or str
-        Of each interval; that of the release's margins if not given.
-    noisy_measurements, nmf : str or Path, optional
-        The noisy measurements of the run that made the release, as tables or as noisy measurement files; either.
-    overwrite, progress
+    progress
         As of `run`.
+    options
+        {options}
 
     Returns
     -------
@@ -446,14 +419,10 @@ def combine_coterminous(
         The reference file of blocks, GRF-C.txt.
     out : str or Path
         A folder that does not exist or is empty.
-    housing_units : str or Path, optional
-        Housing units by block: compare only blocks that have some.
-    parameters : str or Path, optional
-        The Bureau's parameter folder with the iterations.
-    zero_suppression : Fraction, float or str, optional
-        The chance with which small totals are then left out; needs ``parameters``.
-    overwrite, progress
+    progress
         As of `run`.
+    options
+        {options}
 
     Returns
     -------
@@ -496,10 +465,10 @@ def suppress(
         Rules and reason codes (TOML).
     out : str or Path
         A folder that does not exist or is empty.
-    parameters : str or Path, optional
-        The Bureau's parameter folder, in place of the one that the policy names.
-    overwrite, progress
+    progress
         As of `run`.
+    options
+        {options}
 
     Returns
     -------
@@ -532,8 +501,8 @@ def certificate(*releases: "Release | Place", **options: Unpack[CertificateOptio
     releases : Release, str or Path
         At least one; of one that has parts these are told together. Beside it may stand what `accuracy` wrote of the
         same plan, whose tests of acceptance criteria are told.
-    household_cap : int, optional
-        Of several releases: the most persons in a household, for what they promise to one.
+    options
+        {options}
 
     Returns
     -------
@@ -578,13 +547,10 @@ def report(
     release : Release, str or Path
     to : str or Path
         The page; it may not lie in the release.
-    codes : str or Path, optional
-        Of SafeTab: the folder with the public files of codes and groups.
-    boundaries : path or sequence of paths, optional
-        Of TopDown and spines: boundaries of areas for maps, as zipped shapefiles such as TIGER/Line, GeoJSON or
-        TopoJSON; of a spine one file.
     progress : callable or bool
         As of `run`.
+    options
+        {options}
 
     Returns
     -------
@@ -636,10 +602,8 @@ def write_pl(release: Place, out: Place, **options: Unpack[PlOptions]) -> "Relea
         A folder with the release of persons in ``persons`` and that of housing units in ``units``.
     out : str or Path
         A folder that does not exist or is empty.
-    names : str or Path, optional
-        A geographic header of the Bureau; areas that it has get its names, sizes and all other fields.
-    overwrite : bool
-        Replace an earlier output in ``out``.
+    options
+        {options}
 
     Returns
     -------
@@ -680,16 +644,8 @@ def empirical_loss(
         What `run` and `exact` made of the same records.
     queries : sequence of str, optional
         Of a release of TopDown: which queries to look at; all if not given.
-    mode : "sound" or "published"
-        With an interval, or as the paper has it.
-    bandwidth : float, optional
-        A multiple of the standard deviation of the residuals.
-    percentile : float, optional
-        Where the range ends, between 50 and 100.
-    replicates : int, optional
-        How often counts are resampled.
-    confidence : float, optional
-        Of the interval.
+    options
+        {options}
 
     Returns
     -------

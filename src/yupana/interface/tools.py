@@ -320,14 +320,10 @@ def synthesize(
         A folder that does not exist or is empty; it holds a file named SYNTHETIC.
     households : int
         Occupied housing units.
-    states : sequence of str, optional
-        FIPS codes of two digits; the 50 states and the District of Columbia if not given.
-    seed : int, optional
-        Makes the census reproducible.
-    format : "csv" or "parquet"
-        Of persons, units and geo.
     progress : callable or bool
         As of `run`.
+    options
+        {options}
 
     Returns
     -------
