@@ -38,7 +38,7 @@ class Verb:
     ----------
     name, about : str
     do : callable
-        Does it, for the product of a key; what it returns is told.
+        Does it, of what was set up, the options and those that are its own; what it returns is told.
     stage : str
         The last stage whose options it reads.
     places : mapping of name to Argument
@@ -47,15 +47,18 @@ class Verb:
         Its own.
     needs : str
         What a product must take to have it (`Listing.takes`); empty where all have it.
+    of_parts : bool
+        Whether a document of parts is asked part by part.
     """
 
     name: str
     about: str
-    do: "Callable[[str, argparse.Namespace], VerbAnswer | None]"
+    do: "Callable[[Configured, argparse.Namespace, dict[str, Any]], VerbAnswer | None]"
     stage: Stage
     places: Mapping[str, Argument]
     options: Mapping[str, Option]
     needs: str = ""
+    of_parts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +101,12 @@ def _add(parser: argparse.ArgumentParser, verb: Verb, listing: Listing) -> None:
 
 
 def _do(verb: Verb, key: str, options: argparse.Namespace) -> None:
-    """Do what a verb asks."""
-    answer = verb.do(key, options)
-    if answer is not None:
-        _tell(answer, options)
-
-
-def _tell(answer: VerbAnswer, options: argparse.Namespace) -> None:
+    """Do what a verb asks, and tell it."""
+    asked, own = _asked(verb.name, key, options)
+    by_part = verb.of_parts and asked.parts
+    answer = _of_each(verb, asked, options, own) if by_part else verb.do(asked, options, own)
+    if answer is None:
+        return
     if options.json:
         print_json(answer.json)
     else:
@@ -113,26 +115,19 @@ def _tell(answer: VerbAnswer, options: argparse.Namespace) -> None:
         raise InputError(answer.wrong)
 
 
-def _of_each(
-    key: str,
-    options: argparse.Namespace,
-    verb: str,
-    do: "Callable[[Configured, argparse.Namespace, dict[str, Any]], VerbAnswer]",
-) -> VerbAnswer:
-    """What a verb answers of a configuration, or of each part of a document of parts."""
-    asked, own = _asked(verb, key, options)
-    if not asked.parts:
-        return do(asked, options, own)
+def _of_each(verb: Verb, asked: Configured, options: argparse.Namespace, own: dict[str, Any]) -> VerbAnswer:
+    """What a verb answers of each part of a document of parts."""
     if getattr(options, "targets", None) is not None:
         raise ConfigError("--targets: they are of one plan; name the configuration of a part")
     each = {name: _of_part(options, asked, name) for name in asked.parts}
     for part in each.values():
         if getattr(part, "out", None) is not None:
             out_of(part.out, overwrite=part.overwrite)
-    answers = {name: do(asked.parts[name], part, own) for name, part in each.items()}
+    found = ((name, verb.do(asked.parts[name], part, own)) for name, part in each.items())
+    answers = {name: answer for name, answer in found if answer is not None}
     lines = [line for name, answer in answers.items() for line in (f"{name}:", *answer.lines, "")]
     wrong = "; ".join(answer.wrong for answer in answers.values() if answer.wrong)
-    if verb == "plan":
+    if verb.name == "plan":
         lines.append(not_added(case.plan() for case in asked.parts.values()))
     told = {"product": asked.title, "parts": {name: answer.json for name, answer in answers.items()}}
     return VerbAnswer(told, lines, wrong)
@@ -162,6 +157,8 @@ _PLACES: Final = frozenset({"config", "data", "out", "command", "json", "targets
 
 def _asked(verb: str, key: str, options: argparse.Namespace) -> tuple[Configured, dict[str, Any]]:
     """A product set up by the options that were given, and what is left of them for a verb."""
+    if verb == "plan" and options.epsilon is not None and options.targets is not None:
+        raise ConfigError("plan takes --targets or --epsilon, not both: each asks for other budgets")
     told = {name: value for name, value in vars(options).items() if name not in _PLACES}
     if verb == "strategy":
         told["targets"] = options.targets
@@ -170,13 +167,9 @@ def _asked(verb: str, key: str, options: argparse.Namespace) -> tuple[Configured
     return told_together(verb, key, options.config, told)
 
 
-def _validate(key: str, options: argparse.Namespace) -> VerbAnswer:
-    return _of_each(key, options, "validate", partial(_validated, key))
-
-
-def _validated(key: str, asked: Configured, options: argparse.Namespace, own: dict[str, Any]) -> VerbAnswer:
+def _validate(asked: Configured, options: argparse.Namespace, own: dict[str, Any]) -> VerbAnswer:
     found = asked.validate(options.data, **own)
-    if "truncation" in PRODUCTS.listing(key).takes:
+    if "truncation" in asked.listing.takes:
         say_confidential(options)
     from yupana.cli.product_text import left_out_text
     from yupana.confidential.records.findings import failing
@@ -201,13 +194,7 @@ def _validated(key: str, asked: Configured, options: argparse.Namespace, own: di
     return VerbAnswer({"confidential": True, "valid": not broken, **told}, lines, wrong)
 
 
-def _plan(key: str, options: argparse.Namespace) -> VerbAnswer:
-    if options.epsilon is not None and options.targets is not None:
-        raise ConfigError("plan takes --targets or --epsilon, not both: each asks for other budgets")
-    return _of_each(key, options, "plan", _planned)
-
-
-def _planned(asked: Configured, options: argparse.Namespace, _: dict[str, Any]) -> VerbAnswer:
+def _plan(asked: Configured, options: argparse.Namespace, _: dict[str, Any]) -> VerbAnswer:
     from yupana.plan.exact_loss import plan_as_json
 
     more: dict[str, Any] = {}
@@ -239,9 +226,8 @@ def _planned(asked: Configured, options: argparse.Namespace, _: dict[str, Any]) 
     return VerbAnswer(answer, lines)
 
 
-def _run(key: str, options: argparse.Namespace) -> None:
-    asked, own = _asked("run", key, options)
-    with resumable(f"{key} run", options):
+def _run(asked: Configured, options: argparse.Namespace, own: dict[str, Any]) -> None:
+    with resumable(f"{asked.product.key} run", options):
         release = asked.run(options.data, options.out, **own)
     say(options, release)
 
@@ -260,8 +246,7 @@ def resumable(command: str, options: argparse.Namespace) -> Iterator[None]:
         raise
 
 
-def _exact(key: str, options: argparse.Namespace) -> None:
-    asked, own = _asked("exact", key, options)
+def _exact(asked: Configured, options: argparse.Namespace, own: dict[str, Any]) -> None:
     say(options, asked.exact(options.data, options.out, **own))
 
 
@@ -283,13 +268,9 @@ def _print_remarks(remarks: Sequence[str]) -> None:
         print(f"remark: {remark}", file=sys.stderr)
 
 
-def _accuracy(key: str, options: argparse.Namespace) -> VerbAnswer:
-    return _of_each(key, options, "accuracy", partial(_observed, key))
-
-
-def _observed(key: str, asked: Configured, options: argparse.Namespace, own: dict[str, Any]) -> VerbAnswer:
+def _accuracy(asked: Configured, options: argparse.Namespace, own: dict[str, Any]) -> VerbAnswer:
     observed = asked.accuracy(options.data, options.out, **own).observed
-    listing, rows = PRODUCTS.listing(key), [asdict(row) for row in observed.rows]
+    listing, rows = asked.listing, [asdict(row) for row in observed.rows]
     if not listing.estimators:
         say_confidential(options)
     if options.json:
@@ -305,8 +286,7 @@ def _observed(key: str, asked: Configured, options: argparse.Namespace, own: dic
     return VerbAnswer(rows, [*lines, *criteria_text(observed.told.get("criteria", {}))])
 
 
-def _compare(key: str, options: argparse.Namespace) -> None:
-    asked, own = _asked("compare", key, options)
+def _compare(asked: Configured, options: argparse.Namespace, own: dict[str, Any]) -> None:
     found = asked.compare(options.data, options.out, **own)
     say_confidential(options)
     if options.json:
@@ -324,7 +304,7 @@ def _is_draft(path: Path) -> bool:
     return path.name.endswith(".partial") and path.read_bytes().startswith(b"{\n")
 
 
-def _strategy(key: str, options: argparse.Namespace) -> None:
+def _strategy(asked: Configured, options: argparse.Namespace, own: dict[str, Any]) -> None:
     from yupana.cli.product_text import budgets_text, strategy_text
     from yupana.products.strategy.budgets import budgets_as_json
     from yupana.products.topdown.strategy import strategy_as_json
@@ -332,9 +312,8 @@ def _strategy(key: str, options: argparse.Namespace) -> None:
     place = None if options.out is None else NewFile(options.out, "the configuration", _is_draft, 0o666)
     if place is not None:
         place.check()
-    asked, own = _asked("strategy", key, options)
     found = asked.strategy(**own)
-    product, of_queries = PRODUCTS[key], key == "topdown"
+    product, of_queries = asked.product, asked.product.key == "topdown"
     document = product.document(found.found)
     if place is not None:
         with whole():
@@ -346,7 +325,7 @@ def _strategy(key: str, options: argparse.Namespace) -> None:
         return
     print("\n".join(strategy_text(found) if of_queries else budgets_text(product, found)))
     if options.out is not None:
-        beside = "; name the folder of its public files by --codes" if "codes" in PRODUCTS.listing(key).takes else ""
+        beside = "; name the folder of its public files by --codes" if "codes" in asked.listing.takes else ""
         print(f"{options.out}: written; see what it costs with plan, and give it to run{beside}")
 
 
@@ -358,8 +337,17 @@ VERBS: Final = (
         "records",
         {"data": DATA},
         {**declared(Configured.validate), **OF_EXECUTION},
+        of_parts=True,
     ),
-    Verb("plan", "what a run would measure, and what it costs; needs no data", _plan, "plan", {}, OF_PLAN),
+    Verb(
+        "plan",
+        "what a run would measure, and what it costs; needs no data",
+        _plan,
+        "plan",
+        {},
+        OF_PLAN,
+        of_parts=True,
+    ),
     Verb(
         "run",
         "make a release",
@@ -383,6 +371,7 @@ VERBS: Final = (
         "records",
         {"data": DATA, "out": replace(OUT, help="write accuracy.csv into this folder, too", many="?")},
         declared(Configured.accuracy),
+        of_parts=True,
     ),
     Verb(
         "compare",
