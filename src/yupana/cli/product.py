@@ -162,6 +162,8 @@ def _asked(verb: str, key: str, options: argparse.Namespace) -> tuple[Configured
     told = {name: value for name, value in vars(options).items() if name not in _PLACES}
     if verb == "strategy":
         told["targets"] = options.targets
+        if options.out is not None:
+            _place_found(options.out).check()
     elif verb != "plan":
         told["progress"] = True
     return told_together(verb, key, options.config, told)
@@ -299,6 +301,11 @@ def _compare(asked: Configured, options: argparse.Namespace, own: dict[str, Any]
     print(f"{options.out}: errors, additivity, differencing (.csv) and report.html; not for release")
 
 
+def _place_found(out: Path) -> NewFile:
+    """Where the configuration that is found is written."""
+    return NewFile(out, "the configuration", _is_draft, 0o666)
+
+
 def _is_draft(path: Path) -> bool:
     """Whether a file is the beginning of a configuration that a killed run left."""
     return path.name.endswith(".partial") and path.read_bytes().startswith(b"{\n")
@@ -309,13 +316,11 @@ def _strategy(asked: Configured, options: argparse.Namespace, own: dict[str, Any
     from yupana.products.strategy.budgets import budgets_as_json
     from yupana.products.topdown.strategy import strategy_as_json
 
-    place = None if options.out is None else NewFile(options.out, "the configuration", _is_draft, 0o666)
-    if place is not None:
-        place.check()
     found = asked.strategy(**own)
     product, of_queries = asked.product, asked.product.key == "topdown"
     document = product.document(found.found)
-    if place is not None:
+    if options.out is not None:
+        place = _place_found(options.out)
         with whole():
             place.write(json.dumps(document, indent=1) + "\n")
             place.keep()

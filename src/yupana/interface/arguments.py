@@ -173,11 +173,6 @@ def paths_of(name: str, places: Places | None) -> tuple[Path, ...]:
     return tuple(path_of(name, place) for place in several)
 
 
-def path_if_given(name: str, place: object) -> Path | None:
-    """A path as `path_of` reads it; None where none is given."""
-    return None if place is None else path_of(name, place)
-
-
 def bytes_of(memory: int | None) -> int | None:
     """How much memory may be used, in bytes; None where nothing is said.
 

@@ -12,7 +12,6 @@ from yupana.interface.arguments import (
     confidence_of,
     folder_of,
     out_of,
-    path_if_given,
     path_of,
     paths_of,
 )
@@ -250,7 +249,7 @@ def build_spine(
     made = out_of(out, overwrite=overwrite)
     request = SpineRequest(
         path_of("reference", reference),
-        path_if_given("blocks", blocks),
+        None if blocks is None else path_of("blocks", blocks),
         made,
         overwrite,
         paths_of("areas", areas),
