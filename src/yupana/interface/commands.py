@@ -57,14 +57,6 @@ class ReportOptions(TypedDict, total=False):
     ]
 
 
-class CertificateOptions(TypedDict, total=False):
-    """What a certificate tells of several releases."""
-
-    household_cap: Annotated[
-        int, Option("of several releases: the most persons in a household, for what they promise to one", "whole", "K")
-    ]
-
-
 class IntervalOptions(TypedDict, total=False):
     """What intervals are made of."""
 
@@ -290,7 +282,12 @@ _RELEASES: Final = {
             ),
             "out": OUT,
         },
-        {**declared(CertificateOptions), "overwrite": _RUN["overwrite"]},
+        {
+            "household_cap": Option(
+                "of several releases: the most persons in a household, for what they promise to one", "whole", "K"
+            ),
+            "overwrite": _RUN["overwrite"],
+        },
         json="print the certificate, too",
     ),
     "interval": Command(

@@ -9,7 +9,6 @@ from yupana.errors import ConfigError, OutputError
 from yupana.interface.arguments import checked, folder_of, out_of, path_of, paths_of
 from yupana.interface.commands import (
     AddedIntervalOptions,
-    CertificateOptions,
     CheckOptions,
     CoterminousOptions,
     DistrictOptions,
@@ -493,7 +492,7 @@ def suppress(
 
 
 @checked
-def certificate(*releases: "Release | Place", **options: Unpack[CertificateOptions]) -> "Certificate":
+def certificate(*releases: "Release | Place", household_cap: int | None = None) -> "Certificate":
     """Tell in plain words what one release, or several of the same people together, promise; reads no record.
 
     Parameters
@@ -501,8 +500,8 @@ def certificate(*releases: "Release | Place", **options: Unpack[CertificateOptio
     releases : Release, str or Path
         At least one; of one that has parts these are told together. Beside it may stand what `accuracy` wrote of the
         same plan, whose tests of acceptance criteria are told.
-    options
-        {options}
+    household_cap : int, optional
+        Of several releases: the most persons in a household, for what they promise to one.
 
     Returns
     -------
@@ -522,12 +521,11 @@ def certificate(*releases: "Release | Place", **options: Unpack[CertificateOptio
     """
     from yupana.report.certified import certify
 
-    terms = terms_of(CertificateOptions, options)
     if not releases:
         raise ConfigError("certificate needs a release")
     opened = [open_release(folder_of(release)) for release in releases]
     folders = [part.folder for release in opened for part in (*release.parts.values(),) or (release,)]
-    return certify(folders, terms["household_cap"])
+    return certify(folders, household_cap)
 
 
 @checked
