@@ -258,8 +258,10 @@ def fill(parser: argparse.ArgumentParser, declared: Command) -> None:
     """Add all that a command takes."""
     parser.description, parser.epilog = declared.more or parser.description, declared.end or None
     listing = PRODUCTS.listing(declared.product) if declared.product else None
-    add_options(parser, {**declared.arguments, **declared.options}, listing)
-    defaults = {name: option.default for name, option in declared.options.items()}
+    taken = {**declared.arguments, **declared.options}
+    add_options(parser, taken, listing)
+    # What `set` says of an option of products holds where nothing is given.
+    defaults = {name: option.default for name, option in taken.items() if option is not OPTIONS.get(name)}
     parser.set_defaults(**{name: default for name, default in defaults.items() if default not in {None, ()}})
     if declared.json:
         parser.add_argument("--json", action="store_true", help=declared.json)

@@ -6,6 +6,7 @@ What a function of Python takes, too, is a class: its keywords are read, checked
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias, TypedDict, get_args
 
 from yupana.geography.areas import AREA_TYPES
@@ -564,7 +565,7 @@ _TOOLS: Final = {
     ),
     "demo": Command(
         "a synthetic census through TopDown, PHSafe and SafeTab, ending in reports to open",
-        {"out": Argument("(demo)", metavar="OUT", many="?")},
+        {"out": Argument("(demo)", metavar="OUT", default=Path("demo"), many="?")},
         {
             "households": Option(
                 "of the census (default 41,000: more than 100,000 persons)", "whole", "N", default=41_000
