@@ -39,15 +39,15 @@ Format: TypeAlias = Annotated[Literal["csv", "parquet"], Option("form of the tab
 class CheckOptions(TypedDict, total=False):
     """How a release is checked."""
 
-    inputs: Annotated[Place, Option("public files of the run, to compare with", "path", "FOLDER")]
+    inputs: Annotated[Place | None, Option("public files of the run, to compare with", "path", "FOLDER")]
 
 
 class ReportOptions(TypedDict, total=False):
     """What a page on a release shows beside it."""
 
-    codes: Annotated[Place, Option("of SafeTab: the files of codes and groups", "path", "FOLDER")]
+    codes: Annotated[Place | None, Option("of SafeTab: the files of codes and groups", "path", "FOLDER")]
     boundaries: Annotated[
-        Places,
+        Places | None,
         Option(
             "of TopDown and spines: boundaries of areas for a map, as a zipped shapefile such as TIGER/Line, GeoJSON "
             "or TopoJSON; of TopDown again for another map",
@@ -62,7 +62,7 @@ class IntervalOptions(TypedDict, total=False):
     """What intervals are made of."""
 
     areas: Annotated[
-        Places,
+        Places | None,
         Option(
             "which areas the blocks lie in, beside what the release tells: a table, or the Bureau's; may be repeated",
             "paths",
@@ -71,11 +71,11 @@ class IntervalOptions(TypedDict, total=False):
         ),
     ]
     confidence: Annotated[
-        Exact,
+        Exact | None,
         Option("(that of the release's margins of error, of areas that of the published intervals)", "level", "C"),
     ]
     noisy: Annotated[
-        Place,
+        Place | None,
         Option(
             "of a TopDown release: needed for sums, ratios, and what the published tables have no interval of",
             "path",
@@ -92,19 +92,24 @@ class DistrictOptions(TypedDict, total=False):
         Literal["range", "deviation"],
         Option("largest less smallest district, or the largest difference from the ideal (range)", default="range"),
     ]
-    tolerance: Annotated[Exact, Option("in shares of the ideal (10% for a range, 5% for a deviation)", "share", "T")]
-    chance: Annotated[Exact, Option("that a tightened rule keeps (95%)", "level", "C", default=Fraction(19, 20))]
-    query: Annotated[str, Option("what is counted, such as P0030001 (total)", "text", "Q", default="total")]
-    confidence: Annotated[Exact, Option("of intervals (that of the release's margins)", "level", "C")]
+    tolerance: Annotated[
+        Exact | None, Option("in shares of the ideal (10% for a range, 5% for a deviation)", "share", "T")
+    ]
+    chance: Annotated[Exact | None, Option("that a tightened rule keeps (95%)", "level", "C", default=Fraction(19, 20))]
+    query: Annotated[str | None, Option("what is counted, such as P0030001 (total)", "text", "Q", default="total")]
+    confidence: Annotated[Exact | None, Option("of intervals (that of the release's margins)", "level", "C")]
 
 
 class EstimateOptions(TypedDict, total=False):
     """How final tables are made of the noisy measurements of PHSafe."""
 
     puerto_rico: Annotated[
-        "ReleaseFolder | Place", Option("the release of Puerto Rico, for tables that show both", "release", "RELEASE")
+        "ReleaseFolder | Place | None",
+        Option("the release of Puerto Rico, for tables that show both", "release", "RELEASE"),
     ]
-    confidence: Annotated[Exact, Option("of the credible intervals (0.9)", "level", "C", default=Fraction(9, 10))]
+    confidence: Annotated[
+        Exact | None, Option("of the credible intervals (0.9)", "level", "C", default=Fraction(9, 10))
+    ]
     method: Annotated[Literal["exact", "original"], Option("original: round as the Census Bureau did", default="exact")]
     combine: Annotated[
         Literal["independent", "joint"],
@@ -126,12 +131,14 @@ class AddedIntervalOptions(TypedDict, total=False):
         Literal["least-squares", "monte-carlo"],
         Option("(least-squares where measurements are given, else monte-carlo)"),
     ]
-    replicates: Annotated[int, Option(f"of Monte Carlo: runs on the published counts ({REPLICATES})", "whole", "N")]
-    confidence: Annotated[Exact, Option("(that of the release's margins)", "level", "C")]
-    noisy_measurements: Annotated[
-        Place, Option("those of the run that made the release, for least squares", "path", "DIR")
+    replicates: Annotated[
+        int | None, Option(f"of Monte Carlo: runs on the published counts ({REPLICATES})", "whole", "N")
     ]
-    nmf: Annotated[Place, Option("the same as noisy measurement files", "path", "DIR")]
+    confidence: Annotated[Exact | None, Option("(that of the release's margins)", "level", "C")]
+    noisy_measurements: Annotated[
+        Place | None, Option("those of the run that made the release, for least squares", "path", "DIR")
+    ]
+    nmf: Annotated[Place | None, Option("the same as noisy measurement files", "path", "DIR")]
     overwrite: Overwrite
 
 
@@ -139,7 +146,7 @@ class PlOptions(TypedDict, total=False):
     """How the files of P.L. 94-171 are written."""
 
     names: Annotated[
-        Place,
+        Place | None,
         Option("a geographic header of the Bureau: areas that it has get its names and other fields", "path", "FILE"),
     ]
     overwrite: Overwrite
@@ -148,14 +155,15 @@ class PlOptions(TypedDict, total=False):
 class MeasurementOptions(TypedDict, total=False):
     """Which noisy measurements are estimated, and with what."""
 
-    dataset: Annotated[str, Option("such as US_Person_PL_PROD, where there are several", "text", "NAME")]
+    dataset: Annotated[str | None, Option("such as US_Person_PL_PROD, where there are several", "text", "NAME")]
     config: Annotated[
-        Place, Option("of the queries and the order of their passes (default: that of the dataset)", "name", "CONFIG")
+        Place | None,
+        Option("of the queries and the order of their passes (default: that of the dataset)", "name", "CONFIG"),
     ]
     states: Annotated[
-        Sequence[str], Option("these alone; with a digit before, one branch", "names", "50,...", default=())
+        Sequence[str] | None, Option("these alone; with a digit before, one branch", "names", "50,...", default=())
     ]
-    geography: Annotated[Place, Option("a reference file of blocks, for places and the like", "path", "GRFC")]
+    geography: Annotated[Place | None, Option("a reference file of blocks, for places and the like", "path", "GRFC")]
     totals: Annotated[
         Place, Option("exact totals of states, which the files lack: columns state and total", "path", "FILE")
     ]
@@ -170,32 +178,32 @@ class CoterminousOptions(TypedDict, total=False):
     """How areas of the same blocks are made to show the same numbers."""
 
     housing_units: Annotated[
-        Place, Option("housing units by block: compare only blocks that have some", "path", "FILE")
+        Place | None, Option("housing units by block: compare only blocks that have some", "path", "FILE")
     ]
     zero_suppression: Annotated[
-        Exact,
+        Exact | None,
         Option(
             "then leave out small totals of SafeTab-P, of all areas of a set or of none; needs --parameters",
             "share",
             "CHANCE",
         ),
     ]
-    parameters: Annotated[Place, Option("the Bureau's parameter folder with the iterations", "path", "FOLDER")]
+    parameters: Annotated[Place | None, Option("the Bureau's parameter folder with the iterations", "path", "FOLDER")]
     overwrite: Overwrite
 
 
 class SuppressOptions(TypedDict, total=False):
     """How counts that cannot be true are suppressed."""
 
-    parameters: Annotated[Place, Option("the Bureau's parameter folder with the iterations", "path", "FOLDER")]
+    parameters: Annotated[Place | None, Option("the Bureau's parameter folder with the iterations", "path", "FOLDER")]
     overwrite: Overwrite
 
 
 class CensusOptions(TypedDict, total=False):
     """How a census is invented."""
 
-    states: Annotated[Sequence[str], Option("state codes (default: the 50 states and DC)", "names", "06,17")]
-    seed: Annotated[int, Option("makes the census reproducible", "seed", "S")]
+    states: Annotated[Sequence[str] | None, Option("state codes (default: the 50 states and DC)", "names", "06,17")]
+    seed: Annotated[int | None, Option("makes the census reproducible", "seed", "S")]
     format: Format
 
 
@@ -205,10 +213,10 @@ class LossOptions(TypedDict, total=False):
     mode: Annotated[
         Literal["sound", "published"], Option("with an interval (sound), or as the paper has it", default="sound")
     ]
-    bandwidth: Annotated[float, Option("in standard deviations (0.5; published 0.1)", "number", "F")]
-    percentile: Annotated[float, Option("percentile where it ends (95)", "number", "P", "range")]
-    replicates: Annotated[int, Option("(100)", "whole", "N")]
-    confidence: Annotated[float, Option("of the interval (0.95)", "level", "C")]
+    bandwidth: Annotated[float | None, Option("in standard deviations (0.5; published 0.1)", "number", "F")]
+    percentile: Annotated[float | None, Option("percentile where it ends (95)", "number", "P", "range")]
+    replicates: Annotated[int | None, Option("(100)", "whole", "N")]
+    confidence: Annotated[float | None, Option("of the interval (0.95)", "level", "C")]
 
 
 @dataclass(frozen=True, slots=True)
