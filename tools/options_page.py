@@ -1,10 +1,12 @@
-"""Writes docs/options.md from the declarations in `yupana.interface.options`: `python tools/options_page.py`."""
+"""Writes docs/options.md from the declarations in `yupana.interface`: `python tools/options_page.py`."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from yupana.interface.options import CHANGES, OF_ACCOUNT, OF_EXECUTION, OPTIONS, Option, choices, has
+from yupana.interface.commands import COMMANDS, OF_CONFIGURATIONS, OF_PLAN, OF_STRATEGY, Argument, Command
+from yupana.interface.configured import Configured
+from yupana.interface.options import CHANGES, OF_ACCOUNT, OF_EXECUTION, OPTIONS, Option, declared, has
 from yupana.products import PRODUCTS
 
 PAGE: Final = Path(__file__).parent.parent / "docs" / "options.md"
@@ -12,7 +14,8 @@ PAGE: Final = Path(__file__).parent.parent / "docs" / "options.md"
 _HEAD: Final = """\
 # Options
 
-This page is written by `tools/options_page.py` from the declarations in `src/yupana/interface/options.py`.
+This page is written by `tools/options_page.py` from the declarations in `src/yupana/interface/options.py` and
+`src/yupana/interface/commands.py`.
 
 ## What is made
 
@@ -22,33 +25,57 @@ command line or to `setup` comes first, then what `set` says, then the configura
 """
 
 
+_ACCOUNT: Final = "\n## What a run is charged to\n\n`yupana.Account` has these fields.\n"
+_EXECUTION: Final = (
+    "\n## How work is done\n\n`yupana.Execution` has these fields. What is made does not depend on them.\n"
+)
+_VERBS: Final = "\n## Verbs of products\n\nBeside the options above, these verbs take some of their own."
+_COMMANDS: Final = "\n## All other commands\n\nWhere Python has a function for it, its keywords have the same names."
+
+
 def page() -> str:
     """The page as Markdown."""
-    account = "\n## What a run is charged to\n\n`yupana.Account` has these fields.\n"
-    execution = "\n## How work is done\n\n`yupana.Execution` has these fields. What is made does not depend on them.\n"
+    verbs = {
+        "plan": OF_PLAN,
+        "strategy": OF_STRATEGY,
+        **{name: declared(getattr(Configured, name)) for name in ("validate", "run", "exact", "accuracy", "compare")},
+    }
+    commands = {f"PRODUCT {name}": one for name, one in OF_CONFIGURATIONS.items()} | dict(COMMANDS)
     return "\n".join(
         [
             _HEAD,
             *_table({**CHANGES, **OPTIONS}, products=True),
-            account,
+            _ACCOUNT,
             *_table(OF_ACCOUNT, products=False),
-            execution,
+            _EXECUTION,
             *_table(OF_EXECUTION, products=False),
+            _VERBS,
+            *(line for name, own in verbs.items() for line in (f"\n### {name}\n", *_table(own, products=False))),
+            _COMMANDS,
+            *(line for words, command in commands.items() for line in _command(words, command)),
             "",
         ]
     )
 
 
-def _table(declared: Mapping[str, tuple[Any, Option]], *, products: bool) -> Iterator[str]:
+def _command(words: str, command: Command) -> Iterator[str]:
+    places = [f"[{one.metavar}]" if one.many == "?" else one.metavar or name for name, one in command.arguments.items()]
+    yield f"\n### {words}\n\n`yupana {' '.join([words, *places])}`: {command.about}."
+    if shown := {**command.arguments, **command.options}:
+        yield from ("", *_table(shown, products=False))
+
+
+def _table(options: Mapping[str, Option], *, products: bool) -> Iterator[str]:
     yield f"| Python | command line | {'products | ' if products else ''}what it decides |"
     yield f"|---|---|{'---|' if products else ''}---|"
-    for name, (kind, option) in declared.items():
-        flag = f"--{(option.flag or name).replace('_', '-')}"
-        value = "\\|".join(choices(kind)) if option.kind == "choice" else (option.metavar or "").replace("|", "\\|")
+    for name, option in options.items():
+        value = "|".join(option.choices) or option.metavar or ""
+        flag = value if isinstance(option, Argument) else f"{option.written(name)} {value}".strip()
         having = [key for key in PRODUCTS if has(PRODUCTS.listing(key), option)]
         of = "all" if len(having) == len(PRODUCTS) else ", ".join(having)
-        words = option.help.format_map(PRODUCTS.listing(having[0])._asdict())
-        yield f"| `{name}` | `{f'{flag} {value}'.strip()}` | {f'{of} | ' if products else ''}{words} |"
+        words = option.help.format_map(PRODUCTS.listing(having[0])._asdict()).replace("|", "\\|")
+        written = flag.replace("|", "\\|")
+        yield f"| `{name}` | `{written}` | {f'{of} | ' if products else ''}{words} |"
 
 
 if __name__ == "__main__":

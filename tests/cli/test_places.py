@@ -33,26 +33,25 @@ OPTIONS: Final = {
     "audit epl report": ["--mechanism", "geometric", "--epsilon", "1"],
     **{f"{product} {verb}": ["--codes", CODES] for product in ("safetab-p", "safetab-h") for verb in OF_DATA},
 }
-READS_SPINE: Final = {"spine distance", "spine report"}
 WRITES_FILE: Final = {
     *(("interval", "out"), ("report", "to"), ("spine report", "to")),
     *((words, name) for words in LEAVES for name in ("report", "log")),
     *((words, "out") for words in LEAVES if words.endswith((" strategy", " init"))),
 }
 WRITES_FOLDER: Final = {
-    *((words, "out") for words in LEAVES if words not in READS_SPINE and (words, "out") not in WRITES_FILE),
+    *((words, "out") for words in LEAVES if (words, "out") not in WRITES_FILE),
     *(("topdown run", name) for name in ("pl", "nmf", "noisy_measurements")),
 }
 FOLDERS: Final = (
     *("data", "release", "releases", "files", "codes", "parameters", "inputs", "puerto_rico", "counts", "truth"),
-    *("out", "noisy_measurements", "nmf"),
+    *("noisy", "noisy_measurements", "nmf", "spine"),
 )
 """What is read as a folder, where it is not written."""
 
 FILES: Final = (
-    *("config", "columns", "targets", "areas", "names", "geography", "totals", "grfc", "reference", "policy"),
+    *("config", "columns", "targets", "areas", "names", "geography", "totals", "reference", "policy"),
     *("entities", "plan", "individuals", "queries", "keys", "housing_units", "blocks", "boundaries", "beside"),
-    *("noisy_counts", "ledger", "spine", "topdown", "tables"),
+    *("noisy_counts", "ledger", "topdown", "tables"),
 )
 READS_FILE: Final = {("count", "data"), ("audit epl", "data")}
 TABLES_TAKEN: Final = {"postprocess coterminous", "postprocess suppress", "interval", "check"}

@@ -16,8 +16,8 @@ from safetab_worlds import random_world, seeded, write_data, write_parameters
 from sharded_worlds import damaged, made, phsafe, refused
 from watching import watched
 
-from yupana.cli.arguments import size
 from yupana.cli.main import main
+from yupana.cli.options import size
 from yupana.confidential.records import census, detailed_cef, detailed_files, detailed_rules
 from yupana.confidential.records.database import (
     default_memory,

@@ -46,7 +46,7 @@ pytest.importorskip("fastapi", reason="the explorer's server is not installed: p
 import httpx
 
 from yupana.explore.products import Pages
-from yupana.explore.reference_topdown import blocks
+from yupana.explore.reference import blocks
 from yupana.explore.scenario import read_settings
 from yupana.explore.server import make_app
 

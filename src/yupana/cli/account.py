@@ -1,54 +1,30 @@
-"""`yupana account`: rho to and from (epsilon, delta), margin of error to and from a budget."""
+"""`yupana account`: rho, epsilon and delta of budgets and of plans, margin of error to and from a budget."""
 
 import argparse
 from fractions import Fraction
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
-from yupana.cli.arguments import Commands, confidence_level, positive, print_json, share
-from yupana.errors import ConfigError
+import yupana
+from yupana.cli.options import print_json
+from yupana.errors import ConfigError, nearest
+from yupana.files.regular import read_json
 from yupana.plan.margin import margin_of
 from yupana.plan.measurement import Mechanism, published_variance
-from yupana.plan.plan import DEFAULT_DELTA, number
+from yupana.plan.plan import Plan, number
+from yupana.plan.read import read_plan, tells_moves
 from yupana.privacy.zcdp import epsilon_bun_steinke, epsilon_tight, rho_for_epsilon
+from yupana.products import PRODUCTS
+from yupana.release.manifest import MANIFEST
+
+_DELTAS: Final = (1e-6, 1e-8, 1e-10, 1e-12)
+_TYPE_1: Final = (0.001, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
 
 
-def add(commands: Commands) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "account",
-        help="rho <-> (epsilon, delta), margin of error <-> rho",
-        description="Give --rho for its epsilon (and its margin of error, with --sensitivity), --epsilon for its rho, "
-        "or --moe with --sensitivity for the rho that buys it. With --mechanism pure: --epsilon for its margin of "
-        "error, or --moe for the epsilon that buys it, each with --sensitivity.",
-    )
-    text = (
-        "a plan: a release, its manifest, what plan --json wrote, or a built-in name such as topdown:pl94-2020-us; may "
-    )
-    text += "be repeated for what is spent on the same records together. With --delta or --epsilon: the exact law"
-    parser.add_argument("--plan", action="append", default=[], metavar="FILE|NAME", help=text)
-    parser.add_argument("--rho", type=positive, metavar="R")
-    parser.add_argument("--epsilon", type=positive, metavar="E")
-    parser.add_argument("--delta", type=share, default=Fraction(str(DEFAULT_DELTA)), metavar="D", help="default 1e-10")
-    parser.add_argument("--moe", type=positive, metavar="M", help="margin of error of one cell")
-    parser.add_argument(
-        "--sensitivity",
-        type=positive,
-        metavar="D",
-        help="squared L2 sensitivity of the counts, such as 484 for tau 10; under pure DP their L1 sensitivity",
-    )
-    parser.add_argument("--confidence", type=confidence_level, default=Fraction(9, 10), metavar="C", help="default 0.9")
-    text = "margins of error: exact (default), or the Bureau's z sigma (docs/margins.md)"
-    parser.add_argument("--margins", choices=("exact", "bureau"), default="exact", help=text)
-    parser.add_argument("--mechanism", choices=("zcdp", "pure"), default="zcdp")
-    parser.add_argument("--json", action="store_true")
-    parser.set_defaults(command=_account)
-
-
-def _account(options: argparse.Namespace) -> None:
+def account(options: argparse.Namespace) -> None:
+    """Tell what a budget or plans cost, or what a margin of error costs."""
     if options.plan:
-        from yupana.cli.account_plan import account_of_plans
-
-        account_of_plans(options)
+        _of_plans(options)
         return
     given = [name for name in ("rho", "epsilon", "moe") if getattr(options, name) is not None]
     if len(given) != 1:
@@ -56,7 +32,7 @@ def _account(options: argparse.Namespace) -> None:
     if options.moe is not None and options.sensitivity is None:
         raise ConfigError("account --moe needs --sensitivity, the squared L2 (under pure DP the L1) one of the counts")
     if options.mechanism == "pure":
-        _account_pure(options)
+        _pure(options)
         return
     delta = float(options.delta)
     if options.moe is not None:
@@ -82,7 +58,7 @@ def _account(options: argparse.Namespace) -> None:
         _print_margin(options, answer)
 
 
-def _account_pure(options: argparse.Namespace) -> None:
+def _pure(options: argparse.Namespace) -> None:
     if options.rho is not None or options.sensitivity is None:
         raise ConfigError("account --mechanism pure needs --sensitivity, and --epsilon or --moe")
     epsilon = options.epsilon if options.moe is None else _budget(options)
@@ -115,3 +91,114 @@ def _margin(options: argparse.Namespace, budget: Fraction) -> dict[str, Any]:
 def _print_margin(options: argparse.Namespace, answer: dict[str, Any]) -> None:
     words = f"at {float(options.confidence):g} confidence, {options.margins}"
     print(f"margin of error        {answer['moe']:.10g}   {words}")
+
+
+def _of_plans(options: argparse.Namespace) -> None:
+    """Tell what plans cost together: epsilon at a delta, delta at an epsilon, by the exact law of the loss."""
+    from yupana.plan.exact_loss import own_change
+
+    others = [name for name in ("rho", "moe", "sensitivity") if getattr(options, name) is not None]
+    if others:
+        raise ConfigError(f"account --plan takes --delta or --epsilon, not --{others[0]}")
+    plans = [_plan_named(text) for text in options.plan]
+    try:
+        answer = _answer(plans, options)
+    except ValueError as error:
+        raise ConfigError(f"account --plan: {error}") from None
+    if options.json:
+        print_json(answer)
+        return
+    for name in options.plan:
+        print(f"plan                   {name}")
+    for change in dict.fromkeys((own_change(plans[0]), "bounded")):
+        key = "" if change == own_change(plans[0]) else f"{change}_"
+        if options.epsilon is not None:
+            print(
+                f"delta, exact           {_show(answer[f'{key}delta_exact'])}   at epsilon {options.epsilon}, {change}"
+            )
+            continue
+        for point in answer["curve"]:
+            print(
+                f"epsilon, exact         {_show(point[f'{key}epsilon_exact'])}   at delta {point['delta']:g}, {change}"
+            )
+
+
+def _answer(plans: list[Plan], options: argparse.Namespace) -> dict[str, Any]:
+    from yupana.plan.exact_loss import delta_exact, missed_exact
+
+    answer: dict[str, Any] = {"plans": options.plan, "neighbours": plans[0].neighbours.value}
+    if options.epsilon is not None:
+        epsilon = float(options.epsilon)
+        return answer | {
+            "epsilon": epsilon,
+            "delta_exact": delta_exact(plans, epsilon),
+            "bounded_delta_exact": delta_exact(plans, epsilon, "bounded"),
+        }
+    delta = float(options.delta)
+    points = [_point(plans, at) for at in dict.fromkeys((delta, *_DELTAS))]
+    missed = missed_exact(plans, _TYPE_1)
+    return {
+        **answer,
+        **points[0],
+        "curve": points,
+        "trade_off": None
+        if missed is None
+        else [{"type_1": a, "type_2": b} for a, b in zip(_TYPE_1, missed, strict=True)],
+    }
+
+
+def _point(plans: list[Plan], delta: float) -> dict[str, float | None]:
+    from yupana.plan.exact_loss import epsilon_exact
+
+    return {
+        "delta": delta,
+        "epsilon_exact": epsilon_exact(plans, delta),
+        "bounded_epsilon_exact": epsilon_exact(plans, delta, "bounded"),
+    }
+
+
+def _plan_named(text: str) -> Plan:
+    """Find a plan by the path of a release, a manifest or a plan, or by a built-in name."""
+    path = Path(text)
+    if path.is_dir():
+        path = path / MANIFEST
+    if path.is_file():
+        return _read(path)
+    found, _, name = text.rpartition(":")
+    by_product = {key: PRODUCTS.listing(key).built_in for key in PRODUCTS}
+    if found in by_product:
+        return yupana.plan(found, name)
+    having = [key for key, names in by_product.items() if text in names]
+    if len(having) == 1:
+        return yupana.plan(having[0], text)
+    known = sorted(f"{key}:{name}" for key, names in by_product.items() for name in names)
+    if having:
+        raise ConfigError(
+            f"--plan {text}: several products have it; write {' or '.join(f'{k}:{text}' for k in having)}"
+        )
+    raise ConfigError(
+        f"--plan {text}: no such file, and no plan of that name; built in are {', '.join(known)}{nearest(text, known)}"
+    )
+
+
+def _read(path: Path) -> Plan:
+    if path.name == MANIFEST:
+        from yupana.products.gate import open_release
+
+        return open_release(path.parent, confidential=True).alone().measured
+    try:
+        document = read_json(path)
+    except (OSError, ValueError):
+        raise ConfigError(f"--plan {path}: cannot be read as JSON; give what plan --json wrote") from None
+    described = document.get("plan", document) if isinstance(document, dict) else document
+    try:
+        plan = read_plan(described)
+    except ValueError as error:
+        raise ConfigError(f"--plan {path}: holds no plan: {error}") from None
+    if not tells_moves(described):
+        raise ConfigError(f"--plan {path}: was written before plans told how far neighbours move; write it anew")
+    return plan
+
+
+def _show(value: float | None) -> str:
+    return f"{'none':>10}" if value is None else f"{value:10.6g}"

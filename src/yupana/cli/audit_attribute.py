@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import yupana
-from yupana.cli.arguments import Commands, print_json
-from yupana.cli.product import add_verb
+from yupana.cli.options import print_json
 from yupana.errors import ConfigError
 from yupana.products import PRODUCTS
 
@@ -28,33 +27,8 @@ _OTHER_BUDGETS = (
 _SAFETAB_KEYS = "privacy_budget_"
 
 
-def add(verbs: Commands) -> None:
-    """Add the verb."""
-    verb = add_verb(verbs, "attribute", "the loss where one person differs in some attributes only", _attribute)
-    verb.add_argument(
-        "config",
-        metavar="CONFIG",
-        help=f"a configuration of PHSafe, or {_PRODUCTION} or {_SLIDES}; a parameter folder of SafeTab; one of "
-        "TopDown; a description of tables",
-    )
-    verb.add_argument(
-        "individuals", type=Path, nargs="?", metavar="INDIVIDUALS", help="people and secrets, in TOML or JSON (PHSafe)"
-    )
-    verb.add_argument("--example", choices=("slides",), help="the five people and eight secrets of the Bureau's slides")
-    verb.add_argument(
-        "--classes", action="store_true", help="compare classes of the individuals instead: do some lose much less?"
-    )
-    verb.add_argument(
-        "--sensitivity",
-        choices=("published", "tight"),
-        default="published",
-        help="what the noise is scaled to, as in plan",
-    )
-    verb.add_argument("--codes", type=Path, metavar="FOLDER", help="the public files of codes and groups, as in plan")
-    verb.add_argument("--json", action="store_true")
-
-
-def _attribute(options: argparse.Namespace) -> None:
+def attribute(options: argparse.Namespace) -> None:
+    """Tell what is lost where one person differs in some attributes only."""
     if options.individuals is not None and options.example:
         raise ConfigError("name a file of INDIVIDUALS or an --example, not both")
     ask = _asker(Path(options.config), options.config)
@@ -89,9 +63,9 @@ def _phsafe(options: argparse.Namespace) -> None:
     from yupana.audit.attribute.answers import comparisons, planned
     from yupana.products.phsafe.product import PHSAFE
 
-    known = planned(options.config, options.sensitivity)
-    plan = known[1] if known else yupana.plan(PHSAFE, options.config, accounting=options.sensitivity)
-    found = yupana.attribute_loss(options.config, options.individuals, accounting=options.sensitivity, progress=True)
+    known = planned(options.config, options.accounting)
+    plan = known[1] if known else yupana.plan(PHSAFE, options.config, accounting=options.accounting)
+    found = yupana.attribute_loss(options.config, options.individuals, accounting=options.accounting, progress=True)
     example = options.individuals is None
     compared = list(comparisons(found))
     if options.classes and not compared:
@@ -192,7 +166,7 @@ def _safetab(options: argparse.Namespace) -> None:
     found: list[AttributeBound] = []
     for product, prefix in ((PERSONS, "p_"), (HOUSEHOLDS, "h_")):
         if any(key.startswith(_SAFETAB_KEYS + prefix) for key in keys):
-            found += yupana.attribute_bounds(product, folder, accounting=options.sensitivity, codes=options.codes)
+            found += yupana.attribute_bounds(product, folder, accounting=options.accounting, codes=options.codes)
     if not found:
         raise ConfigError(f"config {path}: has no budgets of SafeTab")
     if options.json:
@@ -218,7 +192,7 @@ def _bounds(product: str, options: argparse.Namespace) -> None:
     from yupana.plan.plan import DEFAULT_DELTA
     from yupana.topdown.plan import loss_as_json
 
-    terms = {"accounting": options.sensitivity} if PRODUCTS.listing(product).accountings else {}
+    terms = {"accounting": options.accounting} if PRODUCTS.listing(product).accountings else {}
     found = yupana.attribute_bounds(product, options.config, codes=options.codes, **terms)
     if not found:
         raise ConfigError(

@@ -2,16 +2,16 @@
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import yupana
-from yupana.cli.arguments import Commands, confidence_level, count, positive, print_json, seed
-from yupana.cli.product import add_verb
+from yupana.cli.options import given, print_json
 from yupana.errors import ConfigError
 from yupana.interface.arguments import entropy
+from yupana.interface.commands import LossOptions
+from yupana.interface.options import declared
 
 if TYPE_CHECKING:
     from yupana.audit.empirical.kernel_density import PublishedRow
@@ -27,55 +27,15 @@ _LEAST: Final = Fraction(1, 10**9)
 _MOST: Final = Fraction(100)
 
 
-def add(verbs: Commands) -> None:
-    """Add the verb."""
-    verb = add_verb(verbs, "epl", "empirical privacy loss of exact and noisy counts", _epl)
-    verb.add_argument("noisy_counts", type=Path, nargs="?", metavar="FILE|RELEASE", help="CSV, Parquet, or a release")
-    verb.add_argument("truth", type=Path, nargs="?", metavar="TRUTH", help="with RELEASE: the same without noise")
-    verb.add_argument("--exact", metavar="COLUMN", help="with FILE: the column of exact counts")
-    verb.add_argument("--noisy", metavar="COLUMN", help="with FILE: the column of noisy counts")
-    verb.add_argument("--query", action="append", metavar="QUERY", help="of TopDown: total, detailed, race*hispanic")
-    verb.add_argument("--beside", type=Path, metavar="FOLDER", help="with a release of TopDown: the results of 1940")
-    verb.add_argument("--mechanism", choices=("geometric", "discrete-gaussian"), help="noise of a count of one person")
-    verb.add_argument("--epsilon", type=positive, metavar="E", help="of geometric noise")
-    verb.add_argument("--rho", type=positive, metavar="R", help="of discrete Gaussian noise")
-    verb.add_argument("--counts", type=count, default=None, metavar="N", help="with a mechanism alone (2663)")
-    verb.add_argument(
-        "--reproduce",
-        choices=("SA1", "SA2", "SA3", "SA4"),
-        help="a figure of the paper, with its generator and seed; SA1 is the table, and with --report the figure, too",
-    )
-    verb.add_argument("--demonstration", choices=("composition", "invariant"), help="of the paper, on --data")
-    verb.add_argument(
-        "--data",
-        type=Path,
-        metavar="FILE",
-        help="P.L. 94-171 of 2010 by block, of one county; with --reproduce also enumeration districts of 1940; with "
-        "--mechanism any file, whose column --exact is given noise",
-    )
-    verb.add_argument("--mode", choices=("sound", "published"), default="sound")
-    verb.add_argument("--bandwidth", type=_number, metavar="F", help="in standard deviations (0.5; published 0.1)")
-    verb.add_argument("--range", type=_number, default=95.0, metavar="P", help="percentile where it ends (95)")
-    verb.add_argument("--confidence", type=confidence_level, default=None, metavar="C", help="of the interval (0.95)")
-    verb.add_argument("--replicates", type=count, default=None, metavar="N", help="(100)")
-    verb.add_argument("--seed", type=seed, metavar="S", help="reproducible noise")
-    verb.add_argument("--report", type=Path, metavar="HTML", help="write a page with the plots of the paper")
-    verb.add_argument("--json", action="store_true")
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number") from None
-
-
-def _epl(options: argparse.Namespace) -> None:
+def epl(options: argparse.Namespace) -> None:
+    """Tell the empirical privacy loss of counts."""
     _check_source(options)
     if options.reproduce is not None:
         _reproduce(options)
         return
-    request = _request(options)
+    from yupana.interface.releases import loss_request
+
+    request = loss_request(**_loss_options(options))
     page = _claimed(options)
     findings, notes, beside = _examined(options, request)
     if page is not None:
@@ -86,6 +46,10 @@ def _epl(options: argparse.Namespace) -> None:
     _print(options, findings, notes, beside)
 
 
+def _loss_options(options: argparse.Namespace) -> Any:  # noqa: ANN401 (of `LossOptions`)
+    return {name: value for name, value in given(options).items() if name in declared(LossOptions)}
+
+
 def _check_source(options: argparse.Namespace) -> None:
     """Refuse what names no counts, or names them twice."""
     sources = {
@@ -93,29 +57,15 @@ def _check_source(options: argparse.Namespace) -> None:
         "--reproduce": options.reproduce,
         "--demonstration": options.demonstration,
     }
-    given = [name for name, value in sources.items() if value is not None]
-    if len(given) > 1 or (not given and options.mechanism is None):
+    told = [name for name, value in sources.items() if value is not None]
+    if len(told) > 1 or (not told and options.mechanism is None):
         raise ConfigError("audit epl needs one of FILE, RELEASE with TRUTH, --mechanism, --reproduce, --demonstration")
     if options.reproduce is not None:
         return
     if options.exact is not None and options.noisy_counts is None and options.data is None:
         raise ConfigError("--exact names a column of a FILE, or of --data FILE")
-    if options.data is not None and options.demonstration is None and (given or options.mechanism is None):
+    if options.data is not None and options.demonstration is None and (told or options.mechanism is None):
         raise ConfigError("--data goes with --reproduce, --demonstration, or --mechanism and --exact COLUMN")
-
-
-def _request(options: argparse.Namespace) -> "LossRequest":
-    from yupana.audit.empirical.kernel_density import REPLICATES
-    from yupana.audit.empirical.local_likelihood import CONFIDENCE
-    from yupana.audit.empirical.loss import LossRequest
-
-    return LossRequest(
-        options.mode,
-        options.bandwidth,
-        options.range,
-        REPLICATES if options.replicates is None else options.replicates,
-        CONFIDENCE if options.confidence is None else float(options.confidence),
-    )
 
 
 def _examined(
@@ -129,7 +79,7 @@ def _examined(
         series, notes = _demonstration(options)
         return examine_all(series, request), notes, ()
     if options.noisy_counts is not None and options.noisy_counts.is_dir():
-        findings, beside = _release(options, request)
+        findings, beside = _release(options)
         return findings, [], beside
     if options.noisy_counts is not None:
         return [examine(_columns(options, law), request)], [], ()
@@ -190,9 +140,7 @@ def _with_noise(options: argparse.Namespace, law: "Law") -> "Series":
     return Series(name, counts.astype(float), noisy.astype(float), law)
 
 
-def _release(
-    options: argparse.Namespace, request: "LossRequest"
-) -> "tuple[list[LossFinding], Sequence[PublishedLoss]]":
+def _release(options: argparse.Namespace) -> "tuple[list[LossFinding], Sequence[PublishedLoss]]":
     from yupana.audit.empirical.series import read_published_1940
     from yupana.confidential.truth.hierarchy import COUNTS
 
@@ -201,17 +149,8 @@ def _release(
     if not (options.noisy_counts / COUNTS).is_dir() and (options.query is not None or options.beside is not None):
         raise ConfigError("--query and --beside are for releases of TopDown")
     beside = read_published_1940(options.beside) if options.beside is not None else ()
-    found = yupana.empirical_loss(
-        options.noisy_counts,
-        options.truth,
-        queries=options.query,
-        mode=request.mode,
-        bandwidth=request.bandwidth,
-        percentile=request.percentile,
-        replicates=request.replicates,
-        confidence=request.confidence,
-    )
-    return found, beside
+    terms = _loss_options(options)
+    return yupana.empirical_loss(options.noisy_counts, options.truth, queries=options.query, **terms), beside
 
 
 def _demonstration(options: argparse.Namespace) -> "tuple[list[Series], list[str]]":
@@ -310,8 +249,53 @@ def _print(
             answer["published_1940"] = [row.as_json() for row in beside]
         print_json(answer)
         return
-    from yupana.cli.epl_text import epl_text
-
-    print("\n".join(epl_text(findings, notes, beside)))
+    print("\n".join(_lines(findings, notes, beside)))
     if options.report is not None:
         print(options.report)
+
+
+def _lines(findings: "Sequence[LossFinding]", notes: Sequence[str], beside: "Sequence[PublishedLoss]") -> Iterator[str]:
+    """Lines of text: each series, what to know of all, and the results of 1940."""
+    from yupana.report.numbers import epl as shown
+
+    width = max(len(finding.series.name) for finding in findings)
+    for finding in findings:
+        yield f"{finding.series.name:{width}}  EPL {shown(finding.loss):>8}  {_how(finding)}"
+        if finding.replicates is not None:
+            r = finding.replicates
+            yield f"{'':{width}}  mean {shown(r.mean)} [{shown(r.lower)}, {shown(r.upper)}], {r.number} x {r.what}"
+        for warning in (*finding.warnings, *([finding.problem] if finding.problem else [])):
+            yield f"{'':{width}}  warning: {warning}"
+        yield from _of_1940(finding, findings, beside)
+    yield from notes
+
+
+def _how(finding: "LossFinding") -> str:
+    from yupana.audit.empirical.loss import describe
+    from yupana.report.numbers import epl as shown
+
+    estimate, parts = finding.estimate, []
+    if finding.known is not None:
+        parts.append(f"by the law ({describe(finding.series.law)})")
+    if estimate is not None:
+        ends = f"[{shown(estimate.lower)}, {shown(estimate.upper)}] at {estimate.confidence:.0%}"
+        first = f"estimated {shown(estimate.loss)} {ends}" if finding.known is not None else ends
+        by = "neighbouring counts" if estimate.method == "neighbours" else f"bandwidth {estimate.bandwidth:.3g}"
+        parts.append(f"{first}, {by}, range {estimate.low:.4g} to {estimate.high:.4g}")
+    if finding.curve is not None:
+        parts.append(f"as published, bandwidth {finding.curve.bandwidth:.3g}")
+    if finding.residuals is not None:
+        parts.append(f"{finding.residuals.number:,} residuals")
+    return "; ".join(parts)
+
+
+def _of_1940(
+    finding: "LossFinding", findings: "Sequence[LossFinding]", beside: "Sequence[PublishedLoss]"
+) -> Iterator[str]:
+    from yupana.audit.empirical.series import counterpart
+
+    geolevel, _, query = finding.series.name.partition(" ")
+    other = counterpart(geolevel, [f.series.name.partition(" ")[0] for f in findings])
+    rows = [row for row in beside if (row.geolevel, row.query) == (other, query)]
+    if rows:
+        yield "    1940, as published, by epsilon: " + ", ".join(f"{row.epsilon:g}: {row.loss:g}" for row in rows)

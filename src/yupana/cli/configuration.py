@@ -7,11 +7,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from yupana.cli.arguments import Commands, print_json
+from yupana.cli.options import Commands, add_verb, fill, print_json
 from yupana.cli.parser import verbs_of
-from yupana.cli.product import add_verb
 from yupana.errors import ConfigError, OutputError, nearest
 from yupana.files.regular import replacing
+from yupana.interface.commands import OF_CONFIGURATIONS
 from yupana.interface.options import schema as options_schema
 from yupana.products import PRODUCTS
 
@@ -23,13 +23,9 @@ def add(commands: Commands) -> None:
     """Add the three verbs to every product."""
     for key in PRODUCTS:
         verbs = verbs_of(commands.choices[key])
-        init = add_verb(verbs, "init", "write a configuration to begin with, every key explained", partial(_init, key))
-        text = "a file that does not exist (.json is without comments); SafeTab: a folder; default: print it"
-        init.add_argument("out", type=Path, nargs="?", metavar="OUT", help=text)
-        init.add_argument("--like", metavar="NAME", help="a built-in configuration (that of the 2020 run, US)")
-        add_verb(verbs, "schema", "print what a configuration may hold, as JSON Schema", partial(_schema, key))
-        show = add_verb(verbs, "show", "print a built-in configuration", partial(_show, key))
-        show.add_argument("name", nargs="?", metavar="NAME", help="(list the names)")
+        for name, do in (("init", _init), ("schema", _schema), ("show", _show)):
+            declared = OF_CONFIGURATIONS[name]
+            fill(add_verb(verbs, name, declared.about, partial(do, key)), declared)
 
 
 def _init(key: str, options: argparse.Namespace) -> None:

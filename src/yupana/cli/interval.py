@@ -6,77 +6,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import yupana
-from yupana.cli.arguments import Commands, confidence_level, print_json
+from yupana.cli.options import given, print_json
 from yupana.errors import ConfigError
 from yupana.files.new_file import NewFile
 
 if TYPE_CHECKING:
     from yupana.estimate.areas.released import AreaList
     from yupana.estimate.intervals.intervals import Interval
-    from yupana.estimate.results import AreaIntervals
+    from yupana.estimate.results import AreaIntervals, Intervals
 
 _FIRST = b"kind|code|name|query|"
 """How the file of a batch begins."""
 
 
-def add(commands: Commands) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "interval",
-        help="counts of areas with intervals, and intervals for any cells of a release and what is made of them",
-        description="Intervals for cells of a release, and for their sums, differences, ratios and percentages; of a "
-        "TopDown release for counts of places, districts and other areas by code or name.",
-        epilog='A query is such as "T04002[REGION_ID=06, ITERATION_CODE=1002, T4_DATA_CELL=3] % T04002[...]", and of '
-        "an area such as total, P0010003, P1 for all variables of a table, or "
-        '"sum(hispanic*race[hispanic=1]) % total"; docs/intervals.md has the language.',
-    )
-    parser.add_argument("release", type=Path, metavar="RELEASE", help="of PHSafe, SafeTab-P, SafeTab-H or TopDown")
-    parser.add_argument(
-        "--query", action="append", default=[], metavar="Q", help="what to give an interval of; may be repeated"
-    )
-    parser.add_argument(
-        "--area",
-        action="append",
-        default=[],
-        metavar="KIND=WHICH",
-        help="of TopDown: whose counts the queries are of, by code or name (place=1714000, place=Chicago); may be "
-        "repeated",
-    )
-    parser.add_argument(
-        "--areas",
-        type=Path,
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="which areas the blocks lie in, beside what the release tells: a table, or the Bureau's; may be repeated",
-    )
-    parser.add_argument("--queries", type=Path, metavar="FILE", help="a table of area and query; the answer is a table")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="write the table there (standard output)")
-    parser.add_argument(
-        "--list",
-        nargs="?",
-        const="",
-        metavar="KIND",
-        help="what can be asked: kinds of areas and queries, or all areas of a kind with their names",
-    )
-    parser.add_argument(
-        "--confidence",
-        type=confidence_level,
-        default=None,
-        metavar="C",
-        help="(that of the release's margins of error, of areas that of the published intervals)",
-    )
-    parser.add_argument(
-        "--noisy-measurements",
-        type=Path,
-        metavar="DIR",
-        help="of a TopDown release: needed for sums, ratios, and what the published tables have no interval of",
-    )
-    parser.add_argument("--json", action="store_true")
-    parser.set_defaults(command=_interval)
-
-
-def _interval(options: argparse.Namespace) -> None:
+def interval(options: argparse.Namespace) -> None:
+    """Tell intervals of cells and of areas, or what can be asked."""
     if wrong := _contradiction(options):
         raise ConfigError(wrong)
     if options.list is not None:
@@ -107,11 +51,7 @@ def _of_areas(options: argparse.Namespace) -> None:
     place = None if options.out is None else NewFile(options.out, "the table", _is_earlier, 0o644)
     if place is not None:
         place.check()
-    more = {
-        "areas": options.areas or None,
-        "confidence": options.confidence,
-        "noisy": options.noisy_measurements,
-    }
+    more = given(options, "release", "query", "area", "queries", "out", "list")
     if options.queries is None:
         found = yupana.interval(options.release, *options.query, area=options.area, **more)
     else:
@@ -147,7 +87,7 @@ def _print_areas(found: "AreaIntervals") -> None:
     _print_notes(found)
 
 
-def _print_notes(found: "AreaIntervals") -> None:
+def _print_notes(found: "AreaIntervals | Intervals") -> None:
     print(f"status: {found.status}")
     for note in found.notes:
         print(f"note: {note}")
@@ -181,9 +121,7 @@ def _list(listed: "AreaList", options: argparse.Namespace) -> None:
 
 
 def _of_cells(options: argparse.Namespace) -> None:
-    found = yupana.interval(
-        options.release, *options.query, confidence=options.confidence, noisy=options.noisy_measurements
-    )
+    found = yupana.interval(**given(options))
     if options.json:
         print_json(found.as_json())
         return
@@ -196,9 +134,7 @@ def _of_cells(options: argparse.Namespace) -> None:
         print(f"  {float(100 * found.confidence):g} %      {_set(one)}")
         print(f"  by        {one.method} ({one.cells:,} {'cell' if one.cells == 1 else 'cells'})")
     print()
-    print(f"status: {found.status}")
-    for note in found.notes:
-        print(f"note: {note}")
+    _print_notes(found)
 
 
 def _set(found: "Interval") -> str:

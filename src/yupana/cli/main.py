@@ -10,24 +10,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from yupana import interruption
-from yupana.cli import (
-    account,
-    audit,
-    check,
-    completion,
-    configuration,
-    count,
-    demo,
-    districts,
-    explore,
-    interval,
-    postprocess,
-    product,
-    report,
-    spine,
-    synth,
-)
+from yupana.cli import configuration, product, release, spine, tools
+from yupana.cli.account import account
+from yupana.cli.audit_attribute import attribute
+from yupana.cli.audit_epl import epl
+from yupana.cli.count import count
 from yupana.cli.examples import add_examples
+from yupana.cli.interval import interval
+from yupana.cli.options import add_command
 from yupana.cli.parser import Parser
 from yupana.errors import YupanaError, visible
 from yupana.files.temporary import keep_fault
@@ -36,10 +26,31 @@ from yupana.version import __version__
 _BAD_REQUEST = 2
 _FAULT = 1
 
-_COMMANDS = (
-    *(synth, product, configuration, count, postprocess, spine, interval, districts, account, audit, explore, check),
-    *(report, demo, completion),
-)
+_DO = {
+    "synth": tools.synth,
+    "phsafe estimate": release.estimate,
+    "topdown estimate": release.estimate_measurements,
+    "topdown intervals": release.intervals,
+    "topdown pl": release.pl,
+    "count": count,
+    "postprocess coterminous": release.coterminous,
+    "postprocess suppress": release.suppress,
+    "spine build": spine.build,
+    "spine distance": spine.distance,
+    "spine report": spine.report,
+    "interval": interval,
+    "districts": release.districts,
+    "account": account,
+    "audit epl": epl,
+    "audit attribute": attribute,
+    "audit certificate": release.certificate,
+    "explore": tools.explore,
+    "check": release.check,
+    "report": release.report,
+    "demo": tools.demo,
+    "completion": tools.completion,
+}
+"""What does each of `COMMANDS`."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -93,8 +104,10 @@ def parser_of_all() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"yupana {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for module in _COMMANDS:
-        module.add(commands)
+    product.add(commands)
+    configuration.add(commands)
+    for words, do in _DO.items():
+        add_command(commands, words, do)
     add_examples(parser)
     return parser
 

@@ -1,13 +1,172 @@
-"""The arguments of the command line, made of the declarations in `yupana.interface.options`."""
+"""The arguments of the command line, made of the declarations, and what their texts mean.
+
+A text that means nothing ends the program with status 2 and a sentence.
+"""
 
 import argparse
-from collections.abc import Collection, Mapping
+import json
+import re
+from collections.abc import Callable, Mapping
+from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from yupana.cli.arguments import confidence_level, count, limits, seed, setting, size
-from yupana.interface.options import OPTIONS, STAGES, Option, Stage, choices, has
-from yupana.products import Listing
+from yupana.cli.parser import path, verbs_of
+from yupana.engine.engine import LEAST_MEMORY
+from yupana.files.store import scheme_of
+from yupana.interface.commands import COMMANDS, GROUPS, Argument, Command
+from yupana.interface.options import OPTIONS, STAGES, Option, Stage, has
+from yupana.plan.unit import OWN, RECORD
+from yupana.privacy.exact import Budget, read_exact
+from yupana.products import PRODUCTS, Listing
+
+Commands = Any
+"""What ``add_subparsers`` returns; argparse keeps its type private."""
+
+
+def budget(text: str) -> Budget:
+    """A loss: exact, zero or more, or infinite."""
+    value = _exact(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"{text} is negative")
+    return value
+
+
+def setting(text: str) -> tuple[str, str]:
+    """A key of a configuration, dots between the tables it lies in, and its value: ``queries.County.total=1/4``."""
+    key, sign, value = text.partition("=")
+    if not sign or not all(key.split(".")):
+        raise argparse.ArgumentTypeError(f"{text} is no KEY=VALUE, such as tau.PH2=10")
+    return key, value
+
+
+def limits(text: str) -> dict[str, Budget]:
+    """Limits by kind of neighbours, ``unbounded=3,bounded=6``, or one number: the plan's own loss.
+
+    A kind may be that of a part, as in ``persons=3,units.bounded=6``; which parts there are is not known here.
+    """
+    if "=" not in text:
+        return {OWN: budget(text)}
+    pairs = [part.partition("=") for part in text.split(",")]
+    kinds = [kind.strip() for kind, _, _ in pairs]
+    for kind in kinds:
+        if not _KIND.fullmatch(kind) or kinds.count(kind) > 1:
+            raise argparse.ArgumentTypeError(f"{kind!r} is not one of {', '.join(RECORD.columns)}, each once")
+    return {kind: budget(value) for kind, (_, _, value) in zip(kinds, pairs, strict=True)}
+
+
+_KIND = re.compile(r"[a-z][a-z0-9_]*(\.[a-z_]+)?")
+
+
+def positive(text: str) -> Fraction:
+    """An exact number above zero, not so small or large that results of computing with it fit no double."""
+    value = _exact(text)
+    if not isinstance(value, Fraction) or value <= 0:
+        raise argparse.ArgumentTypeError(f"{text} is not a finite number above 0")
+    if not 1 / _MOST <= value <= _MOST:
+        raise argparse.ArgumentTypeError(f"{text} does not lie between 1e-30 and 1e30")
+    return value
+
+
+def confidence_level(text: str) -> Fraction:
+    """A confidence level: 0.95, 95% or 95."""
+    value = _exact(text.removesuffix("%"))
+    if text.endswith("%") or (isinstance(value, Fraction) and 0 < value < 1):
+        return share(text)
+    if not isinstance(value, Fraction) or not 1 < value < 100:
+        raise argparse.ArgumentTypeError(f"{text} is no confidence level; write 0.95, 95 or 95%")
+    return share(f"{text}%")
+
+
+def share(text: str) -> Fraction:
+    """An exact number between 0 and 1, such as a delta; a percentage is read, too.
+
+    Doubles must tell it, its half and its inverse from 0, from 1 and from infinity.
+    """
+    value = _exact(text.removesuffix("%"))
+    value = value / 100 if text.endswith("%") else value
+    if not isinstance(value, Fraction) or not 0 < value < 1:
+        raise argparse.ArgumentTypeError(f"{text} does not lie strictly between 0 and 1")
+    if not _LEAST_SHARE <= value <= 1 - _NEAR_ONE:
+        raise argparse.ArgumentTypeError(f"{text} does not lie between 1e-300 and 1 - 1e-15")
+    return value
+
+
+_MOST = Fraction(10) ** 30
+_LEAST_SHARE = Fraction(1, 10**300)
+_NEAR_ONE = Fraction(1, 10**15)
+
+
+def count(text: str) -> int:
+    """A whole number above zero."""
+    if not _WHOLE.fullmatch(text) or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0 of at most 18 digits")
+    return int(text)
+
+
+_WHOLE = re.compile("[0-9]{1,18}")
+
+
+def seed(text: str) -> int:
+    """A whole number, zero or more."""
+    if not _SEED.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at most 100 digits")
+    return int(text)
+
+
+_SEED = re.compile("[0-9]{1,100}")
+
+
+def place(text: str) -> "str | Path":
+    """A path, or a URL as it is written."""
+    return text if scheme_of(text) else path(text)
+
+
+def size(text: str) -> int:
+    """An amount of memory in bytes: ``4GB``, ``512MB``, ``1.5GiB``."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?) ?([KMGT]i?)B", text, re.IGNORECASE | re.ASCII)
+    if not match:
+        raise argparse.ArgumentTypeError(f"{text!r} is no amount of memory such as 4GB")
+    number, unit = match.groups()
+    base = 1024 if unit.lower().endswith("i") else 1000
+    amount = int(Fraction(number) * base ** (1 + "kmgt".index(unit[0].lower())))
+    if amount < LEAST_MEMORY:
+        raise argparse.ArgumentTypeError(f"{text} is too little: at least {LEAST_MEMORY // 10**6} MB are needed")
+    return amount
+
+
+def _exact(text: str) -> Budget:
+    try:
+        return read_exact(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r}: {error}") from None
+
+
+def natural(text: str) -> int:
+    """A whole number, zero or more."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, zero or more")
+    return int(text)
+
+
+def port(text: str) -> int:
+    """A port of this machine."""
+    if not text.isdecimal() or int(text) > 65_535:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port: a whole number from 0 to 65535")
+    return int(text)
+
+
+def number(text: str) -> float:
+    """A double."""
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number") from None
+
+
+def names(text: str) -> tuple[str, ...]:
+    """Names with commas between."""
+    return tuple(name.strip() for name in text.split(","))
 
 
 class _Settings(argparse.Action):
@@ -18,56 +177,102 @@ class _Settings(argparse.Action):
         setattr(options, self.dest, {**(getattr(options, self.dest) or {}), pair[0]: pair[1]})
 
 
-_KINDS: Mapping[str, dict[str, Any]] = {
+_KINDS: Final[Mapping[str, dict[str, Any]]] = {
     "path": {"type": Path},
     "paths": {"type": Path, "action": "append"},
-    "columns": {"type": Path},
-    "spine": {},
-    "level": {"type": confidence_level},
-    "whole": {"type": count},
-    "seed": {"type": seed},
-    "size": {"type": size},
+    "place": {"type": place},
+    "release": {"type": Path},
+    "name": {},
+    "names": {"type": names},
     "text": {},
-    "limits": {"type": limits},
-    "settings": {"type": setting, "action": _Settings},
+    "texts": {"action": "append"},
+    "listing": {"nargs": "?", "const": ""},
+    "columns": {"type": Path},
+    "level": {"type": confidence_level},
+    "share": {"type": share},
+    "positive": {"type": positive},
+    "number": {"type": number},
+    "whole": {"type": count},
+    "natural": {"type": natural},
+    "seed": {"type": seed},
+    "port": {"type": port},
+    "size": {"type": size},
     "changes": {"type": setting, "action": "append", "default": []},
     "domains": {"action": "append", "default": []},
+    "limits": {"type": limits},
+    "settings": {"type": setting, "action": _Settings},
 }
 """How argparse reads the kinds of options; choices and switches aside."""
 
 
-def add_declared(
-    parser: argparse.ArgumentParser,
-    declared: Mapping[str, tuple[Any, Option]],
-    listing: Listing | None = None,
-    without: Collection[str] = (),
+def add_options(
+    parser: argparse.ArgumentParser, declared: Mapping[str, Option], listing: Listing | None = None
 ) -> None:
-    """Add arguments as they are declared, but for some."""
-    for name, (kind, option) in declared.items():
-        if name not in without:
-            _add(parser, name, kind, option, {} if listing is None else listing._asdict())
+    """Add arguments as they are declared, those that a product has."""
+    for name, option in declared.items():
+        if listing is None or has(listing, option):
+            _add(parser, name, option, {} if listing is None else listing._asdict())
 
 
-def add_options(parser: argparse.ArgumentParser, listing: Listing, stage: Stage) -> None:
+def add_stage(parser: argparse.ArgumentParser, listing: Listing, stage: Stage) -> None:
     """Add the options of a product that verbs of a stage read."""
     last = STAGES.index(stage)
-    read = {name: one for name, one in OPTIONS.items() if STAGES.index(one[1].stage) <= last and has(listing, one[1])}
-    add_declared(parser, read, listing)
+    add_options(parser, {n: one for n, one in OPTIONS.items() if STAGES.index(one.stage) <= last}, listing)
 
 
-def _add(
-    parser: argparse.ArgumentParser,
-    name: str,
-    kind: Any,  # noqa: ANN401 (a type)
-    option: Option,
-    words: Mapping[str, object],
-) -> None:
-    flag = f"--{(option.flag or name).replace('_', '-')}"
-    text = option.help.format_map(words)
-    if option.kind == "switch":
-        action = "store_false" if option.default is True else "store_true"
-        parser.add_argument(flag, dest=name, action=action, default=None, help=text)
-    elif option.kind == "choice":
-        parser.add_argument(flag, dest=name, choices=choices(kind), help=text)
+def _add(parser: argparse.ArgumentParser, name: str, option: Option, words: Mapping[str, object]) -> None:
+    how: dict[str, Any] = {"help": option.help.format_map(words).replace("%", "%%")}
+    if option.choices:
+        how["choices"] = option.choices
+    elif option.kind == "switch":
+        how["action"] = "store_false" if option.default is True else "store_true"
+        how["default"] = None
     else:
-        parser.add_argument(flag, dest=name, metavar=option.metavar, help=text, **_KINDS[option.kind])
+        how |= {"metavar": option.metavar, **_KINDS[option.kind]}
+    if isinstance(option, Argument):
+        how |= {"nargs": option.many} if option.many else {}
+        parser.add_argument(name, **how)
+    else:
+        parser.add_argument(option.written(name), dest=name, required=option.required, **how)
+
+
+def add_verb(
+    verbs: Commands, name: str, text: str, command: Callable[[argparse.Namespace], None]
+) -> argparse.ArgumentParser:
+    """Add a verb of a command."""
+    verb: argparse.ArgumentParser = verbs.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+    verb.set_defaults(command=command)
+    return verb
+
+
+def add_command(commands: Commands, words: str, do: Callable[[argparse.Namespace], None]) -> None:
+    """Add a command, or a verb of one, with all that it takes."""
+    of, _, name = words.rpartition(" ")
+    if of and of not in commands.choices:
+        commands.add_parser(of, help=GROUPS[of]).add_subparsers(metavar="VERB", required=True)
+    declared = COMMANDS[words]
+    fill(add_verb(verbs_of(commands.choices[of]) if of else commands, name, declared.about, do), declared)
+
+
+def fill(parser: argparse.ArgumentParser, declared: Command) -> None:
+    """Add all that a command takes."""
+    parser.description, parser.epilog = declared.more or parser.description, declared.end or None
+    listing = PRODUCTS.listing(declared.product) if declared.product else None
+    taken = {**declared.arguments, **declared.options}
+    add_options(parser, taken, listing)
+    # What `set` says of an option of products holds where nothing is given.
+    defaults = {name: option.default for name, option in taken.items() if option is not OPTIONS.get(name)}
+    parser.set_defaults(**{name: default for name, default in defaults.items() if default not in {None, ()}})
+    if declared.json:
+        parser.add_argument("--json", action="store_true", help=declared.json)
+
+
+def given(options: argparse.Namespace, *but: str) -> dict[str, Any]:
+    """The options that were given, but for some that are of the command line alone."""
+    left = {"command", "json", *but}
+    return {name: value for name, value in vars(options).items() if name not in left and value is not None}
+
+
+def print_json(answer: object) -> None:
+    """Print an answer as JSON."""
+    print(json.dumps(answer, indent=1))

@@ -68,13 +68,6 @@ class _Formatter(argparse.HelpFormatter):
         return "\n".join(indent + line for line in text.splitlines())
 
 
-def groups(parser: argparse.ArgumentParser) -> Iterator["argparse._SubParsersAction[argparse.ArgumentParser]"]:
-    """The commands or verbs that a parser chooses among, if it does: none or one group."""
-    for action in parser._actions:  # noqa: SLF001 (argparse lists them nowhere else)
-        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 (the same)
-            yield action
-
-
 def verbs_of(parser: argparse.ArgumentParser) -> Any:  # noqa: ANN401 (argparse keeps the type private)
     """What a parser chooses among, to which more may be added; None if it has arguments instead."""
     return next((action for action in parser._actions if isinstance(action, argparse._SubParsersAction)), None)  # noqa: SLF001 (argparse lists them nowhere else)

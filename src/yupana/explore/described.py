@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 
 from yupana.errors import ConfigError
-from yupana.explore.form import OF_2020, Chosen, Form, Row, decimal, read_terms, require_some, terms_fields
+from yupana.explore.form import OF_2020, Chosen, Form, ProductPage, Row, decimal, read_terms, require_some, terms_fields
 from yupana.explore.scenario import Fault, Filled, RefusedError, Typed
 from yupana.privacy.exact import INFINITE
 from yupana.products.described.description import Description
@@ -21,7 +21,7 @@ _OFF = Fraction(1, 100)
 
 
 @dataclass(frozen=True)
-class DescribedPage:
+class DescribedPage(ProductPage):
     """A description: its budgets by table and level.
 
     Attributes
@@ -68,11 +68,6 @@ class DescribedPage:
                 for name, budget in self.description.budgets.items()
             },
         )
-
-    def production(self, filled: Filled) -> Filled:
-        """The description as it is: nothing of it was used in 2020."""
-        del filled
-        return self.start()
 
     def choose(self, filled: Filled) -> Chosen:
         """Understand the form."""

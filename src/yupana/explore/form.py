@@ -1,10 +1,11 @@
 """The form of a product on the page: its fields and grid, what is typed into them, and what it is understood as."""
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from yupana.explore.scenario import Fault, Filled, Typed
 from yupana.plan.budgets import Entry, budget_for_margin
@@ -142,48 +143,48 @@ class Chosen:
         return {name: Fraction(entry.budget) for name, entry in self.entries.items()}
 
 
-class ProductPage(Protocol):
-    """A product on the page, with the counts its errors are set against. Nothing here reads a record."""
+class ProductPage(ABC):
+    """A product on the page, with the counts its errors are set against. Nothing here reads a record.
+
+    Attributes
+    ----------
+    key : str
+        Its name in scenarios and addresses.
+    product : Product
+        What the page is of.
+    filename : str
+        What the file of a configuration is called.
+    """
+
+    key: str
+    product: Product[Any]
+    filename: str
 
     @property
-    def key(self) -> str:
-        """Its name in scenarios and addresses."""
-        ...
-
-    @property
-    def product(self) -> Product[Any]:
-        """What the page is of."""
-        ...
-
-    @property
+    @abstractmethod
     def form(self) -> Form:
         """What can be set."""
-        ...
 
-    @property
-    def filename(self) -> str:
-        """What the file of a configuration is called."""
-        ...
-
+    @abstractmethod
     def start(self) -> Filled:
         """The form the page opens with."""
-        ...
 
     def production(self, filled: Filled) -> Filled:
-        """That of 2020, for the same area."""
-        ...
+        """That of 2020, for the same area; the start, where that is it or nothing was used."""
+        del filled
+        return self.start()
 
+    @abstractmethod
     def choose(self, filled: Filled) -> Chosen:
         """Understand a form, or raise RefusedError with a fault by the field."""
-        ...
 
+    @abstractmethod
     def sections(self, filled: Filled, chosen: Chosen) -> Sequence[Section]:
         """What to show of it."""
-        ...
 
+    @abstractmethod
     def sizes(self, chosen: Chosen) -> Mapping[str, Fraction]:
         """How large a typical count of each entry is."""
-        ...
 
 
 _LEAST: Final = Fraction(1, 10**15)

@@ -10,6 +10,7 @@ from yupana.explore.form import (
     Chosen,
     Field,
     Form,
+    ProductPage,
     Row,
     choice,
     decimal,
@@ -56,7 +57,7 @@ _FORM: Final = Form(
 
 
 @dataclass(frozen=True, slots=True)
-class PhsafePage:
+class PhsafePage(ProductPage):
     """PHSafe, with the counts its errors are set against."""
 
     reference: PhsafeReference

@@ -5,8 +5,12 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from yupana.explore.described import DescribedPage, finite_description
 from yupana.explore.form import ProductPage
-from yupana.products import PRODUCTS
+from yupana.explore.phsafe import PhsafePage
+from yupana.explore.reference import blocks, iterations_of, phsafe_reference, safetab_reference
+from yupana.explore.safetab import HouseholdsPage, PersonsPage
+from yupana.explore.topdown import TopdownPage, finite_configuration
 from yupana.products.described.product import TABLES
 from yupana.products.phsafe.product import PHSAFE
 from yupana.products.safetab.product import HOUSEHOLDS, PERSONS
@@ -41,22 +45,21 @@ class Pages(Mapping[str, ProductPage]):
         tables: str | None = None,
         codes: Path | None = None,
     ) -> None:
-        self._counts, self._parameters = counts, parameters
         self._made: dict[str, ProductPage] = {}
-        self._titles: dict[str, str] = {}
-        self._makers: dict[str, Callable[[], ProductPage]] = {}
-        of_folders = {PHSAFE.key: self._phsafe, PERSONS.key: self._persons, HOUSEHOLDS.key: self._households}
-        for key, product in PRODUCTS.items():
-            if key in of_folders:
-                self._makers[key], self._titles[key] = of_folders[key], product.words.title
+        self._makers: dict[str, Callable[[], ProductPage]] = {
+            PHSAFE.key: lambda: PhsafePage(phsafe_reference(counts)),
+            PERSONS.key: lambda: PersonsPage(iterations_of(parameters), safetab_reference()),
+            HOUSEHOLDS.key: lambda: HouseholdsPage(iterations_of(parameters), safetab_reference()),
+        }
+        self._titles = {product.key: product.words.title for product in (PHSAFE, PERSONS, HOUSEHOLDS)}
         for source, built_in in TOPDOWN.built_in.items():
             if built_in.page:
-                self._makers[built_in.page] = partial(self._strategy, built_in.page, source, built_in.title)
+                self._makers[built_in.page] = partial(_strategy, built_in.page, source, built_in.title)
                 self._titles[built_in.page] = built_in.title
         if topdown is not None:
-            self._makers[_OWN] = partial(self._strategy, _OWN, topdown, Path(topdown).stem)
+            self._makers[_OWN] = partial(_strategy, _OWN, topdown, Path(topdown).stem)
         if tables is not None:
-            self._makers[TABLES.key] = partial(self._described, tables, codes)
+            self._makers[TABLES.key] = lambda: DescribedPage(tables, finite_description(tables, codes))
             self._titles[TABLES.key] = Path(tables).stem
         of_files = ((counts, PHSAFE.key), (parameters, PERSONS.key), (topdown, _OWN), (tables, TABLES.key))
         for given, key in of_files:
@@ -86,33 +89,7 @@ class Pages(Mapping[str, ProductPage]):
         """What each is called."""
         return self._titles | {key: page.form.title for key, page in self._made.items()}
 
-    def _phsafe(self) -> ProductPage:
-        from yupana.explore.phsafe import PhsafePage  # noqa: PLC0415 (as said above)
-        from yupana.explore.reference import phsafe_reference  # noqa: PLC0415
 
-        return PhsafePage(phsafe_reference(self._counts))
-
-    def _persons(self) -> ProductPage:
-        from yupana.explore.reference_safetab import iterations_of, safetab_reference  # noqa: PLC0415
-        from yupana.explore.safetab import PersonsPage  # noqa: PLC0415
-
-        return PersonsPage(iterations_of(self._parameters), safetab_reference())
-
-    def _households(self) -> ProductPage:
-        from yupana.explore.reference_safetab import iterations_of, safetab_reference  # noqa: PLC0415
-        from yupana.explore.safetab import HouseholdsPage  # noqa: PLC0415
-
-        return HouseholdsPage(iterations_of(self._parameters), safetab_reference())
-
-    @staticmethod
-    def _strategy(key: str, source: str, title: str) -> ProductPage:
-        from yupana.explore.reference_topdown import blocks  # noqa: PLC0415
-        from yupana.explore.topdown import TopdownPage, finite_configuration  # noqa: PLC0415
-
-        return TopdownPage(key, source, finite_configuration(source), blocks(), title)
-
-    @staticmethod
-    def _described(source: str, codes: Path | None) -> ProductPage:
-        from yupana.explore.described import DescribedPage, finite_description  # noqa: PLC0415
-
-        return DescribedPage(source, finite_description(source, codes))
+def _strategy(key: str, source: str, title: str) -> ProductPage:
+    """The page of a configuration of TopDown."""
+    return TopdownPage(key, source, finite_configuration(source), blocks(), title)

@@ -1,6 +1,5 @@
 """SafeTab-P and SafeTab-H on the page."""
 
-from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -13,6 +12,7 @@ from yupana.explore.form import (
     Field,
     Form,
     PlanTerms,
+    ProductPage,
     Row,
     choice,
     decimal,
@@ -22,7 +22,7 @@ from yupana.explore.form import (
     terms_fields,
     whole,
 )
-from yupana.explore.reference_safetab import SafetabReference
+from yupana.explore.reference import SafetabReference
 from yupana.explore.scenario import Fault, Filled, RefusedError, Typed
 from yupana.plan.measurement import Measurement
 from yupana.plan.plan import Plan
@@ -174,21 +174,12 @@ _FORM_P: Final = Form(
 
 
 @dataclass(frozen=True, slots=True)
-class _SafetabPage:
+class _SafetabPage(ProductPage):
     """A product with its groups and what is known of their sizes."""
 
     iterations: CharacteristicIterations
     reference: SafetabReference
     filename: str = CONFIG
-
-    @abstractmethod
-    def start(self) -> Filled:
-        """The runs of 2020, the United States and Puerto Rico."""
-
-    def production(self, filled: Filled) -> Filled:
-        """The same."""
-        del filled
-        return self.start()
 
 
 @dataclass(frozen=True, slots=True)

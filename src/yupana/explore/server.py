@@ -5,29 +5,38 @@ come from another origin. It serves the files of its own folder by name, and no 
 """
 
 import json
+import socket
+import sys
+import webbrowser
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from importlib.resources import files
+from pathlib import Path
 from typing import Any, Final
 
+import uvicorn
 from fastapi import FastAPI, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse, Response
 from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from yupana.errors import ConfigError
-from yupana.explore.bundle import make_bundle
 from yupana.explore.form import Chosen, ProductPage
 from yupana.explore.products import Pages
 from yupana.explore.questions import AskedTotal, equal, least, scaled, shared
 from yupana.explore.scenario import Fault, Filled, RefusedError, Scenario, read_name, read_scenario, read_settings
 from yupana.explore.strategy import StrategyForm, Weighed, WeighingPage, places, read_weighed
 from yupana.explore.view import as_csv, exact_view, section_as_json, to_six_decimals, view
+from yupana.files.regular import replacing
 from yupana.privacy.exact import show_exact
 from yupana.report.numbers import percent
 from yupana.report.page import STYLE
 from yupana.version import __version__
 
 HOST: Final = "127.0.0.1"
+
+_STATIC: Final = files("yupana.explore") / "static"
 
 _FILES: Final = {
     "/": ("index.html", "text/html; charset=utf-8"),
@@ -51,6 +60,7 @@ _HEADERS: Final = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
+_SNIPPET: Final = "window.vegaEmbed = vegaEmbed;"
 _LARGEST: Final = 1 << 20
 """Bytes of a request: many times a scenario."""
 
@@ -58,6 +68,8 @@ _HALF: Final = 560
 """Width in pixels of a chart that has half the page."""
 
 Call = Callable[[Request], Awaitable[Response]]
+_Body = dict[str, Any]
+_Answer = Callable[[ProductPage, Filled, Chosen, _Body], dict[str, Any]]
 
 
 def make_app(products: Pages, port: int) -> FastAPI:
@@ -105,13 +117,9 @@ def make_app(products: Pages, port: int) -> FastAPI:
             }
         )
 
-    _add(app, "/api/view", lambda body: _view(products, body))
-    _add(app, "/api/exact", lambda body: _exact(products, body))
-    _add(app, "/api/strategy", lambda body: _strategy(products, body))
-    _add(app, "/api/solve", lambda body: _solve(products, body))
-    _add(app, "/api/save", lambda body: _save(products, body))
-    _add(app, "/api/load", lambda body: _load(products, body))
-    _add(app, "/api/export", lambda body: _export(products, body))
+    for answer in (_view, _exact, _strategy, _solve, _save, _export):
+        _add(app, f"/api/{answer.__name__[1:]}", partial(_of_page, products, answer))
+    _add(app, "/api/load", partial(_load, products))
     return app
 
 
@@ -141,7 +149,7 @@ def _file(path: str) -> Callable[[], Response]:
     name, kind = _FILES[path]
 
     def serve() -> Response:
-        found = files("yupana.explore") / "static" / name
+        found = _STATIC / name
         if not found.is_file():
             return _plain(404, f"{name} is missing")
         return Response(found.read_bytes(), media_type=kind)
@@ -179,34 +187,26 @@ def _faults(faults: tuple[Fault, ...] | list[Fault]) -> Response:
     return JSONResponse({"faults": [{"field": f.field, "message": f.message} for f in faults]})
 
 
-def _product(products: Mapping[str, ProductPage], body: dict[str, Any]) -> ProductPage:
+def _of_page(products: Mapping[str, ProductPage], answer: _Answer, body: _Body) -> dict[str, Any]:
+    """Answer what is asked of the page of a product, as it is filled in."""
     key = body.get("product")
     if not isinstance(key, str) or key not in products:
         raise RefusedError([Fault("product", f"must be one of {', '.join(products)}")])
-    return products[key]
-
-
-def _chosen(product: ProductPage, body: dict[str, Any]) -> tuple[Filled, Chosen]:
+    product = products[key]
     settings = read_settings(body.get("settings"), product.start())
-    return settings, product.choose(settings)
+    return answer(product, settings, product.choose(settings), body)
 
 
-def _view(products: Mapping[str, ProductPage], body: dict[str, Any]) -> dict[str, Any]:
-    product = _product(products, body)
-    settings, chosen = _chosen(product, body)
+def _view(product: ProductPage, settings: Filled, chosen: Chosen, body: _Body) -> dict[str, Any]:
     against = _against(product, body, settings, chosen)
     return view(product, settings, chosen, against, narrow=body.get("narrow") is True)
 
 
-def _exact(products: Mapping[str, ProductPage], body: dict[str, Any]) -> dict[str, Any]:
-    product = _product(products, body)
-    settings, chosen = _chosen(product, body)
+def _exact(product: ProductPage, settings: Filled, chosen: Chosen, body: _Body) -> dict[str, Any]:
     return exact_view(product, chosen, _against(product, body, settings, chosen))
 
 
-def _against(
-    product: ProductPage, body: dict[str, Any], settings: Filled, chosen: Chosen
-) -> tuple[str, Filled, Chosen]:
+def _against(product: ProductPage, body: _Body, settings: Filled, chosen: Chosen) -> tuple[str, Filled, Chosen]:
     """The scenario beside the one on the page."""
     given = body.get("against")
     if given is None:
@@ -227,16 +227,14 @@ def _strategy_form(product: ProductPage) -> StrategyForm | None:
     return product.strategy_form if isinstance(product, WeighingPage) else None
 
 
-def _weighing(product: ProductPage, body: dict[str, Any]) -> tuple[WeighingPage, Weighed]:
+def _weighing(product: ProductPage, body: _Body) -> tuple[WeighingPage, Weighed]:
     form = _strategy_form(product)
     if form is None or not isinstance(product, WeighingPage):
         raise RefusedError([Fault("product", "no strategy can be found for it")])
     return product, read_weighed(form, body.get("asked"))
 
 
-def _strategy(products: Mapping[str, ProductPage], body: dict[str, Any]) -> dict[str, Any]:
-    product = _product(products, body)
-    _, chosen = _chosen(product, body)
+def _strategy(product: ProductPage, _: Filled, chosen: Chosen, body: _Body) -> dict[str, Any]:
     page, weighed = _weighing(product, body)
     found = page.find(chosen, weighed)
     narrow = body.get("narrow") is True
@@ -250,21 +248,19 @@ def _strategy(products: Mapping[str, ProductPage], body: dict[str, Any]) -> dict
     }
 
 
-def _texts(body: dict[str, Any], key: str) -> dict[str, str]:
+def _texts(body: _Body, key: str) -> dict[str, str]:
     found = body.get(key, {})
     if not isinstance(found, dict) or not all(isinstance(v, str) and len(v) < 100 for v in found.values()):
         raise RefusedError([Fault(key, "must be an object of texts")])
     return {str(name): text.strip() for name, text in found.items()}
 
 
-def _total(body: dict[str, Any]) -> AskedTotal:
+def _total(body: _Body) -> AskedTotal:
     found = _texts({"total": {"loss": body.get("total", ""), "epsilon": body.get("total_epsilon", "")}}, "total")
     return AskedTotal(found["loss"], found["epsilon"])
 
 
-def _solve(products: Mapping[str, ProductPage], body: dict[str, Any]) -> dict[str, Any]:
-    product = _product(products, body)
-    settings, chosen = _chosen(product, body)
+def _solve(product: ProductPage, settings: Filled, chosen: Chosen, body: _Body) -> dict[str, Any]:
     question = body.get("question")
     if question == "least":
         found = least(product, settings, chosen, _texts(body, "targets"))
@@ -307,9 +303,7 @@ def show(chosen: Chosen) -> str:
     return f"{'ρ' if chosen.plan.mechanism.value == 'zcdp' else 'ε'} = {float(chosen.plan.loss()):.6f}"
 
 
-def _save(products: Mapping[str, ProductPage], body: dict[str, Any]) -> dict[str, Any]:
-    product = _product(products, body)
-    settings, chosen = _chosen(product, body)
+def _save(product: ProductPage, settings: Filled, chosen: Chosen, body: _Body) -> dict[str, Any]:
     name = read_name(body.get("name"))
     scenario = Scenario(product.key, name, settings, show_exact(chosen.plan.loss()))
     return {
@@ -318,7 +312,7 @@ def _save(products: Mapping[str, ProductPage], body: dict[str, Any]) -> dict[str
     }
 
 
-def _load(products: Mapping[str, ProductPage], body: dict[str, Any]) -> dict[str, Any]:
+def _load(products: Mapping[str, ProductPage], body: _Body) -> dict[str, Any]:
     text = body.get("text")
     if not isinstance(text, str):
         raise RefusedError([Fault("file", "must be the text of a scenario")])
@@ -342,9 +336,7 @@ def _load(products: Mapping[str, ProductPage], body: dict[str, Any]) -> dict[str
     }
 
 
-def _export(products: Mapping[str, ProductPage], body: dict[str, Any]) -> dict[str, Any]:
-    product = _product(products, body)
-    _, chosen = _chosen(product, body)
+def _export(product: ProductPage, _: Filled, chosen: Chosen, body: _Body) -> dict[str, Any]:
     if body.get("form") == "csv":
         name = _file_name(read_name(body.get("name")))
         return {"filename": f"{name}.{product.key}.csv", "content": as_csv(chosen.plan)}
@@ -355,3 +347,57 @@ def _export(products: Mapping[str, ProductPage], body: dict[str, Any]) -> dict[s
 def _file_name(name: str) -> str:
     kept = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in name).strip("-")
     return kept or "scenario"
+
+
+def _in_a_line(app: ASGIApp) -> ASGIApp:
+    """Tell of a request that failed in one line: clients that leave while they are answered are no news."""
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await app(scope, receive, send)
+        except Exception as error:  # noqa: BLE001 (whatever it is, the server goes on)
+            print(f"a request could not be answered: {type(error).__name__}", file=sys.stderr)  # noqa: T201
+
+    return answer
+
+
+def serve(products: Pages, port: int, *, browser: bool) -> None:
+    """Serve until interrupted. The address goes to stdout as soon as it can be asked.
+
+    Raises
+    ------
+    OSError
+        If the port is taken.
+    """
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listening:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((HOST, port))
+        listening.listen()
+        port = int(listening.getsockname()[1])
+        address = f"http://{HOST}:{port}/"
+        app = _in_a_line(make_app(products, port))
+        config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False, lifespan="off")
+        print(address, flush=True)  # noqa: T201 (the address is the command's answer)
+        if browser and not webbrowser.open(address):
+            print("open this address in a browser; Ctrl-C ends the explorer", file=sys.stderr)  # noqa: T201
+        uvicorn.Server(config).run(sockets=[listening])
+
+
+def make_bundle() -> bool:
+    """Make the charts' library for the browser, one local file, if it is missing; whether it is there afterwards.
+
+    It is made once, at `make setup`. Without it the page shows tables for charts.
+    """
+    path = Path(str(_STATIC / "vega.js"))
+    if path.is_file():
+        return True
+    try:
+        import vl_convert  # noqa: PLC0415 (optional, and half a second to start)
+    except ImportError:
+        return False
+    try:
+        with replacing(path) as file:
+            file.write(vl_convert.javascript_bundle(_SNIPPET).encode())
+    except OSError:
+        return False
+    return True

@@ -1,12 +1,13 @@
 """What counts: weights of answers and levels, typed into the page, for which a product finds budgets."""
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import log
-from typing import Any, Final, Protocol, runtime_checkable
+from typing import Any, Final
 
-from yupana.explore.form import Chosen, choice
+from yupana.explore.form import Chosen, ProductPage, choice
 from yupana.explore.scenario import LONGEST, Fault, Filled, RefusedError
 from yupana.privacy.exact import read_exact
 from yupana.products.strategy import Joined
@@ -105,22 +106,21 @@ class FoundStrategy:
     trade_off: Section | Fault
 
 
-@runtime_checkable
-class WeighingPage(Protocol):
+class WeighingPage(ProductPage):
     """A product whose budgets can be found for what counts."""
 
     @property
+    @abstractmethod
     def strategy_form(self) -> StrategyForm | None:
         """What can be weighed; None where there is nothing to find."""
-        ...
 
+    @abstractmethod
     def find(self, chosen: Chosen, weighed: Weighed) -> FoundStrategy:
         """Show what is found, or raise RefusedError."""
-        ...
 
+    @abstractmethod
     def take(self, filled: Filled, chosen: Chosen, weighed: Weighed) -> Filled:
         """The settings with what is found."""
-        ...
 
 
 def places(asked: Mapping[str, str]) -> dict[str, int]:

@@ -18,7 +18,7 @@ from yupana.explore.form import (
     terms_fields,
 )
 from yupana.explore.scenario import Fault, Filled, RefusedError, Typed
-from yupana.explore.strategy import KEPT, SHARES, FoundStrategy, StrategyForm, Weighed
+from yupana.explore.strategy import KEPT, SHARES, FoundStrategy, StrategyForm, Weighed, WeighingPage
 from yupana.plan.measurement import Mechanism
 from yupana.privacy.exact import INFINITE, show_exact
 from yupana.products.product import Product
@@ -49,7 +49,7 @@ _PASSES: Final = {"own": "in the passes of the configuration", "together": "all 
 
 
 @dataclass(frozen=True)
-class TopdownPage:
+class TopdownPage(WeighingPage):
     """A strategy of TopDown: a configuration, whose budgets can be set.
 
     Attributes

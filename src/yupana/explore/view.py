@@ -247,38 +247,25 @@ def _change(here: float, there: float) -> str:
 def as_csv(plan: Plan) -> str:
     """The measurements of a plan, one a line; budgets and variances in full and as decimals."""
     budget, sensitivity = ("RHO", "L2_SQUARED") if plan.mechanism is Mechanism.ZCDP else ("EPSILON", "L1")
+    rows = [
+        {
+            "MEASUREMENT": m.name,
+            "TABLE": m.table,
+            "LEVEL": m.level,
+            "CELLS": m.cells,
+            sensitivity: m.calibration,
+            budget: float(m.budget),
+            f"{budget}_EXACT": show_exact(m.budget),
+            "VARIANCE": float(m.variance),
+            "SIGMA": m.sigma,
+            f"MOE_{float(100 * plan.confidence):g}": plan.margin(m),
+        }
+        for m in plan.measurements
+    ]
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    confidence = f"MOE_{float(100 * plan.confidence):g}"
-    writer.writerow(
-        [
-            "MEASUREMENT",
-            "TABLE",
-            "LEVEL",
-            "CELLS",
-            sensitivity,
-            budget,
-            f"{budget}_EXACT",
-            "VARIANCE",
-            "SIGMA",
-            confidence,
-        ]
-    )
-    for m in plan.measurements:
-        writer.writerow(
-            [
-                m.name,
-                m.table,
-                m.level,
-                m.cells,
-                m.calibration,
-                float(m.budget),
-                show_exact(m.budget),
-                float(m.variance),
-                m.sigma,
-                plan.margin(m),
-            ]
-        )
+    writer = csv.DictWriter(text, rows[0], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
     return text.getvalue()
 
 

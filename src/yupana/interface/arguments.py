@@ -16,11 +16,12 @@ from yupana.engine.engine import LEAST_MEMORY
 from yupana.errors import ConfigError, nearest
 from yupana.files.changes import Changes
 from yupana.files.store import scheme_of
-from yupana.interface.options import Exact, Place, Places, Values
+from yupana.interface.options import Exact, Place, Places, Values, declared
 from yupana.privacy.exact import Budget, read_exact
 
 if TYPE_CHECKING:
     from yupana.privacy.entropy import Entropy
+    from yupana.release.release import ReleaseFolder
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -30,7 +31,8 @@ _T = TypeVar("_T")
 def checked(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """Refuse arguments that are not of the types which a function names: switches, choices and plain numbers.
 
-    A text such as "no" would turn a switch on, and a misspelt choice would be another one.
+    A text such as "no" would turn a switch on, and a misspelt choice would be another one. What is declared of its
+    keywords is told where its docstring says ``{options}``.
 
     Raises
     ------
@@ -48,6 +50,10 @@ def checked(function: Callable[_P, _R]) -> Callable[_P, _R]:
                 _check(name, value, of[name])
         return function(*args, **named)
 
+    if function.__doc__ and "{options}" in function.__doc__:
+        (taken,) = get_args(signature.parameters["options"].annotation)
+        told = (f"``{name}``: {option.help}" for name, option in declared(taken).items())
+        call.__doc__ = function.__doc__.replace("{options}", "\n        ".join(told))
     return call
 
 
@@ -72,6 +78,20 @@ def _check(name: str, value: object, annotation: object) -> None:
     (kind, *others) = [kind for kind in kinds if kind is not NoneType]
     if others:
         return
+    if kind in {bool, int, str, float}:
+        typed(name, value, kind)
+    if get_origin(kind) is Literal and not (isinstance(value, str) and value in get_args(kind)):
+        known = nearest(value, get_args(kind)) if isinstance(value, str) else ""
+        raise ConfigError(f"{name}: must be {' or '.join(map(repr, get_args(kind)))}{known}")
+
+
+def typed(name: str, value: object, kind: type) -> Any:  # noqa: ANN401 (of the type)
+    """A value of a plain type, or a refusal of another.
+
+    Raises
+    ------
+    ConfigError
+    """
     if kind is bool and not isinstance(value, bool):
         raise ConfigError(f"{name}: must be True or False")
     if kind is int:
@@ -80,9 +100,7 @@ def _check(name: str, value: object, annotation: object) -> None:
         raise ConfigError(f"{name}: must be a text, and is of type {type(value).__name__}")
     if kind is float and (isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < math.inf):
         raise ConfigError(f"{name}: must be a finite number")
-    if get_origin(kind) is Literal and not (isinstance(value, str) and value in get_args(kind)):
-        known = nearest(value, get_args(kind)) if isinstance(value, str) else ""
-        raise ConfigError(f"{name}: must be {' or '.join(map(repr, get_args(kind)))}{known}")
+    return value
 
 
 def path_of(name: str, place: object) -> Path:
@@ -102,6 +120,13 @@ def path_of(name: str, place: object) -> Path:
     if scheme := scheme_of(place):
         raise ConfigError(f"{name}: {scheme}://... is no path of this machine; only DATA may lie on a store")
     return Path(place)
+
+
+def folder_of(release: "ReleaseFolder | Place", name: str = "release") -> Path:
+    """Where a release lies."""
+    from yupana.release.release import ReleaseFolder
+
+    return release.folder if isinstance(release, ReleaseFolder) else path_of(name, release)
 
 
 def out_of(out: object, *reads: Place, overwrite: bool | None = None, name: str = "out") -> Path:
@@ -146,11 +171,6 @@ def paths_of(name: str, places: Places | None) -> tuple[Path, ...]:
     if not isinstance(several, Sequence):
         raise ConfigError(f"{name}: must be a path or several, and is of type {type(places).__name__}")
     return tuple(path_of(name, place) for place in several)
-
-
-def path_if_given(name: str, place: object) -> Path | None:
-    """A path as `path_of` reads it; None where none is given."""
-    return None if place is None else path_of(name, place)
 
 
 def bytes_of(memory: int | None) -> int | None:

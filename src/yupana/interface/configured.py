@@ -517,7 +517,9 @@ class Configured:
         data: "Data",
         *,
         synthetic: bool = False,
-        internal: Internal = False,
+        internal: Annotated[
+            bool, Option("tell, too, what each tau would leave out", "switch", takes="truncation")
+        ] = False,
         execution: Execution = _HERE,
     ) -> "Validation":
         """Check records as `run` would. What it finds counts records: it is outside the guarantee, and CONFIDENTIAL.

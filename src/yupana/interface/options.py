@@ -1,11 +1,11 @@
-"""Every option, declared once: its type, its words, how it is written, and who takes it.
+"""The options of products, declared once: type, words, how each is written, and who takes it.
 
 The signatures of Python, the command line with its completion, the schemas of configurations and docs/options.md are
-made of these declarations.
+made of these declarations, and of those of all other commands in `yupana.interface.commands`.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias, TypedDict, get_args
@@ -27,10 +27,11 @@ ColumnNames: TypeAlias = Place | Mapping[str, Mapping[str, str]]
 Estimator: TypeAlias = Literal["topdown", "full-information", "posterior"]
 
 Kind: TypeAlias = Literal[
-    "choice", "switch", "path", "paths", "spine", "columns", "level", "whole", "positive", "share", "number", "seed",
-    "text", "changes", "domains", "limits", "settings", "size",
+    "choice", "switch", "path", "paths", "place", "release", "name", "names", "text", "texts", "listing", "columns",
+    "level", "share", "positive", "number", "whole", "natural", "seed", "port", "size",
+    "changes", "domains", "limits", "settings",
 ]  # fmt: skip
-"""How a value is read."""
+"""How a value is read; a name is one of a built-in thing, or a path."""
 
 Stage: TypeAlias = Literal["plan", "records", "release", "run"]
 STAGES: Final[tuple[Stage, ...]] = get_args(Stage)
@@ -56,6 +57,10 @@ class Option:
         The first stage that reads it: verbs before that do not offer it.
     default
         What holds if it is not given.
+    choices : tuple of str
+        What a choice may be.
+    required : bool
+        Whether the command line must have it.
     """
 
     help: str
@@ -65,6 +70,12 @@ class Option:
     takes: str = ""
     stage: Stage = "plan"
     default: Any = None
+    choices: tuple[str, ...] = ()
+    required: bool = False
+
+    def written(self, name: str) -> str:
+        """What the option of a name is called on the command line."""
+        return f"--{(self.flag or name).replace('_', '-')}"
 
 
 Values: TypeAlias = Mapping[str, object] | Iterable[tuple[str, object]]
@@ -103,7 +114,7 @@ class Options(TypedDict, total=False):
         Place,
         Option(
             "instead of CONFIG's: conventional, aian, optimized, pieces, or a folder that spine build made",
-            "spine",
+            "name",
             "KIND|FOLDER",
             takes="spine",
         ),
@@ -160,8 +171,7 @@ class Options(TypedDict, total=False):
         ),
     ]
     noisy_measurements: Annotated[
-        Place,
-        Option("draw and write all measurements, too", "path", "DIR", takes="noisy_measurements", stage="run"),
+        Place, Option("draw and write all measurements, too", "path", "DIR", takes="noisy_measurements", stage="run")
     ]
     nmf: Annotated[
         Place,
@@ -337,8 +347,7 @@ class Execution:
         ),
     ] = None
     shards: Annotated[
-        int | None,
-        Option("cut records into so many shards, counted one at a time or by several workers", "whole", "N"),
+        int | None, Option("cut records into so many shards, counted one at a time or by several workers", "whole", "N")
     ] = None
     spark_conf: Annotated[
         Mapping[str, str], Option("of spark: another setting; may be repeated", "settings", "KEY=VALUE")
@@ -349,26 +358,24 @@ class Execution:
 Seed: TypeAlias = Annotated[
     int | None, Option("reproducible noise, for synthetic data only; NOT FOR RELEASE", "seed", "S")
 ]
-Overwrite: TypeAlias = Annotated[bool, Option("replace an earlier output in OUT", "switch")]
+Overwrite: TypeAlias = Annotated[bool, Option("replace an earlier output in OUT", "switch", default=False)]
 Log: TypeAlias = Annotated[Place | None, Option("the confidential log (default: beside OUT)", "path", "FILE")]
 Resume: TypeAlias = Annotated[
-    bool,
-    Option("go on with a run that was interrupted, with what it had drawn (docs/interrupted-runs.md)", "switch"),
+    bool, Option("go on with a run that was interrupted, with what it had drawn (docs/interrupted-runs.md)", "switch")
 ]
 Internal: TypeAlias = Annotated[
     bool, Option("on real records, too; what it tells is CONFIDENTIAL, and nobody but you can read the files", "switch")
 ]
 
 
-def declared(of: Any) -> dict[str, tuple[Any, Option]]:  # noqa: ANN401 (a class or a function)
-    """The options that a class or a function declares: their types and how they are told, by name."""
-    return {name: (hint.__origin__, hint.__metadata__[0]) for name, hint in _annotated(of)}
-
-
-def _annotated(of: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401
-    for name, hint in of.__annotations__.items():
-        if isinstance(getattr(hint, "__metadata__", (None,))[0], Option):
-            yield name, hint
+def declared(of: Any) -> dict[str, Option]:  # noqa: ANN401 (a class or a function)
+    """The options that a class or a function declares, by name."""
+    return {
+        name: replace(option, choices=get_args(hint.__origin__)) if option.kind == "choice" else option
+        for name, hint in of.__annotations__.items()
+        for option in getattr(hint, "__metadata__", ())
+        if isinstance(option, Option)
+    }
 
 
 OPTIONS: Final = declared(Options)
@@ -386,29 +393,19 @@ def has(listing: Listing, option: Option) -> bool:
     return not option.takes or bool(getattr(listing, option.takes, option.takes in listing.takes))
 
 
-def choices(kind: Any) -> tuple[str, ...]:  # noqa: ANN401 (a type)
-    """What a choice may be, the default first."""
-    return tuple(get_args(kind))
-
-
 def schema(listing: Listing) -> dict[str, Any]:
     """What the table ``options`` of a configuration of a product may hold, as JSON Schema."""
     properties = {
-        option.flag if option.kind == "choice" and option.flag else name: {
+        option.flag if option.choices and option.flag else name: {
             "description": option.help.format_map(listing._asdict()),
-            **(
-                {"enum": list(choices(kind))}
-                if option.kind == "choice"
-                else _SHAPES.get(option.kind, {"type": "string"})
-            ),
+            **({"enum": list(option.choices)} if option.choices else _SHAPES.get(option.kind, {"type": "string"})),
         }
-        for name, (kind, option) in OPTIONS.items()
+        for name, option in OPTIONS.items()
         if has(listing, option)
     }
     return {"type": "object", "additionalProperties": False, "properties": properties}
 
 
-_TEXT: Final = {"type": "string"}
 _SHAPES: Final[Mapping[str, dict[str, Any]]] = {
     "switch": {"type": "boolean"},
     "whole": {"type": "integer", "minimum": 1},

@@ -1,6 +1,7 @@
 """A configuration and its options, in whatever form users have them, read into values."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -13,12 +14,14 @@ from yupana.interface.arguments import (
     as_json,
     changes_of,
     confidence_of,
+    folder_of,
     from_file,
     path_of,
     paths_of,
+    typed,
     whole_number,
 )
-from yupana.interface.options import OPTIONS, Place, choices, has
+from yupana.interface.options import OPTIONS, Option, Place, declared, has
 from yupana.products import PRODUCTS, Listing
 from yupana.release.manifest import MANIFEST
 from yupana.release.recipe import OPTIONS as IN_DOCUMENT
@@ -29,26 +32,8 @@ if TYPE_CHECKING:
     from yupana.files.columns import RecordFile
     from yupana.products.product import Product
 
-_NAMES: Final = {option.flag: name for name, (_, option) in OPTIONS.items() if option.flag}
+_NAMES: Final = {option.flag: name for name, option in OPTIONS.items() if option.flag}
 """Options that documents call otherwise."""
-
-
-class Read(NamedTuple):
-    """A configuration with its options.
-
-    Attributes
-    ----------
-    config
-        The product's own.
-    options : dict
-        A value for each of `OPTIONS`.
-    repeats : Recipe or None
-        How the release was made whose manifest is the configuration.
-    """
-
-    config: Any
-    options: dict[str, Any]
-    repeats: Recipe | None
 
 
 class GivenOption(NamedTuple):
@@ -61,11 +46,16 @@ class GivenOption(NamedTuple):
 
 def read_configured(
     product: "Product[Any]", config: object, changes: Changes, given: "Mapping[str, GivenOption]"
-) -> Read:
+) -> tuple[Any, dict[str, Any], Recipe | None]:
     """Read a configuration and its options.
 
     An option is what is given, else what the table ``options`` of the configuration says, or of the release whose
     manifest it is.
+
+    Returns
+    -------
+    configuration, options, recipe
+        The product's own; a value for each of `OPTIONS`; how the release was made whose manifest it is.
 
     Raises
     ------
@@ -90,7 +80,7 @@ def read_configured(
     read = _read(product, _without_options(config), changes, more)
     read, options["spine"] = _on_spine(read, options["spine"])
     options["columns"] = _columns(told.get("columns"), product.record_files(read))
-    return Read(read, options, repeats)
+    return read, options, repeats
 
 
 def told_options(settings: Mapping[str, Any], but: Collection[str] = ()) -> "tuple[Changes, dict[str, GivenOption]]":
@@ -110,7 +100,7 @@ def refuse_others(product: str, told: "Mapping[str, GivenOption]") -> None:
     for name, one in told.items():
         if name not in OPTIONS:
             raise ConfigError(f"{one.place}: there is no such option{nearest(name, OPTIONS)}")
-        if not has(PRODUCTS.listing(product), OPTIONS[name][1]) and one.value != OPTIONS[name][1].default:
+        if not has(PRODUCTS.listing(product), OPTIONS[name]) and one.value != OPTIONS[name].default:
             raise ConfigError(f"{product} takes no {name}")
 
 
@@ -123,9 +113,25 @@ def read_options(product: str, told: "Mapping[str, GivenOption]") -> dict[str, A
         If there is no such option, the product does not take it, or its value is none.
     """
     refuse_others(product, told)
-    options = {name: _value(name, told.get(name)) for name in OPTIONS}
+    options = {name: _value(option, told.get(name)) for name, option in OPTIONS.items()}
     check_terms(options["intervals"], options["replicates"])
     return options
+
+
+def terms_of(of: object, given: Mapping[str, Any]) -> dict[str, Any]:
+    """A value for each option that a class declares, as it is given, or its default.
+
+    Raises
+    ------
+    ConfigError
+        If there is no such option, or its value is none.
+    """
+    known = declared(of)
+    for name in given:
+        if name not in known:
+            raise ConfigError(f"{name}: there is no such option{nearest(name, known)}")
+    told = {name: GivenOption(value, name) for name, value in given.items() if value is not None}
+    return {name: _value(option, told.get(name)) for name, option in known.items()}
 
 
 def _in_document(config: object, path: Path | None) -> dict[str, GivenOption]:
@@ -147,9 +153,9 @@ def _in_manifest(path: Path | None, repeats: Recipe, listing: Listing) -> dict[s
     """The options of a release, as texts; its manifest tells some that its product has no choice of."""
     told = _named(repeats.options, f"config {path}: {IN_DOCUMENT}", Path())
     return {
-        name: one._replace(value=Number(one.value)) if OPTIONS[name][1].kind == "whole" else one
+        name: one._replace(value=Number(one.value)) if OPTIONS[name].kind == "whole" else one
         for name, one in told.items()
-        if name in OPTIONS and has(listing, OPTIONS[name][1])
+        if name in OPTIONS and has(listing, OPTIONS[name])
     }
 
 
@@ -174,33 +180,43 @@ def _without_options(config: object) -> object:
     return {key: value for key, value in config.items() if key != IN_DOCUMENT}
 
 
-def _value(name: str, told: GivenOption | None) -> Any:  # noqa: ANN401, PLR0911 (of any option, by its kind)
+def _value(option: Option, told: GivenOption | None) -> Any:  # noqa: ANN401 (of any option, by its kind)
     """The value of an option, or its default."""
-    kind, option = OPTIONS[name]
-    if told is None or option.kind in {"columns", "spine"}:
-        return option.default if told is None else told.value
+    if told is None:
+        return option.default
     value, place = told.value, told.place
     if isinstance(value, Number) and option.kind == "whole":
         value = int(value) if value.isdecimal() and len(value) < _DIGITS else value
-    match option.kind:
-        case "choice":
-            if value not in choices(kind):
-                known = nearest(value, choices(kind)) if isinstance(value, str) else ""
-                raise ConfigError(f"{place}: must be {' or '.join(map(repr, choices(kind)))}{known}")
-            return value
-        case "switch":
-            if not isinstance(value, bool):
-                raise ConfigError(f"{place}: must be True or False")
-            return value
-        case "level":
-            return confidence_of(value, place)
-        case "whole":
-            return whole_number(place, value)
-        case "paths":
-            return tuple(told.folder / path for path in paths_of(place, value))
-        case _:
-            return told.folder / path_of(place, value)
+    if option.choices:
+        if value not in option.choices:
+            known = nearest(value, option.choices) if isinstance(value, str) else ""
+            raise ConfigError(f"{place}: must be {' or '.join(map(repr, option.choices))}{known}")
+        return value
+    if option.kind == "path":
+        return told.folder / path_of(place, value)
+    if option.kind == "paths":
+        return tuple(told.folder / path for path in paths_of(place, value))
+    return _READERS[option.kind](place, value) if option.kind in _READERS else value
 
+
+def _texts(place: str, value: object) -> tuple[str, ...]:
+    if isinstance(value, str) or not isinstance(value, Sequence) or not all(isinstance(one, str) for one in value):
+        raise ConfigError(f"{place}: must be a sequence of texts, such as ['06', '44']")
+    return tuple(value)
+
+
+_READERS: Final[Mapping[str, Callable[[str, Any], Any]]] = {
+    "switch": partial(typed, kind=bool),
+    "text": partial(typed, kind=str),
+    "number": partial(typed, kind=float),
+    "whole": whole_number,
+    "seed": whole_number,
+    "level": lambda place, value: confidence_of(value, place),
+    "share": lambda place, value: confidence_of(value, place),
+    "names": _texts,
+    "release": lambda place, value: folder_of(value, place),
+}
+"""How values are read from whatever Python has; those of other kinds are read with what they belong to."""
 
 _DIGITS: Final = 10
 

@@ -81,7 +81,7 @@ def opened(
     if out is not None:
         check_outside(path_of("out", out), [Path(place) for place in places_of(data)])
     stage = STAGES.index(_STAGE_OF.get(verb, "records"))
-    read = [name for name in _OF_REQUEST if STAGES.index(OPTIONS[name][1].stage) <= stage]
+    read = [name for name in _OF_REQUEST if STAGES.index(OPTIONS[name].stage) <= stage]
     with (
         listening(execution.progress, f"{asked.product.key} {verb}") as tell,
         _at_hand(data, files, memory, tell, synthetic=synthetic) as (folder, bring),

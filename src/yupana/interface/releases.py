@@ -1,34 +1,37 @@
 """What is asked of a release, and made of one; no record is seen but by `empirical_loss`."""
 
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Unpack, overload
 
 from yupana.errors import ConfigError, OutputError
-from yupana.interface.arguments import (
-    checked,
-    confidence_of,
-    out_of,
-    path_if_given,
-    path_of,
-    paths_of,
-    whole_number,
+from yupana.interface.arguments import checked, folder_of, out_of, path_of, paths_of
+from yupana.interface.commands import (
+    AddedIntervalOptions,
+    CheckOptions,
+    CoterminousOptions,
+    DistrictOptions,
+    EstimateOptions,
+    IntervalOptions,
+    LossOptions,
+    PlOptions,
+    ReportOptions,
+    SuppressOptions,
 )
-from yupana.interface.options import Exact, Place, Places, SetupOptions
+from yupana.interface.options import Place, Places
+from yupana.interface.reading import terms_of
 from yupana.progress import Listener, Step, announcing, listening
+from yupana.release.manifest import MANIFEST
 from yupana.release.release import ReleaseFolder
-from yupana.topdown.interval_terms import IntervalMethod
 
 if TYPE_CHECKING:
-    from yupana.audit.empirical.loss import LossFinding
+    from yupana.audit.empirical.loss import LossFinding, LossRequest
     from yupana.estimate.areas.released import AreaList
     from yupana.estimate.results import AreaIntervals, DistrictEstimates, Intervals
     from yupana.files.new_file import NewFile
     from yupana.interface.configured import Configured
     from yupana.products.product import Checked
-    from yupana.release.tables import Format
     from yupana.report.certificate import Certificate
 
 
@@ -61,14 +64,14 @@ def open_release(folder: Place) -> "Release":
 
 
 @checked
-def check(release: "Release | Place", *, inputs: Place | None = None) -> "Checked":
+def check(release: "Release | Place", **options: Unpack[CheckOptions]) -> "Checked":
     """Check a release against its manifest, plan and configuration.
 
     Parameters
     ----------
     release : Release, str or Path
-    inputs : str or Path, optional
-        Public files of the run, to compare with those it names.
+    options
+        {options}
 
     Returns
     -------
@@ -89,7 +92,7 @@ def check(release: "Release | Place", *, inputs: Place | None = None) -> "Checke
         from yupana.report.certificate import check_certificate
 
         return check_certificate(folder)
-    return check_release(folder, path_if_given("inputs", inputs))
+    return check_release(folder, terms_of(CheckOptions, options)["inputs"])
 
 
 @overload
@@ -98,9 +101,7 @@ def interval(
     *queries: str,
     query: str | Sequence[str] | None = None,
     area: None = None,
-    areas: Places | None = None,
-    confidence: Exact | None = None,
-    noisy: Place | None = None,
+    **options: Unpack[IntervalOptions],
 ) -> "Intervals": ...
 
 
@@ -110,9 +111,7 @@ def interval(
     *queries: str,
     query: str | Sequence[str] | None = None,
     area: str | Sequence[str],
-    areas: Places | None = None,
-    confidence: Exact | None = None,
-    noisy: Place | None = None,
+    **options: Unpack[IntervalOptions],
 ) -> "AreaIntervals": ...
 
 
@@ -122,9 +121,7 @@ def interval(
     *queries: str,
     query: str | Sequence[str] | None = None,
     area: str | Sequence[str] | None = None,
-    areas: Places | None = None,
-    confidence: Exact | None = None,
-    noisy: Place | None = None,
+    **options: Unpack[IntervalOptions],
 ) -> "Intervals | AreaIntervals":
     """Give intervals for published cells, and for their sums, differences, ratios and percentages.
 
@@ -139,12 +136,8 @@ def interval(
         More of them, by name.
     area : str or sequence of str, optional
         Areas of a TopDown release, each as ``"place=1714000"`` or ``"place=Chicago"``; every query is asked of each.
-    areas : path or sequence of paths, optional
-        Which areas the blocks lie in, beside what the release tells: tables, or block assignment files of the Bureau.
-    confidence : Fraction, float or str, optional
-        That of the release's margins of error if not given; of areas that of the published intervals.
-    noisy : str or Path, optional
-        The noisy measurements of a TopDown release.
+    options
+        {options}
 
     Returns
     -------
@@ -174,12 +167,13 @@ def interval(
     if area is not None:
         asked = [area] if isinstance(area, str) else list(area)
         pairs = [(place, one) for place in asked for one in queries]
-        return intervals(release, pairs, areas=areas, confidence=confidence, noisy=noisy)
-    if areas is not None:
+        return intervals(release, pairs, **options)
+    terms = terms_of(IntervalOptions, options)
+    if terms["areas"]:
         raise ConfigError("areas: files of areas are for queries of areas; name some with area='place=1714000'")
     from yupana.estimate.intervals.query_intervals import intervals as found
 
-    return found(folder_of(release), queries, confidence=_level(confidence), noisy=path_if_given("noisy", noisy))
+    return found(folder_of(release), queries, confidence=terms["confidence"], noisy=terms["noisy"])
 
 
 _PAIR = ("place=1714000", "total")
@@ -189,10 +183,7 @@ _PAIR = ("place=1714000", "total")
 def intervals(
     release: "Release | Place",
     questions: "Place | Sequence[tuple[str, str]]",
-    *,
-    areas: Places | None = None,
-    confidence: Exact | None = None,
-    noisy: Place | None = None,
+    **options: Unpack[IntervalOptions],
 ) -> "AreaIntervals":
     """Answer many queries of areas of a TopDown release at once.
 
@@ -201,8 +192,8 @@ def intervals(
     release : Release, str or Path
     questions : sequence of (area, query), or the path of a table with these columns
         As of `interval`. Other columns of a table stay with their rows.
-    areas, confidence, noisy
-        As of `interval`.
+    options
+        {options}
 
     Returns
     -------
@@ -232,14 +223,9 @@ def intervals(
         asked = QuestionFile(tuple(AreaQuestion(area, query) for area, query in questions), ())
     if not asked.questions:
         raise ConfigError(f"questions: there are none; give pairs of an area and a query such as {_PAIR}")
-    return area_intervals(
-        folder_of(release),
-        asked.questions,
-        files=paths_of("areas", areas),
-        confidence=_level(confidence),
-        noisy=path_if_given("noisy", noisy),
-        others=asked.others,
-    )
+    terms = terms_of(IntervalOptions, options)
+    files = terms.pop("areas")
+    return area_intervals(folder_of(release), asked.questions, files=files, others=asked.others, **terms)
 
 
 @checked
@@ -278,12 +264,7 @@ def districts(
     release: "Release | Place",
     plan: Place,
     noisy: Place,
-    *,
-    rule: Literal["range", "deviation"] = "range",
-    tolerance: Exact | None = None,
-    chance: Exact = "0.95",
-    query: str = "total",
-    confidence: Exact | None = None,
+    **options: Unpack[DistrictOptions],
 ) -> "DistrictEstimates":
     """Estimate the populations of districts with their joint law, and the chance that the true ones are balanced.
 
@@ -295,17 +276,8 @@ def districts(
         A file with a row for each block of the release: the block, of 15 or 16 digits, and its district.
     noisy : str or Path
         The noisy measurements of the same run.
-    rule : "range" or "deviation"
-        What is held against the tolerance: the largest district less the smallest, or the largest difference from the
-        ideal, which is the average of the districts.
-    tolerance : number, optional
-        In shares of the ideal, strictly between 0 and 1; 0.1 for the range and 0.05 for the deviation if not given.
-    chance : number
-        Above 1/2: what a tightened tolerance for published populations is to keep for the true ones.
-    query : str
-        What is counted: ``"total"``, ``"votingage[votingage=1]"``, ``"P0030001"``, or sums and differences of such.
-    confidence : Fraction, float or str, optional
-        Of the intervals; that of the release's margins of error if not given.
+    options
+        {options}
 
     Returns
     -------
@@ -326,16 +298,9 @@ def districts(
     """
     from yupana.estimate.districts import districts as found
 
-    return found(
-        folder_of(release),
-        path_of("plan", plan),
-        path_of("noisy", noisy),
-        rule=rule,
-        tolerance=None if tolerance is None else confidence_of(tolerance, "tolerance"),
-        level=confidence_of(chance, "chance"),
-        query=query,
-        confidence=_level(confidence),
-    )
+    terms = terms_of(DistrictOptions, options)
+    level = terms.pop("chance")
+    return found(folder_of(release), path_of("plan", plan), path_of("noisy", noisy), level=level, **terms)
 
 
 @checked
@@ -343,14 +308,8 @@ def estimate(
     release: "Release | Place",
     out: Place,
     *,
-    puerto_rico: "Release | Place | None" = None,
-    confidence: Exact = "0.9",
-    method: Literal["exact", "original"] = "exact",
-    combine: Literal["independent", "joint"] = "independent",
-    publish: bool = False,
-    format: "Format" = "csv",  # noqa: A002 (as on the command line)
-    overwrite: bool = False,
     progress: Listener | bool = False,
+    **options: Unpack[EstimateOptions],
 ) -> "Release":
     """Make the final tables of the S-DHC from the noisy measurements of PHSafe, with credible intervals.
 
@@ -360,18 +319,10 @@ def estimate(
         Of PHSafe.
     out : str or Path
         A folder that does not exist or is empty.
-    puerto_rico : Release, str or Path, optional
-        The release of Puerto Rico, for tables that show both.
-    confidence : Fraction, float or str
-        Of the intervals.
-    method : "exact" or "original"
-        "original" rounds as the Bureau did.
-    combine : "independent" or "joint"
-        "joint" uses all measurements of the same people together.
-    publish : bool
-        Refuse a release that is NOT FOR RELEASE.
-    format, overwrite, progress
+    progress
         As of `run`.
+    options
+        {options}
 
     Returns
     -------
@@ -388,19 +339,11 @@ def estimate(
     """
     from yupana.report.final_tables import EstimateRequest, publish_estimates
 
-    sources = [folder_of(one) for one in (release, puerto_rico) if one is not None]
-    made = out_of(out, *sources, overwrite=overwrite)
-    request = EstimateRequest(
-        release=folder_of(release),
-        out=made,
-        puerto_rico=None if puerto_rico is None else folder_of(puerto_rico),
-        confidence=confidence_of(confidence),
-        method=method,
-        combination=combine,
-        format=format,
-        overwrite=overwrite,
-        publish=publish,
-    )
+    terms = terms_of(EstimateOptions, options)
+    other, combination = terms["puerto_rico"], terms.pop("combine")
+    sources = [folder_of(release), *([] if other is None else [other])]
+    made = out_of(out, *sources, overwrite=terms["overwrite"])
+    request = EstimateRequest(sources[0], made, combination=combination, **terms)
     with listening(progress, "estimate") as tell:
         publish_estimates(request, announcing(tell))
     return open_release(made)
@@ -411,13 +354,8 @@ def topdown_intervals(
     release: "Release | Place",
     out: Place,
     *,
-    method: IntervalMethod | None = None,
-    replicates: int | None = None,
-    confidence: Exact | None = None,
-    noisy_measurements: Place | None = None,
-    nmf: Place | None = None,
-    overwrite: bool = False,
     progress: Listener | bool = False,
+    **options: Unpack[AddedIntervalOptions],
 ) -> "Release":
     """Write a release of TopDown again with an interval for every count of its tabulation and tables.
 
@@ -428,16 +366,10 @@ def topdown_intervals(
     release : Release, str or Path
     out : str or Path
         A folder that does not exist or is empty.
-    method : "least-squares" or "monte-carlo"
-        If it is not given, least squares where measurements are given, else Monte Carlo.
-    replicates : int, optional
-        Of Monte Carlo: how often the published counts are estimated again; 25 if not given.
-    confidence : Fraction, float or str
-        Of each interval; that of the release's margins if not given.
-    noisy_measurements, nmf : str or Path, optional
-        The noisy measurements of the run that made the release, as tables or as noisy measurement files; either.
-    overwrite, progress
+    progress
         As of `run`.
+    options
+        {options}
 
     Returns
     -------
@@ -457,18 +389,9 @@ def topdown_intervals(
     from yupana.estimate.topdown_intervals import IntervalRequest, publish_intervals
     from yupana.progress import Stopwatch
 
-    whole_number("replicates", replicates)
-    made = out_of(out, folder_of(release), overwrite=overwrite)
-    request = IntervalRequest(
-        release=folder_of(release),
-        out=made,
-        method=method,
-        replicates=replicates,
-        confidence=None if confidence is None else confidence_of(confidence),
-        noisy_measurements=path_if_given("noisy_measurements", noisy_measurements),
-        nmf=path_if_given("nmf", nmf),
-        overwrite=overwrite,
-    )
+    terms = terms_of(AddedIntervalOptions, options)
+    made = out_of(out, folder_of(release), overwrite=terms["overwrite"])
+    request = IntervalRequest(release=folder_of(release), out=made, **terms)
     with listening(progress, "topdown intervals") as tell:
         publish_intervals(
             request, Stopwatch(announcing(tell)), lambda stage, done, total: tell(Step(stage, done, total))
@@ -482,11 +405,8 @@ def combine_coterminous(
     reference: Place,
     out: Place,
     *,
-    housing_units: Place | None = None,
-    parameters: Place | None = None,
-    zero_suppression: Exact | None = None,
-    overwrite: bool = False,
     progress: Listener | bool = False,
+    **options: Unpack[CoterminousOptions],
 ) -> "Release":
     """Let areas of the same blocks show the same numbers, in a release of SafeTab.
 
@@ -498,14 +418,10 @@ def combine_coterminous(
         The reference file of blocks, GRF-C.txt.
     out : str or Path
         A folder that does not exist or is empty.
-    housing_units : str or Path, optional
-        Housing units by block: compare only blocks that have some.
-    parameters : str or Path, optional
-        The Bureau's parameter folder with the iterations.
-    zero_suppression : Fraction, float or str, optional
-        The chance with which small totals are then left out; needs ``parameters``.
-    overwrite, progress
+    progress
         As of `run`.
+    options
+        {options}
 
     Returns
     -------
@@ -522,18 +438,10 @@ def combine_coterminous(
     """
     from yupana.estimate.coterminous import make_coterminous
 
-    made = out_of(out, folder_of(release), overwrite=overwrite)
+    terms = terms_of(CoterminousOptions, options)
+    made, blocks = out_of(out, folder_of(release), overwrite=terms["overwrite"]), path_of("reference", reference)
     with listening(progress, "coterminous") as tell:
-        make_coterminous(
-            folder_of(release),
-            path_of("reference", reference),
-            made,
-            housing_units=path_if_given("housing_units", housing_units),
-            parameters=path_if_given("parameters", parameters),
-            zero_suppression=_level(zero_suppression),
-            overwrite=overwrite,
-            announce=announcing(tell),
-        )
+        make_coterminous(folder_of(release), blocks, made, announce=announcing(tell), **terms)
     return open_release(made)
 
 
@@ -543,9 +451,8 @@ def suppress(
     policy: Place,
     out: Place,
     *,
-    parameters: Place | None = None,
-    overwrite: bool = False,
     progress: Listener | bool = False,
+    **options: Unpack[SuppressOptions],
 ) -> "Release":
     """Write X for counts that cannot be true, in a release of SafeTab.
 
@@ -557,10 +464,10 @@ def suppress(
         Rules and reason codes (TOML).
     out : str or Path
         A folder that does not exist or is empty.
-    parameters : str or Path, optional
-        The Bureau's parameter folder, in place of the one that the policy names.
-    overwrite, progress
+    progress
         As of `run`.
+    options
+        {options}
 
     Returns
     -------
@@ -577,16 +484,10 @@ def suppress(
     """
     from yupana.estimate.suppression import suppress_release
 
-    made = out_of(out, folder_of(release), overwrite=overwrite)
+    terms = terms_of(SuppressOptions, options)
+    made, rules = out_of(out, folder_of(release), overwrite=terms["overwrite"]), path_of("policy", policy)
     with listening(progress, "suppress") as tell:
-        suppress_release(
-            folder_of(release),
-            path_of("policy", policy),
-            made,
-            parameters=path_if_given("parameters", parameters),
-            overwrite=overwrite,
-            announce=announcing(tell),
-        )
+        suppress_release(folder_of(release), rules, made, announce=announcing(tell), **terms)
     return open_release(made)
 
 
@@ -624,7 +525,7 @@ def certificate(*releases: "Release | Place", household_cap: int | None = None) 
         raise ConfigError("certificate needs a release")
     opened = [open_release(folder_of(release)) for release in releases]
     folders = [part.folder for release in opened for part in (*release.parts.values(),) or (release,)]
-    return certify(folders, whole_number("household_cap", household_cap))
+    return certify(folders, household_cap)
 
 
 @checked
@@ -632,9 +533,8 @@ def report(
     release: "Release | Place",
     to: Place,
     *,
-    codes: Place | None = None,
-    boundaries: Place | Sequence[Place] | None = None,
     progress: Listener | bool = False,
+    **options: Unpack[ReportOptions],
 ) -> Path:
     """Write an HTML page on a release: its loss, its margins and its tables; no truth. Of a spine: how far areas are.
 
@@ -645,13 +545,10 @@ def report(
     release : Release, str or Path
     to : str or Path
         The page; it may not lie in the release.
-    codes : str or Path, optional
-        Of SafeTab: the folder with the public files of codes and groups.
-    boundaries : path or sequence of paths, optional
-        Of TopDown and spines: boundaries of areas for maps, as zipped shapefiles such as TIGER/Line, GeoJSON or
-        TopoJSON; of a spine one file.
     progress : callable or bool
         As of `run`.
+    options
+        {options}
 
     Returns
     -------
@@ -670,8 +567,8 @@ def report(
 
     claim_report(to, [])  # before the work; whether it may lie in the folder is told by what that holds
     opened = open_checked(folder_of(release), confidential=True).alone()
-    given = [boundaries] if isinstance(boundaries, str | Path) else list(boundaries or ())
-    shapes = [path_of("boundaries", place) for place in given]
+    terms = terms_of(ReportOptions, options)
+    shapes = terms["boundaries"]
     if opened.product == "spine":
         from yupana.report.spine import write_report as write_spine_report
 
@@ -687,15 +584,14 @@ def report(
         )
     from yupana.interface.configured import setup
 
-    public: SetupOptions = {} if codes is None else {"codes": codes}
-    asked = setup(opened.product, opened.folder / "manifest.json", **public)
+    asked = setup(opened.product, opened.folder / MANIFEST, codes=terms["codes"])
     page = claim_report(to, [opened.folder], confidential=opened.status == "CONFIDENTIAL")
     write_report(page, asked, opened.intact(), shapes)
     return path_of("to", to)
 
 
 @checked
-def write_pl(release: Place, out: Place, *, names: Place | None = None, overwrite: bool = False) -> "Release":
+def write_pl(release: Place, out: Place, **options: Unpack[PlOptions]) -> "Release":
     """Write the files of P.L. 94-171 of every state, from published tables alone.
 
     Parameters
@@ -704,10 +600,8 @@ def write_pl(release: Place, out: Place, *, names: Place | None = None, overwrit
         A folder with the release of persons in ``persons`` and that of housing units in ``units``.
     out : str or Path
         A folder that does not exist or is empty.
-    names : str or Path, optional
-        A geographic header of the Bureau; areas that it has get its names, sizes and all other fields.
-    overwrite : bool
-        Replace an earlier output in ``out``.
+    options
+        {options}
 
     Returns
     -------
@@ -726,8 +620,9 @@ def write_pl(release: Place, out: Place, *, names: Place | None = None, overwrit
     """
     from yupana.products.topdown.pl.release_files import write_release_files
 
-    made = out_of(out, release, overwrite=overwrite)
-    write_release_files(path_of("release", release), made, path_if_given("names", names), overwrite=overwrite)
+    terms = terms_of(PlOptions, options)
+    made = out_of(out, release, overwrite=terms["overwrite"])
+    write_release_files(path_of("release", release), made, **terms)
     return open_release(made)
 
 
@@ -737,11 +632,7 @@ def empirical_loss(
     truth: "Release | Place",
     *,
     queries: Sequence[str] | None = None,
-    mode: Literal["sound", "published"] = "sound",
-    bandwidth: float | None = None,
-    percentile: float | None = None,
-    replicates: int | None = None,
-    confidence: float | None = None,
+    **options: Unpack[LossOptions],
 ) -> "list[LossFinding]":
     """Estimate the privacy loss that a release shows beside its truth; CONFIDENTIAL, for it reads true counts.
 
@@ -751,16 +642,8 @@ def empirical_loss(
         What `run` and `exact` made of the same records.
     queries : sequence of str, optional
         Of a release of TopDown: which queries to look at; all if not given.
-    mode : "sound" or "published"
-        With an interval, or as the paper has it.
-    bandwidth : float, optional
-        A multiple of the standard deviation of the residuals.
-    percentile : float, optional
-        Where the range ends, between 50 and 100.
-    replicates : int, optional
-        How often counts are resampled.
-    confidence : float, optional
-        Of the interval.
+    options
+        {options}
 
     Returns
     -------
@@ -776,19 +659,31 @@ def empirical_loss(
     ------
     docs/audits.md
     """
-    from yupana.audit.empirical.loss import LossRequest, examine_all
+    from yupana.audit.empirical.loss import examine_all
     from yupana.confidential.truth.hierarchy import COUNTS, by_geolevel
     from yupana.confidential.truth.series import release_and_truth
 
-    given = {"bandwidth": bandwidth, "percentile": percentile, "replicates": replicates, "confidence": confidence}
-    more: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    request = LossRequest(mode, **more)
+    request = loss_request(**options)
     noisy, exact_counts = folder_of(release), folder_of(truth)
     if (noisy / COUNTS).is_dir():
         return examine_all(list(by_geolevel(noisy, exact_counts, queries)), request)
     if queries is not None:
         raise ConfigError("queries are for releases of TopDown")
     return examine_all(list(release_and_truth(noisy, exact_counts)), request)
+
+
+def loss_request(**options: Unpack[LossOptions]) -> "LossRequest":
+    """How an empirical privacy loss is to be estimated.
+
+    Raises
+    ------
+    ConfigError
+        If an option is none.
+    """
+    from yupana.audit.empirical.loss import LossRequest
+
+    given = {name: value for name, value in terms_of(LossOptions, options).items() if value is not None}
+    return LossRequest(**given | ({"confidence": float(given["confidence"])} if "confidence" in given else {}))
 
 
 def claim_report(page: Place, homes: Sequence[Place], *, confidential: bool = False) -> "NewFile":
@@ -811,15 +706,6 @@ def write_report(page: "NewFile", asked: "Configured", release: ReleaseFolder, b
     is_large = "parameters" in asked.listing.takes or getattr(asked.config, "blocks", None) is not None
     tables = {} if is_large else {table: release.columns(table) for table in release}
     write_release_report(page, asked.plan(), asked.production(), release.manifest, tables)
-
-
-def folder_of(release: "Release | Place") -> Path:
-    """Where a release lies."""
-    return release.folder if isinstance(release, ReleaseFolder) else path_of("release", release)
-
-
-def _level(value: Exact | None) -> Fraction | None:
-    return None if value is None else confidence_of(value)
 
 
 class Release(ReleaseFolder):

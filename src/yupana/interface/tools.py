@@ -10,15 +10,16 @@ from yupana.interface.arguments import (
     bytes_of,
     checked,
     confidence_of,
+    folder_of,
     out_of,
-    path_if_given,
     path_of,
     paths_of,
 )
+from yupana.interface.commands import CensusOptions, EstimatedOptions, MeasurementOptions
 from yupana.interface.configured import run, setup
-from yupana.interface.options import OF_MEASUREMENTS, CountTerms, Place, Places, SetupOptions, declared
-from yupana.interface.reading import read_options, told_options
-from yupana.interface.releases import Release, folder_of, open_release
+from yupana.interface.options import OF_MEASUREMENTS, CountTerms, Place, Places, declared
+from yupana.interface.reading import read_options, terms_of, told_options
+from yupana.interface.releases import Release, open_release
 from yupana.progress import Listener, Step, announcing, listening
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from yupana.plan.measurement import Accounting
     from yupana.products.described.count import CountPlan
     from yupana.products.topdown.pl.summary_file import SummaryFile
-    from yupana.release.tables import Format
     from yupana.synthetic.census import CensusSummary
 
 
@@ -67,13 +67,8 @@ def estimate_measurements(
     files: Place,
     out: Place,
     *,
-    dataset: str | None = None,
-    config: Place | None = None,
-    states: Sequence[str] | None = None,
-    geography: Place | None = None,
-    overwrite: bool = False,
     progress: Listener | bool = False,
-    **settings: Unpack[SetupOptions],
+    **settings: Unpack[EstimatedOptions],
 ) -> "Release":
     """Make counts, tables and records of noisy measurement files, as a run of TopDown does; no record is seen.
 
@@ -119,23 +114,13 @@ def estimate_measurements(
     from yupana.estimate.measurement_files import MeasurementRequest, publish_from_files
     from yupana.progress import Stopwatch
 
-    if isinstance(states, str) or not isinstance(states, Sequence | None):
-        raise ConfigError("states: must be a sequence of codes, such as ['50', '44']")
-    made = out_of(out, path_of("files", files), overwrite=overwrite)
-    changes, told = told_options(settings, but=("totals",))
+    own = declared(MeasurementOptions)
+    terms = terms_of(MeasurementOptions, {name: value for name, value in settings.items() if name in own})
+    made = out_of(out, path_of("files", files), overwrite=terms["overwrite"])
+    changes, told = told_options(settings, but=own)
     options = read_options("topdown", told)
-    request = MeasurementRequest(
-        root=path_of("files", files),
-        out=made,
-        dataset=dataset,
-        config=config,
-        changes=changes,
-        states=tuple(states or ()),
-        geography=path_if_given("geography", geography),
-        totals=path_if_given("totals", settings.get("totals")),
-        overwrite=overwrite,
-        **{name: options[name] for name in OF_MEASUREMENTS},
-    )
+    for_tables = {name: options[name] for name in OF_MEASUREMENTS}
+    request = MeasurementRequest(root=path_of("files", files), out=made, changes=changes, **terms, **for_tables)
     with listening(progress, "topdown estimate") as tell:
         publish_from_files(
             request, Stopwatch(announcing(tell)), lambda stage, done, total: tell(Step(stage, done, total))
@@ -263,7 +248,7 @@ def build_spine(
     made = out_of(out, overwrite=overwrite)
     request = SpineRequest(
         path_of("reference", reference),
-        path_if_given("blocks", blocks),
+        None if blocks is None else path_of("blocks", blocks),
         made,
         overwrite,
         paths_of("areas", areas),
@@ -322,10 +307,8 @@ def synthesize(
     out: Place,
     households: int,
     *,
-    states: Sequence[str] | None = None,
-    seed: int | None = None,
-    format: "Format" = "csv",  # noqa: A002 (as on the command line)
     progress: Listener | bool = False,
+    **options: Unpack[CensusOptions],
 ) -> "CensusSummary":
     """Write a census of invented people as the input files of every product.
 
@@ -335,14 +318,10 @@ def synthesize(
         A folder that does not exist or is empty; it holds a file named SYNTHETIC.
     households : int
         Occupied housing units.
-    states : sequence of str, optional
-        FIPS codes of two digits; the 50 states and the District of Columbia if not given.
-    seed : int, optional
-        Makes the census reproducible.
-    format : "csv" or "parquet"
-        Of persons, units and geo.
     progress : callable or bool
         As of `run`.
+    options
+        {options}
 
     Returns
     -------
@@ -361,15 +340,14 @@ def synthesize(
     from yupana.synthetic.census import ALL_51_STATE_CODES
     from yupana.synthetic.census import synthesize as invent
 
-    if isinstance(states, str) or not isinstance(states, Sequence | None):
-        raise ConfigError("states: must be a sequence of FIPS codes, such as ['06', '44']")
+    terms = terms_of(CensusOptions, options)
     with listening(progress, "synthesize") as tell:
         return invent(
             out_of(out),
             households=households,
-            states=tuple(states) if states is not None else ALL_51_STATE_CODES,
-            seed=seed,
-            fmt=format,
+            states=ALL_51_STATE_CODES if terms["states"] is None else terms["states"],
+            seed=terms["seed"],
+            fmt=terms["format"],
             progress=lambda done, total: tell(Step("households", done, total)),
         )
 

@@ -1,4 +1,4 @@
-"""A plan as a table for people."""
+"""What the verbs of products tell people: plans, observed errors, comparisons and strategies, in lines."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
@@ -9,6 +9,11 @@ from yupana.plan.margin import z_value
 from yupana.plan.measurement import Measurement, Mechanism
 from yupana.plan.plan import Plan, PlanDifference
 from yupana.privacy.exact import Budget, read_exact
+from yupana.products.disclosure_control.differencing import FEW
+from yupana.products.disclosure_control.results import SideBySide
+from yupana.products.product import Product
+from yupana.products.strategy import Strategy
+from yupana.topdown.configuration import Configuration
 
 _CHANGES: Final = {
     "unbounded": "one {unit} added or removed (unbounded)",
@@ -210,3 +215,131 @@ def differences_text(differences: Sequence[PlanDifference]) -> Iterator[str]:
     for d in differences:
         here, there = d.here or "not measured", d.there or "not measured"
         yield f"{d.measurement:{width}} {d.value:12} here {here:>14}   production {there:>14}"
+
+
+def cells_text(rows: Sequence[Any]) -> Iterator[str]:
+    """Of PHSafe and of described tables: a line for each cell, whose names may be of any length."""
+    heads = f"{'n':>8}{'expected':>10}{'noise':>10}{'within':>9}{'with truncation':>17}{'bias':>10}"
+    names = [("table", "level", "iteration", "cell"), *((r.table, r.level, r.iteration, str(r.cell)) for r in rows)]
+    widths = [max(map(len, column)) + 2 for column in zip(*names, strict=True)]
+    starts = ["".join(map(str.ljust, some, widths)) for some in names]
+    yield starts[0] + heads
+    for start, row in zip(starts[1:], rows, strict=True):
+        yield (
+            f"{start}{row.count:8}{row.expected_moe:10.1f}{row.experimental_moe:10.1f}{row.coverage:9.2%}"
+            f"{row.experimental_moe_with_truncation:17.1f}{row.bias_from_truncation:10.2f}"
+        )
+
+
+def groups_text(rows: Sequence[Any]) -> Iterator[str]:
+    """Of SafeTab: a line for each size of a population group."""
+    yield (
+        f"{'table':10}{'level':14}{'size':>22}{'groups':>12}{'share':>9}{'n':>12}{'expected':>10}{'noise':>10}"
+        f"{'within':>9}{'cap':>10}"
+    )
+    for row in rows:
+        level = f"{row.region_type} {row.iteration_level}{'*' * row.detailed_only}"
+        margins = (row.expected_moe, row.experimental_moe, row.race_cap_bias)
+        expected, found, bias = ("-" if m is None else f"{m:.1f}" for m in margins)
+        yield (
+            f"{row.table:10}{level:14}{row.size:>22}{row.groups:12,}{row.share:9.2%}{row.count:12,}"
+            f"{expected:>10}{found:>10}{'-' if row.coverage is None else f'{row.coverage:.2%}':>9}{bias:>10}"
+        )
+    yield "cap: how many records the limit on race codes adds to a group, on average"
+    if any(row.detailed_only for row in rows):
+        yield "* iterations of which only totals are made"
+
+
+def counts_text(rows: Sequence[Any]) -> Iterator[str]:
+    """Of TopDown: a line for each kind of areas and query."""
+    yield "CONFIDENTIAL: these errors tell the truth about the records."
+    yield f"{'areas':22} {'query':24} {'population':>16} {'number':>8} {'MAE':>10} {'RMSE':>10} {'bias':>10}"
+    for row in rows:
+        yield (
+            f"{row.geolevel:22} {row.query:24} {row.population:>16} {row.areas:8,} {row.mae:10.3f} {row.rmse:10.3f} "
+            f"{row.bias:+10.3f}"
+        )
+
+
+def comparison_text(found: SideBySide) -> Iterator[str]:
+    """A line for each method and size of the true count, kind of sums, and target of an attacker."""
+    width = max(len(method.name) for method in found.methods) + 2
+    heads = f"{'counts':>10}{'shown':>10}{'exact':>8}{'error':>9}{'bias':>9}{'90%':>6}"
+    yield f"{'method':{width}}{'true count':>17}{heads}"
+    for e in found.errors:
+        error, bias = (
+            f"{value:9.2f}" if value is not None else f"{'-':>9}" for value in (e.mean_absolute_error, e.bias)
+        )
+        most = f"{'-':>6}" if e.quantile_90 is None else f"{e.quantile_90:6.0f}"
+        yield f"{e.method:{width}}{e.size:>17}{e.counts:10,}{e.shown:10,}{_share_text(e.exact)}{error}{bias}{most}"
+    yield f"{'method':{width}}{'sums of':>17}{'number':>10}{'shown':>10}{'add up':>8}{'off by':>9}"
+    for a in found.additivity:
+        off = f"{'-':>9}" if a.mean_difference is None else f"{a.mean_difference:9.2f}"
+        yield f"{a.method:{width}}{a.kind:>17}{a.sums:10,}{a.shown:10,}{_share_text(a.exact)}{off}"
+    heads = f"{'number':>10}{'read off':>10}{'guessed':>9}{'certain':>9}"
+    yield f"{'method':{width}}{f'1 to {FEW} of':>17}{heads}"
+    for row in found.learnt:
+        shares = f"{_share_text(row.face):>10}{_share_text(row.guess):>9}{_share_text(row.certain):>9}"
+        yield f"{row.method:{width}}{row.target:>17}{row.number:10,}{shares}"
+    yield from found.remarks
+    yield "None of the methods but the release is differentially private."
+
+
+def _share_text(value: float | None) -> str:
+    return f"{'-':>8}" if value is None else f"{value:8.1%}"
+
+
+def strategy_text(strategy: Strategy[Configuration]) -> list[str]:
+    """Lay out shares of TopDown, variances and the bound."""
+    lines = [*_shares(strategy), "", *_variances(strategy), "", *_loss(strategy, "shares of these queries")]
+    given, found = strategy.given.budget, strategy.found.budget
+    if found != given:
+        lines.append(f"rho: given {float(given):.9g}; the margins asked for need {float(found):.9g}")
+    untold = [level for level in strategy.found.without_detail() if level not in strategy.given.without_detail()]
+    if untold:
+        lines.append(
+            f"detailed is no longer measured at {', '.join(untold)}; counts from the root down will suffer (--least)"
+        )
+    told = "variances are of unbiased estimates, before counts are made whole and non-negative (docs/strategies.md)"
+    return [*lines, told]
+
+
+def budgets_text(product: Product[Any], strategy: Strategy[Any]) -> list[str]:
+    """Lay out budgets, variances and the bound."""
+    given, found = (product.entries(config) for config in (strategy.given, strategy.found))
+    width = max(map(len, given)) + 2
+    lines = [f"{'budget':{width}} {'given':>14} {'found':>14}"]
+    lines += [
+        f"{name:{width}} {float(of.budget):14.9f} {float(found[name].budget):14.9f}" for name, of in given.items()
+    ]
+    told = "variances are of counts as they are measured and added up (docs/strategies.md)"
+    return [*lines, "", *_variances(strategy), "", *_loss(strategy, "budgets of this loss"), told]
+
+
+def _shares(strategy: Strategy[Configuration]) -> Iterator[str]:
+    queries = [query.name for of_level in strategy.given.queries.values() for query, _ in of_level]
+    width = max(map(len, [*queries, *strategy.given.levels])) + 2
+    yield f"{'share':{width}} {'given':>10} {'found':>10}"
+    for level in strategy.given.levels:
+        yield f"{level:{width}} {_level(strategy.given, level):10.4%} {_level(strategy.found, level):10.4%}"
+        of_found = {query.factors: float(share) for query, share in strategy.found.queries[level]}
+        for query, share in strategy.given.queries[level]:
+            yield f"  {query.name:{width - 2}} {float(share):10.4%} {of_found[query.factors]:10.4%}"
+
+
+def _level(config: Configuration, level: str) -> float:
+    return float(config.shares[level])
+
+
+def _variances(strategy: Strategy[Any]) -> Iterator[str]:
+    width = max(len(f"{row.level} {row.target}") for row in strategy.rows)
+    yield f"{'variance of an answer, mean':{max(width, 28)}} {'given':>12} {'found':>12} {'ratio':>8}"
+    for row in strategy.rows:
+        name = f"{row.level} {row.target}"
+        yield f"{name:{max(width, 28)}} {row.given:12.2f} {row.found:12.2f} {row.ratio:8.3f}"
+
+
+def _loss(strategy: Strategy[Any], of: str) -> Iterator[str]:
+    ratio = strategy.found_loss / strategy.given_loss
+    yield f"loss: given {strategy.given_loss:.6g}, found {strategy.found_loss:.6g}, {ratio:.4f} of it"
+    yield f"no {of} have less than {strategy.bound:.6g} (gap {max(strategy.gap, 0.0):.1e})"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import yupana
 from yupana.cli.main import main
-from yupana.interface.options import OPTIONS, STAGES, Stage, choices, has
+from yupana.interface.options import OPTIONS, STAGES, Stage, has
 from yupana.products import PRODUCTS
 from yupana.products.phsafe.production import production_config
 
@@ -38,12 +38,12 @@ def test_a_choice_is_the_same_wherever_it_stands(data: st.DataObject) -> None:
     product = data.draw(st.sampled_from(["phsafe", "topdown"]))
     config: Any = "cook-2010" if product == "topdown" else document()
     chosen = {
-        name: data.draw(st.sampled_from(choices(kind)))
-        for name, (kind, option) in OPTIONS.items()
+        name: data.draw(st.sampled_from(option.choices))
+        for name, option in OPTIONS.items()
         if option.kind == "choice" and has(PRODUCTS.listing(product), option) and data.draw(st.booleans())
     }
     plain = yupana.setup(product, config, **chosen)  # type: ignore[arg-type]
-    told = {f"options.{OPTIONS[name][1].flag or name}": value for name, value in chosen.items()}
+    told = {f"options.{OPTIONS[name].flag or name}": value for name, value in chosen.items()}
     assert yupana.setup(product, config, set=told) == plain
 
 
@@ -83,10 +83,10 @@ def test_the_schema_has_the_options_of_the_product(product: str, capsys: pytest.
     schema = json.loads(capsys.readouterr().out)["properties"]["options"]
     jsonschema.Draft202012Validator.check_schema(schema)
     listing = PRODUCTS.listing(product)
-    names = {option.flag if option.kind == "choice" and option.flag else name for name, (_, option) in OPTIONS.items()}
+    names = {option.flag if option.kind == "choice" and option.flag else name for name, option in OPTIONS.items()}
     assert set(schema["properties"]) == {
         option.flag if option.kind == "choice" and option.flag else name
-        for name, (_, option) in OPTIONS.items()
+        for name, option in OPTIONS.items()
         if has(listing, option)
     }
     assert set(schema["properties"]) <= names
@@ -105,7 +105,7 @@ def test_a_verb_offers_the_options_that_it_reads(
     with pytest.raises(SystemExit):
         main([product, verb, "--help"])
     words = capsys.readouterr().out.split()
-    for name, (_, option) in OPTIONS.items():
+    for name, option in OPTIONS.items():
         due = STAGES.index(option.stage) <= STAGES.index(stage) and has(PRODUCTS.listing(product), option)
         assert (f"--{(option.flag or name).replace('_', '-')}" in words) == due
 

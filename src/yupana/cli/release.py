@@ -1,0 +1,146 @@
+"""What is asked of releases and made of them: checks, pages, districts, estimates, intervals, postprocessing."""
+
+import argparse
+from typing import TYPE_CHECKING
+
+import yupana
+from yupana.cli.options import given, print_json
+from yupana.cli.product import print_release, say
+from yupana.errors import OutputError
+from yupana.interface.arguments import out_of
+
+if TYPE_CHECKING:
+    from yupana.estimate.results import DistrictEstimates
+
+
+def check(options: argparse.Namespace) -> None:
+    """Tell whether a release agrees with its manifest, plan and configuration."""
+    from yupana.release.release import read_release
+
+    checked = yupana.check(**given(options))
+    manifest = read_release(options.release, confidential=True).manifest
+    tables, status = len(manifest["tables"]), manifest.get("status")
+    if options.json:
+        answer = {"release": str(options.release), "status": status, "tables": tables, "wrong": list(checked.wrong)}
+        print_json({**answer, "unchecked": list(checked.unchecked)})
+    if checked.wrong:
+        faults = [f"  {fault}" for fault in checked.wrong]
+        raise OutputError("\n".join([f"{options.release} does not hold together:", *faults]))
+    if not options.json:
+        number = f"{tables} table{'s' * (tables != 1)} agree{'s' * (tables == 1)}"
+        print(f"{options.release}: {number} with {checked.against}; status: {status}")
+        for note in checked.unchecked:
+            print(f"not checked: {note}")
+
+
+def report(options: argparse.Namespace) -> None:
+    """Write a page on a release."""
+    print(yupana.report(**given(options), progress=True))
+
+
+def certificate(options: argparse.Namespace) -> None:
+    """Write what releases promise."""
+    from yupana.report.certificate import NUMBERS
+
+    out_of(options.out, *options.releases, overwrite=options.overwrite)
+    certified = yupana.certificate(*options.releases, **given(options, "releases", "out", "overwrite"))
+    page = certified.write(options.out, overwrite=options.overwrite)
+    if options.json:
+        print_json(dict(certified))
+        return
+    print(page)
+    print(options.out / NUMBERS)
+
+
+def estimate(options: argparse.Namespace) -> None:
+    """Make published tables of noisy measurements."""
+    print_release(options, yupana.estimate(**given(options), progress=True))
+    if not options.json:
+        from yupana.report.final_tables import PAGE
+
+        print(f"browse the tables: {options.out / PAGE}")
+
+
+def intervals(options: argparse.Namespace) -> None:
+    """Make a release of TopDown again with intervals."""
+    print_release(options, yupana.topdown_intervals(**given(options), progress=True))
+
+
+def pl(options: argparse.Namespace) -> None:
+    """Write the files of P.L. 94-171."""
+    print_release(options, yupana.write_pl(**given(options)))
+
+
+def estimate_measurements(options: argparse.Namespace) -> None:
+    """Make a release of noisy measurement files."""
+    say(options, yupana.estimate_measurements(**given(options), progress=True))
+
+
+def coterminous(options: argparse.Namespace) -> None:
+    """Let areas of the same blocks show the same numbers."""
+    from yupana.release.processing import COTERMINOUS
+
+    release = yupana.combine_coterminous(**given(options), progress=True)
+    if options.json:
+        print_json(release.manifest)
+        return
+    record = next(entry for entry in release.record if entry["rule"] == COTERMINOUS)
+    groups = record["groups"]
+    print(
+        f"{options.out}: {record['sets']} sets of coterminous areas; population groups combined {groups['combined']}, "
+        f"added {groups['added']}, suppressed {groups['dropped']}"
+    )
+
+
+def suppress(options: argparse.Namespace) -> None:
+    """Write X for counts that cannot be true."""
+    release = yupana.suppress(**given(options), progress=True)
+    if options.json:
+        print_json(release.manifest)
+        return
+    for table, counts in release.record[-1]["suppressed"].items():
+        found = ", ".join(f"{reason} {n}" for reason, n in counts.items()) or "nothing suppressed"
+        print(f"{table}: {found}")
+
+
+def districts(options: argparse.Namespace) -> None:
+    """Tell how balanced the districts of a plan are."""
+    found = yupana.districts(**given(options))
+    if options.json:
+        print_json(found.as_json())
+        return
+    _print_districts(found)
+
+
+def _print_districts(found: "DistrictEstimates") -> None:
+    columns = found.columns()
+    width = max(len("district"), *(len(name) for name in found.districts))
+    ends = f"{float(100 * found.confidence):g} % interval"
+    print(f"{found.query} by district, of {len(found)}")
+    print(f"{'district':<{width}}  published     estimate  std. dev.  {ends:>25}  from ideal")
+    for name, published, estimate, deviation, lower, upper, from_ideal in zip(*columns.values(), strict=True):
+        interval = f"{lower:,.1f} to {upper:,.1f}"
+        print(
+            f"{name:<{width}}  {published:>9,.10g} {estimate:>12,.1f} {deviation:>10,.1f}  {interval:>25}  "
+            f"{from_ideal:>+9.3%}"
+        )
+    chance, what = found.chance, {"range": "largest less smallest", "deviation": "largest difference from the ideal"}
+    print()
+    print(f"rule       {what[found.rule]} at most {_percent(float(found.tolerance))} of the ideal")
+    print(f"           published {_percent(found.departures['published'])}, ", end="")
+    print(f"estimated {_percent(found.departures['estimated'])}")
+    how = f"standard error {chance.standard_error:.2g}" if chance.standard_error else "by formula"
+    print(f"chance     {chance.value:.6g} that the true populations meet it ({how}; ", end="")
+    print(f"certainly {chance.lower:.6g} to {chance.upper:.6g})")
+    level = _percent(float(found.level))
+    if found.tightened is None:
+        print(f"tightened  no tolerance of published populations keeps the chance at {level}")
+    else:
+        print(f"tightened  published populations within {_percent(found.tightened)} keep the chance at {level}")
+    print(f"status: {found.status}")
+    for note in found.notes:
+        print(f"note: {note}")
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.4f}".rstrip("0").rstrip(".") + " %"

@@ -1,0 +1,74 @@
+"""`synth`, `demo`, `explore` and `completion`: what needs no records and no release."""
+
+import argparse
+from pathlib import Path
+
+import yupana
+from yupana.cli.options import given, print_json
+from yupana.cli.parser import leaves
+from yupana.errors import ConfigError, OutputError
+
+_NAMED_LIKE_FILES = ("CONFIG", "PARAMETERS", "KIND|FOLDER", "DATA")
+"""Arguments that are names or files, or URLs."""
+
+
+def synth(options: argparse.Namespace) -> None:
+    """Write a synthetic census."""
+    from dataclasses import asdict
+
+    made = yupana.synthesize(**given(options), progress=True)
+    if options.json:
+        print_json(asdict(made))
+    else:
+        print(
+            f"{options.out}: {made.persons:,} persons in {made.households:,} households and {made.group_quarters:,} "
+            f"group quarters; {made.vacant:,} housing units are vacant. Nobody in it exists."
+        )
+
+
+def demo(options: argparse.Namespace) -> None:
+    """Make a census and its releases, ending in reports."""
+    from yupana.confidential.demonstration import DemonstrationRequest, demonstrate
+    from yupana.progress import announcing, listening
+
+    request = DemonstrationRequest(options.out, options.households, options.trials, options.overwrite)
+    with listening(progress=True, title="demo") as tell:
+        reports = demonstrate(request, announcing(tell))
+    print(f"{options.out}: a census, releases, and reports on TopDown, PHSafe and SafeTab to open in a browser:")
+    for report in reports:
+        print(report)
+
+
+def explore(options: argparse.Namespace) -> None:
+    """Serve the page for choosing budgets."""
+    try:
+        from yupana.explore.products import Pages
+        from yupana.explore.server import serve
+    except ModuleNotFoundError as error:
+        if error.name is not None and error.name.startswith("yupana"):
+            raise
+        raise ConfigError(
+            f"the explorer needs the package {error.name}; install it: pip install 'yupana[explore]'"
+        ) from None
+    products = Pages(options.counts, options.parameters, options.topdown, options.tables, options.codes)
+    try:
+        serve(products, options.port, browser=options.browser)
+    except OSError as error:
+        raise OutputError(f"port {options.port} cannot be used: {error.strerror}; name another with --port") from None
+    except KeyboardInterrupt:
+        # How a page like this is left.
+        return
+
+
+def completion(options: argparse.Namespace) -> None:
+    """Print the script that completes commands."""
+    import shtab
+
+    from yupana.cli.main import parser_of_all
+
+    parser = parser_of_all()
+    for _, verb in leaves(parser):
+        for action in verb._actions:  # noqa: SLF001 (argparse lists its arguments nowhere else)
+            if action.type is Path or action.metavar in _NAMED_LIKE_FILES:
+                action.complete = shtab.FILE  # type: ignore[attr-defined]
+    print(shtab.complete(parser, options.shell))
