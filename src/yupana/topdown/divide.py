@@ -8,11 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from yupana.arrays import Floats, Indices, Ints
-from yupana.topdown.node.failsafe import solve_failsafe
+from yupana.topdown.node.general import solve_failsafe
 from yupana.topdown.node.problem import Held, Node
 from yupana.topdown.node.solve import solve
-from yupana.topdown.rounding.failsafe import round_failsafe
-from yupana.topdown.rounding.rounding import Rounding, round_counts
+from yupana.topdown.rounding.rounding import Rounding, round_counts, round_failsafe
 
 _NOISE: Final = 1e-6
 """Error of a linear programme's optimum, in persons."""

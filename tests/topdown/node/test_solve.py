@@ -18,7 +18,7 @@ from scipy import sparse
 
 from yupana.arrays import Floats
 from yupana.topdown import InfeasibleNode, NodeEstimate, estimate_node
-from yupana.topdown.node.failsafe import solve_failsafe
+from yupana.topdown.node.general import solve_failsafe
 from yupana.topdown.node.problem import Held, Node
 from yupana.topdown.node.solve import solve
 
