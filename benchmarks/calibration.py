@@ -43,7 +43,7 @@ from yupana.topdown.evidence import StoredMeasurements
 from yupana.topdown.histogram import Histogram
 from yupana.topdown.monte_carlo import MonteCarloIntervals, ReleasedCounts, replicates
 from yupana.topdown.queries import Schema
-from yupana.topdown.tree.published import least_squares_intervals
+from yupana.topdown.tree.intervals import least_squares_intervals
 
 SIZES = (0, 1, 5, 25, 100, 1000)
 """The least published count of each class."""

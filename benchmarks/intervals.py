@@ -36,7 +36,7 @@ from yupana.topdown.evidence import StoredMeasurements
 from yupana.topdown.histogram import Histogram
 from yupana.topdown.invariants import known_totals
 from yupana.topdown.monte_carlo import MonteCarloIntervals, ReleasedCounts, replicates
-from yupana.topdown.tree.published import least_squares_intervals
+from yupana.topdown.tree.intervals import least_squares_intervals
 
 AREAS_AT_ONCE = 1 << 16
 CONFIDENCE = Fraction(9, 10)

@@ -17,7 +17,7 @@ from yupana.progress import Stopwatch, silent
 from yupana.topdown.draws import KeepsNothing
 from yupana.topdown.estimate import estimate_counts, informed
 from yupana.topdown.evidence import StoredMeasurements
-from yupana.topdown.nmf.finding import find_files
+from yupana.topdown.nmf.layout import find_files
 from yupana.topdown.nmf.reading import read_measurements
 
 

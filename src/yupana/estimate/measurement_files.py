@@ -48,14 +48,12 @@ from yupana.topdown.estimate import coins_for, estimate_counts, failsafe_told, i
 from yupana.topdown.evidence import StoredMeasurements
 from yupana.topdown.histogram import Histogram
 from yupana.topdown.interval_terms import IntervalMethod, IntervalTerms, default_method, tells_measured
-from yupana.topdown.nmf.finding import FoundFiles, find_files
-from yupana.topdown.nmf.reading import FileMeasurements, read_measurements
-from yupana.topdown.nmf.water import published_in, tabulated
+from yupana.topdown.nmf.layout import FoundFiles, find_files
+from yupana.topdown.nmf.reading import FileMeasurements, published_in, read_measurements, tabulated
 from yupana.topdown.posterior.estimate import check_posterior
 from yupana.topdown.posterior.results import UNUSUAL_BLOCKS
 from yupana.topdown.tree.full_information import FullInformation
-from yupana.topdown.tree.intervals import write_intervals
-from yupana.topdown.tree.published import least_squares_intervals
+from yupana.topdown.tree.intervals import least_squares_intervals, write_intervals
 from yupana.version import __version__
 
 SPINE: Final = "spine"

@@ -49,11 +49,10 @@ from yupana.topdown.histogram import Histogram
 from yupana.topdown.interval_terms import NO_INTERVALS, REPLICATES, IntervalMethod, IntervalTerms, check_terms
 from yupana.topdown.invariants import kept_areas, known_totals
 from yupana.topdown.monte_carlo import MonteCarloIntervals, ReleasedCounts, replicates
-from yupana.topdown.nmf.finding import FoundFiles, find_files
-from yupana.topdown.nmf.reading import read_measurements
-from yupana.topdown.nmf.water import published_in
+from yupana.topdown.nmf.layout import FoundFiles, find_files
+from yupana.topdown.nmf.reading import published_in, read_measurements
 from yupana.topdown.plan import DEFAULT_CONFIDENCE
-from yupana.topdown.tree.published import least_squares_intervals
+from yupana.topdown.tree.intervals import least_squares_intervals
 
 
 def areas_of_measured(spine: Spine, published: PublishedBlocks) -> list[Areas]:

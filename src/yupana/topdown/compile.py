@@ -18,10 +18,9 @@ from yupana.topdown.node.arranged import arrange_node, shut_and_binding
 from yupana.topdown.node.kernels import Conditions, Point, Squares
 from yupana.topdown.node.problem import Node
 from yupana.topdown.node.solve import advance, begin, solve
-from yupana.topdown.posterior.draw import draw
 from yupana.topdown.posterior.kernels import wander
-from yupana.topdown.posterior.prior import Prior, flat
-from yupana.topdown.posterior.siblings import Places, classes, pose
+from yupana.topdown.posterior.learning import draw
+from yupana.topdown.posterior.siblings import Places, Prior, classes, flat, pose
 from yupana.topdown.queries import Attribute, Schema
 from yupana.topdown.rounding.rounding import Rounding, round_counts
 from yupana.topdown.text_rows import (

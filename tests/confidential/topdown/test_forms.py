@@ -12,7 +12,7 @@ from yupana.confidential.topdown import counter
 from yupana.release.tables import read_table
 from yupana.synthetic.census import synthesize
 from yupana.topdown import kept_level
-from yupana.topdown.posterior.diagnostics import Chains
+from yupana.topdown.posterior.results import Chains
 
 SHAPE = (3, 2)
 BUDGETS: dict[str, dict[str, str]] = {"zcdp": {"rho": "1/2"}, "pure": {"epsilon": "1/2"}}

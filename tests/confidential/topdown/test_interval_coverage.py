@@ -21,7 +21,7 @@ from yupana.topdown.evidence import StoredMeasurements
 from yupana.topdown.invariants import known_totals
 from yupana.topdown.monte_carlo import ReplicateErrors
 from yupana.topdown.reading.configuration import read_configuration
-from yupana.topdown.tree.published import least_squares_intervals
+from yupana.topdown.tree.intervals import least_squares_intervals
 
 SHAPE = (3, 2)
 NINETY = Fraction(9, 10)

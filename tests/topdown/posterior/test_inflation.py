@@ -8,13 +8,16 @@ from modelled_blocks import BETWEEN, PLANS, WITHIN, Drawn, learned, parent
 from numpy.typing import NDArray
 
 from yupana.topdown.count_intervals import Bounds
-from yupana.topdown.posterior.diagnostics import Chains, PriorFit
-from yupana.topdown.posterior.draw import Draws, draw
-from yupana.topdown.posterior.inflation import Inflation, SquaredErrors
-from yupana.topdown.posterior.moments import restricted
-from yupana.topdown.posterior.prior import THETA, Prior, flat
-from yupana.topdown.posterior.results import BlockPosterior, intervals_of_totals
-from yupana.topdown.posterior.siblings import classes
+from yupana.topdown.posterior.learning import Draws, draw, restricted
+from yupana.topdown.posterior.results import (
+    BlockPosterior,
+    Chains,
+    Inflation,
+    PriorFit,
+    SquaredErrors,
+    intervals_of_totals,
+)
+from yupana.topdown.posterior.siblings import THETA, Prior, classes, flat
 
 NOTHING = Inflation((0.0, 0.0, 0.0))
 

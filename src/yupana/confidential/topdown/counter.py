@@ -39,7 +39,6 @@ from yupana.products.topdown.product import public_areas
 from yupana.products.topdown.verify import NOISY, SYSTEM
 from yupana.progress import Stopwatch
 from yupana.release.folder import write_manifest
-from yupana.topdown.answers_file import write_noisy
 from yupana.topdown.block_parts import BlockParts, whole
 from yupana.topdown.budget import Spending, spend
 from yupana.topdown.checkpoint import BatchCheckpoint
@@ -57,11 +56,10 @@ from yupana.topdown.interval_terms import (
     tells_measured,
 )
 from yupana.topdown.monte_carlo import MonteCarloIntervals, ReleasedCounts, replicates
-from yupana.topdown.nmf.writing import check_writable, write_measurement_files
+from yupana.topdown.nmf.writing import check_writable, write_measurement_files, write_noisy
 from yupana.topdown.posterior.results import UNUSUAL_BLOCKS
 from yupana.topdown.tree.full_information import FullInformation
-from yupana.topdown.tree.intervals import write_intervals
-from yupana.topdown.tree.published import least_squares_intervals
+from yupana.topdown.tree.intervals import least_squares_intervals, write_intervals
 
 SPINE: Final = "spine"
 _IN_FULL: Final = "noisy measurements"

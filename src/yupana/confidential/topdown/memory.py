@@ -7,7 +7,7 @@ from typing import Final
 from yupana.confidential.records.database import default_memory
 from yupana.errors import ConfigError
 from yupana.topdown.configuration import Estimator
-from yupana.topdown.tree.published import held_kinds
+from yupana.topdown.tree.intervals import held_kinds
 
 _ITSELF: Final = 400_000_000
 """Interpreter, libraries, compiled loops, and what is counted, drawn or solved at a time."""

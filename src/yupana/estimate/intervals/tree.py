@@ -30,8 +30,7 @@ from yupana.release.release import ReleaseFolder
 from yupana.topdown.configuration import OF_AREAS
 from yupana.topdown.queries import TOTAL, Schema, margin
 from yupana.topdown.tree.basis import Basis
-from yupana.topdown.tree.least_squares import TreeAnswers, TreeEstimate, combined, down, own, summed
-from yupana.topdown.tree.sums import covariance_of_sums
+from yupana.topdown.tree.least_squares import TreeAnswers, TreeEstimate, combined, covariance_of_sums, down, own, summed
 
 GEOUNIT: Final = "geounit"
 

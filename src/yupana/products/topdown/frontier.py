@@ -19,8 +19,7 @@ from yupana.products.topdown.strategy import UNTOLD, exact_totals, loadings_of
 from yupana.products.topdown.strategy_targets import StrategyTargets, levels_asked
 from yupana.topdown.configuration import Configuration
 from yupana.topdown.queries import Query
-from yupana.topdown.tree.basis import Basis
-from yupana.topdown.tree.parts import LevelParts
+from yupana.topdown.tree.basis import Basis, LevelParts
 
 _LEANING: Final = np.logspace(4, -4, 33)
 """How many times more the first answer counts than the second, each relative to the least that it can be."""

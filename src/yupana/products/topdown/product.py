@@ -35,9 +35,14 @@ from yupana.topdown.any_spine import epsilon_on_any_spine, semantics_as_json
 from yupana.topdown.configuration import OF_AREAS, Configuration
 from yupana.topdown.plan import DEFAULT_CONFIDENCE, SENSITIVITY, make_plan, measurement_name, with_budgets
 from yupana.topdown.queries import Attribute, Schema
-from yupana.topdown.reading.configuration import counterpart, path_of, production_configuration, read_configuration
+from yupana.topdown.reading.configuration import (
+    configuration_document,
+    counterpart,
+    path_of,
+    production_configuration,
+    read_configuration,
+)
 from yupana.topdown.reading.declaration import DOCUMENT
-from yupana.topdown.reading.document import configuration_document
 
 
 class TopdownProduct(Product[Configuration]):

@@ -23,8 +23,7 @@ from yupana.products.topdown.tables import tables_of
 from yupana.topdown.configuration import OF_AREAS, Configuration
 from yupana.topdown.plan import measurement_name, with_budgets
 from yupana.topdown.queries import Query, query_named
-from yupana.topdown.tree.basis import Basis
-from yupana.topdown.tree.parts import LevelParts
+from yupana.topdown.tree.basis import Basis, LevelParts
 
 LEAST: Final = Fraction(1, 50)
 """What each query has of the budget of its geolevel unless asked otherwise. Estimates are made from the root down, and

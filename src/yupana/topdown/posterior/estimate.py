@@ -33,13 +33,19 @@ from yupana.topdown.descend import (
 from yupana.topdown.divide import Terms, rounding_of
 from yupana.topdown.histogram import Histogram, count_entries
 from yupana.topdown.kept_level import KeptLevel, Piece
-from yupana.topdown.posterior.diagnostics import Chains, PriorFit
-from yupana.topdown.posterior.draw import ROUNDS, Draws, Sweeps, draw, learn_densities
-from yupana.topdown.posterior.inflation import SquaredErrors
-from yupana.topdown.posterior.moments import Restricted, concentrations, moments, restricted
-from yupana.topdown.posterior.prior import Prior, flat
-from yupana.topdown.posterior.results import BlockPosterior, PublicLists
-from yupana.topdown.posterior.siblings import Posed, classes, pose
+from yupana.topdown.posterior.learning import (
+    ROUNDS,
+    Draws,
+    Restricted,
+    Sweeps,
+    concentrations,
+    draw,
+    learn_densities,
+    moments,
+    restricted,
+)
+from yupana.topdown.posterior.results import BlockPosterior, Chains, PriorFit, PublicLists, SquaredErrors
+from yupana.topdown.posterior.siblings import Posed, Prior, classes, flat, pose
 from yupana.topdown.rounding.rounding import round_counts
 from yupana.topdown.tree.basis import Basis
 from yupana.topdown.tree.full_information import FullInformation, TreeFamilies

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from yupana.topdown import answers_file
-from yupana.topdown.answers_file import AnswerFile, write_answers
+from yupana.topdown.nmf import writing
+from yupana.topdown.nmf.writing import AnswerFile, write_answers
 
 UNITS, KEPT = [f"0500000US{number:05d}" for number in range(23)], {"sex": ["m", "f", "m"], "age": ["0", "0", "1"]}
 PIECES = [np.arange(0, 9), np.arange(9, 10), np.arange(10, 23)]
@@ -29,7 +29,7 @@ def expected() -> str:
 def test_rows_come_in_order_however_many_are_laid_out_at_a_time(
     at_once: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(answers_file, "_ROWS_AT_ONCE", at_once)
+    monkeypatch.setattr(writing, "_ROWS_AT_ONCE", at_once)
     path = tmp_path / "level" / "answers.csv"
     rows = write_answers(path, UNITS, KEPT, (AnswerFile(units, numbers_of(units)) for units in PIECES))
     assert rows == 69
