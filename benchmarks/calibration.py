@@ -32,16 +32,13 @@ from yupana.privacy.entropy import SeededEntropy
 from yupana.products.topdown.product import TOPDOWN
 from yupana.products.topdown.tables import tables_of
 from yupana.progress import Stopwatch, silent
-from yupana.topdown.block_parts import whole
 from yupana.topdown.budget import spend
-from yupana.topdown.checkpoint import BatchCheckpoint
 from yupana.topdown.configuration import Configuration, Estimator
-from yupana.topdown.count_intervals import Bounds, CountIntervals
 from yupana.topdown.count_pieces import areas_of_spine
-from yupana.topdown.disk import sum_to_areas
-from yupana.topdown.evidence import StoredMeasurements
-from yupana.topdown.histogram import Histogram
-from yupana.topdown.monte_carlo import MonteCarloIntervals, ReleasedCounts, replicates
+from yupana.topdown.descent.checkpoint import BatchCheckpoint
+from yupana.topdown.descent.measurements import StoredMeasurements
+from yupana.topdown.histogram import Histogram, sum_to_areas, whole
+from yupana.topdown.intervals import Bounds, CountIntervals, MonteCarloIntervals, ReleasedCounts, replicates
 from yupana.topdown.queries import Schema
 from yupana.topdown.tree.intervals import least_squares_intervals
 

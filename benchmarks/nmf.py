@@ -14,9 +14,9 @@ import duckdb
 
 from yupana.products.topdown.product import TOPDOWN
 from yupana.progress import Stopwatch, silent
-from yupana.topdown.draws import KeepsNothing
-from yupana.topdown.estimate import estimate_counts, informed
-from yupana.topdown.evidence import StoredMeasurements
+from yupana.topdown.descent.checkpoint import KeepsNothing
+from yupana.topdown.descent.estimate import estimate_counts, informed
+from yupana.topdown.descent.measurements import StoredMeasurements
 from yupana.topdown.nmf.layout import find_files
 from yupana.topdown.nmf.reading import read_measurements
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from yupana.topdown.divide import Siblings, Terms
+from yupana.topdown.descent.divide import Siblings, Terms
 from yupana.topdown.posterior.learning import concentrations, learn_densities, moments, restricted
 from yupana.topdown.posterior.siblings import Places, Posed, Prior, classes, flat, pose
 

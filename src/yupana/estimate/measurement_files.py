@@ -29,7 +29,7 @@ from yupana.products.check import open_checked
 from yupana.products.codebook import data_package
 from yupana.products.topdown.codebook import described
 from yupana.products.topdown.datasets import DATASETS
-from yupana.products.topdown.manifest import GEOCODES, parameters, taken_as_public_of_files
+from yupana.products.topdown.manifest import GEOCODES, UNUSUAL_BLOCKS, parameters, taken_as_public_of_files
 from yupana.products.topdown.outputs import check_labels, describe_files, write_outputs
 from yupana.products.topdown.product import TOPDOWN, public_areas
 from yupana.products.topdown.verify import MEASUREMENTS, SYSTEM
@@ -38,20 +38,18 @@ from yupana.release.codebook import write_codebook
 from yupana.release.folder import MANIFEST, new_folder, write_manifest
 from yupana.release.status import ESTIMATED, NOT_FOR_RELEASE
 from yupana.release.tables import Format, checksum, checksums_by_name
-from yupana.topdown.block_parts import in_parts, whole
 from yupana.topdown.budget import Spending
 from yupana.topdown.configuration import Configuration, Estimator
-from yupana.topdown.count_intervals import CountIntervals, FindsIntervals
-from yupana.topdown.descend import Descent
-from yupana.topdown.draws import KeepsNothing
-from yupana.topdown.estimate import coins_for, estimate_counts, failsafe_told, informed
-from yupana.topdown.evidence import StoredMeasurements
-from yupana.topdown.histogram import Histogram
+from yupana.topdown.descent.checkpoint import KeepsNothing
+from yupana.topdown.descent.descend import Descent
+from yupana.topdown.descent.estimate import coins_for, estimate_counts, failsafe_told, informed
+from yupana.topdown.descent.measurements import StoredMeasurements
+from yupana.topdown.histogram import Histogram, in_parts, whole
 from yupana.topdown.interval_terms import IntervalMethod, IntervalTerms, default_method, tells_measured
+from yupana.topdown.intervals import CountIntervals, FindsIntervals
 from yupana.topdown.nmf.layout import FoundFiles, find_files
 from yupana.topdown.nmf.reading import FileMeasurements, published_in, read_measurements, tabulated
 from yupana.topdown.posterior.estimate import check_posterior
-from yupana.topdown.posterior.results import UNUSUAL_BLOCKS
 from yupana.topdown.tree.full_information import FullInformation
 from yupana.topdown.tree.intervals import least_squares_intervals, write_intervals
 from yupana.version import __version__

@@ -31,24 +31,21 @@ from yupana.products.topdown.codebook import described
 from yupana.products.topdown.count_files import CountFileError, counts_by_code, counts_by_label
 from yupana.products.topdown.outputs import TabulatedAreas, describe_files, write_tabulation
 from yupana.products.topdown.product import TOPDOWN
-from yupana.products.topdown.tables import TABLES, tables_of
+from yupana.products.topdown.tables import COUNTS, TABLES, TABULATION, tables_of
 from yupana.products.topdown.verify import MEASUREMENTS, NOISY
 from yupana.progress import Progress, Stopwatch
 from yupana.release.codebook import write_codebook
 from yupana.release.folder import MANIFEST, new_folder, write_manifest
 from yupana.release.release import ReleaseFolder
 from yupana.release.tables import Format, checksum
-from yupana.topdown.block_parts import HistogramParts
 from yupana.topdown.budget import spend
 from yupana.topdown.configuration import Configuration, Estimator
-from yupana.topdown.count_intervals import CountIntervals, ExactIntervals
+from yupana.topdown.constraints import kept_areas, known_totals
 from yupana.topdown.count_pieces import areas_of_spine
-from yupana.topdown.disk import COUNTS, TABULATION
-from yupana.topdown.evidence import StoredMeasurements
-from yupana.topdown.histogram import Histogram
+from yupana.topdown.descent.measurements import StoredMeasurements
+from yupana.topdown.histogram import Histogram, HistogramParts
 from yupana.topdown.interval_terms import NO_INTERVALS, REPLICATES, IntervalMethod, IntervalTerms, check_terms
-from yupana.topdown.invariants import kept_areas, known_totals
-from yupana.topdown.monte_carlo import MonteCarloIntervals, ReleasedCounts, replicates
+from yupana.topdown.intervals import CountIntervals, ExactIntervals, MonteCarloIntervals, ReleasedCounts, replicates
 from yupana.topdown.nmf.layout import FoundFiles, find_files
 from yupana.topdown.nmf.reading import published_in, read_measurements
 from yupana.topdown.plan import DEFAULT_CONFIDENCE

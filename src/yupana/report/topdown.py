@@ -31,7 +31,7 @@ from yupana.report.plans import Line, pictures
 from yupana.report.spine import SPINES
 from yupana.topdown.budget import spend
 from yupana.topdown.configuration import Configuration, unfit_for
-from yupana.topdown.invariants import kept_areas
+from yupana.topdown.constraints import kept_areas
 from yupana.topdown.plan import Semantics, semantics_of
 
 _COLOURS: Final = ("#2f6fb0", "#3fa0c9", "#8180d6", "#cf5a1e", "#d9982a", "#c65f95", "#4b9b6b")

@@ -20,11 +20,10 @@ from yupana.geography.tree import partition
 from yupana.geography.variance import entity_variances
 from yupana.plan.margin import z_value
 from yupana.plan.plan import Plan
-from yupana.products.topdown.tables import TABLES, RedistrictingTable, levels_of, tables_of
+from yupana.products.topdown.tables import COUNTS, TABLES, TABULATION, RedistrictingTable, levels_of, tables_of
 from yupana.products.topdown.verify import MEASUREMENTS
 from yupana.release.release import ReleaseFolder
 from yupana.topdown.configuration import Configuration
-from yupana.topdown.disk import COUNTS, TABULATION
 from yupana.topdown.plan import make_measurement
 
 KINDS: Final = {

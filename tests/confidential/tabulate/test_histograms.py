@@ -22,8 +22,7 @@ from yupana.errors import InputError
 from yupana.geography.attributes import QUARTERS_COLUMNS, attributes_of, read_attributes, read_facilities
 from yupana.geography.blocks import read_reference
 from yupana.synthetic.census import synthesize
-from yupana.topdown.block_parts import HistogramParts
-from yupana.topdown.histogram import Histogram
+from yupana.topdown.histogram import Histogram, HistogramParts
 from yupana.topdown.queries import Schema
 
 CANARY = "739154826"

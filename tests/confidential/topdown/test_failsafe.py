@@ -12,8 +12,8 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from topdown_worlds import write_configuration, write_world
 
 from yupana.cli.main import main
-from yupana.topdown import descend
-from yupana.topdown.divide import Divided, Siblings, Terms, divide_failsafe, sum_by
+from yupana.topdown.descent import descend
+from yupana.topdown.descent.divide import Divided, Siblings, Terms, divide_failsafe, sum_by
 from yupana.topdown.node import general
 
 

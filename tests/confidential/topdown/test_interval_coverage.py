@@ -12,14 +12,12 @@ from yupana.confidential.request import RunRequest
 from yupana.confidential.topdown.world import open_world
 from yupana.privacy.entropy import SeededEntropy
 from yupana.progress import Stopwatch, silent
-from yupana.topdown.block_parts import whole
 from yupana.topdown.budget import spend
-from yupana.topdown.disk import sum_to_areas
-from yupana.topdown.door import Door
-from yupana.topdown.draws import DrawsInMemory
-from yupana.topdown.evidence import StoredMeasurements
-from yupana.topdown.invariants import known_totals
-from yupana.topdown.monte_carlo import ReplicateErrors
+from yupana.topdown.constraints import known_totals
+from yupana.topdown.descent.checkpoint import DrawsInMemory
+from yupana.topdown.descent.measurements import Door, StoredMeasurements
+from yupana.topdown.histogram import sum_to_areas, whole
+from yupana.topdown.intervals import ReplicateErrors
 from yupana.topdown.reading.configuration import read_configuration
 from yupana.topdown.tree.intervals import least_squares_intervals
 

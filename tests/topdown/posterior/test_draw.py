@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from yupana.topdown.divide import Siblings, Terms
+from yupana.topdown.descent.divide import Siblings, Terms
 from yupana.topdown.posterior.learning import draw
 from yupana.topdown.posterior.siblings import THETA, Places, Posed, Prior, classes, flat, pose
 

@@ -7,7 +7,7 @@ import pytest
 from modelled_blocks import BETWEEN, PLANS, WITHIN, Drawn, learned, parent
 from numpy.typing import NDArray
 
-from yupana.topdown.divide import Siblings, Terms
+from yupana.topdown.descent.divide import Siblings, Terms
 from yupana.topdown.posterior.learning import Draws, concentrations, draw, moments, restricted
 from yupana.topdown.posterior.siblings import THETA, Places, Prior, classes, flat, pose, smoothed
 

@@ -17,9 +17,8 @@ from yupana.geography.published import Areas
 from yupana.geography.spine import Geolevel, Spine
 from yupana.geography.tree import Tree
 from yupana.release.lines import digits
-from yupana.topdown.constraints import UNKNOWN
+from yupana.topdown.constraints import UNKNOWN, Known
 from yupana.topdown.histogram import count_entries
-from yupana.topdown.invariants import Known
 from yupana.topdown.queries import Attribute, Query, Schema, margin
 from yupana.topdown.tree import intervals
 from yupana.topdown.tree import margins as module

@@ -17,11 +17,10 @@ from yupana.geography.spine import Spine
 from yupana.plan.ledger import Ledger
 from yupana.progress import Stopwatch
 from yupana.release.tables import ReleaseTable
-from yupana.topdown.block_parts import whole
 from yupana.topdown.budget import spend
 from yupana.topdown.configuration import Configuration
-from yupana.topdown.draws import unkept
-from yupana.topdown.histogram import Histogram, count_entries
+from yupana.topdown.descent.checkpoint import unkept
+from yupana.topdown.histogram import Histogram, count_entries, whole
 from yupana.topdown.queries import TOTAL, Query, query_named
 
 ACCURACY: Final = "accuracy"

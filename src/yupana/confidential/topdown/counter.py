@@ -32,20 +32,19 @@ from yupana.plan.plan import Plan
 from yupana.privacy.exact import INFINITE
 from yupana.products.topdown.datasets import dataset_name
 from yupana.products.topdown.described import DescribedConfiguration
-from yupana.products.topdown.manifest import parameters, taken_as_public
+from yupana.products.topdown.manifest import UNUSUAL_BLOCKS, parameters, taken_as_public
 from yupana.products.topdown.outputs import check_labels, describe_files, write_outputs
 from yupana.products.topdown.pl.areas import check_states
 from yupana.products.topdown.product import public_areas
 from yupana.products.topdown.verify import NOISY, SYSTEM
 from yupana.progress import Stopwatch
 from yupana.release.folder import write_manifest
-from yupana.topdown.block_parts import BlockParts, whole
 from yupana.topdown.budget import Spending, spend
-from yupana.topdown.checkpoint import BatchCheckpoint
 from yupana.topdown.configuration import Configuration
-from yupana.topdown.count_intervals import CountIntervals, ExactIntervals
-from yupana.topdown.estimate import failsafe_told
-from yupana.topdown.evidence import StoredMeasurements
+from yupana.topdown.descent.checkpoint import BatchCheckpoint
+from yupana.topdown.descent.estimate import failsafe_told
+from yupana.topdown.descent.measurements import StoredMeasurements
+from yupana.topdown.histogram import BlockParts, whole
 from yupana.topdown.interval_terms import (
     NO_INTERVALS,
     REPLICATES,
@@ -55,9 +54,8 @@ from yupana.topdown.interval_terms import (
     no_intervals,
     tells_measured,
 )
-from yupana.topdown.monte_carlo import MonteCarloIntervals, ReleasedCounts, replicates
+from yupana.topdown.intervals import CountIntervals, ExactIntervals, MonteCarloIntervals, ReleasedCounts, replicates
 from yupana.topdown.nmf.writing import check_writable, write_measurement_files, write_noisy
-from yupana.topdown.posterior.results import UNUSUAL_BLOCKS
 from yupana.topdown.tree.full_information import FullInformation
 from yupana.topdown.tree.intervals import least_squares_intervals, write_intervals
 

@@ -16,14 +16,13 @@ from yupana.geography.spine import Spine
 from yupana.plan.ledger import Ledger
 from yupana.privacy.exact import INFINITE
 from yupana.progress import Stopwatch
-from yupana.topdown.batch_solvers import EngineSolver
 from yupana.topdown.budget import Spending
 from yupana.topdown.configuration import Configuration
-from yupana.topdown.descend import Descent, Evidence, Solver
-from yupana.topdown.door import Door
-from yupana.topdown.draws import KeepsDraws
-from yupana.topdown.estimate import Premises, coins_for, estimate_counts, measured, premises_of
-from yupana.topdown.invariants import known_totals
+from yupana.topdown.constraints import known_totals
+from yupana.topdown.descent.checkpoint import KeepsDraws
+from yupana.topdown.descent.descend import Descent, EngineSolver, Evidence, Solver
+from yupana.topdown.descent.estimate import Premises, coins_for, estimate_counts, measured, premises_of
+from yupana.topdown.descent.measurements import Door
 from yupana.topdown.posterior.estimate import check_posterior
 
 

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from yupana.errors import OutputError
 from yupana.geography.tree import Tree
 from yupana.privacy.sealed import Sealed
-from yupana.topdown.block_parts import BlockParts, HistogramParts
-from yupana.topdown.door import CountsOfUnits
-from yupana.topdown.histogram import Histogram, count_entries, joined
+from yupana.topdown.descent.measurements import CountsOfUnits
+from yupana.topdown.histogram import BlockParts, Histogram, HistogramParts, count_entries, joined
 
 _BLOCKS_AT_ONCE: Final = 1 << 17
 """So many blocks are counted together, about, and added up to the geolevels above."""

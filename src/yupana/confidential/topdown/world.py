@@ -35,9 +35,9 @@ from yupana.products.safetab.regions import PUERTO_RICO
 from yupana.products.topdown.described import DescribedConfiguration
 from yupana.progress import Stopwatch
 from yupana.release.tables import checksum, checksums_by_name
+from yupana.topdown.budget import check_given
 from yupana.topdown.configuration import Configuration
-from yupana.topdown.existing_spine import check_given
-from yupana.topdown.invariants import Kept, kept_areas
+from yupana.topdown.constraints import Kept, kept_areas
 
 GEOGRAPHY: Final = ("geography.txt", "GRF-C.txt")
 """Names the reference file may have; the second is that of the Bureau's."""

@@ -27,9 +27,8 @@ from yupana.estimate.results import AreaInterval, AreaIntervals
 from yupana.estimate.topdown_release import schema_of
 from yupana.geography.gazetteer import NamedArea
 from yupana.geography.kinds import KINDS, NONE, TOLD
-from yupana.products.topdown.tables import INTERVALS_OF, TABLES
+from yupana.products.topdown.tables import INTERVALS_OF, TABLES, TABULATION
 from yupana.release.release import ReleaseFolder
-from yupana.topdown.disk import TABULATION
 from yupana.topdown.plan import DEFAULT_CONFIDENCE
 
 

@@ -16,9 +16,8 @@ from yupana.estimate.intervals.counted import Counted
 from yupana.estimate.intervals.table_cells import cell_of, list_labels, open_file
 from yupana.files.database import named, open_database, unreadable
 from yupana.geography.kinds import BLOCK_WIDTH
-from yupana.products.topdown.tables import INTERVALS_OF, TABLES, levels_of
+from yupana.products.topdown.tables import BOUNDS, COUNTS, INTERVALS_OF, TABLES, TABULATION, levels_of
 from yupana.release.release import ReleaseFolder
-from yupana.topdown.disk import BOUNDS, COUNTS, TABULATION
 
 ENDS: Final = BOUNDS[:2]
 """The columns of an interval; its margin follows from these."""

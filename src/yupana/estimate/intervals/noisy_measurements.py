@@ -21,7 +21,7 @@ from yupana.progress import Stopwatch, silent
 from yupana.release.folder import MANIFEST
 from yupana.release.release import ReleaseFolder
 from yupana.release.tables import checksum
-from yupana.topdown.evidence import StoredMeasurements
+from yupana.topdown.descent.measurements import StoredMeasurements
 from yupana.topdown.nmf.layout import DPQUERY, FoundFiles, find_files
 from yupana.topdown.nmf.reading import FileMeasurements, read_measurements
 from yupana.topdown.queries import Schema, margin

@@ -29,16 +29,32 @@ from yupana.products.topdown.count_files import cell_of, code_of, codes_of, leve
 from yupana.products.topdown.records import person_records
 from yupana.products.topdown.schema import counts_persons
 from yupana.products.topdown.table_rows import table_rows
-from yupana.products.topdown.tables import INTERVALS_OF, TABLES, RedistrictingTable, levels_of, tables_of
+from yupana.products.topdown.tables import (
+    BOUNDS,
+    COUNTS,
+    INTERVALS_OF,
+    MICRODATA,
+    TABLES,
+    TABULATION,
+    RedistrictingTable,
+    levels_of,
+    tables_of,
+)
 from yupana.release.lines import digits, texts
-from yupana.topdown.block_parts import BlockParts
-from yupana.topdown.count_intervals import Bounds
 from yupana.topdown.count_pieces import CountRows, RecordForm, count_rows, plain_records, records_of
-from yupana.topdown.disk import BOUNDS, COUNTS, MICRODATA, TABULATION
 from yupana.topdown.file_pieces import workers
-from yupana.topdown.histogram import Entries, Histogram
+from yupana.topdown.histogram import (
+    BlockParts,
+    Entries,
+    Histogram,
+    PartsByCounty,
+    Stretch,
+    Summed,
+    sums_in_parts,
+    together,
+)
+from yupana.topdown.intervals import Bounds
 from yupana.topdown.queries import Schema
-from yupana.topdown.sums_in_parts import PartsByCounty, Stretch, Summed, sums_in_parts, together
 from yupana.topdown.text_rows import (
     Bytes,
     NumberForm,

@@ -20,12 +20,20 @@ from yupana.geography.spine import Spine
 from yupana.products.topdown.records import person_records, unit_records, with_quarters
 from yupana.products.topdown.schema import counts_persons, counts_units
 from yupana.products.topdown.table_rows import TableRows, table_rows
-from yupana.products.topdown.tables import INTERVALS_OF, TABLES, RedistrictingTable, levels_of, tables_of
+from yupana.products.topdown.tables import (
+    BOUNDS,
+    COUNTS,
+    INTERVALS_OF,
+    MICRODATA,
+    TABLES,
+    TABULATION,
+    RedistrictingTable,
+    levels_of,
+    tables_of,
+)
 from yupana.release.check import describe
 from yupana.release.rows import write_parts
 from yupana.release.tables import Format, table_columns
-from yupana.topdown.block_parts import BlockParts, one_part
-from yupana.topdown.count_intervals import CountIntervals, FindsIntervals
 from yupana.topdown.count_pieces import (
     RecordForm,
     areas_of_spine,
@@ -35,11 +43,10 @@ from yupana.topdown.count_pieces import (
     records_of,
     unpack,
 )
-from yupana.topdown.disk import BOUNDS, COUNTS, MICRODATA, TABULATION
 from yupana.topdown.file_pieces import FilePiece, in_order, workers, write_in_order
-from yupana.topdown.histogram import Histogram
+from yupana.topdown.histogram import BlockParts, Histogram, PartsByCounty, Summed, one_part, sums_in_parts
+from yupana.topdown.intervals import CountIntervals, FindsIntervals
 from yupana.topdown.queries import Schema
-from yupana.topdown.sums_in_parts import PartsByCounty, Summed, sums_in_parts
 
 
 @dataclass(frozen=True, slots=True, eq=False)

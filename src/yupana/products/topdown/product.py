@@ -31,9 +31,16 @@ from yupana.products.topdown.manifest import stated
 from yupana.products.topdown.verify import NOISY, SYSTEM, verify_noisy, verify_release
 from yupana.release.manifest import MANIFEST
 from yupana.release.recipe import read_configuration_in
-from yupana.topdown.any_spine import epsilon_on_any_spine, semantics_as_json
 from yupana.topdown.configuration import OF_AREAS, Configuration
-from yupana.topdown.plan import DEFAULT_CONFIDENCE, SENSITIVITY, make_plan, measurement_name, with_budgets
+from yupana.topdown.plan import (
+    DEFAULT_CONFIDENCE,
+    SENSITIVITY,
+    epsilon_on_any_spine,
+    make_plan,
+    measurement_name,
+    semantics_as_json,
+    with_budgets,
+)
 from yupana.topdown.queries import Attribute, Schema
 from yupana.topdown.reading.configuration import (
     configuration_document,

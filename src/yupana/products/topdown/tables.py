@@ -11,11 +11,16 @@ from yupana.arrays import Flags, Ints
 from yupana.geography.kinds import summary_levels
 from yupana.products.topdown.schema import counts_persons, counts_units, levels
 from yupana.release.lines import Texts
-from yupana.topdown.disk import BOUNDS
 from yupana.topdown.histogram import Histogram
 from yupana.topdown.queries import Schema
 
 TABLES: Final = "tables"
+COUNTS: Final = "counts"
+TABULATION: Final = "tabulation"
+MICRODATA: Final = "microdata.csv"
+
+BOUNDS: Final = ("LOWER", "UPPER", "MOE")
+"""What stands after a count that has an interval."""
 
 INTERVALS_OF: Final = "_intervals"
 """What the name of a table of intervals has after that of the table they belong to."""

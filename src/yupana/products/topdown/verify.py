@@ -38,11 +38,20 @@ from yupana.products.topdown.count_files import (
 )
 from yupana.products.topdown.record_columns import PERSON_COLUMNS, UNIT_COLUMNS
 from yupana.products.topdown.schema import counts_persons, counts_units
-from yupana.products.topdown.tables import INTERVALS_OF, TABLES, RedistrictingTable, levels_of, tables_of
+from yupana.products.topdown.tables import (
+    BOUNDS,
+    COUNTS,
+    INTERVALS_OF,
+    MICRODATA,
+    TABLES,
+    TABULATION,
+    RedistrictingTable,
+    levels_of,
+    tables_of,
+)
 from yupana.release.lines import Texts, texts
 from yupana.release.tables import table_rows
-from yupana.topdown.disk import BOUNDS, COUNTS, MICRODATA, TABULATION, sum_to_areas
-from yupana.topdown.histogram import Histogram, count_entries
+from yupana.topdown.histogram import Histogram, count_entries, sum_to_areas
 from yupana.topdown.nmf.layout import DPQUERY
 from yupana.topdown.queries import Schema
 

@@ -18,8 +18,7 @@ from yupana.geography.spine import Geolevel, Spine
 from yupana.geography.tree import Tree
 from yupana.release.lines import Texts
 from yupana.topdown.configuration import Configuration
-from yupana.topdown.constraints import UNKNOWN, Limits, limits_by_level
-from yupana.topdown.invariants import Known, kept_areas, known_of_areas
+from yupana.topdown.constraints import UNKNOWN, Known, Limits, kept_areas, known_of_areas, limits_by_level
 from yupana.topdown.nmf.layout import BLOCK_DIGITS, BRANCH_AND_STATE, CONSTRAINT, COUNTY, NATION, SUMMED, WHOLE
 from yupana.topdown.nmf.rows import LevelRows, RowKind, zero_of
 from yupana.topdown.queries import TOTAL, Schema, query_named

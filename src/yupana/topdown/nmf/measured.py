@@ -20,7 +20,7 @@ from yupana.privacy.exact import INFINITE
 from yupana.release.lines import Texts
 from yupana.topdown.budget import LevelSpending
 from yupana.topdown.configuration import Configuration
-from yupana.topdown.draws import Drawn, KeepsNothing, Shape
+from yupana.topdown.descent.checkpoint import Drawn, KeepsNothing, Shape
 from yupana.topdown.nmf.constraints import siblings
 from yupana.topdown.nmf.layout import DPQUERY
 from yupana.topdown.nmf.rows import LevelRows, list_kinds, named_as, query_of

@@ -21,7 +21,7 @@ from yupana.progress import Progress, Stopwatch
 from yupana.release.lines import Texts
 from yupana.topdown.budget import plan_on
 from yupana.topdown.configuration import Configuration, Estimator
-from yupana.topdown.estimate import Premises
+from yupana.topdown.descent.estimate import Premises
 from yupana.topdown.histogram import Histogram
 from yupana.topdown.nmf.constraints import (
     HeldAt,

@@ -20,8 +20,8 @@ from yupana.release.lines import Texts, digits, texts
 from yupana.release.rows import write_parts
 from yupana.topdown.configuration import Configuration
 from yupana.topdown.constraints import facility_limits, limits_by_level
-from yupana.topdown.estimate import Premises
-from yupana.topdown.evidence import StoredMeasurements
+from yupana.topdown.descent.estimate import Premises
+from yupana.topdown.descent.measurements import StoredMeasurements
 from yupana.topdown.nmf.layout import (
     BLOCK_DIGITS,
     BRANCH_AND_STATE,

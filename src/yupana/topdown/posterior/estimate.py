@@ -18,9 +18,9 @@ from yupana.errors import ConfigError
 from yupana.geography.tree import Tree
 from yupana.plan.measurement import Mechanism
 from yupana.privacy.exact import INFINITE
-from yupana.topdown.block_parts import InTurn
 from yupana.topdown.configuration import Configuration
-from yupana.topdown.descend import (
+from yupana.topdown.descent.checkpoint import KeptLevel, Piece
+from yupana.topdown.descent.descend import (
     Batch,
     CellLabels,
     DividedLevel,
@@ -30,9 +30,8 @@ from yupana.topdown.descend import (
     prepare_level,
     siblings_of,
 )
-from yupana.topdown.divide import Terms, rounding_of
-from yupana.topdown.histogram import Histogram, count_entries
-from yupana.topdown.kept_level import KeptLevel, Piece
+from yupana.topdown.descent.divide import Terms, rounding_of
+from yupana.topdown.histogram import Histogram, InTurn, count_entries
 from yupana.topdown.posterior.learning import (
     ROUNDS,
     Draws,

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from yupana.arrays import Floats, Ints
-from yupana.topdown.divide import Terms
+from yupana.topdown.descent.divide import Terms
 from yupana.topdown.posterior.kernels import wander
 from yupana.topdown.posterior.siblings import Posed, Prior, smoothed
 

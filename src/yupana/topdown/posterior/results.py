@@ -8,7 +8,6 @@ identity: the covariance of y and m is V times the slope of m in y, which is s^2
 """
 
 from dataclasses import dataclass, field
-from statistics import NormalDist
 from typing import Any, Final
 
 import numpy as np
@@ -16,7 +15,6 @@ from scipy.optimize import nnls
 
 from yupana.arrays import Floats, Integers, Ints
 from yupana.errors import InputError
-from yupana.topdown.count_intervals import Bounds
 from yupana.topdown.posterior.learning import Draws, Restricted, Sweeps
 from yupana.topdown.posterior.siblings import Places, Prior
 
@@ -222,10 +220,6 @@ class Inflation:
 
     excess: tuple[float, ...]
 
-    def factor(self, mean: Floats) -> Floats:
-        """Of the posterior standard deviations of totals with these means."""
-        return np.asarray(np.sqrt(1.0 + np.array(self.excess) @ _by_size(mean)))
-
     def told(self) -> dict[str, Any]:
         """For a manifest."""
         return {f"{size:.0f}": round(one, 4) for size, one in zip(_SIZES, self.excess, strict=True)}
@@ -272,13 +266,6 @@ class SquaredErrors:
         told = np.where(root > 0, vectors.T @ self.said / np.where(root > 0, root, 1.0), 0.0)
         found, _ = nnls(root[:, None] * vectors.T, told)
         return Inflation(tuple(found.tolist()))
-
-
-UNUSUAL_BLOCKS: Final = (
-    "the posterior draws blocks to what is common around them; where half of a block is unlike its block group, "
-    "Hispanic by race was off by 25 percent more than without it (Cook County, 2010; docs/topdown-posterior.md)"
-)
-"""What is remarked of every release of which blocks were drawn from a posterior."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -347,26 +334,3 @@ class BlockPosterior:
             "chains": self.chains.told(),
             "fit": self.fit.told(),
         }
-
-
-def intervals_of_totals(posterior: BlockPosterior, counts: Ints, confidence: float) -> Bounds:
-    """Find the intervals of block totals, wider than the posterior by what the run itself tells of its errors.
-
-    They rest on the prior: they hold the truth in the stated share of blocks of a size, not of each block before its
-    noise is drawn, as those of the least squares do (docs/topdown-posterior.md). They are the whole numbers inside the
-    normal interval: rounded outward, those of small blocks hold too often.
-
-    Parameters
-    ----------
-    posterior : BlockPosterior
-    counts : ndarray of int64, shape (blocks,)
-        Published totals, which are always inside. Where nothing was drawn they are the whole interval, which then says
-        nothing of the error of the parent.
-    confidence : float
-        Between 0 and 1.
-    """
-    factor = posterior.inflation.factor(posterior.mean)
-    reach = NormalDist().inv_cdf((1.0 + confidence) / 2.0) * factor * posterior.spread
-    lower = np.maximum(np.ceil(posterior.mean - reach), 0.0).astype(np.int64)
-    upper = np.floor(posterior.mean + reach).astype(np.int64)
-    return Bounds(np.minimum(lower, counts), np.maximum(upper, counts))

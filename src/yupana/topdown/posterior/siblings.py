@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from yupana.arrays import Floats, Indices, Ints
-from yupana.topdown.divide import Siblings, Terms
+from yupana.topdown.descent.divide import Siblings, Terms
 from yupana.topdown.posterior.kernels import Believed, ChildrenAsked
 
 _STEP: Final = 0.03

@@ -16,9 +16,8 @@ from yupana.files.regular import take_room
 from yupana.files.temporary import temporary_folder
 from yupana.geography.tree import Tree
 from yupana.topdown.budget import LevelSpending
-from yupana.topdown.divide import Terms
-from yupana.topdown.evidence import StoredMeasurements
-from yupana.topdown.families import SiblingBatch
+from yupana.topdown.descent.divide import Terms
+from yupana.topdown.descent.measurements import SiblingBatch, StoredMeasurements
 from yupana.topdown.histogram import Cells
 from yupana.topdown.queries import Query
 from yupana.topdown.tree.basis import Basis

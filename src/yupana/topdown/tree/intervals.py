@@ -12,9 +12,9 @@ from yupana.arrays import Flags, Floats, Ints
 from yupana.geography.published import Areas
 from yupana.geography.spine import Spine
 from yupana.geography.tree import partition
-from yupana.topdown.count_intervals import Bounds
+from yupana.topdown.constraints import Known
 from yupana.topdown.histogram import Histogram
-from yupana.topdown.invariants import Known
+from yupana.topdown.intervals import Bounds
 from yupana.topdown.nmf.writing import AnswerFile, kept_columns, write_answers
 from yupana.topdown.queries import TOTAL, Query, Recode, Schema, margin
 from yupana.topdown.tree.basis import Kept

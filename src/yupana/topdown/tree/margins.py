@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from yupana.arrays import Flags, Floats, Indices, Ints
 from yupana.geography.tree import Tree, nest
-from yupana.topdown.constraints import UNKNOWN
-from yupana.topdown.invariants import Known
+from yupana.topdown.constraints import UNKNOWN, Known
 from yupana.topdown.queries import TOTAL, Query, margin
 from yupana.topdown.tree.basis import Basis, Kept
 from yupana.topdown.tree.least_squares import TreeAnswers, TreeEstimate, combined, down, own, own_precision, summed

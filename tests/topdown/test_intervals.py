@@ -10,7 +10,7 @@ import pytest
 from yupana.geography.published import Areas
 from yupana.release.lines import digits
 from yupana.topdown.histogram import Histogram, count_entries
-from yupana.topdown.monte_carlo import MonteCarloIntervals, ReplicateErrors, critical_value
+from yupana.topdown.intervals import MonteCarloIntervals, ReplicateErrors, critical_value
 
 NINETY = Fraction(9, 10)
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from yupana.geography.tree import Tree
-from yupana.topdown import descend
 from yupana.topdown.constraints import UNKNOWN, Joint, Limits
-from yupana.topdown.descend import Rules, prepare, prepare_level, runs_of, siblings_of
+from yupana.topdown.descent import descend
+from yupana.topdown.descent.descend import Rules, prepare, prepare_level, runs_of, siblings_of
 from yupana.topdown.histogram import count_entries
 from yupana.topdown.queries import margin
 

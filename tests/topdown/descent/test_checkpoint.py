@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from yupana.arrays import Integers, narrow
-from yupana.topdown.checkpoint import ARRAYS, packed, unpacked
+from yupana.topdown.descent.checkpoint import ARRAYS, packed, unpacked
 
 NUMBERS = st.one_of(
     st.integers(-130, 130),

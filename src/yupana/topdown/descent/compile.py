@@ -10,8 +10,8 @@ import numpy as np
 from yupana.compiled import is_kept, on_compiling
 from yupana.files.arrow_stream import TextColumn
 from yupana.release.lines import texts
-from yupana.topdown.divide import Siblings, Terms
-from yupana.topdown.families import SiblingBatch, ask, exact_answers
+from yupana.topdown.descent.divide import Siblings, Terms
+from yupana.topdown.descent.measurements import SiblingBatch, ask, exact_answers
 from yupana.topdown.histogram import Histogram
 from yupana.topdown.node.active_set import ActiveSet, solve_active_set
 from yupana.topdown.node.arranged import arrange_node, shut_and_binding

@@ -15,19 +15,19 @@ pytestmark = pytest.mark.slow
 ASK = """
 import numpy as np
 from yupana.compiled import is_kept, on_compiling
-from yupana.topdown import families
+from yupana.topdown.descent import measurements
 one = np.array([0, 2])
 cells = np.arange(2, dtype=np.int32)
 with on_compiling(lambda: print("compiling")):
-    asked = families.ask(families.SiblingBatch(one, one, cells), cells[::-1].copy(), 2)
-print(is_kept(families._ask), asked.answers.tolist())
+    asked = measurements.ask(measurements.SiblingBatch(one, one, cells), cells[::-1].copy(), 2)
+print(is_kept(measurements._ask), asked.answers.tolist())
 """
 """Calls one loop; what it prints tells whether that took compiling, and whether that is kept."""
 
 ANSWERS = "[1, 0]"
 
 ALL = """
-from yupana.topdown.compile import compile_kernels
+from yupana.topdown.descent.compile import compile_kernels
 from yupana.topdown.node.active_set import solve_active_set
 from yupana.topdown.rounding.network import round_by_flow
 compile_kernels(print)

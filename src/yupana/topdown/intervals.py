@@ -1,14 +1,15 @@
-"""Monte Carlo: a release made again from its own counts, with new noise, and the intervals that follow. Public.
+"""The interval of every published count: what holds one, and Monte Carlo, which finds it by estimating again. Public.
 
-A replicate reads what a release and the public lists hold, and coins of its own (docs/topdown-privacy.md, theorem 5).
-From its errors about the release intervals of the counts follow, by running sums.
+A replicate is a release made again from its own counts, with new noise: it reads what the release and the public lists
+hold, and coins of its own (docs/topdown-privacy.md, theorem 5). From its errors about the release intervals of the
+counts follow, by running sums.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 from scipy.special import stdtrit
@@ -18,17 +19,96 @@ from yupana.geography.published import Areas
 from yupana.geography.spine import Spine
 from yupana.privacy.entropy import Entropy
 from yupana.progress import Progress, Stopwatch, silent
-from yupana.topdown.block_parts import HistogramParts, whole
 from yupana.topdown.budget import spend
-from yupana.topdown.compile import compile_kernels
 from yupana.topdown.configuration import Configuration, Estimator
-from yupana.topdown.count_intervals import Bounds
-from yupana.topdown.disk import sum_to_areas, sum_to_levels
-from yupana.topdown.door import Door
-from yupana.topdown.draws import unkept
-from yupana.topdown.estimate import coins_for, estimate_counts, measured, premises_of
-from yupana.topdown.histogram import Histogram
-from yupana.topdown.invariants import kept_areas, known_totals
+from yupana.topdown.constraints import kept_areas, known_totals
+from yupana.topdown.descent.checkpoint import unkept
+from yupana.topdown.descent.compile import compile_kernels
+from yupana.topdown.descent.estimate import coins_for, estimate_counts, measured, premises_of
+from yupana.topdown.descent.measurements import Door
+from yupana.topdown.histogram import Histogram, HistogramParts, sum_to_areas, sum_to_levels, whole
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bounds:
+    """Between which whole numbers true counts lie, with a stated confidence each.
+
+    Attributes
+    ----------
+    lower, upper : ndarray of int64, of one shape
+        Lower is at least 0 and at most upper. The published count need not lie between them.
+    """
+
+    lower: Ints
+    upper: Ints
+
+    @property
+    def margins(self) -> Ints:
+        """Half the width of each interval, rounded up; its middle is the estimate, and not the published count."""
+        width = self.upper - self.lower
+        return np.asarray(width // 2 + width % 2, dtype=np.int64)
+
+
+class CountIntervals(Protocol):
+    """Finds intervals of what a release publishes of one kind of areas."""
+
+    def of_cells(self, kind: Areas, counts: Histogram) -> Bounds:
+        """Of each entry of the published counts of the areas, in their order.
+
+        Parameters
+        ----------
+        kind : Areas
+        counts : Histogram
+            Of the areas of that kind.
+        """
+        ...
+
+    def of_table(self, kind: Areas, member: Ints, size: int, first: int, last: int) -> Bounds:
+        """Of the variables of a table, of the areas from ``first`` up to ``last``; shape (last - first, size).
+
+        Parameters
+        ----------
+        kind : Areas
+        member : ndarray of int64, shape (cells, k)
+            The variables that each cell counts in, each once, -1 for none.
+        size : int
+            How many variables there are.
+        first, last : int
+        """
+        ...
+
+
+FindsIntervals = Callable[[list[Areas]], CountIntervals]
+"""Makes ready what finds the intervals of the areas that are published."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ExactIntervals:
+    """Intervals whose ends are the published count.
+
+    Attributes
+    ----------
+    sums : mapping of kind to Histogram
+        Published counts of the areas of each kind.
+    """
+
+    sums: Mapping[str, Histogram]
+
+    @classmethod
+    def of(cls, counts: Histogram, areas: list[Areas]) -> "ExactIntervals":
+        """Add the counts of the blocks up to published areas."""
+        return cls({kind.name: summed for kind, summed in sum_to_areas(counts, areas)})
+
+    def of_cells(self, kind: Areas, counts: Histogram) -> Bounds:
+        """Of each entry of the published counts of the areas, in their order."""
+        del kind
+        return Bounds(counts.counts, counts.counts)
+
+    def of_table(self, kind: Areas, member: Ints, size: int, first: int, last: int) -> Bounds:
+        """Of the variables of a table, of the areas from ``first`` up to ``last``; shape (last - first, size)."""
+        values = self.sums[kind.name].variables(member, size, first, last)
+        return Bounds(values, values)
+
 
 FREEDOM: Final = 5
 """Degrees of freedom of the critical value, whatever the number of replicates: found by experiment, not by theory."""
