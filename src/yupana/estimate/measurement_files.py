@@ -28,10 +28,16 @@ from yupana.privacy.entropy import SystemEntropy
 from yupana.products.check import open_checked
 from yupana.products.codebook import data_package
 from yupana.products.topdown.codebook import described
-from yupana.products.topdown.datasets import DATASETS
-from yupana.products.topdown.manifest import GEOCODES, UNUSUAL_BLOCKS, parameters, taken_as_public_of_files
 from yupana.products.topdown.outputs import check_labels, describe_files, write_outputs
-from yupana.products.topdown.product import TOPDOWN, public_areas
+from yupana.products.topdown.product import (
+    GEOCODES,
+    TOPDOWN,
+    UNUSUAL_BLOCKS,
+    parameters,
+    public_areas,
+    taken_as_public_of_files,
+)
+from yupana.products.topdown.tables import DATASETS
 from yupana.products.topdown.verify import MEASUREMENTS, SYSTEM
 from yupana.progress import Progress, Stopwatch
 from yupana.release.codebook import write_codebook

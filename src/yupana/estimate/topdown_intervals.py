@@ -28,11 +28,11 @@ from yupana.products.check import open_checked
 from yupana.products.codebook import data_package
 from yupana.products.gate import open_release
 from yupana.products.topdown.codebook import described
-from yupana.products.topdown.count_files import CountFileError, counts_by_code, counts_by_label
 from yupana.products.topdown.outputs import TabulatedAreas, describe_files, write_tabulation
 from yupana.products.topdown.product import TOPDOWN
+from yupana.products.topdown.rows import areas_of_spine
 from yupana.products.topdown.tables import COUNTS, TABLES, TABULATION, tables_of
-from yupana.products.topdown.verify import MEASUREMENTS, NOISY
+from yupana.products.topdown.verify import MEASUREMENTS, NOISY, CountFileError, counts_by_code, counts_by_label
 from yupana.progress import Progress, Stopwatch
 from yupana.release.codebook import write_codebook
 from yupana.release.folder import MANIFEST, new_folder, write_manifest
@@ -41,7 +41,6 @@ from yupana.release.tables import Format, checksum
 from yupana.topdown.budget import spend
 from yupana.topdown.configuration import Configuration, Estimator
 from yupana.topdown.constraints import kept_areas, known_totals
-from yupana.topdown.count_pieces import areas_of_spine
 from yupana.topdown.descent.measurements import StoredMeasurements
 from yupana.topdown.histogram import Histogram, HistogramParts
 from yupana.topdown.interval_terms import NO_INTERVALS, REPLICATES, IntervalMethod, IntervalTerms, check_terms

@@ -11,7 +11,7 @@ from yupana.geography.spine_files import check_folder
 from yupana.products import PRODUCTS
 from yupana.products.gate import manifest_faults
 from yupana.products.product import Checked
-from yupana.products.topdown.pl.layout import PL_FILES
+from yupana.products.topdown.pl.summary_file import PL_FILES
 from yupana.release.processing import ACCURACY, CERTIFICATE, ESTIMATES, SPINE
 from yupana.release.release import ReleaseFolder, read_release
 from yupana.release.whole import part_names

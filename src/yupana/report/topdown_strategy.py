@@ -7,7 +7,7 @@ from typing import Final
 
 from yupana.plan.margin import z_value
 from yupana.products.strategy.results import Joined, Strategy
-from yupana.products.topdown.frontier import Frontier, TradeOff
+from yupana.products.topdown.strategy import Frontier, TradeOff
 from yupana.report.charts import BLUE, GREY, ORANGE, Mark, curve_with_points
 from yupana.report.numbers import percent, rounded
 from yupana.report.page import Chart, Figure, Section, sections

@@ -19,7 +19,7 @@ from topdown_worlds import write_configuration, write_world
 from yupana.confidential.request import RunRequest
 from yupana.confidential.topdown import estimate as where
 from yupana.confidential.topdown.estimate import estimate
-from yupana.confidential.topdown.memory import MemoryNeeds
+from yupana.confidential.topdown.resources import MemoryNeeds
 from yupana.confidential.topdown.world import World, open_world
 from yupana.engine.local import LocalEngine
 from yupana.geography.tree import Tree

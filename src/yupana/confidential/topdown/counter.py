@@ -15,9 +15,13 @@ from yupana.confidential.records.findings import Finding
 from yupana.confidential.request import LAYOUTS, Layout, RunRequest
 from yupana.confidential.tabulate.histograms import files_of_microdata
 from yupana.confidential.topdown.accuracy import accuracy_table, observe_runs
-from yupana.confidential.topdown.disk import needs_of_full_information, require_disk
 from yupana.confidential.topdown.estimate import Estimated, check_run, estimate
-from yupana.confidential.topdown.memory import memory_for_intervals, memory_for_replicates
+from yupana.confidential.topdown.resources import (
+    memory_for_intervals,
+    memory_for_replicates,
+    needs_of_full_information,
+    require_disk,
+)
 from yupana.confidential.topdown.world import World, checksums, open_world, public_checksums
 from yupana.errors import ConfigError
 from yupana.files.column_map import ColumnMap
@@ -30,12 +34,11 @@ from yupana.geography.spine_files import BLOCKS, GEOUNITS, write_blocks, write_g
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
 from yupana.privacy.exact import INFINITE
-from yupana.products.topdown.datasets import dataset_name
 from yupana.products.topdown.described import DescribedConfiguration
-from yupana.products.topdown.manifest import UNUSUAL_BLOCKS, parameters, taken_as_public
 from yupana.products.topdown.outputs import check_labels, describe_files, write_outputs
 from yupana.products.topdown.pl.areas import check_states
-from yupana.products.topdown.product import public_areas
+from yupana.products.topdown.product import UNUSUAL_BLOCKS, parameters, public_areas, taken_as_public
+from yupana.products.topdown.tables import dataset_name
 from yupana.products.topdown.verify import NOISY, SYSTEM
 from yupana.progress import Stopwatch
 from yupana.release.folder import write_manifest

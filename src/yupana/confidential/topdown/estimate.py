@@ -8,7 +8,7 @@ from typing import Final
 
 from yupana.confidential.records.database import scratch_folder
 from yupana.confidential.request import RunRequest
-from yupana.confidential.topdown.memory import A_WORKER, MemoryNeeds
+from yupana.confidential.topdown.resources import A_WORKER, MemoryNeeds
 from yupana.confidential.topdown.world import World
 from yupana.engine.local import open_processes
 from yupana.errors import ConfigError

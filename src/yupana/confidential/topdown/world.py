@@ -17,9 +17,8 @@ from yupana.confidential.tabulate.histograms import (
     check_structural_zeros,
     open_block_counts,
 )
-from yupana.confidential.topdown.exact_counts import GeolevelCounts, add_up
-from yupana.confidential.topdown.memory import MemoryNeeds
-from yupana.confidential.topdown.records import open_described_counts
+from yupana.confidential.topdown.exact_counts import GeolevelCounts, add_up, open_described_counts
+from yupana.confidential.topdown.resources import MemoryNeeds
 from yupana.errors import ConfigError, InputError
 from yupana.geography.assignments import Assignment, read_with_areas
 from yupana.geography.attributes import FACILITIES, attributes_of, listed_blocks, read_facilities

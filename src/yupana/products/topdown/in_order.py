@@ -25,10 +25,16 @@ from yupana.geography.kinds import BLOCK_WIDTH, BLOCKS_OF_COUNTY
 from yupana.geography.published import Areas, PublishedBlocks
 from yupana.geography.spine_files import WrittenSpine
 from yupana.geography.tree import Tree
-from yupana.products.topdown.count_files import cell_of, code_of, codes_of, levels_in
-from yupana.products.topdown.records import person_records
-from yupana.products.topdown.schema import counts_persons
-from yupana.products.topdown.table_rows import table_rows
+from yupana.products.topdown.outputs import workers
+from yupana.products.topdown.rows import (
+    CountRows,
+    RecordForm,
+    count_rows,
+    person_records,
+    plain_records,
+    records_of,
+    table_rows,
+)
 from yupana.products.topdown.tables import (
     BOUNDS,
     COUNTS,
@@ -37,12 +43,12 @@ from yupana.products.topdown.tables import (
     TABLES,
     TABULATION,
     RedistrictingTable,
+    counts_persons,
     levels_of,
     tables_of,
 )
+from yupana.products.topdown.verify import cell_of, code_of, codes_of, levels_in
 from yupana.release.lines import digits, texts
-from yupana.topdown.count_pieces import CountRows, RecordForm, count_rows, plain_records, records_of
-from yupana.topdown.file_pieces import workers
 from yupana.topdown.histogram import (
     BlockParts,
     Entries,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from yupana.errors import OutputError
-from yupana.topdown.file_pieces import FilePiece, write_in_order
+from yupana.products.topdown.outputs import FilePiece, write_in_order
 from yupana.topdown.nmf import measured
 
 NONE = (errno.ENOSYS, errno.EXDEV, errno.EINVAL, errno.EOPNOTSUPP, errno.EPERM, 0, None)

@@ -1,4 +1,8 @@
-"""Counts of geounits, of published areas and as records: the text of their files, piece by piece. Public."""
+"""Rows of the files of a release: counts of areas, published tables, and records; as written and as checked. Public.
+
+Records of P.L. 94-171 are those of its Microdata Detail File: one for each person, or for each housing unit and group
+quarters.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -9,15 +13,15 @@ from typing import Final
 
 import numpy as np
 
-from yupana.arrays import Ints
+from yupana.arrays import Integers, Ints
 from yupana.files.arrow_stream import Column, TextColumn
 from yupana.geography.published import Areas
 from yupana.geography.spine import Spine
-from yupana.release.lines import Texts, join, texts, without_padding
-from yupana.topdown.file_pieces import FilePiece
-from yupana.topdown.histogram import Cells, Histogram
+from yupana.products.topdown.tables import GEOGRAPHY, PERSON_COLUMNS, UNIT_COLUMNS, RedistrictingTable, geocodes, levels
+from yupana.release.lines import Texts, digits, join, texts, without_padding
+from yupana.topdown.histogram import Cells, Histogram, count_entries
 from yupana.topdown.queries import Schema
-from yupana.topdown.text_rows import NO_NUMBER, Bytes, lay_records, lay_rows
+from yupana.topdown.text_rows import NO_NUMBER, Bytes, lay_records, lay_rows, variables
 
 ROWS_AT_ONCE: Final = 1 << 18
 
@@ -29,11 +33,6 @@ def areas_of_spine(spine: Spine) -> list[Areas]:
     below = [*(level.name for level in spine.levels[1:]), ""]
     kinds = zip(spine.levels, index, below, strict=True)
     return [Areas(level.name, level.texts(), of, under) for level, of, under in kinds][::-1]
-
-
-def header(path: Path, columns: Sequence[str]) -> FilePiece:
-    """The line that names the columns of a file."""
-    return FilePiece(path, partial(bytes, "|".join(columns).encode() + b"\n"), 0)
 
 
 def cell_texts(schema: Schema, cells: Cells) -> TextColumn:
@@ -225,3 +224,135 @@ def records_of(form: RecordForm, first: int, counts: Histogram, before: int) -> 
             records = Records(form, heads, owners[start:stop], counts.cells[here], counts.counts[here], before)
             yield records
             before += records.number
+
+
+_AREAS_AT_ONCE: Final = 1 << 16
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TableRows:
+    """Rows of a published table, of consecutive areas of a kind.
+
+    Attributes
+    ----------
+    table : RedistrictingTable
+    level : str
+        SUMLEV of the kind.
+    first : int
+        The first of the areas.
+    codes : ndarray of bytes, shape (areas,)
+        GEOCODE of each.
+    counts : Histogram
+        Of these areas.
+    """
+
+    table: RedistrictingTable
+    level: str
+    first: int
+    codes: Texts
+    counts: Histogram
+
+    def values(self) -> Ints:
+        """The variables, of shape (areas, variables)."""
+        return variables(self.counts, self.table.member, self.table.size)
+
+    @property
+    def heads(self) -> tuple[TextColumn, TextColumn]:
+        """SUMLEV and GEOCODE of each row."""
+        places = np.arange(len(self.codes), dtype=np.int64)
+        return TextColumn(texts([self.level]), np.zeros_like(places)), TextColumn(self.codes, places)
+
+    def text(self) -> Bytes:
+        """The rows as they are written."""
+        return self.text_of(self.values())
+
+    def text_of(self, numbers: Ints) -> Bytes:
+        """Rows of the same areas with other numbers, of shape (areas, numbers)."""
+        return lay_rows(*self.heads, numbers)
+
+
+def table_rows(
+    table: RedistrictingTable, level: str, kind: Areas, first: int, counts: Histogram
+) -> Iterator[TableRows]:
+    """The rows of some consecutive areas, not too many at a time.
+
+    Parameters
+    ----------
+    table : RedistrictingTable
+    level : str
+        SUMLEV of the kind.
+    kind : Areas
+    first : int
+        The area that is the first of the histogram.
+    counts : Histogram
+    """
+    for start in range(0, counts.units, _AREAS_AT_ONCE):
+        stop = min(start + _AREAS_AT_ONCE, counts.units)
+        codes = geocodes(kind.name, kind.labels[first + start : first + stop])
+        yield TableRows(table, level, first + start, codes, counts.part(start, stop))
+
+
+_PERSON, _UNIT, _BUILD = "MPD", "MUD", "1.1.0"
+_UNIT_STATUS: Final = texts(("2|2", "2|1", "4|0"))
+"""RTYPE and HH_STATUS of a vacant unit, an occupied one, and group quarters."""
+
+
+def person_records(blocks: Ints, schema: Schema) -> RecordForm:
+    """How persons are written. EPNUM numbers the records of the file, from 1.
+
+    Parameters
+    ----------
+    blocks : ndarray of int64, shape (blocks,)
+        16 digits of each as a number.
+    schema : Schema
+        With the attributes of persons.
+    """
+    level = levels(schema, np.arange(schema.cells, dtype=np.int32))
+    quarters = level["hhgq"]
+    rtype = texts("35")[(quarters > 0).astype(np.int64)]
+    codes = [digits(level[name] + 1, 1) for name in ("votingage", "hispanic")]
+    tails = join([rtype, digits(quarters, 1), *codes, digits(level["cenrace"] + 1, 2)])
+
+    return RecordForm(
+        PERSON_COLUMNS,
+        lambda first, last: _heads(_PERSON, blocks[first:last]),
+        lambda cells: TextColumn(tails, cells.astype(np.int64)),
+        numbered=True,
+    )
+
+
+def unit_records(blocks: Ints) -> RecordForm:
+    """How units are written, whose counts `with_quarters` made."""
+    return RecordForm(
+        UNIT_COLUMNS,
+        lambda first, last: _heads(_UNIT, blocks[first:last]),
+        lambda cells: TextColumn(_UNIT_STATUS, cells.astype(np.int64)),
+    )
+
+
+def with_quarters(histogram: Histogram, facilities: Integers) -> Histogram:
+    """Append the public numbers of group quarters to counts of housing units, as a third cell.
+
+    Parameters
+    ----------
+    histogram : Histogram
+        Vacant and occupied units of each block.
+    facilities : ndarray of integers, shape (blocks, 8)
+        Housing units and facilities by major type; the first column is not used.
+    """
+    units = np.arange(histogram.units)
+    return count_entries(
+        np.concatenate([histogram.owners(), units]),
+        np.concatenate([histogram.cells, np.full(histogram.units, 2, dtype=np.int32)]),
+        np.concatenate([histogram.counts, facilities[:, 1:].sum(axis=1)]),
+        histogram.units,
+    )
+
+
+def _heads(kind: str, blocks: Ints) -> Texts:
+    constant = np.full(len(blocks), f"{kind}|{_BUILD}".encode())
+    parts, rest = [], 16
+    for width in GEOGRAPHY.values():
+        rest -= width
+        parts.append(digits(blocks // 10**rest % 10**width, width))
+    return join([constant, *parts])
