@@ -128,7 +128,7 @@ def trial(
     found = told("drawing and estimating", lambda: estimate(*arguments, in_full=True))
     counts = whole(found.descent.counts[-1])
     areas = areas_of_spine(world.spine) if world.published is None else world.published.areas(world.spine.blocks)
-    stored, known = StoredMeasurements(spending, checkpoint), found.premises.known
+    stored, known = StoredMeasurements(spending.levels, checkpoint), found.premises.known
     least = least_squares_intervals(stored, world.spine, config.schema, known, areas, CONFIDENCE)
     yield "least squares", areas, counts, least
     if not number:

@@ -53,7 +53,7 @@ def drawn(configuration: Configuration, world: World, folder: Path) -> StoredMea
     """All measurements, on disk."""
     spending, checkpoint = spend(configuration, world.spine), BatchCheckpoint(folder)
     checkpoint.begin({})
-    stored = StoredMeasurements(spending, checkpoint)
+    stored = StoredMeasurements(spending.levels, checkpoint)
     for _ in stored.draw(Door(world.exact.levels, spending, SeededEntropy(1))):
         pass
     return stored

@@ -35,7 +35,7 @@ from yupana.products.topdown.product import (
     UNUSUAL_BLOCKS,
     parameters,
     public_areas,
-    taken_as_public_of_files,
+    taken_as_public,
 )
 from yupana.products.topdown.tables import DATASETS
 from yupana.products.topdown.verify import MEASUREMENTS, SYSTEM
@@ -149,7 +149,7 @@ def publish_from_files(request: MeasurementRequest, clock: Stopwatch, progress: 
         measured = read_measurements(files, config, request.estimator, totals, clock, progress)
         if request.estimator == "posterior":
             check_posterior(measured.premises.configuration)
-        stored = StoredMeasurements(measured.spent, measured.draws)
+        stored = StoredMeasurements(measured.spent.levels, measured.draws)
         evidence = informed(measured.premises, stored, request.estimator, clock)
         coins = coins_for(request.estimator, SystemEntropy())
         descent = estimate_counts(measured.premises, evidence, KeepsNothing(), clock, progress, coins)
@@ -279,7 +279,7 @@ def _intervals(
     """Make ready what finds the intervals of published areas, whose blocks are those that were measured."""
     del areas  # those of the blocks that are tabulated
     premises = measured.premises
-    stored = StoredMeasurements(measured.once, measured.draws)
+    stored = StoredMeasurements(measured.once.levels, measured.draws)
     tabulated_areas = published.areas(published_in(premises.spine.blocks))
     schema = premises.configuration.schema
     return least_squares_intervals(stored, premises.spine, schema, premises.known, tabulated_areas, terms.confidence)
@@ -343,7 +343,7 @@ def _manifest(
             areas={one.kind: {"file": one.file, "areas": one.areas} for one in told},
             remarks=remarks,
         ),
-        "taken_as_public": taken_as_public_of_files(public_areas(config), config, totals=request.totals is not None),
+        "taken_as_public": taken_as_public(public_areas(config), config, files=True, totals=request.totals is not None),
         "configuration": TOPDOWN.document(config),
         "options": {
             "confidence": str(plan.confidence),

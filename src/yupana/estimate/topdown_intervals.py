@@ -327,7 +327,7 @@ def _from_files(
     at = positions(made.blocks, spine.blocks[order])
     counts = made.counts.sum_to(np.where(at < 0, -1, order[at]), len(order))
     known = measured.premises.known if kept is None else known_totals(kept, HistogramParts(counts))
-    stored = StoredMeasurements(measured.once, measured.draws)
+    stored = StoredMeasurements(measured.once.levels, measured.draws)
     return least_squares_intervals(stored, spine, made.configuration.schema, known, areas, terms.confidence)
 
 

@@ -288,7 +288,11 @@ def kept_areas(configuration: Configuration, spine: Spine) -> Kept | None:
     for number in range(len(spine.levels)):
         sets[number] = _sets(spine, number, area, sets.get(number - 1))
         if (torn := _torn(spine, number, area, sets[number])) is not None:
-            raise ConfigError(_scattered(name, int(codes[torn]), spine.levels[number].name))
+            raise ConfigError(
+                f"invariants.{name}: {name} {int(codes[torn]):0{DIGITS[name]}d} lies in several units of the spine at "
+                f"{spine.levels[number].name}, with different parents, so its total cannot be kept; use a conventional "
+                "spine, or keep totals of higher geolevels only"
+            )
         if number >= named[-1] and int(sets[number].of_area.max()) + 1 == len(codes):
             break
     return Kept(area, sets)
@@ -362,11 +366,3 @@ def _torn(spine: Spine, number: int, area: Ints, sets: Sets) -> int | None:
     pairs = np.unique(area * spine.tree.units(number - 1) + above)
     here, times = np.unique(pairs // spine.tree.units(number - 1), return_counts=True)
     return int(here[(times > 1) & (sets.of_area[here] == torn[0])][0])
-
-
-def _scattered(name: str, code: int, below: str) -> str:
-    return (
-        f"invariants.{name}: {name} {code:0{DIGITS[name]}d} lies in several units of the spine at {below}, with "
-        "different parents, so its total cannot be kept; use a conventional spine, or keep totals of higher geolevels "
-        "only"
-    )

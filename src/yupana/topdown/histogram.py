@@ -106,6 +106,23 @@ class Histogram:
         return out.reshape(-1, size)
 
 
+def runs_within(ends: Ints, most: int) -> Iterator[tuple[int, int]]:
+    """Cut consecutive units into runs that hold at most so much together, or are one unit alone.
+
+    Parameters
+    ----------
+    ends : ndarray of int64, shape (units,)
+        Running sums of what the units hold.
+    most : int
+    """
+    first = 0
+    while first < len(ends):
+        before = int(ends[first - 1]) if first else 0
+        last = max(first + 1, int(np.searchsorted(ends, before + most, side="right")))
+        yield first, last
+        first = last
+
+
 def count_entries(
     unit: NDArray[np.integer], cell: NDArray[np.integer], count: NDArray[np.integer], units: int
 ) -> Histogram:

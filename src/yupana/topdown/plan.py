@@ -121,18 +121,17 @@ def _person_sensitivity(configuration: Configuration) -> PersonSensitivity | Non
     """What one person can change: the person's own record, or the housing units that the person leaves and enters."""
     attributes = configuration.schema.attributes
     if configuration.privacy_unit == "housing unit":
-        if len(attributes) == 1 and _is_occupancy(attributes[0]):
+        # ``h1 = 2`` is the attribute that says whether a unit is occupied or vacant, without labels.
+        first = attributes[0]
+        if len(attributes) == 1 and (
+            set(first.labels) == {"vacant", "occupied"} or first == Attribute("h1", ("0", "1"))
+        ):
             return of_occupancy(SENSITIVITY)
         return of_household_record(SENSITIVITY, configuration.mechanism)
     if not configuration.of_persons or any(a.name.lower() in _OF_OTHERS for a in attributes):
         return None
     own = of_own_record(SENSITIVITY)
     return replace(own, unbounded=None) if configuration.invariants else own
-
-
-def _is_occupancy(attribute: Attribute) -> bool:
-    """Whether an attribute says that a unit is occupied or vacant; ``h1 = 2`` is that attribute without labels."""
-    return set(attribute.labels) == {"vacant", "occupied"} or attribute == Attribute("h1", ("0", "1"))
 
 
 _OF_OTHERS: Final = frozenset({"relgq", "relship", "relationship"})

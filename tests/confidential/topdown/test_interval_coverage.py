@@ -51,7 +51,7 @@ def test_least_squares_hold_as_often_as_stated(tmp_path: Path, kind: str) -> Non
     held = np.zeros(len(asked), dtype=np.int64)
     draws = 150
     for draw in range(draws):
-        stored = StoredMeasurements(spending, DrawsInMemory())
+        stored = StoredMeasurements(spending.levels, DrawsInMemory())
         for _ in stored.draw(Door(world.exact.levels, spending, SeededEntropy(draw))):
             pass
         found = least_squares_intervals(stored, world.spine, config.schema, known, areas, NINETY)

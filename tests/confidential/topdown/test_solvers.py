@@ -34,7 +34,6 @@ from yupana.topdown.descent.checkpoint import (
     BatchCheckpoint,
     DrawsInMemory,
     Keeper,
-    KeepsDraws,
     KeepsNothing,
     KeptLevel,
     Piece,
@@ -78,7 +77,7 @@ def opened(folder: Path, name: str) -> Opened:
     return found, open_world(found, data, request, Stopwatch(lambda _: None)), request
 
 
-def estimated(of: Opened, patch: pytest.MonkeyPatch, solver: Solver, keeper: KeepsDraws | None = None) -> Descent:
+def estimated(of: Opened, patch: pytest.MonkeyPatch, solver: Solver, keeper: Keeper | None = None) -> Descent:
     patch.setattr(estimating, "ThreadSolver", lambda _: solver)
     configuration, world, request = of
     spending = spend(configuration, world.spine)

@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Final
 
-from yupana.confidential.counter import MeasurementsCounter, Observed, Told
+from yupana.confidential.counter import MeasurementsCounter, Observed, Told, input_checksums
 from yupana.confidential.described.records import cut_of
 from yupana.confidential.records.database import scratch_folder
 from yupana.confidential.records.findings import Finding
@@ -22,7 +22,7 @@ from yupana.confidential.topdown.resources import (
     needs_of_full_information,
     require_disk,
 )
-from yupana.confidential.topdown.world import World, checksums, open_world, public_checksums
+from yupana.confidential.topdown.world import World, open_world, public_checksums
 from yupana.errors import ConfigError
 from yupana.files.column_map import ColumnMap
 from yupana.files.columns import RecordFile
@@ -271,7 +271,7 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
 
     def inputs(self, records: CountedBlocks) -> dict[str, str]:
         """The records, and all public files."""
-        return checksums(records.data, records.world, records.request)
+        return input_checksums(records.data, records.world.files) | self.public_inputs(records, records.config)
 
     def terms(self, records: CountedBlocks) -> dict[str, Any]:
         """The estimator, the spine, and whether everything is drawn."""
@@ -388,7 +388,7 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
     ) -> None:
         """Write every measurement of the plan; all of them were drawn."""
         clock.start("writing the noisy measurements")
-        world, stored = records.world, StoredMeasurements(records.spending, records.kept)
+        world, stored = records.world, StoredMeasurements(records.spending.levels, records.kept)
         if measured.estimated is None:
             raise RuntimeError("nothing was measured")
         if layout == "nmf":
@@ -448,7 +448,7 @@ def _intervals(
     if config.budget == INFINITE:
         return ExactIntervals.of(counts, areas)
     if terms.method == "least-squares":
-        stored = StoredMeasurements(records.spending, records.kept)
+        stored = StoredMeasurements(records.spending.levels, records.kept)
         known = estimated.premises.known
         return least_squares_intervals(stored, spine, config.schema, known, areas, terms.confidence)
     published = ReleasedCounts(config, spine, records.world.facilities, request.estimator, counts)

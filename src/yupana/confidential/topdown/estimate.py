@@ -19,7 +19,7 @@ from yupana.progress import Stopwatch
 from yupana.topdown.budget import Spending
 from yupana.topdown.configuration import Configuration
 from yupana.topdown.constraints import known_totals
-from yupana.topdown.descent.checkpoint import KeepsDraws
+from yupana.topdown.descent.checkpoint import Keeper
 from yupana.topdown.descent.descend import Descent, EngineSolver, Evidence, Solver
 from yupana.topdown.descent.estimate import Premises, coins_for, estimate_counts, measured, premises_of
 from yupana.topdown.descent.measurements import Door
@@ -48,7 +48,7 @@ def estimate(
     world: World,
     spending: Spending,
     ledger: Ledger,
-    keeper: KeepsDraws,
+    keeper: Keeper,
     request: RunRequest,
     clock: Stopwatch,
     *,
@@ -64,7 +64,7 @@ def estimate(
         What is measured on the spine.
     ledger : Ledger
         Of its plan.
-    keeper : KeepsDraws
+    keeper : Keeper
     request : RunRequest
         Tells the estimator, the entropy, and whom to tell of progress.
     clock : Stopwatch
@@ -137,7 +137,9 @@ def _check_noiseless(configuration: Configuration, spine: Spine) -> None:
     """
     if configuration.budget != INFINITE:
         return
-    missing = [level for level in configuration.without_detail() if _has_siblings(spine, spine.tree.names.index(level))]
+    units = [1, *map(spine.tree.units, range(len(spine.levels)))]
+    several = {name for number, name in enumerate(spine.tree.names) if units[number + 1] > units[number]}
+    missing = [level for level in configuration.without_detail() if level in several]
     if missing:
         raise ConfigError(
             f"the budget is infinite, but {', '.join(missing)} measures no detailed query, so its counts would not be "
@@ -158,7 +160,3 @@ def _check_root(configuration: Configuration, spine: Spine, request: RunRequest)
             f"[shares] {top.name} has no share, so nothing tells how many records there are; give it a share, keep the "
             "totals of a geolevel in [invariants], or use --estimator full-information, which adds up what is below"
         )
-
-
-def _has_siblings(spine: Spine, number: int) -> bool:
-    return number > 0 and spine.tree.units(number) > spine.tree.units(number - 1)

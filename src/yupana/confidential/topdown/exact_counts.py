@@ -36,7 +36,7 @@ from yupana.geography.tree import Tree
 from yupana.privacy.sealed import Sealed
 from yupana.products.topdown.described import CountedColumn, DescribedConfiguration
 from yupana.topdown.descent.measurements import CountsOfUnits
-from yupana.topdown.histogram import BlockParts, Histogram, HistogramParts, count_entries, joined
+from yupana.topdown.histogram import BlockParts, Histogram, HistogramParts, count_entries, joined, runs_within
 
 _BLOCKS_AT_ONCE: Final = 1 << 17
 """So many blocks are counted together, about, and added up to the geolevels above."""
@@ -208,12 +208,7 @@ def _stretches(tree: Tree, lowest: int) -> Iterator[tuple[int, int]]:
     ends = np.arange(1, tree.units(lowest) + 1)
     for parents in tree.parents[lowest + 1 :]:
         ends = np.searchsorted(parents, ends)
-    first = 0
-    while first < len(ends):
-        before = int(ends[first - 1]) if first else 0
-        last = max(first + 1, int(np.searchsorted(ends, before + _BLOCKS_AT_ONCE, side="right")))
-        yield first, last
-        first = last
+    return runs_within(ends, _BLOCKS_AT_ONCE)
 
 
 @contextmanager

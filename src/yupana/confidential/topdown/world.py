@@ -8,7 +8,6 @@ from typing import Final
 import numpy as np
 
 from yupana.arrays import Integers
-from yupana.confidential.counter import input_checksums
 from yupana.confidential.records.database import with_what_is_beside
 from yupana.confidential.records.reader import Source
 from yupana.confidential.request import RunRequest
@@ -303,11 +302,6 @@ def _geography(data: Path) -> Path:
     if len(found) > 1:
         raise InputError(f"{data} holds {' and '.join(GEOGRAPHY)}; leave one of them")
     return found[0] if found else data / GEOGRAPHY[0]
-
-
-def checksums(data: Path, world: World, request: RunRequest) -> dict[str, str]:
-    """SHA-256 of every input file, for the confidential log."""
-    return input_checksums(data, world.files) | public_checksums(data, world, request)
 
 
 def public_checksums(data: Path, world: World, request: RunRequest) -> dict[str, str]:

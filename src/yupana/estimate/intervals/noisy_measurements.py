@@ -51,7 +51,7 @@ class NoisyFiles:
 
     def of_level(self, level: int, kept: tuple[int, ...], basis: Basis) -> list[TreeAnswers]:
         """Sum the answers of a geolevel."""
-        stored = StoredMeasurements(self.read.once, self.read.draws)
+        stored = StoredMeasurements(self.read.once.levels, self.read.draws)
         spent = self.read.once.levels[level]
         units = len(spent.share_of)
         precisions = stored.precisions(level, 0, units)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, Final, Protocol, TypeVar
+from typing import Any, BinaryIO, Final, TypeAlias, TypeVar
 
 import duckdb
 import numpy as np
@@ -277,7 +277,7 @@ def write_outputs(
         Rows, by the file's path within the folder.
     """
     units = TabulatedAreas(schema, areas_of_spine(spine))
-    form = _RecordLayer(folder / MICRODATA, record_form(spine, schema), _quarters(schema, facilities))
+    form = _RecordLayer(folder / MICRODATA, record_form(spine, schema), facilities if counts_units(schema) else None)
     rows = _write(folder, COUNTS, units, parts, fmt, [form] if microdata else [])
     records = {MICRODATA: rows.pop(MICRODATA)} if microdata else {}
     if published is None:
@@ -356,18 +356,6 @@ def _write(
             made = dict(zip(packed, stored, strict=True))
         rows = {made.get(path, path): number for path, number in rows.items()}
     return {path.relative_to(folder).as_posix(): number for path, number in rows.items()}
-
-
-class _Layer(Protocol):
-    """Some files of a release."""
-
-    def headers(self) -> Iterator[FilePiece]:
-        """Their first lines."""
-        ...
-
-    def pieces(self, summed: Summed) -> Iterator[FilePiece]:
-        """What a part of the blocks adds to them."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -460,9 +448,8 @@ class _TableLayer:
         return self.folder / f"{table.name}{more}.csv"
 
 
-def _quarters(schema: Schema, facilities: Integers | None) -> Integers | None:
-    """What group quarters are listed of, beside housing units."""
-    return facilities if counts_units(schema) else None
+_Layer: TypeAlias = _CountLayer | _RecordLayer | _TableLayer
+"""Files of a release: their first lines, and what a part of the blocks adds to them."""
 
 
 def record_form(spine: Spine, schema: Schema) -> RecordForm:

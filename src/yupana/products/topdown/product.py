@@ -110,8 +110,16 @@ def parameters(
     }
 
 
-def taken_as_public(areas: Sequence[str], config: Configuration, *, given: bool, facilities: bool) -> list[str]:
-    """What the guarantee of a run does not protect.
+def taken_as_public(
+    areas: Sequence[str],
+    config: Configuration,
+    *,
+    given: bool = False,
+    facilities: bool = False,
+    files: bool = False,
+    totals: bool = False,
+) -> list[str]:
+    """What the guarantee of a run does not protect, or that of noisy measurement files, as far as these tell.
 
     Parameters
     ----------
@@ -121,33 +129,20 @@ def taken_as_public(areas: Sequence[str], config: Configuration, *, given: bool,
     given : bool
         Whether the spine came from a folder.
     facilities : bool
-        Whether housing units and facilities of the blocks are known.
-    """
-    return [
-        *areas,
-        *([_GIVEN_SPINE] if given else []),
-        *(["housing units and group-quarters facilities of every block (group_quarters.csv)"] if facilities else []),
-        *(f"invariant: total of every {level}" for level in config.invariants),
-        *(["structural zeros of the configuration"] if config.structural_zeros else []),
-    ]
-
-
-def taken_as_public_of_files(areas: Sequence[str], config: Configuration, *, totals: bool) -> list[str]:
-    """What the guarantee of noisy measurement files does not protect, as far as the files tell.
-
-    Parameters
-    ----------
-    areas : sequence of str
-        As of `taken_as_public`.
-    config : Configuration
+        Whether a list of housing units and facilities of the blocks is known.
+    files : bool
+        Whether what is known came with noisy measurement files.
     totals : bool
         Whether totals of states were given.
     """
+    units = "housing units and group-quarters facilities of every block"
     return [
         *areas,
-        *(["housing units and group-quarters facilities of every block"] if config.group_quarters else []),
+        *([_GIVEN_SPINE] if given else []),
+        *([f"{units} (group_quarters.csv)"] if facilities else []),
+        *([units] if files and config.group_quarters else []),
         *(f"invariant: total of every {level}" for level in config.invariants),
-        *(["structural zeros of the files"] if config.structural_zeros else []),
+        *([f"structural zeros of the {'files' if files else 'configuration'}"] if config.structural_zeros else []),
         *([_TOTALS] if totals else []),
     ]
 
@@ -172,7 +167,7 @@ def stated(
     exact = files is None or files["loss"]["exact"] is True
     # The spine of noisy measurements lies in their release; there the shares are those that budgets tell.
     is_noisy = manifest["system"] == NOISY
-    measured = _of_budgets(plan, config) if is_noisy else _of_spine(release, config) if exact else _told(plan, config)
+    measured = _told(plan, config, shares=is_noisy) if is_noisy or not exact else _of_spine(release, config)
     loss = config.budget
     if files is not None:
         loss = read_exact(files["loss"]["most"][config.mechanism.budget_name])
@@ -183,13 +178,13 @@ def stated(
             Path(name).stem == Path(FACILITIES).stem for name in manifest["tables"]
         )
         given = any(name.startswith("spine/") for name in public)
-        taken = taken_as_public(
-            areas, config, given=given, facilities=facilities or (is_noisy and _facilities(manifest))
-        )
+        # Of noisy measurements no file beside them tells.
+        facilities |= is_noisy and any("facilities of every block" in text for text in manifest["taken_as_public"])
+        taken = taken_as_public(areas, config, given=given, facilities=facilities)
     else:
         # Which of the public files had totals is not told.
         totals = _TOTALS in manifest["taken_as_public"] and any(not name.startswith(_OF_FILES) for name in public)
-        taken = taken_as_public_of_files(areas, config, totals=totals)
+        taken = taken_as_public(areas, config, files=True, totals=totals)
     options, remarks = manifest[OPTIONS], list(told.get("remarks", ()))
     if options["estimator"] == "posterior" and "posterior" in manifest and UNUSUAL_BLOCKS not in remarks:
         wrong.append("the remark on the blocks of a posterior is missing")
@@ -206,11 +201,6 @@ def stated(
     free = frozenset(m.name for m in plan.measurements) if config.budget == INFINITE else frozenset[str]()
     keys = {"system": NOISY if is_noisy else SYSTEM, "parameters": due, "taken_as_public": taken}
     return Stated(_along(plan, config, measured), keys, free, wrong=tuple(wrong), unchecked=unchecked)
-
-
-def _facilities(manifest: Mapping[str, Any]) -> bool:
-    """Of noisy measurements, whether facilities are said to be known: no file beside them tells."""
-    return any("facilities of every block" in text for text in manifest["taken_as_public"])
 
 
 def _intervals(options: Mapping[str, str], told: Mapping[str, Any]) -> dict[str, Any]:
@@ -239,25 +229,17 @@ def _along(plan: Plan, config: Configuration, measured: Sequence[Measurement]) -
     return replace(made, measurements=(*ordered, *by_name.values()), paths=paths)
 
 
-def _told(plan: Plan, config: Configuration) -> list[Measurement]:
-    """The measurements of a plan as those of the configuration's queries, with the budgets that it tells."""
-    known = {(level, query.name): query for level in config.levels for query, _ in config.measured(level)}
-    return [
-        measurement_with(config, m.level, known[m.level, m.table], m.name, m.budget)
-        for m in plan.measurements
-        if (m.level, m.table) in known
-    ]
-
-
-def _of_budgets(plan: Plan, config: Configuration) -> list[Measurement]:
-    """The measurements of a plan as those of geounits whose share its budgets tell."""
-    if config.budget == INFINITE:
-        return _told(plan, config)
+def _told(plan: Plan, config: Configuration, *, shares: bool = False) -> list[Measurement]:
+    """The measurements of a plan as those of the configuration's queries, with the budgets, or the shares, it tells."""
     known = {(level, query.name): (query, part) for level in config.levels for query, part in config.measured(level)}
     found = []
     for m in plan.measurements:
-        if (m.level, m.table) in known and isinstance(m.budget, Fraction):
-            query, part = known[m.level, m.table]
+        query, part = known.get((m.level, m.table), (None, Fraction(0)))
+        if query is None:
+            continue
+        if not shares or config.budget == INFINITE:
+            found.append(measurement_with(config, m.level, query, m.name, m.budget))
+        elif isinstance(m.budget, Fraction):
             found.append(make_measurement(config, m.level, query, m.budget / (Fraction(config.budget) * part), part))
     return found
 
@@ -430,11 +412,7 @@ class TopdownProduct(Product[Configuration]):
 
     def taken_as_public(self, config: Configuration) -> tuple[str, ...]:
         """Blocks, invariants and structural zeros; what the data add is told by the run, which reads them."""
-        return (
-            *public_areas(config),
-            *(f"invariant: total of every {level}" for level in config.invariants),
-            *(["structural zeros of the configuration"] if config.structural_zeros else []),
-        )
+        return tuple(taken_as_public(public_areas(config), config))
 
     def stated(self, release: Path, manifest: Mapping[str, Any], plan: Plan, inputs: Path | None) -> Stated:
         """All but the areas that were given beside, and remarks on the geography."""

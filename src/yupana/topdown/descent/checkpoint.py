@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import prod
-from pathlib import Path
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -24,6 +23,12 @@ from yupana.topdown.histogram import Histogram, joined
 
 _ENTRIES_AT_ONCE: Final = 1 << 20
 """Counts that are not zero: pieces are put together up to so many, so that who reads a geolevel reads no crumbs."""
+
+
+Shape = tuple[int, ...]
+
+Drawn = tuple[NDArray[np.integer], ...]
+"""By query, the answers drawn."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,7 +51,7 @@ class Piece:
 
 
 class Keeper(Protocol):
-    """Keeps finished work, so that a run can be resumed without drawing anything twice."""
+    """Keeps draws and finished work, so that a run can be resumed without drawing anything twice."""
 
     def has(self, level: int, first: int) -> bool:
         """Whether a piece of a geolevel is kept: that of the children of the parents from ``first`` on."""
@@ -58,6 +63,18 @@ class Keeper(Protocol):
 
     def save(self, level: int, first: int, piece: Piece) -> None:
         """Keep a piece; it must be on disk before anything is made of it."""
+        ...
+
+    def has_draws(self, level: int, first: int) -> bool:
+        """Whether the geounits of a level from ``first`` on have been measured."""
+        ...
+
+    def load_draws(self, level: int, first: int, shapes: Sequence[Shape]) -> Drawn | None:
+        """What was drawn for the geounits of a level from ``first`` on; None if nothing was."""
+        ...
+
+    def save_draws(self, level: int, first: int, shapes: Sequence[Shape], draw: Callable[[], Sequence[Ints]]) -> Drawn:
+        """Draw for the geounits of a level from ``first`` on, and keep it."""
         ...
 
 
@@ -121,28 +138,6 @@ class KeptLevel:
         return piece.counts
 
 
-Shape = tuple[int, ...]
-
-Drawn = tuple[NDArray[np.integer], ...]
-"""By query, the answers drawn."""
-
-
-class KeepsDraws(Keeper, Protocol):
-    """Keeps what is drawn for the geounits of a level from one on, and finished counts."""
-
-    def has_draws(self, level: int, first: int) -> bool:
-        """Whether the geounits of a level from ``first`` on have been measured."""
-        ...
-
-    def load_draws(self, level: int, first: int, shapes: Sequence[Shape]) -> Drawn | None:
-        """What was drawn for the geounits of a level from ``first`` on; None if nothing was."""
-        ...
-
-    def save_draws(self, level: int, first: int, shapes: Sequence[Shape], draw: Callable[[], Sequence[Ints]]) -> Drawn:
-        """Draw for the geounits of a level from ``first`` on, and keep it."""
-        ...
-
-
 class KeepsNothing:
     """For an estimate that nobody resumes, and that reads every answer once."""
 
@@ -197,7 +192,7 @@ class DrawsInMemory(KeepsNothing):
         return self._drawn.setdefault((level, first), tuple(map(narrow, draw())))
 
 
-def unkept(estimator: Estimator) -> KeepsDraws:
+def unkept(estimator: Estimator) -> Keeper:
     """What an estimate that nobody resumes keeps: full information reads answers on its way up and down."""
     return KeepsNothing() if estimator == "topdown" else DrawsInMemory()
 
@@ -330,7 +325,9 @@ class BatchCheckpoint(Checkpoint):
             If they cannot be written.
         """
         with self._writing():
-            _write(self.folder / name, *_sealed(arrays))
+            path = self.folder / name
+            with replacing(path, path.with_suffix(".partial")) as file:
+                file.writelines(_sealed(arrays))
 
     @contextmanager
     def _intact(self, name: str) -> Iterator[None]:
@@ -355,12 +352,6 @@ def _sealed(arrays: Mapping[str, NDArray[Any]]) -> tuple[bytes, memoryview]:
     np.savez(buffer, allow_pickle=False, **arrays)
     payload = buffer.getbuffer()
     return hashlib.sha256(payload).digest(), payload
-
-
-def _write(path: Path, *parts: bytes | memoryview) -> None:
-    """Write a file that appears whole or not at all; it is on disk when this returns."""
-    with replacing(path, path.with_suffix(".partial")) as file:
-        file.writelines(parts)
 
 
 _PLACES, _VALUES = "places", "values"

@@ -8,9 +8,8 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from itertools import chain, islice, pairwise, starmap
-from typing import Final, Protocol, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,11 +20,12 @@ from yupana.errors import OutputError
 from yupana.geography.tree import Tree
 from yupana.topdown.constraints import Joint, Limits, impossible, joint_by_parent
 from yupana.topdown.descent.checkpoint import Keeper, KeptLevel, Piece
-from yupana.topdown.descent.divide import Divided, Siblings, Terms, divide, divide_failsafe
-from yupana.topdown.descent.measurements import SiblingBatch
-from yupana.topdown.histogram import Histogram, count_entries, joined
+from yupana.topdown.descent.divide import Divided, Siblings, divide, divide_failsafe
+from yupana.topdown.descent.measurements import MeasuredFamilies, MeasuredOnDemand, SiblingBatch, StoredMeasurements
+from yupana.topdown.histogram import Histogram, count_entries, joined, runs_within
 from yupana.topdown.posterior.results import BlockPosterior
 from yupana.topdown.queries import Query
+from yupana.topdown.tree.full_information import FullInformation, TreeFamilies
 
 _VALUES_AT_ONCE: Final = 1 << 21
 """Children times live cells of the parents that are prepared together."""
@@ -52,23 +52,12 @@ DivideRuns: TypeAlias = Callable[
 """Applies a function to runs of parents, maybe to several at a time, and gives the results in their order."""
 
 
-class Gathered(Protocol):
-    """What is known of the children of some families beforehand."""
+Gathered: TypeAlias = MeasuredFamilies | TreeFamilies
+"""What is known of the children of some families beforehand: what each estimation pass of one of the parents fits."""
 
-    def passes(self, parent: int) -> Sequence[Callable[[], Terms]]:
-        """What each estimation pass of one of the parents fits."""
-        ...
-
-
-class Evidence(Protocol):
-    """Where the estimator learns of a geolevel: noisy measurements, or what was made of them."""
-
-    def gather(self, level: int, families: SiblingBatch) -> Gathered:
-        """Learn of the children of families; whatever is drawn for that is on disk when this returns.
-
-        Each child is asked about once in a run. A resumed run asks again, and learns the same.
-        """
-        ...
+Evidence: TypeAlias = MeasuredOnDemand | StoredMeasurements | FullInformation
+"""Where the estimator learns of a geolevel: noisy measurements, or what was made of them. Whatever `gather` draws is on
+disk when it returns. Each child is asked about once in a run; a resumed run asks again, and learns the same."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -192,12 +181,9 @@ class Batch:
         return CellLabels(rounding, None if self.rules.limits is None else _groups(self.rules))
 
 
-class Solver(Protocol):
-    """Solves batches: somewhere, each at least once. Where it is tried again, it is with what was gathered before."""
-
-    def __call__(self, work: Iterable[tuple[Batch, Gathered]]) -> Iterator[Piece]:
-        """What `solve` makes of each, in their order. More may be taken of the work than has been given back."""
-        ...
+Solver: TypeAlias = Callable[[Iterable[tuple[Batch, Gathered]]], Iterator[Piece]]
+"""Solves batches: what `solve` makes of each, in their order; somewhere, each at least once. Where it is tried again,
+it is with what was gathered before. More may be taken of the work than has been given back."""
 
 
 def descend(
@@ -285,11 +271,7 @@ def runs_of(below: Sequence[Ints], units: int) -> Iterator[tuple[int, int]]:
     last = np.arange(units + 1)
     for starts in below:
         last = starts[last]
-    first = 0
-    while first < units:
-        end = max(first + 1, int(np.searchsorted(last, last[first] + _UNITS_OF_A_RUN, side="right")) - 1)
-        yield first, end
-        first = end
+    return runs_within(last[1:], _UNITS_OF_A_RUN)
 
 
 def _pieces(
@@ -400,7 +382,11 @@ def solve(batch: Batch, gathered: Gathered, divide_runs: DivideRuns = map, part:
     first = families.children[part.start]
     run = min(_PARENTS_AT_ONCE, max(1, len(part) // _RUNS))
     runs = [part[begin : begin + run] for begin in range(0, len(part), run)]
-    divide_run = partial(_divide_run, batch, batch.labels(), gathered)
+    labels = batch.labels()
+
+    def divide_run(positions: range) -> list[Divided]:
+        return [_divide_one(batch, labels, gathered, position) for position in positions]
+
     for position, divided in zip(part, chain.from_iterable(divide_runs(divide_run, runs)), strict=True):
         solvers.update(divided.solvers)
         unit, cell = np.nonzero(divided.counts)
@@ -412,10 +398,6 @@ def solve(batch: Batch, gathered: Gathered, divide_runs: DivideRuns = map, part:
     number = int(families.children[part.stop] - first)
     found = count_entries(np.concatenate(rows), np.concatenate(cells), np.concatenate(counts), number)
     return Piece(found, tuple(odd), solvers)
-
-
-def _divide_run(batch: Batch, labels: CellLabels, gathered: Gathered, positions: range) -> list[Divided]:
-    return [_divide_one(batch, labels, gathered, position) for position in positions]
 
 
 def _divide_one(batch: Batch, labels: CellLabels, gathered: Gathered, position: int) -> Divided:

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,21 +15,19 @@ from yupana.errors import InputError
 from yupana.geography.spine import Spine
 from yupana.privacy.entropy import Entropy
 from yupana.progress import Progress, Stopwatch
-from yupana.topdown.budget import Spending
 from yupana.topdown.configuration import Configuration, Estimator
 from yupana.topdown.constraints import Known, Limits, facility_limits, limits_by_level
-from yupana.topdown.descent.checkpoint import KeepsDraws, Piece
+from yupana.topdown.descent.checkpoint import Keeper, Piece
 from yupana.topdown.descent.compile import compile_chain, compile_kernels
-from yupana.topdown.descent.descend import Descent, Evidence, Rules, Solver, ThreadSolver, descend
+from yupana.topdown.descent.descend import Batch, Descent, Evidence, Rules, Solver, ThreadSolver, descend, siblings_of
 from yupana.topdown.descent.divide import Siblings, Terms, divide
 from yupana.topdown.descent.measurements import (
+    Door,
     MeasuredOnDemand,
-    MeasuresAsked,
-    MeasuresInFull,
     SiblingBatch,
     StoredMeasurements,
 )
-from yupana.topdown.histogram import count_entries
+from yupana.topdown.histogram import Histogram, count_entries
 from yupana.topdown.node.problem import InfeasibleNode
 from yupana.topdown.posterior.estimate import estimate_posterior
 from yupana.topdown.posterior.results import PublicLists
@@ -97,12 +95,6 @@ def _most(family: Siblings, passes: Sequence[Callable[[], Terms]]) -> int:
     return int(2 * max(sums, default=0.0)) + _SPARE
 
 
-class MeasuresTree(MeasuresAsked, MeasuresInFull, Protocol):
-    """Measures geounits, what is asked of them or in full."""
-
-    spending: Spending
-
-
 _TREES_ELSEWHERE: Final = 2
 """Trees under way at a time, mostly states, where batches are solved elsewhere."""
 
@@ -166,8 +158,8 @@ def premises_of(
 
 def measured(
     premises: Premises,
-    door: MeasuresTree,
-    keeper: KeepsDraws,
+    door: Door,
+    keeper: Keeper,
     estimator: Estimator,
     clock: Stopwatch,
     progress: Progress,
@@ -179,8 +171,8 @@ def measured(
     Parameters
     ----------
     premises : Premises
-    door : MeasuresTree
-    keeper : KeepsDraws
+    door : Door
+    keeper : Keeper
         Keeps what is drawn.
     estimator : "topdown", "full-information" or "posterior"
     clock : Stopwatch
@@ -191,7 +183,7 @@ def measured(
     if estimator == "topdown" and not in_full:
         return MeasuredOnDemand(door.spending, keeper, door)
     clock.start("measuring")
-    stored = StoredMeasurements(door.spending, keeper)
+    stored = StoredMeasurements(door.spending.levels, keeper)
     for level, done, units in stored.draw(door):
         progress(f"measuring {premises.spine.tree.names[level]}", done, units)
     return informed(premises, stored, estimator, clock)
@@ -209,7 +201,7 @@ def informed(premises: Premises, stored: StoredMeasurements, estimator: Estimato
 def estimate_counts(
     premises: Premises,
     evidence: Evidence,
-    keeper: KeepsDraws,
+    keeper: Keeper,
     clock: Stopwatch,
     progress: Progress,
     coins: Entropy | None = None,
@@ -221,7 +213,7 @@ def estimate_counts(
     ----------
     premises : Premises
     evidence : Evidence
-    keeper : KeepsDraws
+    keeper : Keeper
     clock : Stopwatch
     progress : callable
     coins : Entropy or None
@@ -242,7 +234,9 @@ def estimate_counts(
     if root is None:
         families = root_families(possible)
         gathered = evidence.gather(0, families)
-        family = _root_family(premises.configuration, rules[0], families.live)
+        nobody = Histogram(np.zeros(2, dtype=np.int64), families.live[:0], np.zeros(0, dtype=np.int64))
+        batch = Batch(0, nobody, families, frozenset(), rules[0], {})
+        family = siblings_of(batch, batch.labels(), 0)
         try:
             root = estimate_root(family, families.live, gathered.passes(0))
         except InfeasibleNode:
@@ -271,7 +265,7 @@ def coins_for(estimator: Estimator, entropy: Entropy) -> Entropy | None:
     return entropy.branch("posterior") if estimator == "posterior" else None
 
 
-def _seed(keeper: KeepsDraws, level: int, coins: Entropy) -> int:
+def _seed(keeper: Keeper, level: int, coins: Entropy) -> int:
     """A seed of 16 bytes, drawn once in a run: it is kept like answers of the geolevel that follows the last."""
     values = keeper.load_draws(level, 0, [(2,)])
     if values is None:
@@ -284,22 +278,6 @@ def _public_lists(premises: Premises) -> PublicLists:
         return PublicLists(None, None)
     bounded = None if premises.limits is None else premises.facilities[:, 1 : premises.configuration.schema.shape[0]]
     return PublicLists(premises.facilities[:, 0], bounded)
-
-
-def _root_family(configuration: Configuration, rules: Rules, live: NDArray[np.int32]) -> Siblings:
-    lower, upper = (None, None) if rules.limits is None else rules.limits.wide()
-    first = len(configuration.schema.attributes[0].labels)
-    groups = (np.arange(configuration.schema.cells) // (configuration.schema.cells // first)).astype(np.int32)
-    return Siblings(
-        np.zeros(len(live), dtype=np.int64),
-        1,
-        tuple(tuple(None if q.is_detailed else q.answers()[live] for q in queries) for queries in rules.rounding),
-        None if lower is None else groups[live],
-        lower,
-        upper,
-        rules.totals,
-        (),
-    )
 
 
 def failsafe_told(spine: Spine, descent: Descent) -> list[dict[str, Any]]:

@@ -17,7 +17,7 @@ from yupana.compiled import compiled
 from yupana.plan.ledger import Ledger, Meter
 from yupana.privacy.entropy import Entropy
 from yupana.topdown.budget import LevelSpending, Spending
-from yupana.topdown.descent.checkpoint import Drawn, KeepsDraws
+from yupana.topdown.descent.checkpoint import Drawn, Keeper
 from yupana.topdown.descent.divide import Terms
 from yupana.topdown.histogram import Cells, Histogram
 from yupana.topdown.queries import Query
@@ -336,14 +336,6 @@ class MeasuredFamilies:
         return Terms(labels, answers, weights, labels if holds else ())
 
 
-class MeasuresAsked(Protocol):
-    """Measures what is asked of geounits; the door of a run."""
-
-    def measure(self, level: int, families: SiblingBatch, asked: Sequence[Asked]) -> tuple[Ints, ...]:
-        """Noisy answers of each query of a geolevel, for the children of families."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class MeasuredOnDemand:
     """Noisy answers as far as they are asked for; what has been drawn before is read from the keeper.
@@ -354,13 +346,13 @@ class MeasuredOnDemand:
     Attributes
     ----------
     spending : Spending
-    keeper : KeepsDraws
-    door : MeasuresAsked
+    keeper : Keeper
+    door : Door
     """
 
     spending: Spending
-    keeper: KeepsDraws
-    door: MeasuresAsked
+    keeper: Keeper
+    door: Door
 
     def gather(self, level: int, families: SiblingBatch) -> MeasuredFamilies:
         """Read or draw, and keep, what the estimator reads of the children of families.
@@ -380,42 +372,26 @@ class MeasuredOnDemand:
         return MeasuredFamilies.of(spent, families, asked, values)
 
 
-class MeasuresInFull(Protocol):
-    """Measures geounits in full; the door of a run."""
-
-    def measure_all(self, level: int, first: int, last: int) -> tuple[Ints, ...]:
-        """Noisy answers of each query of a geolevel, for the units from ``first`` up to ``last``: (units, size)."""
-        ...
-
-
-class SpentLevels(Protocol):
-    """What every geolevel was measured with: a plan on a spine, or what files tell of one."""
-
-    @property
-    def levels(self) -> tuple[LevelSpending, ...]:
-        """By geolevel, from the root down."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class StoredMeasurements:
     """Every noisy answer of a plan, in pieces of consecutive geounits.
 
     Attributes
     ----------
-    spending : SpentLevels
-    keeper : KeepsDraws
+    levels : tuple of LevelSpending
+        What every geolevel was measured with, from the root down: by a plan on a spine, or as files tell of one.
+    keeper : Keeper
         Where they are kept.
     """
 
-    spending: SpentLevels
-    keeper: KeepsDraws
+    levels: tuple[LevelSpending, ...]
+    keeper: Keeper
     _last: dict[int, tuple[int, tuple[NDArray[np.integer], ...]]] = field(default_factory=dict, init=False)
     """By geolevel, the piece read last, for who goes through the tree reads many parts of one in turn."""
 
-    def draw(self, door: MeasuresInFull) -> Iterator[tuple[int, int, int]]:
+    def draw(self, door: Door) -> Iterator[tuple[int, int, int]]:
         """Draw what is not there yet; yields geolevel, geounits done and geounits in all after every piece."""
-        for level, spent in enumerate(self.spending.levels):
+        for level, spent in enumerate(self.levels):
             units = len(spent.share_of)
             for first, last in self._pieces(level):
                 if not self.keeper.has_draws(level, first):
@@ -449,11 +425,11 @@ class StoredMeasurements:
 
     def queries(self, level: int) -> tuple[Query, ...]:
         """What a geolevel was measured with."""
-        return self.spending.levels[level].queries
+        return self.levels[level].queries
 
     def precisions(self, level: int, first: int, last: int) -> Floats:
         """1 / variance of the units from ``first`` up to ``last``, of shape (units, queries); 0 where not measured."""
-        spent = self.spending.levels[level]
+        spent = self.levels[level]
         return spent.weights[spent.share_of[first:last]]
 
     def answers(self, level: int, first: int, last: int) -> list[NDArray[np.integer]]:
@@ -463,7 +439,7 @@ class StoredMeasurements:
 
     def gather(self, level: int, families: SiblingBatch) -> MeasuredFamilies:
         """Read what was measured of the children of families, where their live cells reach."""
-        spent = self.spending.levels[level]
+        spent = self.levels[level]
         asked = ask_all(families, spent.queries)
         stored = self.answers(level, families.first, families.last)
         values: list[NDArray[np.integer]] = []
@@ -479,10 +455,10 @@ class StoredMeasurements:
         return MeasuredFamilies.of(spent, families, asked, tuple(values))
 
     def _pieces(self, level: int) -> list[tuple[int, int]]:
-        spent = self.spending.levels[level]
+        spent = self.levels[level]
         at_once = max(1, _VALUES_AT_ONCE // max(1, sum(query.size for query in spent.queries)))
         units = len(spent.share_of)
         return [(first, min(first + at_once, units)) for first in range(0, units, at_once)]
 
     def _shapes(self, level: int, first: int, last: int) -> list[tuple[int, int]]:
-        return [(last - first, query.size) for query in self.spending.levels[level].queries]
+        return [(last - first, query.size) for query in self.levels[level].queries]

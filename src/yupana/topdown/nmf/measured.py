@@ -173,7 +173,9 @@ class FileDraws(KeepsNothing):
             return
         done = 0
         for q, unit, numbers in rows.answers(level.names, [query.size for query in level.queries]):
-            if numbers.dtype.itemsize > values.itemsize and _is_wide(numbers):
+            if numbers.dtype.itemsize > values.itemsize and not (
+                numbers.min(initial=0) >= -(1 << 31) and numbers.max(initial=0) < 1 << 31
+            ):
                 raise InputError(f"{rows.place}: {level.names[q]} holds a number that is no count of people")
             # Rows mostly lie in the order of the tree.
             in_order = len(unit) > 0 and bool((np.diff(unit) == 1).all())
@@ -207,11 +209,6 @@ def summed_level(level: ReadLevel) -> ReadLevel:
 def unmeasured_level() -> ReadLevel:
     """A geolevel of one unit of which nothing was measured."""
     return ReadLevel((), (), np.zeros((1, 0)))
-
-
-def _is_wide(numbers: NDArray[np.integer]) -> bool:
-    """Whether some number does not fit into 32 bits."""
-    return bool(numbers.max(initial=0) >= 1 << 31 or numbers.min(initial=0) < -(1 << 31))
 
 
 def _scratch(units: int, width: int) -> NDArray[np.int32]:

@@ -141,7 +141,7 @@ def write_noisy(
     rows: dict[str, int] = {}
     for number, level in enumerate(spine.levels):
         labels = level.labels()
-        for q, query in enumerate(stored.spending.levels[number].queries):
+        for q, query in enumerate(stored.levels[number].queries):
             path = folder / level.name / f"{query.name.replace('*', '.')}.csv"
             pieces = _pieces(stored, number, q)
             rows[path.relative_to(folder).as_posix()] = write_answers(
@@ -151,7 +151,7 @@ def write_noisy(
 
 
 def _pieces(stored: StoredMeasurements, level: int, q: int) -> Iterator[AnswerFile]:
-    spent = stored.spending.levels[level]
+    spent = stored.levels[level]
     for first, last, answers in stored.pieces(level, 0, len(spent.share_of)):
         share = spent.share_of[first:last]
         measured = np.flatnonzero(np.isfinite(spent.variances[share, q]))
@@ -261,10 +261,7 @@ def write_measurement_files(
         for number, level in enumerate(spine.levels):
             told: dict[str, tuple[Sequence[_NamedRow], Iterator[_UnitRows]]] = {
                 DPQUERY: (
-                    [
-                        _measured(query, config.schema, config.recodes)
-                        for query in stored.spending.levels[number].queries
-                    ],
+                    [_measured(query, config.schema, config.recodes) for query in stored.levels[number].queries],
                     _measurements(stored, number),
                 ),
                 CONSTRAINT: _constraints(premises, number, facilities),
@@ -288,7 +285,7 @@ def _measured(query: Query, schema: Schema, recodes: Mapping[str, Recode]) -> _N
 
 
 def _measurements(stored: StoredMeasurements, number: int) -> Iterator[_UnitRows]:
-    spent = stored.spending.levels[number]
+    spent = stored.levels[number]
     for first, last, answers in stored.pieces(number, 0, len(spent.share_of)):
         share = spent.share_of[first:last]
         measured = np.flatnonzero(np.isfinite(spent.variances[share]).all(axis=1))
@@ -428,7 +425,7 @@ def geocodes_of(spine: Spine) -> tuple[Texts, ...]:
     ConfigError
         If states or counties are called by other digits than theirs, or units of a county do not lie side by side.
     """
-    firsts = [_first_blocks(spine, number) for number in range(len(spine.levels))]
+    firsts = [np.flatnonzero(np.diff(spine.tree.ancestors(n), prepend=-1)) for n in range(len(spine.levels))]
     base = _states(spine)
     found: list[Texts] = []
     for number, level in enumerate(spine.levels):
@@ -452,11 +449,6 @@ def geocodes_of(spine: Spine) -> tuple[Texts, ...]:
         if len(np.unique(found[-1])) < len(found[-1]):
             raise _strange(level.name)
     return tuple(found)
-
-
-def _first_blocks(spine: Spine, number: int) -> Ints:
-    """The position of the first block of each unit of a geolevel."""
-    return np.flatnonzero(np.diff(spine.tree.ancestors(number), prepend=-1))
 
 
 def _states(spine: Spine) -> Texts:

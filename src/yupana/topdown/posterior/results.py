@@ -105,26 +105,18 @@ class Chains:
         """
         if self.blocks == 0:
             return
-        faults = [
-            *(
-                [f"{self.acceptance:.2%} of the moves were made, and {LEAST_MOVED:.0%} are needed"]
-                if self.acceptance < LEAST_MOVED
-                else []
-            ),
-            *(
-                [
-                    f"the error of the mean totals is {self.relative_error:.2f} of their standard deviation, and "
-                    f"{MOST_ERROR} is the most"
-                ]
-                if self.relative_error > MOST_ERROR * (1.0 + _CHANCE / (2.0 * self.blocks) ** 0.5)
-                else []
-            ),
-            *(
-                [f"in {self.apart_share:.1%} of the blocks the halves of the chain differ, and {MOST_APART:.0%} may"]
-                if self.apart_share > MOST_APART + _CHANCE * (MOST_APART / self.blocks) ** 0.5
-                else []
-            ),
-        ]
+        faults = []
+        if self.acceptance < LEAST_MOVED:
+            faults.append(f"{self.acceptance:.2%} of the moves were made, and {LEAST_MOVED:.0%} are needed")
+        if self.relative_error > MOST_ERROR * (1.0 + _CHANCE / (2.0 * self.blocks) ** 0.5):
+            faults.append(
+                f"the error of the mean totals is {self.relative_error:.2f} of their standard deviation, and "
+                f"{MOST_ERROR} is the most"
+            )
+        if self.apart_share > MOST_APART + _CHANCE * (MOST_APART / self.blocks) ** 0.5:
+            faults.append(
+                f"in {self.apart_share:.1%} of the blocks the halves of the chain differ, and {MOST_APART:.0%} may"
+            )
         if faults:
             raise InputError(
                 f"--estimator posterior: the chains have not settled: {'; '.join(faults)}. "

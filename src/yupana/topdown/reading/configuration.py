@@ -282,7 +282,13 @@ def configuration_document(configuration: Configuration) -> dict[str, Any]:
             for level, passes in configuration.passes.items()
         },
         "recodes": {
-            recode.name: {"of": recode.attribute, "groups": _groups(recode.factor)}
+            recode.name: {
+                "of": recode.attribute,
+                "groups": [
+                    [level for level, group in enumerate(recode.factor) if group == number]
+                    for number in range(max(recode.factor) + 1)
+                ],
+            }
             for recode in configuration.recodes.values()
         },
         "constraints": {
@@ -322,8 +328,3 @@ def _spine_document(configuration: Configuration) -> dict[str, Any]:
 
 def _names(passes: tuple[tuple[Query, ...], ...]) -> list[list[str]]:
     return [[query.name for query in queries] for queries in passes]
-
-
-def _groups(group_of: tuple[int, ...]) -> list[list[int]]:
-    """The levels of each group, by the group of each level."""
-    return [[level for level, group in enumerate(group_of) if group == number] for number in range(max(group_of) + 1)]

@@ -15,10 +15,9 @@ from yupana.errors import OutputError
 from yupana.files.regular import take_room
 from yupana.files.temporary import temporary_folder
 from yupana.geography.tree import Tree
-from yupana.topdown.budget import LevelSpending
 from yupana.topdown.descent.divide import Terms
 from yupana.topdown.descent.measurements import SiblingBatch, StoredMeasurements
-from yupana.topdown.histogram import Cells
+from yupana.topdown.histogram import Cells, runs_within
 from yupana.topdown.queries import Query
 from yupana.topdown.tree.basis import Basis
 from yupana.topdown.tree.least_squares import Quadratic, TreeAnswers, TreeEstimate, combined, own, quadratic, summed
@@ -112,9 +111,9 @@ class FullInformation:
 
     def gather(self, level: int, families: SiblingBatch) -> "TreeFamilies":
         """Up-pass estimates of the children of families."""
-        spent = self.stored.spending.levels[level]
+        spent = self.stored.levels[level]
         target = self.up(level, families.first, families.last)
-        held = [tuple(_kept_whole(spent, chosen)) for chosen in spent.passes[:-1]]
+        held = [[q for q in map(spent.queries.__getitem__, of) if q.keeps_or_sums] for of in spent.passes[:-1]]
         fitted = [_fit(quadratic(self.basis, target, queries), queries) for queries in held if queries]
         return TreeFamilies(families, (*fitted, _fit(quadratic(self.basis, target), ())))
 
@@ -197,15 +196,11 @@ def _up(
     units, parents = tree.units(level), tree.parents[level + 1]
     starts = np.searchsorted(parents, np.arange(units + 1))
     found = EstimatesOnDisk(units, basis.cells, len(basis.subsets))
-    first = 0
-    while first < units:
-        reach = starts[first] + _VALUES_AT_ONCE // basis.cells
-        last = min(units, max(first + 1, int(np.searchsorted(starts, reach, side="right")) - 1))
+    for first, last in runs_within(starts[1:], _VALUES_AT_ONCE // basis.cells):
         begin, end = int(starts[first]), int(starts[last])
         children = below.part(begin, end) if below is not None else _own(basis, stored, totals, level + 1, begin, end)
         of_children = summed(children, parents[begin:end] - np.int32(first), last - first)
         found.add(combined(basis, _own(basis, stored, totals, level, first, last), of_children))
-        first = last
     return found
 
 
@@ -213,7 +208,7 @@ def _own(
     basis: Basis, stored: StoredMeasurements, totals: Mapping[int, Ints], level: int, first: int, last: int
 ) -> TreeEstimate:
     """What the measurements of the units themselves say of them. Queries with recodes are left out."""
-    spent = stored.spending.levels[level]
+    spent = stored.levels[level]
     weights = spent.weights[spent.share_of[first:last]]
     answers = stored.answers(level, first, last)
     measured = [
@@ -223,7 +218,3 @@ def _own(
         total = basis.margin(basis.subsets[0])
         measured.append(TreeAnswers(total, totals[level][first:last, None], np.full(last - first, np.inf)))
     return own(basis, last - first, measured)
-
-
-def _kept_whole(spent: LevelSpending, chosen: Sequence[int]) -> list[Query]:
-    return [spent.queries[q] for q in chosen if spent.queries[q].keeps_or_sums]

@@ -280,7 +280,7 @@ def write_intervals(
     known: EstimatesOnDisk | None = None
     last = len(spine.levels) - 1
     for number, level in enumerate(spine.levels):
-        measured = evidence.stored.spending.levels[number].queries
+        measured = evidence.stored.levels[number].queries
         queries = [total, *(q for q in measured if q.keeps_or_sums and q.name != TOTAL)]
         above, known = known, None if number == last else _known(spine, evidence, number, known)
         labels = level.labels()

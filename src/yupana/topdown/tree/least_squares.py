@@ -117,7 +117,7 @@ def own(basis: Basis, units: int, measurements: Sequence[TreeAnswers]) -> TreeEs
     for measured in measurements:
         kept = basis.kept(measured.query)
         weight = np.where(np.isfinite(measured.precision), measured.precision, 0.0)
-        place = _column(weight, coordinates.ndim)
+        place = weight.reshape(-1, *(1 for _ in basis.sizes))
         unmeasured = weight[:, None] == 0
         answers = np.where(unmeasured, 0.0, measured.answers) if unmeasured.any() else measured.answers
         part = basis.coordinates(answers, kept)
@@ -433,11 +433,6 @@ def _inverse(values: Floats) -> Floats:
     """1 / values, of 0 infinity and of infinity 0."""
     with np.errstate(divide="ignore"):
         return np.asarray(1.0 / values)
-
-
-def _column(values: Floats, dimensions: int) -> Floats:
-    """Values by unit, in the shape that multiplies arrays whose first axis is units."""
-    return values.reshape(-1, *(1 for _ in range(dimensions - 1)))
 
 
 def _by_pair(values: NDArray[np.generic], up: Ints, pairs: int) -> Floats:

@@ -1,6 +1,6 @@
 """What the code of an area, and a release, tell of its record in a geographic header: fields, names, sizes."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,6 +12,7 @@ from yupana.geography.header import ENCODING, HEADER
 from yupana.geography.kinds import BLOCK_WIDTH, COUNTY, KINDS, STATE
 from yupana.geography.published import AREAS_FOLDER, BLOCKS_STEM, PublishedBlocks, read_published
 from yupana.products.topdown.pl.summary_file import FILES
+from yupana.products.topdown.tables import short_blocks
 from yupana.release.lines import Texts, digits, texts
 from yupana.release.release import ReleaseFolder
 
@@ -214,9 +215,7 @@ class ToldAreas:
 
     def _of_blocks(self, codes: Texts) -> dict[str, Texts]:
         """The codes of the areas that blocks lie in, without those of state and county."""
-        letters = digits(self.blocks.block, BLOCK_WIDTH).view("S1").reshape(-1, BLOCK_WIDTH)
-        # The digit of the block group, which begins the number of the block, is there twice.
-        known = np.delete(letters, _IN_TRACT, axis=1).copy().view(f"S{BLOCK_WIDTH - 1}").reshape(-1)
+        known = short_blocks(digits(self.blocks.block, BLOCK_WIDTH))
         at = np.searchsorted(known, codes)
         found = {}
         for kind, field in (_NINES | _EMPTY).items():
@@ -228,7 +227,10 @@ class ToldAreas:
 
     def _named(self, level: bytes, codes: Texts) -> dict[str, Texts]:
         kind, nothing = _KIND_OF[level], AreaName()
-        areas = [self.names.get((kind, _identifier(level, code.decode())), nothing) for code in codes.tolist()]
+        # A block is named with the digit of its block group.
+        end = _IN_TRACT + (level == _LEVEL_OF_BLOCKS)
+        known = (code[:end] + code[_IN_TRACT:] for code in map(bytes.decode, codes.tolist()))
+        areas = [self.names.get((kind, code), nothing) for code in known]
         return {
             field: np.array([told(area).encode(ENCODING) for area in areas], dtype=bytes)
             for field, told in _FIELDS.items()
@@ -260,13 +262,10 @@ def check_names(names: AreaNames) -> None:
     InputError
     """
     for (kind, code), area in names.items():
-        for field, text in _told(area):
+        for field, told in _FIELDS.items():
+            text = told(area)
             if (wrong := _unfit(field, text)) is not None:
                 raise InputError(f"--names: the name of {kind} {code}, {text!r}, {wrong}, as {field} of --pl must not")
-
-
-def _told(area: AreaName) -> Iterable[tuple[str, str]]:
-    return ((field, told(area)) for field, told in _FIELDS.items())
 
 
 def _unfit(field: str, text: str) -> str | None:
@@ -279,11 +278,6 @@ def _unfit(field: str, text: str) -> str | None:
     except UnicodeEncodeError:
         return f"has a character that {ENCODING} has not"
     return None
-
-
-def _identifier(level: bytes, code: str) -> str:
-    """An area as a release names it."""
-    return code[:_IN_TRACT] + code[_IN_TRACT] + code[_IN_TRACT:] if level == _LEVEL_OF_BLOCKS else code
 
 
 def _rounded(text: str) -> str:
