@@ -181,15 +181,6 @@ class Semantics:
     attributes: Mapping[str, Budget]
     geolevels: Mapping[str, Budget]
 
-    def as_json(self, mechanism: Mechanism, delta: float = DEFAULT_DELTA) -> dict[str, Any]:
-        """Describe them, with the epsilon of each: its tight conversion at ``delta`` under zCDP."""
-        return {
-            "attributes": {name: loss_as_json(loss, mechanism, delta) for name, loss in self.attributes.items()},
-            "geolevels": {
-                f"Block in {level}": loss_as_json(loss, mechanism, delta) for level, loss in self.geolevels.items()
-            },
-        }
-
 
 def loss_as_json(loss: Budget, mechanism: Mechanism, delta: float = DEFAULT_DELTA) -> dict[str, Any]:
     """A loss in rho with its tight epsilon at ``delta``; of pure differential privacy the epsilon alone."""
@@ -355,8 +346,7 @@ def semantics_as_json(configuration: Configuration, delta: float = DEFAULT_DELTA
     attribute changes, one answer of each of two geounits where a record moves. As there, geounits are taken to have the
     share that their geolevel starts with. Under ``any_spine`` is what is lost whichever geounits are bypassed.
     """
-    told = semantics_of(configuration).as_json(configuration.mechanism, delta)
-    plan = make_plan(configuration)
+    plan, semantics, mechanism = make_plan(configuration), semantics_of(configuration), configuration.mechanism
     levels = [level for level in configuration.levels if configuration.shares[level] > 0]
     measured = {
         plan[measurement_name(level, query)]: (level, query)
@@ -364,22 +354,29 @@ def semantics_as_json(configuration: Configuration, delta: float = DEFAULT_DELTA
         for query, _ in configuration.measured(level)
     }
 
-    pure = configuration.mechanism is Mechanism.PURE
-
-    def exact(chosen: tuple[Any, ...], anywhere: LossOnAnySpine) -> dict[str, Any]:
-        on_any = loss_as_json(anywhere.loss, configuration.mechanism, delta)
+    def told(loss: Budget, chosen: tuple[Any, ...], anywhere: LossOnAnySpine) -> dict[str, Any]:
+        on_any = loss_as_json(anywhere.loss, mechanism, delta)
+        pure = mechanism is Mechanism.PURE
         on_any["epsilon_exact"] = on_any["epsilon_float"] if pure else anywhere.epsilon(delta)
-        return {"epsilon_exact": exact_of_part(plan, chosen, delta), "any_spine": on_any}
+        exact = exact_of_part(plan, chosen, delta)
+        return loss_as_json(loss, mechanism, delta) | {"epsilon_exact": exact, "any_spine": on_any}
 
-    for axis, name in enumerate(configuration.schema.names):
-        told["attributes"][name] |= exact(
-            tuple(m for m, (_, query) in measured.items() if query.shape[axis] > 1),
-            attribute_on_any_spine(configuration, axis),
-        )
-    for depth, level in enumerate(configuration.levels[:-1]):
-        below = configuration.levels[depth + 1 :]
-        told["geolevels"][f"Block in {level}"] |= exact(
-            tuple(m for m, (of, _) in measured.items() if of in below),
-            move_on_any_spine(configuration, depth),
-        )
-    return told
+    return {
+        "attributes": {
+            name: told(
+                semantics.attributes[name],
+                tuple(m for m, (_, query) in measured.items() if query.shape[axis] > 1),
+                attribute_on_any_spine(configuration, axis),
+            )
+            for axis, name in enumerate(configuration.schema.names)
+        },
+        "geolevels": {
+            f"Block in {level}": told(
+                loss,
+                tuple(m for m, (of, _) in measured.items() if configuration.levels.index(of) > depth),
+                move_on_any_spine(configuration, depth),
+            )
+            for level, loss in semantics.geolevels.items()
+            for depth in (configuration.levels.index(level),)
+        },
+    }
