@@ -370,7 +370,32 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
     ) -> dict[str, dict[str, Any]]:
         """The spine, counts, tabulation, records and published tables, with intervals."""
         del request
-        rows = _write_counts(folder, config, records, measured, plan.confidence)
+        world, asked = records.world, records.request
+        terms = records.intervals(plan.confidence)
+        intervals = None
+        if measured.estimated is not None and terms.method != "none":
+            intervals = partial(_intervals, records, measured.counts, measured.estimated, terms)
+        (folder / SPINE).mkdir()
+        rows = {
+            f"{SPINE}/{BLOCKS}": write_blocks(folder / SPINE, world.spine),
+            f"{SPINE}/{GEOUNITS}": write_geounits(folder / SPINE, world.spine),
+        }
+        if (records.config.group_quarters or asked.estimator == "posterior") and world.facilities is not None:
+            # What the counts were made of beside measurements; without it nobody could make replicates of the release.
+            path = f"{SPINE}/{FACILITIES}"
+            rows[path] = write_facilities(folder / path, world.spine.blocks, world.facilities)
+        rows |= write_outputs(
+            folder,
+            world.spine,
+            world.published,
+            config.schema,
+            measured.counts,
+            facilities=world.facilities,
+            names=records.names,
+            microdata=asked.microdata,
+            fmt=asked.format,
+            intervals=intervals,
+        )
         evidence = measured.estimated and measured.estimated.evidence
         if isinstance(evidence, FullInformation):
             rows |= write_intervals(folder, records.world.spine, config.schema, config.recodes, evidence)
@@ -405,38 +430,6 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
         rows = observe_runs(config, data, trials, request)
         told = {"trials": trials}
         return Observed(plan.product, rows, rows, [accuracy_table(rows)], told)
-
-
-def _write_counts(
-    folder: Path, config: Configuration, records: CountedBlocks, made: Made, confidence: Fraction
-) -> dict[str, int]:
-    """Write the spine and all tables from counts of the blocks; return the rows of each file."""
-    world, request = records.world, records.request
-    terms = records.intervals(confidence)
-    intervals = None
-    if made.estimated is not None and terms.method != "none":
-        intervals = partial(_intervals, records, made.counts, made.estimated, terms)
-    (folder / SPINE).mkdir()
-    rows = {
-        f"{SPINE}/{BLOCKS}": write_blocks(folder / SPINE, world.spine),
-        f"{SPINE}/{GEOUNITS}": write_geounits(folder / SPINE, world.spine),
-    }
-    if (records.config.group_quarters or request.estimator == "posterior") and world.facilities is not None:
-        # What the counts were made of beside measurements; without it nobody could make replicates of the release.
-        path = f"{SPINE}/{FACILITIES}"
-        rows[path] = write_facilities(folder / path, world.spine.blocks, world.facilities)
-    return rows | write_outputs(
-        folder,
-        world.spine,
-        world.published,
-        config.schema,
-        made.counts,
-        facilities=world.facilities,
-        names=records.names,
-        microdata=request.microdata,
-        fmt=request.format,
-        intervals=intervals,
-    )
 
 
 def _intervals(

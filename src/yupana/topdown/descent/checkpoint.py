@@ -155,10 +155,7 @@ class KeepsNothing:
         """Forget it."""
         del level, first, piece
 
-    def has_draws(self, level: int, first: int) -> bool:
-        """No."""
-        del level, first
-        return False
+    has_draws = has
 
     def load_draws(self, level: int, first: int, shapes: Sequence[Shape]) -> Drawn | None:
         """Nothing."""

@@ -282,37 +282,29 @@ def write_intervals(
     for number, level in enumerate(spine.levels):
         measured = evidence.stored.levels[number].queries
         queries = [total, *(q for q in measured if q.keeps_or_sums and q.name != TOTAL)]
-        above, known = known, None if number == last else _known(spine, evidence, number, known)
+        above, known = known, None if number == last else _known(evidence, number, known)
         labels = level.labels()
         for query in queries[:1] if number == last else queries:
-            pieces = _pieces(spine, evidence, number, query, above, known)
+            pieces = _pieces(evidence, number, query, above, known)
             path = folder / INTERVALS / level.name / f"{query.name.replace('*', '.')}.csv"
             written = write_answers(path, labels, kept_columns(query, schema, recodes), pieces)
             rows[path.relative_to(folder).as_posix()] = written
     return rows
 
 
-def _known(spine: Spine, evidence: FullInformation, number: int, above: EstimatesOnDisk | None) -> EstimatesOnDisk:
+def _known(evidence: FullInformation, number: int, above: EstimatesOnDisk | None) -> EstimatesOnDisk:
     """What all measurements of the tree say of the units of a geolevel."""
-    found = EstimatesOnDisk(spine.tree.units(number), evidence.basis.cells, len(evidence.basis.subsets))
-    for first, last in _parts(spine, number, evidence.basis.cells):
-        found.add(_children(spine, evidence, number, first, last, above))
+    found = EstimatesOnDisk(evidence.tree.units(number), evidence.basis.cells, len(evidence.basis.subsets))
+    for first, last in _parts(evidence, number):
+        found.add(_children(evidence, number, first, last, above))
     return found
 
 
 def _pieces(
-    spine: Spine,
-    evidence: FullInformation,
-    number: int,
-    query: Query,
-    above: EstimatesOnDisk | None,
-    known: EstimatesOnDisk | None,
+    evidence: FullInformation, number: int, query: Query, above: EstimatesOnDisk | None, known: EstimatesOnDisk | None
 ) -> Iterator[AnswerFile]:
-    for first, last in _parts(spine, number, evidence.basis.cells):
-        if known is not None:
-            estimate = known.part(first, last)
-        else:
-            estimate = _children(spine, evidence, number, first, last, above)
+    for first, last in _parts(evidence, number):
+        estimate = known.part(first, last) if known is not None else _children(evidence, number, first, last, above)
         found = intervals(evidence.basis, estimate, query, CONFIDENCE)
         numbers = {
             "estimate": np.round(found.estimate, _DECIMALS),
@@ -324,24 +316,24 @@ def _pieces(
 
 
 def _children(
-    spine: Spine, evidence: FullInformation, number: int, first: int, last: int, above: EstimatesOnDisk | None
+    evidence: FullInformation, number: int, first: int, last: int, above: EstimatesOnDisk | None
 ) -> TreeEstimate:
     """All children of some parents; the last geolevel is held in no other way."""
     here = evidence.up(number, first, last)
     if above is None:
         return here
-    parents = spine.tree.parents[number][first:last]
+    parents = evidence.tree.parents[number][first:last]
     begin, end = int(parents[0]), int(parents[-1]) + 1
     return down(evidence.basis, here, parents - np.int32(begin), above.part(begin, end))
 
 
-def _parts(spine: Spine, number: int, cells: int) -> Iterator[tuple[int, int]]:
+def _parts(evidence: FullInformation, number: int) -> Iterator[tuple[int, int]]:
     """Runs of units that hold all children of their parents."""
-    parents = spine.tree.parents[number]
+    parents = evidence.tree.parents[number]
     starts = np.flatnonzero(np.diff(parents, prepend=-1, append=parents[-1] + 1))
     first = 0
     while first < len(parents):
-        reach = first + max(1, _VALUES_AT_ONCE // cells)
+        reach = first + max(1, _VALUES_AT_ONCE // evidence.basis.cells)
         at = int(np.searchsorted(starts, reach, side="right")) - 1
         last = int(starts[at]) if starts[at] > first else int(starts[at + 1])
         yield first, last
