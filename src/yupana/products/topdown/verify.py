@@ -1,4 +1,9 @@
-"""Counts of a TopDown release read back from its files, each row checked as it is read. Public."""
+"""Whether the files of a TopDown release hold together: sums, published geography, records and tables. Public.
+
+What a file should hold follows from the counts of the blocks. A file of text that stands in the order in which it is
+written is compared as it is read (`yupana.products.topdown.in_order`); any other is read once, into a sparse histogram,
+each row checked as it is read.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet

@@ -1,4 +1,4 @@
-"""The counts of the root: it has no parent to sum to, only its measurements and constraints. Public."""
+"""From measurements of a spine to counts of all its geounits, the root first, whoever measures. Public."""
 
 import os
 from collections import Counter

@@ -192,7 +192,7 @@ class CountsOfUnits(Protocol):
 class Door:
     """Measures geounits through the ledger, drawing only the answers that are asked.
 
-    The counts are those of the records, or, of a replicate, those of a release (`monte_carlo`): the noise has one law.
+    The counts are those of the records, or, of a replicate, those of a release (`replicates`): the noise has one law.
     What is released has the law it would have had if every answer of the plan had been drawn: the estimate never reads
     the others (docs/topdown-privacy.md). The ledger is charged with the whole plan.
 
