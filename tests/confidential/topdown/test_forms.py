@@ -36,7 +36,7 @@ def compare(arguments: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch,
     more = ["--seed", "2", *options]
     assert main([*line, str(folder / "text"), *more]) == 0
     with monkeypatch.context() as patch:
-        patch.setattr(counter, "_write_counts", lambda *_: 1 / 0)
+        patch.setattr(counter, "write_outputs", lambda *_, **__: 1 / 0)
         assert main([*line, str(folder / "parquet"), *more, "--format", "parquet"]) == 1
     # Every draw is read back from the disk.
     assert main([*line, str(folder / "parquet"), *more, "--format", "parquet", "--resume"]) == 0

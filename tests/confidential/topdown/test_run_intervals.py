@@ -140,18 +140,18 @@ def test_estimates_on_disk_are_gone_before_a_release_is_written_that_does_not_te
 ) -> None:
     """They and the release of a large country may not fit on one disk."""
     made, alive = list[weakref.ref[EstimatesOnDisk]](), list[int]()
-    begun, write = EstimatesOnDisk.__init__, run_module._write_counts
+    begun, write = EstimatesOnDisk.__init__, run_module.write_outputs
 
     def note(self: EstimatesOnDisk, *arguments: int) -> None:
         made.append(weakref.ref(self))
         begun(self, *arguments)
 
-    def count(*arguments: Any) -> dict[str, int]:  # noqa: ANN401
+    def count(*arguments: Any, **options: Any) -> dict[str, int]:  # noqa: ANN401
         alive.append(sum(one() is not None for one in made))
-        return write(*arguments)
+        return write(*arguments, **options)
 
     monkeypatch.setattr(EstimatesOnDisk, "__init__", note)
-    monkeypatch.setattr(run_module, "_write_counts", count)
+    monkeypatch.setattr(run_module, "write_outputs", count)
     if not told:
         monkeypatch.setattr(interval_terms, "MOST_ANSWERS", 10)
     out = go(begin(tmp_path), tmp_path / "out", "--estimator", "full-information", "--intervals", "none")
