@@ -30,20 +30,17 @@ from yupana.geography.published import Areas
 from yupana.plan.ledger import Ledger
 from yupana.privacy.entropy import SeededEntropy
 from yupana.products.topdown.product import TOPDOWN
+from yupana.products.topdown.rows import areas_of_spine
 from yupana.products.topdown.tables import tables_of
 from yupana.progress import Stopwatch, silent
-from yupana.topdown.block_parts import whole
 from yupana.topdown.budget import spend
-from yupana.topdown.checkpoint import BatchCheckpoint
 from yupana.topdown.configuration import Configuration, Estimator
-from yupana.topdown.count_intervals import Bounds, CountIntervals
-from yupana.topdown.count_pieces import areas_of_spine
-from yupana.topdown.disk import sum_to_areas
-from yupana.topdown.evidence import StoredMeasurements
-from yupana.topdown.histogram import Histogram
-from yupana.topdown.monte_carlo import MonteCarloIntervals, ReleasedCounts, replicates
+from yupana.topdown.descent.checkpoint import BatchCheckpoint
+from yupana.topdown.descent.measurements import StoredMeasurements
+from yupana.topdown.histogram import Histogram, sum_to_areas, whole
+from yupana.topdown.intervals import Bounds, CountIntervals, MonteCarloIntervals, ReleasedCounts, replicates
 from yupana.topdown.queries import Schema
-from yupana.topdown.tree.published import least_squares_intervals
+from yupana.topdown.tree.intervals import least_squares_intervals
 
 SIZES = (0, 1, 5, 25, 100, 1000)
 """The least published count of each class."""
@@ -131,7 +128,7 @@ def trial(
     found = told("drawing and estimating", lambda: estimate(*arguments, in_full=True))
     counts = whole(found.descent.counts[-1])
     areas = areas_of_spine(world.spine) if world.published is None else world.published.areas(world.spine.blocks)
-    stored, known = StoredMeasurements(spending, checkpoint), found.premises.known
+    stored, known = StoredMeasurements(spending.levels, checkpoint), found.premises.known
     least = least_squares_intervals(stored, world.spine, config.schema, known, areas, CONFIDENCE)
     yield "least squares", areas, counts, least
     if not number:

@@ -25,18 +25,14 @@ from yupana.privacy.entropy import SeededEntropy
 from yupana.products.topdown.product import TOPDOWN
 from yupana.products.topdown.tables import RedistrictingTable, tables_of
 from yupana.progress import Stopwatch, silent
-from yupana.topdown.block_parts import whole
 from yupana.topdown.budget import spend
-from yupana.topdown.checkpoint import BatchCheckpoint
 from yupana.topdown.configuration import Configuration
-from yupana.topdown.count_intervals import Bounds, CountIntervals
-from yupana.topdown.disk import sum_to_areas
-from yupana.topdown.door import Door
-from yupana.topdown.evidence import StoredMeasurements
-from yupana.topdown.histogram import Histogram
-from yupana.topdown.invariants import known_totals
-from yupana.topdown.monte_carlo import MonteCarloIntervals, ReleasedCounts, replicates
-from yupana.topdown.tree.published import least_squares_intervals
+from yupana.topdown.constraints import known_totals
+from yupana.topdown.descent.checkpoint import BatchCheckpoint
+from yupana.topdown.descent.measurements import Door, StoredMeasurements
+from yupana.topdown.histogram import Histogram, sum_to_areas, whole
+from yupana.topdown.intervals import Bounds, CountIntervals, MonteCarloIntervals, ReleasedCounts, replicates
+from yupana.topdown.tree.intervals import least_squares_intervals
 
 AREAS_AT_ONCE = 1 << 16
 CONFIDENCE = Fraction(9, 10)
@@ -57,7 +53,7 @@ def drawn(configuration: Configuration, world: World, folder: Path) -> StoredMea
     """All measurements, on disk."""
     spending, checkpoint = spend(configuration, world.spine), BatchCheckpoint(folder)
     checkpoint.begin({})
-    stored = StoredMeasurements(spending, checkpoint)
+    stored = StoredMeasurements(spending.levels, checkpoint)
     for _ in stored.draw(Door(world.exact.levels, spending, SeededEntropy(1))):
         pass
     return stored

@@ -14,10 +14,10 @@ import duckdb
 
 from yupana.products.topdown.product import TOPDOWN
 from yupana.progress import Stopwatch, silent
-from yupana.topdown.draws import KeepsNothing
-from yupana.topdown.estimate import estimate_counts, informed
-from yupana.topdown.evidence import StoredMeasurements
-from yupana.topdown.nmf.finding import find_files
+from yupana.topdown.descent.checkpoint import KeepsNothing
+from yupana.topdown.descent.estimate import estimate_counts, informed
+from yupana.topdown.descent.measurements import StoredMeasurements
+from yupana.topdown.nmf.layout import find_files
 from yupana.topdown.nmf.reading import read_measurements
 
 
@@ -42,7 +42,7 @@ def main() -> None:
     read = read_measurements(found, config, options.estimator, None, clock, silent)
     reading = time.perf_counter() - start
     start = time.perf_counter()
-    evidence = informed(read.premises, StoredMeasurements(read.spent, read.draws), options.estimator, clock)
+    evidence = informed(read.premises, StoredMeasurements(read.spent.levels, read.draws), options.estimator, clock)
     estimate_counts(read.premises, evidence, KeepsNothing(), clock, silent)
     estimating = time.perf_counter() - start
     print(f"{size / 1e9:.3f} GB of files, {numbers[1]:,} noisy answers, {len(read.premises.spine.blocks):,} blocks")

@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import NormalDist
 from typing import Final
 
 import numpy as np
@@ -26,15 +27,16 @@ from yupana.plan.ledger import Ledger
 from yupana.privacy.entropy import SeededEntropy
 from yupana.products.topdown.product import TOPDOWN
 from yupana.progress import Stopwatch, silent
-from yupana.topdown.block_parts import whole
 from yupana.topdown.budget import spend
 from yupana.topdown.configuration import Configuration, Estimator
-from yupana.topdown.descend import Descent
-from yupana.topdown.door import Door
-from yupana.topdown.draws import DrawsInMemory
-from yupana.topdown.estimate import coins_for, estimate_counts, measured, premises_of
-from yupana.topdown.invariants import known_totals
-from yupana.topdown.posterior.results import BlockPosterior, intervals_of_totals
+from yupana.topdown.constraints import known_totals
+from yupana.topdown.descent.checkpoint import DrawsInMemory
+from yupana.topdown.descent.descend import Descent
+from yupana.topdown.descent.estimate import coins_for, estimate_counts, measured, premises_of
+from yupana.topdown.descent.measurements import Door
+from yupana.topdown.histogram import whole
+from yupana.topdown.intervals import Bounds
+from yupana.topdown.posterior.results import BlockPosterior
 
 ESTIMATORS: Final[tuple[Estimator, ...]] = ("topdown", "full-information", "posterior")
 KINDS: Final = ("block", "tract", "block_group", "place", "county_subdivision")
@@ -130,6 +132,16 @@ def unusual(truth: Ints, units: Ints, parents: NDArray[np.integer], shape: tuple
         "10 people or more, half of other Hispanic*race than around": (people >= 10) & (apart > 0.5),
         "all others": (people > 0) & (units > 0) & (people <= 8 * units) & (apart <= 0.5),
     }
+
+
+def intervals_of_totals(posterior: BlockPosterior, counts: Ints, confidence: float) -> Bounds:
+    """The whole numbers within the normal intervals of block totals; published counts are always inside."""
+    size = np.log(np.maximum(posterior.mean, 1.0))
+    factor = np.sqrt(1.0 + np.interp(size, np.log([30.0, 100.0, 300.0]), posterior.inflation.excess))
+    reach = NormalDist().inv_cdf((1.0 + confidence) / 2.0) * factor * posterior.spread
+    lower = np.maximum(np.ceil(posterior.mean - reach), 0.0).astype(np.int64)
+    upper = np.floor(posterior.mean + reach).astype(np.int64)
+    return Bounds(np.minimum(lower, counts), np.maximum(upper, counts))
 
 
 @dataclass(slots=True)

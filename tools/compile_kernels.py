@@ -3,7 +3,7 @@
 numba keeps what it compiles beside the source, or in the user's cache where that cannot be written.
 """
 
-from yupana.topdown.compile import compile_chain, compile_kernels
+from yupana.topdown.descent.compile import compile_chain, compile_kernels
 
 
 def main() -> None:

@@ -27,7 +27,7 @@ from yupana.plan import ledger as door
 from yupana.products import PRODUCTS as PRODUCTS_BY_KEY
 from yupana.release import folder as folders
 from yupana.release.checkpoint import Checkpoint
-from yupana.topdown.checkpoint import BatchCheckpoint
+from yupana.topdown.descent.checkpoint import BatchCheckpoint
 
 AT_THE_DOOR: Final = ("phsafe", "safetab-p", "safetab-h", "tables")
 PRODUCTS: Final = (*AT_THE_DOOR, "topdown")

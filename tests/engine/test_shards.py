@@ -22,7 +22,7 @@ from yupana.confidential.tabulate import gathered, groups
 from yupana.engine.engine import Engine
 from yupana.engine.local import LocalEngine, open_processes
 from yupana.interface.configured import setup
-from yupana.topdown import descend
+from yupana.topdown.descent import descend
 
 pytestmark = pytest.mark.thorough
 

@@ -31,7 +31,7 @@ from yupana.privacy.exact import INFINITE, Budget
 from yupana.privacy.laws import DiscreteGaussian, TwoSidedGeometric
 from yupana.privacy.loss_law import epsilon_at
 from yupana.privacy.zcdp import epsilon_tight
-from yupana.topdown.any_spine import epsilon_on_any_spine
+from yupana.topdown.plan import epsilon_on_any_spine
 
 ONE = Sensitivity(Fraction(1), Fraction(2))
 

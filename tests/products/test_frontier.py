@@ -8,8 +8,7 @@ import pytest
 
 import yupana
 from yupana.products import PRODUCTS
-from yupana.products.topdown.frontier import AnswerPair, Frontier, TradeOff
-from yupana.products.topdown.strategy import LEAST
+from yupana.products.topdown.strategy import LEAST, AnswerPair, Frontier, TradeOff
 from yupana.topdown.configuration import Configuration
 from yupana.topdown.plan import with_budgets
 

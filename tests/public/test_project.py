@@ -43,7 +43,7 @@ def test_noise_never_comes_from_a_generator_of_pseudo_random_numbers() -> None:
         "audit/empirical/kernel_density.py",  # the generator of the paper, on made-up districts
         "estimate/districts.py",  # draws true populations given what was published
         "report/empirical.py",  # chooses the dots of a picture
-        "topdown/posterior/draw.py",  # draws blocks given what was measured, by a seed that the manifest tells
+        "topdown/posterior/learning.py",  # draws blocks given what was measured, by a seed that the manifest tells
         "topdown/posterior/kernels.py",  # takes that generator
     }
     source = ROOT / "src" / "yupana"

@@ -18,8 +18,7 @@ from yupana.plan.plan import Neighbours, Plan
 from yupana.privacy.exact import INFINITE, Budget
 from yupana.release.status import INTERNAL
 from yupana.release.tables import ReleaseTable, checksum, read_table, write_table
-from yupana.topdown.reading.configuration import BUILT_IN, read_configuration
-from yupana.topdown.reading.document import configuration_document
+from yupana.topdown.reading.configuration import BUILT_IN, configuration_document, read_configuration
 
 Manifest = dict[str, Any]
 

@@ -13,8 +13,7 @@ from yupana.errors import ConfigError
 from yupana.geography.hierarchy import hierarchy_of, spine_of
 from yupana.geography.spine import check_spine
 from yupana.topdown.configuration import Configuration
-from yupana.topdown.reading.configuration import read_configuration
-from yupana.topdown.reading.document import configuration_document
+from yupana.topdown.reading.configuration import configuration_document, read_configuration
 
 GOOD = {"LX": [], "N": "LX", "S": "LX", "n1": "N", "n2": "N", "s1": "S"}
 LEVELS = ["country", "canton", "commune"]

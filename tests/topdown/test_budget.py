@@ -20,11 +20,9 @@ from yupana.privacy.entropy import SeededEntropy
 from yupana.privacy.laws import DiscreteGaussian, TwoSidedGeometric
 from yupana.progress import Stopwatch
 from yupana.topdown.budget import Spending, spend
-from yupana.topdown.checkpoint import BatchCheckpoint
 from yupana.topdown.configuration import Configuration
-from yupana.topdown.door import Door
-from yupana.topdown.evidence import MeasuredOnDemand
-from yupana.topdown.families import SiblingBatch, ask_all
+from yupana.topdown.descent.checkpoint import BatchCheckpoint
+from yupana.topdown.descent.measurements import Door, MeasuredOnDemand, SiblingBatch, ask_all
 from yupana.topdown.reading.configuration import read_configuration
 
 SHAPE = (3, 2)

@@ -21,8 +21,7 @@ from yupana.geography.settings import SpineSettings, production_settings
 from yupana.plan.measurement import Mechanism
 from yupana.privacy.exact import INFINITE
 from yupana.topdown.queries import Attribute, Recode, Schema, nested_chain, query_named
-from yupana.topdown.reading.configuration import BUILT_IN, WHOLE, read_configuration
-from yupana.topdown.reading.document import configuration_document
+from yupana.topdown.reading.configuration import BUILT_IN, WHOLE, configuration_document, read_configuration
 
 EXAMPLE = """
 product = "example"

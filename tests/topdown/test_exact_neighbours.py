@@ -19,15 +19,15 @@ from yupana.privacy.difference import Difference, Shift
 from yupana.privacy.laws import DiscreteGaussian, TwoSidedGeometric
 from yupana.privacy.loss_law import delta_at
 from yupana.progress import Stopwatch
-from yupana.topdown.any_spine import (
+from yupana.topdown.budget import Spending, spend
+from yupana.topdown.configuration import Configuration
+from yupana.topdown.plan import (
     LossOnAnySpine,
     attribute_on_any_spine,
     epsilon_on_any_spine,
     move_on_any_spine,
     semantics_as_json,
 )
-from yupana.topdown.budget import Spending, spend
-from yupana.topdown.configuration import Configuration
 from yupana.topdown.queries import Schema
 from yupana.topdown.reading.configuration import read_configuration
 

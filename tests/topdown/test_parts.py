@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from yupana.geography.tree import Tree
 from yupana.topdown.constraints import UNKNOWN, Joint, Limits, facility_limits, impossible, limits_by_level
-from yupana.topdown.divide import collapse
-from yupana.topdown.families import SiblingBatch, ask, exact_answers
+from yupana.topdown.descent.divide import collapse
+from yupana.topdown.descent.measurements import SiblingBatch, ask, exact_answers
 from yupana.topdown.histogram import Histogram, count_entries
 from yupana.topdown.node.problem import Held, Node
 from yupana.topdown.node.solve import solve

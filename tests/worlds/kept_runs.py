@@ -3,7 +3,7 @@
 import numpy as np
 
 from yupana.geography.tree import Tree
-from yupana.topdown.checkpoint import BatchCheckpoint
+from yupana.topdown.descent.checkpoint import BatchCheckpoint
 
 
 def measured_for(tree: Tree, counts: str) -> str:

@@ -6,11 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from yupana.topdown.divide import Siblings, Terms
-from yupana.topdown.posterior.draw import learn_densities
-from yupana.topdown.posterior.moments import concentrations, moments, restricted
-from yupana.topdown.posterior.prior import Prior, flat
-from yupana.topdown.posterior.siblings import Places, Posed, classes, pose
+from yupana.topdown.descent.divide import Siblings, Terms
+from yupana.topdown.posterior.learning import concentrations, learn_densities, moments, restricted
+from yupana.topdown.posterior.siblings import Places, Posed, Prior, classes, flat, pose
 
 CELLS = 16
 GROUP = (np.arange(CELLS) // 2).astype(np.int32)

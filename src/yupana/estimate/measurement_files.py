@@ -28,33 +28,35 @@ from yupana.plan.margin import Margins
 from yupana.plan.plan import Plan, number
 from yupana.privacy.entropy import SystemEntropy
 from yupana.products.gate import open_checked
-from yupana.products.topdown.datasets import DATASETS
-from yupana.products.topdown.manifest import GEOCODES, parameters, taken_as_public_of_files
 from yupana.products.topdown.outputs import check_labels, describe_files, write_outputs
-from yupana.products.topdown.product import TOPDOWN, public_areas
+from yupana.products.topdown.product import (
+    GEOCODES,
+    TOPDOWN,
+    UNUSUAL_BLOCKS,
+    parameters,
+    public_areas,
+    taken_as_public,
+)
+from yupana.products.topdown.tables import DATASETS
 from yupana.products.topdown.verify import MEASUREMENTS, SYSTEM
 from yupana.progress import Progress, Stopwatch
 from yupana.release.folder import MANIFEST, new_folder
 from yupana.release.status import ESTIMATED, NOT_FOR_RELEASE
 from yupana.release.tables import Format, checksum, checksums_by_name
-from yupana.topdown.block_parts import in_parts, whole
 from yupana.topdown.budget import Spending
 from yupana.topdown.configuration import Configuration, Estimator
-from yupana.topdown.count_intervals import CountIntervals, FindsIntervals
-from yupana.topdown.descend import Descent
-from yupana.topdown.draws import KeepsNothing
-from yupana.topdown.estimate import coins_for, estimate_counts, failsafe_told, informed
-from yupana.topdown.evidence import StoredMeasurements
-from yupana.topdown.histogram import Histogram
+from yupana.topdown.descent.checkpoint import KeepsNothing
+from yupana.topdown.descent.descend import Descent
+from yupana.topdown.descent.estimate import coins_for, estimate_counts, failsafe_told, informed
+from yupana.topdown.descent.measurements import StoredMeasurements
+from yupana.topdown.histogram import Histogram, in_parts, whole
 from yupana.topdown.interval_terms import IntervalMethod, IntervalTerms, default_method, tells_measured
-from yupana.topdown.nmf.finding import FoundFiles, find_files
-from yupana.topdown.nmf.reading import FileMeasurements, read_measurements
-from yupana.topdown.nmf.water import published_in, tabulated
+from yupana.topdown.intervals import CountIntervals, FindsIntervals
+from yupana.topdown.nmf.layout import FoundFiles, find_files
+from yupana.topdown.nmf.reading import FileMeasurements, published_in, read_measurements, tabulated
 from yupana.topdown.posterior.estimate import check_posterior
-from yupana.topdown.posterior.results import UNUSUAL_BLOCKS
 from yupana.topdown.tree.full_information import FullInformation
-from yupana.topdown.tree.intervals import write_intervals
-from yupana.topdown.tree.published import least_squares_intervals
+from yupana.topdown.tree.intervals import least_squares_intervals, write_intervals
 from yupana.version import __version__
 
 
@@ -144,7 +146,7 @@ def publish_from_files(request: MeasurementRequest, clock: Stopwatch, progress: 
         measured = read_measurements(files, config, request.estimator, totals, clock, progress)
         if request.estimator == "posterior":
             check_posterior(measured.premises.configuration)
-        stored = StoredMeasurements(measured.spent, measured.draws)
+        stored = StoredMeasurements(measured.spent.levels, measured.draws)
         evidence = informed(measured.premises, stored, request.estimator, clock)
         coins = coins_for(request.estimator, SystemEntropy())
         descent = estimate_counts(measured.premises, evidence, KeepsNothing(), clock, progress, coins)
@@ -267,7 +269,7 @@ def _intervals(
     """Make ready what finds the intervals of published areas, whose blocks are those that were measured."""
     del areas  # those of the blocks that are tabulated
     premises = measured.premises
-    stored = StoredMeasurements(measured.once, measured.draws)
+    stored = StoredMeasurements(measured.once.levels, measured.draws)
     tabulated_areas = published.areas(published_in(premises.spine.blocks))
     schema = premises.configuration.schema
     return least_squares_intervals(stored, premises.spine, schema, premises.known, tabulated_areas, terms.confidence)
@@ -331,7 +333,7 @@ def _manifest(
             areas={one.kind: {"file": one.file, "areas": one.areas} for one in told},
             remarks=remarks,
         ),
-        "taken_as_public": taken_as_public_of_files(public_areas(config), config, totals=request.totals is not None),
+        "taken_as_public": taken_as_public(public_areas(config), config, files=True, totals=request.totals is not None),
         "configuration": TOPDOWN.document(config),
         "options": {
             "confidence": str(plan.confidence),

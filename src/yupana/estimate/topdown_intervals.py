@@ -27,32 +27,27 @@ from yupana.privacy.exact import INFINITE
 from yupana.products.codebook import data_package
 from yupana.products.gate import open_checked, open_release
 from yupana.products.topdown.codebook import described
-from yupana.products.topdown.count_files import CountFileError, counts_by_code, counts_by_label
 from yupana.products.topdown.outputs import TabulatedAreas, describe_files, write_tabulation
 from yupana.products.topdown.product import TOPDOWN
-from yupana.products.topdown.tables import TABLES, tables_of
-from yupana.products.topdown.verify import MEASUREMENTS, NOISY
+from yupana.products.topdown.rows import areas_of_spine
+from yupana.products.topdown.tables import COUNTS, TABLES, TABULATION, tables_of
+from yupana.products.topdown.verify import MEASUREMENTS, NOISY, CountFileError, counts_by_code, counts_by_label
 from yupana.progress import Progress, Stopwatch
 from yupana.release.codebook import write_codebook
 from yupana.release.folder import MANIFEST, new_folder, write_manifest
 from yupana.release.release import ReleaseFolder
 from yupana.release.tables import Format, checksum
-from yupana.topdown.block_parts import HistogramParts
 from yupana.topdown.budget import spend
 from yupana.topdown.configuration import Configuration, Estimator
-from yupana.topdown.count_intervals import CountIntervals, ExactIntervals
-from yupana.topdown.count_pieces import areas_of_spine
-from yupana.topdown.disk import COUNTS, TABULATION
-from yupana.topdown.evidence import StoredMeasurements
-from yupana.topdown.histogram import Histogram
+from yupana.topdown.constraints import kept_areas, known_totals
+from yupana.topdown.descent.measurements import StoredMeasurements
+from yupana.topdown.histogram import Histogram, HistogramParts
 from yupana.topdown.interval_terms import NO_INTERVALS, REPLICATES, IntervalMethod, IntervalTerms, check_terms
-from yupana.topdown.invariants import kept_areas, known_totals
-from yupana.topdown.monte_carlo import MonteCarloIntervals, ReleasedCounts, replicates
-from yupana.topdown.nmf.finding import FoundFiles, find_files
-from yupana.topdown.nmf.reading import read_measurements
-from yupana.topdown.nmf.water import published_in
+from yupana.topdown.intervals import CountIntervals, ExactIntervals, MonteCarloIntervals, ReleasedCounts, replicates
+from yupana.topdown.nmf.layout import FoundFiles, find_files
+from yupana.topdown.nmf.reading import published_in, read_measurements
 from yupana.topdown.plan import DEFAULT_CONFIDENCE
-from yupana.topdown.tree.published import least_squares_intervals
+from yupana.topdown.tree.intervals import least_squares_intervals
 
 
 def _check_same_run(files: FoundFiles, release: ReleaseFolder) -> None:
@@ -321,7 +316,7 @@ def _from_files(
     at = positions(made.blocks, spine.blocks[order])
     counts = made.counts.sum_to(np.where(at < 0, -1, order[at]), len(order))
     known = measured.premises.known if kept is None else known_totals(kept, HistogramParts(counts))
-    stored = StoredMeasurements(measured.once, measured.draws)
+    stored = StoredMeasurements(measured.once.levels, measured.draws)
     return least_squares_intervals(stored, spine, made.configuration.schema, known, areas, terms.confidence)
 
 

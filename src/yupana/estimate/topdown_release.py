@@ -20,9 +20,9 @@ from yupana.geography.spine import Spine
 from yupana.geography.spine_files import WrittenSpine, read_spine
 from yupana.products.topdown.verify import NOISY, SYSTEM
 from yupana.release.release import ReleaseFolder
-from yupana.topdown.answers_file import kept_columns
 from yupana.topdown.budget import LevelSpending, Spending
 from yupana.topdown.configuration import OF_AREAS, Configuration
+from yupana.topdown.nmf.writing import kept_columns
 from yupana.topdown.queries import Attribute, Query, Schema
 
 SPINE: Final = "spine"

@@ -23,10 +23,15 @@ from yupana.plan.measurement import Mechanism
 from yupana.privacy.exact import INFINITE, show_exact
 from yupana.products.product import Product
 from yupana.products.strategy import Strategy
-from yupana.products.topdown.frontier import AnswerPair, TradeOff
 from yupana.products.topdown.product import TOPDOWN
-from yupana.products.topdown.strategy import find_strategy, in_one_pass, usual_least
-from yupana.products.topdown.strategy_targets import StrategyTargets
+from yupana.products.topdown.strategy import (
+    AnswerPair,
+    StrategyTargets,
+    TradeOff,
+    find_strategy,
+    in_one_pass,
+    usual_least,
+)
 from yupana.products.topdown.tables import tables_of
 from yupana.report.page import Section
 from yupana.report.topdown import (

@@ -305,8 +305,7 @@ class Configured:
         least: Exact | None,
     ) -> "Strategy[Any]":
         """Of TopDown, whose queries and geolevels share a budget."""
-        from yupana.products.topdown.strategy import find_strategy, usual_least
-        from yupana.products.topdown.strategy_targets import default_targets, read_targets
+        from yupana.products.topdown.strategy import default_targets, find_strategy, read_targets, usual_least
 
         config = self.alone().config
         wanted = (

@@ -256,7 +256,7 @@ def _on_spine(config: Any, spine: Place | None) -> tuple[Any, Path | None]:  # n
     if isinstance(spine, str) and spine in KINDS:
         return config.on_spine(spine), None
     from yupana.geography.spine_files import manifest_of, settings_of
-    from yupana.topdown.existing_spine import on_given
+    from yupana.topdown.budget import on_given
 
     folder = path_of("spine", spine)
     must_be(FOLDER, folder, f"as spine name one of {', '.join(KINDS)}, or a folder that spine build made", ConfigError)

@@ -22,7 +22,7 @@ from yupana.products import PRODUCTS
 from yupana.products.codebook import data_package
 from yupana.products.parts import check_units
 from yupana.products.product import Checked, Product, Stated
-from yupana.products.topdown.pl.layout import PL_FILES
+from yupana.products.topdown.pl.summary_file import PL_FILES
 from yupana.products.topdown.verify import MEASUREMENTS, NOISY
 from yupana.release.check import checked_file
 from yupana.release.codebook import DATA_PACKAGE, READABLE, REASON, readable

@@ -27,7 +27,7 @@ from yupana.plan.plan import Plan
 from yupana.privacy.exact import Budget
 from yupana.privacy.zcdp import epsilon_tight
 from yupana.products.strategy import Joined, Strategy
-from yupana.products.topdown.frontier import Frontier, TradeOff
+from yupana.products.topdown.strategy import Frontier, TradeOff
 from yupana.progress import Stopwatch
 from yupana.report.charts import BLUE, GREY, ORANGE, Mark, curve_with_points, log_dots
 from yupana.report.numbers import loss, percent, rounded
@@ -36,7 +36,7 @@ from yupana.report.plans import Line, pictures
 from yupana.report.spine import SPINES
 from yupana.topdown.budget import spend
 from yupana.topdown.configuration import Configuration, unfit_for
-from yupana.topdown.invariants import kept_areas
+from yupana.topdown.constraints import kept_areas
 from yupana.topdown.plan import Semantics, semantics_of
 
 _COLOURS: Final = ("#2f6fb0", "#3fa0c9", "#8180d6", "#cf5a1e", "#d9982a", "#c65f95", "#4b9b6b")

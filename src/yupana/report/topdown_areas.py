@@ -22,13 +22,12 @@ from yupana.geography.tree import entity_variances, partition
 from yupana.plan.margin import z_value
 from yupana.plan.plan import Plan
 from yupana.products.topdown.codebook import table_title, variable_labels
-from yupana.products.topdown.tables import TABLES, TOTALS, RedistrictingTable, levels_of, tables_of
+from yupana.products.topdown.tables import COUNTS, TABLES, TABULATION, TOTALS, RedistrictingTable, levels_of, tables_of
 from yupana.products.topdown.verify import MEASUREMENTS
 from yupana.release.release import ReleaseFolder
 from yupana.report.html import Html, fill, text_of
 from yupana.report.numbers import confidence_percent, whole
 from yupana.topdown.configuration import Configuration
-from yupana.topdown.disk import COUNTS, TABULATION
 from yupana.topdown.plan import make_measurement
 
 KINDS: Final = {

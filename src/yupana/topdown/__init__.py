@@ -7,8 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from yupana.topdown.node.estimate import estimate_node
     from yupana.topdown.node.problem import InfeasibleNode, NodeEstimate
+    from yupana.topdown.node.solve import estimate_node
     from yupana.topdown.rounding.rounding import round_node
 
 __all__ = ["InfeasibleNode", "NodeEstimate", "estimate_node", "round_node"]
@@ -16,7 +16,7 @@ __all__ = ["InfeasibleNode", "NodeEstimate", "estimate_node", "round_node"]
 _HOMES = {
     "InfeasibleNode": "yupana.topdown.node.problem",
     "NodeEstimate": "yupana.topdown.node.problem",
-    "estimate_node": "yupana.topdown.node.estimate",
+    "estimate_node": "yupana.topdown.node.solve",
     "round_node": "yupana.topdown.rounding.rounding",
 }
 

@@ -1,12 +1,16 @@
-"""Counts of many geounits over the cells of one schema, the zeros left out."""
+"""Counts of many geounits over the cells of one schema, zeros left out: held, in parts, and added up to areas."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from yupana.arrays import Ints
+from yupana.arrays import Flags, Ints
+from yupana.geography.published import Areas
+from yupana.geography.spine import Spine
 
 Cells = NDArray[np.int32]
 
@@ -102,6 +106,23 @@ class Histogram:
         return out.reshape(-1, size)
 
 
+def runs_within(ends: Ints, most: int) -> Iterator[tuple[int, int]]:
+    """Cut consecutive units into runs that hold at most so much together, or are one unit alone.
+
+    Parameters
+    ----------
+    ends : ndarray of int64, shape (units,)
+        Running sums of what the units hold.
+    most : int
+    """
+    first = 0
+    while first < len(ends):
+        before = int(ends[first - 1]) if first else 0
+        last = max(first + 1, int(np.searchsorted(ends, before + most, side="right")))
+        yield first, last
+        first = last
+
+
 def count_entries(
     unit: NDArray[np.integer], cell: NDArray[np.integer], count: NDArray[np.integer], units: int
 ) -> Histogram:
@@ -141,3 +162,271 @@ def joined(pieces: Sequence[Histogram]) -> Histogram:
         np.concatenate([piece.cells for piece in pieces]),
         np.concatenate([piece.counts for piece in pieces]),
     )
+
+
+BLOCKS_AT_ONCE: Final = 1 << 17
+
+
+class BlockParts(Protocol):
+    """Counts of the blocks of a spine in consecutive parts, such as states, in the order of the spine.
+
+    Iterating gives for each part the place of its first block and the counts of its blocks, which are numbered from 0
+    within the part. The first part begins at 0, every other where the one before it ended. They can be gone through any
+    number of times and are the same each time.
+    """
+
+    @property
+    def units(self) -> int:
+        """How many blocks all parts have together."""
+        ...
+
+    def __iter__(self) -> Iterator[tuple[int, Histogram]]:
+        """The place of the first block of each part, and the counts of the part."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HistogramParts:
+    """Parts of one histogram that is held in memory.
+
+    Attributes
+    ----------
+    histogram : Histogram
+        Of the blocks of the spine, in its order.
+    cuts : tuple of int
+        Where another part begins, ascending, each between 0 and the number of blocks; none makes one part of all.
+    """
+
+    histogram: Histogram
+    cuts: tuple[int, ...] = ()
+
+    @property
+    def units(self) -> int:
+        """How many blocks all parts have together."""
+        return self.histogram.units
+
+    def __iter__(self) -> Iterator[tuple[int, Histogram]]:
+        """The place of the first block of each part, and the counts of the part."""
+        for first, last in pairwise((0, *self.cuts, self.units)):
+            yield first, self.histogram.part(first, last)
+
+
+@dataclass(slots=True, eq=False)
+class InTurn:
+    """Consecutive units of a geolevel in parts, for who asks for one run of them after another.
+
+    Attributes
+    ----------
+    parts : iterable of (int, Histogram)
+        As `BlockParts` gives them.
+    """
+
+    parts: Iterable[tuple[int, Histogram]]
+    _at: int = 0
+    _held: Histogram | None = None
+    _coming: Iterator[tuple[int, Histogram]] | None = None
+
+    def take(self, first: int, last: int) -> Histogram:
+        """Counts of the units from ``first`` up to ``last``; ``first`` never lies before that of an earlier call."""
+        if self._coming is None:
+            self._coming = iter(self.parts)
+        while self._held is None or self._at + self._held.units < last:
+            at, part = next(self._coming)
+            if self._held is None or self._at + self._held.units <= first:
+                self._at, self._held = at, part
+            else:
+                self._held = joined([self._held.part(first - self._at, self._held.units), part])
+                self._at = first
+        return self._held.part(first - self._at, last - self._at)
+
+
+def in_parts(histogram: Histogram) -> HistogramParts:
+    """A histogram in parts of so many blocks that what is made of one at a time takes little memory."""
+    return HistogramParts(histogram, tuple(range(BLOCKS_AT_ONCE, histogram.units, BLOCKS_AT_ONCE)))
+
+
+def whole(parts: BlockParts) -> Histogram:
+    """All parts behind one another, in memory."""
+    return parts.histogram if isinstance(parts, HistogramParts) else joined([counts for _, counts in parts])
+
+
+def one_part(parts: BlockParts) -> HistogramParts:
+    """All parts as one, in memory."""
+    return HistogramParts(whole(parts))
+
+
+def sum_to_areas(histogram: Histogram, areas: list[Areas]) -> Iterator[tuple[Areas, Histogram]]:
+    """Add block counts up to published geography.
+
+    Parameters
+    ----------
+    histogram : Histogram
+        Of the blocks of the spine, in its order.
+    areas : list of Areas
+        As `PublishedBlocks.areas` gives them.
+    """
+    sums = {"": histogram}
+    for kind in areas:
+        summed = sums[kind.below].sum_to(kind.index, kind.number)
+        sums[kind.name] = summed
+        yield kind, summed
+
+
+def sum_to_levels(histogram: Histogram, spine: Spine) -> Iterator[tuple[int, Histogram]]:
+    """Add block counts up the spine: each geolevel's number with its counts, from the blocks to the root."""
+    last = len(spine.levels) - 1
+    yield last, histogram
+    for level in range(last, 0, -1):
+        histogram = histogram.sum_to(spine.tree.parents[level], spine.tree.units(level - 1))
+        yield level - 1, histogram
+
+
+Stretch = tuple[int, Histogram]
+"""The number of the first of some consecutive units, and their counts."""
+
+
+class AreaSums:
+    """Adds consecutive units up to areas. An area is given out, in the order of areas, once all its units have come.
+
+    What is held are the counts of areas that wait for a unit, or for an area before them.
+
+    Parameters
+    ----------
+    index : ndarray of int64, shape (units,)
+        The area of each unit, or -1 for none.
+    areas : int
+        How many there are.
+    """
+
+    def __init__(self, index: Ints, areas: int) -> None:
+        last = np.zeros(areas, dtype=np.int64)
+        known = np.flatnonzero(index >= 0)
+        last[index[known]] = known + 1
+        self._index = index
+        # How many units must have come before an area can be given out; those before it are then out.
+        self._needed = np.maximum.accumulate(last)
+        self._given = 0
+        self._waiting: Entries = (known[:0], known[:0], known[:0])
+
+    def add(self, first: int, units: Histogram) -> Stretch:
+        """Add the next units, and return the areas that are whole now; perhaps none."""
+        stop = first + units.units
+        area = self._index[first:stop][units.owners()]
+        entries = _chosen((area, units.cells, units.counts), area >= 0)
+        if len(self._waiting[0]):
+            entries = together([self._waiting, entries])
+        given, upto = self._given, int(np.searchsorted(self._needed, stop, side="right"))
+        whole = entries[0] < upto
+        self._waiting = add_entries(*_chosen(entries, ~whole))
+        out, cells, counts = _chosen(entries, whole)
+        self._given = upto
+        return given, count_entries(out - given, cells, counts, upto - given)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Summed:
+    """A part of the blocks, and the areas of all kinds that are whole with it.
+
+    Attributes
+    ----------
+    first : int
+        The place of the first block of the part.
+    counts : Histogram
+        Of its blocks.
+    areas : mapping of str to Stretch
+        By kind; stretches of a kind follow each other from part to part.
+    """
+
+    first: int
+    counts: Histogram
+    areas: Mapping[str, Stretch]
+
+
+def sums_in_parts(parts: BlockParts, kinds: Sequence[Areas]) -> Iterator[Summed]:
+    """Add blocks up to areas, part by part.
+
+    Parameters
+    ----------
+    parts : BlockParts
+    kinds : sequence of Areas
+        Of these blocks, each after the kind that it adds up.
+    """
+    sums = {kind.name: AreaSums(kind.index, kind.number) for kind in kinds}
+    for first, counts in parts:
+        found = {"": (first, counts)}
+        for kind in kinds:
+            found[kind.name] = sums[kind.name].add(*found[kind.below])
+        del found[""]
+        yield Summed(first, counts, found)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PartsByCounty:
+    """The same blocks, those of a county side by side: on a spine the two sides of a state can lie far apart.
+
+    Blocks that come after those of a later county are read first and held; on a spine these lie in AIAN areas. Else an
+    area of the first county could not be given out before the last part of its state has come, or of the country.
+
+    Attributes
+    ----------
+    parts : BlockParts
+    county : ndarray of int64, shape (blocks,)
+        That of each block, as a number.
+    """
+
+    parts: BlockParts
+    county: Ints
+
+    @property
+    def units(self) -> int:
+        """How many blocks all parts have together."""
+        return self.parts.units
+
+    @property
+    def order(self) -> Ints:
+        """The places in the parts of the blocks that are given here, of shape (blocks,)."""
+        return np.argsort(self.county, kind="stable")
+
+    def areas(self, areas: Sequence[Areas]) -> list[Areas]:
+        """The areas of the blocks of the parts as those of the blocks that are given here."""
+        order = self.order
+        return [kind if kind.below else replace(kind, index=kind.index[order]) for kind in areas]
+
+    def __iter__(self) -> Iterator[Stretch]:
+        """The place of the first block of each part, and the counts of the part."""
+        late: Flags = self.county < np.maximum.accumulate(self.county)
+        if not late.any():
+            yield from self.parts
+            return
+        place = np.empty(len(late), dtype=np.int64)
+        place[self.order] = np.arange(len(late))
+        held = [_placed(place, late, *part) for part in self.parts]
+        unit, cell, count = add_entries(*together(held))
+        in_time = np.flatnonzero(~late)
+        done = 0
+        for first, counts in self.parts:
+            following = int(np.searchsorted(in_time, first + counts.units))
+            stop = len(late) if following == len(in_time) else int(place[in_time[following]])
+            mine = slice(*np.searchsorted(unit, (done, stop)).tolist())
+            units, cells, numbers = together(
+                [_placed(place, ~late, first, counts), (unit[mine], cell[mine], count[mine])]
+            )
+            yield done, count_entries(units - done, cells, numbers, stop - done)
+            done = stop
+
+
+def _placed(place: Ints, chosen: Flags, first: int, counts: Histogram) -> Entries:
+    """The counts of the chosen blocks of a part, each at its place."""
+    block = counts.owners() + first
+    return _chosen((place[block], counts.cells, counts.counts), chosen[block])
+
+
+def _chosen(entries: Entries, some: Flags) -> Entries:
+    unit, cell, count = entries
+    return entries if some.all() else (unit[some], cell[some], count[some])
+
+
+def together(several: Sequence[Entries]) -> Entries:
+    """All entries of several, one after the other."""
+    unit, cell, count = map(np.concatenate, zip(*several, strict=True))
+    return unit, cell, count

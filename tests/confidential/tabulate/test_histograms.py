@@ -21,8 +21,7 @@ from yupana.engine.local import LocalEngine
 from yupana.errors import InputError
 from yupana.geography.blocks import QUARTERS_COLUMNS, attributes_of, read_attributes, read_facilities, read_reference
 from yupana.synthetic.census import synthesize
-from yupana.topdown.block_parts import HistogramParts
-from yupana.topdown.histogram import Histogram
+from yupana.topdown.histogram import Histogram, HistogramParts
 from yupana.topdown.queries import Schema
 
 CANARY = "739154826"

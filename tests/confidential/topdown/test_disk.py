@@ -8,7 +8,7 @@ import pytest
 from topdown_worlds import configuration, make_world, write_configuration, write_world
 
 from yupana.cli.main import main
-from yupana.confidential.topdown.disk import DiskNeed, needs_of_full_information, require_disk
+from yupana.confidential.topdown.resources import DiskNeed, needs_of_full_information, require_disk
 from yupana.errors import OutputError
 
 

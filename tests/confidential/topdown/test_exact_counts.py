@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from yupana.confidential.topdown import exact_counts
 from yupana.confidential.topdown.exact_counts import CountsOnDisk, add_up
 from yupana.geography.tree import Tree
-from yupana.topdown.block_parts import whole
-from yupana.topdown.histogram import Histogram, count_entries
+from yupana.topdown.histogram import Histogram, count_entries, whole
 
 NAMES = ("US", "State", "County", "Tract", "Block")
 

@@ -12,9 +12,9 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from topdown_worlds import write_configuration, write_world
 
 from yupana.cli.main import main
-from yupana.topdown import descend
-from yupana.topdown.divide import Divided, Siblings, Terms, divide_failsafe, sum_by
-from yupana.topdown.node import failsafe
+from yupana.topdown.descent import descend
+from yupana.topdown.descent.divide import Divided, Siblings, Terms, divide_failsafe, sum_by
+from yupana.topdown.node import general
 
 
 def least_departure(family: Siblings) -> int | None:
@@ -97,7 +97,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
         return checked
 
-    objective = failsafe.objective_of
+    objective = general.objective_of
 
     def formed(arranged: Any) -> Any:  # noqa: ANN401
         goal = objective(arranged)
@@ -106,7 +106,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
     monkeypatch.setattr(descend, "divide", watch(descend.divide, failing=False))
     monkeypatch.setattr(descend, "divide_failsafe", watch(descend.divide_failsafe, failing=True))
-    monkeypatch.setattr(failsafe, "objective_of", formed)
+    monkeypatch.setattr(general, "objective_of", formed)
     return seen
 
 

@@ -11,8 +11,8 @@ from yupana.cli.main import main
 from yupana.confidential.topdown import counter
 from yupana.release.tables import read_table
 from yupana.synthetic.census import synthesize
-from yupana.topdown import kept_level
-from yupana.topdown.posterior.diagnostics import Chains
+from yupana.topdown.descent import checkpoint
+from yupana.topdown.posterior.results import Chains
 
 SHAPE = (3, 2)
 BUDGETS: dict[str, dict[str, str]] = {"zcdp": {"rho": "1/2"}, "pure": {"epsilon": "1/2"}}
@@ -36,7 +36,7 @@ def compare(arguments: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch,
     more = ["--seed", "2", *options]
     assert main([*line, str(folder / "text"), *more]) == 0
     with monkeypatch.context() as patch:
-        patch.setattr(counter, "_write_counts", lambda *_: 1 / 0)
+        patch.setattr(counter, "write_outputs", lambda *_, **__: 1 / 0)
         assert main([*line, str(folder / "parquet"), *more, "--format", "parquet"]) == 1
     # Every draw is read back from the disk.
     assert main([*line, str(folder / "parquet"), *more, "--format", "parquet", "--resume"]) == 0
@@ -94,7 +94,7 @@ def test_a_posterior_in_parts_is_that_of_the_whole(tmp_path: Path, monkeypatch: 
     config = write_configuration(configuration(SHAPE, rho="1/2"), tmp_path / "config.json")
     made = []
     for entries in (1 << 20, 1, 7):
-        monkeypatch.setattr(kept_level, "_ENTRIES_AT_ONCE", entries)
+        monkeypatch.setattr(checkpoint, "_ENTRIES_AT_ONCE", entries)
         out = tmp_path / f"out{entries}"
         arguments = [str(config), str(data), str(out), "--seed", "3", "--intervals", "none"]
         assert main(["topdown", "run", *arguments, "--estimator", "posterior"]) == 0

@@ -12,16 +12,14 @@ from yupana.confidential.request import RunRequest
 from yupana.confidential.topdown.world import open_world
 from yupana.privacy.entropy import SeededEntropy
 from yupana.progress import Stopwatch, silent
-from yupana.topdown.block_parts import whole
 from yupana.topdown.budget import spend
-from yupana.topdown.disk import sum_to_areas
-from yupana.topdown.door import Door
-from yupana.topdown.draws import DrawsInMemory
-from yupana.topdown.evidence import StoredMeasurements
-from yupana.topdown.invariants import known_totals
-from yupana.topdown.monte_carlo import ReplicateErrors
+from yupana.topdown.constraints import known_totals
+from yupana.topdown.descent.checkpoint import DrawsInMemory
+from yupana.topdown.descent.measurements import Door, StoredMeasurements
+from yupana.topdown.histogram import sum_to_areas, whole
+from yupana.topdown.intervals import ReplicateErrors
 from yupana.topdown.reading.configuration import read_configuration
-from yupana.topdown.tree.published import least_squares_intervals
+from yupana.topdown.tree.intervals import least_squares_intervals
 
 SHAPE = (3, 2)
 NINETY = Fraction(9, 10)
@@ -53,7 +51,7 @@ def test_least_squares_hold_as_often_as_stated(tmp_path: Path, kind: str) -> Non
     held = np.zeros(len(asked), dtype=np.int64)
     draws = 150
     for draw in range(draws):
-        stored = StoredMeasurements(spending, DrawsInMemory())
+        stored = StoredMeasurements(spending.levels, DrawsInMemory())
         for _ in stored.draw(Door(world.exact.levels, spending, SeededEntropy(draw))):
             pass
         found = least_squares_intervals(stored, world.spine, config.schema, known, areas, NINETY)

@@ -26,15 +26,13 @@ from yupana.geography.spine import Spine, make_spine
 from yupana.plan.ledger import Ledger
 from yupana.privacy.entropy import SeededEntropy
 from yupana.progress import Stopwatch
-from yupana.topdown import door
-from yupana.topdown.block_parts import HistogramParts, whole
 from yupana.topdown.budget import spend
-from yupana.topdown.checkpoint import BatchCheckpoint
 from yupana.topdown.configuration import Configuration, Estimator
-from yupana.topdown.constraints import UNKNOWN
-from yupana.topdown.descend import Descent
-from yupana.topdown.histogram import Histogram, count_entries
-from yupana.topdown.invariants import Kept, kept_areas, known_totals
+from yupana.topdown.constraints import UNKNOWN, Kept, kept_areas, known_totals
+from yupana.topdown.descent import measurements
+from yupana.topdown.descent.checkpoint import BatchCheckpoint
+from yupana.topdown.descent.descend import Descent
+from yupana.topdown.histogram import Histogram, HistogramParts, count_entries, whole
 from yupana.topdown.reading.configuration import read_configuration
 
 GROUPED = ("US", "State", "County", "Tract_Group", "Tract", "Block_Group", "Block")
@@ -98,8 +96,8 @@ def without_records(monkeypatch: pytest.MonkeyPatch) -> None:
     def zeros(*arguments: Any) -> Any:  # noqa: ANN401
         return exact(*arguments) * 0
 
-    exact = door.exact_answers
-    monkeypatch.setattr(door, "exact_answers", zeros)
+    exact = measurements.exact_answers
+    monkeypatch.setattr(measurements, "exact_answers", zeros)
 
 
 def tiny() -> World:

@@ -8,7 +8,7 @@ from topdown_worlds import configuration, make_world, write_configuration, write
 from watching import watched
 
 from yupana.cli.main import main
-from yupana.confidential.topdown.memory import MemoryNeeds
+from yupana.confidential.topdown.resources import MemoryNeeds
 from yupana.errors import ConfigError
 from yupana.synthetic.census import synthesize
 

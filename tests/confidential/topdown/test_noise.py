@@ -20,7 +20,7 @@ from yupana.privacy.entropy import SeededEntropy
 from yupana.privacy.laws import DiscreteGaussian
 from yupana.progress import Stopwatch
 from yupana.topdown.budget import spend
-from yupana.topdown.door import Door
+from yupana.topdown.descent.measurements import Door
 from yupana.topdown.reading.configuration import read_configuration
 
 pytestmark = pytest.mark.quality

@@ -12,10 +12,10 @@ import yupana
 from yupana.errors import InputError, OutputError
 from yupana.geography.header import HEADER
 from yupana.products.topdown.pl.areas import PARTS, record_fields
-from yupana.products.topdown.pl.from_release import summary_files
-from yupana.products.topdown.pl.layout import file_names
+from yupana.products.topdown.pl.release_files import summary_files
 from yupana.products.topdown.pl.summary_file import (
     SummaryFile,
+    file_names,
     read_geographic_header,
     read_summary_file,
     write_summary_file,

@@ -10,8 +10,8 @@ from topdown_worlds import World, configuration, make_world, write_configuration
 
 from yupana.cli.main import main
 from yupana.errors import InputError
-from yupana.topdown import estimate as estimating
-from yupana.topdown.posterior.diagnostics import Chains, PriorFit
+from yupana.topdown.descent import estimate as estimating
+from yupana.topdown.posterior.results import Chains, PriorFit
 
 SHAPE = (3, 2, 2)
 

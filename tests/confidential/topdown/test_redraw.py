@@ -23,14 +23,13 @@ from yupana.plan.ledger import Ledger
 from yupana.privacy.entropy import SeededEntropy
 from yupana.privacy.laws import DiscreteGaussian
 from yupana.progress import Stopwatch
-from yupana.topdown import descend
-from yupana.topdown import estimate as estimating
-from yupana.topdown.block_parts import whole
 from yupana.topdown.budget import spend
-from yupana.topdown.checkpoint import BatchCheckpoint
 from yupana.topdown.configuration import Configuration
-from yupana.topdown.descend import Descent
-from yupana.topdown.histogram import Histogram
+from yupana.topdown.descent import descend
+from yupana.topdown.descent import estimate as estimating
+from yupana.topdown.descent.checkpoint import BatchCheckpoint
+from yupana.topdown.descent.descend import Descent
+from yupana.topdown.histogram import Histogram, whole
 from yupana.topdown.reading.configuration import read_configuration
 
 SHAPE = (2,)

@@ -24,18 +24,17 @@ from yupana.geography.settings import DEFAULT_LEVELS
 from yupana.geography.spine import Spine
 from yupana.geography.spine_files import WrittenSpine, write_blocks
 from yupana.geography.tree import Tree
-from yupana.products.topdown import in_order, outputs, table_rows, verify
-from yupana.products.topdown.outputs import check_labels, describe_files, write_outputs
+from yupana.products.topdown import in_order, outputs, verify
+from yupana.products.topdown import rows as file_rows
+from yupana.products.topdown.outputs import FilePiece, check_labels, describe_files, write_in_order, write_outputs
 from yupana.products.topdown.tables import levels_of
 from yupana.products.topdown.verify import verify_release
 from yupana.release.folder import write_manifest
 from yupana.release.lines import digits, join, texts, whole
 from yupana.release.release import read_release
 from yupana.release.tables import Format
-from yupana.topdown import block_parts, count_pieces
-from yupana.topdown.block_parts import in_parts
-from yupana.topdown.file_pieces import FilePiece, write_in_order
-from yupana.topdown.histogram import Histogram, count_entries
+from yupana.topdown import histogram
+from yupana.topdown.histogram import Histogram, count_entries, in_parts
 from yupana.topdown.queries import Schema
 
 LABELLED = make_schema(sex=("männlich", "female"), order=3)
@@ -178,8 +177,8 @@ def test_records_of_any_schema_are_blocks_and_attributes(tmp_path: Path) -> None
 
 
 def test_records_of_persons_are_those_of_the_mdf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(count_pieces, "ROWS_AT_ONCE", 37)
-    monkeypatch.setattr(block_parts, "BLOCKS_AT_ONCE", 11)
+    monkeypatch.setattr(file_rows, "ROWS_AT_ONCE", 37)
+    monkeypatch.setattr(histogram, "BLOCKS_AT_ONCE", 11)
     made = make(tmp_path / "out", PL94, 1)
     rows = read_table(made.folder / "microdata.csv")
     assert [row["EPNUM"] for row in rows] == [f"{number:09d}" for number in range(1, len(rows) + 1)]
@@ -289,9 +288,9 @@ def test_the_check_finds_every_change(tmp_path: Path, name: str) -> None:
 
 def _small(monkeypatch: pytest.MonkeyPatch, seed: int, threads: int = 2) -> None:
     """Parts, stretches and reads of odd sizes, so that every file is made of many of them."""
-    monkeypatch.setattr(block_parts, "BLOCKS_AT_ONCE", (1, 5, 17)[seed % 3])
-    monkeypatch.setattr(count_pieces, "ROWS_AT_ONCE", (3, 1, 29)[seed % 3])
-    monkeypatch.setattr(table_rows, "_AREAS_AT_ONCE", (2, 7, 1)[seed % 3])
+    monkeypatch.setattr(histogram, "BLOCKS_AT_ONCE", (1, 5, 17)[seed % 3])
+    monkeypatch.setattr(file_rows, "ROWS_AT_ONCE", (3, 1, 29)[seed % 3])
+    monkeypatch.setattr(file_rows, "_AREAS_AT_ONCE", (2, 7, 1)[seed % 3])
     monkeypatch.setattr(in_order, "_ROWS_AT_ONCE", (2, 31, 8)[seed % 3])
     monkeypatch.setattr(in_order, "_BYTES_AT_ONCE", (200, 999, 4096)[seed % 3])
     monkeypatch.setattr(in_order, "workers", lambda: threads)

@@ -13,12 +13,11 @@ from yupana.confidential.topdown.world import open_world
 from yupana.plan.ledger import Ledger
 from yupana.privacy.entropy import SeededEntropy, SystemEntropy
 from yupana.progress import Stopwatch, silent
-from yupana.topdown.block_parts import whole
 from yupana.topdown.budget import spend
 from yupana.topdown.configuration import Configuration, Estimator
-from yupana.topdown.draws import unkept
-from yupana.topdown.histogram import Histogram
-from yupana.topdown.monte_carlo import ReleasedCounts, replicates
+from yupana.topdown.descent.checkpoint import unkept
+from yupana.topdown.histogram import Histogram, whole
+from yupana.topdown.intervals import ReleasedCounts, replicates
 from yupana.topdown.reading.configuration import read_configuration
 
 SHAPE = (8, 2)

@@ -17,8 +17,8 @@ from yupana.cli.main import main
 from yupana.confidential import resumption
 from yupana.plan.account import charge_account
 from yupana.release.checkpoint import Checkpoint
-from yupana.topdown import descend
-from yupana.topdown.checkpoint import BatchCheckpoint
+from yupana.topdown.descent import descend
+from yupana.topdown.descent.checkpoint import BatchCheckpoint
 
 
 def arguments(tmp_path: Path, *options: str) -> list[str]:

@@ -13,7 +13,7 @@ from topdown_worlds import LEVELS, WIDTHS, World, configuration, make_world, wri
 
 from yupana.cli.main import main
 from yupana.confidential.topdown import counter as run_module
-from yupana.topdown import descend
+from yupana.topdown.descent import descend
 
 KINDS = ("conventional", "aian", "optimized")
 ESTIMATORS = ("topdown", "full-information")

@@ -16,7 +16,7 @@ from topdown_worlds import configuration, make_world, write_configuration, write
 import yupana
 from yupana.cli.main import main
 from yupana.confidential.topdown import counter as run_module
-from yupana.confidential.topdown import memory
+from yupana.confidential.topdown import resources
 from yupana.estimate.topdown_intervals import IntervalRequest, publish_intervals
 from yupana.privacy.entropy import SeededEntropy
 from yupana.products.topdown.verify import verify_release
@@ -140,18 +140,18 @@ def test_estimates_on_disk_are_gone_before_a_release_is_written_that_does_not_te
 ) -> None:
     """They and the release of a large country may not fit on one disk."""
     made, alive = list[weakref.ref[EstimatesOnDisk]](), list[int]()
-    begun, write = EstimatesOnDisk.__init__, run_module._write_counts
+    begun, write = EstimatesOnDisk.__init__, run_module.write_outputs
 
     def note(self: EstimatesOnDisk, *arguments: int) -> None:
         made.append(weakref.ref(self))
         begun(self, *arguments)
 
-    def count(*arguments: Any) -> dict[str, int]:  # noqa: ANN401
+    def count(*arguments: Any, **options: Any) -> dict[str, int]:  # noqa: ANN401
         alive.append(sum(one() is not None for one in made))
-        return write(*arguments)
+        return write(*arguments, **options)
 
     monkeypatch.setattr(EstimatesOnDisk, "__init__", note)
-    monkeypatch.setattr(run_module, "_write_counts", count)
+    monkeypatch.setattr(run_module, "write_outputs", count)
     if not told:
         monkeypatch.setattr(interval_terms, "MOST_ANSWERS", 10)
     out = go(begin(tmp_path), tmp_path / "out", "--estimator", "full-information", "--intervals", "none")
@@ -217,7 +217,7 @@ def test_a_run_goes_on_with_less_memory_or_more_than_it_began_with(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever's run died for want of memory names other memory; what is drawn does not follow from that."""
-    monkeypatch.setattr(memory, "_AN_INTERVAL_OF_A_BLOCK", 10**9)
+    monkeypatch.setattr(resources, "_AN_INTERVAL_OF_A_BLOCK", 10**9)
     arguments = begin(tmp_path)
     for before, after in (([], ["--memory", "1GB"]), (["--memory", "1GB"], [])):
         out = tmp_path / f"out{len(before)}"
@@ -232,7 +232,7 @@ def test_a_run_goes_on_with_less_memory_or_more_than_it_began_with(
 def test_without_the_memory_for_them_they_are_made_on_demand_or_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(memory, "_AN_INTERVAL_OF_A_BLOCK", 10**9)
+    monkeypatch.setattr(resources, "_AN_INTERVAL_OF_A_BLOCK", 10**9)
     arguments = begin(tmp_path)
     out = go(arguments, tmp_path / "out", "--memory", "1GB")
     (remark,) = json.loads((out / "manifest.json").read_text())["parameters"]["remarks"]

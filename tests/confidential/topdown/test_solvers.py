@@ -19,24 +19,40 @@ from topdown_worlds import write_configuration, write_world
 from yupana.confidential.request import RunRequest
 from yupana.confidential.topdown import estimate as where
 from yupana.confidential.topdown.estimate import estimate
-from yupana.confidential.topdown.memory import MemoryNeeds
+from yupana.confidential.topdown.resources import MemoryNeeds
 from yupana.confidential.topdown.world import World, open_world
 from yupana.engine.local import LocalEngine
 from yupana.geography.tree import Tree
 from yupana.plan.ledger import Ledger
 from yupana.privacy.entropy import SeededEntropy
 from yupana.progress import Stopwatch
-from yupana.topdown import batch_solvers, descend
-from yupana.topdown import estimate as estimating
-from yupana.topdown.batch_solvers import EngineSolver, ThreadSolver
-from yupana.topdown.block_parts import whole
 from yupana.topdown.budget import spend
-from yupana.topdown.checkpoint import BatchCheckpoint
 from yupana.topdown.configuration import Configuration
-from yupana.topdown.descend import Batch, Descent, Evidence, Gathered, Rules, Solver, prepare, prepare_level, solve
-from yupana.topdown.draws import DrawsInMemory, KeepsDraws, KeepsNothing, unkept
-from yupana.topdown.histogram import joined
-from yupana.topdown.kept_level import Keeper, KeptLevel, Piece
+from yupana.topdown.descent import descend
+from yupana.topdown.descent import estimate as estimating
+from yupana.topdown.descent.checkpoint import (
+    BatchCheckpoint,
+    DrawsInMemory,
+    Keeper,
+    KeepsNothing,
+    KeptLevel,
+    Piece,
+    unkept,
+)
+from yupana.topdown.descent.descend import (
+    Batch,
+    Descent,
+    EngineSolver,
+    Evidence,
+    Gathered,
+    Rules,
+    Solver,
+    ThreadSolver,
+    prepare,
+    prepare_level,
+    solve,
+)
+from yupana.topdown.histogram import joined, whole
 from yupana.topdown.reading.configuration import read_configuration
 
 SOME = ("detailed alone", "passes", "recode", "tracts", "optimized", "full information")
@@ -61,7 +77,7 @@ def opened(folder: Path, name: str) -> Opened:
     return found, open_world(found, data, request, Stopwatch(lambda _: None)), request
 
 
-def estimated(of: Opened, patch: pytest.MonkeyPatch, solver: Solver, keeper: KeepsDraws | None = None) -> Descent:
+def estimated(of: Opened, patch: pytest.MonkeyPatch, solver: Solver, keeper: Keeper | None = None) -> Descent:
     patch.setattr(estimating, "ThreadSolver", lambda _: solver)
     configuration, world, request = of
     spending = spend(configuration, world.spine)
@@ -250,7 +266,7 @@ def test_threads_gather_a_batch_when_the_one_before_is_kept(tmp_path: Path, monk
         under_way.append(1)
         return solve(batch, gathered, runs)
 
-    monkeypatch.setattr(batch_solvers, "solve", watched)
+    monkeypatch.setattr(descend, "solve", watched)
     estimated(opened(tmp_path, "tracts"), monkeypatch, ThreadSolver(2), Keeper())
     # The root is saved, and by nobody here solved.
     assert (np.cumsum(under_way[1:]) <= 1).all()

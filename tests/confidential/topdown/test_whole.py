@@ -21,7 +21,7 @@ from yupana.privacy.entropy import SeededEntropy
 from yupana.products.topdown.product import TOPDOWN
 from yupana.release.checkpoint import Checkpoint
 from yupana.release.whole import part_names
-from yupana.topdown.checkpoint import BatchCheckpoint
+from yupana.topdown.descent.checkpoint import BatchCheckpoint
 from yupana.topdown.reading.configuration import read_configuration
 
 PARTS = ("persons", "units")

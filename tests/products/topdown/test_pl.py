@@ -13,11 +13,13 @@ from summary_files import random_summary_file
 from yupana.errors import InputError
 from yupana.files.database import open_database, source_of
 from yupana.geography.header import HEADER
-from yupana.products.topdown.pl.layout import SEGMENTS, file_names, segment_variables
 from yupana.products.topdown.pl.summary_file import (
+    SEGMENTS,
     SummaryFile,
+    file_names,
     read_geographic_header,
     read_summary_file,
+    segment_variables,
     write_summary_file,
 )
 

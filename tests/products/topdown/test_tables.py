@@ -21,10 +21,8 @@ from yupana.geography.kinds import summary_levels
 from yupana.geography.published import published_blocks
 from yupana.products.topdown.codebook import variable_labels
 from yupana.products.topdown.pl.summary_file import read_summary_file
-from yupana.products.topdown.record_columns import PERSON_COLUMNS, UNIT_COLUMNS
-from yupana.products.topdown.tables import race_variables, tables_of
-from yupana.topdown.disk import sum_to_areas
-from yupana.topdown.histogram import Histogram, count_entries
+from yupana.products.topdown.tables import PERSON_COLUMNS, UNIT_COLUMNS, race_variables, tables_of
+from yupana.topdown.histogram import Histogram, count_entries, sum_to_areas
 
 DATA = SHARED / "data"
 RHODE_ISLAND = DATA / "ri_2018_e2e_pl_and_baf"

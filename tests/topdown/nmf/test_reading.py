@@ -19,7 +19,7 @@ from yupana.errors import InputError
 from yupana.products.topdown.product import TOPDOWN
 from yupana.progress import Stopwatch, silent
 from yupana.topdown.configuration import Configuration
-from yupana.topdown.nmf.finding import find_files
+from yupana.topdown.nmf.layout import find_files
 from yupana.topdown.nmf.reading import FileMeasurements, read_measurements
 
 

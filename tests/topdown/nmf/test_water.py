@@ -7,7 +7,7 @@ import pytest
 
 from yupana.geography.spine import Spine, check_spine, make_spine
 from yupana.topdown.histogram import Histogram, count_entries
-from yupana.topdown.nmf.water import MOVED, tabulated
+from yupana.topdown.nmf.reading import MOVED, tabulated
 
 SOURCE, TARGET = 100399000000001, 100301080022009
 """The first pair, as 16 digits without leading zeros."""

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from yupana.topdown.divide import Siblings, Terms
-from yupana.topdown.posterior.draw import draw
-from yupana.topdown.posterior.prior import THETA, Prior, flat
-from yupana.topdown.posterior.siblings import Places, Posed, classes, pose
+from yupana.topdown.descent.divide import Siblings, Terms
+from yupana.topdown.posterior.learning import draw
+from yupana.topdown.posterior.siblings import THETA, Places, Posed, Prior, classes, flat, pose
 
 CELLS = np.arange(4, dtype=np.int32)
 GROUPS = np.array([0, 0, 1, 2], dtype=np.int32)

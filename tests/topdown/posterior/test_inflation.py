@@ -1,20 +1,17 @@
 """Intervals of blocks drawn from a model, under that prior and under wrong ones: how often they hold the truth."""
 
 from dataclasses import replace
+from statistics import NormalDist
 
 import numpy as np
 import pytest
 from modelled_blocks import BETWEEN, PLANS, WITHIN, Drawn, learned, parent
 from numpy.typing import NDArray
 
-from yupana.topdown.count_intervals import Bounds
-from yupana.topdown.posterior.diagnostics import Chains, PriorFit
-from yupana.topdown.posterior.draw import Draws, draw
-from yupana.topdown.posterior.inflation import Inflation, SquaredErrors
-from yupana.topdown.posterior.moments import restricted
-from yupana.topdown.posterior.prior import THETA, Prior, flat
-from yupana.topdown.posterior.results import BlockPosterior, intervals_of_totals
-from yupana.topdown.posterior.siblings import classes
+from yupana.topdown.intervals import Bounds
+from yupana.topdown.posterior.learning import Draws, draw, restricted
+from yupana.topdown.posterior.results import BlockPosterior, Chains, Inflation, PriorFit, SquaredErrors
+from yupana.topdown.posterior.siblings import THETA, Prior, classes, flat
 
 NOTHING = Inflation((0.0, 0.0, 0.0))
 
@@ -25,6 +22,16 @@ def drawn_under(parents: list[Drawn], prior: Prior) -> tuple[list[Draws], Inflat
     for of, found in zip(parents, draws, strict=True):
         errors.add(found, *restricted(of.terms).totals())
     return draws, errors.inflation()
+
+
+def intervals_of_totals(posterior: BlockPosterior, counts: NDArray[np.int64], confidence: float) -> Bounds:
+    """The whole numbers within the normal intervals of block totals; published counts are always inside."""
+    size = np.log(np.maximum(posterior.mean, 1.0))
+    factor = np.sqrt(1.0 + np.interp(size, np.log([30.0, 100.0, 300.0]), posterior.inflation.excess))
+    reach = NormalDist().inv_cdf((1.0 + confidence) / 2.0) * factor * posterior.spread
+    lower = np.maximum(np.ceil(posterior.mean - reach), 0.0).astype(np.int64)
+    upper = np.floor(posterior.mean + reach).astype(np.int64)
+    return Bounds(np.minimum(lower, counts), np.maximum(upper, counts))
 
 
 def found_in(draws: list[Draws], prior: Prior, inflation: Inflation) -> tuple[Bounds, NDArray[np.int64]]:

@@ -7,11 +7,9 @@ import pytest
 from modelled_blocks import BETWEEN, PLANS, WITHIN, Drawn, learned, parent
 from numpy.typing import NDArray
 
-from yupana.topdown.divide import Siblings, Terms
-from yupana.topdown.posterior.draw import Draws, draw
-from yupana.topdown.posterior.moments import concentrations, moments, restricted
-from yupana.topdown.posterior.prior import THETA, Prior, flat, smoothed
-from yupana.topdown.posterior.siblings import Places, classes, pose
+from yupana.topdown.descent.divide import Siblings, Terms
+from yupana.topdown.posterior.learning import Draws, concentrations, draw, moments, restricted
+from yupana.topdown.posterior.siblings import THETA, Places, Prior, classes, flat, pose, smoothed
 
 
 def test_concentrations_are_recovered_whatever_the_plan() -> None:

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from yupana.topdown.node.problem import InfeasibleNode
-from yupana.topdown.rounding.failsafe import round_failsafe
-from yupana.topdown.rounding.rounding import Rounding
+from yupana.topdown.rounding.rounding import Rounding, round_failsafe
 
 
 def answers(values: NDArray, labels: NDArray) -> NDArray:

@@ -20,8 +20,7 @@ from yupana.plan.least_variance import (
     least_variance,
 )
 from yupana.topdown.queries import Query, margin
-from yupana.topdown.tree.basis import Basis
-from yupana.topdown.tree.parts import LevelParts
+from yupana.topdown.tree.basis import Basis, LevelParts
 
 SHAPES = ((3,), (2, 3), (4, 2), (2, 3, 2), (1, 3, 5))
 

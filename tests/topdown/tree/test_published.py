@@ -17,14 +17,13 @@ from yupana.geography.published import Areas
 from yupana.geography.spine import Geolevel, Spine
 from yupana.geography.tree import Tree
 from yupana.release.lines import digits
-from yupana.topdown.constraints import UNKNOWN
+from yupana.topdown.constraints import UNKNOWN, Known
 from yupana.topdown.histogram import count_entries
-from yupana.topdown.invariants import Known
 from yupana.topdown.queries import Attribute, Query, Schema, margin
+from yupana.topdown.tree import intervals
 from yupana.topdown.tree import margins as module
-from yupana.topdown.tree import published
+from yupana.topdown.tree.intervals import least_squares_intervals
 from yupana.topdown.tree.least_squares import TreeAnswers
-from yupana.topdown.tree.published import least_squares_intervals
 
 
 @dataclass(frozen=True)
@@ -85,7 +84,7 @@ def test_sums_of_cells_in_areas_are_those_of_the_dense_least_squares(world: Worl
     dense = Dense(world)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_VALUES_AT_ONCE", data.draw(st.sampled_from((1, 2 * cells, 1 << 22))))
-        patch.setattr(published, "_VALUES_HELD", data.draw(st.sampled_from((0, 4 * cells, 1 << 22))))
+        patch.setattr(intervals, "_VALUES_HELD", data.draw(st.sampled_from((0, 4 * cells, 1 << 22))))
         found = least_squares_intervals(
             Measured(world), spine_of(world), make_schema(world.shape), {}, kinds, Fraction(9, 10)
         )
@@ -113,7 +112,7 @@ def test_entries_of_a_histogram_are_sums_of_one_cell(world: World, data: st.Data
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_VALUES_AT_ONCE", data.draw(st.sampled_from((1, 1 << 22))))
-        patch.setattr(published, "_VALUES_HELD", data.draw(st.sampled_from((0, 1 << 22))))
+        patch.setattr(intervals, "_VALUES_HELD", data.draw(st.sampled_from((0, 1 << 22))))
         found = least_squares_intervals(
             Measured(world), spine_of(world), make_schema(world.shape), {}, kinds, Fraction(9, 10)
         )

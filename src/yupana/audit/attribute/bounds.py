@@ -22,8 +22,8 @@ from yupana.products.product import Product
 from yupana.products.safetab.iterations import CharacteristicIterations, Eligible
 from yupana.products.safetab.product import SafetabProduct
 from yupana.products.safetab.regions import LEVELS
-from yupana.topdown.any_spine import attribute_on_any_spine, move_on_any_spine
 from yupana.topdown.configuration import Configuration
+from yupana.topdown.plan import attribute_on_any_spine, move_on_any_spine
 
 
 def _detailed_loss(

@@ -34,9 +34,8 @@ from yupana.files.column_map import BUREAU, ColumnMap
 from yupana.files.columns import RecordFile
 from yupana.privacy.sealed import Sealed
 from yupana.progress import Progress, silent
-from yupana.topdown.block_parts import BlockParts
 from yupana.topdown.constraints import MOST_PERSONS
-from yupana.topdown.histogram import Histogram, count_entries
+from yupana.topdown.histogram import BlockParts, Histogram, count_entries
 from yupana.topdown.queries import Schema
 
 QUARTERS_ATTRIBUTE: Final = "hhgq"

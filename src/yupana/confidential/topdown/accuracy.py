@@ -17,11 +17,10 @@ from yupana.geography.spine import Spine
 from yupana.plan.ledger import Ledger
 from yupana.progress import Stopwatch
 from yupana.release.tables import ReleaseTable
-from yupana.topdown.block_parts import whole
 from yupana.topdown.budget import spend
 from yupana.topdown.configuration import Configuration
-from yupana.topdown.draws import unkept
-from yupana.topdown.histogram import Histogram, count_entries
+from yupana.topdown.descent.checkpoint import unkept
+from yupana.topdown.histogram import Histogram, count_entries, whole
 from yupana.topdown.queries import TOTAL, Query, query_named
 
 ACCURACY: Final = "accuracy"
@@ -187,7 +186,7 @@ def _compare(
     if query.size == 1:
         close = np.mean([_WITHIN * np.abs(total - population) <= population for total in totals], axis=0)
     else:
-        largest = _largest(true, copies, population, totals, query.size)
+        largest = _largest(true, copies, population, totals)
     for number in (-1, *range(len(BINS))):
         inside = of_area == number if number >= 0 else np.ones(len(of_area), dtype=np.bool_)
         areas = int(inside.sum())
@@ -251,22 +250,16 @@ def _quantiles(errors: Ints, size: int) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _largest(
-    true: Histogram, copies: Sequence[Histogram], population: Ints, totals: Sequence[Ints], size: int
-) -> Floats:
+def _largest(true: Histogram, copies: Sequence[Histogram], population: Ints, totals: Sequence[Ints]) -> Floats:
     """In what part of the copies the largest answer's share is close, for each area, of shape (areas,)."""
     # The first entry of each unit in the order of falling counts, then of answers.
-    owner = true.owners()
-    order = np.lexsort((true.cells, -true.counts, owner))
+    order = np.lexsort((true.cells, -true.counts, true.owners()))
     some = np.flatnonzero(population > 0)
     first = order[true.starts[some]]
+    largest = count_entries(some, true.cells[first], true.counts[first], true.units)
     close = np.zeros((len(copies), len(population)))
     for number, (copy, total) in enumerate(zip(copies, totals, strict=True)):
-        key = copy.owners() * size + copy.cells
-        wanted = some * size + true.cells[first]
-        at = np.minimum(np.searchsorted(key, wanted), max(len(key) - 1, 0))
-        count = np.where(key[at] == wanted, copy.counts[at], 0) if len(key) else np.zeros(len(some), dtype=np.int64)
         # Both shares times both totals, so that nothing is rounded. An area that lost all its people is not close.
-        apart = np.abs(count * population[some] - true.counts[first] * total[some])
+        apart = np.abs(copy.counts_at(largest) * population[some] - largest.counts * total[some])
         close[number, some] = (total[some] > 0) & (_WITHIN * apart <= population[some] * total[some])
     return np.asarray(close.mean(axis=0), dtype=np.float64)

@@ -8,17 +8,21 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Final
 
-from yupana.confidential.counter import MeasurementsCounter, Observed, Told
+from yupana.confidential.counter import MeasurementsCounter, Observed, Told, input_checksums
 from yupana.confidential.described.records import cut_of
 from yupana.confidential.records.database import scratch_folder
 from yupana.confidential.records.findings import Finding
 from yupana.confidential.request import LAYOUTS, Layout, RunRequest
 from yupana.confidential.tabulate.histograms import files_of_microdata
 from yupana.confidential.topdown.accuracy import accuracy_table, observe_runs
-from yupana.confidential.topdown.disk import needs_of_full_information, require_disk
 from yupana.confidential.topdown.estimate import Estimated, check_run, estimate
-from yupana.confidential.topdown.memory import memory_for_intervals, memory_for_replicates
-from yupana.confidential.topdown.world import World, checksums, open_world, public_checksums
+from yupana.confidential.topdown.resources import (
+    memory_for_intervals,
+    memory_for_replicates,
+    needs_of_full_information,
+    require_disk,
+)
+from yupana.confidential.topdown.world import World, open_world, public_checksums
 from yupana.errors import ConfigError
 from yupana.files.column_map import ColumnMap
 from yupana.files.columns import RecordFile
@@ -30,23 +34,20 @@ from yupana.geography.spine_files import BLOCKS, GEOUNITS, write_blocks, write_g
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
 from yupana.privacy.exact import INFINITE
-from yupana.products.topdown.datasets import dataset_name
 from yupana.products.topdown.described import DescribedConfiguration
-from yupana.products.topdown.manifest import parameters, taken_as_public
 from yupana.products.topdown.outputs import check_labels, describe_files, write_outputs
 from yupana.products.topdown.pl.areas import check_states
-from yupana.products.topdown.product import public_areas
+from yupana.products.topdown.product import UNUSUAL_BLOCKS, parameters, public_areas, taken_as_public
+from yupana.products.topdown.tables import dataset_name
 from yupana.products.topdown.verify import NOISY, SYSTEM
 from yupana.progress import Stopwatch
 from yupana.release.folder import write_manifest
-from yupana.topdown.answers_file import write_noisy
-from yupana.topdown.block_parts import BlockParts, whole
 from yupana.topdown.budget import Spending, spend
-from yupana.topdown.checkpoint import BatchCheckpoint
 from yupana.topdown.configuration import Configuration
-from yupana.topdown.count_intervals import CountIntervals, ExactIntervals
-from yupana.topdown.estimate import failsafe_told
-from yupana.topdown.evidence import StoredMeasurements
+from yupana.topdown.descent.checkpoint import BatchCheckpoint
+from yupana.topdown.descent.estimate import failsafe_told
+from yupana.topdown.descent.measurements import StoredMeasurements
+from yupana.topdown.histogram import BlockParts, whole
 from yupana.topdown.interval_terms import (
     NO_INTERVALS,
     REPLICATES,
@@ -56,12 +57,10 @@ from yupana.topdown.interval_terms import (
     no_intervals,
     tells_measured,
 )
-from yupana.topdown.monte_carlo import MonteCarloIntervals, ReleasedCounts, replicates
-from yupana.topdown.nmf.writing import check_writable, write_measurement_files
-from yupana.topdown.posterior.results import UNUSUAL_BLOCKS
+from yupana.topdown.intervals import CountIntervals, ExactIntervals, MonteCarloIntervals, ReleasedCounts, replicates
+from yupana.topdown.nmf.writing import check_writable, write_measurement_files, write_noisy
 from yupana.topdown.tree.full_information import FullInformation
-from yupana.topdown.tree.intervals import write_intervals
-from yupana.topdown.tree.published import least_squares_intervals
+from yupana.topdown.tree.intervals import least_squares_intervals, write_intervals
 
 SPINE: Final = "spine"
 _IN_FULL: Final = "noisy measurements"
@@ -272,7 +271,7 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
 
     def inputs(self, records: CountedBlocks) -> dict[str, str]:
         """The records, and all public files."""
-        return checksums(records.data, records.world, records.request)
+        return input_checksums(records.data, records.world.files) | self.public_inputs(records, records.config)
 
     def terms(self, records: CountedBlocks) -> dict[str, Any]:
         """The estimator, the spine, and whether everything is drawn."""
@@ -371,7 +370,32 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
     ) -> dict[str, dict[str, Any]]:
         """The spine, counts, tabulation, records and published tables, with intervals."""
         del request
-        rows = _write_counts(folder, config, records, measured, plan.confidence)
+        world, asked = records.world, records.request
+        terms = records.intervals(plan.confidence)
+        intervals = None
+        if measured.estimated is not None and terms.method != "none":
+            intervals = partial(_intervals, records, measured.counts, measured.estimated, terms)
+        (folder / SPINE).mkdir()
+        rows = {
+            f"{SPINE}/{BLOCKS}": write_blocks(folder / SPINE, world.spine),
+            f"{SPINE}/{GEOUNITS}": write_geounits(folder / SPINE, world.spine),
+        }
+        if (records.config.group_quarters or asked.estimator == "posterior") and world.facilities is not None:
+            # What the counts were made of beside measurements; without it nobody could make replicates of the release.
+            path = f"{SPINE}/{FACILITIES}"
+            rows[path] = write_facilities(folder / path, world.spine.blocks, world.facilities)
+        rows |= write_outputs(
+            folder,
+            world.spine,
+            world.published,
+            config.schema,
+            measured.counts,
+            facilities=world.facilities,
+            names=records.names,
+            microdata=asked.microdata,
+            fmt=asked.format,
+            intervals=intervals,
+        )
         evidence = measured.estimated and measured.estimated.evidence
         if isinstance(evidence, FullInformation):
             rows |= write_intervals(folder, records.world.spine, config.schema, config.recodes, evidence)
@@ -389,7 +413,7 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
     ) -> None:
         """Write every measurement of the plan; all of them were drawn."""
         clock.start("writing the noisy measurements")
-        world, stored = records.world, StoredMeasurements(records.spending, records.kept)
+        world, stored = records.world, StoredMeasurements(records.spending.levels, records.kept)
         if measured.estimated is None:
             raise RuntimeError("nothing was measured")
         if layout == "nmf":
@@ -408,38 +432,6 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
         return Observed(plan.product, rows, rows, [accuracy_table(rows)], told)
 
 
-def _write_counts(
-    folder: Path, config: Configuration, records: CountedBlocks, made: Made, confidence: Fraction
-) -> dict[str, int]:
-    """Write the spine and all tables from counts of the blocks; return the rows of each file."""
-    world, request = records.world, records.request
-    terms = records.intervals(confidence)
-    intervals = None
-    if made.estimated is not None and terms.method != "none":
-        intervals = partial(_intervals, records, made.counts, made.estimated, terms)
-    (folder / SPINE).mkdir()
-    rows = {
-        f"{SPINE}/{BLOCKS}": write_blocks(folder / SPINE, world.spine),
-        f"{SPINE}/{GEOUNITS}": write_geounits(folder / SPINE, world.spine),
-    }
-    if (records.config.group_quarters or request.estimator == "posterior") and world.facilities is not None:
-        # What the counts were made of beside measurements; without it nobody could make replicates of the release.
-        path = f"{SPINE}/{FACILITIES}"
-        rows[path] = write_facilities(folder / path, world.spine.blocks, world.facilities)
-    return rows | write_outputs(
-        folder,
-        world.spine,
-        world.published,
-        config.schema,
-        made.counts,
-        facilities=world.facilities,
-        names=records.names,
-        microdata=request.microdata,
-        fmt=request.format,
-        intervals=intervals,
-    )
-
-
 def _intervals(
     records: CountedBlocks, parts: BlockParts, estimated: Estimated, terms: IntervalTerms, areas: list[Areas]
 ) -> CountIntervals:
@@ -449,7 +441,7 @@ def _intervals(
     if config.budget == INFINITE:
         return ExactIntervals.of(counts, areas)
     if terms.method == "least-squares":
-        stored = StoredMeasurements(records.spending, records.kept)
+        stored = StoredMeasurements(records.spending.levels, records.kept)
         known = estimated.premises.known
         return least_squares_intervals(stored, spine, config.schema, known, areas, terms.confidence)
     published = ReleasedCounts(config, spine, records.world.facilities, request.estimator, counts)

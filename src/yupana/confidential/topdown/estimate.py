@@ -8,7 +8,7 @@ from typing import Final
 
 from yupana.confidential.records.database import scratch_folder
 from yupana.confidential.request import RunRequest
-from yupana.confidential.topdown.memory import A_WORKER, MemoryNeeds
+from yupana.confidential.topdown.resources import A_WORKER, MemoryNeeds
 from yupana.confidential.topdown.world import World
 from yupana.engine.local import open_processes
 from yupana.errors import ConfigError
@@ -16,14 +16,13 @@ from yupana.geography.spine import Spine
 from yupana.plan.ledger import Ledger
 from yupana.privacy.exact import INFINITE
 from yupana.progress import Stopwatch
-from yupana.topdown.batch_solvers import EngineSolver
 from yupana.topdown.budget import Spending
 from yupana.topdown.configuration import Configuration
-from yupana.topdown.descend import Descent, Evidence, Solver
-from yupana.topdown.door import Door
-from yupana.topdown.draws import KeepsDraws
-from yupana.topdown.estimate import Premises, coins_for, estimate_counts, measured, premises_of
-from yupana.topdown.invariants import known_totals
+from yupana.topdown.constraints import known_totals
+from yupana.topdown.descent.checkpoint import Keeper
+from yupana.topdown.descent.descend import Descent, EngineSolver, Evidence, Solver
+from yupana.topdown.descent.estimate import Premises, coins_for, estimate_counts, measured, premises_of
+from yupana.topdown.descent.measurements import Door
 from yupana.topdown.posterior.estimate import check_posterior
 
 
@@ -49,7 +48,7 @@ def estimate(
     world: World,
     spending: Spending,
     ledger: Ledger,
-    keeper: KeepsDraws,
+    keeper: Keeper,
     request: RunRequest,
     clock: Stopwatch,
     *,
@@ -65,7 +64,7 @@ def estimate(
         What is measured on the spine.
     ledger : Ledger
         Of its plan.
-    keeper : KeepsDraws
+    keeper : Keeper
     request : RunRequest
         Tells the estimator, the entropy, and whom to tell of progress.
     clock : Stopwatch
@@ -138,7 +137,9 @@ def _check_noiseless(configuration: Configuration, spine: Spine) -> None:
     """
     if configuration.budget != INFINITE:
         return
-    missing = [level for level in configuration.without_detail() if _has_siblings(spine, spine.tree.names.index(level))]
+    units = [1, *map(spine.tree.units, range(len(spine.levels)))]
+    several = {name for number, name in enumerate(spine.tree.names) if units[number + 1] > units[number]}
+    missing = [level for level in configuration.without_detail() if level in several]
     if missing:
         raise ConfigError(
             f"the budget is infinite, but {', '.join(missing)} measures no detailed query, so its counts would not be "
@@ -159,7 +160,3 @@ def _check_root(configuration: Configuration, spine: Spine, request: RunRequest)
             f"[shares] {top.name} has no share, so nothing tells how many records there are; give it a share, keep the "
             "totals of a geolevel in [invariants], or use --estimator full-information, which adds up what is below"
         )
-
-
-def _has_siblings(spine: Spine, number: int) -> bool:
-    return number > 0 and spine.tree.units(number) > spine.tree.units(number - 1)

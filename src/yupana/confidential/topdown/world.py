@@ -8,7 +8,6 @@ from typing import Final
 import numpy as np
 
 from yupana.arrays import Integers
-from yupana.confidential.counter import input_checksums
 from yupana.confidential.records.database import with_what_is_beside
 from yupana.confidential.records.reader import Source
 from yupana.confidential.request import RunRequest
@@ -17,9 +16,8 @@ from yupana.confidential.tabulate.histograms import (
     check_structural_zeros,
     open_block_counts,
 )
-from yupana.confidential.topdown.exact_counts import GeolevelCounts, add_up
-from yupana.confidential.topdown.memory import MemoryNeeds
-from yupana.confidential.topdown.records import open_described_counts
+from yupana.confidential.topdown.exact_counts import GeolevelCounts, add_up, open_described_counts
+from yupana.confidential.topdown.resources import MemoryNeeds
 from yupana.errors import ConfigError, InputError
 from yupana.geography.assignments import Assignment, read_with_areas
 from yupana.geography.blocks import FACILITIES, Reference, attributes_of, listed_blocks, read_facilities
@@ -34,9 +32,9 @@ from yupana.products.safetab.regions import PUERTO_RICO
 from yupana.products.topdown.described import DescribedConfiguration
 from yupana.progress import Stopwatch
 from yupana.release.tables import checksum, checksums_by_name
+from yupana.topdown.budget import check_given
 from yupana.topdown.configuration import Configuration
-from yupana.topdown.existing_spine import check_given
-from yupana.topdown.invariants import Kept, kept_areas
+from yupana.topdown.constraints import Kept, kept_areas
 
 GEOGRAPHY: Final = ("geography.txt", "GRF-C.txt")
 """Names the reference file may have; the second is that of the Bureau's."""
@@ -303,11 +301,6 @@ def _geography(data: Path) -> Path:
     if len(found) > 1:
         raise InputError(f"{data} holds {' and '.join(GEOGRAPHY)}; leave one of them")
     return found[0] if found else data / GEOGRAPHY[0]
-
-
-def checksums(data: Path, world: World, request: RunRequest) -> dict[str, str]:
-    """SHA-256 of every input file, for the confidential log."""
-    return input_checksums(data, world.files) | public_checksums(data, world, request)
 
 
 def public_checksums(data: Path, world: World, request: RunRequest) -> dict[str, str]:

@@ -31,9 +31,8 @@ from yupana.estimate.topdown_release import file_of, schema_of
 from yupana.files.database import named, open_database, unreadable
 from yupana.geography.gazetteer import NamedArea
 from yupana.geography.kinds import BLOCK_WIDTH, KINDS, NONE, TOLD
-from yupana.products.topdown.tables import INTERVALS_OF, TABLES, levels_of
+from yupana.products.topdown.tables import BOUNDS, COUNTS, INTERVALS_OF, TABLES, TABULATION, levels_of
 from yupana.release.release import ReleaseFolder
-from yupana.topdown.disk import BOUNDS, COUNTS, TABULATION
 from yupana.topdown.plan import DEFAULT_CONFIDENCE
 
 ENDS: Final = BOUNDS[:2]

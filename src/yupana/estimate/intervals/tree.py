@@ -33,14 +33,12 @@ from yupana.release.folder import MANIFEST
 from yupana.release.release import ReleaseFolder
 from yupana.release.tables import checksum
 from yupana.topdown.configuration import OF_AREAS
-from yupana.topdown.evidence import StoredMeasurements
-from yupana.topdown.nmf.finding import FoundFiles, find_files
-from yupana.topdown.nmf.layout import DPQUERY
+from yupana.topdown.descent.measurements import StoredMeasurements
+from yupana.topdown.nmf.layout import DPQUERY, FoundFiles, find_files
 from yupana.topdown.nmf.reading import FileMeasurements, read_measurements
 from yupana.topdown.queries import TOTAL, Schema, margin
 from yupana.topdown.tree.basis import Basis
-from yupana.topdown.tree.least_squares import TreeAnswers, TreeEstimate, combined, down, own, summed
-from yupana.topdown.tree.sums import covariance_of_sums
+from yupana.topdown.tree.least_squares import TreeAnswers, TreeEstimate, combined, covariance_of_sums, down, own, summed
 
 _AT_ONCE = 1 << 22
 """Answers that are summed at once."""
@@ -74,7 +72,7 @@ class NoisyFiles:
         basis : Basis
             Of the levels of these.
         """
-        stored = StoredMeasurements(self.read.once, self.read.draws)
+        stored = StoredMeasurements(self.read.once.levels, self.read.draws)
         spent = self.read.once.levels[level]
         units = len(spent.share_of)
         precisions = stored.precisions(level, 0, units)

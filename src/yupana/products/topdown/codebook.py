@@ -7,10 +7,17 @@ from typing import Final
 from yupana.geography.kinds import summary_levels
 from yupana.products.codebook import Described, Label
 from yupana.products.topdown.described import DescribedConfiguration
-from yupana.products.topdown.schema import counts_persons
-from yupana.products.topdown.tables import INTERVALS_OF, TABLES, TOTALS, race_variables, tables_of
+from yupana.products.topdown.tables import (
+    BOUNDS,
+    INTERVALS_OF,
+    MICRODATA,
+    TABLES,
+    TOTALS,
+    counts_persons,
+    race_variables,
+    tables_of,
+)
 from yupana.topdown.configuration import Configuration
-from yupana.topdown.disk import BOUNDS, MICRODATA
 from yupana.topdown.queries import Schema
 
 _RACES: Final = (

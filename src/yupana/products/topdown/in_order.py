@@ -10,7 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, Final, Protocol
+from typing import Any, BinaryIO, Final, TypeAlias
 
 import duckdb
 import numpy as np
@@ -25,20 +25,42 @@ from yupana.geography.kinds import BLOCK_WIDTH, BLOCKS_OF_COUNTY
 from yupana.geography.published import Areas, PublishedBlocks
 from yupana.geography.spine_files import WrittenSpine
 from yupana.geography.tree import Tree
-from yupana.products.topdown.count_files import cell_of, code_of, codes_of, levels_in
-from yupana.products.topdown.records import person_records
-from yupana.products.topdown.schema import counts_persons
-from yupana.products.topdown.table_rows import table_rows
-from yupana.products.topdown.tables import INTERVALS_OF, TABLES, RedistrictingTable, levels_of, tables_of
+from yupana.products.topdown.outputs import workers
+from yupana.products.topdown.rows import (
+    CountRows,
+    RecordForm,
+    count_rows,
+    person_records,
+    plain_records,
+    records_of,
+    table_rows,
+)
+from yupana.products.topdown.tables import (
+    BOUNDS,
+    COUNTS,
+    INTERVALS_OF,
+    MICRODATA,
+    TABLES,
+    TABULATION,
+    RedistrictingTable,
+    counts_persons,
+    levels_of,
+    tables_of,
+)
+from yupana.products.topdown.verify import cell_of, code_of, codes_of, levels_in
 from yupana.release.lines import digits, texts
-from yupana.topdown.block_parts import BlockParts
-from yupana.topdown.count_intervals import Bounds
-from yupana.topdown.count_pieces import CountRows, RecordForm, count_rows, plain_records, records_of
-from yupana.topdown.disk import BOUNDS, COUNTS, MICRODATA, TABULATION
-from yupana.topdown.file_pieces import workers
-from yupana.topdown.histogram import Entries, Histogram
+from yupana.topdown.histogram import (
+    BlockParts,
+    Entries,
+    Histogram,
+    PartsByCounty,
+    Stretch,
+    Summed,
+    sums_in_parts,
+    together,
+)
+from yupana.topdown.intervals import Bounds
 from yupana.topdown.queries import Schema
-from yupana.topdown.sums_in_parts import PartsByCounty, Stretch, Summed, sums_in_parts, together
 from yupana.topdown.text_rows import (
     Bytes,
     NumberForm,
@@ -92,14 +114,6 @@ def tabulation_holds(
     return _hold(blocks, kinds, files)
 
 
-class _Expected(Protocol):
-    """A file, and what it should hold."""
-
-    def open(self, opening: "_Opening") -> Sequence["_Section"]:
-        """Its sections; each part of the blocks adds to all of them."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class _Opening:
     """What files are opened with, and closed by."""
@@ -108,7 +122,7 @@ class _Opening:
     db: duckdb.DuckDBPyConnection
 
 
-def _hold(blocks: BlockParts, kinds: Sequence[Areas], files: Sequence[_Expected]) -> bool:
+def _hold(blocks: BlockParts, kinds: Sequence[Areas], files: Sequence["_Expected"]) -> bool:
     """Whether all files hold what they should, no more and no less."""
     try:
         with ExitStack() as stack, ThreadPoolExecutor(workers()) as pool:
@@ -163,25 +177,6 @@ class _StoredRows:
         return list(found.values())
 
 
-class _Section(Protocol):
-    """Rows that parts of the blocks add to."""
-
-    @property
-    def rows(self) -> _TextRows | _StoredRows:
-        """How far they were compared."""
-        ...
-
-    def compare(self, summed: Summed) -> None:
-        """Compare what a part adds, and go on behind it.
-
-        Raises
-        ------
-        _OutOfOrderError
-            If other rows stand there.
-        """
-        ...
-
-
 def _open(opening: _Opening, path: Path, columns: Sequence[str]) -> _TextRows:
     """The rows of a file of text with these columns."""
     file = opening.stack.enter_context(open(path, "rb", opener=regular))  # noqa: SIM115 (the stack closes it)
@@ -233,7 +228,7 @@ class _CountFile:
     rows: _TextRows | _StoredRows = field(init=False)
     _labels: NDArray[Any] = field(init=False)
 
-    def open(self, opening: _Opening) -> Sequence[_Section]:
+    def open(self, opening: _Opening) -> "Sequence[_Section]":
         more, stem = BOUNDS if self.intervals else (), self.folder / self.kind.name
         if not _is_stored(stem):
             path = self.folder / f"{self.kind.name}.csv"
@@ -274,7 +269,7 @@ class _RecordFile:
     before: int = 0
     rows: _TextRows = field(init=False)
 
-    def open(self, opening: _Opening) -> Sequence[_Section]:
+    def open(self, opening: _Opening) -> "Sequence[_Section]":
         self.rows = _open(opening, self.path, self.form.columns)
         return [self]
 
@@ -296,7 +291,7 @@ class _TableFile:
     kinds: Sequence[Areas]
     form: NumberForm
 
-    def open(self, opening: _Opening) -> Sequence[_Section]:
+    def open(self, opening: _Opening) -> "Sequence[_Section]":
         columns = self.table.variables if self.form.shown else self.table.ends
         all_rows = _open(opening, self.path, ("SUMLEV", "GEOCODE", *columns))
         kinds = {kind.name: kind for kind in self.kinds}
@@ -321,6 +316,13 @@ class _OfKind:
     def compare(self, summed: Summed) -> None:
         for rows in table_rows(self.table, self.level, self.kind, *summed.areas[self.kind.name]):
             _compare_rows(self.rows, *rows.heads, rows.values(), self.form)
+
+
+_Section: TypeAlias = _CountFile | _RecordFile | _OfKind
+"""Rows that parts of the blocks add to; each compares what a part adds, and goes on behind it."""
+
+_Expected: TypeAlias = _CountFile | _RecordFile | _TableFile
+"""A file, and what it should hold, in sections; each part of the blocks adds to all of them."""
 
 
 def _cuts(rows: _TextRows, levels: Sequence[str]) -> list[int]:

@@ -1,30 +1,184 @@
-"""The shares of a configuration of TopDown that make what is asked for least variable, beside those it has. Public."""
+"""The shares of a configuration of TopDown that make what a user cares for least variable. Public.
+
+Beside it what two answers cost each other: how precise one can be at every precision of the other.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
 from yupana.arrays import Floats
 from yupana.errors import ConfigError
+from yupana.files.declaration import declared, exact, key, keyed, read_as, table_of
 from yupana.plan.least_variance import (
     LeastVariance,
     UndeterminedPartsError,
     VarianceProgram,
     goal_values,
+    least_sums,
     least_variance,
 )
-from yupana.products.strategy import Joined, Strategy, TargetVariance, losses_as_json, parts_of_one
-from yupana.products.topdown.strategy_targets import StrategyTargets, levels_asked
+from yupana.plan.margin import z_value
+from yupana.plan.measurement import Mechanism
+from yupana.privacy.exact import INFINITE
+from yupana.products.strategy import WEIGHTS, Joined, Strategy, TargetVariance, losses_as_json, parts_of_one
 from yupana.products.topdown.tables import tables_of
 from yupana.topdown.configuration import OF_AREAS, Configuration
 from yupana.topdown.plan import measurement_name, with_budgets
 from yupana.topdown.queries import Query, query_named
-from yupana.topdown.tree.basis import Basis
-from yupana.topdown.tree.parts import LevelParts
+from yupana.topdown.tree.basis import Basis, LevelParts
+
+CONFIDENCE: Final = Fraction(9, 10)
+"""Of the margins of error in a file of targets."""
+
+
+@dataclass(frozen=True, slots=True)
+class StrategyTargets:
+    """What a user cares for.
+
+    Attributes
+    ----------
+    queries : mapping of str to Fraction
+        The weight of the variance of each answer, by query or published table; not all 0.
+    levels : mapping of str to Fraction, or None
+        The weight of each geolevel, for which shares are then found; None keeps the shares of geolevels.
+    children : mapping of str to Fraction, or None
+        How many units of a geolevel lie in one of the geolevel above, for estimates that read the whole tree.
+    margins : mapping of geolevel to mapping of str to Fraction, or None
+        In place of weights, the largest margin of error of each answer of a query or published table there.
+    """
+
+    queries: Mapping[str, Fraction]
+    levels: Mapping[str, Fraction] | None = None
+    children: Mapping[str, Fraction] | None = None
+    margins: Mapping[str, Mapping[str, Fraction]] | None = None
+
+    @property
+    def free(self) -> bool:
+        """Whether shares of geolevels are found, too."""
+        return self.levels is not None or self.margins is not None
+
+    def weights(self, levels: Sequence[str]) -> dict[tuple[int, str], float]:
+        """The weight of the variance of an answer, by the number of its geolevel and query or table; not 0.
+
+        A variance with the weight (z / margin)^2 is at most 1 exactly if it meets its margin.
+        """
+        if self.margins is not None:
+            z = z_value(CONFIDENCE)
+            return {
+                (number, name): (z / float(margin)) ** 2
+                for number, level in enumerate(levels)
+                for name, margin in self.margins.get(level, {}).items()
+            }
+        by_level = {
+            level: Fraction(1) if self.levels is None else self.levels.get(level, Fraction(0)) for level in levels
+        }
+        return {
+            (number, name): float(by_level[level] * weight)
+            for number, level in enumerate(levels)
+            for name, weight in self.queries.items()
+            if by_level[level] * weight
+        }
+
+
+_KEYS: Final = ("queries", "levels", "children")
+_MARGIN: Final = exact(lambda margin: margin > 0, "must be more than 0")
+_WEIGHTS: Final = keyed(dict.fromkeys(_KEYS, WEIGHTS), optional=_KEYS)
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredLimits:
+    """A document of largest margins of error."""
+
+    margins: Mapping[str, Mapping[str, Fraction]] = key(table_of(table_of(_MARGIN)))
+    children: Mapping[str, Fraction] | None = key(WEIGHTS, default=None)
+
+
+_TARGETS: Final = declared(DeclaredLimits, when=lambda told: "margins" in told) | _WEIGHTS
+
+
+def default_targets(config: Configuration) -> StrategyTargets:
+    """All variables of the published tables alike, at the shares of geolevels that there are."""
+    return StrategyTargets({table.name: Fraction(1) for table in tables_of(config.schema)})
+
+
+def read_targets(path: Path, config: Configuration) -> StrategyTargets:
+    """Read what a user cares for: a document in TOML or JSON.
+
+    Raises
+    ------
+    ConfigError
+        Naming every fault.
+    """
+    told = read_as(path, _TARGETS)
+    if isinstance(told, DeclaredLimits):
+        return StrategyTargets({}, children=told.children, margins=told.margins)
+    queries = told.get("queries", default_targets(config).queries)
+    return StrategyTargets(queries, told.get("levels"), told.get("children"))
+
+
+def levels_asked(config: Configuration, targets: StrategyTargets, least: Fraction) -> tuple[str, ...]:
+    """The geolevels that have a share of the budget, once the question is one that can be answered.
+
+    Raises
+    ------
+    ConfigError
+        If what is asked for is unknown or has no weight, or the configuration has nothing to share out.
+    """
+    if config.mechanism is not Mechanism.ZCDP or config.budget == INFINITE:
+        raise ConfigError("a strategy is found for a finite budget under zCDP, where variances are one over a budget")
+    levels = tuple(level for level in config.levels if config.shares[level] > 0)
+    faults = [*_unknown_queries(config, targets), *_wrong_geolevels(targets, levels)]
+    if targets.margins is not None and not any(targets.margins.values()):
+        faults.append("targets: no margin is asked for")
+    elif targets.margins is None and not any(targets.queries.values()):
+        faults.append("targets: the weights of all queries are 0; give one of them a weight")
+    if targets.levels is not None and not any(targets.levels.values()):
+        faults.append("targets: the weights of all geolevels are 0; give one of them a weight")
+    asked = {level: sum(query.keeps_or_sums for query, _ in config.queries[level]) for level in levels}
+    faults += [f"{level}: has no query that keeps or sums whole attributes" for level in levels if not asked[level]]
+    together = sum(asked.values()) if targets.free else max(asked.values())
+    if not 0 <= least * together < 1:
+        faults.append(f"least: {together} queries cannot have a share of {least} each; name less than 1/{together}")
+    if faults:
+        raise ConfigError("\n".join(faults))
+    return levels
+
+
+def _unknown_queries(config: Configuration, targets: StrategyTargets) -> list[str]:
+    tables = [table.name for table in tables_of(config.schema)]
+    faults = []
+    asked = [targets.queries] if targets.margins is None else targets.margins.values()
+    for name in dict.fromkeys(name for names in asked for name in names):
+        try:
+            if name not in tables:
+                query_named(name, config.schema, config.recodes)
+        except ValueError as error:
+            faults.append(f"targets: {error}; published tables are {', '.join(tables)}")
+    return faults
+
+
+def _wrong_geolevels(targets: StrategyTargets, levels: Sequence[str]) -> list[str]:
+    faults = []
+    for place, named in (("levels", targets.levels), ("margins", targets.margins), ("children", targets.children)):
+        known = levels[1:] if place == "children" else levels
+        faults += [
+            f"targets: {place}.{level}: is no geolevel with a share of the budget; these are {', '.join(known)}"
+            for level in named or ()
+            if level not in known
+        ]
+    if targets.children is not None:
+        faults += [f"targets: children.{level}: is missing" for level in levels[1:] if level not in targets.children]
+        faults += [
+            f"targets: children.{level}: must be 1 or more" for level, count in targets.children.items() if count < 1
+        ]
+    return faults
+
 
 LEAST: Final = Fraction(1, 50)
 """What each query has of the budget of its geolevel unless asked otherwise. Estimates are made from the root down, and
@@ -263,3 +417,176 @@ def strategy_as_json(strategy: Strategy[Configuration]) -> dict[str, Any]:
         },
         **losses_as_json(strategy, "geolevel"),
     }
+
+
+_LEANING: Final = np.logspace(4, -4, 33)
+"""How many times more the first answer counts than the second, each relative to the least that it can be."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerPair:
+    """Two answers between which a budget is shared out.
+
+    Attributes
+    ----------
+    first, second : (geolevel, query or published table)
+    levels_kept : bool
+        Whether geolevels keep their shares, and the queries of one share out its budget; else all of the budget is
+        shared out anew.
+    """
+
+    first: tuple[str, str]
+    second: tuple[str, str]
+    levels_kept: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Frontier:
+    """The least variances of two answers, on the mean, from all weight on the first to all on the second.
+
+    Attributes
+    ----------
+    variances : ndarray of float64, shape (points, 2)
+        The first answer's grow, the second's fall.
+    weights : ndarray of float64, shape (points, 2)
+        Of the two variances, whose weighted sum is least in this point.
+    bounds : ndarray of float64, shape (points,)
+        No shares within the limits have a smaller weighted sum.
+    """
+
+    variances: Floats
+    weights: Floats
+    bounds: Floats
+
+
+class TradeOff:
+    """A pair of answers of a configuration, and what strategies make of them.
+
+    Grouping queries are left out: their information is known as a bound only (docs/strategies.md), so no strategy is
+    shown better than it is.
+
+    Parameters
+    ----------
+    config : Configuration
+    pair : AnswerPair
+
+    Raises
+    ------
+    ConfigError
+        If an answer is unknown, is known exactly or is told by no query, or if both are one or share no budget.
+    """
+
+    def __init__(self, config: Configuration, pair: AnswerPair) -> None:
+        both = (pair.first, pair.second)
+        if pair.first == pair.second:
+            raise ConfigError("a trade-off is between two different answers")
+        asked = StrategyTargets({name: Fraction(1) for _, name in both})
+        having = levels_asked(config, asked, Fraction(0))
+        for level, _ in both:
+            if level not in having:
+                raise ConfigError(f"{level} has no share of the budget")
+        if pair.levels_kept and pair.first[0] != pair.second[0]:
+            raise ConfigError(
+                "while geolevels keep their shares, answers of two of them cost each other nothing; choose one "
+                "geolevel for both, or have the shares of geolevels found"
+            )
+        self.config, self.pair = config, pair
+        self._levels = tuple(dict.fromkeys(level for level, _ in both))
+        basis = Basis(config.schema.shape)
+        known = dict(zip(having, exact_totals(config, having, asked), strict=True))
+        self._parts = LevelParts(basis, len(self._levels), None, tuple(known[level] for level in self._levels))
+        self._goals = np.stack(
+            [self._parts.needed(self._levels.index(at), loadings_of(config, basis, of)).mean(axis=0) for at, of in both]
+        )
+        for (level, name), goal in zip(both, self._goals, strict=True):
+            if not goal.any():
+                raise ConfigError(f"{name} of {level} is known exactly, so nothing is given up for it")
+
+    def variances(self, strategy: Configuration) -> tuple[float, float]:
+        """The mean variances of both answers with the shares of a strategy, at the configuration's budget.
+
+        Where geolevels keep their shares, these are the configuration's.
+        """
+        spent = [
+            (number, query, self._spent(strategy, level, share))
+            for number, level in enumerate(self._levels)
+            for query, share in strategy.measured(level)
+            if query.keeps_or_sums
+        ]
+        if not spent:
+            return np.inf, np.inf
+        precision = self._parts.precisions([(n, query) for n, query, _ in spent]) @ np.array([one for *_, one in spent])
+        first, second = goal_values(self._goals, precision)
+        return float(first), float(second)
+
+    @property
+    def grouping(self) -> tuple[str, ...]:
+        """The queries that are left out."""
+        measured = [self.config.measured(level) for level in self._asked]
+        return tuple(dict.fromkeys(query.name for of in measured for query, _ in of if not query.keeps_or_sums))
+
+    def asks_all_that(self, strategy: Configuration) -> bool:
+        """Whether a strategy measures no query that cannot get a share here; else it can lie below the frontier."""
+        return all(
+            any(query.factors == own.factors for query in queries)
+            for level, queries in self._asked.items()
+            if level in strategy.queries
+            for own, _ in strategy.measured(level)
+            if own.keeps_or_sums
+        )
+
+    def frontier(self, least: Fraction, within: Sequence[Configuration] = ()) -> Frontier:
+        """Find the frontier.
+
+        Parameters
+        ----------
+        least : Fraction
+            What each query has at least, as of `find_strategy`; or what it has in the configuration or in another of
+            the strategies below, where that is less. So none of them lies below the frontier.
+        within : sequence of Configuration
+            Strategies; what those spend that measure other queries, too, is not looked at.
+        """
+        asked = self._asked
+        levels = tuple(asked)
+        compared = [one for one in (self.config, *within) if self.asks_all_that(one)]
+        whole = {level: self._spent(self.config, level, Fraction(1)) for level in levels}
+        base = whole if self.pair.levels_kept else dict.fromkeys(levels, float(self.config.budget))
+        floors = {
+            (level, query): min(
+                [float(least) * base[level], *(self._spent_on(one, level, query) for one in compared)],
+            )
+            for level in levels
+            for query in asked[level]
+        }
+        measured = [(n, query) for n, level in enumerate(self._levels) for query in asked[level]]
+        budget = sum(whole.values()) - sum(one for (level, _), one in floors.items() if level not in self._levels)
+        program = VarianceProgram(
+            self._parts.precisions(measured),
+            self._goals,
+            np.zeros(len(measured), dtype=np.int64),
+            np.array([budget]),
+            np.array([floors[self._levels[n], query] for n, query in measured]),
+        )
+        try:
+            alone = least_sums(program, np.eye(2)).losses
+            weights = np.stack([_LEANING / alone[0], np.full(len(_LEANING), 1 / alone[1])], axis=1)
+            found = least_sums(program, weights)
+        except UndeterminedPartsError:
+            raise ConfigError(UNTOLD) from None
+        variances = np.stack([program.values(one) for one in found.spent])
+        return Frontier(variances, weights, found.bounds)
+
+    @property
+    def _asked(self) -> dict[str, list[Query]]:
+        """The queries that share out a budget."""
+        levels = self._levels if self.pair.levels_kept else self.config.levels
+        return {level: [query for query, _ in self.config.queries[level] if query.keeps_or_sums] for level in levels}
+
+    def _spent(self, strategy: Configuration, level: str, share: Fraction) -> float:
+        """The budget of a query of a strategy, from its share of the geolevel."""
+        of_levels = self.config.shares if self.pair.levels_kept else strategy.shares
+        return float(self.config.budget * of_levels.get(level, Fraction(0)) * share)
+
+    def _spent_on(self, strategy: Configuration, level: str, query: Query) -> float:
+        shares = {own.factors: share for own, share in strategy.queries.get(level, ())}
+        return self._spent(strategy, level, shares.get(query.factors, Fraction(0)))

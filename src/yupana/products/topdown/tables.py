@@ -1,5 +1,6 @@
-"""Published tables: P1 to P5 and H1 of the redistricting data, and one of all totals for other schemas."""
+"""What the redistricting data are made of and called: histograms, published tables, columns of records, datasets."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import combinations
@@ -9,13 +10,53 @@ import numpy as np
 
 from yupana.arrays import Flags, Ints
 from yupana.geography.kinds import summary_levels
-from yupana.products.topdown.schema import counts_persons, counts_units, levels
+from yupana.geography.spine import Spine
+from yupana.products.safetab.regions import PUERTO_RICO
 from yupana.release.lines import Texts
-from yupana.topdown.disk import BOUNDS
-from yupana.topdown.histogram import Histogram
+from yupana.topdown.configuration import Configuration
+from yupana.topdown.histogram import Cells, Histogram
 from yupana.topdown.queries import Schema
 
+PERSONS: Final = {"hhgq": 8, "votingage": 2, "hispanic": 2, "cenrace": 63}
+"""Attributes of persons and how many levels they have: households and seven types of group quarters; under 18, and 18
+and over; not Hispanic, Hispanic; and the combinations of six races in the order of CENRACE."""
+
+UNITS: Final = {"h1": 2}
+"""The attribute of housing units: vacant, occupied."""
+
+
+def counts_persons(schema: Schema) -> bool:
+    """Whether a schema has the attributes of persons, in any order."""
+    return len(schema.names) == len(PERSONS) and {a.name: a.size for a in schema.attributes} == PERSONS
+
+
+def counts_units(schema: Schema) -> bool:
+    """Whether a schema has the attribute of housing units."""
+    return [(a.name, a.size) for a in schema.attributes] == list(UNITS.items())
+
+
+def levels(schema: Schema, cells: Cells) -> dict[str, Ints]:
+    """The level of each attribute in each cell, by the attribute's name; arrays of shape (cells,)."""
+    found = np.unravel_index(cells, schema.shape)
+    return {name: np.asarray(level, dtype=np.int64) for name, level in zip(schema.names, found, strict=True)}
+
+
+GEOGRAPHY: Final = {"TABBLKST": 2, "TABBLKCOU": 3, "TABTRACTCE": 6, "TABBLKGRPCE": 1, "TABBLK": 4}
+"""Columns that name a block, with the digits of each."""
+
+_HEAD: Final = ("SCHEMA_TYPE_CODE", "SCHEMA_BUILD_ID", *GEOGRAPHY)
+
+PERSON_COLUMNS: Final = (*_HEAD, "EPNUM", "RTYPE", "GQTYPE_PL", "VOTING_AGE", "CENHISP", "CENRACE")
+UNIT_COLUMNS: Final = (*_HEAD, "RTYPE", "HH_STATUS")
+
+
 TABLES: Final = "tables"
+COUNTS: Final = "counts"
+TABULATION: Final = "tabulation"
+MICRODATA: Final = "microdata.csv"
+
+BOUNDS: Final = ("LOWER", "UPPER", "MOE")
+"""What stands after a count that has an interval."""
 
 INTERVALS_OF: Final = "_intervals"
 """What the name of a table of intervals has after that of the table they belong to."""
@@ -158,3 +199,22 @@ def short_blocks(labels: Texts) -> Texts:
     written = labels.view(np.uint8).reshape(-1, labels.itemsize)
     found: Texts = np.ascontiguousarray(np.delete(written, 11, axis=1)).view(f"S{labels.itemsize - 1}").reshape(-1)
     return found
+
+
+DATASETS: Final = {
+    "US_Person_PL_PROD": "pl94-2020-us",
+    "PR_Person_PL_PROD": "pl94-2020-pr",
+    "US_Unit_PL_PROD": "h1-2020-us",
+    "PR_Unit_PL_PROD": "h1-2020-pr",
+}
+"""By the name of a dataset of the Census Bureau the built-in configuration."""
+
+
+def dataset_name(configuration: Configuration, spine: Spine) -> str:
+    """The name of the dataset that a run makes: of the redistricting data the Bureau's, else one with its product."""
+    state = "PR" if (spine.blocks // 10**14 == int(PUERTO_RICO)).all() else "US"
+    if counts_persons(configuration.schema):
+        return f"{state}_Person_PL_PROD"
+    if counts_units(configuration.schema):
+        return f"{state}_Unit_PL_PROD"
+    return f"{state}_{re.sub('[^A-Za-z0-9-]', '_', configuration.product)}"

@@ -1,7 +1,8 @@
 """Whether the files of a TopDown release hold together: sums, published geography, records and tables. Public.
 
 What a file should hold follows from the counts of the blocks. A file of text that stands in the order in which it is
-written is compared as it is read (`yupana.products.topdown.in_order`); any other is read once, into a sparse histogram.
+written is compared as it is read (`yupana.products.topdown.in_order`); any other is read once, into a sparse histogram,
+each row checked as it is read.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,33 +19,162 @@ import numpy as np
 from yupana.arrays import Ints
 from yupana.errors import InputError, OutputError
 from yupana.files.database import named, open_database, quoted, unreadable
-from yupana.files.delimited import NO_SEPARATOR, csv_rows, positions
+from yupana.files.delimited import NO_SEPARATOR, column_types, csv_rows, parquet_rows, positions, read_header
 from yupana.geography.kinds import BLOCK_WIDTH
 from yupana.geography.published import AREAS_FOLDER, BLOCKS_STEM, Areas, PublishedBlocks, read_published
 from yupana.geography.settings import ROOT
 from yupana.geography.spine_files import WrittenSpine, read_spine
 from yupana.privacy.exact import read_exact
-from yupana.products.topdown.count_files import (
-    PLACE,
-    CountFileError,
-    cell_of,
-    codes_of,
-    counts_by_code,
-    counts_by_label,
-    join_labels,
-    levels_in,
-    open_text,
-    source_of,
+from yupana.products.topdown.tables import (
+    BOUNDS,
+    COUNTS,
+    INTERVALS_OF,
+    MICRODATA,
+    PERSON_COLUMNS,
+    TABLES,
+    TABULATION,
+    UNIT_COLUMNS,
+    RedistrictingTable,
+    counts_persons,
+    counts_units,
+    levels_of,
+    tables_of,
 )
-from yupana.products.topdown.record_columns import PERSON_COLUMNS, UNIT_COLUMNS
-from yupana.products.topdown.schema import counts_persons, counts_units
-from yupana.products.topdown.tables import INTERVALS_OF, TABLES, RedistrictingTable, levels_of, tables_of
 from yupana.release.lines import Texts, texts
 from yupana.release.tables import table_rows
-from yupana.topdown.disk import BOUNDS, COUNTS, MICRODATA, TABULATION, sum_to_areas
-from yupana.topdown.histogram import Histogram, count_entries
+from yupana.topdown.histogram import Histogram, count_entries, sum_to_areas
 from yupana.topdown.nmf.layout import DPQUERY
 from yupana.topdown.queries import Schema
+
+
+class CountFileError(Exception):
+    """A file that does not hold what it should; the text says so."""
+
+
+def counts_by_label(
+    db: duckdb.DuckDBPyConnection,
+    folder: Path,
+    name: str,
+    schema: Schema,
+    labels: Sequence[str],
+    more: Sequence[str] = (),
+) -> Histogram:
+    """Counts of units that are named by texts, in the order of these."""
+    source = f"{source_of(db, folder, name, schema, more)} {join_labels(db, labels, 'geounit')}"
+    return _histogram(db, name, source, PLACE, schema, len(labels))
+
+
+PLACE: Final = '"its place"'
+
+
+def join_labels(db: duckdb.DuckDBPyConnection, labels: Sequence[str], column: str) -> str:
+    """SQL that joins the place of each text of a column among labels; no attribute has a name with a space."""
+    db.register("labels_now", {"a label": np.array(labels, dtype=object), "its place": np.arange(len(labels))})
+    db.execute("CREATE OR REPLACE TABLE labels AS SELECT * FROM labels_now")
+    db.unregister("labels_now")
+    return f'LEFT JOIN labels ON "a label" = {column}'
+
+
+def counts_by_code(
+    db: duckdb.DuckDBPyConnection,
+    folder: Path,
+    name: str,
+    schema: Schema,
+    codes: Ints,
+    width: int,
+    more: Sequence[str] = (),
+) -> Histogram:
+    """Counts of areas that are named by digits; `codes` are in order."""
+    source = source_of(db, folder, name, schema, more)
+    return _histogram(db, name, source, code_of(width), schema, len(codes), codes)
+
+
+def code_of(width: int) -> str:
+    """SQL for a geounit of so many digits as a number; NULL where it is none."""
+    return f"CASE WHEN length(geounit) = {width} THEN TRY_CAST(geounit AS BIGINT) END"
+
+
+def _histogram(
+    db: duckdb.DuckDBPyConnection,
+    name: str,
+    source: str,
+    unit: str,
+    schema: Schema,
+    units: int,
+    codes: Ints | None = None,
+) -> Histogram:
+    cell = cell_of(schema, levels_in(schema))
+    with unreadable(_unreadable(name)):
+        found = db.execute(f"""SELECT coalesce({unit}, -1) AS unit, coalesce({cell}, -1) AS cell,
+            coalesce(TRY_CAST("count" AS BIGINT), -1) AS "count" FROM {source}""").fetchnumpy()
+    place, cells, count = (np.asarray(found[column], dtype=np.int64) for column in ("unit", "cell", "count"))
+    if codes is not None:
+        place = positions(place, codes)
+    if bool((place < 0).any()):
+        raise CountFileError(f"{name} has a geounit that the blocks of the spine do not have")
+    if bool((cells < 0).any()) or bool((count <= 0).any()):
+        raise CountFileError(f"{name} has a row outside the schema, or a count that is no whole number above 0")
+    counts = count_entries(place, cells.astype(np.int32), count, units)
+    if len(counts.counts) < len(count):
+        raise CountFileError(f"{name} has a cell of a geounit twice")
+    return counts
+
+
+def source_of(db: duckdb.DuckDBPyConnection, folder: Path, name: str, schema: Schema, more: Sequence[str] = ()) -> str:
+    """SQL for a table of counts with more columns, all columns text."""
+    columns = ("geounit", *schema.names, "count", *more)
+    paths = [path for path in (folder / f"{name}.csv", folder / f"{name}.parquet") if path.is_file()]
+    if len(paths) != 1:
+        raise CountFileError(f"{name} is missing, or there both as CSV and as Parquet")
+    if paths[0].suffix == ".csv":
+        return open_text(paths[0], columns)
+    rows = parquet_rows(paths)
+    with unreadable(_unreadable(name)):
+        found = list(column_types(db, rows))
+    if found != list(columns):
+        raise CountFileError(f"{name} must have the columns {', '.join(columns)}")
+    return f"(SELECT COLUMNS(*)::VARCHAR FROM {rows})"
+
+
+def codes_of(labels: Texts) -> Ints | None:
+    """Identifiers as numbers, if all are digits and equally many."""
+    lengths = np.char.str_len(labels)
+    if not np.char.isdigit(labels).all() or bool((lengths != lengths[:1]).any()):
+        return None
+    return np.asarray(labels.astype(np.int64))
+
+
+def open_text(path: Path, columns: Sequence[str]) -> str:
+    """SQL for a text file with these columns, all text."""
+    try:
+        header = read_header(path, separators="|", quote="").names
+    except (OSError, ValueError):
+        raise CountFileError(f"{path.name} is missing or not readable") from None
+    if header != tuple(columns):
+        raise CountFileError(f"{path.name} must have the columns {', '.join(columns)}")
+    return csv_rows(path, columns)
+
+
+def levels_in(schema: Schema) -> dict[str, str]:
+    """SQL for the number of each attribute's level, from its label; NULL for no label of the schema."""
+    found = {}
+    for attribute in schema.attributes:
+        name = named(attribute.name)
+        if attribute.labels == tuple(map(str, range(attribute.size))):
+            number = f"TRY_CAST({name} AS INTEGER)"
+            found[attribute.name] = f"CASE WHEN {number} BETWEEN 0 AND {attribute.size - 1} THEN {number} END"
+        else:
+            found[attribute.name] = f"(list_position([{', '.join(map(quoted, attribute.labels))}], {name}) - 1)"
+    return found
+
+
+def cell_of(schema: Schema, levels: Mapping[str, str]) -> str:
+    """SQL for the number of a cell, from that of each attribute's level."""
+    cell = "0"
+    for attribute in schema.attributes:
+        cell = f"({cell} * {attribute.size} + {levels[attribute.name]})"
+    return cell
+
 
 SYSTEM: Final = "topdown"
 """What the manifest of a release calls the system that made it; its product is called as the configuration says."""
@@ -173,69 +303,6 @@ def _held_in_order(files: _Files, asked: AbstractSet[str]) -> AbstractSet[str]:
     return held
 
 
-def _read_in_any_order(files: _Files, unknown: AbstractSet[str]) -> list[str]:
-    """Read what was not found to hold into the database, and tell what is wrong with it."""
-    folder, schema, spine, intervals = files.folder, files.schema, files.spine, files.intervals
-    names = spine.tree.names
-    codes, place = _sorted(spine.block)
-    of_blocks = f"{COUNTS}/{names[-1]}"
-    with open_database() as db:
-        try:
-            if files.any_codes:
-                sorted_counts = counts_by_label(db, folder, of_blocks, schema, spine.names)
-            else:
-                sorted_counts = counts_by_code(db, folder, of_blocks, schema, codes, BLOCK_WIDTH)
-        except CountFileError as error:
-            return [str(error)]
-        blocks = sorted_counts.sum_to(place, len(place))
-        checks: list[Callable[[], None]] = []
-        if COUNTS in unknown:
-            checks += [
-                partial(_check_level, db, folder, schema, spine, level, blocks) for level in range(len(names) - 1)
-            ]
-        if MICRODATA in unknown:
-            checks.append(partial(_check_records, db, folder, schema, codes, sorted_counts, spine.names))
-        if files.any_codes:
-            units = _units(spine, blocks) if intervals else ()
-            checks += [partial(_check_tabulation, db, folder, schema, unit, intervals=True) for unit in units]
-            return _faults(checks)
-        if TABULATION not in unknown:
-            return _faults(checks)
-        try:
-            kinds = _kinds(files.published(), spine, blocks)
-        except InputError as error:
-            return [*_faults(checks), str(error)]
-        checks += [partial(_check_tabulation, db, folder, schema, kind, intervals=intervals) for kind in kinds.values()]
-        checks += [partial(_check_table, db, folder, table, kinds) for table in tables_of(schema)]
-        if intervals:
-            checks += [partial(_check_intervals, db, folder, table, kinds) for table in tables_of(schema)]
-        return _faults(checks)
-
-
-def _faults(checks: Iterable[Callable[[], None]]) -> list[str]:
-    wrong = []
-    for check in checks:
-        try:
-            check()
-        except CountFileError as error:
-            wrong.append(str(error))
-    return wrong
-
-
-def _sorted(block: Ints) -> tuple[Ints, Ints]:
-    """Blocks in the order of their digits, and the position of each of these in the order of the spine."""
-    order = np.argsort(block)
-    return block[order], order
-
-
-def _check_level(
-    db: duckdb.DuckDBPyConnection, folder: Path, schema: Schema, spine: WrittenSpine, level: int, blocks: Histogram
-) -> None:
-    name = f"{COUNTS}/{spine.tree.names[level]}"
-    counts = counts_by_label(db, folder, name, schema, spine.labels[level])
-    _agree(counts, blocks.sum_to(spine.tree.ancestors(level), spine.tree.units(level)), name)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class _Kind:
     """A kind of published areas, and the counts that its areas should have."""
@@ -246,10 +313,202 @@ class _Kind:
     """Identifiers as numbers, in order; None where they are other texts, or in another order."""
 
 
-def _kinds(published: PublishedBlocks, spine: WrittenSpine, blocks: Histogram) -> dict[str, _Kind]:
-    """The published areas of the blocks of a spine, with the counts they should have, by kind."""
-    areas = published.areas(spine.block)
-    return {kind.name: _Kind(kind, counts, codes_of(kind.labels)) for kind, counts in sum_to_areas(blocks, areas)}
+@dataclass(frozen=True, slots=True, eq=False)
+class _AnyOrder(_Files):
+    """Files of a release, read into a database in whatever order their rows stand."""
+
+    db: duckdb.DuckDBPyConnection
+
+    def faults(self, unknown: AbstractSet[str]) -> list[str]:
+        """What is wrong with what was not found to hold."""
+        spine, names = self.spine, self.spine.tree.names
+        # Blocks in the order of their digits.
+        order = np.argsort(spine.block)
+        codes = spine.block[order]
+        of_blocks = f"{COUNTS}/{names[-1]}"
+        try:
+            if self.any_codes:
+                in_order = counts_by_label(self.db, self.folder, of_blocks, self.schema, spine.names)
+            else:
+                in_order = counts_by_code(self.db, self.folder, of_blocks, self.schema, codes, BLOCK_WIDTH)
+        except CountFileError as error:
+            return [str(error)]
+        blocks = in_order.sum_to(order, len(order))
+        checks: list[Callable[[], None]] = []
+        if COUNTS in unknown:
+            checks += [partial(self._check_level, level, blocks) for level in range(len(names) - 1)]
+        if MICRODATA in unknown:
+            checks.append(partial(self._check_records, codes, in_order))
+        if self.any_codes:
+            units = _units(spine, blocks) if self.intervals else ()
+            return _told([*checks, *(partial(self._check_tabulation, unit) for unit in units)])
+        if TABULATION not in unknown:
+            return _told(checks)
+        try:
+            areas = self.published().areas(spine.block)
+        except InputError as error:
+            return [*_told(checks), str(error)]
+        kinds = {kind.name: _Kind(kind, of, codes_of(kind.labels)) for kind, of in sum_to_areas(blocks, areas)}
+        checks += [partial(self._check_tabulation, kind) for kind in kinds.values()]
+        checks += [partial(self._check_table, table, kinds) for table in tables_of(self.schema)]
+        if self.intervals:
+            checks += [partial(self._check_intervals, table, kinds) for table in tables_of(self.schema)]
+        return _told(checks)
+
+    def _check_level(self, level: int, blocks: Histogram) -> None:
+        spine, name = self.spine, f"{COUNTS}/{self.spine.tree.names[level]}"
+        counts = counts_by_label(self.db, self.folder, name, self.schema, spine.labels[level])
+        _agree(counts, blocks.sum_to(spine.tree.ancestors(level), spine.tree.units(level)), name)
+
+    def _check_tabulation(self, kind: _Kind) -> None:
+        """Compare a kind of published geography with the blocks."""
+        file = f"{TABULATION}/{kind.areas.name}"
+        more = BOUNDS if self.intervals else ()
+        if kind.codes is not None:
+            width = kind.areas.labels.itemsize
+            found = counts_by_code(self.db, self.folder, file, self.schema, kind.codes, width, more)
+        else:
+            found = counts_by_label(self.db, self.folder, file, self.schema, _texts(kind.areas.labels), more)
+        _agree(found, kind.counts, file)
+        if self.intervals:
+            self._check_bounds(file, source_of(self.db, self.folder, file, self.schema, more), [BOUNDS])
+
+    def _check_bounds(self, file: str, source: str, ends: Iterable[tuple[str, ...]]) -> None:
+        """Refuse ends that are no whole numbers, not in order or below 0, or whose margin is not half the width."""
+        wrong = " OR ".join(
+            f"NOT coalesce({lower} >= 0 AND {lower} <= {upper} AND "
+            f"{margin} = ({upper} - {lower}) // 2 + ({upper} - {lower}) % 2, false)"
+            for lower, upper, margin in ([f"TRY_CAST({named(name)} AS BIGINT)" for name in three] for three in ends)
+        )
+        with unreadable(_unreadable(file)):
+            ((odd,),) = self.db.execute(f"SELECT count(*) FROM {source} WHERE {wrong}").fetchall()
+        if odd:
+            raise CountFileError(
+                f"{file} has intervals whose ends are not in order from 0 on, or whose MOE is not half their width, in "
+                f"{odd:,} rows"
+            )
+
+    def _check_intervals(self, table: RedistrictingTable, kinds: Mapping[str, _Kind]) -> None:
+        """Compare the intervals of a published table with it: the same areas, and bounds that go with the counts."""
+        file = f"{TABLES}/{table.name}{INTERVALS_OF}.csv"
+        area = ("SUMLEV", "GEOCODE")
+        counted = open_text(self.folder / TABLES / f"{table.name}.csv", (*area, *table.variables))
+        source = open_text(self.folder / file, (*area, *table.ends))
+        areas = sum(kind.areas.number for kind in kinds.values())
+        with unreadable(_unreadable(file)):
+            ((rows, met),) = (
+                self.db.execute(f"""SELECT (SELECT count(*) FROM {source}), count(DISTINCT (SUMLEV, GEOCODE))
+                FROM {source} WHERE (SUMLEV, GEOCODE) IN (SELECT (SUMLEV, GEOCODE) FROM {counted})""").fetchall()
+            )
+        if (rows, met) != (areas, areas):
+            raise CountFileError(f"{file} does not have each area of {table.name} once")
+        self._check_bounds(file, source, [tuple(f"{variable}_{end}" for end in BOUNDS) for variable in table.variables])
+
+    def _check_records(self, codes: Ints, blocks: Histogram) -> None:
+        """Count the records by block and cell."""
+        schema, names = self.schema, self.spine.names
+        block = "TABBLKST || TABBLKCOU || TABTRACTCE || TABBLKGRPCE || TABBLK"
+        where, odd = "true", "false"
+        if counts_persons(schema) and not names:
+            columns: Sequence[str] = PERSON_COLUMNS
+            levels = {
+                "hhgq": "TRY_CAST(GQTYPE_PL AS INTEGER)",
+                "votingage": "TRY_CAST(VOTING_AGE AS INTEGER) - 1",
+                "hispanic": "TRY_CAST(CENHISP AS INTEGER) - 1",
+                "cenrace": "TRY_CAST(CENRACE AS INTEGER) - 1",
+            }
+            odd = "RTYPE <> CASE GQTYPE_PL WHEN '0' THEN '3' ELSE '5' END"
+        elif counts_units(schema) and not names:
+            columns = UNIT_COLUMNS
+            levels = {"h1": "CASE HH_STATUS WHEN '2' THEN 0 WHEN '1' THEN 1 END"}
+            where, odd = "RTYPE = '2'", "RTYPE <> '2' AND NOT (RTYPE = '4' AND HH_STATUS = '0')"
+        else:
+            block, columns = "block", ("block", *schema.names)
+            levels = levels_in(schema)
+        source = self._open_records(columns)
+        if names:
+            block, source = PLACE, f"{source} {join_labels(self.db, names, 'block')}"
+        known = " AND ".join(f"{levels[a.name]} BETWEEN 0 AND {a.size - 1}" for a in schema.attributes)
+        cell = f"CASE WHEN {known} THEN {cell_of(schema, levels)} END"
+        query = f"""SELECT coalesce(TRY_CAST({block} AS BIGINT), -1) AS unit, coalesce({cell}, -1) AS cell,
+            sum(CASE WHEN {where} THEN times ELSE 0 END)::BIGINT AS count, count_if(misshapen OR {odd}) AS odd
+            FROM {source} GROUP BY 1, 2"""
+        with unreadable(CountFileError(f"{MICRODATA} is not readable as records of a release")):
+            found = self.db.execute(query).fetchnumpy()
+        unit, cells, count = (np.asarray(found[name], dtype=np.int64) for name in ("unit", "cell", "count"))
+        counted = count > 0
+        at = positions(unit[counted], codes)
+        if bool(found["odd"].any()) or bool((at < 0).any()) or bool((cells[counted] < 0).any()):
+            raise CountFileError(f"{MICRODATA} has a record of no block of the spine, or with codes that there are not")
+        _agree(count_entries(at, cells[counted].astype(np.int32), count[counted], len(codes)), blocks, MICRODATA)
+
+    def _open_records(self, columns: Sequence[str]) -> str:
+        """SQL for the different records and how often each is there, in ``times``, but for the number of a record.
+
+        Lines are grouped as they are: few fields have to be told apart then.
+        """
+        open_text(self.folder / MICRODATA, columns)
+        line, fields = "line", list(columns)
+        if fields == list(PERSON_COLUMNS):
+            fields.remove("EPNUM")
+            line = f"left(line, {_EPNUM[0]}) || substr(line, {_EPNUM[1] + 1})"
+        parts = ", ".join(f"split_part(line, '|', {place}) AS {named(name)}" for place, name in enumerate(fields, 1))
+        lines = csv_rows(self.folder / MICRODATA, ["line"], separator=NO_SEPARATOR)
+        misshapen = f"length(line) - length(replace(line, '|', '')) <> {len(fields) - 1}"
+        return f"""(SELECT {parts}, times, {misshapen} AS misshapen FROM
+            (SELECT {line} AS line, count(*) AS times FROM {lines} GROUP BY 1))"""
+
+    def _check_table(self, table: RedistrictingTable, kinds: Mapping[str, _Kind]) -> None:
+        """Compare a published table with the counts of all kinds of areas; those without people stand there, too."""
+        file = f"{TABLES}/{table.name}.csv"
+        source = open_text(self.folder / file, ("SUMLEV", "GEOCODE", *table.variables))
+        numbers = ", ".join(f"coalesce(TRY_CAST({name} AS BIGINT), -1) AS {name}" for name in table.variables)
+        with unreadable(_unreadable(file)):
+            self.db.execute(f"CREATE OR REPLACE TABLE published AS SELECT SUMLEV, GEOCODE, {numbers} FROM {source}")
+        levels = levels_of(kinds)
+        (strange,) = self.db.execute(
+            f"SELECT count(*) FROM published WHERE SUMLEV NOT IN ({', '.join(map(quoted, levels.values()))})"
+        ).fetchall()[0]
+        if strange:
+            raise CountFileError(f"{file} has a summary level that there is not")
+        for name, level in levels.items():
+            kind = kinds[name]
+            chosen = f"FROM published WHERE SUMLEV = {quoted(level)}"
+            if (known := kind.codes) is None:
+                known = np.arange(kind.areas.number)
+                join = join_labels(self.db, _texts(kind.areas.labels), "GEOCODE")
+                rows = f"SELECT * EXCLUDE (GEOCODE), {PLACE} AS code FROM (SELECT * {chosen}) {join}"
+            else:
+                # The 15 digits of the Bureau leave out that of the block group, which the block repeats.
+                known = known if name != "block" else known // 10**5 * 10**4 + known % 10**4
+                rows = f"SELECT * EXCLUDE (GEOCODE), TRY_CAST(GEOCODE AS BIGINT) AS code {chosen}"
+            found = self.db.execute(f"SELECT coalesce(code, -1) AS code FROM ({rows}) ORDER BY 1").fetchnumpy()["code"]
+            if not np.array_equal(np.asarray(found, dtype=np.int64), known):
+                raise CountFileError(f"{file} does not have each area of summary level {level} once")
+            for first in range(0, len(known), _AREAS_AT_ONCE):
+                last = min(first + _AREAS_AT_ONCE, len(known))
+                part = self.db.execute(f"""SELECT {", ".join(table.variables)} FROM ({rows})
+                    WHERE code BETWEEN {known[first]} AND {known[last - 1]} ORDER BY code""").fetchnumpy()
+                values = table.tabulate(kind.counts, first, last)
+                if any(not np.array_equal(part[name], values[:, i]) for i, name in enumerate(table.variables)):
+                    raise CountFileError(f"{file} does not agree with {TABULATION}/{name}")
+
+
+def _read_in_any_order(files: _Files, unknown: AbstractSet[str]) -> list[str]:
+    """Tell what is wrong with what was not found to hold."""
+    with open_database() as db:
+        found = _AnyOrder(files.folder, files.schema, files.spine, files.any_codes, files.intervals, db)
+        return found.faults(unknown)
+
+
+def _told(checks: Iterable[Callable[[], None]]) -> list[str]:
+    wrong = []
+    for check in checks:
+        try:
+            check()
+        except CountFileError as error:
+            wrong.append(str(error))
+    return wrong
 
 
 def _units(spine: WrittenSpine, blocks: Histogram) -> Iterator[_Kind]:
@@ -262,151 +521,12 @@ def _units(spine: WrittenSpine, blocks: Histogram) -> Iterator[_Kind]:
         )
 
 
-def _check_tabulation(
-    db: duckdb.DuckDBPyConnection, folder: Path, schema: Schema, kind: _Kind, *, intervals: bool
-) -> None:
-    """Compare a kind of published geography with the blocks."""
-    file = f"{TABULATION}/{kind.areas.name}"
-    more = BOUNDS if intervals else ()
-    if (codes := kind.codes) is not None:
-        found = counts_by_code(db, folder, file, schema, codes, kind.areas.labels.itemsize, more)
-    else:
-        found = counts_by_label(db, folder, file, schema, _texts(kind.areas.labels), more)
-    _agree(found, kind.counts, file)
-    if intervals:
-        _check_bounds(db, file, source_of(db, folder, file, schema, more), [BOUNDS])
-
-
-def _check_bounds(db: duckdb.DuckDBPyConnection, file: str, source: str, ends: Iterable[tuple[str, ...]]) -> None:
-    """Refuse ends that are no whole numbers, not in order or below 0, or whose margin is not half the width."""
-    wrong = " OR ".join(
-        f"NOT coalesce({lower} >= 0 AND {lower} <= {upper} AND "
-        f"{margin} = ({upper} - {lower}) // 2 + ({upper} - {lower}) % 2, false)"
-        for lower, upper, margin in ([f"TRY_CAST({named(name)} AS BIGINT)" for name in three] for three in ends)
-    )
-    with unreadable(CountFileError(f"{file} is not readable as a table of a release")):
-        ((odd,),) = db.execute(f"SELECT count(*) FROM {source} WHERE {wrong}").fetchall()
-    if odd:
-        raise CountFileError(
-            f"{file} has intervals whose ends are not in order from 0 on, or whose MOE is not half their width, in "
-            f"{odd:,} rows"
-        )
-
-
-def _check_intervals(
-    db: duckdb.DuckDBPyConnection, folder: Path, table: RedistrictingTable, kinds: Mapping[str, _Kind]
-) -> None:
-    """Compare the intervals of a published table with it: the same areas, and bounds that go with the counts."""
-    file = f"{TABLES}/{table.name}{INTERVALS_OF}.csv"
-    area = ("SUMLEV", "GEOCODE")
-    counted = open_text(folder / TABLES / f"{table.name}.csv", (*area, *table.variables))
-    source = open_text(folder / file, (*area, *table.ends))
-    areas = sum(kind.areas.number for kind in kinds.values())
-    with unreadable(CountFileError(f"{file} is not readable as a table of a release")):
-        ((rows, met),) = db.execute(f"""SELECT (SELECT count(*) FROM {source}), count(DISTINCT (SUMLEV, GEOCODE))
-            FROM {source} WHERE (SUMLEV, GEOCODE) IN (SELECT (SUMLEV, GEOCODE) FROM {counted})""").fetchall()
-    if (rows, met) != (areas, areas):
-        raise CountFileError(f"{file} does not have each area of {table.name} once")
-    _check_bounds(db, file, source, [tuple(f"{variable}_{end}" for end in BOUNDS) for variable in table.variables])
-
-
 def _texts(labels: Texts) -> list[str]:
     return [label.decode() for label in labels.tolist()]
 
 
-def _check_records(
-    db: duckdb.DuckDBPyConnection, folder: Path, schema: Schema, codes: Ints, blocks: Histogram, names: Sequence[str]
-) -> None:
-    """Count the records by block and cell; ``names`` are codes of blocks that are any texts."""
-    block = "TABBLKST || TABBLKCOU || TABTRACTCE || TABBLKGRPCE || TABBLK"
-    where, odd = "true", "false"
-    if counts_persons(schema) and not names:
-        columns: Sequence[str] = PERSON_COLUMNS
-        levels = {
-            "hhgq": "TRY_CAST(GQTYPE_PL AS INTEGER)",
-            "votingage": "TRY_CAST(VOTING_AGE AS INTEGER) - 1",
-            "hispanic": "TRY_CAST(CENHISP AS INTEGER) - 1",
-            "cenrace": "TRY_CAST(CENRACE AS INTEGER) - 1",
-        }
-        odd = "RTYPE <> CASE GQTYPE_PL WHEN '0' THEN '3' ELSE '5' END"
-    elif counts_units(schema) and not names:
-        columns = UNIT_COLUMNS
-        levels = {"h1": "CASE HH_STATUS WHEN '2' THEN 0 WHEN '1' THEN 1 END"}
-        where, odd = "RTYPE = '2'", "RTYPE <> '2' AND NOT (RTYPE = '4' AND HH_STATUS = '0')"
-    else:
-        block, columns = "block", ("block", *schema.names)
-        levels = levels_in(schema)
-    source = _open_records(folder, columns)
-    if names:
-        block, source = PLACE, f"{source} {join_labels(db, names, 'block')}"
-    known = " AND ".join(f"{levels[a.name]} BETWEEN 0 AND {a.size - 1}" for a in schema.attributes)
-    cell = f"CASE WHEN {known} THEN {cell_of(schema, levels)} END"
-    query = f"""SELECT coalesce(TRY_CAST({block} AS BIGINT), -1) AS unit, coalesce({cell}, -1) AS cell,
-        sum(CASE WHEN {where} THEN times ELSE 0 END)::BIGINT AS count, count_if(misshapen OR {odd}) AS odd
-        FROM {source} GROUP BY 1, 2"""
-    with unreadable(CountFileError(f"{MICRODATA} is not readable as records of a release")):
-        found = db.execute(query).fetchnumpy()
-    unit, cells, count = (np.asarray(found[name], dtype=np.int64) for name in ("unit", "cell", "count"))
-    counted = count > 0
-    at = positions(unit[counted], codes)
-    if bool(found["odd"].any()) or bool((at < 0).any()) or bool((cells[counted] < 0).any()):
-        raise CountFileError(f"{MICRODATA} has a record of no block of the spine, or with codes that there are not")
-    _agree(count_entries(at, cells[counted].astype(np.int32), count[counted], len(codes)), blocks, MICRODATA)
-
-
-def _open_records(folder: Path, columns: Sequence[str]) -> str:
-    """SQL for the different records and how often each is there, in ``times``, but for the number of a record.
-
-    Lines are grouped as they are: few fields have to be told apart then.
-    """
-    open_text(folder / MICRODATA, columns)
-    line, fields = "line", list(columns)
-    if fields == list(PERSON_COLUMNS):
-        fields.remove("EPNUM")
-        line = f"left(line, {_EPNUM[0]}) || substr(line, {_EPNUM[1] + 1})"
-    parts = ", ".join(f"split_part(line, '|', {place}) AS {named(name)}" for place, name in enumerate(fields, 1))
-    lines = csv_rows(folder / MICRODATA, ["line"], separator=NO_SEPARATOR)
-    misshapen = f"length(line) - length(replace(line, '|', '')) <> {len(fields) - 1}"
-    return f"""(SELECT {parts}, times, {misshapen} AS misshapen FROM
-        (SELECT {line} AS line, count(*) AS times FROM {lines} GROUP BY 1))"""
-
-
-def _check_table(
-    db: duckdb.DuckDBPyConnection, folder: Path, table: RedistrictingTable, kinds: Mapping[str, _Kind]
-) -> None:
-    """Compare a published table with the counts of all kinds of areas; those without people stand there, too."""
-    file = f"{TABLES}/{table.name}.csv"
-    source = open_text(folder / file, ("SUMLEV", "GEOCODE", *table.variables))
-    numbers = ", ".join(f"coalesce(TRY_CAST({name} AS BIGINT), -1) AS {name}" for name in table.variables)
-    with unreadable(CountFileError(f"{file} is not readable as a table of a release")):
-        db.execute(f"CREATE OR REPLACE TABLE published AS SELECT SUMLEV, GEOCODE, {numbers} FROM {source}")
-    levels = levels_of(kinds)
-    (strange,) = db.execute(
-        f"SELECT count(*) FROM published WHERE SUMLEV NOT IN ({', '.join(map(quoted, levels.values()))})"
-    ).fetchall()[0]
-    if strange:
-        raise CountFileError(f"{file} has a summary level that there is not")
-    for name, level in levels.items():
-        kind = kinds[name]
-        chosen = f"FROM published WHERE SUMLEV = {quoted(level)}"
-        if (known := kind.codes) is None:
-            known = np.arange(kind.areas.number)
-            join = join_labels(db, _texts(kind.areas.labels), "GEOCODE")
-            rows = f"SELECT * EXCLUDE (GEOCODE), {PLACE} AS code FROM (SELECT * {chosen}) {join}"
-        else:
-            # The 15 digits of the Bureau leave out that of the block group, which the block repeats.
-            known = known if name != "block" else known // 10**5 * 10**4 + known % 10**4
-            rows = f"SELECT * EXCLUDE (GEOCODE), TRY_CAST(GEOCODE AS BIGINT) AS code {chosen}"
-        found = db.execute(f"SELECT coalesce(code, -1) AS code FROM ({rows}) ORDER BY 1").fetchnumpy()["code"]
-        if not np.array_equal(np.asarray(found, dtype=np.int64), known):
-            raise CountFileError(f"{file} does not have each area of summary level {level} once")
-        for first in range(0, len(known), _AREAS_AT_ONCE):
-            last = min(first + _AREAS_AT_ONCE, len(known))
-            part = db.execute(f"""SELECT {", ".join(table.variables)} FROM ({rows})
-                WHERE code BETWEEN {known[first]} AND {known[last - 1]} ORDER BY code""").fetchnumpy()
-            values = table.tabulate(kind.counts, first, last)
-            if any(not np.array_equal(part[name], values[:, i]) for i, name in enumerate(table.variables)):
-                raise CountFileError(f"{file} does not agree with {TABULATION}/{name}")
+def _unreadable(file: str) -> CountFileError:
+    return CountFileError(f"{file} is not readable as a table of a release")
 
 
 def _agree(found: Histogram, expected: Histogram, name: str) -> None:

@@ -306,7 +306,8 @@ def query_of(kind: RowKind, ending: str, schema: Schema, recodes: Mapping[str, R
         if factor is None:
             return f"{kind.name}: {axis!r} is no way to keep {attribute.name}; it is a query of another schema"
         factors.append(factor)
-    query = Query(_plain(kind.name.removesuffix(suffix)), tuple(factors))
+    parts = kind.name.removesuffix(suffix).split(JOINED.strip())
+    query = Query("*".join(map(str.strip, parts)), tuple(factors))
     if query.shape != kind.shape:
         return f"{kind.name}: query_shape is {list(kind.shape)}, and its axes have {list(query.shape)} answers"
     return query
@@ -320,10 +321,6 @@ def named_as(query: Query, kind: RowKind, schema: Schema) -> bool:
         return query.is_detailed
     kept = [schema.names[i] if axis == WHOLE else axis for i, axis in enumerate(kind.axes) if axis != SUMMED]
     return sorted(query.name.split("*")) == sorted(kept)
-
-
-def _plain(name: str) -> str:
-    return "*".join(part.strip() for part in name.split(JOINED.strip()))
 
 
 def _factor(attribute: Attribute, axis: str, recodes: Mapping[str, Recode]) -> Factor | None:

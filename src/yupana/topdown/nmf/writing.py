@@ -1,8 +1,9 @@
-"""Write all noisy measurements of a run, and what it held exactly, as noisy measurement files. Public."""
+"""Write all noisy measurements of a run: as CSV, or with what it held exactly in the Census Bureau's layout. Public."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Final
 
 import duckdb
 import numpy as np
@@ -10,15 +11,17 @@ from numpy.typing import NDArray
 
 from yupana.arrays import Floats, Integers, Ints
 from yupana.errors import ConfigError
+from yupana.files.arrow_stream import Column, TextColumn
 from yupana.files.database import named, open_database, quoted, write_query
 from yupana.files.delimited import parquet_rows
 from yupana.geography.settings import DIGITS, ROOT
 from yupana.geography.spine import Spine
 from yupana.release.lines import Texts, digits, texts
+from yupana.release.rows import write_parts
 from yupana.topdown.configuration import Configuration
 from yupana.topdown.constraints import facility_limits, limits_by_level
-from yupana.topdown.estimate import Premises
-from yupana.topdown.evidence import StoredMeasurements
+from yupana.topdown.descent.estimate import Premises
+from yupana.topdown.descent.measurements import StoredMeasurements
 from yupana.topdown.nmf.layout import (
     BLOCK_DIGITS,
     BRANCH_AND_STATE,
@@ -41,7 +44,123 @@ from yupana.topdown.nmf.layout import (
     ZERO_ENDING,
     level_folder,
 )
-from yupana.topdown.queries import DETAILED, Query, Recode, Schema
+from yupana.topdown.queries import DETAILED, TOTAL, Query, Recode, Schema
+
+_ROWS_AT_ONCE: Final = 1 << 19
+"""Rows that the database lays out at a time, some 300 bytes each."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AnswerFile:
+    """Numbers about the answers of consecutive geounits.
+
+    Attributes
+    ----------
+    units : ndarray of int64, shape (units,)
+        Positions of the geounits in their geolevel.
+    numbers : mapping of str to ndarray, each of shape (units, size) or (units, 1)
+        By the name of the column.
+    """
+
+    units: NDArray[np.int64]
+    numbers: Mapping[str, NDArray[np.number[Any]]]
+
+
+def kept_columns(query: Query, schema: Schema, recodes: Mapping[str, Recode]) -> dict[str, list[str]]:
+    """The columns that tell answers of a query apart: by attribute or recode kept, the label of each answer.
+
+    A recode's groups are numbered from 0. Answers are in C order of the attributes.
+    """
+    if query.name == TOTAL:
+        return {}
+    parts = set(schema.names if query.name == DETAILED else query.name.split("*"))
+    places = np.unravel_index(np.arange(query.size), query.shape)
+    columns: dict[str, list[str]] = {}
+    for attribute, place, size in zip(schema.attributes, places, query.shape, strict=True):
+        if attribute.name in parts:
+            columns[attribute.name] = [attribute.labels[i] for i in place.tolist()]
+        for recode in recodes.values():
+            if recode.attribute == attribute.name and recode.name in parts:
+                columns[recode.name] = [str(i) for i in place.tolist() if i < size]
+    return columns
+
+
+def write_answers(
+    path: Path, geounits: Sequence[str], kept: Mapping[str, Sequence[str]], pieces: Iterable[AnswerFile]
+) -> int:
+    """Write ``geounit``, what the query keeps, and the numbers; return the rows.
+
+    Parameters
+    ----------
+    path : Path
+    geounits : sequence of str
+        Identifiers of the geolevel.
+    kept : mapping of str to sequence of str
+        `kept_columns` of the query.
+    pieces : iterable of AnswerFile
+
+    Raises
+    ------
+    OSError
+        If the file cannot be written.
+    """
+    rows = 0
+    units = texts(geounits)
+    labels = {name: texts(of) for name, of in kept.items()}
+    size = max([1, *map(len, kept.values())])
+    at_once = max(1, _ROWS_AT_ONCE // size)
+
+    def parts() -> Iterator[dict[str, Column]]:
+        nonlocal rows
+        for piece in pieces:
+            for first in range(0, max(len(piece.units), 1), at_once):
+                here = slice(first, first + at_once)
+                unit, answer = np.repeat(piece.units[here], size), np.tile(np.arange(size), len(piece.units[here]))
+                columns: dict[str, Column] = {"geounit": TextColumn(units, unit)}
+                columns |= {name: TextColumn(of, answer) for name, of in labels.items()}
+                for name, numbers in piece.numbers.items():
+                    columns[name] = np.broadcast_to(numbers[here], (len(unit) // size, size)).reshape(-1)
+                rows += len(unit)
+                yield columns
+
+    with open_database() as db:
+        write_parts(db, path, parts())
+    return rows
+
+
+def write_noisy(
+    folder: Path, spine: Spine, schema: Schema, recodes: Mapping[str, Recode], stored: StoredMeasurements
+) -> dict[str, int]:
+    """Write all measurements with their variances; geounits without a share have no rows.
+
+    Returns
+    -------
+    dict of str to int
+        Rows, by the file's path within the folder.
+    """
+    rows: dict[str, int] = {}
+    for number, level in enumerate(spine.levels):
+        labels = level.labels()
+        for q, query in enumerate(stored.levels[number].queries):
+            path = folder / level.name / f"{query.name.replace('*', '.')}.csv"
+            pieces = _pieces(stored, number, q)
+            rows[path.relative_to(folder).as_posix()] = write_answers(
+                path, labels, kept_columns(query, schema, recodes), pieces
+            )
+    return rows
+
+
+def _pieces(stored: StoredMeasurements, level: int, q: int) -> Iterator[AnswerFile]:
+    spent = stored.levels[level]
+    for first, last, answers in stored.pieces(level, 0, len(spent.share_of)):
+        share = spent.share_of[first:last]
+        measured = np.flatnonzero(np.isfinite(spent.variances[share, q]))
+        numbers = {
+            "value": answers[q][measured].astype(np.int64),
+            "variance": spent.variances[share[measured], q][:, None],
+        }
+        yield AnswerFile(measured + first, numbers)
+
 
 _ONE_FILE = "part-00000.parquet"
 
@@ -142,10 +261,7 @@ def write_measurement_files(
         for number, level in enumerate(spine.levels):
             told: dict[str, tuple[Sequence[_NamedRow], Iterator[_UnitRows]]] = {
                 DPQUERY: (
-                    [
-                        _measured(query, config.schema, config.recodes)
-                        for query in stored.spending.levels[number].queries
-                    ],
+                    [_measured(query, config.schema, config.recodes) for query in stored.levels[number].queries],
                     _measurements(stored, number),
                 ),
                 CONSTRAINT: _constraints(premises, number, facilities),
@@ -169,7 +285,7 @@ def _measured(query: Query, schema: Schema, recodes: Mapping[str, Recode]) -> _N
 
 
 def _measurements(stored: StoredMeasurements, number: int) -> Iterator[_UnitRows]:
-    spent = stored.spending.levels[number]
+    spent = stored.levels[number]
     for first, last, answers in stored.pieces(number, 0, len(spent.share_of)):
         share = spent.share_of[first:last]
         measured = np.flatnonzero(np.isfinite(spent.variances[share]).all(axis=1))
@@ -309,7 +425,7 @@ def geocodes_of(spine: Spine) -> tuple[Texts, ...]:
     ConfigError
         If states or counties are called by other digits than theirs, or units of a county do not lie side by side.
     """
-    firsts = [_first_blocks(spine, number) for number in range(len(spine.levels))]
+    firsts = [np.flatnonzero(np.diff(spine.tree.ancestors(n), prepend=-1)) for n in range(len(spine.levels))]
     base = _states(spine)
     found: list[Texts] = []
     for number, level in enumerate(spine.levels):
@@ -333,11 +449,6 @@ def geocodes_of(spine: Spine) -> tuple[Texts, ...]:
         if len(np.unique(found[-1])) < len(found[-1]):
             raise _strange(level.name)
     return tuple(found)
-
-
-def _first_blocks(spine: Spine, number: int) -> Ints:
-    """The position of the first block of each unit of a geolevel."""
-    return np.flatnonzero(np.diff(spine.tree.ancestors(number), prepend=-1))
 
 
 def _states(spine: Spine) -> Texts:

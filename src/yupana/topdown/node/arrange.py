@@ -6,8 +6,7 @@ import numpy as np
 
 from yupana.arrays import Floats, Indices
 from yupana.compiled import compiled, compiled_part
-from yupana.topdown.node.kernels import Positions, clear
-from yupana.topdown.partitions import refines, renumber
+from yupana.topdown.node.kernels import Positions, clear, refines, renumber
 
 SAME = 1e-12
 """Relative difference below which two weights count as equal."""

@@ -1,4 +1,4 @@
-"""What the compiled loops of the node solver share: their values, products with the form, objective and optimality.
+"""What the compiled loops of the node solver share: their values, products with the form, optimality, partitions.
 
 Arrays over live cells and children have shape (m, k), children fastest: a row is what one cell of the parent is divided
 into. Children are scaled: with s_c the scale of child c, its quadratic form is s_c times that of its profile, so that
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from yupana.arrays import Flags, Floats, Indices
+from yupana.arrays import Flags, Floats, Indices, Ints
 from yupana.compiled import compiled, compiled_part, compiled_step
 
 States = NDArray[np.int8]
@@ -238,3 +238,45 @@ def residual_of_rows(conditions: Conditions, point: Point) -> float:
             near = min(max(y - pull[label, j], low[label, j]), high[label, j])
             worst = max(worst, abs(y - near))
     return worst
+
+
+@compiled_part
+def renumber(labels: Indices) -> tuple[Indices, Ints]:
+    """Number the labels that occur by first appearance, so that equal partitions get equal labels.
+
+    Returns
+    -------
+    tuple
+        The new labels, and the old one of each.
+    """
+    m = len(labels)
+    most = -1
+    for i in range(m):
+        most = max(most, labels[i])
+    new = np.empty(most + 1, np.int32)
+    new[:] = -1
+    old = np.empty(min(most + 1, m), np.int64)
+    out = np.empty(m, np.int32)
+    count = 0
+    for i in range(m):
+        label = labels[i]
+        if new[label] < 0:
+            new[label] = count
+            old[count] = label
+            count += 1
+        out[i] = new[label]
+    return out, old[:count]
+
+
+@compiled_part
+def refines(fine: Indices, size: int, coarse: Indices, image: Indices) -> bool:
+    """Tell whether each of the fine labels lies within one coarse label, which is then written to ``image``."""
+    for label in range(size):
+        image[label] = -1
+    for i in range(len(fine)):
+        label = fine[i]
+        if image[label] < 0:
+            image[label] = coarse[i]
+        elif image[label] != coarse[i]:
+            return False
+    return True

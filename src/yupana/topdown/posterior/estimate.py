@@ -18,9 +18,9 @@ from yupana.errors import ConfigError
 from yupana.geography.tree import Tree
 from yupana.plan.measurement import Mechanism
 from yupana.privacy.exact import INFINITE
-from yupana.topdown.block_parts import InTurn
 from yupana.topdown.configuration import Configuration
-from yupana.topdown.descend import (
+from yupana.topdown.descent.checkpoint import KeptLevel, Piece
+from yupana.topdown.descent.descend import (
     Batch,
     CellLabels,
     DividedLevel,
@@ -30,16 +30,21 @@ from yupana.topdown.descend import (
     prepare_level,
     siblings_of,
 )
-from yupana.topdown.divide import Terms, rounding_of
-from yupana.topdown.histogram import Histogram, count_entries
-from yupana.topdown.kept_level import KeptLevel, Piece
-from yupana.topdown.posterior.diagnostics import Chains, PriorFit
-from yupana.topdown.posterior.draw import ROUNDS, Draws, Sweeps, draw, learn_densities
-from yupana.topdown.posterior.inflation import SquaredErrors
-from yupana.topdown.posterior.moments import Restricted, concentrations, moments, restricted
-from yupana.topdown.posterior.prior import Prior, flat
-from yupana.topdown.posterior.results import BlockPosterior, PublicLists
-from yupana.topdown.posterior.siblings import Posed, classes, pose
+from yupana.topdown.descent.divide import Terms, rounding_of
+from yupana.topdown.histogram import Histogram, InTurn, count_entries
+from yupana.topdown.posterior.learning import (
+    ROUNDS,
+    Draws,
+    Restricted,
+    Sweeps,
+    concentrations,
+    draw,
+    learn_densities,
+    moments,
+    restricted,
+)
+from yupana.topdown.posterior.results import BlockPosterior, Chains, PriorFit, PublicLists, SquaredErrors
+from yupana.topdown.posterior.siblings import Posed, Prior, classes, flat, pose
 from yupana.topdown.rounding.rounding import round_counts
 from yupana.topdown.tree.basis import Basis
 from yupana.topdown.tree.full_information import FullInformation, TreeFamilies

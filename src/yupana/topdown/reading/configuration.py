@@ -1,11 +1,11 @@
-"""Read the configuration of a TopDown run: a file in TOML or JSON, or one that Yupana brings along. Public."""
+"""Configurations of TopDown, read from TOML or JSON or brought along, and written back as a document. Public."""
 
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from yupana.files.changes import UNCHANGED, Changes
 from yupana.files.codes import pairs_of
@@ -13,13 +13,21 @@ from yupana.files.document import located, refuse
 from yupana.geography.hierarchy import Hierarchy, hierarchy_of
 from yupana.geography.settings import AREAS, PLACES, QUARTERS, SpineSettings
 from yupana.plan.measurement import Mechanism
-from yupana.privacy.exact import INFINITE, Budget
+from yupana.privacy.exact import INFINITE, Budget, show_exact
 from yupana.release.recipe import read_configuration_in
 from yupana.topdown.configuration import Configuration, Shared, unfit_for
-from yupana.topdown.queries import TOTAL, Factor, query_named
+from yupana.topdown.queries import TOTAL, Factor, Query, query_named
 from yupana.topdown.reading.declaration import DOCUMENT, DeclaredConfiguration, DeclaredSpine
-from yupana.topdown.reading.queries import in_order, read_invariants, read_passes, read_queries, renormalised
-from yupana.topdown.reading.schema import read_recodes, read_schema, read_zeros
+from yupana.topdown.reading.tables import (
+    in_order,
+    read_invariants,
+    read_passes,
+    read_queries,
+    read_recodes,
+    read_schema,
+    read_zeros,
+    renormalised,
+)
 
 BUILT_IN: Final = (
     "pl94-2020-us",
@@ -249,3 +257,74 @@ def _spending(
 ) -> tuple[Budget, Mapping[str, Fraction], dict[str, dict[tuple[Factor, ...], Fraction]]]:
     measured = {level: {q.factors: part for q, part in configuration.measured(level)} for level in configuration.levels}
     return configuration.budget, configuration.shares, measured
+
+
+def configuration_document(configuration: Configuration) -> dict[str, Any]:
+    """The configuration as JSON, every number exact and every default told."""
+    return {
+        "product": configuration.product,
+        "privacy_unit": configuration.privacy_unit,
+        "mechanism": configuration.mechanism.value,
+        configuration.mechanism.budget_name: show_exact(configuration.budget),
+        "invariants": {level: [q.name for q in queries] for level, queries in configuration.invariants.items()},
+        "schema": {attribute.name: list(attribute.labels) for attribute in configuration.schema.attributes},
+        "shares": {level: str(share) for level, share in configuration.shares.items()},
+        "queries": {
+            level: {query.name: str(share) for query, share in of_level}
+            for level, of_level in configuration.queries.items()
+            if of_level
+        },
+        "passes": {
+            level: {
+                **({"estimate": _names(passes.estimate)} if passes.estimate else {}),
+                "round": _names(passes.round),
+            }
+            for level, passes in configuration.passes.items()
+        },
+        "recodes": {
+            recode.name: {
+                "of": recode.attribute,
+                "groups": [
+                    [level for level, group in enumerate(recode.factor) if group == number]
+                    for number in range(max(recode.factor) + 1)
+                ],
+            }
+            for recode in configuration.recodes.values()
+        },
+        "constraints": {
+            **({"group_quarters": configuration.group_quarters} if configuration.group_quarters else {}),
+            "structural_zeros": [
+                {
+                    attribute.name: level
+                    for attribute, level in zip(configuration.schema.attributes, levels, strict=True)
+                    if level is not None
+                }
+                for levels in configuration.structural_zeros
+            ],
+        },
+        **_spine_document(configuration),
+    }
+
+
+def _spine_document(configuration: Configuration) -> dict[str, Any]:
+    """The areas of the configuration, or how the spine is built."""
+    spine, areas = configuration.spine, configuration.areas
+    if areas is not None:
+        return {"areas": {"levels": list(areas.levels), "of": areas.pairs}}
+    return {
+        "spine": {
+            "kind": spine.kind,
+            **({} if spine.fanout_cutoff is None else {"fanout_cutoff": spine.fanout_cutoff}),
+            "entity_threshold": spine.entity_threshold,
+            "bypass_cutoff": spine.bypass_cutoff,
+            "grouping": spine.grouping,
+            "classes": list(spine.classes),
+            "aian_areas": list(spine.aian_areas),
+            "strong_mcd_states": [f"{state:02d}" for state in spine.strong_mcd_states],
+            "live": spine.live,
+        },
+    }
+
+
+def _names(passes: tuple[tuple[Query, ...], ...]) -> list[list[str]]:
+    return [[query.name for query in queries] for queries in passes]

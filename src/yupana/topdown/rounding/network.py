@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from yupana.arrays import Flags, Floats, Indices, Ints
 from yupana.compiled import compiled, compiled_part
-from yupana.topdown.partitions import refines, renumber
+from yupana.topdown.node.kernels import refines, renumber
 from yupana.topdown.rounding.flow import Graph, improve
 from yupana.topdown.rounding.program import TOLERANCE, Joint, Limit, cannot_round
 

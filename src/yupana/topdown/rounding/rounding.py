@@ -4,6 +4,10 @@ Let f be the floor of the estimate of the children and z be 1 where a count is r
 queries q and the children c, the distances |Q_q z_c - t|, where t is the answer to q of the fractional parts, rounded
 half up; for the detailed query t is the fractional part itself, so that its distance is the sum of (1 - 2 t) z and a
 constant. The answers of a pass are held in the later ones.
+
+Under the failsafe the children cannot sum to their parent: the constraints and the parent's total are kept, and the
+children may miss the parent's counts by v + 1 persons in all, where v is the least that fractional counts must miss it
+by.
 """
 
 from collections.abc import Sequence
@@ -14,9 +18,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from yupana.arrays import Floats, Indices, Ints
+from yupana.topdown.node.problem import InfeasibleNode
 from yupana.topdown.queries import margin
 from yupana.topdown.rounding.network import round_on_network
-from yupana.topdown.rounding.program import TOLERANCE, Joint, Limit, hold, round_by_program
+from yupana.topdown.rounding.program import (
+    TOLERANCE,
+    Joint,
+    Limit,
+    cannot_round,
+    hold,
+    round_by_program,
+    split,
+    start_program,
+)
 
 Passes = tuple[tuple[Indices | None, ...], ...]
 
@@ -171,3 +185,64 @@ def _bounds(given: NDArray[np.generic] | None, name: str, shape: tuple[int, int]
         raise ValueError(f"{name} must be numbers of shape {shape}: children, levels of the first attribute.")
     inward = np.floor(values + TOLERANCE) if name == "upper" else np.ceil(values - TOLERANCE)
     return np.asarray(np.clip(inward, -float(UNBOUNDED), float(UNBOUNDED)), dtype=np.int64)
+
+
+WIDENINGS = (0, 1, 1 << 20)
+"""How far beyond its floor and its ceiling a count may go, tried in this order."""
+
+
+def round_failsafe(estimate: Floats, rounding: Rounding, missed: float) -> Ints:
+    """Round the children of one parent that they cannot sum to.
+
+    Parameters
+    ----------
+    estimate : ndarray of float64, shape (k, m)
+        Non-negative; the children need not sum to the parent.
+    rounding : Rounding
+    missed : float
+        v, the least sum over cells of |parent - sum of children| that fractional counts reach.
+
+    Returns
+    -------
+    ndarray of int64, shape (k, m)
+        Sum over cells of |parent - sum of children| is at most v + 1. Counts are the floor or the ceiling of the
+        estimate; where no such counts keep the constraints, one may lie one beyond, and where that is not enough,
+        anywhere.
+
+    Raises
+    ------
+    InfeasibleNode
+        Where no non-negative integer counts keep the constraints.
+    """
+    counts, fractions = split(estimate)
+    parent, limits = rounding.parent, rounding.limits()
+    need = parent - counts.sum(axis=0)
+    missing = np.array([need.sum()])
+    for widening in WIDENINGS:
+        # The variables: z, and by cell how much the children exceed and fall short of the parent.
+        child, cell = np.nonzero(fractions if widening == 0 else np.ones_like(fractions))
+        cells = np.arange(len(need))
+        ceiling = (fractions[child, cell] > 0) + widening
+        floor = -np.minimum(counts[child, cell], widening)
+        least = np.concatenate([floor, np.zeros(2 * len(need))])
+        most = np.concatenate([ceiling, np.full(2 * len(need), missed + 1 + TOLERANCE)])
+        program = start_program(fractions, child, cell, least, most)
+        by_cell = program.sums(cell, len(need)).tolil()
+        by_cell[cells, len(child) + cells] = -1
+        by_cell[cells, len(child) + len(need) + cells] = 1
+        program = program.with_rows(by_cell.tocsr(), need, need)
+        program = program.with_rows(program.sums(np.zeros(len(cell), dtype=np.int64), 1), missing, missing)
+        away = program.sums(np.full(len(child), -1), 1).tolil()
+        away[0, len(child) :] = 1
+        program = program.with_rows(away.tocsr(), np.zeros(1), np.array([missed + 1 + TOLERANCE]))
+        for limit in limits:
+            program = program.holding(limit.less(counts))
+        for members, total in rounding.joint:
+            among = np.where(np.isin(child, members), 0, -1)
+            rest = np.array([total - counts[list(members)].sum()])
+            program = program.with_rows(program.sums(among, 1), rest, rest)
+        try:
+            return counts + program.solve_passes(rounding.passes, fractions.shape)
+        except InfeasibleNode:
+            continue
+    raise cannot_round()

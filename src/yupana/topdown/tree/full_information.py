@@ -4,7 +4,7 @@ import os
 import tempfile
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
@@ -15,11 +15,9 @@ from yupana.errors import OutputError
 from yupana.files.regular import take_room
 from yupana.files.temporary import temporary_folder
 from yupana.geography.tree import Tree
-from yupana.topdown.budget import LevelSpending
-from yupana.topdown.divide import Terms
-from yupana.topdown.evidence import StoredMeasurements
-from yupana.topdown.families import SiblingBatch
-from yupana.topdown.histogram import Cells
+from yupana.topdown.descent.divide import Terms
+from yupana.topdown.descent.measurements import SiblingBatch, StoredMeasurements
+from yupana.topdown.histogram import Cells, runs_within
 from yupana.topdown.queries import Query
 from yupana.topdown.tree.basis import Basis
 from yupana.topdown.tree.least_squares import Quadratic, TreeAnswers, TreeEstimate, combined, own, quadratic, summed
@@ -96,7 +94,7 @@ class FullInformation:
     totals : mapping of int to ndarray of int64, shape (units,)
         Totals that are known exactly, by geolevel.
     upward : tuple of EstimatesOnDisk
-        Of each geolevel but the last.
+        Of each geolevel but the last; while it is made, of those below some.
     """
 
     basis: Basis
@@ -107,15 +105,44 @@ class FullInformation:
 
     def up(self, level: int, first: int, last: int) -> TreeEstimate:
         """What the measurements of the units from ``first`` up to ``last`` and of all below them say of them."""
-        if level < len(self.upward):
-            return self.upward[level].part(first, last)
-        return _own(self.basis, self.stored, self.totals, level, first, last)
+        above_the_last = level - len(self.tree.names) + 1
+        if above_the_last < 0:
+            return self.upward[above_the_last].part(first, last)
+        return self._own(level, first, last)
+
+    def _own(self, level: int, first: int, last: int) -> TreeEstimate:
+        """What the measurements of the units themselves say of them. Queries with recodes are left out."""
+        spent = self.stored.levels[level]
+        weights = spent.weights[spent.share_of[first:last]]
+        answers = self.stored.answers(level, first, last)
+        measured = [
+            TreeAnswers(query, answers[q], weights[:, q])
+            for q, query in enumerate(spent.queries)
+            if query.keeps_or_sums
+        ]
+        if level in self.totals:
+            total = self.basis.margin(self.basis.subsets[0])
+            known = self.totals[level][first:last, None]
+            measured.append(TreeAnswers(total, known, np.full(last - first, np.inf)))
+        return own(self.basis, last - first, measured)
+
+    def climb(self, level: int) -> EstimatesOnDisk:
+        """The estimates of a geolevel, from those of its children; those of blocks are made and dropped in pieces."""
+        basis, units, parents = self.basis, self.tree.units(level), self.tree.parents[level + 1]
+        starts = np.searchsorted(parents, np.arange(units + 1))
+        found = EstimatesOnDisk(units, basis.cells, len(basis.subsets))
+        for first, last in runs_within(starts[1:], _VALUES_AT_ONCE // basis.cells):
+            begin, end = int(starts[first]), int(starts[last])
+            children = self.up(level + 1, begin, end)
+            of_children = summed(children, parents[begin:end] - np.int32(first), last - first)
+            found.add(combined(basis, self._own(level, first, last), of_children))
+        return found
 
     def gather(self, level: int, families: SiblingBatch) -> "TreeFamilies":
         """Up-pass estimates of the children of families."""
-        spent = self.stored.spending.levels[level]
+        spent = self.stored.levels[level]
         target = self.up(level, families.first, families.last)
-        held = [tuple(_kept_whole(spent, chosen)) for chosen in spent.passes[:-1]]
+        held = [[q for q in map(spent.queries.__getitem__, of) if q.keeps_or_sums] for of in spent.passes[:-1]]
         fitted = [_fit(quadratic(self.basis, target, queries), queries) for queries in held if queries]
         return TreeFamilies(families, (*fitted, _fit(quadratic(self.basis, target), ())))
 
@@ -180,51 +207,7 @@ def full_information(
     totals : mapping of int to ndarray of int64, shape (units,)
         Totals that are known exactly, by geolevel.
     """
-    upward: list[EstimatesOnDisk] = []
+    found = FullInformation(basis, tree, stored, totals, ())
     for level in range(len(tree.names) - 2, -1, -1):
-        upward.append(_up(basis, tree, stored, totals, level, upward[-1] if upward else None))
-    return FullInformation(basis, tree, stored, totals, tuple(reversed(upward)))
-
-
-def _up(
-    basis: Basis,
-    tree: Tree,
-    stored: StoredMeasurements,
-    totals: Mapping[int, Ints],
-    level: int,
-    below: EstimatesOnDisk | None,
-) -> EstimatesOnDisk:
-    """The estimates of a geolevel, from those of its children; those of blocks are made and dropped in pieces."""
-    units, parents = tree.units(level), tree.parents[level + 1]
-    starts = np.searchsorted(parents, np.arange(units + 1))
-    found = EstimatesOnDisk(units, basis.cells, len(basis.subsets))
-    first = 0
-    while first < units:
-        reach = starts[first] + _VALUES_AT_ONCE // basis.cells
-        last = min(units, max(first + 1, int(np.searchsorted(starts, reach, side="right")) - 1))
-        begin, end = int(starts[first]), int(starts[last])
-        children = below.part(begin, end) if below is not None else _own(basis, stored, totals, level + 1, begin, end)
-        of_children = summed(children, parents[begin:end] - np.int32(first), last - first)
-        found.add(combined(basis, _own(basis, stored, totals, level, first, last), of_children))
-        first = last
+        found = replace(found, upward=(found.climb(level), *found.upward))
     return found
-
-
-def _own(
-    basis: Basis, stored: StoredMeasurements, totals: Mapping[int, Ints], level: int, first: int, last: int
-) -> TreeEstimate:
-    """What the measurements of the units themselves say of them. Queries with recodes are left out."""
-    spent = stored.spending.levels[level]
-    weights = spent.weights[spent.share_of[first:last]]
-    answers = stored.answers(level, first, last)
-    measured = [
-        TreeAnswers(query, answers[q], weights[:, q]) for q, query in enumerate(spent.queries) if query.keeps_or_sums
-    ]
-    if level in totals:
-        total = basis.margin(basis.subsets[0])
-        measured.append(TreeAnswers(total, totals[level][first:last, None], np.full(last - first, np.inf)))
-    return own(basis, last - first, measured)
-
-
-def _kept_whole(spent: LevelSpending, chosen: Sequence[int]) -> list[Query]:
-    return [spent.queries[q] for q in chosen if spent.queries[q].keeps_or_sums]

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from yupana.arrays import Flags, Floats, Indices, Ints
 from yupana.geography.tree import Tree, nest
-from yupana.topdown.constraints import UNKNOWN
-from yupana.topdown.invariants import Known
+from yupana.topdown.constraints import UNKNOWN, Known
+from yupana.topdown.histogram import runs_within
 from yupana.topdown.queries import TOTAL, Query, margin
 from yupana.topdown.tree.basis import Basis, Kept
 from yupana.topdown.tree.least_squares import TreeAnswers, TreeEstimate, combined, down, own, own_precision, summed
@@ -222,14 +222,7 @@ def _level_of_runs(tree: Tree, cells: int) -> int:
 def _runs(tree: Tree, level: int, cells: int) -> tuple[tuple[int, int], ...]:
     """Runs of units of a level that can be held at once, with all their blocks."""
     blocks = np.bincount(tree.ancestors(level), minlength=tree.units(level))
-    ends = np.cumsum(blocks)
-    runs, first = [], 0
-    while first < len(blocks):
-        reach = ends[first] - blocks[first] + _VALUES_AT_ONCE // cells
-        last = max(first + 1, int(np.searchsorted(ends, reach, side="right")))
-        runs.append((first, last))
-        first = last
-    return tuple(runs)
+    return tuple(runs_within(np.cumsum(blocks), _VALUES_AT_ONCE // cells))
 
 
 def upward_precisions(measured: MarginMeasurements) -> list[Floats]:

@@ -1,0 +1,1 @@
+"""From the root to the blocks: what is measured, drawn, kept, divided and rounded."""

@@ -1,0 +1,235 @@
+"""Divide one parent among its children: estimate in passes, then round in passes. Public."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from yupana.arrays import Floats, Indices, Ints
+from yupana.topdown.node.general import solve_failsafe
+from yupana.topdown.node.problem import Held, Node
+from yupana.topdown.node.solve import solve
+from yupana.topdown.rounding.rounding import Rounding, round_counts, round_failsafe
+
+_NOISE: Final = 1e-6
+"""Error of a linear programme's optimum, in persons."""
+
+_SLACK: Final = 1e-6
+"""Persons by which a later pass of the failsafe may miss what an earlier one holds: about the error of its solution."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Terms:
+    """What one pass fits: the queries on the live cells, their answers and weights, as in `Node`; and which it holds.
+
+    Attributes
+    ----------
+    queries : tuple of ndarray of int32, each of shape (m,)
+    answers : tuple of ndarray of float64, each of shape (k, size)
+    weights : ndarray of float64, shape (k, queries)
+    held : tuple of ndarray of int32, each of shape (m,)
+        Queries whose estimated answers later passes keep.
+    """
+
+    queries: tuple[Indices, ...]
+    answers: tuple[Floats, ...]
+    weights: Floats
+    held: tuple[Indices, ...]
+
+    def apart(self) -> "Terms":
+        """The same of what the live cells reach, in arrays of its own: it keeps alive no others, such as a batch's."""
+        queries, answers = zip(*map(self.reached, range(len(self.queries))), strict=True)
+        return Terms(queries, answers, self.weights.copy(), self.held)
+
+    def reached(self, query: int) -> tuple[Indices, Floats]:
+        """The answers to a query that live cells reach, and which each cell counts in; in arrays of their own."""
+        reached, local = np.unique(self.queries[query], return_inverse=True)
+        return local.astype(np.int32), self.answers[query][:, reached]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Siblings:
+    """A parent with its children and all that the estimate must satisfy.
+
+    Attributes
+    ----------
+    parent : ndarray of int64, shape (m,)
+        Counts of the live cells.
+    children : int
+    rounding : tuple of tuple of (ndarray of int32, shape (m,), or None)
+        Queries of each rounding pass; None is the detailed one.
+    groups : ndarray of int32, shape (m,), or None
+    lower, upper : ndarray of int64, shape (k, groups), or None
+        Bounds by group.
+    totals : ndarray of int64, shape (k,), or None
+        Known totals of the children.
+    joint : tuple of (tuple of int, int)
+        Positions of children, and the known sum of their totals.
+    """
+
+    parent: Ints
+    children: int
+    rounding: tuple[tuple[Indices | None, ...], ...]
+    groups: Indices | None
+    lower: Ints | None
+    upper: Ints | None
+    totals: Ints | None
+    joint: tuple[tuple[tuple[int, ...], int], ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Divided:
+    """Counts of the children of one parent.
+
+    Attributes
+    ----------
+    counts : ndarray of int64, shape (k, m)
+    solvers : tuple of str
+        What solved each estimation pass: `NodeEstimate.solver`.
+    missed : int or None
+        Under the failsafe, by how many persons, over all cells, the children must differ from the parent.
+    """
+
+    counts: Ints
+    solvers: tuple[str, ...]
+    missed: int | None = None
+
+
+def divide(family: Siblings, passes: Sequence[Callable[[], Terms]]) -> Divided:
+    """Estimate the counts of the children and round them; the result sums to the parent, cell by cell.
+
+    Parameters
+    ----------
+    family : Siblings
+    passes : sequence of callable
+        Makes the terms of each estimation pass.
+
+    Raises
+    ------
+    InfeasibleNode
+        If no counts of the children satisfy the parent and the constraints.
+    """
+    estimate, solvers = estimate_in_passes(family, passes)
+    return Divided(round_counts(estimate, rounding_of(family)), solvers)
+
+
+def estimate_in_passes(family: Siblings, passes: Sequence[Callable[[], Terms]]) -> tuple[Floats, tuple[str, ...]]:
+    """Estimate the counts of the children; each pass keeps what the earlier ones hold.
+
+    A pass is solved on the coarsest cells that its queries, what is held and the bounds can tell apart. Where the last
+    pass leaves cells together, their counts go to the cells in proportion to the parent's. Passes after one that holds
+    every cell change nothing, and are left out.
+
+    Returns
+    -------
+    tuple
+        Estimates, of shape (k, m), and what solved each pass.
+    """
+    held = [Held(np.zeros(len(family.parent), dtype=np.int32), totals, 0.0) for totals in _known_totals(family)]
+    parent = family.parent.astype(np.float64)
+    counts = np.zeros((family.children, len(parent)))
+    solvers: list[str] = []
+    for make in passes:
+        terms = make()
+        coarse, cell = collapse(_node(family, terms, tuple(held)))
+        solution = solve(coarse)
+        solvers.append(solution.solver)
+        counts = solution.counts
+        if len(coarse.parent) < len(parent):
+            counts = counts[:, cell] * (parent / coarse.parent[cell])
+        held += [Held(label, sum_by(counts, label), 0.0) for label in terms.held]
+        if _holds_all(terms):
+            break
+    return counts, tuple(solvers)
+
+
+def _holds_all(terms: Terms) -> bool:
+    """Whether later passes hold every cell, so that nothing is left for them to decide."""
+    return any(len(np.unique(label)) == len(label) for label in terms.held)
+
+
+def _node(family: Siblings, terms: Terms, held: tuple[Held, ...]) -> Node:
+    lower, upper = (None if b is None else b.astype(np.float64) for b in (family.lower, family.upper))
+    joint = tuple((positions, float(total)) for positions, total in family.joint)
+    parent = family.parent.astype(np.float64)
+    return Node(parent, terms.queries, terms.answers, terms.weights, held, family.groups, lower, upper, joint)
+
+
+def divide_failsafe(family: Siblings, passes: Sequence[Callable[[], Terms]]) -> Divided:
+    """Divide a parent that its children's constraints contradict: bend its cells, as little as possible.
+
+    Within a group of the first attribute cells are alike to the constraints, so it is the parent's group totals that
+    they contradict: the children keep the constraints and the parent's total, not its group totals.
+
+    Parameters
+    ----------
+    family : Siblings
+        On every cell that can hold someone.
+    passes : sequence of callable
+    """
+    held = [Held(np.zeros(len(family.parent), dtype=np.int32), totals, 0.0) for totals in _known_totals(family)]
+    counts = np.zeros((family.children, len(family.parent)))
+    solvers: list[str] = []
+    least: float | None = None
+    for make in passes:
+        terms = make()
+        solution, least = solve_failsafe(_node(family, terms, tuple(held)), least)
+        counts = solution.counts
+        solvers.append(f"{solution.solver}, failsafe")
+        held += [Held(label, sum_by(counts, label), _SLACK) for label in terms.held]
+        if _holds_all(terms):
+            break
+    # What cannot be met in fractions cannot be met in whole persons; the least departure is a whole number or above.
+    missed = int(np.ceil((least or 0.0) - _NOISE))
+    return Divided(round_failsafe(counts, rounding_of(family), missed), tuple(solvers), missed)
+
+
+def collapse(node: Node) -> tuple[Node, NDArray[np.intp]]:
+    """Put cells together that nothing in a node tells apart.
+
+    Returns
+    -------
+    tuple
+        The node on the coarser cells, and the coarser cell of each cell, of shape (m,).
+    """
+    labels = [*node.queries, *(h.labels for h in node.held), *([] if node.groups is None else [node.groups])]
+    everything = np.arange(node.live)
+    if any(int(label.max(initial=0)) + 1 >= node.live and len(np.unique(label)) == node.live for label in labels):
+        return node, everything
+    key = np.zeros(node.live, dtype=np.int64)
+    for label in labels:
+        # Numbered anew after each step, so that products of sizes stay small.
+        _, key = np.unique(key * (int(label.max(initial=0)) + 1) + label, return_inverse=True)
+    first = np.unique(key, return_index=True)[1]
+    if len(first) == node.live:
+        return node, everything
+    coarse = replace(
+        node,
+        parent=np.bincount(key, node.parent, len(first)).astype(np.float64),
+        queries=tuple(label[first] for label in node.queries),
+        held=tuple(replace(h, labels=h.labels[first]) for h in node.held),
+        groups=None if node.groups is None else node.groups[first],
+    )
+    return coarse, key
+
+
+def sum_by(counts: Floats, label: Indices) -> Floats:
+    """Answers of a query on live cells: shape (k, m) to (k, size)."""
+    out = np.zeros((len(counts), int(label.max(initial=-1)) + 1))
+    np.add.at(out.T, label, counts.T)
+    return out
+
+
+def _known_totals(family: Siblings) -> list[Floats]:
+    """Known totals of the children as answers of the total query."""
+    return [] if family.totals is None else [family.totals.astype(np.float64)[:, None]]
+
+
+def rounding_of(family: Siblings) -> Rounding:
+    """What a rounding of the children goes by."""
+    whole = np.zeros(len(family.parent), dtype=np.int32)
+    fixed = tuple((whole, np.rint(totals).astype(np.int64)) for totals in _known_totals(family))
+    passes, joint = family.rounding, family.joint
+    return Rounding(family.parent, passes, family.groups, family.lower, family.upper, fixed, joint)
