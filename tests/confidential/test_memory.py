@@ -26,7 +26,7 @@ from yupana.confidential.records.database import (
     require_memory,
     with_what_is_beside,
 )
-from yupana.confidential.shards.folder import TaskLimits
+from yupana.confidential.shards.shard_tasks import TaskLimits
 from yupana.engine.engine import LEAST_MEMORY, Engine
 from yupana.errors import InputError
 from yupana.products.phsafe.production import production_config

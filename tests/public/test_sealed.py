@@ -15,8 +15,8 @@ from yupana.confidential.described.counter import DescribedCounts
 from yupana.confidential.records.census import Census
 from yupana.confidential.records.detailed import DetailedRecords
 from yupana.confidential.slices import AreaCounts, ListedLevel
-from yupana.confidential.tabulate.groups import PartCounts
-from yupana.confidential.tabulate.histograms import BlockCounts
+from yupana.confidential.tabulate.block_histograms import BlockCounts
+from yupana.confidential.tabulate.count_groups import PartCounts
 from yupana.confidential.topdown.exact_counts import CountsOnDisk, GeolevelCounts
 from yupana.confidential.topdown.world import World
 from yupana.privacy.sealed import Sealed

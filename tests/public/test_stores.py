@@ -24,7 +24,7 @@ from topdown_worlds import configuration, make_world, write_world
 import yupana
 from yupana.cli.main import main
 from yupana.confidential.records import stored
-from yupana.confidential.shards import folder as shard_folder
+from yupana.confidential.shards import shard_tasks
 from yupana.errors import InputError
 from yupana.files import store as store_module
 from yupana.files.store import Store
@@ -184,7 +184,7 @@ def test_an_engine_counts_what_lies_on_a_store(
     asked: list[str] = []
     bring = stored.bring_part
     monkeypatch.setattr(
-        shard_folder, "bring_part", lambda left, name, path: asked.append(name) or bring(left, name, path)
+        shard_tasks, "bring_part", lambda left, name, path: asked.append(name) or bring(left, name, path)
     )
     shards = yupana.exact("phsafe", phsafe(), url, tmp_path / "shards", shards=3)
     assert tables(shards) == tables(whole) != {}
@@ -232,7 +232,7 @@ def test_a_worker_on_another_machine_brings_all_it_needs(
     parameters, url = write_parameters(tmp_path / "parameters", world), store.put(data, tmp_path.name)
     whole = yupana.run("safetab-p", parameters, data, tmp_path / "whole", seed=5)
     # The folder of the driver is not there.
-    monkeypatch.setattr(shard_folder.Shard, "whole", lambda self: stored.folder_of_others(self.left))
+    monkeypatch.setattr(shard_tasks.Shard, "whole", lambda self: stored.folder_of_others(self.left))
     shards = yupana.run("safetab-p", parameters, url, tmp_path / "shards", seed=5, shards=3)
     assert tables(shards) == tables(whole) != {}
 

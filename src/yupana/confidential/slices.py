@@ -20,9 +20,8 @@ from yupana.confidential.choices import (
     needs_cells,
     stretches,
 )
-from yupana.confidential.tabulate.part_counts import CountedAreas, SummedCounts
-from yupana.confidential.tabulate.pieces import GroupAreas
-from yupana.confidential.tabulate.tabulation import GroupTabulation
+from yupana.confidential.tabulate.group_counts import CountedAreas, SummedCounts
+from yupana.confidential.tabulate.group_tabulation import GroupAreas, GroupTabulation
 from yupana.plan.ledger import Ledger
 from yupana.privacy.entropy import Entropy
 from yupana.privacy.sealed import Sealed

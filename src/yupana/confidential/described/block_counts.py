@@ -13,11 +13,9 @@ from yupana.confidential.choices import LevelGroups, needs_cells
 from yupana.confidential.described.blocks import key_of
 from yupana.confidential.described.measure import groups_of_level
 from yupana.confidential.slices import CellSums, ListedLevel, SlicedLevel, measure_slices
-from yupana.confidential.tabulate.gathered import GatheredCounts
-from yupana.confidential.tabulate.groups import count_groups, count_shard
-from yupana.confidential.tabulate.part_counts import CountedAreas, PartCounts
-from yupana.confidential.tabulate.pieces import GroupAreas, find_areas
-from yupana.confidential.tabulate.tabulation import GroupTabulation, ResponseColumns
+from yupana.confidential.tabulate.count_groups import count_groups, count_shard
+from yupana.confidential.tabulate.group_counts import CountedAreas, GatheredCounts, PartCounts
+from yupana.confidential.tabulate.group_tabulation import GroupAreas, GroupTabulation, ResponseColumns, find_areas
 from yupana.errors import ConfigError
 from yupana.files.database import named
 from yupana.geography.block_file import BlockAreas, BlockFile

@@ -9,7 +9,7 @@ import duckdb
 from yupana.confidential.records.database import numbers
 from yupana.confidential.records.findings import Finding
 from yupana.confidential.records.reader import Source, damaged_parts, find_source, open_records, place_finding
-from yupana.confidential.tabulate.pieces import block_number, in_chosen
+from yupana.confidential.tabulate.group_tabulation import block_number, in_chosen
 from yupana.files.columns import Column, RecordFile
 from yupana.files.database import STOPS, named
 from yupana.geography.block_file import BlockFile, HousingUnitFile

@@ -28,9 +28,9 @@ from yupana.confidential.records.database import default_memory
 from yupana.confidential.records.findings import Finding
 from yupana.confidential.records.reader import Source
 from yupana.confidential.request import RunRequest, check_outside
-from yupana.confidential.shards.in_shards import can_be_cut, count_in_shards, within, without_records
-from yupana.confidential.tabulate.gathered import GatheredCounts, GatheredShards
-from yupana.confidential.tabulate.groups import memory_for_gathered
+from yupana.confidential.shards.count_in_shards import can_be_cut, count_in_shards, within, without_records
+from yupana.confidential.tabulate.count_groups import memory_for_gathered
+from yupana.confidential.tabulate.group_counts import GatheredCounts, GatheredShards
 from yupana.errors import InputError
 from yupana.files.column_map import ColumnMap
 from yupana.files.columns import RecordFile

@@ -20,8 +20,8 @@ from yupana.confidential.records.database import numbers
 from yupana.confidential.records.findings import Finding, failing, require_none
 from yupana.confidential.records.reader import Source
 from yupana.confidential.request import RunRequest
-from yupana.confidential.shards.in_shards import Cut, can_be_cut, count_in_shards
-from yupana.confidential.tabulate.batches import joined
+from yupana.confidential.shards.count_in_shards import Cut, can_be_cut, count_in_shards
+from yupana.confidential.tabulate.linked_tables import joined
 from yupana.errors import ConfigError
 from yupana.files.column_map import BUREAU, ColumnMap
 from yupana.files.columns import MAFID, RecordFile

@@ -7,7 +7,7 @@ import numpy as np
 
 from yupana.arrays import Ints
 from yupana.confidential.described.tabulate import tabulate
-from yupana.confidential.tabulate.batches import (
+from yupana.confidential.tabulate.linked_tables import (
     Chain,
     LinkedCounts,
     LinkedTable,

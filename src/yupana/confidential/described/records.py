@@ -22,7 +22,7 @@ from yupana.confidential.records.reader import (
     trust,
 )
 from yupana.confidential.records.stored import require_at_hand
-from yupana.confidential.shards.in_shards import Cut
+from yupana.confidential.shards.count_in_shards import Cut
 from yupana.files.column_map import ColumnMap
 from yupana.files.columns import RecordFile
 from yupana.files.database import STOPS, named

@@ -22,13 +22,16 @@ from yupana.confidential.records.detailed_cef import detailed_sources
 from yupana.confidential.records.detailed_rules import BYTES_OF_A_BLOCK
 from yupana.confidential.records.findings import Finding, require_none
 from yupana.confidential.request import RunRequest
-from yupana.confidential.shards.by_state import lies_by_state
-from yupana.confidential.shards.detailed_by_state import DETAILED, count_details_by_state, without_details
-from yupana.confidential.shards.folder import Shard, Taker, TaskLimits
-from yupana.confidential.shards.in_shards import Cut, can_be_cut, count_in_shards, within, without_records
-from yupana.confidential.tabulate.gathered import GatheredShards
-from yupana.confidential.tabulate.groups import memory_for_gathered
-from yupana.confidential.tabulate.part_counts import PartCounts
+from yupana.confidential.shards.census_edited_file import (
+    DETAILED,
+    count_details_by_state,
+    lies_by_state,
+    without_details,
+)
+from yupana.confidential.shards.count_in_shards import Cut, can_be_cut, count_in_shards, within, without_records
+from yupana.confidential.shards.shard_tasks import Shard, Taker, TaskLimits
+from yupana.confidential.tabulate.count_groups import memory_for_gathered
+from yupana.confidential.tabulate.group_counts import GatheredShards, PartCounts
 from yupana.engine.engine import Engine
 from yupana.errors import InputError
 from yupana.files.column_map import BUREAU, ColumnMap

@@ -8,8 +8,15 @@ import numpy as np
 
 from yupana.arrays import Ints
 from yupana.confidential.described.records import keys_of_link
-from yupana.confidential.tabulate.batches import Chain, LinkedCounts, LinkedFile, LinkedLimit, LinkedTable
-from yupana.confidential.tabulate.linked import CountLinked, count_linked
+from yupana.confidential.tabulate.linked_tables import (
+    Chain,
+    CountLinked,
+    LinkedCounts,
+    LinkedFile,
+    LinkedLimit,
+    LinkedTable,
+    count_linked,
+)
 from yupana.errors import ConfigError
 from yupana.files.database import named, quoted
 from yupana.plan.predicates import TooManyClassesError

@@ -13,7 +13,7 @@ from yupana.confidential.described.records import cut_of
 from yupana.confidential.records.database import scratch_folder
 from yupana.confidential.records.findings import Finding
 from yupana.confidential.request import LAYOUTS, Layout, RunRequest
-from yupana.confidential.tabulate.histograms import files_of_microdata
+from yupana.confidential.tabulate.block_histograms import files_of_microdata
 from yupana.confidential.topdown.accuracy import accuracy_table, observe_runs
 from yupana.confidential.topdown.disk import needs_of_full_information, require_disk
 from yupana.confidential.topdown.estimate import Estimated, check_run, estimate

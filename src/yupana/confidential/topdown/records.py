@@ -13,15 +13,15 @@ from yupana.confidential.described.records import cut_of, open_described
 from yupana.confidential.described.tabulate import chain_of
 from yupana.confidential.records.findings import Finding, require_none
 from yupana.confidential.request import RunRequest
-from yupana.confidential.shards.in_shards import can_be_cut, count_in_shards
-from yupana.confidential.tabulate.batches import joined
-from yupana.confidential.tabulate.histograms import (
+from yupana.confidential.shards.count_in_shards import can_be_cut, count_in_shards
+from yupana.confidential.tabulate.block_histograms import (
     BlockCounts,
     BlockEntries,
     block_entries,
     count_keys,
     merge_entries,
 )
+from yupana.confidential.tabulate.linked_tables import joined
 from yupana.files.column_map import ColumnMap
 from yupana.geography.hierarchy import Hierarchy
 from yupana.products.topdown.described import CountedColumn, DescribedConfiguration

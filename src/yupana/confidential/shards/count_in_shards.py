@@ -26,11 +26,9 @@ from yupana.confidential.records.reader import (
     stored_types,
 )
 from yupana.confidential.records.stored import left_on_store, require_at_hand
-from yupana.confidential.shards.areas import areas_of
-from yupana.confidential.shards.by_area import count_by_area
-from yupana.confidential.shards.by_key import count_by_key, is_repeated
-from yupana.confidential.shards.by_state import count_by_state, lies_by_state
-from yupana.confidential.shards.folder import (
+from yupana.confidential.shards.census_edited_file import count_by_state, lies_by_state
+from yupana.confidential.shards.cut_records import areas_of, count_by_area, count_by_key, is_repeated
+from yupana.confidential.shards.shard_tasks import (
     EMPTY,
     AsCounted,
     CountedShards,

@@ -1,15 +1,22 @@
-"""The areas that blocks make, and the pieces that no area divides: what groups are counted by."""
+"""What groups are counted of: responses and categories of records, and the areas that blocks make, cut into pieces.
+
+A piece is what no area divides, so that records are counted by piece first.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 import duckdb
 import numpy as np
+from numpy.typing import NDArray
 
 from yupana.arrays import Indices, Ints
 from yupana.files.database import named
 from yupana.geography.block_file import BlockAreas, BlockColumn, BlockFile
+from yupana.plan.responses import ResponseGroup
+
+Categories: TypeAlias = NDArray[np.uint8] | NDArray[np.uint16]
 
 _MOST_DIGITS: Final = 18
 """Digits of a code that fit a number."""
@@ -186,3 +193,98 @@ def _places(ids: Ints, wanted: Ints) -> Indices:
         return np.full(len(wanted), -1, dtype=np.int32)
     at = np.minimum(np.searchsorted(ids, wanted), len(ids) - 1)
     return np.where(ids[at] == wanted, at, -1).astype(np.int32)
+
+
+CODE_BITS: Final = 14
+CODES_IN_WORD: Final = 4
+_MOST_COLUMNS: Final = 2 * CODES_IN_WORD
+_MOST_CATEGORIES: Final = 1 << 12
+
+
+@dataclass(frozen=True, eq=False)
+class ResponseColumns:
+    """A question that a record may answer with several codes, as the relation of records holds the answer.
+
+    The answer is a set: a code that is given twice is given once, and a column may be skipped.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        SQL of one to eight columns of numbers from 0 to below 2**14.
+    place : numpy.ndarray of int, shape (numbers,)
+        Of each number the place of the code, or -1 for none. The first such number is the quickest to count.
+    codes : int
+        How many codes there are.
+
+    Raises
+    ------
+    ValueError
+        If there are too many columns or numbers, or none.
+    """
+
+    columns: tuple[str, ...]
+    place: Ints
+    codes: int
+
+    def __post_init__(self) -> None:
+        if not (1 <= len(self.columns) <= _MOST_COLUMNS and 1 <= len(self.place) <= 1 << CODE_BITS):
+            raise ValueError(f"a response has 1 to {_MOST_COLUMNS} columns and 1 to {1 << CODE_BITS} numbers")
+
+    @property
+    def words(self) -> tuple[tuple[str, ...], ...]:
+        """The columns by the number that they are packed into, four in each."""
+        return tuple(
+            self.columns[first : first + CODES_IN_WORD] for first in range(0, len(self.columns), CODES_IN_WORD)
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class GroupTabulation:
+    """What is to be counted.
+
+    Attributes
+    ----------
+    relation : str
+        SQL of the relation of records; not of a temporary one, which belongs to one cursor.
+    key : tuple of str
+        SQL for the columns of the key of the block of a record, in the order of `BlockFile.key`.
+    where : str
+        SQL for which records count; ``true`` for all.
+    responses : mapping of response to ResponseColumns
+    spaces : mapping of kind to tuple of ResponseGroup
+        By kind of areas the groups that its areas show, by responses of `responses`. Kinds that the areas given to
+        `count_groups` lack are not counted, but a record in one of their groups is in some group.
+    attribute : str
+        SQL for a number that tells the category of a record.
+    category : numpy.ndarray of uint8 or uint16
+        The category of each such number.
+
+    Raises
+    ------
+    ValueError
+        If there are more than 4096 categories, or groups by a response that is not among `responses`.
+    """
+
+    relation: str
+    key: tuple[str, ...]
+    where: str
+    responses: Mapping[str, ResponseColumns]
+    spaces: Mapping[str, tuple[ResponseGroup, ...]]
+    attribute: str
+    category: Categories
+
+    def __post_init__(self) -> None:
+        if self.categories > _MOST_CATEGORIES:
+            raise ValueError(f"records are counted in {_MOST_CATEGORIES} categories at most")
+        unknown = {group.response for groups in self.spaces.values() for group in groups} - self.responses.keys()
+        if unknown:
+            raise ValueError(f"there are groups by responses that are not given: {', '.join(sorted(unknown))}")
+
+    @property
+    def categories(self) -> int:
+        """How many categories."""
+        return int(self.category.max()) + 1
+
+    def condition(self, blocks: BlockFile) -> str:
+        """SQL for the records that count, in blocks that do."""
+        return f"({self.where}) AND {in_chosen(self.key[0], blocks)}"

@@ -27,7 +27,7 @@ from yupana.confidential.records.histogram_file import (
 from yupana.confidential.records.quarters import QUARTERS, type_quarters
 from yupana.confidential.records.reader import Source, find_source, forms, no_names, place_finding, require_folder
 from yupana.confidential.records.stored import require_at_hand
-from yupana.confidential.shards.in_shards import Cut, can_be_cut, count_in_shards
+from yupana.confidential.shards.count_in_shards import Cut, can_be_cut, count_in_shards
 from yupana.engine.engine import Engine
 from yupana.errors import InputError
 from yupana.files.column_map import BUREAU, ColumnMap

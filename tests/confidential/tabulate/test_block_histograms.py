@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from schemas import PL94, make_schema
 from spine_maker import random_blocks, write_reference
 
-from yupana.confidential.tabulate.histograms import check_facilities, open_block_counts
+from yupana.confidential.tabulate.block_histograms import check_facilities, open_block_counts
 from yupana.engine.local import LocalEngine
 from yupana.errors import InputError
 from yupana.geography.attributes import QUARTERS_COLUMNS, attributes_of, read_attributes, read_facilities

@@ -1,19 +1,28 @@
-"""Cut record files by keys, and bring together what belongs to a shard: all parts, whatever lies in them."""
+"""Cut record files into shards by their keys, and count each shard; or count areas as their files lie.
 
+Whatever lies in which part, the records of a key are brought together in one shard. Files of an area lie in folders of
+the same name: where no key is in two areas, each is counted where its files are read, and no record is sent anywhere.
+"""
+
+import heapq
 import os
 import pickle
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 import duckdb
+import numpy as np
+from numpy.typing import NDArray
 
 from yupana.confidential.records.database import memory_limit, numbers, scratch_folder
-from yupana.confidential.records.findings import merge_findings
+from yupana.confidential.records.findings import Finding, merge_findings
 from yupana.confidential.records.reader import Source
-from yupana.confidential.shards.folder import (
+from yupana.confidential.shards.shard_tasks import (
     EMPTY,
     CountedShards,
     Part,
@@ -33,6 +42,85 @@ from yupana.files.columns import RecordFile
 from yupana.files.database import named, quoted
 from yupana.privacy.sealed import packed
 from yupana.progress import Progress, told
+
+Parts: TypeAlias = Mapping[str, tuple[int, ...]]
+"""Numbers of parts by the name of their record file."""
+
+_RANGES: Final = 16
+
+
+def areas_of(sources: Mapping[str, Source], most: int | None) -> tuple[Parts, ...]:
+    """Which parts of all record files lie together, in folders of the same name.
+
+    Parameters
+    ----------
+    sources : mapping of str to Source
+        By the name of the record file.
+    most : int, optional
+        How many areas are asked for; folders are put together to make as many, the largest first.
+
+    Returns
+    -------
+    tuple of Parts
+        Empty where a part lies in no folder, or there are fewer than two folders, or fewer than are asked for.
+    """
+    together: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    size: dict[str, int] = defaultdict(int)
+    for name, source in sources.items():
+        for part, (path, named_so) in enumerate(zip(source.paths, source.names, strict=True)):
+            folders = named_so.split("/")[1:-1]
+            if not folders:
+                return ()
+            together[folders[0]][name].append(part)
+            size[folders[0]] += path.stat().st_size
+    number = most or len(together)
+    if len(together) < max(2, number):
+        return ()
+    return tuple(
+        {name: tuple(sorted(part for folder in folders for part in together[folder][name])) for name in sources}
+        for folders in shared_out(size, number)
+    )
+
+
+def shared_out(size: Mapping[str, int], number: int) -> list[list[str]]:
+    """What has sizes, put into so many shares that are about as large, the largest first."""
+    shares: list[tuple[int, int, list[str]]] = [(0, place, []) for place in range(number)]
+    for name in sorted(size, key=lambda name: (-size[name], name)):
+        taken, place, names = heapq.heappop(shares)
+        heapq.heappush(shares, (taken + size[name], place, [*names, name]))
+    return [names for _, _, names in sorted(shares, key=lambda share: share[1])]
+
+
+@dataclass(frozen=True, slots=True)
+class KeysOfAreas:
+    """Tells whether two areas have a key in common, by 64 bits of each; they wait on disk, and are compared in ranges.
+
+    Two keys may have the same bits, which is taken for one key in two areas: that costs time, and nothing else.
+
+    Attributes
+    ----------
+    folder : Path
+        Private and empty.
+    """
+
+    folder: Path
+
+    def add(self, keys: Sequence[NDArray[np.uint64]]) -> None:
+        """Take the keys of an area, those of each record file."""
+        distinct = np.unique(np.concatenate(keys))
+        bounds = np.searchsorted(distinct >> np.uint64(60), np.arange(_RANGES + 1))
+        for number, (first, last) in enumerate(pairwise(bounds.tolist())):
+            with (self.folder / str(number)).open("ab") as file:
+                file.write(distinct[first:last].tobytes())
+
+    def are_apart(self) -> bool:
+        """Whether no key is in two areas."""
+        for path in self.folder.iterdir():
+            keys = np.sort(np.fromfile(path, np.uint64))
+            if (keys[1:] == keys[:-1]).any():
+                return False
+        return True
+
 
 _SHARD_BYTES: Final = 1 << 28
 """What a shard has of the record files, about."""
@@ -221,3 +309,75 @@ def _write_rows(folder: Path, parcels: Iterator[bytes]) -> None:
         whole = False
     if not whole:
         raise lost_rows()
+
+
+def count_by_area(
+    engine: Engine,
+    keys: Mapping[RecordFile, tuple[str, ...]],
+    areas: Sequence[Parts],
+    shard: Shard,
+    progress: Progress,
+    taker: Taker,
+) -> CountedShards | None:
+    """Count each area where its files are read; None if a key is in two areas, so that they cannot be counted apart."""
+    work = [
+        pickle.dumps(
+            [shard.part(schema, part, keys[schema], 1) for schema in shard.sources for part in area[schema.name]]
+        )
+        for area in areas
+    ]
+    counted = CountedShards([], {}, [])
+    with scratch_folder() as scratch:
+        apart = KeysOfAreas(scratch)
+        results = engine.map(partial(_count_area, shard), work)
+        for result in told(results, "counting areas", len(work), progress):
+            unread, digests, of_area, (found, of_shard) = pickle.loads(result)  # noqa: S301 (of a worker of ours)
+            counted.unread.extend(unread)
+            counted.digests.update(digests)
+            counted.by_shard.append((found, None if of_shard is None else taker.take(of_shard)))
+            apart.add(of_area)
+        if not counted.unread and not apart.are_apart():
+            return None
+    return CountedShards(merge_findings([counted.unread]), counted.digests, counted.by_shard)
+
+
+def _count_area(task: Shard, work: bytes) -> bytes:
+    """What cannot be read of an area, what was brought, the keys that it has, and what is wrong and was counted."""
+    parts: list[Part] = pickle.loads(work)  # noqa: S301 (of our driver)
+    unread: list[Finding] = []
+    digests: dict[str, str] = {}
+    keys = [np.empty(0, np.uint64)]
+    with scratch_folder() as folder:
+        make_rows(folder, task.sources)
+        for one in parts:
+            with task.limits.database() as db:
+                wrong, digest = read_part(db, one, partial(_write_area, db, folder, one, keys))
+                unread += wrong
+                digests |= digest
+        # An area without a file has no records; one whose files others have removed must not be taken for it.
+        if not unread and not all(_rows_of_part(folder, one).is_file() for one in parts):
+            raise lost_rows()
+        for schema in task.sources:
+            if not any(rows_of(folder, schema.name).iterdir()) and not unread:
+                with task.limits.database() as db:
+                    first = task.part(schema, 0, (), 1)
+                    unread += read_part(db, first, partial(write_columns, db, first, rows_of(folder, schema.name)))[0]
+        if unread:
+            return packed((unread, digests, keys, ((), None)))
+        with task.limits.kept():
+            return packed((unread, digests, keys, count_folder(task, folder)))
+
+
+def _write_area(
+    db: duckdb.DuckDBPyConnection, folder: Path, one: Part, keys: list[NDArray[np.uint64]], typed: Mapping[str, str]
+) -> None:
+    """Write the records of a part, and tell their keys."""
+    relation = named(one.schema.relation)
+    db.execute(f"COPY (SELECT * FROM {relation}) TO {quoted(str(_rows_of_part(folder, one)))} (FORMAT parquet)")
+    query = f"SELECT DISTINCT {hash_of_key(one, typed)} AS key FROM {relation}"
+    keys.append(np.asarray(db.execute(query).fetchnumpy()["key"], np.uint64))
+
+
+def _rows_of_part(folder: Path, one: Part) -> Path:
+    """Where the rows of a part of an area lie."""
+    return rows_of(folder, one.schema.name) / f"{one.part:06d}.parquet"

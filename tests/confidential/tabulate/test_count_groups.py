@@ -14,14 +14,17 @@ import pytest
 from safetab_worlds import seeded
 
 from yupana.confidential.records.database import private_database
-from yupana.confidential.tabulate import gathered, part_counts
-from yupana.confidential.tabulate import groups as engine
-from yupana.confidential.tabulate.gathered import GatheredShards
-from yupana.confidential.tabulate.groups import count_groups, count_shard
-from yupana.confidential.tabulate.pairs import count_pairs
-from yupana.confidential.tabulate.part_counts import CountedAreas, PartCounts, SummedCounts
-from yupana.confidential.tabulate.pieces import GroupAreas, find_areas
-from yupana.confidential.tabulate.tabulation import GroupTabulation, ResponseColumns
+from yupana.confidential.tabulate import count_groups as engine
+from yupana.confidential.tabulate import group_counts
+from yupana.confidential.tabulate.count_groups import count_groups, count_shard
+from yupana.confidential.tabulate.group_counts import (
+    CountedAreas,
+    GatheredShards,
+    PartCounts,
+    SummedCounts,
+    count_pairs,
+)
+from yupana.confidential.tabulate.group_tabulation import GroupAreas, GroupTabulation, ResponseColumns, find_areas
 from yupana.errors import InputError
 from yupana.geography.block_file import BlockAreas, BlockColumn, BlockFile
 from yupana.plan.responses import ResponseGroup
@@ -232,9 +235,9 @@ def draw_sizes(random: Random, monkeypatch: pytest.MonkeyPatch) -> int:
     """Read, hold and give few or many at a time; how many bytes wait in memory."""
     pairs = random.choice([1, 5, 10_000])
     monkeypatch.setattr(engine, "_ROWS_AT_ONCE", random.choice([1, 7, 10_000]))
-    monkeypatch.setattr(part_counts, "_PAIRS_AT_ONCE", pairs)
-    monkeypatch.setattr(part_counts, "_CELLS_AT_ONCE", pairs)
-    monkeypatch.setattr(gathered, "_AT_ONCE", random.choice([1, 10, 10_000]))
+    monkeypatch.setattr(group_counts, "_PAIRS_AT_ONCE", pairs)
+    monkeypatch.setattr(group_counts, "_CELLS_AT_ONCE", pairs)
+    monkeypatch.setattr(group_counts, "_GROUPS_AT_ONCE", random.choice([1, 10, 10_000]))
     memory = random.choice([0, 1000, 10**9])
     monkeypatch.setattr(engine, "memory_for_gathered", lambda _: memory)
     return memory
