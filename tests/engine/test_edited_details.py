@@ -12,7 +12,7 @@ from sharded_worlds import made, refused
 
 import yupana
 from yupana.cli.main import main
-from yupana.confidential.records import detailed
+from yupana.confidential.records import safetab_records
 from yupana.confidential.shards import census_edited_file
 from yupana.engine.local import LocalEngine
 from yupana.plan import ledger as door
@@ -44,7 +44,7 @@ def test_a_release_is_that_of_one_piece(
     whole = made(case, data, tmp_path / "whole", None, None)
     # A list of units that lies there says nothing: the edited file has them.
     (data / NAMES["housing"]).write_text("none")
-    monkeypatch.setattr(detailed, "open_detailed_cef", None)
+    monkeypatch.setattr(safetab_records, "open_detailed_cef", None)
     for shards in (1, 2, None):
         (tmp_path / str(shards)).mkdir()
         assert made(case, data, tmp_path / "out", LocalEngine(tmp_path / str(shards)), shards) == whole

@@ -8,7 +8,7 @@ from collections import Counter
 from places import ROOT
 
 import yupana
-from yupana.confidential.records.census import RULES
+from yupana.confidential.records.phsafe_records import RULES
 from yupana.products.phsafe.configuration import RULES_OF_CONSISTENCY
 
 

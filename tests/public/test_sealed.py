@@ -12,8 +12,8 @@ from yupana.confidential.choices import ChosenCounts, GroupCounts
 from yupana.confidential.counter import Observed, Validation
 from yupana.confidential.described.block_counts import FileCounts, UncountedRecords
 from yupana.confidential.described.counter import DescribedCounts
-from yupana.confidential.records.census import Census
-from yupana.confidential.records.detailed import DetailedRecords
+from yupana.confidential.records.phsafe_records import Census
+from yupana.confidential.records.safetab_records import DetailedRecords
 from yupana.confidential.slices import AreaCounts, ListedLevel
 from yupana.confidential.tabulate.block_histograms import BlockCounts
 from yupana.confidential.tabulate.count_groups import PartCounts

@@ -334,7 +334,7 @@ def _validated(key: str, asked: Configured, options: argparse.Namespace, own: di
     if "truncation" in PRODUCTS.listing(key).takes:
         say_confidential(options)
     from yupana.cli.plan_text import left_out_text
-    from yupana.confidential.records.findings import failing
+    from yupana.confidential.records.validation import failing
 
     broken = failing(found)
     _print_remarks(found.remarks)

@@ -10,9 +10,9 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar, overload
 
-from yupana.confidential.records.findings import Finding
-from yupana.confidential.records.frames import FILES
-from yupana.confidential.records.reader import Source
+from yupana.confidential.records.data_frames import FILES
+from yupana.confidential.records.sources import Source
+from yupana.confidential.records.validation import Finding
 from yupana.confidential.request import Layout, RunRequest
 from yupana.errors import InputError
 from yupana.files.column_map import ColumnMap

@@ -14,8 +14,8 @@ import duckdb
 import numpy as np
 
 from yupana.confidential.counter import COUNTERS, Counter, MeasurementsCounter, Validation
-from yupana.confidential.records.findings import require_none
-from yupana.confidential.records.reader import forms
+from yupana.confidential.records.sources import forms
+from yupana.confidential.records.validation import require_none
 from yupana.confidential.request import (
     LAYOUTS,
     Layout,

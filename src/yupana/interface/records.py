@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from yupana.confidential.counter import COUNTERS
 from yupana.confidential.engines import open_engine
-from yupana.confidential.records.frames import Data, as_folder
-from yupana.confidential.records.stored import stored_records
+from yupana.confidential.records.data_frames import Data, as_folder
+from yupana.confidential.records.object_store import stored_records
 from yupana.confidential.request import LedgerAccount, RunRequest, check_outside
 from yupana.confidential.run import PartRun
 from yupana.engine.engine import EngineTerms

@@ -7,8 +7,9 @@ from typing import Final
 import duckdb
 
 from yupana.confidential.records.database import numbers
-from yupana.confidential.records.findings import Finding
-from yupana.confidential.records.reader import Source, damaged_parts, find_source, open_records, place_finding
+from yupana.confidential.records.reader import damaged_parts, open_records
+from yupana.confidential.records.sources import Source, find_source, place_finding
+from yupana.confidential.records.validation import Finding
 from yupana.confidential.tabulate.group_tabulation import block_number, in_chosen
 from yupana.files.columns import Column, RecordFile
 from yupana.files.database import STOPS, named

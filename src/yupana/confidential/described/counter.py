@@ -25,8 +25,8 @@ from yupana.confidential.described.measure import measure_tables
 from yupana.confidential.described.records import DescribedRecords, cut_of, open_described
 from yupana.confidential.described.tabulate import merge_tabulated, tabulate
 from yupana.confidential.records.database import default_memory
-from yupana.confidential.records.findings import Finding
-from yupana.confidential.records.reader import Source
+from yupana.confidential.records.sources import Source
+from yupana.confidential.records.validation import Finding
 from yupana.confidential.request import RunRequest, check_outside
 from yupana.confidential.shards.count_in_shards import can_be_cut, count_in_shards, within, without_records
 from yupana.confidential.tabulate.count_groups import memory_for_gathered

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from yupana.confidential.records.census import SYNTHETIC_MARK, is_synthetic
-from yupana.confidential.records.frames import as_folder
+from yupana.confidential.records.data_frames import as_folder
+from yupana.confidential.records.phsafe_records import SYNTHETIC_MARK, is_synthetic
 from yupana.confidential.request import check_outside
 from yupana.errors import ConfigError, InputError, YupanaError
 from yupana.files.arrow import ArrowStream

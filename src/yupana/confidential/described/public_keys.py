@@ -6,8 +6,9 @@ from pathlib import Path
 import duckdb
 
 from yupana.confidential.records.database import private_database
-from yupana.confidential.records.findings import require_none
-from yupana.confidential.records.reader import damaged_parts, find_source, open_records
+from yupana.confidential.records.reader import damaged_parts, open_records
+from yupana.confidential.records.sources import find_source
+from yupana.confidential.records.validation import require_none
 from yupana.errors import InputError
 from yupana.files.columns import Column, RecordFile
 from yupana.files.database import STOPS, named

@@ -9,19 +9,12 @@ from typing import Any, Final
 import duckdb
 
 from yupana.confidential.described.blocks import check_places, open_blocks
-from yupana.confidential.records.census import is_synthetic
 from yupana.confidential.records.database import numbers, private_database
-from yupana.confidential.records.findings import Finding, require_none
-from yupana.confidential.records.reader import (
-    Source,
-    count_unfit,
-    damaged_parts,
-    find_source,
-    open_records,
-    place_finding,
-    trust,
-)
-from yupana.confidential.records.stored import require_at_hand
+from yupana.confidential.records.object_store import require_at_hand
+from yupana.confidential.records.phsafe_records import is_synthetic
+from yupana.confidential.records.reader import count_unfit, damaged_parts, open_records, trust
+from yupana.confidential.records.sources import Source, find_source, place_finding
+from yupana.confidential.records.validation import Finding, require_none
 from yupana.confidential.shards.count_in_shards import Cut
 from yupana.files.column_map import ColumnMap
 from yupana.files.columns import RecordFile

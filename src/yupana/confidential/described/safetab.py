@@ -15,12 +15,18 @@ from yupana.confidential.accuracy import Seen, observe_at_the_door, sources_of_t
 from yupana.confidential.counter import Counter, Observed, Told, Validation, input_checksums, not_published
 from yupana.confidential.described.block_counts import count_shard_of_blocks, passes
 from yupana.confidential.described.counter import DescribedCounts, count_streams, measured_levels
-from yupana.confidential.records.census import is_synthetic
 from yupana.confidential.records.database import default_memory, numbers, require_memory
-from yupana.confidential.records.detailed import OF_BLOCKS, RECORDS, DetailedRecords, Kind, open_detailed
-from yupana.confidential.records.detailed_cef import detailed_sources
-from yupana.confidential.records.detailed_rules import BYTES_OF_A_BLOCK
-from yupana.confidential.records.findings import Finding, require_none
+from yupana.confidential.records.phsafe_records import is_synthetic
+from yupana.confidential.records.safetab_files import BYTES_OF_A_BLOCK
+from yupana.confidential.records.safetab_records import (
+    OF_BLOCKS,
+    RECORDS,
+    DetailedRecords,
+    Kind,
+    detailed_sources,
+    open_detailed,
+)
+from yupana.confidential.records.validation import Finding, require_none
 from yupana.confidential.request import RunRequest
 from yupana.confidential.shards.census_edited_file import (
     DETAILED,

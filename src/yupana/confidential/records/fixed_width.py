@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from yupana.confidential.records.findings import MOST_LINES, Finding
+from yupana.confidential.records.validation import MOST_LINES, Finding
 from yupana.files.columns import Column, RecordFile
 from yupana.files.regular import regular
 

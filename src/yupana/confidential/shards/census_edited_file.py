@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from yupana.arrays import Flags
-from yupana.confidential.records.cef import (
+from yupana.confidential.records.census_edited_file import (
     BLOCK,
     CONFIG,
     PERSON_LAYOUT,
@@ -33,11 +33,12 @@ from yupana.confidential.records.cef import (
     open_reference,
 )
 from yupana.confidential.records.database import is_scratch, scratch_folder
-from yupana.confidential.records.detailed_cef import blocks_with_housing, detailed_sources, open_detailed_cef
-from yupana.confidential.records.detailed_rules import BLOCK_CODE
-from yupana.confidential.records.findings import failing, require_none
 from yupana.confidential.records.fixed_width import Layout, ShapeError, numbers, read_lines
-from yupana.confidential.records.reader import RECORD, SHARD, Source, write_shard
+from yupana.confidential.records.reader import RECORD
+from yupana.confidential.records.safetab_files import BLOCK_CODE
+from yupana.confidential.records.safetab_records import blocks_with_housing, detailed_sources, open_detailed_cef
+from yupana.confidential.records.sources import SHARD, Source, write_shard
+from yupana.confidential.records.validation import failing, require_none
 from yupana.confidential.shards.cut_records import KeysOfAreas, shared_out
 from yupana.confidential.shards.shard_tasks import (
     EMPTY,

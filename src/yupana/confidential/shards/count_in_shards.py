@@ -13,19 +13,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Generic
 
-from yupana.confidential.records.cef import edited_sources
+from yupana.confidential.records.census_edited_file import edited_sources
 from yupana.confidential.records.database import default_memory, scratch_folder
-from yupana.confidential.records.findings import Finding, merge_findings
-from yupana.confidential.records.reader import (
-    RECORD,
-    Source,
-    check_parts,
-    find_source,
-    forms,
-    require_folder,
-    stored_types,
-)
-from yupana.confidential.records.stored import left_on_store, require_at_hand
+from yupana.confidential.records.object_store import left_on_store, require_at_hand
+from yupana.confidential.records.reader import RECORD, check_parts, stored_types
+from yupana.confidential.records.sources import Source, find_source, forms, require_folder
+from yupana.confidential.records.validation import Finding, merge_findings
 from yupana.confidential.shards.census_edited_file import count_by_state, lies_by_state
 from yupana.confidential.shards.cut_records import areas_of, count_by_area, count_by_key, is_repeated
 from yupana.confidential.shards.shard_tasks import (

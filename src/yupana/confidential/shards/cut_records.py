@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from yupana.confidential.records.database import memory_limit, numbers, scratch_folder
-from yupana.confidential.records.findings import Finding, merge_findings
-from yupana.confidential.records.reader import Source
+from yupana.confidential.records.sources import Source
+from yupana.confidential.records.validation import Finding, merge_findings
 from yupana.confidential.shards.shard_tasks import (
     EMPTY,
     CountedShards,

@@ -10,9 +10,10 @@ from typing import Any, Final, NamedTuple, Protocol, TypeAlias, TypeVar
 import duckdb
 
 from yupana.confidential.records.database import default_memory, private_database, scratch_folder, threads_at_most
-from yupana.confidential.records.findings import BrokenRulesError, Finding
-from yupana.confidential.records.reader import SHARD, Source, damaged_parts, forms, open_part, write_shard
-from yupana.confidential.records.stored import LeftOnStore, bring_part, folder_of_others
+from yupana.confidential.records.object_store import LeftOnStore, bring_part, folder_of_others
+from yupana.confidential.records.reader import damaged_parts, open_part
+from yupana.confidential.records.sources import SHARD, Source, forms, write_shard
+from yupana.confidential.records.validation import BrokenRulesError, Finding
 from yupana.engine.engine import LEAST_MEMORY, Engine
 from yupana.errors import EngineError, InputError
 from yupana.files.columns import RecordFile

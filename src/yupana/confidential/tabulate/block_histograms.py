@@ -13,20 +13,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from yupana.arrays import Integers, Ints
-from yupana.confidential.records.cef import is_cef
-from yupana.confidential.records.census import FILES, RULES, Census, open_census
+from yupana.confidential.records.census_edited_file import is_cef
 from yupana.confidential.records.database import numbers, private_database
-from yupana.confidential.records.findings import BrokenRulesError, Finding, require_none
-from yupana.confidential.records.histogram_file import (
+from yupana.confidential.records.object_store import require_at_hand
+from yupana.confidential.records.phsafe_records import FILES, RULES, Census, open_census
+from yupana.confidential.records.sources import Source, find_source, forms, no_names, place_finding, require_folder
+from yupana.confidential.records.topdown_records import (
     HISTOGRAM,
+    QUARTERS,
     UNKNOWN_BLOCK,
     find_strangers,
     open_histogram,
     place_repetitions,
+    type_quarters,
 )
-from yupana.confidential.records.quarters import QUARTERS, type_quarters
-from yupana.confidential.records.reader import Source, find_source, forms, no_names, place_finding, require_folder
-from yupana.confidential.records.stored import require_at_hand
+from yupana.confidential.records.validation import BrokenRulesError, Finding, require_none
 from yupana.confidential.shards.count_in_shards import Cut, can_be_cut, count_in_shards
 from yupana.engine.engine import Engine
 from yupana.errors import InputError

@@ -11,7 +11,7 @@ from typing import Any, Final
 from yupana.confidential.counter import MeasurementsCounter, Observed, Told
 from yupana.confidential.described.records import cut_of
 from yupana.confidential.records.database import scratch_folder
-from yupana.confidential.records.findings import Finding
+from yupana.confidential.records.validation import Finding
 from yupana.confidential.request import LAYOUTS, Layout, RunRequest
 from yupana.confidential.tabulate.block_histograms import files_of_microdata
 from yupana.confidential.topdown.accuracy import accuracy_table, observe_runs

@@ -11,7 +11,7 @@ import numpy as np
 from yupana.arrays import Ints
 from yupana.confidential.described.records import cut_of, open_described
 from yupana.confidential.described.tabulate import chain_of
-from yupana.confidential.records.findings import Finding, require_none
+from yupana.confidential.records.validation import Finding, require_none
 from yupana.confidential.request import RunRequest
 from yupana.confidential.shards.count_in_shards import can_be_cut, count_in_shards
 from yupana.confidential.tabulate.block_histograms import (

@@ -10,7 +10,7 @@ import numpy as np
 from yupana.arrays import Integers
 from yupana.confidential.counter import input_checksums
 from yupana.confidential.records.database import with_what_is_beside
-from yupana.confidential.records.reader import Source
+from yupana.confidential.records.sources import Source
 from yupana.confidential.request import RunRequest
 from yupana.confidential.tabulate.block_histograms import (
     check_facilities,

@@ -13,20 +13,12 @@ from typing import Final
 import duckdb
 import numpy as np
 
-from yupana.confidential.records.cef import is_cef, open_cef
+from yupana.confidential.records.census_edited_file import is_cef, open_cef
 from yupana.confidential.records.database import cut_by, memory_limit, numbers, private_database
-from yupana.confidential.records.findings import BrokenRecords, Finding, add_broken
-from yupana.confidential.records.reader import (
-    OpenedRecords,
-    Source,
-    damaged_parts,
-    find_broken,
-    find_source,
-    no_names,
-    open_records,
-    tell,
-)
-from yupana.confidential.records.stored import require_at_hand
+from yupana.confidential.records.object_store import require_at_hand
+from yupana.confidential.records.reader import damaged_parts, open_records
+from yupana.confidential.records.sources import OpenedRecords, Source, find_broken, find_source, no_names, tell
+from yupana.confidential.records.validation import BrokenRecords, Finding, add_broken
 from yupana.files.column_map import BUREAU, ColumnMap
 from yupana.files.columns import GEO, MAFID, PERSONS, UNITS, RecordFile
 from yupana.files.database import STOPS

@@ -18,7 +18,7 @@ from detailed_relations import KINDS, opened
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from yupana.confidential.records.census import (
+from yupana.confidential.records.phsafe_records import (
     FILES,
     RULES,
     Census,
@@ -30,8 +30,7 @@ from yupana.confidential.records.census import (
     word_domains,
     word_units,
 )
-from yupana.confidential.records.detailed import RECORDS, Kind, _count_by_block
-from yupana.confidential.records.detailed_rules import (
+from yupana.confidential.records.safetab_files import (
     count_races_after_blank,
     count_values,
     find_places,
@@ -39,8 +38,9 @@ from yupana.confidential.records.detailed_rules import (
     word_places,
     word_rules,
 )
-from yupana.confidential.records.findings import MOST_LINES, BrokenRecords, Finding, add_broken
-from yupana.confidential.records.reader import PART_SHIFT, find_broken
+from yupana.confidential.records.safetab_records import RECORDS, Kind, _count_by_block
+from yupana.confidential.records.sources import PART_SHIFT, find_broken
+from yupana.confidential.records.validation import MOST_LINES, BrokenRecords, Finding, add_broken
 
 STATES = frozenset({6, 17, 36, 50})
 POLICIES = {"final_pop": Policy.DROP, "own_child": Policy.DROP, "couple": Policy.FAIL}

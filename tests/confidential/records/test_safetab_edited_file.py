@@ -11,7 +11,7 @@ from edited_homes import BLOCKS, Home, Person, draw_homes, homes_of, write_cef, 
 from safetab_runs import released
 from safetab_worlds import random_world, seeded, write_parameters
 
-from yupana.confidential.records.detailed import open_detailed
+from yupana.confidential.records.safetab_records import open_detailed
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -17,7 +17,6 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from yupana.confidential.records.findings import Finding
 from yupana.confidential.records.fixed_width import (
     NONE,
     Layout,
@@ -27,15 +26,9 @@ from yupana.confidential.records.fixed_width import (
     numbers,
     read_lines,
 )
-from yupana.confidential.records.reader import (
-    PART_SHIFT,
-    Source,
-    ascii_header,
-    forms,
-    from_text,
-    place_finding,
-    rejected,
-)
+from yupana.confidential.records.reader import ascii_header, from_text, rejected
+from yupana.confidential.records.sources import PART_SHIFT, Source, forms, place_finding
+from yupana.confidential.records.validation import Finding
 from yupana.files.columns import GEO, PERSONS, UNITS, Column, RecordFile
 from yupana.files.database import STOPS
 from yupana.files.delimited import csv_rows

@@ -19,7 +19,7 @@ from threading import Event
 from typing import Final
 
 from yupana.confidential.records.database import is_scratch, scratch_folder
-from yupana.confidential.records.reader import SHARD, require_folder
+from yupana.confidential.records.sources import SHARD, require_folder
 from yupana.errors import InputError, OutputError, YupanaError
 from yupana.files.store import FileEnds, Store, StoredFile, StoreReader
 from yupana.files.temporary import temporary_folder

@@ -25,7 +25,7 @@ from detailed_relations import folder as folder  # noqa: PLC0414
 from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
-from yupana.confidential.records.detailed import Kind
+from yupana.confidential.records.safetab_records import Kind
 from yupana.errors import InputError
 
 # --- forms ----------------------------------------------------------------------------------------------------------
