@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 
 from yupana.audit.empirical.series import Residuals, Series
-from yupana.confidential.choices import ChosenCounts, GroupCounts
-from yupana.confidential.counter import Observed, Validation
 from yupana.confidential.described.block_counts import FileCounts, UncountedRecords
 from yupana.confidential.described.counter import DescribedCounts
+from yupana.confidential.measure_groups import AreaCounts, ChosenCounts, GroupCounts, ListedLevel
+from yupana.confidential.product_counter import Observed, Validation
 from yupana.confidential.records.phsafe_records import Census
 from yupana.confidential.records.safetab_records import DetailedRecords
-from yupana.confidential.slices import AreaCounts, ListedLevel
 from yupana.confidential.tabulate.block_histograms import BlockCounts
 from yupana.confidential.tabulate.count_groups import PartCounts
 from yupana.confidential.topdown.exact_counts import CountsOnDisk, GeolevelCounts

@@ -30,7 +30,7 @@ def add(commands: Commands) -> None:
 
 
 def _demo(options: argparse.Namespace) -> None:
-    from yupana.confidential.demonstration import DemonstrationRequest, demonstrate
+    from yupana.confidential.synthetic_demo import DemonstrationRequest, demonstrate
     from yupana.progress import announcing, listening
 
     request = DemonstrationRequest(options.out, options.households, options.trials, options.overwrite)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from yupana.arrays import Ints
-from yupana.confidential.counter import C, E, Observed
+from yupana.confidential.product_counter import C, E, Observed
 from yupana.confidential.request import RunRequest, check_accuracy_allowed
 from yupana.confidential.run import counter_of, product_plan
 from yupana.files.arrow import ArrowTable

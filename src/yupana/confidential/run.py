@@ -13,7 +13,7 @@ from typing import Any, Final, Generic, TypeVar
 import duckdb
 import numpy as np
 
-from yupana.confidential.counter import COUNTERS, Counter, MeasurementsCounter, Validation
+from yupana.confidential.product_counter import COUNTERS, Counter, MeasurementsCounter, Validation
 from yupana.confidential.records.sources import forms
 from yupana.confidential.records.validation import require_none
 from yupana.confidential.request import (

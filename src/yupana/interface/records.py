@@ -6,12 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from yupana.confidential.counter import COUNTERS
-from yupana.confidential.engines import open_engine
+from yupana.confidential.product_counter import COUNTERS
 from yupana.confidential.records.data_frames import Data, as_folder
 from yupana.confidential.records.object_store import stored_records
 from yupana.confidential.request import LedgerAccount, RunRequest, check_outside
 from yupana.confidential.run import PartRun
+from yupana.confidential.shards.count_in_shards import open_engine
 from yupana.engine.engine import EngineTerms
 from yupana.errors import ConfigError
 from yupana.files.store import store_at

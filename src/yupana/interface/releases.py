@@ -777,8 +777,7 @@ def empirical_loss(
     docs/audits.md
     """
     from yupana.audit.empirical.loss import LossRequest, examine_all
-    from yupana.confidential.truth.hierarchy import COUNTS, by_geolevel
-    from yupana.confidential.truth.series import release_and_truth
+    from yupana.confidential.audit_counts import COUNTS, by_geolevel, release_and_truth
 
     given = {"bandwidth": bandwidth, "percentile": percentile, "replicates": replicates, "confidence": confidence}
     more: dict[str, Any] = {name: value for name, value in given.items() if value is not None}

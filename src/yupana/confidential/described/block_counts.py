@@ -9,10 +9,16 @@ import duckdb
 import numpy as np
 
 from yupana.arrays import Flags
-from yupana.confidential.choices import LevelGroups, needs_cells
 from yupana.confidential.described.blocks import key_of
 from yupana.confidential.described.measure import groups_of_level
-from yupana.confidential.slices import CellSums, ListedLevel, SlicedLevel, measure_slices
+from yupana.confidential.measure_groups import (
+    CellSums,
+    LevelGroups,
+    ListedLevel,
+    SlicedLevel,
+    measure_slices,
+    needs_cells,
+)
 from yupana.confidential.tabulate.count_groups import count_groups, count_shard
 from yupana.confidential.tabulate.group_counts import CountedAreas, GatheredCounts, PartCounts
 from yupana.confidential.tabulate.group_tabulation import GroupAreas, GroupTabulation, ResponseColumns, find_areas

@@ -12,7 +12,6 @@ import numpy as np
 
 from yupana.arrays import Ints
 from yupana.confidential.accuracy import Seen, observe_at_the_door, sources_of_trials
-from yupana.confidential.counter import Counter, Observed, Opened, Told, input_checksums, not_published
 from yupana.confidential.described.block_counts import (
     FileCounts,
     UncountedRecords,
@@ -24,6 +23,7 @@ from yupana.confidential.described.criteria import tested
 from yupana.confidential.described.measure import measure_tables
 from yupana.confidential.described.records import DescribedRecords, cut_of, open_described
 from yupana.confidential.described.tabulate import merge_tabulated, tabulate
+from yupana.confidential.product_counter import Counter, Observed, Opened, Told, input_checksums, not_published
 from yupana.confidential.records.database import default_memory
 from yupana.confidential.records.sources import Source
 from yupana.confidential.records.validation import Finding

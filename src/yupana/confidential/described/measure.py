@@ -5,16 +5,16 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from yupana.arrays import Flags, Ints
-from yupana.confidential.choices import (
+from yupana.confidential.measure_groups import (
     Choosing,
     ChosenCounts,
     GroupCounts,
     LevelGroups,
     LevelMeasurer,
     left_out_up_to,
+    measure_listed,
     needs_cells,
 )
-from yupana.confidential.slices import measure_listed
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
 from yupana.privacy.entropy import Entropy

@@ -12,9 +12,9 @@ import duckdb
 import numpy as np
 
 from yupana.arrays import Ints
-from yupana.confidential.counter import Observed, Told, Validation
 from yupana.confidential.described.counter import DescribedCounts, TablesCounter, measured_levels, observed_errors
 from yupana.confidential.described.tabulate import Tabulated, chain_of, merge_tabulated, tabulate
+from yupana.confidential.product_counter import Observed, Told, Validation
 from yupana.confidential.records.database import numbers
 from yupana.confidential.records.phsafe_records import ABSENT, FILES, Census, open_census, parts_of_units, tell_absent
 from yupana.confidential.records.sources import Source

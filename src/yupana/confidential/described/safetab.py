@@ -12,9 +12,9 @@ import duckdb
 import numpy as np
 
 from yupana.confidential.accuracy import Seen, observe_at_the_door, sources_of_trials
-from yupana.confidential.counter import Counter, Observed, Told, Validation, input_checksums, not_published
 from yupana.confidential.described.block_counts import count_shard_of_blocks, passes
 from yupana.confidential.described.counter import DescribedCounts, count_streams, measured_levels
+from yupana.confidential.product_counter import Counter, Observed, Told, Validation, input_checksums, not_published
 from yupana.confidential.records.database import default_memory, numbers, require_memory
 from yupana.confidential.records.phsafe_records import is_synthetic
 from yupana.confidential.records.safetab_files import BYTES_OF_A_BLOCK

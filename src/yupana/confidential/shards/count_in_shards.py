@@ -35,7 +35,8 @@ from yupana.confidential.shards.shard_tasks import (
     rows_of,
     stamps_of,
 )
-from yupana.engine.engine import Engine
+from yupana.engine.engine import Engine, EngineTerms
+from yupana.engine.local import LocalEngine
 from yupana.files.columns import RecordFile
 from yupana.files.database import named, quoted
 from yupana.privacy.sealed import Sealed
@@ -218,3 +219,24 @@ def _placed(finding: Finding, sources: Mapping[str, Source]) -> Finding:
         if source.header and finding.file in source.names:
             return replace(finding, lines=source.places(source.names.index(finding.file), finding.lines))
     return finding
+
+
+@contextmanager
+def open_engine(terms: EngineTerms) -> Iterator[Engine | None]:
+    """The engine; None where records are counted in one piece by this process, which is quickest where they fit.
+
+    Raises
+    ------
+    ConfigError, EngineError
+        If it cannot be had.
+    """
+    if terms.kind == "spark":
+        from yupana.engine.spark.session import open_spark  # noqa: PLC0415 (only who asks for it needs it)
+
+        with open_spark(terms) as engine:
+            yield engine
+    elif terms.shards is None:
+        yield None
+    else:
+        with scratch_folder() as folder:
+            yield LocalEngine(folder)

@@ -8,8 +8,8 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Final
 
-from yupana.confidential.counter import MeasurementsCounter, Observed, Told
 from yupana.confidential.described.records import cut_of
+from yupana.confidential.product_counter import MeasurementsCounter, Observed, Told
 from yupana.confidential.records.database import scratch_folder
 from yupana.confidential.records.validation import Finding
 from yupana.confidential.request import LAYOUTS, Layout, RunRequest

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from yupana.arrays import Integers
-from yupana.confidential.counter import input_checksums
+from yupana.confidential.product_counter import input_checksums
 from yupana.confidential.records.database import with_what_is_beside
 from yupana.confidential.records.sources import Source
 from yupana.confidential.request import RunRequest

@@ -14,8 +14,7 @@ from places import SHARED
 
 from yupana.audit.empirical.series import counterpart, read_published_1940
 from yupana.cli.main import main
-from yupana.confidential.truth.hierarchy import by_geolevel
-from yupana.confidential.truth.series import _law, release_and_truth
+from yupana.confidential.audit_counts import _law, by_geolevel, release_and_truth
 from yupana.errors import InputError, OutputError
 from yupana.privacy.entropy import SeededEntropy
 from yupana.privacy.laws import DiscreteGaussian

@@ -14,8 +14,16 @@ from yupana.audit.empirical.kernel_density import generator_of_the_figures, nois
 from yupana.audit.empirical.loss import LossRequest
 from yupana.audit.empirical.series import checked
 from yupana.cli.main import main
-from yupana.confidential.truth.districts import COLUMNS, Districts, made_up_districts, read_districts
-from yupana.confidential.truth.figures import FIGURES, WORDS, Drawn, draw_figure
+from yupana.confidential.paper_figures import (
+    COLUMNS,
+    FIGURES,
+    WORDS,
+    Districts,
+    Drawn,
+    draw_figure,
+    made_up_districts,
+    read_districts,
+)
 from yupana.errors import InputError
 from yupana.report.empirical import epl_page
 

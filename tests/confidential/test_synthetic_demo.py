@@ -12,7 +12,7 @@ import pytest
 from read_tables import read_tables
 
 from yupana.cli.main import main
-from yupana.confidential.demonstration import DemonstrationRequest, demonstrate
+from yupana.confidential.synthetic_demo import DemonstrationRequest, demonstrate
 from yupana.errors import OutputError
 from yupana.products.phsafe.configuration import read_config
 from yupana.products.phsafe.plan import make_plan
@@ -168,7 +168,7 @@ def test_failure_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     def broken(_: object) -> str:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("yupana.confidential.demonstration.render", broken)
+    monkeypatch.setattr("yupana.confidential.synthetic_demo.render", broken)
     with pytest.raises(KeyboardInterrupt):
         demonstrate(DemonstrationRequest(tmp_path / "demo", 300, 2), lambda _: None)
     assert list(tmp_path.iterdir()) == []
