@@ -13,9 +13,9 @@ from typing import Any, Final, Literal
 
 from yupana.plan.measurement import Measurement, Mechanism, Sensitivity
 from yupana.plan.plan import DEFAULT_DELTA, Neighbours, Place, Plan, place_in
-from yupana.privacy.difference import Difference, Shift, ShiftChoice
 from yupana.privacy.laws import DiscreteGaussian, Law, TwoSidedGeometric
 from yupana.privacy.loss_law import SMALLEST_DELTA, WIDTH, LossBounds, delta_at, deltas_at, epsilon_at
+from yupana.privacy.loss_terms import Difference, Shift, ShiftChoice
 from yupana.privacy.zcdp import epsilon_tight
 
 Change = Literal["unbounded", "bounded", "same_household"]

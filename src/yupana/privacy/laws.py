@@ -10,12 +10,7 @@ variance of the integer law are floats, for reports; the sampler reads only `exp
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar, Protocol
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
+from typing import ClassVar, Protocol
 
 _DIRECT = 10.0
 """Up to this standard deviation the moments are summed directly; beyond, Poisson summation is exact in doubles."""
@@ -84,13 +79,6 @@ class DiscreteGaussian:
         """P(X = k)."""
         return math.exp(-float(k * k * self.exponent)) / self._normaliser
 
-    def pmf_array(self, reach: int) -> "NDArray[np.float64]":
-        """P(X = k) for k = -reach .. reach, shape (2 reach + 1,)."""
-        import numpy as np
-
-        k = np.arange(-reach, reach + 1, dtype=np.float64)
-        return np.exp(-k * k * float(self.exponent)) / self._normaliser
-
     def cdf(self, k: int) -> float:
         """P(X <= k)."""
         if k >= 0:
@@ -158,14 +146,6 @@ class TwoSidedGeometric:
         """P(X = k)."""
         a = float(self.exponent)
         return math.tanh(a / 2) * math.exp(-a * abs(k))
-
-    def pmf_array(self, reach: int) -> "NDArray[np.float64]":
-        """P(X = k) for k = -reach .. reach, shape (2 reach + 1,)."""
-        import numpy as np
-
-        a = float(self.exponent)
-        k = np.abs(np.arange(-reach, reach + 1, dtype=np.float64))
-        return np.asarray(math.tanh(a / 2) * np.exp(-a * k), dtype=np.float64)
 
     def cdf(self, k: int) -> float:
         """P(X <= k)."""

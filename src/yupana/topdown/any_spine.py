@@ -14,10 +14,10 @@ from typing import Any, Final
 from yupana.plan.exact_loss import epsilon_exact, exact_of_part
 from yupana.plan.measurement import Measurement, Mechanism
 from yupana.plan.plan import DEFAULT_DELTA
-from yupana.privacy.difference import Difference, Shift, ShiftChoice
 from yupana.privacy.exact import INFINITE, Budget
 from yupana.privacy.laws import DiscreteGaussian, TwoSidedGeometric
 from yupana.privacy.loss_law import SMALLEST_DELTA, epsilon_at
+from yupana.privacy.loss_terms import Difference, Shift, ShiftChoice
 from yupana.topdown.configuration import OF_AREAS, Configuration
 from yupana.topdown.plan import loss_as_json, make_measurement, make_plan, measurement_name, semantics_of
 from yupana.topdown.queries import Query

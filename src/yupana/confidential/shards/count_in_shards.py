@@ -231,7 +231,7 @@ def open_engine(terms: EngineTerms) -> Iterator[Engine | None]:
         If it cannot be had.
     """
     if terms.kind == "spark":
-        from yupana.engine.spark.session import open_spark  # noqa: PLC0415 (only who asks for it needs it)
+        from yupana.engine.spark_session import open_spark  # noqa: PLC0415 (only who asks for it needs it)
 
         with open_spark(terms) as engine:
             yield engine

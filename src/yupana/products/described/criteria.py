@@ -14,8 +14,7 @@ import numpy as np
 from yupana.arrays import Ints
 from yupana.errors import ConfigError
 from yupana.plan.plan import Plan, number
-from yupana.privacy.coverage import least_bound, noise_of
-from yupana.privacy.quantiles import share_outside
+from yupana.privacy.coverage import least_bound, noise_of, share_outside
 from yupana.products.described.criterion import Criterion
 from yupana.products.described.description import DescribedTable, Description
 from yupana.products.described.tables import families_of, groups_of

@@ -15,11 +15,11 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from yupana.engine.engine import EngineTerms
-from yupana.engine.spark.engine import SparkEngine
-from yupana.engine.spark.master import (
+from yupana.engine.spark import (
     LOOPBACK,
     NETWORK_TIMEOUT,
     TRIES,
+    SparkEngine,
     check_installed,
     check_master,
     in_our_words,
