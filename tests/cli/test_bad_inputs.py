@@ -841,7 +841,7 @@ def test_a_full_screen(place: Place) -> None:
 
 LONG_WAIT = """
 import time
-import yupana.release.rows as module
+import yupana.release.tables as module
 write = module.write_parts
 def slow(db, path, parts):
     write(db, path, parts)

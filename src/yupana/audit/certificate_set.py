@@ -12,9 +12,9 @@ from typing import Any, Final
 from yupana.audit.certificate import CHANGES, DELTAS, certificate
 from yupana.audit.tradeoff import pure_guess, zcdp_guess
 from yupana.errors import OutputError
+from yupana.plan.account import Losses, Unit, add, as_zcdp
 from yupana.plan.measurement import Mechanism
 from yupana.plan.plan import number
-from yupana.plan.unit import Losses, Unit, add, as_zcdp
 from yupana.privacy.exact import INFINITE, Budget, read_exact
 from yupana.privacy.zcdp import epsilon_bun_steinke, epsilon_tight
 from yupana.release.status import NOT_FOR_RELEASE

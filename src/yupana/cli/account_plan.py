@@ -9,8 +9,7 @@ from yupana.cli.arguments import print_json
 from yupana.errors import ConfigError, nearest
 from yupana.files.regular import read_json
 from yupana.plan.exact_loss import delta_exact, epsilon_exact, missed_exact, own_change
-from yupana.plan.plan import Plan
-from yupana.plan.read import read_plan, tells_moves
+from yupana.plan.plan import Plan, read_plan, tells_moves
 from yupana.products import PRODUCTS
 from yupana.release.manifest import MANIFEST
 

@@ -10,7 +10,7 @@ from typing import Any
 from yupana.cli.parser import path
 from yupana.engine.engine import LEAST_MEMORY
 from yupana.files.store import scheme_of
-from yupana.plan.unit import OWN, RECORD
+from yupana.plan.account import OWN, RECORD
 from yupana.privacy.exact import Budget, read_exact
 
 Commands = Any

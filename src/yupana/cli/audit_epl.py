@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from yupana.audit.empirical.loss import LossFinding, LossRequest
     from yupana.audit.empirical.series import PublishedLoss, Series
     from yupana.confidential.paper_figures import Districts, Drawn
-    from yupana.files.new_file import NewFile
+    from yupana.files.regular import NewFile
     from yupana.privacy.laws import Law
 
 

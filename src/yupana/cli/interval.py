@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import yupana
 from yupana.cli.arguments import Commands, confidence_level, print_json
 from yupana.errors import ConfigError
-from yupana.files.new_file import NewFile
+from yupana.files.regular import NewFile
 
 if TYPE_CHECKING:
     from yupana.estimate.areas.area_list import AreaList

@@ -53,7 +53,7 @@ def _out(verb: argparse.ArgumentParser) -> None:
 
 
 def _coterminous(options: argparse.Namespace) -> None:
-    from yupana.release.processing import COTERMINOUS
+    from yupana.release.recipe import COTERMINOUS
 
     release = yupana.combine_coterminous(**given(yupana.combine_coterminous, options), progress=True)
     if options.json:

@@ -16,7 +16,7 @@ import yupana
 from yupana.cli.arguments import Commands, confidence_level, count, place, positive, print_json, share
 from yupana.cli.options import add_declared, add_options
 from yupana.errors import ConfigError, InputError
-from yupana.files.new_file import NewFile
+from yupana.files.regular import NewFile
 from yupana.files.store import store_at
 from yupana.interface.arguments import out_of
 from yupana.interface.configured import Configured, told_together

@@ -25,7 +25,7 @@ from yupana.plan.measurement import Measurement
 from yupana.privacy.entropy import Entropy
 from yupana.privacy.sealed import Sealed
 from yupana.products.tables import Family, Groups
-from yupana.release.rows import Coded
+from yupana.release.tables import Coded
 
 _GROUPS_AT_ONCE: Final = 1 << 20
 

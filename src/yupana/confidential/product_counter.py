@@ -15,8 +15,7 @@ from yupana.confidential.records.sources import Source
 from yupana.confidential.records.validation import Finding
 from yupana.confidential.request import Layout, RunRequest
 from yupana.errors import InputError
-from yupana.files.column_map import ColumnMap
-from yupana.files.columns import RecordFile
+from yupana.files.columns import ColumnMap, RecordFile
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
 from yupana.privacy.sealed import Sealed

@@ -41,8 +41,8 @@ from yupana.release.checkpoint import Checkpoint
 from yupana.release.codebook import write_codebook
 from yupana.release.folder import new_folder, write_manifest
 from yupana.release.recipe import Recipe, check_public_inputs
+from yupana.release.release import write_whole
 from yupana.release.status import CONFIDENTIAL, INTERNAL, MEASURED, NOT_FOR_RELEASE
-from yupana.release.whole import write_whole
 from yupana.version import __version__
 
 C = TypeVar("C")

@@ -22,9 +22,9 @@ from yupana.products.safetab.provenance import PUBLISHED
 from yupana.products.safetab.specification import TOTALS
 from yupana.products.topdown.product import TOPDOWN
 from yupana.progress import Announce, Stopwatch
-from yupana.release.check import describe_reports
 from yupana.release.folder import MANIFEST, new_folder, read_manifest, write_manifest
 from yupana.release.status import NOT_FOR_RELEASE
+from yupana.release.tables import describe_reports
 from yupana.report.charts import renderer
 from yupana.report.demonstration import (
     Demonstration,

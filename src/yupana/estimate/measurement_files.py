@@ -12,8 +12,8 @@ import duckdb
 import numpy as np
 
 from yupana.errors import ConfigError, InputError
-from yupana.files.changes import UNCHANGED, Changes
 from yupana.files.delimited import Labels, open_delimited, positions
+from yupana.files.document import UNCHANGED, Changes
 from yupana.geography.assignments import Assignment, assign
 from yupana.geography.blocks import read_reference
 from yupana.geography.gazetteer import AreaNames, read_names

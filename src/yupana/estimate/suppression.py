@@ -22,7 +22,7 @@ from yupana.products.safetab.parameters import read_iterations
 from yupana.products.safetab.specification import KEYS
 from yupana.products.tables import NUMBERS
 from yupana.progress import Announce
-from yupana.release.processing import SUPPRESSED, SUPPRESSION
+from yupana.release.recipe import SUPPRESSED, SUPPRESSION
 from yupana.release.release import ReleaseFolder
 
 

@@ -14,7 +14,7 @@ from yupana.files.delimited import first_repeated, open_delimited, positions
 from yupana.geography.blocks import Reference
 from yupana.geography.kinds import BLOCK_WIDTH
 from yupana.release.lines import digits
-from yupana.release.rows import parts_of, write_parts
+from yupana.release.tables import parts_of, write_parts
 
 QUARTERS_COLUMNS: Final = tuple(f"gq{kind}" for kind in range(1, 8))
 """Facilities: correctional, juvenile, nursing, other institutions, college, military, other."""

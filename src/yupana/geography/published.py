@@ -16,8 +16,7 @@ from yupana.geography.areas import NO_AREA
 from yupana.geography.blocks import NO_ENTITY, Reference
 from yupana.geography.kinds import BLOCK_WIDTH, COUNTY, KINDS, NESTED, STATE, TOLD, US, kind_of
 from yupana.release.lines import Texts, digits, texts
-from yupana.release.rows import parts_of, write_parts
-from yupana.release.tables import Format
+from yupana.release.tables import Format, parts_of, write_parts
 
 AREAS_FOLDER: Final = "areas"
 BLOCKS_STEM: Final = "blocks"

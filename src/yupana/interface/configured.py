@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from yupana.confidential.accuracy import Accuracy
     from yupana.confidential.product_counter import Validation
     from yupana.confidential.records.data_frames import Data
-    from yupana.files.new_file import NewFile
+    from yupana.files.regular import NewFile
     from yupana.interface.releases import Release
     from yupana.plan.budgets import Question
     from yupana.plan.exact_budget import Scaled, SpentEpsilon

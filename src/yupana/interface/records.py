@@ -17,7 +17,7 @@ from yupana.errors import ConfigError
 from yupana.files.store import store_at
 from yupana.interface.arguments import bytes_of, check_fields, exact_number, path_of
 from yupana.interface.options import OPTIONS, STAGES, Account, Exact, Execution, Place, Stage
-from yupana.plan.unit import OWN, Unit
+from yupana.plan.account import OWN, Unit
 from yupana.products.parts import ALONE, data_of
 from yupana.progress import Listener, Progress, Step, announcing, listening, silent
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from yupana.audit.empirical.loss import LossFinding
     from yupana.estimate.areas.area_list import AreaList
     from yupana.estimate.results import AreaIntervals, DistrictEstimates, Intervals
-    from yupana.files.new_file import NewFile
+    from yupana.files.regular import NewFile
     from yupana.interface.configured import Configured
     from yupana.products.product import Checked
     from yupana.release.tables import Format

@@ -12,9 +12,8 @@ from yupana.products import PRODUCTS
 from yupana.products.gate import manifest_faults
 from yupana.products.product import Checked
 from yupana.products.topdown.pl.layout import PL_FILES
-from yupana.release.processing import ACCURACY, CERTIFICATE, ESTIMATES, SPINE
-from yupana.release.release import ReleaseFolder, read_release
-from yupana.release.whole import part_names
+from yupana.release.recipe import ACCURACY, CERTIFICATE, ESTIMATES, SPINE
+from yupana.release.release import ReleaseFolder, part_names, read_release
 
 _SIDE_BY_SIDE = " side by side"
 

@@ -21,7 +21,7 @@ from yupana.plan.measurement import Mechanism
 from yupana.plan.plan import margin_from_json
 from yupana.privacy.exact import read_exact
 from yupana.products.tables import Cell, Choice, Family, Table
-from yupana.release.processing import COTERMINOUS, RECORD, SINGLE_TABLE, SUPPRESSED, SUPPRESSION
+from yupana.release.recipe import COTERMINOUS, RECORD, SINGLE_TABLE, SUPPRESSED, SUPPRESSION
 from yupana.release.tables import table_rows
 
 Key = tuple[str, ...]

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from yupana.errors import OutputError
-from yupana.files.lock import try_lock
 from yupana.files.regular import FOLDER, NOTHING, kind_of, read_regular, real, replacing, sync
+from yupana.files.temporary import try_lock
 from yupana.interruption import publish, unpublish, whole
 from yupana.release.manifest import MANIFEST, check_shape
 from yupana.release.status import CONFIDENTIAL

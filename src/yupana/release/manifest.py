@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from yupana.errors import OutputError
 from yupana.files.document import is_deeper
-from yupana.plan.read import read_plan
+from yupana.plan.plan import read_plan
 
 MANIFEST: Final = "manifest.json"
 """The name of the file."""

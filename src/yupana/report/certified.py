@@ -13,7 +13,7 @@ from yupana.errors import ConfigError, OutputError
 from yupana.products.check import check_release, open_checked
 from yupana.products.product import Checked
 from yupana.release.folder import MANIFEST, new_folder, write_manifest
-from yupana.release.processing import CERTIFICATE
+from yupana.release.recipe import CERTIFICATE
 from yupana.release.release import read_release
 from yupana.release.tables import checksum
 from yupana.report.certificate import certificate_page, certificate_set_page

@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from yupana.errors import OutputError
-from yupana.files.new_file import NewFile
-from yupana.files.regular import real, regular
+from yupana.files.regular import NewFile, real, regular
 from yupana.interruption import whole
 from yupana.report.charts import renderer
 from yupana.report.page import MARK

@@ -23,8 +23,8 @@ from yupana.geography.spine_files import WrittenSpine, manifest_of, read_areas, 
 from yupana.geography.tree import Tree, partition
 from yupana.geography.variance import entity_variances, unit_variances
 from yupana.progress import Announce, Stopwatch, silent
-from yupana.release.check import describe_reports
 from yupana.release.folder import write_manifest
+from yupana.release.tables import describe_reports
 from yupana.report.boundaries import Boundary, read_boundaries
 from yupana.report.charts import Mark, before_and_after, log_dots
 from yupana.report.html import Html

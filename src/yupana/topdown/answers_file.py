@@ -12,7 +12,7 @@ from yupana.files.arrow_stream import Column, TextColumn
 from yupana.files.database import open_database
 from yupana.geography.spine import Spine
 from yupana.release.lines import texts
-from yupana.release.rows import write_parts
+from yupana.release.tables import write_parts
 from yupana.topdown.evidence import StoredMeasurements
 from yupana.topdown.queries import DETAILED, TOTAL, Query, Recode, Schema
 

@@ -16,7 +16,7 @@ import yupana
 from yupana.confidential.described.counter import DescribedCounter
 from yupana.confidential.described.measure import measure_tables
 from yupana.confidential.described.records import open_described
-from yupana.files.column_map import ColumnMap
+from yupana.files.columns import ColumnMap
 from yupana.plan import predicates
 from yupana.plan.ledger import Ledger
 from yupana.privacy.entropy import SystemEntropy

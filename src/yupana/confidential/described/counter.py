@@ -32,8 +32,7 @@ from yupana.confidential.shards.count_in_shards import can_be_cut, count_in_shar
 from yupana.confidential.tabulate.count_groups import memory_for_gathered
 from yupana.confidential.tabulate.group_counts import GatheredCounts, GatheredShards
 from yupana.errors import InputError
-from yupana.files.column_map import ColumnMap
-from yupana.files.columns import RecordFile
+from yupana.files.columns import ColumnMap, RecordFile
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
 from yupana.privacy.entropy import Entropy
@@ -46,8 +45,7 @@ from yupana.products.described.published import PublishedGroups, PublishedSource
 from yupana.products.described.tables import coarsest_name, families_of, published_tables, total_name
 from yupana.products.tables import Groups
 from yupana.progress import Stopwatch
-from yupana.release.rows import write_described
-from yupana.release.tables import ReleaseTable, checksum, table_of
+from yupana.release.tables import ReleaseTable, checksum, table_of, write_described
 
 
 @dataclass(frozen=True, slots=True, repr=False)

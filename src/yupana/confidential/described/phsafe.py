@@ -23,8 +23,7 @@ from yupana.confidential.request import RunRequest
 from yupana.confidential.shards.count_in_shards import Cut, can_be_cut, count_in_shards
 from yupana.confidential.tabulate.linked_tables import joined
 from yupana.errors import ConfigError
-from yupana.files.column_map import BUREAU, ColumnMap
-from yupana.files.columns import MAFID, RecordFile
+from yupana.files.columns import BUREAU, MAFID, ColumnMap, RecordFile
 from yupana.files.database import named
 from yupana.plan.plan import Plan
 from yupana.plan.predicates import as_sql

@@ -16,8 +16,7 @@ from yupana.confidential.records.reader import count_unfit, damaged_parts, open_
 from yupana.confidential.records.sources import Source, find_source, place_finding
 from yupana.confidential.records.validation import Finding, require_none
 from yupana.confidential.shards.count_in_shards import Cut
-from yupana.files.column_map import ColumnMap
-from yupana.files.columns import RecordFile
+from yupana.files.columns import ColumnMap, RecordFile
 from yupana.files.database import STOPS, named
 from yupana.files.delimited import column_types
 from yupana.privacy.sealed import Sealed

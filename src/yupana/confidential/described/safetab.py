@@ -40,8 +40,7 @@ from yupana.confidential.tabulate.count_groups import memory_for_gathered
 from yupana.confidential.tabulate.group_counts import GatheredShards, PartCounts
 from yupana.engine.engine import Engine
 from yupana.errors import InputError
-from yupana.files.column_map import BUREAU, ColumnMap
-from yupana.files.columns import HOUSING_UNITS, REFERENCE, RecordFile
+from yupana.files.columns import BUREAU, HOUSING_UNITS, REFERENCE, ColumnMap, RecordFile
 from yupana.files.database import named
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
@@ -75,8 +74,7 @@ from yupana.products.safetab.specification import DETAILED_ONLY, FAMILIES, STAGE
 from yupana.products.safetab.totals import FILE, Totals, find_totals, read_totals
 from yupana.products.tables import Groups, lay_out, without_negative
 from yupana.progress import Stopwatch
-from yupana.release.rows import RowTable, write_described
-from yupana.release.tables import ReleaseTable, checksum, table_of
+from yupana.release.tables import ReleaseTable, RowTable, checksum, table_of, write_described
 
 _LEVELS: Final = {level.name: level for level in LEVELS}
 _MORE_CODES: Final = "records_with_more_race_codes"

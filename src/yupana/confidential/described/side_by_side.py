@@ -32,10 +32,9 @@ from yupana.products.disclosure_control.suppression import Suppression
 from yupana.products.disclosure_control.swapping import Swapping
 from yupana.products.disclosure_control.uniform import uniform
 from yupana.progress import Stopwatch
-from yupana.release.check import describe_reports, describe_tables
 from yupana.release.folder import new_folder, write_manifest
 from yupana.release.status import CONFIDENTIAL, INTERNAL, NOT_FOR_RELEASE
-from yupana.release.tables import table_of, write_table
+from yupana.release.tables import describe_reports, describe_tables, table_of, write_table
 from yupana.report.charts import renderer
 from yupana.report.page import render
 from yupana.report.side_by_side import comparison_page

@@ -14,8 +14,7 @@ import duckdb
 
 from yupana.errors import InputError, OutputError
 from yupana.files.database import STOPS, go_no_further_if_stopped, open_database
-from yupana.files.scratch import HeldFolder, hold, sweep
-from yupana.files.temporary import temporary_folder
+from yupana.files.temporary import HeldFolder, hold, sweep, temporary_folder
 from yupana.interruption import whole
 
 

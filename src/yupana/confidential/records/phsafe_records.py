@@ -19,8 +19,7 @@ from yupana.confidential.records.object_store import require_at_hand
 from yupana.confidential.records.reader import damaged_parts, open_records
 from yupana.confidential.records.sources import OpenedRecords, Source, find_broken, find_source, no_names, tell
 from yupana.confidential.records.validation import BrokenRecords, Finding, add_broken
-from yupana.files.column_map import BUREAU, ColumnMap
-from yupana.files.columns import GEO, MAFID, PERSONS, UNITS, RecordFile
+from yupana.files.columns import BUREAU, GEO, MAFID, PERSONS, UNITS, ColumnMap, RecordFile
 from yupana.files.database import STOPS
 from yupana.privacy.sealed import Sealed
 from yupana.products.phsafe.configuration import Policy

@@ -47,8 +47,17 @@ from yupana.confidential.records.safetab_files import (
 )
 from yupana.confidential.records.sources import OpenedRecords, Source, forms, no_names
 from yupana.confidential.records.validation import MOST_LINES, Finding, more_files
-from yupana.files.column_map import BUREAU, ColumnMap
-from yupana.files.columns import HOUSEHOLD_RECORDS, HOUSING_UNITS, PERSON_RECORDS, PERSONS, REFERENCE, UNITS, RecordFile
+from yupana.files.columns import (
+    BUREAU,
+    HOUSEHOLD_RECORDS,
+    HOUSING_UNITS,
+    PERSON_RECORDS,
+    PERSONS,
+    REFERENCE,
+    UNITS,
+    ColumnMap,
+    RecordFile,
+)
 from yupana.products.safetab.regions import NO_AIANNH, NO_PLACE
 
 _RACES: Final = tuple(column for column in PERSON_RECORDS.columns if column.name.startswith("QRACE"))

@@ -31,8 +31,7 @@ from yupana.confidential.records.validation import BrokenRulesError, Finding, re
 from yupana.confidential.shards.count_in_shards import Cut, can_be_cut, count_in_shards
 from yupana.engine.engine import Engine
 from yupana.errors import InputError
-from yupana.files.column_map import BUREAU, ColumnMap
-from yupana.files.columns import RecordFile
+from yupana.files.columns import BUREAU, ColumnMap, RecordFile
 from yupana.privacy.sealed import Sealed
 from yupana.progress import Progress, silent
 from yupana.topdown.block_parts import BlockParts

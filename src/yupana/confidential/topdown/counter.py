@@ -20,8 +20,7 @@ from yupana.confidential.topdown.estimate import Estimated, check_run, estimate
 from yupana.confidential.topdown.memory import memory_for_intervals, memory_for_replicates
 from yupana.confidential.topdown.world import World, checksums, open_world, public_checksums
 from yupana.errors import ConfigError
-from yupana.files.column_map import ColumnMap
-from yupana.files.columns import RecordFile
+from yupana.files.columns import ColumnMap, RecordFile
 from yupana.files.temporary import temporary_folder
 from yupana.geography.attributes import FACILITIES, write_facilities
 from yupana.geography.gazetteer import AreaNames, read_names

@@ -22,7 +22,7 @@ from yupana.confidential.tabulate.block_histograms import (
     merge_entries,
 )
 from yupana.confidential.tabulate.linked_tables import joined
-from yupana.files.column_map import ColumnMap
+from yupana.files.columns import ColumnMap
 from yupana.geography.hierarchy import Hierarchy
 from yupana.products.topdown.described import CountedColumn, DescribedConfiguration
 

@@ -27,7 +27,7 @@ from yupana.products.safetab.parameters import read_iterations
 from yupana.products.safetab.regions import ITERATION_LEVELS, REGION_TYPES
 from yupana.products.safetab.specification import KEYS, TOTALS
 from yupana.progress import Announce
-from yupana.release.processing import COTERMINOUS
+from yupana.release.recipe import COTERMINOUS
 from yupana.release.release import ReleaseFolder
 from yupana.release.tables import checksum
 

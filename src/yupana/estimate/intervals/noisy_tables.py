@@ -21,7 +21,7 @@ from yupana.estimate.intervals.table_cells import OpenedTables, open_file, rows_
 from yupana.files.database import named, unreadable
 from yupana.products import PRODUCTS, family_of
 from yupana.products.tables import Family
-from yupana.release.processing import COTERMINOUS, MEASURED, SUPPRESSED, SUPPRESSION, leaves_out_small
+from yupana.release.recipe import COTERMINOUS, MEASURED, SUPPRESSED, SUPPRESSION, leaves_out_small
 
 Key = tuple[str, ...]
 """The values of the columns that name a row."""

@@ -10,10 +10,9 @@ from typing import Any, Final, TypeVar
 from weakref import WeakValueDictionary
 
 from yupana.errors import ConfigError
-from yupana.files.changes import UNCHANGED, Changes
 from yupana.files.columns import RecordFile
 from yupana.files.declaration import schema_of
-from yupana.files.document import Number, located, read_value, refuse
+from yupana.files.document import UNCHANGED, Changes, Number, located, read_value, refuse
 from yupana.plan.budgets import Entry
 from yupana.plan.margin import Margins
 from yupana.plan.measurement import Accounting, Measurement
@@ -33,8 +32,7 @@ from yupana.products.described.uncounted import left_out
 from yupana.products.described.verify import noise_faults, verify_described
 from yupana.products.product import BuiltIn, Checked, Product, Stated, Words, terms_of
 from yupana.products.tables import Family
-from yupana.release.processing import DESCRIBED, MEASURED, RECORD
-from yupana.release.recipe import CONFIGURATION, read_configuration_in
+from yupana.release.recipe import CONFIGURATION, DESCRIBED, MEASURED, RECORD, read_configuration_in
 
 SYSTEM: Final = "tables"
 

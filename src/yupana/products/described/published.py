@@ -14,7 +14,7 @@ from yupana.files.database import open_database, quoted, unreadable
 from yupana.files.delimited import column_types
 from yupana.products.described.description import DescribedLevel, DescribedTable, Description
 from yupana.release.folder import MANIFEST, read_manifest
-from yupana.release.processing import SUPPRESSED
+from yupana.release.recipe import SUPPRESSED
 from yupana.release.status import MEASURED, status_of
 from yupana.release.tables import checksum, table_rows
 

@@ -11,8 +11,8 @@ from yupana.products.described.description import DescribedLevel, DescribedTable
 from yupana.products.described.postprocess import postprocessed, suppressed
 from yupana.products.tables import Cell, Choice, Family, Groups, Table, lay_out
 from yupana.products.verify import Key
-from yupana.release.processing import MEASURED
-from yupana.release.rows import RowTable
+from yupana.release.recipe import MEASURED
+from yupana.release.tables import RowTable
 
 TOTALS_OF: Final = "totals of "
 """How plans call what decides the detail of a table; no table's own name has a space."""

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from yupana.files.changes import UNCHANGED, Changes
+from yupana.files.document import UNCHANGED, Changes
 from yupana.plan.budgets import Entry
 from yupana.plan.margin import Margins
 from yupana.plan.measurement import Accounting, Mechanism

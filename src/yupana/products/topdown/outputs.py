@@ -21,9 +21,7 @@ from yupana.products.topdown.records import person_records, unit_records, with_q
 from yupana.products.topdown.schema import counts_persons, counts_units
 from yupana.products.topdown.table_rows import TableRows, table_rows
 from yupana.products.topdown.tables import INTERVALS_OF, TABLES, RedistrictingTable, levels_of, tables_of
-from yupana.release.check import describe
-from yupana.release.rows import write_parts
-from yupana.release.tables import Format, table_columns
+from yupana.release.tables import Format, describe, table_columns, write_parts
 from yupana.topdown.block_parts import BlockParts, one_part
 from yupana.topdown.count_intervals import CountIntervals, FindsIntervals
 from yupana.topdown.count_pieces import (

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from yupana.errors import ConfigError, OutputError
-from yupana.files.changes import UNCHANGED, Changes
 from yupana.files.declaration import schema_of
-from yupana.files.document import refuse
+from yupana.files.document import UNCHANGED, Changes, refuse
 from yupana.plan.budgets import Entry
 from yupana.plan.margin import Margins
 from yupana.plan.measurement import Accounting
