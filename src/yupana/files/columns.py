@@ -351,11 +351,11 @@ def column_map_of(
     return found
 
 
-def _ascii(told: object) -> str | None:
-    return str(told) if is_text(told) and str(told).isascii() and str(told)[0].isalpha() else None
-
-
-_NAME: Final = scalar("a name in ASCII that begins with a letter", _ascii, TEXT.schema)
+_NAME: Final = scalar(
+    "a name in ASCII that begins with a letter",
+    lambda told: str(told) if is_text(told) and str(told).isascii() and str(told)[0].isalpha() else None,
+    TEXT.schema,
+)
 
 
 def _checked(document: object, files: Mapping[str, RecordFile], faults: list[str]) -> ColumnMap:

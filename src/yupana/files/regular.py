@@ -76,6 +76,20 @@ def read_json(path: Path) -> Any:  # noqa: ANN401 (a document of any shape)
         raise ValueError("nested too deeply") from None
 
 
+def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A table of JSON, for ``object_pairs_hook``.
+
+    Raises
+    ------
+    ValueError
+        If a key is given twice.
+    """
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key is given twice")
+    return found
+
+
 def kind_of(path: Path) -> str:
     """What stands under a name, where a link leads: `FOLDER`, `FILE`, `NOTHING` or, in words, something else.
 

@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 from yupana.errors import BudgetError
-from yupana.files.regular import replacing
+from yupana.files.regular import replacing, unique_keys
 from yupana.interruption import whole
 from yupana.plan.measurement import Mechanism
 from yupana.plan.plan import Neighbours, Plan
@@ -226,7 +226,7 @@ def read_ledger(path: Path) -> dict[str, DataAccount]:
     if content is None:
         return {}
     try:
-        document = json.loads(content, object_pairs_hook=_unique)
+        document = json.loads(content, object_pairs_hook=unique_keys)
         read = {FORMAT: _account, EARLIER: _earlier}[document["format"]]
         return {name: read(account) for name, account in document["data"].items()}
     # A number of thousands of digits is a ValueError, a document of thousands of brackets a RecursionError.
@@ -274,13 +274,6 @@ def _content(path: Path) -> bytes | None:
             return file.read()
     finally:
         os.close(descriptor)
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("a key is given twice")
-    return found
 
 
 def _account(described: Mapping[str, Any]) -> DataAccount:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Final, Protocol
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -206,38 +206,6 @@ class Turned:
     error_by_u: float
 
 
-class Loss(Protocol):
-    """The loss of answers that are moved alike."""
-
-    @property
-    def precision(self) -> float:
-        """Twice rho: times by^2 / sigma2; of geometric noise the loss squared, or twice the loss if that is less."""
-        ...
-
-    def log(self, c: float) -> float:
-        """The log of M(c), for c > 0; wrong by `rounding` at most."""
-        ...
-
-    def rounding(self, c: float) -> float:
-        """A bound on the error of `log`."""
-        ...
-
-    def turned(self, c: float, u: Floats) -> Turned:
-        """M(c + iu) / M(c) at frequencies u, not negative."""
-        ...
-
-
-def losses(shifts: Iterable[Shift]) -> tuple[Loss, ...]:
-    """The losses of shifts; those first that make most frequencies negligible."""
-    found: list[Loss] = [
-        GaussianLoss(float(s.law.sigma2), s.by, s.times)
-        if isinstance(s.law, DiscreteGaussian)
-        else GeometricLoss(float(s.law.exponent), s.by, s.times)
-        for s in shifts
-    ]
-    return tuple(sorted(found, key=lambda loss: -loss.precision))
-
-
 @dataclass(frozen=True, slots=True)
 class GaussianLoss:
     """Of answers with discrete Gaussian noise.
@@ -255,11 +223,11 @@ class GaussianLoss:
 
     @property
     def precision(self) -> float:
-        """Twice rho."""
+        """Twice rho: times by^2 / sigma2."""
         return self.times * self.by**2 / self.sigma2
 
     def log(self, c: float) -> float:
-        """The log of M(c)."""
+        """The log of M(c), for c > 0; wrong by `rounding` at most."""
         main = c * (c + 1) * self.precision / 2
         if self.sigma2 > _SINGLE:
             return main  # the rest is below zero, and above -1e-76
@@ -271,7 +239,7 @@ class GaussianLoss:
         return ULP * (16 * c * (c + 1) * self.precision + of_shift)
 
     def turned(self, c: float, u: Floats) -> Turned:
-        """M(c + iu) / M(c)."""
+        """M(c + iu) / M(c) at frequencies u, not negative."""
         if self.sigma2 <= _SINGLE:
             return _Lattice.of_gaussian(self.sigma2, self.by, c).turned(self.times, u)
         by, times, slope, drift = self.by, self.times, self.by / self.sigma2, self.by**2 / (2 * self.sigma2)
@@ -302,12 +270,12 @@ class GeometricLoss:
 
     @property
     def precision(self) -> float:
-        """About twice rho."""
+        """The loss squared, or twice the loss if that is less: about twice rho."""
         loss = self.a * self.by
         return self.times * min(loss * loss, 2 * loss)
 
     def log(self, c: float) -> float:
-        """The log of M(c)."""
+        """The log of M(c), for c > 0; wrong by `rounding` at most."""
         a, by, top = self.a, self.by, c * self.a * self.by
         # Losses a by, a (by - 2), ..., -a by; the first and the last gather all noise beyond.
         inner = math.fsum(math.exp(a * (c * (by - 2 * k) - k) - top) for k in range(1, by))
@@ -319,8 +287,23 @@ class GeometricLoss:
         return ULP * self.times * (64 + 16 * self.by * (c + 1) * self.a)
 
     def turned(self, c: float, u: Floats) -> Turned:
-        """M(c + iu) / M(c)."""
+        """M(c + iu) / M(c) at frequencies u, not negative."""
         return _Lattice.of_geometric(self.a, self.by, c).turned(self.times, u)
+
+
+Loss: TypeAlias = GaussianLoss | GeometricLoss
+"""The loss of answers that are moved alike."""
+
+
+def losses(shifts: Iterable[Shift]) -> tuple[Loss, ...]:
+    """The losses of shifts; those first that make most frequencies negligible."""
+    found: list[Loss] = [
+        GaussianLoss(float(s.law.sigma2), s.by, s.times)
+        if isinstance(s.law, DiscreteGaussian)
+        else GeometricLoss(float(s.law.exponent), s.by, s.times)
+        for s in shifts
+    ]
+    return tuple(sorted(found, key=lambda loss: -loss.precision))
 
 
 def _log_theta(sigma2: float, shift: float) -> float:

@@ -8,7 +8,7 @@ that lies; so a record of ``geo`` is the line of its unit.
 import configparser
 import re
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -194,7 +194,9 @@ def _find(folder: Path, others: tuple[RecordFile, ...]) -> tuple[dict[str, dict[
     places, wrong = _places(folder)
     patterns = {kind: pattern for kind, _, pattern in places}
     for kind, place, pattern in places:
-        for path, state in _named(place, pattern):
+        before, after = pattern.split("%s")
+        for path in sorted(place.glob(f"{before}*{after}")):
+            state = path.name.removeprefix(before).removesuffix(after)
             if not re.fullmatch("[0-9]{2}", state):
                 text = "the name holds no state code of two digits"
                 findings.append(Finding("file_present", path.name, f"{text}; expected {pattern % '06'}"))
@@ -213,13 +215,6 @@ def _find(folder: Path, others: tuple[RecordFile, ...]) -> tuple[dict[str, dict[
             Finding("file_present", pattern % "*", f"no such file in {folder}") for pattern in patterns.values()
         ]
     return {kind: dict(sorted(found.items())) for kind, found in files.items()}, findings + wrong
-
-
-def _named(folder: Path, pattern: str) -> Iterator[tuple[Path, str]]:
-    """Files of a pattern, with what stands in their names for the state."""
-    before, after = pattern.split("%s")
-    for path in sorted(folder.glob(f"{before}*{after}")):
-        yield path, path.name.removeprefix(before).removesuffix(after)
 
 
 def _places(folder: Path) -> tuple[list[tuple[str, Path, str]], list[Finding]]:
@@ -367,9 +362,7 @@ def open_reference(db: duckdb.DuckDBPyConnection, source: Source, schema: Record
         findings += place_finding(db, source, finding, "reference", f"{BLOCK} IS NULL")
     elif twice:
         broken = f"{BLOCK} IN (SELECT {BLOCK} FROM reference GROUP BY 1 HAVING count(*) > 1)"
-        (count,) = db.execute(f"SELECT count(*) FROM reference WHERE {broken}").fetchone() or (0,)
-        finding = Finding("unique_block", "", f"{BLOCK} occurs twice", int(count))
-        findings += place_finding(db, source, finding, "reference", broken)
+        findings += place_finding(db, source, Finding("unique_block", "", f"{BLOCK} occurs twice"), "reference", broken)
     return findings
 
 

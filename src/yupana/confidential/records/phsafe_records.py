@@ -16,8 +16,8 @@ import numpy as np
 from yupana.confidential.records.census_edited_file import is_cef, open_cef
 from yupana.confidential.records.database import cut_by, memory_limit, numbers, private_database
 from yupana.confidential.records.object_store import require_at_hand
-from yupana.confidential.records.reader import damaged_parts, open_records
-from yupana.confidential.records.sources import OpenedRecords, Source, find_broken, find_source, no_names, tell
+from yupana.confidential.records.reader import damaged_parts, open_files
+from yupana.confidential.records.sources import OpenedRecords, Source, find_broken, no_names, tell
 from yupana.confidential.records.validation import BrokenRecords, Finding, add_broken
 from yupana.files.columns import BUREAU, GEO, MAFID, PERSONS, UNITS, ColumnMap, RecordFile
 from yupana.files.database import STOPS
@@ -253,7 +253,11 @@ def open_census(
         cef = is_cef(folder)
         if cef and columns.names:
             raise no_names(folder)
-        sources, findings = open_cef(db, folder) if cef else _open_files(db, folder, columns)
+        sources, findings = (
+            open_cef(db, folder)
+            if cef
+            else open_files(db, folder, {schema.name: columns.applied(schema) for schema in FILES})
+        )
         intact = not findings
         # What completes other records was checked where it stands.
         here = [schema for schema in FILES if schema.name in sources and not sources[schema.name].beside]
@@ -271,21 +275,6 @@ def open_census(
             findings, seen = findings + word_units(checked, sources, states, policies, rules), checked.states
         # Units and their geography may be of the same lines, and wrong in the same.
         yield Census(db, folder, sources, tuple(dict.fromkeys(findings)), seen)
-
-
-def _open_files(
-    db: duckdb.DuckDBPyConnection, folder: Path, columns: ColumnMap
-) -> tuple[dict[str, Source], list[Finding]]:
-    """Open persons, units and geo as CSV or Parquet: those that could be opened, and why others could not."""
-    sources: dict[str, Source] = {}
-    findings: list[Finding] = []
-    for schema in FILES:
-        applied = columns.applied(schema)
-        source, wrong = find_source(folder, applied)
-        if source is not None and not (wrong := open_records(db, source, applied)):
-            sources[schema.name] = source
-        findings += wrong
-    return sources, findings
 
 
 def _of_domain(schema: RecordFile) -> list[Rule]:
@@ -342,7 +331,7 @@ def word_domains(checked: CheckedRecords, source: Source, schema: RecordFile) ->
     """Say what was found in a file, or in all shards of it; one of units or geography must not be empty."""
     findings = []
     if not checked.rows[schema.name] and schema is not PERSONS:
-        findings.append(Finding("not_empty", _all_of(source, schema.name), f"the file has no {schema.row}"))
+        findings.append(Finding("not_empty", source.called(schema.name), f"the file has no {schema.row}"))
     for rule in _of_domain(schema):
         if rule in checked.broken:
             findings += tell(checked.broken[rule], source, Finding(rule.name, "", rule.text))
@@ -382,16 +371,12 @@ def tell_absent(states: frozenset[int], seen: frozenset[int], geo: Source) -> li
     """Remark on states that are asked for and have no housing unit: a forgotten file, or records of a part of them."""
     absent = [f"{state:02}" for state in sorted(states - seen)]
     text = f"no housing unit of the state_filter's {', '.join(absent)}; the tables leave such states out"
-    return [Finding(ABSENT, _all_of(geo, "geo"), text, remark=True)] if absent else []
+    return [Finding(ABSENT, geo.called("geo"), text, remark=True)] if absent else []
 
 
 def _in_order(rules: Sequence[Rule]) -> list[Rule]:
     """Rules of consistency by the records that they are about."""
     return [rule for subject in _RELATIONS for rule in rules if rule.subject == subject]
-
-
-def _all_of(source: Source, name: str) -> str:
-    return source.names[0] if len(source.names) == 1 else f"{name} ({len(source.names):,} files)"
 
 
 def parts_of_units(db: duckdb.DuckDBPyConnection) -> list[str]:

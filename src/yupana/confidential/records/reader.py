@@ -18,6 +18,7 @@ from yupana.confidential.records.sources import (
     PathColumns,
     Source,
     check_readable,
+    find_source,
     in_path,
     lines_below_header,
     place_finding,
@@ -65,6 +66,20 @@ def open_records(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFi
     if findings := [] if source.rows else check_readable(source):
         return findings
     return _open_csv(db, source.paths[0], schema) if source.header else _open_parquet(db, source, schema)
+
+
+def open_files(
+    db: duckdb.DuckDBPyConnection, folder: Path, files: Mapping[str, RecordFile]
+) -> tuple[dict[str, Source], list[Finding]]:
+    """Open what can be opened of the files of a folder, by name, and say why the rest cannot."""
+    sources: dict[str, Source] = {}
+    findings: list[Finding] = []
+    for name, schema in files.items():
+        source, wrong = find_source(folder, schema)
+        if source is not None and not (wrong := open_records(db, source, schema)):
+            sources[name] = source
+        findings += wrong
+    return sources, findings
 
 
 def ascii_header(path: Path, separators: str = "|,") -> Header | None:

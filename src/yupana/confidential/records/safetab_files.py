@@ -13,8 +13,8 @@ from typing import Final, NamedTuple, TypeAlias
 import duckdb
 
 from yupana.confidential.records.database import numbers, require_memory
-from yupana.confidential.records.reader import damaged_parts, from_stored, open_records, stored_rows, stored_types
-from yupana.confidential.records.sources import Source, find_broken, find_source, place_finding, tell
+from yupana.confidential.records.reader import damaged_parts, from_stored, open_files, stored_rows, stored_types
+from yupana.confidential.records.sources import Source, find_broken, place_finding, tell
 from yupana.confidential.records.validation import BrokenRecords, Finding
 from yupana.files.columns import HOUSING_UNITS, REFERENCE, Column, RecordFile
 from yupana.files.database import STOPS
@@ -214,9 +214,9 @@ def check_uniqueness(
     if not twice:
         return []
     broken = f"{code} IN (SELECT {code} FROM {relation} GROUP BY ALL HAVING count(*) > 1)"
-    (count,) = numbers(db, f"SELECT count(*) FROM {relation} WHERE {broken}")
-    finding = Finding("unique_block", "", "the block is listed more than once", count)
-    return place_finding(db, source, finding, relation, broken)
+    return place_finding(
+        db, source, Finding("unique_block", "", "the block is listed more than once"), relation, broken
+    )
 
 
 _NOT_TABULATED: Final = ("HOUSEHOLDER", "CENRACE", "HHRACE")
@@ -244,7 +244,7 @@ def open_detailed_files(
         If there are more blocks than fit into memory.
     """
     files = {"records": schema, "GRF-C": REFERENCE} | ({"housing-units": HOUSING_UNITS} if listed else {})
-    sources, findings = _open(db, folder, files)
+    sources, findings = open_files(db, folder, files)
     if "GRF-C" in sources:
         require_memory_for_blocks(db, REFERENCE.relation)
     whole = {}
@@ -259,20 +259,6 @@ def open_detailed_files(
         findings += wrong
     has_blocks = all(whole.get(name) == [] for name in files if name != "records")
     return OpenedFiles(sources, findings, "records" in whole, has_blocks)
-
-
-def _open(
-    db: duckdb.DuckDBPyConnection, folder: Path, files: Mapping[str, RecordFile]
-) -> tuple[dict[str, Source], list[Finding]]:
-    """Open what can be opened, by name, and say why the rest cannot."""
-    sources: dict[str, Source] = {}
-    findings: list[Finding] = []
-    for name, schema in files.items():
-        source, wrong = find_source(folder, schema)
-        if source is not None and not (wrong := open_records(db, source, schema)):
-            sources[name] = source
-        findings += wrong
-    return sources, findings
 
 
 def _check(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFile, codes: frozenset[int]) -> list[Finding]:
@@ -290,8 +276,7 @@ def _check(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFile, co
         )
     findings = []
     if not total:
-        name = source.names[0] if len(source.names) == 1 else f"{schema.name} ({len(source.names):,} files)"
-        findings = [Finding("not_empty", name, f"the file has no {schema.row}")]
+        findings = [Finding("not_empty", source.called(schema.name), f"the file has no {schema.row}")]
     if schema is REFERENCE or schema is HOUSING_UNITS:
         findings += word_rules(find_rules(db, schema, codes, broken), source, schema, codes)
         block = "block" if schema is HOUSING_UNITS else BLOCK_CODE

@@ -140,6 +140,10 @@ class Source:
     in_path: PathColumns = field(default_factory=PathColumns)
     digests: tuple[str, ...] = ()
 
+    def called(self, name: str) -> str:
+        """What a finding about all parts calls records of this name."""
+        return self.names[0] if len(self.names) == 1 else f"{name} ({len(self.names):,} files)"
+
     def places(self, part: int, records: Iterable[int]) -> tuple[int, ...]:
         """Where records of a part stand in it: rows of Parquet, lines of text, of which blank ones are no records."""
         wanted = sorted(records)

@@ -95,9 +95,8 @@ def find_strangers(db: duckdb.DuckDBPyConnection, source: Source, blocks: Ints) 
 def place_repetitions(db: duckdb.DuckDBPyConnection, source: Source) -> list[Finding]:
     """Say which rows repeat a block and cell, once it is known that some do."""
     broken = "(block, cell) IN (SELECT (block, cell) FROM histogram GROUP BY block, cell HAVING count(*) > 1)"
-    (count,) = numbers(db, f"SELECT count(*) FROM histogram WHERE {broken}")
     text = "a block and cell have more than one row; give each one row, with the sum"
-    return place_finding(db, source, Finding("unique_cell", "", text, count), "histogram", broken)
+    return place_finding(db, source, Finding("unique_cell", "", text), "histogram", broken)
 
 
 _Block = Callable[[str, str], str]
@@ -323,9 +322,7 @@ def _read_quarters(db: duckdb.DuckDBPyConnection, folder: Path) -> list[Finding]
             ("quarters_has_unit", "MAFID is not that of a unit of RTYPE 4 in the units file", stranger),
         ]
         for rule, text, broken in [*rules, *links]:
-            (count,) = numbers(db, f"SELECT count(*) FROM quarters WHERE {broken}")
-            if count:
-                findings += place_finding(db, source, Finding(rule, "", text, count), "quarters", broken)
+            findings += place_finding(db, source, Finding(rule, "", text), "quarters", broken)
     except STOPS:
         raise
     except duckdb.Error:

@@ -11,20 +11,19 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Generic
+from typing import Generic
 
 from yupana.confidential.records.census_edited_file import edited_sources
 from yupana.confidential.records.database import default_memory, scratch_folder
 from yupana.confidential.records.object_store import left_on_store, require_at_hand
 from yupana.confidential.records.reader import RECORD, check_parts, stored_types
 from yupana.confidential.records.sources import Source, find_source, forms, require_folder
-from yupana.confidential.records.validation import Finding, merge_findings
+from yupana.confidential.records.validation import Finding
 from yupana.confidential.shards.census_edited_file import count_by_state, lies_by_state
 from yupana.confidential.shards.cut_records import areas_of, count_by_area, count_by_key, is_repeated
 from yupana.confidential.shards.shard_tasks import (
     EMPTY,
     AsCounted,
-    CountedShards,
     CountFolder,
     P,
     Shard,
@@ -125,7 +124,7 @@ def count_in_shards(
     folder = folder.absolute()  # a worker may be in another place
     if cut.by_state and lies_by_state(folder):
         of_states = count_by_state(engine, cut.number, Shard(folder, {}, count, limits, None, {}), progress, taker)
-        return InShards(edited_sources(folder), tuple(_merged(of_states)), _parts(of_states))
+        return InShards(edited_sources(folder), tuple(of_states.findings), of_states.parts)
     sources, findings = _find(folder, cut, limits)
     if findings:
         return InShards(sources, tuple(findings), ())
@@ -142,26 +141,18 @@ def count_in_shards(
     if counted is None:
         taker.forget()
         counted = count_by_key(engine, cut.keys, number, shard, progress, taker)
-    found = _merged(counted)
+    found = counted.findings
     if found and shard.left is not None:
         require_at_hand(folder)  # lines of text are counted in the whole file
     # What could not be read is told before what was read without it, and by its lines.
     told = tuple(counted.unread) or tuple(_placed(finding, sources) for finding in found)
-    files = {name: _with_digests(source, counted.digests) for name, source in sources.items()}
-    return InShards(files, told, _parts(counted))
-
-
-def _merged(counted: CountedShards) -> list[Finding]:
-    return merge_findings([of for of, _ in counted.by_shard])
-
-
-def _parts(counted: CountedShards) -> tuple[Any, ...]:
-    return tuple(part for _, part in counted.by_shard if part is not None)
-
-
-def _with_digests(source: Source, digests: Mapping[str, str]) -> Source:
-    known = tuple(digests[name] for name in source.names if name in digests)
-    return replace(source, digests=known) if len(known) == len(source.names) else source
+    files = {
+        name: replace(source, digests=tuple(counted.digests[part] for part in source.names))
+        if counted.digests.keys() >= set(source.names)
+        else source
+        for name, source in sources.items()
+    }
+    return InShards(files, told, counted.parts)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from yupana.confidential.records.database import default_memory, private_databas
 from yupana.confidential.records.object_store import LeftOnStore, bring_part, folder_of_others
 from yupana.confidential.records.reader import damaged_parts, open_part
 from yupana.confidential.records.sources import SHARD, Source, forms, write_shard
-from yupana.confidential.records.validation import BrokenRulesError, Finding
+from yupana.confidential.records.validation import BrokenRulesError, Finding, merge_findings
 from yupana.engine.engine import LEAST_MEMORY, Engine
 from yupana.errors import EngineError, InputError
 from yupana.files.columns import RecordFile
@@ -188,6 +188,16 @@ class CountedShards(Sealed):
     unread: list[Finding]
     digests: dict[str, str]
     by_shard: list[Told]
+
+    @property
+    def findings(self) -> list[Finding]:
+        """What was found, of all shards together."""
+        return merge_findings([found for found, _ in self.by_shard])
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """What was counted, by shard."""
+        return tuple(part for _, part in self.by_shard if part is not None)
 
 
 def stamps_of(folder: Path, sources: Iterable[Source]) -> dict[Path, Stamp | None]:
