@@ -12,8 +12,7 @@ import pytest
 
 from yupana.cli.main import main
 from yupana.plan.budgets import budget_for_margin
-from yupana.plan.margin import margin_of
-from yupana.plan.measurement import Mechanism
+from yupana.plan.measurement import Mechanism, margin_of
 from yupana.privacy.coverage import _comparisons, _in_doubles, covers, decimal_coverage, least_bound, noise_of
 from yupana.privacy.laws import DiscreteGaussian, Law, TwoSidedGeometric, Zero
 

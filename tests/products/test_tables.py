@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from yupana.plan.margin import Margins
-from yupana.plan.measurement import Measurement, Mechanism, Sensitivity, of_own_record
+from yupana.plan.measurement import Margins, Measurement, Mechanism, Sensitivity, of_own_record
 from yupana.plan.plan import Neighbours, Plan
 from yupana.products import PRODUCTS
 from yupana.products.tables import NUMBERS, Cell, Choice, Family, Groups, Table, lay_out

@@ -6,8 +6,7 @@ from typing import Any
 
 from yupana.cli.arguments import Commands, confidence_level, positive, print_json, share
 from yupana.errors import ConfigError
-from yupana.plan.margin import margin_of
-from yupana.plan.measurement import Mechanism, published_variance
+from yupana.plan.measurement import Mechanism, margin_of, published_variance
 from yupana.plan.plan import DEFAULT_DELTA, number
 from yupana.privacy.zcdp import epsilon_bun_steinke, epsilon_tight, rho_for_epsilon
 

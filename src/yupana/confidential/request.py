@@ -16,8 +16,7 @@ from yupana.files.columns import BUREAU, ColumnMap
 from yupana.files.regular import NewFile, read_regular, real
 from yupana.interruption import is_published, whole
 from yupana.plan.account import RECORD, Unit
-from yupana.plan.margin import Margins
-from yupana.plan.measurement import Accounting
+from yupana.plan.measurement import Accounting, Margins
 from yupana.plan.plan import NO_NOISE, Plan
 from yupana.privacy.entropy import Entropy, SystemEntropy
 from yupana.privacy.exact import Budget
@@ -30,8 +29,6 @@ from yupana.topdown.interval_terms import IntervalMethod
 Layout = Literal["noisy_measurements", "nmf"]
 LAYOUTS: Final[tuple[Layout, ...]] = get_args(Layout)
 """How all noisy measurements can be written, by the term of a request that names their folder."""
-
-"""The reason that makes an output CONFIDENTIAL."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from yupana.geography.settings import ROOT
 from yupana.geography.spine import Spine
 from yupana.geography.spine_files import BLOCKS, GEOUNITS, write_blocks, write_geounits
 from yupana.plan.exact_loss import plan_as_json
-from yupana.plan.margin import Margins
+from yupana.plan.measurement import Margins
 from yupana.plan.plan import Plan, number
 from yupana.privacy.entropy import SystemEntropy
 from yupana.products.check import open_checked

@@ -10,8 +10,15 @@ from fractions import Fraction
 from typing import Any, Final
 
 from yupana.files.arrow import ArrowTable
-from yupana.plan.margin import Margins, bound_of_estimate, margin_of
-from yupana.plan.measurement import Measurement, Mechanism, PersonSensitivity, Sensitivity
+from yupana.plan.measurement import (
+    Margins,
+    Measurement,
+    Mechanism,
+    PersonSensitivity,
+    Sensitivity,
+    bound_of_estimate,
+    margin_of,
+)
 from yupana.privacy.exact import INFINITE, Budget, read_exact, show_exact
 from yupana.privacy.zcdp import epsilon_tight
 

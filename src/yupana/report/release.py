@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from yupana.files.regular import NewFile
-from yupana.plan.margin import margin_words
-from yupana.plan.measurement import Measurement
+from yupana.plan.measurement import Measurement, margin_words
 from yupana.plan.plan import DEFAULT_DELTA, Plan
 from yupana.products.phsafe.product import PHSAFE
 from yupana.products.safetab.regions import LEVELS, Level

@@ -18,7 +18,7 @@ from yupana.geography.settings import ROOT
 from yupana.geography.spine_files import WrittenSpine, read_shares, read_spine
 from yupana.geography.tree import partition
 from yupana.geography.variance import entity_variances
-from yupana.plan.margin import z_value
+from yupana.plan.measurement import z_value
 from yupana.plan.plan import Plan
 from yupana.products.topdown.tables import TABLES, RedistrictingTable, levels_of, tables_of
 from yupana.products.topdown.verify import MEASUREMENTS

@@ -5,7 +5,7 @@ from fractions import Fraction
 from math import ceil, floor, inf, isfinite, log10, sqrt
 from typing import Final
 
-from yupana.plan.margin import z_value
+from yupana.plan.measurement import z_value
 from yupana.products.strategy.results import Joined, Strategy
 from yupana.products.topdown.frontier import Frontier, TradeOff
 from yupana.report.charts import BLUE, GREY, ORANGE, Mark, curve_with_points

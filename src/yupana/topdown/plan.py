@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Final
 
-from yupana.plan.margin import Margins
 from yupana.plan.measurement import (
+    Margins,
     Measurement,
     Mechanism,
     PersonSensitivity,

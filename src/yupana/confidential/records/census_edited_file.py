@@ -17,15 +17,7 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from yupana.confidential.records.fixed_width import (
-    NONE,
-    Layout,
-    ShapeError,
-    distinct_fields,
-    misshapen,
-    numbers,
-    read_lines,
-)
+from yupana.confidential.records.fixed_width import NONE, Layout, distinct_fields, read_columns
 from yupana.confidential.records.reader import ascii_header, from_text, rejected
 from yupana.confidential.records.sources import PART_SHIFT, Source, forms, place_finding
 from yupana.confidential.records.validation import Finding
@@ -252,15 +244,12 @@ def _places(folder: Path) -> tuple[list[tuple[str, Path, str]], list[Finding]]:
 
 def _open_persons(db: duckdb.DuckDBPyConnection, source: Source) -> list[Finding]:
     db.execute(f"CREATE TABLE persons_rows AS {nothing(PERSONS)}")
-    rows, findings = [], []
+    rows, findings = [], list[Finding]()
     for path in source.paths:
         count = 0
-        try:
-            for lines in read_lines(path, PERSON_LAYOUT.width):
-                _append(db, PERSONS, numbers(lines, PERSON_LAYOUT))
-                count += len(lines)
-        except ShapeError:
-            findings += misshapen(path, PERSON_LAYOUT.width)
+        for _, columns, line in read_columns(path, PERSON_LAYOUT, findings):
+            _append(db, PERSONS, columns)
+            count = int(line[-1])
         rows.append(count)
     if not findings:
         db.execute(f"CREATE VIEW persons AS SELECT *, {_record(rows)} AS record FROM persons_rows")
@@ -271,18 +260,13 @@ def _open_units(db: duckdb.DuckDBPyConnection, source: Source) -> list[Finding]:
     """Units and their geography; of the long block codes each is held once for some lines."""
     db.execute(f"CREATE TABLE units_rows AS {nothing(UNITS)}")
     db.execute(f"CREATE TABLE geo AS {nothing(GEO, ', NULL::BIGINT AS record')}")
-    rows, findings = [], []
+    rows, findings = [], list[Finding]()
     for part, path in enumerate(source.paths):
         count = 0
-        try:
-            for lines in read_lines(path, UNIT_LAYOUT.width):
-                columns = numbers(lines, UNIT_LAYOUT)
-                _append(db, UNITS, columns)
-                record = np.arange(count + 1, count + 1 + len(lines)) + (part << PART_SHIFT)
-                _append_geography(db, columns, record, distinct_fields(lines, OIDTB))
-                count += len(lines)
-        except ShapeError:
-            findings += misshapen(path, UNIT_LAYOUT.width)
+        for lines, columns, line in read_columns(path, UNIT_LAYOUT, findings):
+            _append(db, UNITS, columns)
+            _append_geography(db, columns, line + (part << PART_SHIFT), distinct_fields(lines, OIDTB))
+            count = int(line[-1])
         rows.append(count)
     db.execute("DROP VIEW reference")
     db.execute("DROP TABLE reference_rows")

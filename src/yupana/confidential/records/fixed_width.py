@@ -73,6 +73,22 @@ def read_lines(path: Path, width: int) -> Iterator[Bytes]:
             yield lines[:, :width]
 
 
+def read_columns(
+    path: Path, layout: Layout, findings: list[Finding]
+) -> Iterator[tuple[Bytes, dict[str, Ints], NDArray[np.int64]]]:
+    """The lines of a file, some at a time, with their columns (`numbers`) and their own numbers, from 1.
+
+    What keeps lines from being read is added to the findings.
+    """
+    count = 0
+    try:
+        for lines in read_lines(path, layout.width):
+            yield lines, numbers(lines, layout), np.arange(count + 1, count + 1 + len(lines))
+            count += len(lines)
+    except ShapeError:
+        findings += misshapen(path, layout.width)
+
+
 def misshapen(path: Path, width: int) -> list[Finding]:
     """Say which lines are not ASCII, too short or too long, after a `ShapeError`."""
     texts = {

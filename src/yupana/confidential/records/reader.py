@@ -399,10 +399,10 @@ def _stored_names(db: duckdb.DuckDBPyConnection, path: Path, found: Mapping[str,
 
 
 _FLOATS: Final = {"FLOAT", "DOUBLE"}
+INTEGERS: Final = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"}
 
 
 def _check_types(file: str, types: Mapping[str, str], schema: RecordFile) -> list[Finding]:
-    integers = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"}
     findings = []
     for column in schema.columns:
         kind = types[column.name]
@@ -413,7 +413,7 @@ def _check_types(file: str, types: Mapping[str, str], schema: RecordFile) -> lis
             needed = "text or true and false are" if truth else "text is"
         else:
             # Data frames make floating-point numbers of whole ones where some are missing.
-            allowed = integers | _FLOATS if column.blank_is_last else integers
+            allowed = INTEGERS | _FLOATS if column.blank_is_last else INTEGERS
             needed = "text or an integer type is"
         if kind not in {"VARCHAR", *allowed}:
             findings.append(Finding("column_type", file, f"column {column.name} has type {kind}; {needed} needed"))

@@ -229,24 +229,18 @@ def blocks_with_housing(path: Path) -> NDArray[np.bytes_]:
 
 def _load_people(db: duckdb.DuckDBPyConnection, path: Path, *, households: bool) -> list[Finding]:
     """Make ``people``, the lines of persons with their numbers; of households, only householders are read."""
-    schema, width = PERSON_LAYOUT.schema, PERSON_LAYOUT.width
+    schema, findings = PERSON_LAYOUT.schema, list[Finding]()
     db.execute(f"CREATE TABLE people AS {nothing(schema, ', NULL::INTEGER AS line')}")
-    count = 0
-    try:
-        for lines in fixed_width.read_lines(path, width):
-            columns = fixed_width.numbers(lines, PERSON_LAYOUT)
-            columns["line"] = np.arange(count + 1, count + 1 + len(lines), dtype=np.int32)
-            count += len(lines)
-            if households:
-                # One whose relationship cannot be read may be a householder.
-                head = np.isin(columns["RELSHIP"], (_HOUSEHOLDER, fixed_width.NONE))
-                columns = {name: values[head] for name, values in columns.items()}
-            db.register("lines_now", columns)
-            db.execute(f"INSERT INTO people SELECT {stored(schema.columns)}, line FROM lines_now")
-            db.unregister("lines_now")
-    except fixed_width.ShapeError:
-        return fixed_width.misshapen(path, width)
-    return []
+    for _, columns, line in fixed_width.read_columns(path, PERSON_LAYOUT, findings):
+        told = {**columns, "line": line.astype(np.int32)}
+        if households:
+            # One whose relationship cannot be read may be a householder.
+            head = np.isin(columns["RELSHIP"], (_HOUSEHOLDER, fixed_width.NONE))
+            told = {name: values[head] for name, values in told.items()}
+        db.register("lines_now", told)
+        db.execute(f"INSERT INTO people SELECT {stored(schema.columns)}, line FROM lines_now")
+        db.unregister("lines_now")
+    return findings
 
 
 def _load_homes(db: duckdb.DuckDBPyConnection, path: Path, layout: Layout) -> list[Finding]:
@@ -255,23 +249,18 @@ def _load_homes(db: duckdb.DuckDBPyConnection, path: Path, layout: Layout) -> li
     block = ", ".join(BLOCK)
     placed = replace(layout.schema, columns=(*columns, *(REFERENCE[name] for name in BLOCK)))
     db.execute(f"CREATE TABLE homes AS {nothing(placed, ', NULL::INTEGER AS line')}")
-    count = 0
-    try:
-        for lines in fixed_width.read_lines(path, layout.width):
-            texts, which = fixed_width.distinct_fields(lines, OIDTB)
-            line = np.arange(count + 1, count + 1 + len(lines), dtype=np.int32)
-            count += len(lines)
-            db.register("lines_now", {**fixed_width.numbers(lines, layout), "which": which, "line": line})
-            db.register("blocks_now", {KEY: np.array(texts, dtype=object), "which": np.arange(len(texts))})
-            db.execute(f"""
-                INSERT INTO homes SELECT {stored(columns)}, {block}, line FROM lines_now
-                JOIN (SELECT which, {block} FROM blocks_now LEFT JOIN reference_rows USING ({KEY})) USING (which)
-                """)
-            db.unregister("lines_now")
-            db.unregister("blocks_now")
-    except fixed_width.ShapeError:
-        return fixed_width.misshapen(path, layout.width)
-    return []
+    findings: list[Finding] = []
+    for lines, found, line in fixed_width.read_columns(path, layout, findings):
+        texts, which = fixed_width.distinct_fields(lines, OIDTB)
+        db.register("lines_now", {**found, "which": which, "line": line})
+        db.register("blocks_now", {KEY: np.array(texts, dtype=object), "which": np.arange(len(texts))})
+        db.execute(f"""
+            INSERT INTO homes SELECT {stored(columns)}, {block}, line FROM lines_now
+            JOIN (SELECT which, {block} FROM blocks_now LEFT JOIN reference_rows USING ({KEY})) USING (which)
+            """)
+        db.unregister("lines_now")
+        db.unregister("blocks_now")
+    return findings
 
 
 def _check_people(

@@ -20,7 +20,7 @@ from yupana.confidential.records.database import numbers
 from yupana.confidential.records.fixed_width import Layout, read_lines
 from yupana.confidential.records.fixed_width import numbers as columns_of
 from yupana.confidential.records.phsafe_records import Census
-from yupana.confidential.records.reader import NO_HEADER, ascii_header, damaged_parts, load_text, open_records
+from yupana.confidential.records.reader import INTEGERS, NO_HEADER, ascii_header, damaged_parts, load_text, open_records
 from yupana.confidential.records.sources import PART_SHIFT, Source, check_readable, find_source, forms, place_finding
 from yupana.confidential.records.validation import Finding
 from yupana.files.columns import MAFID, UNITS, Column, RecordFile
@@ -37,7 +37,6 @@ UNKNOWN_BLOCK: Final = (
 
 _BLOCK_CODES: Final = "codes_of_blocks"
 
-_INTEGERS: Final = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"}
 _MOST: Final = 999_999_999
 
 
@@ -131,7 +130,7 @@ def _open_parquet(db: duckdb.DuckDBPyConnection, source: Source, schema: Schema,
         wrong = wrong or [
             Finding("column_type", name, f"column {column} has type {kind}; text or an integer type is needed")
             for column, kind in found.items()
-            if kind not in {"VARCHAR", *_INTEGERS}
+            if kind not in {"VARCHAR", *INTEGERS}
         ]
         if not wrong and kinds and found != kinds:
             wrong = [Finding("column_type", name, f"its columns differ in type from those of {source.names[0]}")]

@@ -20,7 +20,7 @@ from yupana.errors import ConfigError, InputError, OutputError
 from yupana.estimate.coterminous.areas import Area, coterminous_sets, read_blocks, read_live
 from yupana.estimate.coterminous.zero_suppression import CHANCE_OF_RUN, refuse_suppressed, without_small_totals
 from yupana.estimate.safetab_tables import CELL_COLUMNS, COLUMNS, TREES, NestedCells, TableSource, open_source
-from yupana.plan.margin import z_value
+from yupana.plan.measurement import z_value
 from yupana.products.least_squares import average, estimate, non_negative, whole
 from yupana.products.safetab.iterations import CharacteristicIterations
 from yupana.products.safetab.parameters import read_iterations

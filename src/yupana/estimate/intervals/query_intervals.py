@@ -16,7 +16,7 @@ from yupana.estimate.intervals.tree import open_tree
 from yupana.estimate.results import Intervals
 from yupana.estimate.topdown_release import must_be_of_topdown
 from yupana.files.database import open_database
-from yupana.plan.margin import z_value
+from yupana.plan.measurement import z_value
 from yupana.products import PRODUCTS
 from yupana.products.gate import open_release
 from yupana.products.topdown.verify import SYSTEM

@@ -5,8 +5,7 @@ from fractions import Fraction
 
 from yupana.errors import ConfigError
 from yupana.plan.budgets import budget_for_margin
-from yupana.plan.margin import Margins
-from yupana.plan.measurement import Accounting, Measurement, Sensitivity
+from yupana.plan.measurement import Accounting, Margins, Measurement, Sensitivity
 from yupana.plan.plan import Neighbours, Plan
 from yupana.privacy.exact import Budget
 from yupana.products.described.description import DescribedLevel, DescribedTable, Description

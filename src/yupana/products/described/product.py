@@ -14,8 +14,7 @@ from yupana.files.columns import RecordFile
 from yupana.files.declaration import schema_of
 from yupana.files.document import UNCHANGED, Changes, Number, located, read_value, refuse
 from yupana.plan.budgets import Entry
-from yupana.plan.margin import Margins
-from yupana.plan.measurement import Accounting, Measurement
+from yupana.plan.measurement import Accounting, Margins, Measurement
 from yupana.plan.plan import Plan
 from yupana.privacy.exact import INFINITE, Budget
 from yupana.products.census import exact_number

@@ -11,8 +11,7 @@ from yupana.errors import ConfigError, OutputError
 from yupana.files.declaration import schema_of
 from yupana.files.document import UNCHANGED, Changes, refuse
 from yupana.plan.budgets import Entry
-from yupana.plan.margin import Margins
-from yupana.plan.measurement import Accounting
+from yupana.plan.measurement import Accounting, Margins
 from yupana.plan.plan import Plan
 from yupana.privacy.exact import INFINITE, Budget
 from yupana.products.codebook import Described

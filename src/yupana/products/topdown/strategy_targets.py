@@ -8,8 +8,7 @@ from typing import Final
 
 from yupana.errors import ConfigError
 from yupana.files.declaration import declared, exact, key, keyed, read_as, table_of
-from yupana.plan.margin import z_value
-from yupana.plan.measurement import Mechanism
+from yupana.plan.measurement import Mechanism, z_value
 from yupana.privacy.exact import INFINITE
 from yupana.products.strategy.targets import WEIGHTS
 from yupana.products.topdown.tables import tables_of
