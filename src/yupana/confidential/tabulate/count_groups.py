@@ -166,8 +166,7 @@ def _groups_of(given: "csr_array", members: "csr_array", alone: Flags) -> Lists:
     shared = given @ members
     row = np.repeat(np.arange(given.shape[0]), np.diff(shared.indptr))
     within = ~alone[shared.indices] | (shared.data == np.diff(given.indptr)[row])
-    ends = np.cumsum(np.bincount(row[within], minlength=given.shape[0]))
-    return Lists(np.append(0, ends), shared.indices[within].astype(np.int32))
+    return Lists.of(np.bincount(row[within], minlength=given.shape[0]), shared.indices[within])
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from typing import Any, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from yupana.arrays import Flags, Indices, Ints
+from yupana.arrays import Flags, Indices, Integers, Ints
 from yupana.confidential.records.database import scratch_folder
 from yupana.confidential.tabulate.group_tabulation import Categories, GroupAreas
 from yupana.privacy.sealed import Sealed
@@ -162,6 +162,17 @@ class Lists:
     def bytes(self) -> int:
         """What the arrays take."""
         return self.starts.nbytes + self.values.nbytes
+
+    @staticmethod
+    def of(lengths: Sequence[int] | Ints, values: Ints) -> "Lists":
+        """Lists of these lengths, key after key."""
+        return Lists(np.append(0, np.cumsum(lengths, dtype=np.int64)), values.astype(np.int32))
+
+    def at(self, keys: Integers) -> tuple[Ints, Indices]:
+        """The lists of some keys, one after the other: their lengths, and what stands in them."""
+        starts = self.starts[keys]
+        lengths = self.starts[keys + 1] - starts
+        return lengths, self.values[number_ranges(starts, lengths)]
 
     def extended(self, *others: "Lists") -> "Lists":
         """These lists, then those."""
@@ -311,10 +322,7 @@ class PartCounts(Sealed):
     def _groups(self, kind: str, numbers: Ints, low: int) -> tuple[Ints, Ints]:
         """Every group that some pairs count in: numbers of the pairs and places of the groups, one entry for each."""
         pairs, lists = self.pairs[kind], self.spaces[self.space_of[kind]]
-        key = pairs.key[numbers]
-        starts = lists.starts[key]
-        lengths = lists.starts[key + 1] - starts
-        of_space = lists.values[number_ranges(starts, lengths)]
+        lengths, of_space = lists.at(pairs.key[numbers])
         row = (pairs.region[numbers].astype(np.int64) - low) * self.sizes[kind]
         return np.repeat(numbers, lengths), np.repeat(row, lengths) + of_space
 

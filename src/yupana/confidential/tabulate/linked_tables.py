@@ -16,6 +16,7 @@ import numpy as np
 
 from yupana.arrays import Flags, Ints
 from yupana.confidential.records.database import cut_by, numbers
+from yupana.confidential.tabulate.group_counts import Lists
 from yupana.files.columns import Column, RecordFile
 from yupana.files.database import quoted
 from yupana.plan.predicates import Classes, Where, as_sql, classify, told_apart
@@ -139,34 +140,17 @@ class LinkedCounts:
         size : int
             How many areas there are.
         """
-        key = np.repeat(np.arange(len(areas)), [len(some) for some in areas])
-        of_area = _NumbersByKey(key, np.array([area for some in areas for area in some], dtype=np.int64), len(areas))
-        key, cell = np.nonzero(self.members.T)
-        of_cell = _NumbersByKey(key, cell, self.members.shape[1])
+        of_area = Lists.of([len(some) for some in areas], np.array([area for some in areas for area in some]))
+        of_cell = Lists.of(self.members.sum(axis=0), np.nonzero(self.members.T)[1])
         out = np.zeros(size * len(self.members), dtype=np.int64)
         for begin in range(0, len(self.count), _AT_ONCE):
             some = slice(begin, begin + _AT_ONCE)
-            rows, area = of_area.at(self.value[some])
-            again, cell = of_cell.at(self.of_class[some][rows])
-            np.add.at(out, area[again] * len(self.members) + cell, self.count[some][rows][again])
+            areas_of_row, area = of_area.at(self.value[some])
+            rows = np.repeat(np.arange(len(areas_of_row)), areas_of_row)
+            cells_of_row, cell = of_cell.at(self.of_class[some][rows])
+            area, rows = np.repeat(area, cells_of_row), np.repeat(rows, cells_of_row)
+            np.add.at(out, area.astype(np.int64) * len(self.members) + cell, self.count[some][rows])
         return out.reshape(size, len(self.members))
-
-
-class _NumbersByKey:
-    """Lists of numbers, one for each key."""
-
-    def __init__(self, key: Ints, number: Ints, keys: int) -> None:
-        """Of keys that ascend, a number each."""
-        self._number = number
-        self._ends = np.cumsum(np.bincount(key, minlength=keys))
-
-    def at(self, keys: Ints) -> tuple[Ints, Ints]:
-        """Of keys all the numbers: the place of the key that each belongs to, and the number."""
-        ends = self._ends[keys]
-        widths = ends - np.where(keys > 0, self._ends[keys - 1], 0)
-        place = np.repeat(np.arange(len(keys)), widths)
-        within = np.arange(len(place)) - np.repeat(np.cumsum(widths), widths)
-        return place, self._number[ends[place] + within]
 
 
 _AT_ONCE: Final = 1 << 20
