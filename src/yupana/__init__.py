@@ -61,7 +61,7 @@ if TYPE_CHECKING:
         synthesize,
     )
     from yupana.plan.exact_loss import delta_exact, epsilon_exact, missed_exact
-    from yupana.plan.margin import margin_of_error, rho_for_margin
+    from yupana.plan.measurement import margin_of_error, rho_for_margin
     from yupana.plan.plan import Plan
     from yupana.privacy.zcdp import epsilon_bun_steinke, epsilon_tight, rho_for_epsilon
     from yupana.products import PRODUCTS
@@ -103,7 +103,7 @@ _HOMES = {
         "attribute_loss build_spine count estimate_measurements read_pl spine_distances synthesize"
     ),
     "yupana.plan.exact_loss": "delta_exact epsilon_exact missed_exact",
-    "yupana.plan.margin": "margin_of_error rho_for_margin",
+    "yupana.plan.measurement": "margin_of_error rho_for_margin",
     "yupana.plan.plan": "Plan",
     "yupana.privacy.zcdp": "epsilon_bun_steinke epsilon_tight rho_for_epsilon",
     "yupana.products": "PRODUCTS",

@@ -25,7 +25,7 @@ from refusals import place as place  # noqa: PLC0414
 from refusals import refused as refused  # noqa: PLC0414
 
 from yupana.cli.main import main
-from yupana.confidential.records.census import RULES
+from yupana.confidential.records.phsafe_records import RULES
 from yupana.products.phsafe.configuration import RULES_OF_CONSISTENCY
 
 
@@ -841,7 +841,7 @@ def test_a_full_screen(place: Place) -> None:
 
 LONG_WAIT = """
 import time
-import yupana.release.rows as module
+import yupana.release.tables as module
 write = module.write_parts
 def slow(db, path, parts):
     write(db, path, parts)

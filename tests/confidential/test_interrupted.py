@@ -21,7 +21,7 @@ import yupana
 from yupana.cli.main import main
 from yupana.confidential import resumption
 from yupana.confidential import run as machine
-from yupana.confidential.tabulate import groups
+from yupana.confidential.tabulate import count_groups
 from yupana.files.draw_log import DrawLog, DrawnStretch
 from yupana.plan import ledger as door
 from yupana.products import PRODUCTS as PRODUCTS_BY_KEY
@@ -253,7 +253,7 @@ def test_a_run_goes_on_with_its_draws_in_other_batches(
     assert killed(arguments, lambda: at_call(door, "add_noise", 3))
     before = dict(drawn(kept(place)["draws"], ended=False))
     assert before
-    monkeypatch.setattr(groups, "_ROWS_AT_ONCE", 1)
+    monkeypatch.setattr(count_groups, "_ROWS_AT_ONCE", 1)
     found = dict(drawn(go_on([*arguments, "--shards", "3"], place, monkeypatch)["draws"]))
     for stretch, numbers in before.items():
         assert np.array_equal(found[stretch], numbers)

@@ -18,7 +18,11 @@ from watching import watched
 
 from yupana.cli.main import main
 from yupana.cli.options import size
-from yupana.confidential.records import census, detailed_cef, detailed_files, detailed_rules
+from yupana.confidential.records import (
+    phsafe_records,
+    safetab_files,
+    safetab_records,
+)
 from yupana.confidential.records.database import (
     default_memory,
     memory_limit,
@@ -26,7 +30,7 @@ from yupana.confidential.records.database import (
     require_memory,
     with_what_is_beside,
 )
-from yupana.confidential.shards.folder import TaskLimits
+from yupana.confidential.shards.shard_tasks import TaskLimits
 from yupana.engine.engine import LEAST_MEMORY, Engine
 from yupana.errors import InputError
 from yupana.products.phsafe.production import production_config
@@ -111,9 +115,9 @@ def test_safetab_refuses_more_blocks_than_fit_before_records_are_read(
     write_parameters(tmp_path / "parameters", world)
     write_data(tmp_path / "data", world)
     write_cef(tmp_path / "edited", homes_of(world), world.blocks)
-    monkeypatch.setattr(detailed_rules, "BYTES_OF_A_BLOCK", 10**9)
-    monkeypatch.setattr(detailed_files, "_check", None)
-    monkeypatch.setattr(detailed_cef, "_load_people", None)
+    monkeypatch.setattr(safetab_files, "BYTES_OF_A_BLOCK", 10**9)
+    monkeypatch.setattr(safetab_files, "_check", None)
+    monkeypatch.setattr(safetab_records, "_load_people", None)
     for data in ("data", "edited"):
         folders = [str(tmp_path / name) for name in ("parameters", data, "out")]
         assert main(["safetab-p", "run", *folders, "--memory", "300MB"]) == 2
@@ -143,8 +147,8 @@ def test_the_same_is_found_where_units_are_looked_at_part_by_part(
     case = phsafe(tmp_path, random, drops=random.random() < 0.3)
     whole = refused(case, tmp_path / "data", None, None)
     released = None if whole else made(case, tmp_path / "data", tmp_path / "whole", None, None)
-    monkeypatch.setattr(census, "_BYTES_OF_A_UNIT", 10**9)
-    monkeypatch.setattr(census, "_BYTES_OF_A_KEY", 10**9)
+    monkeypatch.setattr(phsafe_records, "_BYTES_OF_A_UNIT", 10**9)
+    monkeypatch.setattr(phsafe_records, "_BYTES_OF_A_KEY", 10**9)
     assert refused(case, tmp_path / "data", None, None) == whole
     if released:
         assert made(case, tmp_path / "data", tmp_path / "parts", None, None) == released

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from record_folders import AREAS, by_area
 from sharded_worlds import TOPDOWN, WORLDS, damaged, made, phsafe, refused
 
-from yupana.confidential.records.reader import Source
-from yupana.confidential.shards.areas import KeysOfAreas, areas_of
+from yupana.confidential.records.sources import Source
+from yupana.confidential.shards.cut_records import KeysOfAreas, areas_of
 from yupana.engine.engine import Cut, Engine, Gather
 from yupana.engine.local import LocalEngine
 

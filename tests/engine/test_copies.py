@@ -12,7 +12,7 @@ from record_folders import by_area
 from safetab_worlds import random_world, write_data, write_parameters
 from sharded_worlds import made, phsafe
 
-from yupana.confidential.shards.folder import Stamp
+from yupana.confidential.shards.shard_tasks import Stamp
 from yupana.engine.engine import Cut, Engine, Gather, Task
 from yupana.engine.local import LocalEngine
 from yupana.errors import InputError

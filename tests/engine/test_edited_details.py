@@ -12,8 +12,8 @@ from sharded_worlds import made, refused
 
 import yupana
 from yupana.cli.main import main
-from yupana.confidential.records import detailed
-from yupana.confidential.shards import detailed_by_state
+from yupana.confidential.records import safetab_records
+from yupana.confidential.shards import census_edited_file
 from yupana.engine.local import LocalEngine
 from yupana.plan import ledger as door
 
@@ -44,7 +44,7 @@ def test_a_release_is_that_of_one_piece(
     whole = made(case, data, tmp_path / "whole", None, None)
     # A list of units that lies there says nothing: the edited file has them.
     (data / NAMES["housing"]).write_text("none")
-    monkeypatch.setattr(detailed, "open_detailed_cef", None)
+    monkeypatch.setattr(safetab_records, "open_detailed_cef", None)
     for shards in (1, 2, None):
         (tmp_path / str(shards)).mkdir()
         assert made(case, data, tmp_path / "out", LocalEngine(tmp_path / str(shards)), shards) == whole
@@ -103,7 +103,7 @@ def test_what_is_wrong_is_told_as_in_one_piece(fault: str, product: str, tmp_pat
 
 def test_a_file_that_changes_meanwhile_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     case, data = edited("safetab-p", tmp_path, seeded(4))
-    standing = detailed_by_state._standing
+    standing = census_edited_file._standing
 
     def then_changed(*arguments: object) -> object:
         found = standing(*arguments)  # type: ignore[arg-type]
@@ -112,7 +112,7 @@ def test_a_file_that_changes_meanwhile_is_refused(tmp_path: Path, monkeypatch: p
         return found
 
     (tmp_path / "parcels").mkdir()
-    monkeypatch.setattr(detailed_by_state, "_standing", then_changed)
+    monkeypatch.setattr(census_edited_file, "_standing", then_changed)
     found = refused(case, data, LocalEngine(tmp_path / "parcels"), 2)
     assert len(found) == 1
     assert "is not the same file" in found.pop()

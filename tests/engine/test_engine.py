@@ -9,7 +9,7 @@ import pytest
 from census_maker import seeded
 
 from yupana.engine.engine import Engine, EngineTerms
-from yupana.engine.spark.session import open_spark
+from yupana.engine.spark_session import open_spark
 from yupana.errors import EngineError, InputError
 
 

@@ -11,9 +11,8 @@ from crowded_census import crowded
 from record_folders import by_area
 from sharded_worlds import made, phsafe
 
-from yupana.confidential.shards import by_area as areas_module
-from yupana.confidential.shards import by_key as keys_module
-from yupana.confidential.shards.folder import Part
+from yupana.confidential.shards import cut_records
+from yupana.confidential.shards.shard_tasks import Part
 from yupana.engine.local import LocalEngine
 from yupana.errors import EngineError
 
@@ -24,8 +23,8 @@ def test_rows_of_a_shard_that_are_gone_are_missed(what: str, tmp_path: Path, mon
     write_csv(tmp_path / "data", crowded(3, 40))
     parcels = tmp_path / "parcels"
     parcels.mkdir()
-    monkeypatch.setattr(keys_module, "MOST_BYTES", 256)
-    real, seen = keys_module.rows_of, []
+    monkeypatch.setattr(cut_records, "MOST_BYTES", 256)
+    real, seen = cut_records.rows_of, []
 
     def rows(folder: Path, schema: str) -> Path:
         found = real(folder, schema)
@@ -38,7 +37,7 @@ def test_rows_of_a_shard_that_are_gone_are_missed(what: str, tmp_path: Path, mon
                 files[-1 if what == "beginning" else 0].unlink()
         return found
 
-    monkeypatch.setattr(keys_module, "rows_of", rows)
+    monkeypatch.setattr(cut_records, "rows_of", rows)
     with pytest.raises(EngineError, match="records of a shard were lost"):
         made(phsafe(tmp_path, seeded(3)), tmp_path / "data", tmp_path / "out", LocalEngine(parcels), 3)
     assert seen
@@ -49,7 +48,7 @@ def test_rows_of_an_area_that_are_gone_are_missed(tmp_path: Path, monkeypatch: p
     write_parquet(tmp_path / "data", crowded(3, 40), "text")
     data, parcels = by_area(tmp_path / "data", tmp_path / "folders"), tmp_path / "parcels"
     parcels.mkdir()
-    real, removed = areas_module.read_part, []
+    real, removed = cut_records.read_part, []
 
     def read(db: Any, one: Part, take: partial[None]) -> Any:  # noqa: ANN401
         found = real(db, one, take)
@@ -59,7 +58,7 @@ def test_rows_of_an_area_that_are_gone_are_missed(tmp_path: Path, monkeypatch: p
             removed.append(path)
         return found
 
-    monkeypatch.setattr(areas_module, "read_part", read)
+    monkeypatch.setattr(cut_records, "read_part", read)
     with pytest.raises(EngineError, match="records of a shard were lost"):
         made(phsafe(tmp_path, seeded(3)), data, tmp_path / "out", LocalEngine(parcels), None)
     assert removed

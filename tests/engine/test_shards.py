@@ -17,8 +17,8 @@ from topdown_worlds import configuration, make_world, write_configuration, write
 
 from yupana.confidential.request import RunRequest
 from yupana.confidential.run import validate
-from yupana.confidential.shards import by_state
-from yupana.confidential.tabulate import gathered, groups
+from yupana.confidential.shards import census_edited_file
+from yupana.confidential.tabulate import count_groups, group_counts
 from yupana.engine.engine import Engine
 from yupana.engine.local import LocalEngine, open_processes
 from yupana.interface.configured import setup
@@ -130,7 +130,7 @@ def test_the_edited_file_is_counted_state_by_state(
     whole = made(case, tmp_path / "data", tmp_path / "whole", None, None)
     # A mark of ours in a folder of a user says nothing.
     (tmp_path / "data" / ".stored.shard").write_text("none")
-    monkeypatch.setattr(by_state, "_count_whole", None)
+    monkeypatch.setattr(census_edited_file, "_count_whole", None)
     for shards in (2, None):
         assert made(case, tmp_path / "data", tmp_path / "out", LocalEngine(tmp_path), shards) == whole
 
@@ -331,10 +331,10 @@ def test_a_release_of_a_seed_is_the_same_however_few_records_are_counted_at_a_ti
 ) -> None:
     """Areas are drawn for in stretches that records decide nothing about, in memory and from disk."""
     case, data = WORLDS[product](tmp_path, seeded(seed))
-    monkeypatch.setattr(gathered, "_AT_ONCE", 5)
+    monkeypatch.setattr(group_counts, "_GROUPS_AT_ONCE", 5)
     whole = made(case, data, tmp_path / "whole", None, None)
-    monkeypatch.setattr(groups, "_ROWS_AT_ONCE", 7)
-    monkeypatch.setattr(groups, "_SHARE_OF_GATHERED", 10**12)
+    monkeypatch.setattr(count_groups, "_ROWS_AT_ONCE", 7)
+    monkeypatch.setattr(count_groups, "_SHARE_OF_GATHERED", 10**12)
     assert made(case, data, tmp_path / "some", None, None) == whole
     (tmp_path / "shards").mkdir()
     assert made(case, data, tmp_path / "sharded", LocalEngine(tmp_path / "shards"), 3) == whole

@@ -9,12 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from yupana.engine import spark, spark_session
 from yupana.engine.engine import EngineTerms, result_of
-from yupana.engine.spark import master as masters
-from yupana.engine.spark import session, worker
-from yupana.engine.spark.engine import SparkEngine
-from yupana.engine.spark.master import check_installed, check_master
-from yupana.engine.spark.session import open_spark, require_set, settings_of
+from yupana.engine.spark import SparkEngine, check_installed, check_master
+from yupana.engine.spark_session import open_spark, require_set, settings_of
 from yupana.errors import ConfigError, EngineError
 
 pytestmark = pytest.mark.thorough
@@ -130,13 +128,13 @@ def test_java_that_is_too_old_or_missing(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_without_pyspark(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(masters, "find_spec", lambda name: None if name == "pyspark" else util.find_spec(name))
+    monkeypatch.setattr(spark, "find_spec", lambda name: None if name == "pyspark" else util.find_spec(name))
     with pytest.raises(ConfigError, match=r"install yupana\[spark\]"):
         check_installed("local[2]")
 
 
 def test_workers_of_other_versions_are_refused_whenever_they_come() -> None:
-    here = worker.describe_worker().decode().splitlines()
+    here = spark.describe_worker().decode().splitlines()
     driver = "\n".join([*here[:2], "duckdb 0.1", *here[3:]]).encode()
     done: list[bytes] = []
 
@@ -147,11 +145,11 @@ def test_workers_of_other_versions_are_refused_whenever_they_come() -> None:
     def cut(_: bytes) -> Iterator[tuple[int, bytes]]:
         yield 0, work()
 
-    batches = [worker.batch_of(("number", "result"), (0, b""))]
+    batches = [spark.batch_of(("number", "result"), (0, b""))]
     for made in (
-        worker.apply(work, driver, batches),
-        worker.cut_up(cut, driver, (0,), batches),
-        worker.gather_up(work, driver, 0, True, [worker.batch_of(("shard", "number", "parcel"), (0, 0, b""))]),  # noqa: FBT003
+        spark.apply(work, driver, batches),
+        spark.cut_up(cut, driver, (0,), batches),
+        spark.gather_up(work, driver, 0, True, [spark.batch_of(("shard", "number", "parcel"), (0, 0, b""))]),  # noqa: FBT003
     ):
         for batch in made:
             with pytest.raises(EngineError, match=r"a worker has duckdb .* \(here duckdb 0\.1\)"):
@@ -198,7 +196,7 @@ def test_a_server_of_spark_connect_elsewhere_must_be_spoken_to_in_secret(monkeyp
     for options in ("", "/;user_id=me", "/;use_ssl=false"):
         with pytest.raises(ConfigError, match="in the clear"):
             check_master(f"sc://192.0.2.1:15002{options}")
-    assert masters._is_enciphered("sc://192.0.2.1:15002/;use_ssl=true")
+    assert spark._is_enciphered("sc://192.0.2.1:15002/;use_ssl=true")
 
 
 def test_a_token_is_in_no_message() -> None:
@@ -211,7 +209,7 @@ def test_a_token_is_in_no_message() -> None:
 def test_what_breaks_off_is_not_told_to_the_root_logger(caplog: pytest.LogCaptureFixture) -> None:
     py4j = Path(util.find_spec("py4j").origin or "").parent  # type: ignore[union-attr]
     others = logging.getLogger().filters[:]
-    with session._without_its_loggers():
+    with spark_session._without_its_loggers():
         for path, words in ((py4j / "java_gateway.py", "of py4j"), (Path(__file__), "of others")):
             logging.getLogger().handle(logging.makeLogRecord({"pathname": str(path), "msg": words, "levelno": 40}))
     assert [record.msg for record in caplog.records] == ["of others"]

@@ -21,8 +21,7 @@ from yupana.geography.entities import published
 from yupana.geography.tree import partition
 from yupana.plan.budgets import budget_for_margin
 from yupana.plan.exact_loss import epsilon_exact
-from yupana.plan.margin import Margins, z_value
-from yupana.plan.measurement import Accounting, Mechanism
+from yupana.plan.measurement import Accounting, Margins, Mechanism, z_value
 from yupana.plan.plan import Plan
 from yupana.privacy.laws import DiscreteGaussian, TwoSidedGeometric
 from yupana.privacy.zcdp import epsilon_tight

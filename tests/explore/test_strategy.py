@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import yupana
 from yupana.cli.main import main
-from yupana.plan.margin import z_value
+from yupana.plan.measurement import z_value
 
 pytest.importorskip("fastapi", reason="the explorer's server is not installed: pip install 'yupana[explore]'")
 

@@ -19,7 +19,7 @@ from yupana.arrays import Ints
 from yupana.files.arrow_stream import ArrowParts, Column, TextColumn, stream_columns
 from yupana.files.database import open_database
 from yupana.release.lines import texts
-from yupana.release.rows import write_parts
+from yupana.release.tables import write_parts
 
 TEXTS = ("", "ä", "long text, in no way short", "0", "7|8")
 ROWS = st.lists(

@@ -7,8 +7,7 @@ import pytest
 
 from yupana.cli.main import main
 from yupana.errors import ConfigError
-from yupana.files.changes import Changes
-from yupana.files.document import Number
+from yupana.files.document import Changes, Number
 from yupana.products import PRODUCTS
 from yupana.products.phsafe.product import PHSAFE
 from yupana.products.safetab.demonstration_parameters import write_parameters

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from yupana.errors import OutputError
-from yupana.files.new_file import NewFile
+from yupana.files.regular import NewFile
 
 
 def _file(place: Path, *, once: bool) -> NewFile:

@@ -6,8 +6,8 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 from math import ceil, isqrt
 
-from yupana.privacy.difference import Shift
 from yupana.privacy.laws import DiscreteGaussian, TwoSidedGeometric
+from yupana.privacy.loss_terms import Shift
 
 _FAR = 15
 """Standard deviations beyond which no atom of Gaussian noise is kept: chance below 1e-48."""

@@ -18,7 +18,7 @@ from safetab_worlds import random_world, seeded, write_data, write_parameters
 
 from yupana.cli.main import main
 from yupana.errors import BudgetError
-from yupana.plan.account import charge_account, is_loss
+from yupana.plan.account import OWN, PERSON, RECORD, Unit, add, as_zcdp, charge_account, is_loss
 from yupana.plan.measurement import (
     Mechanism,
     PersonSensitivity,
@@ -26,7 +26,6 @@ from yupana.plan.measurement import (
     of_own_record,
 )
 from yupana.plan.plan import Neighbours, Plan
-from yupana.plan.unit import OWN, PERSON, RECORD, Unit, add, as_zcdp
 from yupana.privacy.exact import INFINITE, Budget
 from yupana.products.phsafe.plan import plan_of
 from yupana.products.phsafe.production import TAUS, budgets, production_plan

@@ -13,8 +13,7 @@ from scipy.optimize import linprog
 from yupana.cli.main import main
 from yupana.errors import ConfigError
 from yupana.plan.budgets import Entry, Question, budget_for_margin, equal_errors, least, read_question, solve
-from yupana.plan.margin import Margins, margin_of
-from yupana.plan.measurement import Measurement, Mechanism, Sensitivity
+from yupana.plan.measurement import Margins, Measurement, Mechanism, Sensitivity, margin_of
 from yupana.plan.plan import compose
 from yupana.privacy.exact import INFINITE
 from yupana.privacy.laws import TwoSidedGeometric

@@ -18,8 +18,8 @@ from yupana.plan.exact_budget import spend_epsilon
 from yupana.plan.exact_loss import epsilon_exact
 from yupana.plan.measurement import Measurement, Mechanism, Sensitivity
 from yupana.plan.plan import Neighbours, Plan
-from yupana.privacy.difference import Shift
 from yupana.privacy.exact import INFINITE, Budget
+from yupana.privacy.loss_terms import Shift
 from yupana.privacy.zcdp import epsilon_tight
 from yupana.products.safetab.demonstration_parameters import write_parameters
 

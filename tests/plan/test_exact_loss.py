@@ -24,12 +24,11 @@ from yupana.plan.exact_loss import (
     plan_as_json,
 )
 from yupana.plan.measurement import Measurement, Mechanism, Sensitivity
-from yupana.plan.plan import Neighbours, Plan
-from yupana.plan.read import read_plan
-from yupana.privacy.difference import Difference, Shift, ShiftChoice
+from yupana.plan.plan import Neighbours, Plan, read_plan
 from yupana.privacy.exact import INFINITE, Budget
 from yupana.privacy.laws import DiscreteGaussian, TwoSidedGeometric
 from yupana.privacy.loss_law import epsilon_at
+from yupana.privacy.loss_terms import Difference, Shift, ShiftChoice
 from yupana.privacy.zcdp import epsilon_tight
 from yupana.topdown.plan import epsilon_on_any_spine
 

@@ -12,10 +12,8 @@ import pytest
 
 from yupana.cli.main import main
 from yupana.plan.budgets import budget_for_margin
-from yupana.plan.margin import margin_of
-from yupana.plan.measurement import Mechanism
-from yupana.privacy.coverage import _comparisons, _in_doubles, covers, least_bound, noise_of
-from yupana.privacy.coverage_decimal import decimal_coverage
+from yupana.plan.measurement import Mechanism, margin_of
+from yupana.privacy.coverage import _comparisons, _in_doubles, covers, decimal_coverage, least_bound, noise_of
 from yupana.privacy.laws import DiscreteGaussian, Law, TwoSidedGeometric, Zero
 
 CONFIDENCES = [Fraction(c) for c in ("1/10", "1/2", "2/3", "9/10", "95/100", "99/100", "999999/1000000")]

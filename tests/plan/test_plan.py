@@ -10,16 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from yupana.errors import ConfigError
-from yupana.plan.margin import margin_of, margin_of_error, margin_words, rho_for_margin, z_value
 from yupana.plan.measurement import (
     Measurement,
     Mechanism,
     PersonSensitivity,
     Sensitivity,
+    margin_of,
+    margin_of_error,
+    margin_words,
     of_household_record,
     of_occupancy,
     of_own_record,
     published_variance,
+    rho_for_margin,
+    z_value,
 )
 from yupana.plan.plan import Neighbours, Plan, PlanDifference, margin_from_json, number
 from yupana.privacy.exact import INFINITE, Budget

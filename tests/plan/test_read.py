@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from yupana.plan.measurement import Measurement, Mechanism, Sensitivity
-from yupana.plan.plan import Neighbours, Plan
-from yupana.plan.read import read_plan
+from yupana.plan.plan import Neighbours, Plan, read_plan
 from yupana.privacy.exact import INFINITE, Budget
 
 LEAST = Fraction(1, 10**30)

@@ -7,8 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from yupana.privacy import coverage as doubles
-from yupana.privacy import coverage_decimal as decimals
+from yupana.privacy import coverage
 from yupana.privacy.coverage import Noise, covers, least_bound, noise_of, reach
 from yupana.privacy.laws import DiscreteGaussian, Law, TwoSidedGeometric, Zero
 
@@ -67,7 +66,7 @@ def test_the_last_number_for_which_something_holds() -> None:
                 asked.append(m)
                 return m <= last
 
-            assert doubles._last(low, high, holds) == last
+            assert coverage._last(low, high, holds) == last
             assert all(low < m < high for m in asked)
             assert len(asked) <= (high - low).bit_length()
 
@@ -103,15 +102,15 @@ def test_beyond_the_reach_a_sum_lies_seldom() -> None:
 
 def test_hyperbolic_sines_and_logarithms_of_numbers_of_any_size() -> None:
     for s, a in ((0.1, 0.5), (1.0, 3.0), (20.0, 21.0)):
-        assert doubles._sinh_ratio(s, a) == pytest.approx(math.sinh(s / 2) / math.sinh(a / 2), rel=1e-14)
-    assert doubles._sinh_ratio(3000.0, 3002.0) == pytest.approx(math.exp(-1), rel=1e-12)
-    assert doubles._log(Fraction(10**400, 3)) == pytest.approx(400 * math.log(10) - math.log(3))
+        assert coverage._sinh_ratio(s, a) == pytest.approx(math.sinh(s / 2) / math.sinh(a / 2), rel=1e-14)
+    assert coverage._sinh_ratio(3000.0, 3002.0) == pytest.approx(math.exp(-1), rel=1e-12)
+    assert coverage._log(Fraction(10**400, 3)) == pytest.approx(400 * math.log(10) - math.log(3))
 
 
 @pytest.mark.parametrize(("largest", "surprise"), [(0, 30.0), (5, 30.0), (400, 30.0), (401, 2.0)])
 def test_a_period_is_odd_and_keeps_repetitions_away(largest: int, surprise: float) -> None:
     noise: Noise = ((WIDE, 2),)
-    period = doubles._period(noise, largest, surprise)
+    period = coverage._period(noise, largest, surprise)
     far = reach(noise, surprise)
     assert period % 2 == 1
     # Twice the largest bound lies within it, and a bound less a period is beyond the reach.
@@ -127,7 +126,7 @@ def test_the_characteristic_function_in_doubles(law: Law) -> None:
     turns = [Fraction(1, 1000), Fraction(1, 7), Fraction(1, 2), Fraction(3, 4), Fraction(999, 1000)]
     t = np.array([float(turn) * math.pi for turn in turns])
     for number in (1, 3):
-        found = doubles._characteristic(((law, number),), t)  # type: ignore[arg-type]
+        found = coverage._characteristic(((law, number),), t)  # type: ignore[arg-type]
         for value, turn in zip(found, turns, strict=True):
             exact = characteristic(law, PI * turn.numerator / turn.denominator)  # type: ignore[arg-type]
             assert value == pytest.approx(float(exact) ** number, rel=1e-13)
@@ -135,18 +134,18 @@ def test_the_characteristic_function_in_doubles(law: Law) -> None:
 
 def test_the_characteristic_function_of_a_sum_is_the_product() -> None:
     t = np.array([0.5, 3.0])
-    one, other = (doubles._characteristic(((law, 1),), t) for law in (NARROW, JUST))
-    assert doubles._characteristic(((NARROW, 2), (JUST, 1)), t) == pytest.approx(one**2 * other, rel=1e-14)
+    one, other = (coverage._characteristic(((law, 1),), t) for law in (NARROW, JUST))
+    assert coverage._characteristic(((NARROW, 2), (JUST, 1)), t) == pytest.approx(one**2 * other, rel=1e-14)
 
 
 def test_few_geometric_noises_and_those_of_too_many_terms_are_not_compared_in_doubles() -> None:
     half = Fraction(1, 2)
     for noise in (((FLAT, 1),), ((FLAT, 2),), ((FLAT, 1), (STEEP, 1))):
-        assert doubles._in_doubles(noise, 5, half) is None
+        assert coverage._in_doubles(noise, 5, half) is None
     for noise in (((FLAT, 3),), ((FLAT, 2), (STEEP, 1)), ((WIDE, 1),), ((WIDE, 10**6),)):
-        assert doubles._in_doubles(noise, 5, half) is not None
+        assert coverage._in_doubles(noise, 5, half) is not None
     # A period of ten million points, each of which counts.
-    assert doubles._in_doubles(((NARROW, 1),), 10**7, half) is None
+    assert coverage._in_doubles(((NARROW, 1),), 10**7, half) is None
 
 
 @pytest.mark.parametrize(
@@ -154,7 +153,7 @@ def test_few_geometric_noises_and_those_of_too_many_terms_are_not_compared_in_do
 )
 def test_doubles_decide_outside_of_their_error_only(noise: Noise, largest: int) -> None:
     for m in range(largest + 1):
-        least, _ = decimals.decimal_coverage(noise, doubles._period(noise, largest, 80.0), 30)(m)
+        least, _ = coverage.decimal_coverage(noise, coverage._period(noise, largest, 80.0), 30)(m)
         # What they may be off by is 2e-14 + 1e-12 + 1e-14 a noise; what they are off by much less.
         number = sum(n for _, n in noise)
         error = Fraction(1020 + 10 * number, 10**15)
@@ -165,32 +164,32 @@ def test_doubles_decide_outside_of_their_error_only(noise: Noise, largest: int) 
             (-error * 3 / 2, True),
         )
         for shift, wanted in shifts:
-            compare = doubles._in_doubles(noise, largest, least + shift)
+            compare = coverage._in_doubles(noise, largest, least + shift)
             assert compare is not None
             assert compare(m) is wanted, (m, shift)
 
 
 def test_a_wide_sum_is_compared_by_few_terms(monkeypatch: pytest.MonkeyPatch) -> None:
     terms = []
-    series = doubles._characteristic
+    series = coverage._characteristic
 
     def counted(noise: Noise, t: np.ndarray) -> np.ndarray:
         terms.append(len(t))
         return series(noise, t)
 
-    monkeypatch.setattr(doubles, "_characteristic", counted)
+    monkeypatch.setattr(coverage, "_characteristic", counted)
     for noise, tried in (
         (((DiscreteGaussian(Fraction(10**8)), 1),), [64]),
         (((NARROW, 1),), [5]),
         (((FLAT, 3),), [64, 87]),
     ):
         terms.clear()
-        assert doubles._in_doubles(noise, 5, Fraction(1, 2)) is not None
+        assert coverage._in_doubles(noise, 5, Fraction(1, 2)) is not None
         assert terms == tried, noise
 
 
 def test_coverage_of_no_noise_and_far_bounds_needs_no_computation(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doubles, "_comparisons", lambda *_: pytest.fail("computed"))
+    monkeypatch.setattr(coverage, "_comparisons", lambda *_: pytest.fail("computed"))
     assert covers((), 0, Fraction(99, 100))
     noise: Noise = ((WIDE, 3),)
     assert covers(noise, reach(noise, math.log(100)), Fraction(99, 100))
@@ -205,40 +204,40 @@ def test_a_bound_covers_from_its_confidence_on(law: DiscreteGaussian | TwoSidedG
 
 
 def test_comparisons_begin_in_doubles(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doubles, "decimal_coverage", lambda *_: pytest.fail("in decimals"))
-    assert next(doubles._comparisons(((WIDE, 1),), 9, Fraction(1, 2)))(9) is True
+    monkeypatch.setattr(coverage, "decimal_coverage", lambda *_: pytest.fail("in decimals"))
+    assert next(coverage._comparisons(((WIDE, 1),), 9, Fraction(1, 2)))(9) is True
 
 
 def test_comparisons_double_their_digits(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
-    def coverage(noise: Noise, period: int, digits: int) -> object:
+    def covered(noise: Noise, period: int, digits: int) -> object:
         asked.append((noise, period, digits))
         return lambda m: (Fraction(m, 10), Fraction(m + 2, 10))
 
-    monkeypatch.setattr(doubles, "decimal_coverage", coverage)
+    monkeypatch.setattr(coverage, "decimal_coverage", covered)
     noise: Noise = ((FLAT, 2),)
-    steps = doubles._comparisons(noise, 7, Fraction(1, 2))
+    steps = coverage._comparisons(noise, 7, Fraction(1, 2))
     for _ in range(3):
         compare = next(steps)
         # True from the lower bound on, False up to the upper one, and else undecided.
         assert [compare(m) for m in (2, 3, 4, 5)] == [False, None, None, True]
     assert [(of, digits) for of, _, digits in asked] == [(noise, 30), (noise, 60), (noise, 120)]
-    assert all(period == doubles._period(noise, 7, digits * math.log(10)) for _, period, digits in asked)
+    assert all(period == coverage._period(noise, 7, digits * math.log(10)) for _, period, digits in asked)
 
 
 # --- in decimals ----------------------------------------------------------------------------------------------------
 
 
 def test_decimals_round_to_the_digits_and_forget_what_is_too_small() -> None:
-    context = decimals._context(40)
+    context = coverage._context(40)
     assert (context.prec, context.Emin, context.Emax) == (40, -4000, 10**17)
 
 
 @pytest.mark.parametrize("digits", [10, 30, 95])
 def test_pi(digits: int) -> None:
     with localcontext(prec=digits + 5):
-        assert abs(decimals._pi() - PI) < Decimal(10) ** -digits
+        assert abs(coverage._pi() - PI) < Decimal(10) ** -digits
 
 
 def test_sines() -> None:
@@ -256,14 +255,14 @@ def test_sines() -> None:
         ):
             turn = Decimal(numerator % (2 * denominator)) / denominator
             exact = cosine(PI * turn - PI / 2)
-            assert abs(decimals._sine(numerator, denominator, PI) - exact) < Decimal(10) ** -50
+            assert abs(coverage._sine(numerator, denominator, PI) - exact) < Decimal(10) ** -50
 
 
 @pytest.mark.parametrize("law", [NARROW, JUST, WIDE], ids=repr)
 @pytest.mark.parametrize("digits", [20, 45])
 def test_the_characteristic_function_in_decimals(law: DiscreteGaussian, digits: int) -> None:
     with localcontext(prec=digits):
-        theta = decimals._Theta(law, +PI)
+        theta = coverage._Theta(law, +PI)
         for k, period in ((1, 101), (7, 33), (16, 33), (50, 101)):
             exact = characteristic(law, 2 * PI * k / period)
             assert abs(theta.at(k, period) - exact) < Decimal(10) ** (3 - digits), (k, period)
@@ -291,10 +290,10 @@ def test_the_tail_of_geometric_noise(number: int) -> None:
     with localcontext(prec=40):
         ratios = [(Decimal(2), Decimal(-2).exp(), number)]
         for k in (1, 2, 5, 9):
-            tail = decimals._upper_tail(ratios, k, sign=1)
+            tail = coverage._upper_tail(ratios, k, sign=1)
             assert abs(tail - sum(exact[k:])) < Decimal(10) ** -30
             # Every term by its absolute value.
-            assert decimals._upper_tail(ratios, k, sign=-1) >= tail
+            assert coverage._upper_tail(ratios, k, sign=-1) >= tail
 
 
 MIXED = [
@@ -319,7 +318,7 @@ def test_the_tail_of_geometric_noises_of_several_laws(noise: tuple[tuple[TwoSide
         ratios = in_ratios(noise)
         for k in (1, 2, 6, 11):
             exact = law[len(law) // 2 + k :].sum()
-            assert float(decimals._upper_tail(ratios, k, sign=1)) == pytest.approx(exact, rel=1e-9)
+            assert float(coverage._upper_tail(ratios, k, sign=1)) == pytest.approx(exact, rel=1e-9)
 
 
 @pytest.mark.parametrize("noise", MIXED, ids=["one each", "two", "three"])
@@ -343,7 +342,7 @@ def test_the_terms_of_the_tail_by_their_absolute_values(noise: tuple[tuple[TwoSi
                 tail = sum(math.comb(k - 1 + x, x) * (1 - q) ** x for x in range(r)) * q**k / (1 - q) ** r
                 total += series[number - r] * tail
         with localcontext(prec=40):
-            assert float(decimals._upper_tail(in_ratios(noise), k, sign=-1)) == pytest.approx(total, rel=1e-12)
+            assert float(coverage._upper_tail(in_ratios(noise), k, sign=-1)) == pytest.approx(total, rel=1e-12)
 
 
 @pytest.mark.parametrize("digits", [20, 50])
@@ -361,18 +360,18 @@ def test_bounds_hold_the_coverage_of_gaussian_noise(laws: tuple[DiscreteGaussian
             ]
         middle = len(found) // 2
         exact = {m: Fraction(sum(found[middle - m : middle + m + 1])) for m in (0, 2, 7)}
-    bounds = decimals.decimal_coverage(tuple((law, 1) for law in laws), 101, digits)
-    for m, coverage in exact.items():
+    bounds = coverage.decimal_coverage(tuple((law, 1) for law in laws), 101, digits)
+    for m, exactly in exact.items():
         least, most = bounds(m)
-        assert least <= coverage <= most
+        assert least <= exactly <= most
 
 
 def test_bounds_are_as_near_as_the_digits_say() -> None:
     for digits in (10, 30):
-        least, most = decimals.decimal_coverage(((WIDE, 2),), 201, digits)(4)
+        least, most = coverage.decimal_coverage(((WIDE, 2),), 201, digits)(4)
         assert most - least == Fraction(6, 10**digits)
         for noise in (((FLAT, 3),), ((FLAT, 1), (STEEP, 2))):
-            least, most = decimals.decimal_coverage(noise, 201, digits)(4)
+            least, most = coverage.decimal_coverage(noise, 201, digits)(4)
             assert 0 < most - least < Fraction(1, 10**digits)
 
 
@@ -382,11 +381,11 @@ def test_geometric_bounds_leave_room_for_what_rounding_takes(
     noise: tuple[tuple[TwoSidedGeometric, int], ...], m: int
 ) -> None:
     """The sum of the terms by their absolute values, as often in its last place as operations may add to it."""
-    least, most = decimals.decimal_coverage(noise, 1, 20)(m)
+    least, most = coverage.decimal_coverage(noise, 1, 20)(m)
     with localcontext(prec=32, Emin=-3200, Emax=10**17):
         rates = {Decimal(law.exponent.numerator) / law.exponent.denominator: number for law, number in noise}
         ratios = [(rate, (-rate).exp(), number) for rate, number in rates.items()]
-        terms = 2 * decimals._upper_tail(ratios, m + 1, sign=-1)
+        terms = 2 * coverage._upper_tail(ratios, m + 1, sign=-1)
         (_, one, _), (_, other, _) = ratios
         nearest = min(1 - one, 1 - other, abs(1 - one / other), abs(1 - other / one))
         number = sum(rates.values())
@@ -397,11 +396,11 @@ def test_geometric_bounds_leave_room_for_what_rounding_takes(
 
 def test_a_tail_too_small_to_write_has_bounds_around_it() -> None:
     least = Fraction(1, 10**3200)
-    assert decimals.decimal_coverage(((FLAT, 1),), 1, 20)(10**6) == (1 - least, 1 + least)
+    assert coverage.decimal_coverage(((FLAT, 1),), 1, 20)(10**6) == (1 - least, 1 + least)
 
 
 def test_the_context_is_as_it_was() -> None:
     before = getcontext().prec
-    decimals.decimal_coverage(((WIDE, 1),), 101, 30)(3)
-    decimals.decimal_coverage(((FLAT, 1),), 101, 30)(3)
+    coverage.decimal_coverage(((WIDE, 1),), 101, 30)(3)
+    coverage.decimal_coverage(((FLAT, 1),), 101, 30)(3)
     assert getcontext().prec == before

@@ -48,12 +48,6 @@ def test_probabilities_variance_and_cdf_match_sums_at_60_digits(law: DiscreteGau
     assert law.variance == pytest.approx(float(variance), rel=1e-11)
 
 
-@pytest.mark.parametrize("law", [*map(DiscreteGaussian, SIGMA2), *map(TwoSidedGeometric, SCALES)], ids=str)
-def test_array_of_probabilities_agrees_with_single_ones(law: DiscreteGaussian | TwoSidedGeometric) -> None:
-    array = law.pmf_array(7)
-    assert array.tolist() == pytest.approx([law.pmf(k) for k in range(-7, 8)], rel=1e-12)
-
-
 @given(
     st.one_of(
         st.builds(DiscreteGaussian, st.fractions(Fraction(1, 50), 10**7, max_denominator=10**6)),

@@ -12,10 +12,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from yupana.audit.tradeoff import gaussian_epsilon
-from yupana.privacy.difference import Difference, Shift, ShiftChoice
 from yupana.privacy.laws import DiscreteGaussian, TwoSidedGeometric
 from yupana.privacy.loss_law import SMALLEST_DELTA, WIDTH, LossBounds, delta_at, deltas_at, epsilon_at
-from yupana.privacy.loss_moments import losses
+from yupana.privacy.loss_terms import Difference, Shift, ShiftChoice, losses
 
 SIGMA2 = [Fraction(1, 5), Fraction(2, 3), Fraction(1), Fraction(7, 3), Fraction(9), Fraction(10)]
 gaussians = st.builds(DiscreteGaussian, st.sampled_from(SIGMA2))

@@ -7,8 +7,8 @@ from math import ceil, comb
 import numpy as np
 import pytest
 
-from yupana.privacy import quantiles
-from yupana.privacy.quantiles import share_outside
+from yupana.privacy import coverage
+from yupana.privacy.coverage import share_outside
 
 
 def holding(quantile: Fraction, n: int, outside: Fraction) -> Fraction:
@@ -42,7 +42,7 @@ def test_rows_that_go_together_are_held_to_what_holds_whatever_their_law(quantil
 
 
 def test_beyond_many_numbers_of_rows_a_bound_is_taken_that_is_safe(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(quantiles, "_STEPS", 2)
+    monkeypatch.setattr(coverage, "_MOST_STEPS", 2)
     for quantile in ("1/2", "4/5"):
         for chance in ("0.9", "0.3"):
             q, c = Fraction(quantile), Fraction(chance)

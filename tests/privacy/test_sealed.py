@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 
 from yupana.audit.empirical.series import Residuals, Series
-from yupana.confidential.choices import ChosenCounts, GroupCounts
-from yupana.confidential.counter import Observed, Validation
 from yupana.confidential.described.block_counts import DescribedCounts, FileCounts, UncountedRecords
-from yupana.confidential.records.census import Census
-from yupana.confidential.records.detailed import DetailedRecords
-from yupana.confidential.slices import AreaCounts, ListedLevel
-from yupana.confidential.tabulate.groups import PartCounts
-from yupana.confidential.tabulate.histograms import BlockCounts
+from yupana.confidential.measure_groups import AreaCounts, ChosenCounts, GroupCounts, ListedLevel
+from yupana.confidential.product_counter import Observed, Validation
+from yupana.confidential.records.phsafe_records import Census
+from yupana.confidential.records.safetab_records import DetailedRecords
+from yupana.confidential.tabulate.block_histograms import BlockCounts
+from yupana.confidential.tabulate.group_counts import PartCounts
 from yupana.confidential.topdown.exact_counts import CountsOnDisk, GeolevelCounts
 from yupana.confidential.topdown.world import World
 from yupana.privacy.sealed import Sealed

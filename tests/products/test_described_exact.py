@@ -13,9 +13,9 @@ from described_neighbours import Database, arranged, counts, one_more, random_do
 from yupana.errors import ConfigError
 from yupana.plan.exact_loss import Change, epsilon_exact
 from yupana.plan.plan import Plan
-from yupana.privacy.difference import Difference, Shift
 from yupana.privacy.laws import DiscreteGaussian, TwoSidedGeometric
 from yupana.privacy.loss_law import delta_at
+from yupana.privacy.loss_terms import Difference, Shift
 from yupana.products.described.plan import make_plan
 from yupana.products.described.product import described
 

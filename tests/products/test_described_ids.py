@@ -175,7 +175,7 @@ def test_tables_that_are_counted_apart_keep_the_same_record_of_each_id(
     (folder / "SYNTHETIC").touch()
     found = []
     for few in (1 << 17, 1):
-        monkeypatch.setattr("yupana.confidential.tabulate.batches._FEW", few)
+        monkeypatch.setattr("yupana.confidential.tabulate.linked_tables._FEW", few)
         made = yupana.exact("tables", told, folder, tmp_path / str(few))
         found.append([made.path(name).read_bytes() for name in told["tables"]])
     assert found[0] == found[1]

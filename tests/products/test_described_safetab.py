@@ -10,7 +10,7 @@ import pytest
 from safetab_worlds import Config, World, random_world, seeded, write_data, write_parameters
 
 import yupana
-from yupana.confidential.tabulate import groups
+from yupana.confidential.tabulate import count_groups
 from yupana.products.described.stability import sorting_columns
 from yupana.products.safetab.product import HOUSEHOLDS, PERSONS, SafetabProduct
 
@@ -58,7 +58,7 @@ def described(name: str, parameters: Path) -> Path:
 
 def test_the_tables_are_those_of_safetab(world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Few enough that there are several slices, and parts of them.
-    monkeypatch.setattr(groups, "_ROWS_AT_ONCE", 200)
+    monkeypatch.setattr(count_groups, "_ROWS_AT_ONCE", 200)
     parameters, totals = world / "parameters", None
     for product, name in PRODUCTS.items():
         taken = {"totals": totals} if product == "safetab-h" else {}

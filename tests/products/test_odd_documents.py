@@ -11,8 +11,7 @@ import pytest
 
 from yupana.errors import ConfigError
 from yupana.estimate.suppression import read_policy
-from yupana.files.changes import UNCHANGED
-from yupana.files.document import Number, read_document
+from yupana.files.document import UNCHANGED, Number, read_document
 from yupana.products import PRODUCTS
 from yupana.products.safetab.demonstration_parameters import write_parameters
 from yupana.products.safetab.parameters import PARAMETER_FILES

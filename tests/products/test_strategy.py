@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 import yupana
 from yupana.arrays import Floats
 from yupana.cli.main import main
-from yupana.plan.margin import z_value
+from yupana.plan.measurement import z_value
 from yupana.products import PRODUCTS
 from yupana.products.strategy import Joined
 

@@ -10,15 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from yupana.plan.margin import Margins
-from yupana.plan.measurement import Measurement, Mechanism, Sensitivity, of_own_record
+from yupana.plan.measurement import Margins, Measurement, Mechanism, Sensitivity, of_own_record
 from yupana.plan.plan import Neighbours, Plan
 from yupana.products import PRODUCTS
 from yupana.products.tables import NUMBERS, Cell, Choice, Family, Groups, Table, lay_out
 from yupana.products.verify import Codes, verify_tables
-from yupana.release.check import describe
-from yupana.release.rows import Coded, write_all
-from yupana.release.tables import Format, checksum, read_table
+from yupana.release.tables import Coded, Format, checksum, describe, read_table, write_all
 
 KINDS = ("USA", "STATE", "COUNTY")
 CODES = Codes(lambda _: "regexp_full_match(REGION_ID, '[0-9]{3}') AND length(ITERATION_CODE) = 1", lambda level: level)

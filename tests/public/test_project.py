@@ -8,7 +8,7 @@ from collections import Counter
 from places import ROOT
 
 import yupana
-from yupana.confidential.records.census import RULES
+from yupana.confidential.records.phsafe_records import RULES
 from yupana.products.phsafe.configuration import RULES_OF_CONSISTENCY
 
 
@@ -37,7 +37,7 @@ def test_noise_never_comes_from_a_generator_of_pseudo_random_numbers() -> None:
         "synthetic/geography.py",
         "synthetic/households.py",
         "synthetic/race.py",
-        "confidential/truth/districts.py",
+        "confidential/paper_figures.py",
         "audit/empirical/loss.py",  # resamples counts for an interval
         "audit/empirical/local_likelihood.py",  # simulates a confidence band, and splits counts for cross-fitting
         "audit/empirical/kernel_density.py",  # the generator of the paper, on made-up districts

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from yupana.errors import OutputError
-from yupana.release.columns import read_columns
+from yupana.release.release import read_columns
 from yupana.release.tables import Format, ReleaseTable, write_table
 
 TABLE = ReleaseTable(

@@ -19,8 +19,7 @@ from yupana.cli.main import main
 from yupana.confidential.records.database import scratch_folder
 from yupana.confidential.request import RunRequest, confidential_log
 from yupana.errors import OutputError, YupanaError
-from yupana.files.new_file import NewFile
-from yupana.files.regular import read_json, read_regular
+from yupana.files.regular import NewFile, read_json, read_regular
 from yupana.plan.plan import Plan
 from yupana.products.phsafe.production import production_config
 from yupana.release import folder as folders

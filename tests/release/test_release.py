@@ -14,11 +14,11 @@ from yupana.plan.measurement import of_own_record
 from yupana.privacy.exact import INFINITE, Budget
 from yupana.products import gate
 from yupana.products.gate import open_table
-from yupana.release.check import describe
-from yupana.release.folder import MANIFEST, new_folder, write_manifest
+from yupana.release.folder import new_folder, write_manifest
+from yupana.release.manifest import MANIFEST
 from yupana.release.release import ReleaseFolder, read_release
 from yupana.release.status import CONFIDENTIAL, MEASURED, NOT_FOR_RELEASE
-from yupana.release.tables import Format, ReleaseTable, write_table
+from yupana.release.tables import Format, ReleaseTable, describe, write_table
 
 TABLE = ReleaseTable(
     "T1", {"ID": ["01", "02"], "TYPE": ["STATE", "STATE"], "COUNT": [3, -4], "VARIANCE": [4.5, 4.5], "MOE": [4, 4]}

@@ -16,7 +16,7 @@ from places import ROOT
 
 from yupana.cli.main import main
 from yupana.errors import ConfigError
-from yupana.files.changes import Changes
+from yupana.files.document import Changes
 from yupana.geography.settings import SpineSettings, production_settings
 from yupana.plan.measurement import Mechanism
 from yupana.privacy.exact import INFINITE

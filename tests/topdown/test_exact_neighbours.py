@@ -15,9 +15,9 @@ from yupana.confidential.request import RunRequest
 from yupana.confidential.topdown.world import World, open_world
 from yupana.geography import optimized
 from yupana.plan.exact_loss import delta_exact, epsilon_exact, exact_where
-from yupana.privacy.difference import Difference, Shift
 from yupana.privacy.laws import DiscreteGaussian, TwoSidedGeometric
 from yupana.privacy.loss_law import delta_at
+from yupana.privacy.loss_terms import Difference, Shift
 from yupana.progress import Stopwatch
 from yupana.topdown.budget import Spending, spend
 from yupana.topdown.configuration import Configuration

@@ -5,12 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from schemas import make_schema
 
+from yupana.files.arrow_stream import TextColumn
 from yupana.release.lines import texts
 from yupana.topdown.text_rows import (
     NO_NUMBER,
     Bytes,
     NumberForm,
-    TextColumn,
     lay_records,
     lay_rows,
     match_records,

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from yupana.arrays import Ints
-from yupana.confidential.tabulate.histograms import open_block_counts
+from yupana.confidential.tabulate.block_histograms import open_block_counts
 from yupana.topdown.histogram import Histogram
 from yupana.topdown.queries import Schema
 

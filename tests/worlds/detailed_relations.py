@@ -17,8 +17,8 @@ from detailed_maker import (
     write_world,
 )
 
-from yupana.confidential.records.detailed import DetailedRecords, Kind, open_detailed
-from yupana.confidential.records.findings import Finding
+from yupana.confidential.records.safetab_records import DetailedRecords, Kind, open_detailed
+from yupana.confidential.records.validation import Finding
 from yupana.errors import InputError
 
 KINDS: tuple[Kind, Kind] = ("person-records", "household-records")

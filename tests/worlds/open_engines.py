@@ -10,7 +10,7 @@ import pytest
 
 from yupana.engine.engine import Engine, EngineTerms
 from yupana.engine.local import LocalEngine, open_processes
-from yupana.engine.spark.session import open_spark
+from yupana.engine.spark_session import open_spark
 
 ENGINES = ("local", "processes", "spark", "sail")
 

@@ -14,7 +14,7 @@ from phsafe_oracle import PERSON_TABLES, Config
 from safetab_worlds import FORMS, random_world, write_data, write_parameters
 
 import yupana
-from yupana.confidential.records.findings import Finding
+from yupana.confidential.records.validation import Finding
 from yupana.confidential.request import RunRequest
 from yupana.confidential.run import run, validate
 from yupana.engine.engine import Engine

@@ -20,17 +20,16 @@ from yupana.audit.tradeoff import (
     zcdp_missed,
 )
 from yupana.errors import OutputError
+from yupana.plan.account import Losses, Unit, add, as_zcdp
 from yupana.plan.exact_loss import CHANGES as EXACT_CHANGES
 from yupana.plan.exact_loss import Change, delta_exact, epsilon_exact, exact_where, missed_exact
 from yupana.plan.measurement import Mechanism
-from yupana.plan.plan import DEFAULT_DELTA, Plan, number
-from yupana.plan.read import read_plan, tells_moves
-from yupana.plan.unit import Losses, Unit, add, as_zcdp
+from yupana.plan.plan import DEFAULT_DELTA, Plan, number, read_plan, tells_moves
 from yupana.privacy.exact import INFINITE, Budget, read_exact
 from yupana.privacy.zcdp import epsilon_bun_steinke, epsilon_tight
 from yupana.products import PRODUCTS
 from yupana.products.described.criteria import TESTED, untested
-from yupana.release.processing import ACCURACY
+from yupana.release.recipe import ACCURACY
 from yupana.release.status import NOT_FOR_RELEASE, refuse_confidential
 
 CHANGES: Final = {

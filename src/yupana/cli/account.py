@@ -9,10 +9,8 @@ import yupana
 from yupana.cli.options import print_json
 from yupana.errors import ConfigError, nearest
 from yupana.files.regular import read_json
-from yupana.plan.margin import margin_of
-from yupana.plan.measurement import Mechanism, published_variance
-from yupana.plan.plan import Plan, number
-from yupana.plan.read import read_plan, tells_moves
+from yupana.plan.measurement import Mechanism, margin_of, published_variance
+from yupana.plan.plan import Plan, number, read_plan, tells_moves
 from yupana.privacy.zcdp import epsilon_bun_steinke, epsilon_tight, rho_for_epsilon
 from yupana.products import PRODUCTS
 from yupana.release.manifest import MANIFEST

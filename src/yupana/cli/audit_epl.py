@@ -17,9 +17,8 @@ if TYPE_CHECKING:
     from yupana.audit.empirical.kernel_density import PublishedRow
     from yupana.audit.empirical.loss import LossFinding, LossRequest
     from yupana.audit.empirical.series import PublishedLoss, Series
-    from yupana.confidential.truth.districts import Districts
-    from yupana.confidential.truth.figures import Drawn
-    from yupana.files.new_file import NewFile
+    from yupana.confidential.paper_figures import Districts, Drawn
+    from yupana.files.regular import NewFile
     from yupana.privacy.laws import Law
 
 
@@ -118,7 +117,7 @@ def _law(options: argparse.Namespace) -> "Law | None":
 
 def _columns(options: argparse.Namespace, law: "Law | None") -> "Series":
     from yupana.audit.empirical.series import Series
-    from yupana.confidential.truth.columns import read_numbers
+    from yupana.confidential.audit_counts import read_numbers
 
     if options.exact is None or options.noisy is None or options.truth is not None:
         raise ConfigError("a file needs --exact COLUMN and --noisy COLUMN; a release needs the folder of its truth")
@@ -129,7 +128,7 @@ def _columns(options: argparse.Namespace, law: "Law | None") -> "Series":
 def _with_noise(options: argparse.Namespace, law: "Law") -> "Series":
     """A column of counts, and the same with noise of a law."""
     from yupana.audit.empirical.series import Series
-    from yupana.confidential.truth.columns import read_counts
+    from yupana.confidential.audit_counts import read_counts
     from yupana.privacy.sampler import add_noise
 
     if options.exact is None or options.noisy is not None or options.counts is not None:
@@ -142,7 +141,7 @@ def _with_noise(options: argparse.Namespace, law: "Law") -> "Series":
 
 def _release(options: argparse.Namespace) -> "tuple[list[LossFinding], Sequence[PublishedLoss]]":
     from yupana.audit.empirical.series import read_published_1940
-    from yupana.confidential.truth.hierarchy import COUNTS
+    from yupana.confidential.audit_counts import COUNTS
 
     if options.truth is None or not options.truth.is_dir():
         raise ConfigError("a release needs its truth: a folder of the same tables without noise, as `exact` writes")
@@ -155,7 +154,7 @@ def _release(options: argparse.Namespace) -> "tuple[list[LossFinding], Sequence[
 
 def _demonstration(options: argparse.Namespace) -> "tuple[list[Series], list[str]]":
     from yupana.audit.empirical.series import WORDS, composition, invariant
-    from yupana.confidential.truth.block_counts import read_strata
+    from yupana.confidential.audit_counts import read_strata
 
     if options.data is None:
         raise ConfigError("--demonstration needs --data FILE, counts of P.L. 94-171 by block")
@@ -166,7 +165,7 @@ def _demonstration(options: argparse.Namespace) -> "tuple[list[Series], list[str
 def _reproduce(options: argparse.Namespace) -> None:
     from yupana.audit.empirical.kernel_density import REPLICATES, WHAT_B_AND_C_ARE, reproduce
     from yupana.audit.empirical.loss import LossRequest
-    from yupana.confidential.truth.figures import WORDS, draw_figure
+    from yupana.confidential.paper_figures import WORDS, draw_figure
 
     others = ("mechanism", "counts", "exact", "noisy", "query", "beside", "bandwidth", "confidence")
     if unfit := [f"--{name}" for name in others if getattr(options, name) is not None]:
@@ -209,7 +208,7 @@ def _print_reproduced(
 
 def _districts(options: argparse.Namespace) -> "tuple[Districts, list[str]]":
     """The districts of a figure, and what a reader must know of them."""
-    from yupana.confidential.truth.districts import WANTED, made_up_districts, read_districts
+    from yupana.confidential.paper_figures import WANTED, made_up_districts, read_districts
 
     if options.data is not None:
         if options.reproduce == "SA2":

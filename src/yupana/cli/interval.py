@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import yupana
 from yupana.cli.options import given, print_json
 from yupana.errors import ConfigError
-from yupana.files.new_file import NewFile
+from yupana.files.regular import NewFile
 
 if TYPE_CHECKING:
     from yupana.estimate.areas.released import AreaList

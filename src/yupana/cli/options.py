@@ -16,7 +16,7 @@ from yupana.engine.engine import LEAST_MEMORY
 from yupana.files.store import scheme_of
 from yupana.interface.commands import COMMANDS, GROUPS, Argument, Command
 from yupana.interface.options import OPTIONS, STAGES, Option, Stage, has
-from yupana.plan.unit import OWN, RECORD
+from yupana.plan.account import OWN, RECORD
 from yupana.privacy.exact import Budget, read_exact
 from yupana.products import PRODUCTS, Listing
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from yupana.cli.options import Commands, add_options, add_stage, add_verb, print_json
 from yupana.errors import ConfigError, InputError
-from yupana.files.new_file import NewFile
+from yupana.files.regular import NewFile
 from yupana.files.store import store_at
 from yupana.interface.arguments import out_of
 from yupana.interface.commands import DATA, OF_PLAN, OF_STRATEGY, OUT, Argument
@@ -174,7 +174,7 @@ def _validate(asked: Configured, options: argparse.Namespace, own: dict[str, Any
     if "truncation" in asked.listing.takes:
         say_confidential(options)
     from yupana.cli.product_text import left_out_text
-    from yupana.confidential.records.findings import failing
+    from yupana.confidential.records.validation import failing
 
     broken = failing(found)
     _print_remarks(found.remarks)

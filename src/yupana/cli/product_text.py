@@ -5,8 +5,7 @@ from fractions import Fraction
 from typing import Any, Final
 
 from yupana.plan.exact_loss import own_change, plan_as_json
-from yupana.plan.margin import z_value
-from yupana.plan.measurement import Measurement, Mechanism
+from yupana.plan.measurement import Measurement, Mechanism, z_value
 from yupana.plan.plan import Plan, PlanDifference
 from yupana.privacy.exact import Budget, read_exact
 from yupana.products.disclosure_control.differencing import FEW

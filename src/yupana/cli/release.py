@@ -78,7 +78,7 @@ def estimate_measurements(options: argparse.Namespace) -> None:
 
 def coterminous(options: argparse.Namespace) -> None:
     """Let areas of the same blocks show the same numbers."""
-    from yupana.release.processing import COTERMINOUS
+    from yupana.release.recipe import COTERMINOUS
 
     release = yupana.combine_coterminous(**given(options), progress=True)
     if options.json:

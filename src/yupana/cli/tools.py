@@ -28,7 +28,7 @@ def synth(options: argparse.Namespace) -> None:
 
 def demo(options: argparse.Namespace) -> None:
     """Make a census and its releases, ending in reports."""
-    from yupana.confidential.demonstration import DemonstrationRequest, demonstrate
+    from yupana.confidential.synthetic_demo import DemonstrationRequest, demonstrate
     from yupana.progress import announcing, listening
 
     request = DemonstrationRequest(options.out, options.households, options.trials, options.overwrite)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from yupana.arrays import Ints
-from yupana.confidential.counter import C, E, Observed
+from yupana.confidential.product_counter import C, E, Observed
 from yupana.confidential.request import RunRequest, check_accuracy_allowed
 from yupana.confidential.run import counter_of, product_plan
 from yupana.files.arrow import ArrowTable
@@ -19,12 +19,11 @@ from yupana.plan.plan import Plan
 from yupana.privacy.entropy import Entropy
 from yupana.products.product import Product
 from yupana.products.tables import Groups
-from yupana.release.check import describe_tables
-from yupana.release.columns import typed_columns
 from yupana.release.folder import new_folder, write_manifest
-from yupana.release.processing import ACCURACY
+from yupana.release.recipe import ACCURACY
+from yupana.release.release import typed_columns
 from yupana.release.status import CONFIDENTIAL, INTERNAL, NOT_FOR_RELEASE, WITH_TRUTH
-from yupana.release.tables import write_table
+from yupana.release.tables import describe_tables, write_table
 from yupana.version import __version__
 
 

@@ -9,17 +9,15 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
-from yupana.confidential.records.census import SYNTHETIC_MARK, is_synthetic
+from yupana.confidential.records.phsafe_records import SYNTHETIC_MARK, is_synthetic
 from yupana.engine.engine import Engine
 from yupana.errors import ConfigError, OutputError
-from yupana.files.column_map import BUREAU, ColumnMap
-from yupana.files.new_file import NewFile
-from yupana.files.regular import read_regular, real
+from yupana.files.columns import BUREAU, ColumnMap
+from yupana.files.regular import NewFile, read_regular, real
 from yupana.interruption import is_published, whole
-from yupana.plan.margin import Margins
-from yupana.plan.measurement import Accounting
+from yupana.plan.account import RECORD, Unit
+from yupana.plan.measurement import Accounting, Margins
 from yupana.plan.plan import NO_NOISE, Plan
-from yupana.plan.unit import RECORD, Unit
 from yupana.privacy.entropy import Entropy, SystemEntropy
 from yupana.privacy.exact import Budget
 from yupana.progress import Announce, Progress, silent
@@ -31,8 +29,6 @@ from yupana.topdown.interval_terms import IntervalMethod
 Layout = Literal["noisy_measurements", "nmf"]
 LAYOUTS: Final[tuple[Layout, ...]] = get_args(Layout)
 """How all noisy measurements can be written, by the term of a request that names their folder."""
-
-"""The reason that makes an output CONFIDENTIAL."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ from typing import Any, Final, Generic, TypeVar
 import duckdb
 import numpy as np
 
-from yupana.confidential.counter import COUNTERS, Counter, MeasurementsCounter, Validation
-from yupana.confidential.records.findings import require_none
-from yupana.confidential.records.reader import forms
+from yupana.confidential.product_counter import COUNTERS, Counter, MeasurementsCounter, Validation
+from yupana.confidential.records.sources import forms
+from yupana.confidential.records.validation import require_none
 from yupana.confidential.request import (
     LAYOUTS,
     Layout,
@@ -41,8 +41,8 @@ from yupana.release.checkpoint import Checkpoint
 from yupana.release.codebook import write_codebook
 from yupana.release.folder import new_folder, write_manifest
 from yupana.release.recipe import Recipe, check_public_inputs
+from yupana.release.release import write_whole
 from yupana.release.status import CONFIDENTIAL, INTERNAL, MEASURED, NOT_FOR_RELEASE
-from yupana.release.whole import write_whole
 from yupana.version import __version__
 
 C = TypeVar("C")
@@ -106,8 +106,6 @@ def exact(product: Product[C], config: C, data: Path, out: Path, request: RunReq
 
     Parameters and errors are those of `run`.
     """
-    if request.account is not None:
-        raise _exact_is_not_charged()
     return _make("", {ALONE: PartRun(product, config, data, request)}, out, noisy=False)
 
 
@@ -189,14 +187,7 @@ def run_parts(
     ConfigError, InputError, OutputError, BudgetError
         As by `run` or `exact` of each part.
     """
-    for part in parts.values():
-        if not noisy and part.request.account is not None:
-            raise _exact_is_not_charged()
     return _make(title, parts, out, noisy=noisy, then=then)
-
-
-def _exact_is_not_charged() -> ConfigError:
-    return ConfigError("exact counts have no noise, so no ledger can hold their loss; leave the ledger out")
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,6 +234,8 @@ def _make(
     then: Callable[[Path], object] | None = None,
 ) -> dict[str, Any]:
     """Make a release of parts, or of one whose name is empty, which lies in ``out`` itself."""
+    if not noisy and any(part.request.account is not None for part in parts.values()):
+        raise ConfigError("exact counts have no noise, so no ledger can hold their loss; leave the ledger out")
     kept = Checkpoint.beside(out)
     with ExitStack() as holding:
         manifest = _release(title, parts, out, kept, holding, noisy=noisy, then=then)
@@ -414,11 +407,10 @@ def _begin(clock: Stopwatch, stage: str) -> None:
 
 def _noisy_folders(stack: ExitStack, out: Path, request: RunRequest) -> dict[Layout, Path]:
     """The folders of all noisy measurements that were asked for, by their layout."""
-    asked = request.layouts
     check_apart(out, request.beside)
     return {
         layout: stack.enter_context(new_folder(folder, overwrite=request.overwrite, noisy=False))
-        for layout, folder in asked.items()
+        for layout, folder in request.layouts.items()
     }
 
 
@@ -445,7 +437,7 @@ def manifest_of(
     return {
         "yupana": __version__,
         "product": ledger.plan.product,
-        "status": _status(reasons),
+        "status": CONFIDENTIAL if INTERNAL in reasons else NOT_FOR_RELEASE if reasons else MEASURED,
         **({"reasons": reasons} if reasons else {}),
         # Tells runs apart, too: measurements belong to the release of the same moment.
         "created": datetime.now(UTC).isoformat(timespec="milliseconds"),
@@ -456,9 +448,3 @@ def manifest_of(
         **recipe.as_json(),
         "versions": {"python": platform.python_version(), "numpy": np.__version__, "duckdb": duckdb.__version__},
     }
-
-
-def _status(reasons: list[str]) -> str:
-    if INTERNAL in reasons:
-        return CONFIDENTIAL
-    return NOT_FOR_RELEASE if reasons else MEASURED

@@ -20,14 +20,14 @@ from yupana.errors import ConfigError, InputError, OutputError
 from yupana.estimate.coterminous_areas import Area, coterminous_sets, read_blocks, read_live
 from yupana.estimate.safetab_tables import CELL_COLUMNS, COLUMNS, TREES, NestedCells, TableSource, open_source
 from yupana.estimate.suppression import CHANCE_OF_RUN, refuse_suppressed, without_small_totals
-from yupana.plan.margin import z_value
+from yupana.plan.measurement import z_value
 from yupana.products.least_squares import average, estimate, non_negative, sums_of_children, whole
 from yupana.products.safetab.iterations import CharacteristicIterations
 from yupana.products.safetab.parameters import read_iterations
 from yupana.products.safetab.regions import ITERATION_LEVELS, REGION_TYPES
 from yupana.products.safetab.specification import KEYS, TOTALS
 from yupana.progress import Announce
-from yupana.release.processing import COTERMINOUS
+from yupana.release.recipe import COTERMINOUS
 from yupana.release.release import ReleaseFolder
 from yupana.release.tables import checksum
 

@@ -14,8 +14,8 @@ import numpy as np
 from yupana.errors import ConfigError, InputError
 from yupana.estimate.topdown_intervals import finish
 from yupana.estimate.topdown_release import SPINE
-from yupana.files.changes import UNCHANGED, Changes
 from yupana.files.delimited import Labels, open_delimited, positions
+from yupana.files.document import UNCHANGED, Changes
 from yupana.geography.assignments import Assignment, assign
 from yupana.geography.blocks import read_reference
 from yupana.geography.gazetteer import AreaNames, read_names
@@ -24,7 +24,7 @@ from yupana.geography.settings import ROOT
 from yupana.geography.spine import Spine
 from yupana.geography.spine_files import BLOCKS, GEOUNITS, write_blocks, write_geounits
 from yupana.plan.exact_loss import plan_as_json
-from yupana.plan.margin import Margins
+from yupana.plan.measurement import Margins
 from yupana.plan.plan import Plan, number
 from yupana.privacy.entropy import SystemEntropy
 from yupana.products.gate import open_checked
@@ -40,7 +40,8 @@ from yupana.products.topdown.product import (
 from yupana.products.topdown.tables import DATASETS
 from yupana.products.topdown.verify import MEASUREMENTS, SYSTEM
 from yupana.progress import Progress, Stopwatch
-from yupana.release.folder import MANIFEST, new_folder
+from yupana.release.folder import new_folder
+from yupana.release.manifest import MANIFEST
 from yupana.release.status import ESTIMATED, NOT_FOR_RELEASE
 from yupana.release.tables import Format, checksum, checksums_by_name
 from yupana.topdown.budget import Spending

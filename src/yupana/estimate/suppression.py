@@ -32,7 +32,7 @@ from yupana.products.safetab.regions import ITERATION_LEVELS, REGION_TYPES
 from yupana.products.safetab.specification import AGE_TABLES, KEYS, TOTALS
 from yupana.products.tables import NUMBERS
 from yupana.progress import Announce
-from yupana.release.processing import SUPPRESSED, SUPPRESSION
+from yupana.release.recipe import SUPPRESSED, SUPPRESSION
 from yupana.release.release import ReleaseFolder
 
 

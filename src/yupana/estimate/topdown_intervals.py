@@ -34,7 +34,8 @@ from yupana.products.topdown.tables import COUNTS, TABLES, TABULATION, tables_of
 from yupana.products.topdown.verify import MEASUREMENTS, NOISY, CountFileError, counts_by_code, counts_by_label
 from yupana.progress import Progress, Stopwatch
 from yupana.release.codebook import write_codebook
-from yupana.release.folder import MANIFEST, new_folder, write_manifest
+from yupana.release.folder import new_folder, write_manifest
+from yupana.release.manifest import MANIFEST
 from yupana.release.release import ReleaseFolder
 from yupana.release.tables import Format, checksum
 from yupana.topdown.budget import spend

@@ -9,8 +9,7 @@ from typing import Any, Final
 
 from yupana.explore.scenario import Fault, Filled, Typed
 from yupana.plan.budgets import Entry, budget_for_margin
-from yupana.plan.margin import Margins, margin_of
-from yupana.plan.measurement import Accounting, Mechanism, published_variance
+from yupana.plan.measurement import Accounting, Margins, Mechanism, margin_of, published_variance
 from yupana.plan.plan import Plan
 from yupana.privacy.exact import Budget, read_exact, show_exact
 from yupana.products.census import MECHANISMS

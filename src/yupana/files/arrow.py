@@ -175,7 +175,8 @@ class ArrowTable:
         rows = len(self)
         head = "".join(f"<th>{html.escape(name)}</th>" for name in self._types)
         first = self._execute("SELECT *").fetchmany(most)
-        body = "".join(f"<tr>{''.join(f'<td>{_cell(value)}</td>' for value in row)}</tr>" for row in first)
+        cells = ([html.escape("" if value is None else str(value)) for value in row] for row in first)
+        body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in cells)
         more = f"<p>{rows:,} rows, of which {len(first)} are shown</p>" if rows > len(first) else ""
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
 
@@ -199,10 +200,6 @@ def _readable() -> Iterator[None]:
         yield
     except duckdb.IOException:
         raise InputError("the file of this table is no longer there or can no longer be read") from None
-
-
-def _cell(value: object) -> str:
-    return "" if value is None else html.escape(str(value))
 
 
 def _cursor() -> "duckdb.DuckDBPyConnection":

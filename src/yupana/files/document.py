@@ -1,15 +1,84 @@
-"""A configuration file, read without rounding and with all its faults named at once. Public."""
+"""A configuration file, read without rounding and with all its faults named at once, each with its line. Public.
+
+Values given beside the file, such as ``rho=1/2``, take the place of the file's.
+"""
 
 import json
+import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
 from yupana.errors import ConfigError, nearest
-from yupana.files.lines import with_lines
 from yupana.files.regular import regular
+
+_HEAD: Final = re.compile(r"\s*(\[{1,2})([^\[\]]+)\]{1,2}\s*(?:#.*)?$")
+_KEY: Final = re.compile(
+    r"""\s*((?:"[^"]*"|'[^']*'|[A-Za-z0-9_-]+)(?:\s*\.\s*(?:"[^"]*"|'[^']*'|[A-Za-z0-9_-]+))*)\s*="""
+)
+_JSON: Final = re.compile(r'"((?:[^"\\]|\\.)*)"\s*(:?)|([{}\[\],\n])|[^\s"{}\[\],]+')
+_UNKNOWN: Final = re.compile(r"(?:([^:]*): )?key '([^']*)' is unknown")
+
+
+def with_lines(text: str, faults: Iterable[str], *, of_json: bool) -> list[str]:
+    """Put before each fault the line that its place is defined on, or the nearest thing above it; none of one line."""
+    lines: dict[str, int] = {}
+    for place, number in _json_lines(text) if of_json else _toml_lines(text):
+        lines.setdefault(place, number)
+    # The places of a configuration in a manifest are not those of the file.
+    if "\n" not in text.strip() or "yupana" in lines:
+        return list(faults)
+    found = []
+    for fault in faults:
+        unknown = _UNKNOWN.match(fault)
+        place = ".".join(filter(None, unknown.groups())) if unknown else fault.partition(": ")[0]
+        while place and place not in lines:
+            place = place[: max(place.rfind("."), place.rfind("["), 0)]
+        found.append(f"line {lines[place]}: {fault}" if place else fault)
+    return found
+
+
+def _toml_lines(text: str) -> Iterator[tuple[str, int]]:
+    """The line of every key of TOML, by its whole path."""
+    head, heads = "", dict[str, int]()
+    for number, line in enumerate(text.splitlines(), 1):
+        if match := _HEAD.match(line):
+            head = _key_path(match[2])
+            yield head, number
+            if len(match[1]) > 1:
+                heads[head] = heads.get(head, -1) + 1
+                head = f"{head}[{heads[head]}]"
+                yield head, number
+        elif match := _KEY.match(line):
+            yield f"{head}.{_key_path(match[1])}".lstrip("."), number
+
+
+def _key_path(text: str) -> str:
+    return ".".join(part.strip().strip("\"'") for part in re.findall(r"\"[^\"]*\"|'[^']*'|[^.]+", text))
+
+
+def _json_lines(text: str) -> Iterator[tuple[str, int]]:
+    """The line of every key and item of JSON, by its whole path."""
+    number, within, here = 1, list[tuple[str, int]](), ""
+    for word, colon, sign in _JSON.findall(text):
+        if sign == "\n":
+            number += 1
+        elif colon:
+            here = f"{within[-1][0]}.{word}".lstrip(".")
+            yield here, number
+        elif sign in {"}", "]"}:
+            here, _ = within.pop()
+        elif sign == ",":
+            above, items = within.pop()
+            within.append((above, items + 1))
+            here = f"{above}[{items + 1}]"
+        else:
+            yield here, number
+            within += [(here, 0)] if sign else []
+            here = f"{here}[0]" if sign == "[" else here
 
 
 class Number(str):
@@ -174,3 +243,48 @@ def check_keys(
 def is_text(value: object) -> bool:
     """Whether a value is a text of one line that is not empty; a `Number` is none."""
     return isinstance(value, str) and not isinstance(value, Number) and bool(value.strip()) and value.isprintable()
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What is changed in a document before its reader checks it.
+
+    Attributes
+    ----------
+    values : tuple of (str, str)
+        Keys with dots between the tables they lie in, and values as JSON, or texts as they are.
+    within : tuple of str
+        The keys of the table that is meant, where a document holds several; empty for the document itself.
+    """
+
+    values: tuple[tuple[str, str], ...] = ()
+    within: tuple[str, ...] = ()
+
+    def applied(self, document: object, faults: list[str]) -> object:
+        """The document, or the table meant in it, with these values; a key that there is not yet is added.
+
+        Whether it may have such a key is for the reader to say.
+        """
+        for key in self.within:
+            document = document.get(key) if isinstance(document, dict) else None
+        if not isinstance(document, dict):
+            return document
+        places = [place for place, _ in self.values]
+        faults += [f"{place}: is set twice" for place in dict.fromkeys(places) if places.count(place) > 1]
+        for place, text in self.values:
+            document = _with(document, place, place.split("."), read_value(text, faults), faults)
+        return document
+
+
+UNCHANGED: Final = Changes()
+
+
+def _with(table: dict[str, Any], place: str, keys: list[str], value: object, faults: list[str]) -> dict[str, Any]:
+    """A table with a value at a place in it or in its tables."""
+    if len(keys) > 1:
+        inner = table.get(keys[0], {})
+        if not isinstance(inner, dict):
+            faults.append(f"{place}: {keys[0]!r} is no table of keys and values")
+            return table
+        value = _with(inner, place, keys[1:], value, faults)
+    return {**table, keys[0]: value}

@@ -151,7 +151,8 @@ class DrawLog(AbstractContextManager["DrawLog"]):
             values = draw()
             kept = narrow(values)
             head = _HEAD.pack(len(name), kept.itemsize, *stretch[1:]) + name
-            content = _padded(head + kept.tobytes())
+            content = head + kept.tobytes()
+            content = content.ljust(_whole(len(content)), b"\0")
             self._write(start, content)
             os.ftruncate(self._file, start + len(content) + _SEAL)
             os.fsync(self._file)
@@ -216,7 +217,3 @@ def damaged(path: Path) -> OutputError:
 def _whole(size: int) -> int:
     """The least multiple of a seal's bytes that is no less."""
     return size + -size % _SEAL
-
-
-def _padded(content: bytes) -> bytes:
-    return content.ljust(_whole(len(content)), b"\0")

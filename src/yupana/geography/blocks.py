@@ -16,7 +16,7 @@ from yupana.files.delimited import DelimitedFile, Labels, first_repeated, open_d
 from yupana.geography.kinds import BLOCK_WIDTH
 from yupana.geography.settings import AREA_TYPES, NO_AREA
 from yupana.release.lines import digits, texts
-from yupana.release.rows import parts_of, write_parts
+from yupana.release.tables import parts_of, write_parts
 
 NO_ENTITY: Final = 99999
 """PLACEFP, COUSUBFP or school district of a block that lies in none."""

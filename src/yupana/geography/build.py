@@ -30,7 +30,7 @@ from yupana.geography.spine_files import (
 from yupana.privacy.exact import show_exact
 from yupana.progress import Announce, Stopwatch
 from yupana.release.folder import new_folder, write_manifest
-from yupana.release.processing import SPINE
+from yupana.release.recipe import SPINE
 from yupana.release.status import PUBLIC_SPINE
 from yupana.release.tables import checksum
 from yupana.version import __version__

@@ -21,12 +21,12 @@ from yupana.geography.settings import AREA_TYPES, Kind, Mechanism, SpineSettings
 from yupana.geography.spine import Geolevel, Spine, path_faults
 from yupana.geography.tree import Tree, nest
 from yupana.privacy.exact import read_exact, show_exact
-from yupana.release.folder import MANIFEST, read_manifest
+from yupana.release.folder import read_manifest
 from yupana.release.lines import texts, write_header, write_lines
-from yupana.release.processing import SPINE
+from yupana.release.manifest import MANIFEST
+from yupana.release.recipe import SPINE
 from yupana.release.release import read_release
-from yupana.release.rows import parts_of, write_parts
-from yupana.release.tables import checksum
+from yupana.release.tables import checksum, parts_of, write_parts
 
 BLOCKS: Final = "blocks.csv"
 GEOUNITS: Final = "geounits.csv"

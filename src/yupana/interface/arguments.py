@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, ParamSpec, TypeVar, U
 
 from yupana.engine.engine import LEAST_MEMORY
 from yupana.errors import ConfigError, nearest
-from yupana.files.changes import Changes
+from yupana.files.document import Changes
 from yupana.files.store import scheme_of
 from yupana.interface.options import Exact, Place, Places, Values, declared
 from yupana.privacy.exact import Budget, read_exact

@@ -42,9 +42,9 @@ from yupana.progress import Listener
 if TYPE_CHECKING:
     from yupana.audit.attribute.bounds import AttributeBound
     from yupana.confidential.accuracy import Accuracy
-    from yupana.confidential.counter import Validation
-    from yupana.confidential.records.frames import Data
-    from yupana.files.new_file import NewFile
+    from yupana.confidential.product_counter import Validation
+    from yupana.confidential.records.data_frames import Data
+    from yupana.files.regular import NewFile
     from yupana.interface.releases import Release
     from yupana.plan.budgets import Question
     from yupana.plan.exact_budget import Scaled, SpentEpsilon
@@ -542,8 +542,8 @@ class Configured:
         InputError
             If the records cannot be opened at all.
         """
-        from yupana.confidential.counter import COUNTERS
-        from yupana.confidential.records.frames import in_words
+        from yupana.confidential.product_counter import COUNTERS
+        from yupana.confidential.records.data_frames import in_words
         from yupana.confidential.run import validate as look
         from yupana.interface.records import in_place, opened_alone
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias, TypedDict, get_args
 
 from yupana.engine.engine import EngineKind
-from yupana.plan.unit import UnitName
+from yupana.plan.account import UnitName
 from yupana.products import Listing
 from yupana.progress import Listener
 from yupana.topdown.interval_terms import REPLICATES, IntervalMethod

@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from yupana.errors import ConfigError, nearest
-from yupana.files.changes import Changes
-from yupana.files.column_map import BUREAU, ColumnMap, column_map_of, read_column_map
-from yupana.files.document import Number, read_value
+from yupana.files.columns import BUREAU, ColumnMap, column_map_of, read_column_map
+from yupana.files.document import Changes, Number, read_value
 from yupana.files.regular import FOLDER, must_be
 from yupana.interface.arguments import (
     as_json,

@@ -6,18 +6,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from yupana.confidential.counter import COUNTERS
-from yupana.confidential.engines import open_engine
-from yupana.confidential.records.frames import Data, as_folder
-from yupana.confidential.records.stored import stored_records
+from yupana.confidential.product_counter import COUNTERS
+from yupana.confidential.records.data_frames import Data, as_folder
+from yupana.confidential.records.object_store import stored_records
 from yupana.confidential.request import LedgerAccount, RunRequest, check_outside
 from yupana.confidential.run import PartRun
+from yupana.confidential.shards.count_in_shards import open_engine
 from yupana.engine.engine import EngineTerms
 from yupana.errors import ConfigError
 from yupana.files.store import store_at
 from yupana.interface.arguments import bytes_of, check_fields, exact_number, path_of
 from yupana.interface.options import OPTIONS, STAGES, Account, Exact, Execution, Place, Stage
-from yupana.plan.unit import OWN, Unit
+from yupana.plan.account import OWN, Unit
 from yupana.products.parts import ALONE, data_of
 from yupana.progress import Listener, Progress, Step, announcing, listening, silent
 

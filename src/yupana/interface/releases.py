@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from yupana.audit.empirical.loss import LossFinding, LossRequest
     from yupana.estimate.areas.released import AreaList
     from yupana.estimate.results import AreaIntervals, DistrictEstimates, Intervals
-    from yupana.files.new_file import NewFile
+    from yupana.files.regular import NewFile
     from yupana.interface.configured import Configured
     from yupana.products.product import Checked
     from yupana.report.certificate import Certificate
@@ -660,8 +660,7 @@ def empirical_loss(
     docs/audits.md
     """
     from yupana.audit.empirical.loss import examine_all
-    from yupana.confidential.truth.hierarchy import COUNTS, by_geolevel
-    from yupana.confidential.truth.series import release_and_truth
+    from yupana.confidential.audit_counts import COUNTS, by_geolevel, release_and_truth
 
     request = loss_request(**options)
     noisy, exact_counts = folder_of(release), folder_of(truth)

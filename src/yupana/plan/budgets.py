@@ -14,8 +14,7 @@ from typing import Final
 
 from yupana.errors import ConfigError, nearest
 from yupana.files.declaration import declared, exact, key, read_as, table_of, whole
-from yupana.plan.margin import Margins, check_margin, margin_of_error, rho_for_margin
-from yupana.plan.measurement import Mechanism
+from yupana.plan.measurement import Margins, Mechanism, check_margin, margin_of_error, rho_for_margin
 from yupana.privacy.coverage import covers, noise_of
 from yupana.privacy.exact import Budget, show_exact
 from yupana.privacy.laws import TwoSidedGeometric

@@ -13,9 +13,9 @@ from typing import Any, Final, Literal
 
 from yupana.plan.measurement import Measurement, Mechanism, Sensitivity
 from yupana.plan.plan import DEFAULT_DELTA, Neighbours, Place, Plan, place_in
-from yupana.privacy.difference import Difference, Shift, ShiftChoice
 from yupana.privacy.laws import DiscreteGaussian, Law, TwoSidedGeometric
 from yupana.privacy.loss_law import SMALLEST_DELTA, WIDTH, LossBounds, delta_at, deltas_at, epsilon_at
+from yupana.privacy.loss_terms import Difference, Shift, ShiftChoice
 from yupana.privacy.zcdp import epsilon_tight
 
 Change = Literal["unbounded", "bounded", "same_household"]
@@ -334,18 +334,16 @@ def _of_group(branches: tuple[tuple[Measurement, ...], ...], change: Change) -> 
         raise Untold("the branches of a group move by distances of their own")
     (distance,) = distances
     if all(m.by_one for m in members):
-        options = tuple(tuple(_shift(m) for m in branch) for branch in branches)
+        options = tuple(
+            tuple(Shift(m.law if isinstance(m.law, TwoSidedGeometric) else _gaussian(m.law)) for m in branch)
+            for branch in branches
+        )
         return Difference(choices=(ShiftChoice(_whole(members[0], distance), options),))
     if any(isinstance(m.law, TwoSidedGeometric) for m in members):
         loss = max(sum((Fraction(m.loss(distance)) for m in branch), Fraction(0)) for branch in branches)
         return Difference((Shift(TwoSidedGeometric(1 / loss)),))
     sums = [sum((_of_measurement(m, distance) for m in branch), Difference()) for branch in branches]
     return Difference(squared=max(of.squared for of in sums), slack=max(of.slack for of in sums))
-
-
-def _shift(m: Measurement) -> Shift:
-    law = m.law
-    return Shift(law if isinstance(law, TwoSidedGeometric) else _gaussian(law))
 
 
 def _gaussian(law: Law) -> DiscreteGaussian:

@@ -10,42 +10,13 @@ variance of the integer law are floats, for reports; the sampler reads only `exp
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar, Protocol
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
+from typing import ClassVar, TypeAlias
 
 _DIRECT = 10.0
 """Up to this standard deviation the moments are summed directly; beyond, Poisson summation is exact in doubles."""
 
 _SUMMED = 100_000.0
 """Up to this standard deviation the cdf is summed; beyond, the normal with continuity correction is within 1e-11."""
-
-
-class Law(Protocol):
-    """A law of integer noise, symmetric about zero."""
-
-    name: ClassVar[str]
-    """As the Census Bureau writes it in NOISE_DISTRIBUTION."""
-
-    @property
-    def variance(self) -> float:
-        """Exact variance of the integer law, as a double."""
-        ...
-
-    def pmf(self, k: int) -> float:
-        """P(X = k)."""
-        ...
-
-    def cdf(self, k: int) -> float:
-        """P(X <= k)."""
-        ...
-
-    def quantile(self, p: float) -> int:
-        """Smallest k with P(X <= k) >= p, for 0 < p < 1."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +29,7 @@ class DiscreteGaussian:
 
     sigma2: Fraction
     name: ClassVar[str] = "Discrete Gaussian"
+    """As the Census Bureau writes it in NOISE_DISTRIBUTION."""
     curvature: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
@@ -83,13 +55,6 @@ class DiscreteGaussian:
     def pmf(self, k: int) -> float:
         """P(X = k)."""
         return math.exp(-float(k * k * self.exponent)) / self._normaliser
-
-    def pmf_array(self, reach: int) -> "NDArray[np.float64]":
-        """P(X = k) for k = -reach .. reach, shape (2 reach + 1,)."""
-        import numpy as np
-
-        k = np.arange(-reach, reach + 1, dtype=np.float64)
-        return np.exp(-k * k * float(self.exponent)) / self._normaliser
 
     def cdf(self, k: int) -> float:
         """P(X <= k)."""
@@ -159,14 +124,6 @@ class TwoSidedGeometric:
         a = float(self.exponent)
         return math.tanh(a / 2) * math.exp(-a * abs(k))
 
-    def pmf_array(self, reach: int) -> "NDArray[np.float64]":
-        """P(X = k) for k = -reach .. reach, shape (2 reach + 1,)."""
-        import numpy as np
-
-        a = float(self.exponent)
-        k = np.abs(np.arange(-reach, reach + 1, dtype=np.float64))
-        return np.asarray(math.tanh(a / 2) * np.exp(-a * k), dtype=np.float64)
-
     def cdf(self, k: int) -> float:
         """P(X <= k)."""
         if k >= 0:
@@ -209,7 +166,11 @@ class Zero:
         return 0
 
 
-def _quantile(law: Law, p: float, width: float) -> int:
+Law: TypeAlias = DiscreteGaussian | TwoSidedGeometric | Zero
+"""A law of integer noise, symmetric about zero."""
+
+
+def _quantile(law: DiscreteGaussian | TwoSidedGeometric, p: float, width: float) -> int:
     """Smallest k with cdf(k) >= p: bracket by doubling from zero, then bisect."""
     if not 0 < p < 1:
         raise ValueError("a quantile needs a level strictly between 0 and 1")

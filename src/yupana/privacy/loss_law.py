@@ -2,7 +2,7 @@
 
 The loss, the logarithm of how much likelier the noisy answers are under one of two neighbours than under the other, is
 a sum of independent terms, one for each answer that moves, and the moment generating function M of each is known
-(`yupana.privacy.loss_moments`). For every c > 0
+(`yupana.privacy.loss_terms`). For every c > 0
 
     delta(x) = 1 / (2 pi) * integral over u of  M(c + iu) exp(-(c + iu) x) / ((c + iu) (c + iu + 1))  du.
 
@@ -20,8 +20,7 @@ from typing import Final
 import numpy as np
 
 from yupana.arrays import Ints
-from yupana.privacy.difference import Difference
-from yupana.privacy.loss_moments import NEGLIGIBLE, ULP, Floats, Loss, losses, reduced
+from yupana.privacy.loss_terms import NEGLIGIBLE, ULP, Difference, Floats, Loss, losses, reduced
 from yupana.privacy.zcdp import argmin
 
 SMALLEST_DELTA: Final = 1e-290

@@ -5,7 +5,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from yupana.errors import ConfigError, nearest
-from yupana.release.processing import SINGLE_TABLE
+from yupana.release.recipe import SINGLE_TABLE
 
 if TYPE_CHECKING:
     from yupana.products.product import Product

@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 from typing import Any, Literal
 
 from yupana.files.delimited import PARQUET
-from yupana.plan.margin import margin_words
+from yupana.plan.measurement import margin_words
 from yupana.plan.plan import Plan
 from yupana.products.tables import Family
 from yupana.release.codebook import REASON, of_tables, resource_name, slug

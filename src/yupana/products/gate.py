@@ -16,30 +16,30 @@ from yupana.errors import ConfigError, OutputError
 from yupana.files.regular import FILE, FOLDER, must_be
 from yupana.geography.spine_files import check_folder
 from yupana.plan.exact_loss import EXACT, plan_as_json
-from yupana.plan.plan import Plan, number
-from yupana.plan.read import read_plan
+from yupana.plan.plan import Plan, number, read_plan
 from yupana.products import PRODUCTS
 from yupana.products.codebook import data_package
 from yupana.products.parts import check_units
 from yupana.products.product import Checked, Product, Stated
 from yupana.products.topdown.pl.summary_file import PL_FILES
 from yupana.products.topdown.verify import MEASUREMENTS, NOISY
-from yupana.release.check import checked_file
 from yupana.release.codebook import DATA_PACKAGE, READABLE, REASON, readable
 from yupana.release.manifest import MANIFEST
-from yupana.release.processing import (
+from yupana.release.recipe import (
     ACCURACY,
     CERTIFICATE,
+    CONFIGURATION,
     DESCRIBED,
     ESTIMATES,
+    OPTIONS,
+    PUBLIC_INPUTS,
     RECORD,
     SINGLE_TABLE,
     SPINE,
     SUPPRESSION,
 )
-from yupana.release.processing import MEASURED as MEASURED_TABLES
-from yupana.release.recipe import CONFIGURATION, OPTIONS, PUBLIC_INPUTS
-from yupana.release.release import ReleaseFolder, read_release
+from yupana.release.recipe import MEASURED as MEASURED_TABLES
+from yupana.release.release import ReleaseFolder, part_names, read_release, whole_manifest
 from yupana.release.status import (
     CONFIDENTIAL,
     ESTIMATED,
@@ -50,8 +50,7 @@ from yupana.release.status import (
     reasons_of_plans,
     status_of,
 )
-from yupana.release.tables import checksum
-from yupana.release.whole import part_names, whole_manifest
+from yupana.release.tables import checked_file, checksum
 from yupana.version import __version__
 
 _TOLERANCE: Final = 1e-9

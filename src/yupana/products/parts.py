@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from yupana.errors import ConfigError, nearest
-from yupana.files.changes import Changes
 from yupana.files.declaration import TEXT, Schema, declared, key, must_be, scalar, table_of
-from yupana.files.document import is_text, read_document, refuse
+from yupana.files.document import Changes, is_text, read_document, refuse
 
 if TYPE_CHECKING:
     from yupana.plan.plan import Plan

@@ -6,14 +6,12 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from yupana.files.changes import UNCHANGED, Changes
-from yupana.files.column_map import BUREAU_FILES
-from yupana.files.columns import RecordFile
+from yupana.files.columns import BUREAU_FILES, RecordFile
+from yupana.files.document import UNCHANGED, Changes
 from yupana.plan.budgets import Entry, Question
 from yupana.plan.exact_budget import SpentEpsilon, spend_epsilon, times
 from yupana.plan.exact_loss import epsilon_exact
-from yupana.plan.margin import Margins
-from yupana.plan.measurement import Accounting, Measurement
+from yupana.plan.measurement import Accounting, Margins, Measurement
 from yupana.plan.plan import Plan
 from yupana.privacy.exact import Budget
 from yupana.products.codebook import Described

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from yupana.arrays import Flags, Floats, Ints
 from yupana.plan.measurement import Measurement
 from yupana.plan.plan import Plan
-from yupana.release.rows import Coded, RowTable
+from yupana.release.tables import Coded, RowTable
 
 NUMBERS = ("COUNT", "VARIANCE", "MOE")
 

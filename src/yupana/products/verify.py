@@ -16,12 +16,11 @@ import numpy as np
 from yupana.errors import OutputError
 from yupana.files.database import named, open_database, quoted, unreadable
 from yupana.files.delimited import column_types
-from yupana.plan.margin import z_value
-from yupana.plan.measurement import Mechanism
+from yupana.plan.measurement import Mechanism, z_value
 from yupana.plan.plan import margin_from_json
 from yupana.privacy.exact import read_exact
 from yupana.products.tables import Cell, Choice, Family, Table
-from yupana.release.processing import COTERMINOUS, RECORD, SINGLE_TABLE, SUPPRESSED, SUPPRESSION
+from yupana.release.recipe import COTERMINOUS, RECORD, SINGLE_TABLE, SUPPRESSED, SUPPRESSION
 from yupana.release.tables import table_rows
 
 Key = tuple[str, ...]

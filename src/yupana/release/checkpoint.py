@@ -17,8 +17,8 @@ from typing import Any, Final, NamedTuple, Self
 
 from yupana.errors import OutputError
 from yupana.files.draw_log import DrawLog, damaged
-from yupana.files.lock import try_lock
 from yupana.files.regular import read_json, read_regular, real, regular, replacing, sync
+from yupana.files.temporary import try_lock
 from yupana.interruption import whole
 
 _ENDING: Final = ".checkpoint"

@@ -7,8 +7,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from yupana.errors import OutputError
-from yupana.release.check import describe_reports
-from yupana.release.processing import SUPPRESSED
+from yupana.release.recipe import SUPPRESSED
+from yupana.release.tables import describe_reports
 
 DATA_PACKAGE: Final = "datapackage.json"
 READABLE: Final = "codebook.md"

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from yupana.errors import OutputError
-from yupana.files.lock import try_lock
-from yupana.files.regular import FOLDER, NOTHING, kind_of, read_regular, real, replacing, sync
+from yupana.files.regular import FOLDER, NOTHING, kind_of, read_regular, real, replacing, sync, unique_keys
+from yupana.files.temporary import try_lock
 from yupana.interruption import publish, unpublish, whole
 from yupana.release.manifest import MANIFEST, check_shape
 from yupana.release.status import CONFIDENTIAL
@@ -265,7 +265,9 @@ def read_manifest(folder: Path, *, confidential: bool = False) -> dict[str, Any]
 def _read_json(folder: Path) -> object:
     path = folder / MANIFEST
     try:
-        return json.loads(read_regular(path).decode("utf-8"), object_pairs_hook=_unique, parse_constant=_no_constant)
+        return json.loads(
+            read_regular(path).decode("utf-8"), object_pairs_hook=unique_keys, parse_constant=_no_constant
+        )
     except FileNotFoundError:
         raise OutputError(f"{folder} is no release: it has no {MANIFEST}") from None
     except OSError as error:
@@ -274,13 +276,6 @@ def _read_json(folder: Path) -> object:
         raise OutputError(f"{path} is not a manifest: nested too deeply") from None
     except ValueError:
         raise OutputError(f"{path} is not JSON") from None
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a key is given twice")
-    return found
 
 
 def _no_constant(name: str) -> None:

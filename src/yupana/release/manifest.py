@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from yupana.errors import OutputError
 from yupana.files.document import is_deeper
-from yupana.plan.read import read_plan
+from yupana.plan.plan import read_plan
 
 MANIFEST: Final = "manifest.json"
 """The name of the file."""
@@ -51,46 +51,28 @@ def _at(place: str, key: str) -> str:
     return f"{place}.{key}" if place else key
 
 
-def _text(place: str, value: object) -> Iterator[str]:
-    # What a terminal would obey is no text; neither is half of a character.
-    if not isinstance(value, str) or not value.isprintable():
-        yield f"{place} must be a text of one line"
+def _must_be(words: str, fits: Callable[[object], bool]) -> Check:
+    """A check of one value, and in words what it must be."""
+
+    def check(place: str, value: object) -> Iterator[str]:
+        if not fits(value):
+            yield f"{place} must be {words}"
+
+    return check
 
 
-def _natural(place: str, value: object) -> Iterator[str]:
-    if type(value) is not int or value < 0:
-        yield f"{place} must be a whole number, 0 or more"
-
-
-def _cutoff(place: str, value: object) -> Iterator[str]:
-    """A cut-off, or null for none."""
+def _or_null(check: Check, place: str, value: object) -> Iterator[str]:
+    """A check that null passes, too."""
     if value is not None:
-        yield from _natural(place, value)
+        yield from check(place, value)
 
 
-def _whole(place: str, value: object) -> Iterator[str]:
-    if type(value) is not int or not 0 <= value < 1 << 63:
-        yield f"{place} must be a whole number, 0 or more"
-
-
-def _number(place: str, value: object) -> Iterator[str]:
-    if type(value) not in {int, float}:
-        yield f"{place} must be a number"
-
-
-def _flag(place: str, value: object) -> Iterator[str]:
-    if not isinstance(value, bool):
-        yield f"{place} must be true or false"
-
-
-def _verdict(place: str, value: object) -> Iterator[str]:
-    if value is not None:
-        yield from _flag(place, value)
-
-
-def _measured(place: str, value: object) -> Iterator[str]:
-    if value is not None:
-        yield from _number(place, value)
+# What a terminal would obey is no text; neither is half of a character.
+_TEXT: Final = _must_be("a text of one line", lambda value: isinstance(value, str) and value.isprintable())
+_NATURAL: Final = _must_be("a whole number, 0 or more", lambda value: type(value) is int and value >= 0)
+_WHOLE: Final = _must_be("a whole number, 0 or more", lambda value: type(value) is int and 0 <= value < 1 << 63)
+_NUMBER: Final = _must_be("a number", lambda value: type(value) in {int, float})
+_FLAG: Final = _must_be("true or false", lambda value: isinstance(value, bool))
 
 
 def _anything(_place: str, _value: object) -> Iterator[str]:
@@ -105,7 +87,7 @@ def _list(item: Check, place: str, value: object) -> Iterator[str]:
         yield from item(f"{place}[{number}]", one)
 
 
-def _table(item: Check, place: str, value: object, *, names: Check = _text) -> Iterator[str]:
+def _table(item: Check, place: str, value: object, *, names: Check = _TEXT) -> Iterator[str]:
     """An object whose keys are names."""
     if not isinstance(value, dict):
         yield f"{place} must be an object"
@@ -156,7 +138,7 @@ def _folder_name(place: str, value: object) -> Iterator[str]:
 def _plan(place: str, value: object) -> Iterator[str]:
     """A plan; of one that lists no measurements only the kinds of its values, and whoever needs them refuses it."""
     if isinstance(value, dict) and "measurements" not in value:
-        yield from _object({}, {"confidence": _number, "mechanism": _text}, place, value)
+        yield from _object({}, {"confidence": _NUMBER, "mechanism": _TEXT}, place, value)
         return
     try:
         read_plan(value)
@@ -164,9 +146,9 @@ def _plan(place: str, value: object) -> Iterator[str]:
         yield f"{place} is no plan: {error}"
 
 
-_TEXTS: Final = partial(_list, _text)
-_FILES: Final[Check] = partial(_table, _text, names=_file_name)
-_DESCRIBED: Final = partial(_object, {"sha256": _text}, {"table": _text, "rows": _whole, "columns": _TEXTS})
+_TEXTS: Final = partial(_list, _TEXT)
+_FILES: Final[Check] = partial(_table, _TEXT, names=_file_name)
+_DESCRIBED: Final = partial(_object, {"sha256": _TEXT}, {"table": _TEXT, "rows": _WHOLE, "columns": _TEXTS})
 _PARAMETERS: Final = partial(
     _object,
     {},
@@ -174,55 +156,59 @@ _PARAMETERS: Final = partial(
         "states": _TEXTS,
         "state_filter": _TEXTS,
         "passes": _TEXTS,
-        "tau": partial(_table, _whole),
+        "tau": partial(_table, _WHOLE),
         "schema": partial(_table, _TEXTS),
         "invariants": partial(_table, _TEXTS),
         "geolevels": _TEXTS,
-        "spine": _text,
-        "estimator": _text,
-        "intervals": partial(_object, {"method": _text}, {"confidence": _text, "replicates": _natural}),
-        "zero_suppression_chance": _text,
+        "spine": _TEXT,
+        "estimator": _TEXT,
+        "intervals": partial(_object, {"method": _TEXT}, {"confidence": _TEXT, "replicates": _NATURAL}),
+        "zero_suppression_chance": _TEXT,
     },
 )
-_POSTPROCESSED: Final = partial(_object, {"rule": _text}, {"source_manifest_sha256": _text, "public_inputs": _FILES})
+_POSTPROCESSED: Final = partial(_object, {"rule": _TEXT}, {"source_manifest_sha256": _TEXT, "public_inputs": _FILES})
 _SETTINGS: Final = partial(
     _object,
     {},
     {
-        **dict.fromkeys(("kind", "mechanism", "grouping"), _text),
-        "fanout_cutoff": _cutoff,
-        **dict.fromkeys(("entity_threshold", "bypass_cutoff"), _natural),
+        **dict.fromkeys(("kind", "mechanism", "grouping"), _TEXT),
+        "fanout_cutoff": partial(_or_null, _NATURAL),
+        **dict.fromkeys(("entity_threshold", "bypass_cutoff"), _NATURAL),
         **dict.fromkeys(("levels", "classes", "aian_areas", "strong_mcd_states"), _TEXTS),
-        "shares": partial(_table, _text),
-        "live": _flag,
+        "shares": partial(_table, _TEXT),
+        "live": _FLAG,
     },
 )
-_SOURCE: Final = partial(_object, {"manifest_sha256": _text, "plan": _plan, "states": _TEXTS}, {"created": _text})
+_SOURCE: Final = partial(_object, {"manifest_sha256": _TEXT, "plan": _plan, "states": _TEXTS}, {"created": _TEXT})
 
-_PART: Final = partial(_object, {"manifest_sha256": _text}, {"plan": _plan})
+_PART: Final = partial(_object, {"manifest_sha256": _TEXT}, {"plan": _plan})
 
-_NODE: Final = partial(_object, {"geolevel": _text, "geounit": _text, "v": _number}, {})
-_SOLVERS: Final = partial(_table, partial(_table, _whole))
-_TEST: Final = partial(_object, {"rows": _whole, "trials": _whole, "holds": _verdict, "value": _measured}, {})
+_NODE: Final = partial(_object, {"geolevel": _TEXT, "geounit": _TEXT, "v": _NUMBER}, {})
+_SOLVERS: Final = partial(_table, partial(_table, _WHOLE))
+_TEST: Final = partial(
+    _object,
+    {"rows": _WHOLE, "trials": _WHOLE, "holds": partial(_or_null, _FLAG), "value": partial(_or_null, _NUMBER)},
+    {},
+)
 
 _LEFT_OUT: Final = partial(
-    _object, {**dict.fromkeys(("table", "of", "values", "because"), _text), "levels": _TEXTS}, {}
+    _object, {**dict.fromkeys(("table", "of", "values", "because"), _TEXT), "levels": _TEXTS}, {}
 )
 
 _CRITERION: Final = partial(
     _object,
     {
-        **dict.fromkeys(("says", "error"), _text),
-        "predicted": partial(_object, {"holds": _flag, "promised": _text, "promised_float": _number}, {}),
+        **dict.fromkeys(("says", "error"), _TEXT),
+        "predicted": partial(_object, {"holds": _FLAG, "promised": _TEXT, "promised_float": _NUMBER}, {}),
     },
     {"tested": _TEST},
 )
 
 _MANIFEST: Final = partial(
     _object,
-    {"yupana": _text},
+    {"yupana": _TEXT},
     {
-        **dict.fromkeys(("product", "status", "system", "created", "confidence", "method", "combination"), _text),
+        **dict.fromkeys(("product", "status", "system", "created", "confidence", "method", "combination"), _TEXT),
         **dict.fromkeys(("reasons", "remarks", "taken_as_public"), _TEXTS),
         "tables": partial(_table, _DESCRIBED, names=_file_name),
         "reports": partial(_table, _DESCRIBED, names=_file_name),
@@ -231,9 +217,9 @@ _MANIFEST: Final = partial(
         "criteria": partial(_table, _CRITERION),
         "parameters": _PARAMETERS,
         "configuration": partial(_table, _anything),
-        "options": partial(_table, _text),
+        "options": partial(_table, _TEXT),
         "public_inputs": _FILES,
-        "versions": partial(_table, _text),
+        "versions": partial(_table, _TEXT),
         "postprocessing": partial(_list, _POSTPROCESSED),
         "sources": partial(_list, _SOURCE),
         "parts": partial(_table, _PART, names=_folder_name),
@@ -242,7 +228,7 @@ _MANIFEST: Final = partial(
         "failsafe": partial(_list, _NODE),
         "solvers": _SOLVERS,
         "posterior": partial(_table, _anything),
-        "ledger": partial(_object, {"charged": _TEXTS, "spent": _text}, {}),
-        "geolevels": partial(_table, partial(_object, {"units": _whole, "bypassed": _whole}, {})),
+        "ledger": partial(_object, {"charged": _TEXTS, "spent": _TEXT}, {}),
+        "geolevels": partial(_table, partial(_object, {"units": _WHOLE, "bypassed": _WHOLE}, {})),
     },
 )

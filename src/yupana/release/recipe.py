@@ -1,4 +1,7 @@
-"""How a release was made, as its manifest tells it: configuration, options, and public files by checksum. Public."""
+"""How a release was made, as its manifest tells it. Public.
+
+The configuration, the options, the public files by checksum, and what was done to its tables after the measurements.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,9 +9,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from yupana.errors import ConfigError, InputError
-from yupana.files.changes import Changes
 from yupana.files.declaration import TEXT, must_be, table_of
-from yupana.files.document import read_document, refuse
+from yupana.files.document import Changes, read_document, refuse
 
 CONFIGURATION: Final = "configuration"
 OPTIONS: Final = "options"
@@ -131,3 +133,35 @@ def check_public_inputs(recipe: Recipe | None, found: Mapping[str, str]) -> None
     if wrong:
         advice = f"give the files of that release, or save {CONFIGURATION!r} of its manifest as a file and name that"
         raise InputError("\n  ".join(["the release of the manifest was made of other public files:", *wrong, advice]))
+
+
+RECORD: Final = "postprocessing"
+"""The entry of the manifest that lists what was done after the measurements, in order."""
+
+COTERMINOUS: Final = "coterminous"
+SUPPRESSION: Final = "suppression"
+DESCRIBED: Final = "description"
+"""Rules that a record names; the last is what a description of tables says is done."""
+
+MEASURED: Final = "measured"
+"""The folder of the tables as they were measured, in a release whose description has more done to them."""
+
+SUPPRESSED: Final = "X"
+"""What a suppressed number says."""
+
+SPINE: Final = "spine"
+ESTIMATES: Final = "phsafe estimates"
+CERTIFICATE: Final = "certificate"
+"""Products of what is no release of a run."""
+
+ACCURACY: Final = " accuracy"
+"""How the product ends of a folder that tells errors: no release, as it compares with the truth."""
+
+SINGLE_TABLE: Final = "single table"
+"""The product of a table that was postprocessed without the manifest of its release."""
+
+
+def leaves_out_small(manifest: Mapping[str, Any]) -> bool:
+    """Whether rows were left out because their noisy count was small; those that are there are then off more often."""
+    parameters = manifest.get("parameters") or {}
+    return parameters.get("zero_suppression_chance") not in {"None", "0", None} or "leave_out" in parameters

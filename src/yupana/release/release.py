@@ -1,8 +1,15 @@
-"""A release on disk as one object: its manifest, plan, status and tables, each checked when it is used."""
+"""A release on disk as one object: its manifest, plan, status and tables, each checked when it is used.
+
+Columns of tables are numbers as numbers and codes as text, in whichever format they were written. Several releases that
+make one lie whole in folders of their own, and a manifest names them.
+"""
 
 import html
-from collections.abc import Iterator, Mapping
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -12,20 +19,163 @@ import duckdb
 
 from yupana.errors import OutputError, nearest
 from yupana.files.arrow import ArrowTable
-from yupana.files.database import open_database, unreadable, write_query
-from yupana.files.delimited import column_types
-from yupana.files.regular import FOLDER, must_be
+from yupana.files.database import named, open_database, unreadable, write_query
+from yupana.files.delimited import PARQUET, column_types, csv_rows, parquet_rows, read_header
+from yupana.files.regular import FOLDER, must_be, must_be_regular
 from yupana.plan.measurement import Mechanism
-from yupana.plan.plan import Plan
-from yupana.plan.read import read_plan
-from yupana.release.check import checked_file, describe, folder_faults
+from yupana.plan.plan import Plan, read_plan
 from yupana.release.codebook import DATA_PACKAGE, meanings, of_tables, read_codebook, write_codebook
-from yupana.release.columns import read_columns
-from yupana.release.folder import MANIFEST, check_out, new_folder, read_manifest, write_manifest
-from yupana.release.processing import RECORD
-from yupana.release.status import refuse_confidential, status_of
-from yupana.release.tables import checksum, read_table, table_rows
-from yupana.release.whole import PARTS, part_names
+from yupana.release.folder import check_out, new_folder, read_manifest, write_manifest
+from yupana.release.manifest import MANIFEST
+from yupana.release.recipe import CONFIGURATION, RECORD
+from yupana.release.status import CONFIDENTIAL, NOT_FOR_RELEASE, refuse_confidential, status_of
+from yupana.release.tables import ReleaseTable, checked_file, checksum, describe, folder_faults, read_table, table_rows
+from yupana.version import __version__
+
+PARTS: Final = "parts"
+"""The key of a manifest that names the parts, with the SHA-256 of the manifest of each."""
+
+_ENDING: Final = ", parts"
+
+
+def write_whole(folder: Path, title: str, key: str, names: Sequence[str]) -> dict[str, Any]:
+    """Write the manifest of a folder that holds a release for each part, and return it; see `whole_manifest`."""
+    manifest = whole_manifest(folder, title, key, names)
+    write_manifest(folder, manifest)
+    return manifest
+
+
+def whole_manifest(folder: Path, title: str, key: str, names: Sequence[str]) -> dict[str, Any]:
+    """The manifest of a folder that holds a release for each part.
+
+    It lists all their files. Its configuration is a document of parts, whose configurations are their manifests.
+
+    Parameters
+    ----------
+    folder : Path
+    title : str
+        What the whole is called.
+    key : str
+        Of the product.
+    names : sequence of str
+        The parts, each of which is a folder.
+
+    Raises
+    ------
+    OutputError
+        If a part is no release.
+    """
+    manifests = {name: read_manifest(folder / name, confidential=True) for name in names}
+    manifest = {
+        "yupana": __version__,
+        "product": title,
+        "system": f"{key}{_ENDING}",
+        "status": _worst([str(one["status"]) for one in manifests.values()]),
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        PARTS: {
+            name: {"manifest_sha256": checksum(folder / name / MANIFEST), "plan": one["plan"]}
+            for name, one in manifests.items()
+        },
+        CONFIGURATION: {"product": title, PARTS: {name: f"{name}/{MANIFEST}" for name in names}},
+        "tables": {
+            f"{name}/{file}": {**told, "table": f"{name}/{told.get('table', Path(file).stem)}"}
+            for name, one in manifests.items()
+            for file, told in one["tables"].items()
+        },
+        "reports": {
+            **{f"{name}/{file}": told for name, one in manifests.items() for file, told in _reports(one).items()},
+            **{f"{name}/{MANIFEST}": {"sha256": checksum(folder / name / MANIFEST)} for name in names},
+        },
+    }
+    if reasons := list(dict.fromkeys(why for one in manifests.values() for why in one.get("reasons", ()))):
+        manifest["reasons"] = reasons
+    return manifest
+
+
+def _reports(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = manifest.get("reports", {})
+    return found
+
+
+def _worst(statuses: Sequence[str]) -> str:
+    """The status of releases together."""
+    return next((status for status in (CONFIDENTIAL, NOT_FOR_RELEASE) if status in statuses), statuses[0])
+
+
+def part_names(manifest: Mapping[str, Any]) -> tuple[str, ...]:
+    """The parts that a manifest is of, each a folder beside it; none of one release."""
+    return tuple(manifest.get(PARTS, ())) if str(manifest.get("system")).endswith(_ENDING) else ()
+
+
+_WHOLE: Final = re.compile(
+    r"COUNT|count|value|children|osed|GROUPS|housing_units|gq[1-7]|[PH]\d{7}(_LOWER|_UPPER|_MOE)?"
+)
+_REAL: Final = re.compile(
+    r"(VARIANCE|MOE|variance|moe|lower|upper|LOWER|UPPER|NOISY|ESTIMATE|COVERAGE|SHARE|mae|rmse|bias)"
+    r"|(EXPECTED|EXPERIMENTAL)_MOE\w*|\w+_BIAS|(RATIO|PRED|VARIANCE|MOE_NOISY|COUNT_NOISY)_\w+"
+)
+"""Names of columns that hold numbers; all others are codes."""
+
+_SUPPRESSED: Final = "REASON"
+"""A table with this column has texts in place of suppressed numbers."""
+
+
+def read_columns(path: Path) -> ArrowTable:
+    """Hand out a table of a release; its rows are read from the file each time they are asked for.
+
+    Parameters
+    ----------
+    path : Path
+        Written by `write_table`, `write_parts` or `write_query`.
+
+    Returns
+    -------
+    ArrowTable
+        Of two names that differ in case only, which a database does not tell apart, the second ends in ``_2``.
+
+    Raises
+    ------
+    OutputError
+        If it is no such table.
+    """
+    with unreadable(OutputError(f"{path} is not readable as a table of a release")), open_database() as database:
+        if path.suffix == PARQUET:
+            must_be_regular(path)
+            rows = parquet_rows([path])
+            names = list(column_types(database, rows))
+        else:
+            names = list(_distinct(read_header(path, separators="|", quote="").names))
+            rows = csv_rows(path, names)
+        query = f"SELECT {', '.join(_typed(name, names) for name in names)} FROM {rows}"
+        database.execute(f"DESCRIBE {query}")
+    return ArrowTable(query)
+
+
+def typed_columns(table: ReleaseTable) -> dict[str, tuple[str, list[object]]]:
+    """The columns of a table that was not written, with the types `read_columns` would give it; "" is no value."""
+    made: dict[str, tuple[str, list[object]]] = {}
+    for name, values in table.columns.items():
+        kind = _kind(name)
+        told: list[object] = [None if value == "" else str(value) if kind == "VARCHAR" else value for value in values]
+        made[name] = kind, told
+    return made
+
+
+def _typed(name: str, names: Sequence[str]) -> str:
+    kind = "VARCHAR" if _SUPPRESSED in names else _kind(name)
+    return f"CAST({named(name)} AS {kind}) AS {named(name)}"
+
+
+def _kind(name: str) -> str:
+    return "BIGINT" if _WHOLE.fullmatch(name) else "DOUBLE" if _REAL.fullmatch(name) else "VARCHAR"
+
+
+def _distinct(names: Sequence[str]) -> Iterator[str]:
+    met = Counter[str]()
+    for name in names:
+        met[name.lower()] += 1
+        yield name if met[name.lower()] == 1 else f"{name}_{met[name.lower()]}"
+
 
 KINDS: Final = {"COUNT": "BIGINT", "VARIANCE": "DOUBLE", "MOE": "DOUBLE"}
 """SQL types of the columns that hold numbers; all others are codes and stay text."""

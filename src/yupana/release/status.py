@@ -4,8 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from yupana.errors import OutputError
-from yupana.plan.plan import Plan
-from yupana.plan.read import read_plan
+from yupana.plan.plan import Plan, read_plan
 
 NOT_FOR_RELEASE: Final = "NOT FOR RELEASE"
 """Of what was made of synthetic records without noise, or with a seed."""

@@ -1,20 +1,31 @@
-"""Published tables as columns, written as `|`-separated CSV or as Parquet, and read back as they were written."""
+"""Published tables as columns, written as `|`-separated CSV or as Parquet, and read back as they were written.
+
+Large ones are rows gathered as numbers, piece by piece, and written once by the database. Files are compared with what
+a manifest says of them, and nothing may lie beside them.
+"""
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import duckdb
 import numpy as np
+from numpy.typing import NDArray
 
+from yupana.arrays import Integers, Ints
 from yupana.errors import OutputError
+from yupana.files.arrow_stream import ArrowParts, Column, TextColumn
 from yupana.files.database import open_database, write_query
 from yupana.files.delimited import PARQUET, apart, column_types, csv_rows, parquet_rows, read_header
 from yupana.files.regular import must_be_regular, read_regular, regular
+from yupana.interruption import whole
+from yupana.release.lines import texts
+from yupana.release.manifest import MANIFEST
 
 Value = str | int | float
 Format = Literal["csv", "parquet"]
@@ -189,3 +200,185 @@ def written(value: Value) -> str:
     if isinstance(value, float):
         return repr(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
     return str(value)
+
+
+def describe_tables(paths: dict[str, Path], tables: list[ReleaseTable]) -> dict[str, Any]:
+    """What a manifest says of its tables: by file name, checksum, rows and columns."""
+    return {
+        paths[table.name].name: describe(table.name, paths[table.name], table.rows, table.columns) for table in tables
+    }
+
+
+def describe(name: str, path: Path, rows: int, columns: Iterable[str]) -> dict[str, Any]:
+    """What a manifest says of one table."""
+    return {"table": name, "sha256": checksum(path), "rows": rows, "columns": list(columns)}
+
+
+def describe_reports(folder: Path, names: Iterable[str]) -> dict[str, Any]:
+    """What a manifest says of the pages beside its tables."""
+    return {name: {"sha256": checksum(folder / name)} for name in names}
+
+
+def file_fault(folder: Path, name: str, described: Mapping[str, Any]) -> str | None:
+    """What is wrong with a file that a manifest lists, in words; None if its bytes are the manifest's."""
+    path = folder / name
+    if any((folder / part).is_symlink() for part in (name, *map(str, Path(name).parents[:-1]))):
+        return f"{name} is a link; a release holds files"
+    if not path.is_file():
+        return f"{name} is missing"
+    digest, lines = checksum_and_lines(path)
+    if digest != described["sha256"]:
+        return f"{name} was changed after it was written: its checksum is not the manifest's"
+    return _shape_fault(name, path, described, lines) if "rows" in described else None
+
+
+def _shape_fault(name: str, path: Path, described: Mapping[str, Any], lines: int) -> str | None:
+    """What is wrong with the rows and columns that a manifest tells of a table."""
+    if path.suffix not in {".csv", PARQUET}:
+        return None
+    try:
+        columns = table_columns(path)
+        rows = parquet_row_count(path) if path.suffix == PARQUET else lines - 1
+    except (OSError, ValueError, duckdb.Error):
+        return f"{name} is not readable as a table of a release"
+    if columns != described.get("columns"):
+        return f"{name} does not have the columns of the manifest"
+    return None if rows == described["rows"] else f"{name} does not have the rows of the manifest"
+
+
+def checked_file(folder: Path, manifest: Mapping[str, Any], name: str, listed: str = "tables") -> Path:
+    """The path of a file that the manifest of a folder lists, under "tables" or "reports", if it has the same bytes.
+
+    Raises
+    ------
+    OutputError
+        If it is missing, a link, or was changed.
+    """
+    if wrong := file_fault(folder, name, manifest[listed][name]):
+        raise OutputError(f"{folder}: {wrong}")
+    return folder / name
+
+
+def folder_faults(release: Path, manifest: Mapping[str, Any]) -> list[str]:
+    """What is wrong with the files of a release, in words: missing, changed or not listed, links and empty folders."""
+    listed = manifest["tables"] | manifest.get("reports", {})
+    wrong = [fault for name, described in listed.items() if (fault := file_fault(release, name, described))]
+    return wrong + _beside(release, {MANIFEST, *listed})
+
+
+def _beside(release: Path, listed: set[str]) -> list[str]:
+    """What lies in a release and is not in its manifest."""
+    wrong = []
+    for folder, below, files in os.walk(release):
+        within = Path(folder).relative_to(release)
+        if not below and not files:
+            wrong.append(f"{within.as_posix()} is an empty folder")
+        linked = [name for name in below if (Path(folder) / name).is_symlink()]
+        strangers = [*linked, *(name for name in files if (within / name).as_posix() not in listed)]
+        wrong += [f"{(within / name).as_posix()} is not in the manifest" for name in strangers]
+    return sorted(ascii(text)[1:-1] if not text.isprintable() else text for text in wrong)
+
+
+@dataclass(frozen=True, eq=False)
+class Coded:
+    """A column whose few values are listed once.
+
+    Attributes
+    ----------
+    values : sequence of str or float
+    places : numpy.ndarray of integers, shape (rows,)
+        Where the value of each row stands in the list.
+    """
+
+    values: Sequence[str] | Sequence[float]
+    places: NDArray[np.integer]
+
+
+@dataclass(frozen=True, eq=False)
+class RowTable:
+    """A table to publish: columns of codes or of whole numbers, all of one length, in the order of its rows."""
+
+    name: str
+    columns: Mapping[str, Coded | Ints]
+
+    @property
+    def rows(self) -> int:
+        """How many rows."""
+        column = next(iter(self.columns.values()))
+        return len(column.places if isinstance(column, Coded) else column)
+
+
+def write_described(folder: Path, tables: Sequence[RowTable], fmt: Format) -> dict[str, dict[str, Any]]:
+    """Write tables, and return what a manifest says of each, by its path within the folder."""
+    paths = write_all(folder, tables, fmt)
+    return {
+        paths[table.name].relative_to(folder).as_posix(): describe(
+            table.name, paths[table.name], table.rows, table.columns
+        )
+        for table in tables
+    }
+
+
+def write_all(folder: Path, tables: Iterable[RowTable], fmt: Format) -> dict[str, Path]:
+    """Write tables, as `yupana.release.tables.write_table` would; their files by name.
+
+    Raises
+    ------
+    OSError
+        If they cannot be written.
+    """
+    with open_database() as db:
+        return {one.name: write_parts(db, folder / f"{one.name}.{fmt}", _parts(one, fmt)) for one in tables}
+
+
+def write_parts(db: duckdb.DuckDBPyConnection, path: Path, parts: Iterable[Mapping[str, Column]]) -> Path:
+    """Write rows that come part after part, one part at least, as text or Parquet by the name of the file.
+
+    Raises
+    ------
+    OSError
+        If they cannot be written.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    stream = ArrowParts(parts)
+    # A signal in a call of the database into the stream would be lost there: the stream ends early where one waits.
+    with whole():
+        db.register("parts", stream)
+        try:
+            write_query(db, "SELECT * FROM parts", path)
+        except BaseException:
+            if stream.fault is not None:
+                raise stream.fault from None
+            raise
+        finally:
+            db.unregister("parts")
+    return path
+
+
+_ROWS_AT_ONCE: Final = 1 << 17
+
+
+def parts_of(columns: Mapping[str, Column]) -> Iterator[dict[str, Column]]:
+    """Columns as parts of some rows, one at least."""
+    rows = len(next(iter(columns.values())))
+    for first in range(0, max(rows, 1), _ROWS_AT_ONCE):
+        yield {name: column[first : first + _ROWS_AT_ONCE] for name, column in columns.items()}
+
+
+def _parts(table: RowTable, fmt: Format) -> Iterator[dict[str, Column]]:
+    """The rows of a table in parts; what few values stand for is looked up part by part, as it takes more bytes."""
+    coded = {name: _coded(column.values, fmt) for name, column in table.columns.items() if isinstance(column, Coded)}
+    for first in range(0, max(table.rows, 1), _ROWS_AT_ONCE):
+        here = slice(first, first + _ROWS_AT_ONCE)
+        yield {
+            name: coded[name](column.places[here]) if isinstance(column, Coded) else column[here]
+            for name, column in table.columns.items()
+        }
+
+
+def _coded(values: Sequence[Value], fmt: Format) -> Callable[[Integers], Column]:
+    if fmt == "parquet" and values and not isinstance(values[0], str):
+        numbers = np.array(values, dtype=np.float64)
+        return lambda places: np.take(numbers, places)
+    known = texts(map(written, values))
+    return lambda places: TextColumn(known, places.astype(np.int64))

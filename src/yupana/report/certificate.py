@@ -14,8 +14,9 @@ from yupana.privacy.exact import read_exact
 from yupana.products import PRODUCTS
 from yupana.products.gate import check_release, open_checked
 from yupana.products.product import Checked, Words
-from yupana.release.folder import MANIFEST, new_folder, write_manifest
-from yupana.release.processing import CERTIFICATE
+from yupana.release.folder import new_folder, write_manifest
+from yupana.release.manifest import MANIFEST
+from yupana.release.recipe import CERTIFICATE
 from yupana.release.release import read_release
 from yupana.release.tables import checksum
 from yupana.report.charts import Mark

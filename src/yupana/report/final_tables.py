@@ -28,10 +28,10 @@ from yupana.products.phsafe.estimates_codebook import describe_estimates
 from yupana.products.phsafe.shells import ITERATED, ITERATION_LABELS, SHELLS, WHOSE, Shell, area_name, nation_name
 from yupana.products.phsafe.specification import Group
 from yupana.progress import Announce
-from yupana.release.check import describe_reports, describe_tables
 from yupana.release.codebook import write_codebook
-from yupana.release.folder import MANIFEST, new_folder, write_manifest
-from yupana.release.processing import ESTIMATES
+from yupana.release.folder import new_folder, write_manifest
+from yupana.release.manifest import MANIFEST
+from yupana.release.recipe import ESTIMATES
 from yupana.release.status import (
     ESTIMATED,
     NOT_FOR_RELEASE,
@@ -39,7 +39,7 @@ from yupana.release.status import (
     refuse_unpublishable,
     status_of,
 )
-from yupana.release.tables import Format, ReleaseTable, Value, checksum, write_table
+from yupana.release.tables import Format, ReleaseTable, Value, checksum, describe_reports, describe_tables, write_table
 from yupana.report.html import Html, fill, text_of
 from yupana.version import __version__
 

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from yupana.errors import OutputError
-from yupana.files.new_file import NewFile
-from yupana.files.regular import real, regular
+from yupana.files.regular import NewFile, real, regular
 from yupana.interruption import whole
 from yupana.report.charts import Mark, Spec, draw, prefixes, renderer
 from yupana.report.html import Html, fill, table, text_of

@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from yupana.plan.exact_loss import CHANGES, epsilon_exact
-from yupana.plan.margin import margin_words
-from yupana.plan.measurement import Measurement, Mechanism, Sensitivity
+from yupana.plan.measurement import Measurement, Mechanism, Sensitivity, margin_words
 from yupana.plan.plan import DEFAULT_DELTA, Plan
 from yupana.privacy.exact import Budget
 from yupana.privacy.zcdp import epsilon_tight

@@ -3,14 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from yupana.files.new_file import NewFile
-from yupana.plan.margin import margin_words
-from yupana.plan.measurement import Measurement
+from yupana.files.regular import NewFile
+from yupana.plan.measurement import Measurement, margin_words
 from yupana.plan.plan import DEFAULT_DELTA, Plan
 from yupana.products.phsafe.product import PHSAFE
 from yupana.products.safetab.regions import LEVELS, Level
 from yupana.products.safetab.specification import DETAILED_ONLY
-from yupana.release.processing import leaves_out_small
+from yupana.release.recipe import leaves_out_small
 from yupana.report.errors import CELLS, Columns, published_counts, relative_section
 from yupana.report.groups import sizes_section
 from yupana.report.numbers import loss, rounded, whole

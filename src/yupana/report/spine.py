@@ -21,8 +21,8 @@ from yupana.geography.spine import Spine, aian_spine, conventional_spine, precis
 from yupana.geography.spine_files import WrittenSpine, manifest_of, read_areas, read_shares, read_spine, settings_of
 from yupana.geography.tree import Tree, entity_variances, partition, unit_variances
 from yupana.progress import Announce, Stopwatch, silent
-from yupana.release.check import describe_reports
 from yupana.release.folder import write_manifest
+from yupana.release.tables import describe_reports
 from yupana.report.charts import Mark, before_and_after, log_dots
 from yupana.report.html import Html
 from yupana.report.maps import Boundary, Lettering, Shading, ValueClasses, draw_map, lay_out, outlines, read_boundaries

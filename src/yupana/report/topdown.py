@@ -21,8 +21,7 @@ from yupana.geography.entities import published
 from yupana.geography.settings import Kind, SpineSettings
 from yupana.geography.spine import Spine
 from yupana.geography.tree import entity_variances, partition, unit_variances
-from yupana.plan.margin import z_value
-from yupana.plan.measurement import Mechanism
+from yupana.plan.measurement import Mechanism, z_value
 from yupana.plan.plan import Plan
 from yupana.privacy.exact import Budget
 from yupana.privacy.zcdp import epsilon_tight

@@ -19,7 +19,7 @@ from yupana.geography.published import indices, read_published
 from yupana.geography.settings import ROOT
 from yupana.geography.spine_files import WrittenSpine, read_shares, read_spine
 from yupana.geography.tree import entity_variances, partition
-from yupana.plan.margin import z_value
+from yupana.plan.measurement import z_value
 from yupana.plan.plan import Plan
 from yupana.products.topdown.codebook import table_title, variable_labels
 from yupana.products.topdown.tables import COUNTS, TABLES, TABULATION, TOTALS, RedistrictingTable, levels_of, tables_of

@@ -9,7 +9,7 @@ import numpy as np
 
 from yupana.errors import InputError
 from yupana.files.database import open_database
-from yupana.files.new_file import NewFile
+from yupana.files.regular import NewFile
 from yupana.plan.measurement import Mechanism
 from yupana.plan.plan import DEFAULT_DELTA, Plan
 from yupana.products.topdown.product import TOPDOWN

@@ -13,8 +13,8 @@ from itertools import product
 from typing import Any, Final
 
 from yupana.plan.exact_loss import epsilon_exact, exact_of_part
-from yupana.plan.margin import Margins
 from yupana.plan.measurement import (
+    Margins,
     Measurement,
     Mechanism,
     PersonSensitivity,
@@ -24,10 +24,10 @@ from yupana.plan.measurement import (
     of_own_record,
 )
 from yupana.plan.plan import DEFAULT_DELTA, Neighbours, Plan, number
-from yupana.privacy.difference import Difference, Shift, ShiftChoice
 from yupana.privacy.exact import INFINITE, Budget
 from yupana.privacy.laws import DiscreteGaussian, TwoSidedGeometric
 from yupana.privacy.loss_law import SMALLEST_DELTA, epsilon_at
+from yupana.privacy.loss_terms import Difference, Shift, ShiftChoice
 from yupana.privacy.zcdp import epsilon_tight
 from yupana.topdown.configuration import OF_AREAS, Configuration, Passes
 from yupana.topdown.queries import Attribute, Query

@@ -24,7 +24,7 @@ from yupana.audit.attribute.loss import ATTRIBUTES, ENTRIES, Costs, attribute_lo
 from yupana.cli import audit_attribute
 from yupana.cli.main import main
 from yupana.confidential.described.phsafe import PhsafeCounter
-from yupana.confidential.records.census import open_census
+from yupana.confidential.records.phsafe_records import open_census
 from yupana.plan.measurement import Mechanism
 from yupana.plan.plan import Plan
 from yupana.products.phsafe.configuration import read_config

@@ -12,7 +12,7 @@ from scipy import optimize
 
 from yupana.audit.empirical.loss import LossRequest, examine
 from yupana.audit.empirical.series import composition, invariant, least_absolute, least_squares
-from yupana.confidential.truth.block_counts import read_strata
+from yupana.confidential.audit_counts import read_strata
 from yupana.errors import InputError
 from yupana.privacy.entropy import SeededEntropy
 

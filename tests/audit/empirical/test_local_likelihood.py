@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from probabilities import pmf_array
 from scipy import stats
 
 from yupana.audit.empirical.local_likelihood import estimate_loss, known_loss, repeated_loss
@@ -26,7 +27,7 @@ def drawn(law: Law, number: int = 3000, seed: int = 1) -> Residuals:
 
 def in_due_shares(law: Law, reach: int, number: float = 1e8) -> Residuals:
     """Residuals exactly as often as they are due."""
-    return Residuals(np.arange(-reach, reach + 1.0), np.rint(law.pmf_array(reach) * number) + 1e-9)
+    return Residuals(np.arange(-reach, reach + 1.0), np.rint(pmf_array(law, reach) * number) + 1e-9)
 
 
 @given(st.fractions(Fraction(1, 3), 2000, max_denominator=50))

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import yupana
-from yupana.confidential.tabulate import groups as engine
+from yupana.confidential.tabulate import count_groups as engine
 from yupana.errors import ConfigError, InputError
 
 CODES = ("10", "20", "30", "40")

@@ -10,7 +10,7 @@ from described_forests import Forests, Node
 from yupana.arrays import Ints
 from yupana.confidential.described.records import open_described
 from yupana.confidential.described.tabulate import tabulate
-from yupana.files.column_map import ColumnMap
+from yupana.files.columns import ColumnMap
 from yupana.products.described.description import Description
 from yupana.products.described.plan import make_plan
 from yupana.products.described.product import described

@@ -20,7 +20,7 @@ from yupana.confidential.described.records import open_described
 from yupana.confidential.described.side_by_side import cell_keys
 from yupana.confidential.described.swapping import pair_up, swap
 from yupana.confidential.described.tabulate import tabulate
-from yupana.files.column_map import BUREAU
+from yupana.files.columns import BUREAU
 from yupana.privacy.entropy import SeededEntropy
 from yupana.products.described.product import TABLES
 from yupana.products.disclosure_control.methods import Swapping

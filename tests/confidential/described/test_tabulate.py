@@ -16,7 +16,7 @@ import yupana
 from yupana.confidential.described.counter import DescribedCounter
 from yupana.confidential.described.records import open_described
 from yupana.confidential.described.tabulate import measure_tables
-from yupana.files.column_map import ColumnMap
+from yupana.files.columns import ColumnMap
 from yupana.plan import predicates
 from yupana.plan.ledger import Ledger
 from yupana.privacy.entropy import SystemEntropy
@@ -83,8 +83,8 @@ def test_whole_numbers_that_are_missing_are_counted_as_in_plain_python(tmp_path:
 def test_worlds_are_counted_alike_by_many_numbers_of_a_record_and_a_few_rows_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("yupana.confidential.tabulate.batches._FEW", 1)
-    monkeypatch.setattr("yupana.confidential.tabulate.batches._AT_ONCE", 7)
+    monkeypatch.setattr("yupana.confidential.tabulate.linked_tables._FEW", 1)
+    monkeypatch.setattr("yupana.confidential.tabulate.linked_tables._AT_ONCE", 7)
     for seed in range(200, 206):
         world = make_world(seed)
         assert counted(*save(world, tmp_path / str(seed), seed)) == published(world.document, world.records), seed
@@ -107,7 +107,7 @@ def test_groups_that_are_too_many_together_are_counted_one_by_one(
     records = {"persons": [{"a": str(i % 6), "b": str(i // 2 % 6), "c": str(i // 3 % 6)} for i in range(90)]}
     expected = published(document, records)
     saved = save(World(document, records), tmp_path)
-    monkeypatch.setattr("yupana.confidential.tabulate.batches._FEW", 1)
+    monkeypatch.setattr("yupana.confidential.tabulate.linked_tables._FEW", 1)
     # Cells are told apart by 6 values of a, and the groups b and c by 2 each.
     monkeypatch.setattr(predicates, "_MOST_COMBINATIONS", 12)
     assert counted(*saved) == expected

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from yupana.confidential.records import detailed_cef, fixed_width
-from yupana.confidential.records.cef import PERSON_LAYOUT, UNIT_LAYOUT
+from yupana.confidential.records import fixed_width, safetab_records
+from yupana.confidential.records.census_edited_file import PERSON_LAYOUT, UNIT_LAYOUT
 from yupana.confidential.records.fixed_width import Layout, ShapeError, distinct_fields, misshapen, numbers, read_lines
 
 FIELD = st.text(alphabet="0011239 +-x.\0\x7f", min_size=30, max_size=30) | st.lists(
@@ -17,8 +17,8 @@ FIELD = st.text(alphabet="0011239 +-x.\0\x7f", min_size=30, max_size=30) | st.li
 LAYOUTS = {
     "persons": PERSON_LAYOUT,
     "units": UNIT_LAYOUT,
-    "detailed persons": detailed_cef.PERSON_LAYOUT,
-    "detailed households": detailed_cef.HOUSEHOLD_LAYOUT,
+    "detailed persons": safetab_records.PERSON_LAYOUT,
+    "detailed households": safetab_records.HOUSEHOLD_LAYOUT,
 }
 
 

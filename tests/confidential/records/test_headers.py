@@ -11,9 +11,9 @@ import duckdb
 import pytest
 
 from yupana.cli.main import main
-from yupana.confidential.records.cef import CONFIG
+from yupana.confidential.records.census_edited_file import CONFIG
 from yupana.errors import ConfigError
-from yupana.files.column_map import column_map_of, read_column_map
+from yupana.files.columns import column_map_of, read_column_map
 
 Rows = list[list[str]]
 

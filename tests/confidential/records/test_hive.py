@@ -17,8 +17,8 @@ from refusals import place as place  # noqa: PLC0414
 from refusals import refused as refused  # noqa: PLC0414
 
 from yupana.cli.main import main
-from yupana.confidential.records.census import FILES, open_census
-from yupana.confidential.records.detailed import Kind
+from yupana.confidential.records.phsafe_records import FILES, open_census
+from yupana.confidential.records.safetab_records import Kind
 
 STATES = ("06", "17", "36")
 IN_FOLDERS = [

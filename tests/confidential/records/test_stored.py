@@ -23,8 +23,8 @@ from topdown_worlds import configuration, make_world, write_world
 
 import yupana
 from yupana.cli.main import main
-from yupana.confidential.records import stored
-from yupana.confidential.shards import folder as shard_folder
+from yupana.confidential.records import object_store
+from yupana.confidential.shards import shard_tasks
 from yupana.errors import InputError
 from yupana.files import store as store_module
 from yupana.files.store import Store
@@ -182,9 +182,9 @@ def test_an_engine_counts_what_lies_on_a_store(
     url = store.put(data, tmp_path.name)
     whole = yupana.exact("phsafe", phsafe(), data, tmp_path / "whole")
     asked: list[str] = []
-    bring = stored.bring_part
+    bring = object_store.bring_part
     monkeypatch.setattr(
-        shard_folder, "bring_part", lambda left, name, path: asked.append(name) or bring(left, name, path)
+        shard_tasks, "bring_part", lambda left, name, path: asked.append(name) or bring(left, name, path)
     )
     shards = yupana.exact("phsafe", phsafe(), url, tmp_path / "shards", shards=3)
     assert tables(shards) == tables(whole) != {}
@@ -232,7 +232,7 @@ def test_a_worker_on_another_machine_brings_all_it_needs(
     parameters, url = write_parameters(tmp_path / "parameters", world), store.put(data, tmp_path.name)
     whole = yupana.run("safetab-p", parameters, data, tmp_path / "whole", seed=5)
     # The folder of the driver is not there.
-    monkeypatch.setattr(shard_folder.Shard, "whole", lambda self: stored.folder_of_others(self.left))
+    monkeypatch.setattr(shard_tasks.Shard, "whole", lambda self: object_store.folder_of_others(self.left))
     shards = yupana.run("safetab-p", parameters, url, tmp_path / "shards", seed=5, shards=3)
     assert tables(shards) == tables(whole) != {}
 
@@ -242,7 +242,7 @@ def test_a_mark_in_a_folder_of_a_user_is_not_believed(tmp_path: Path) -> None:
     write_parquet(data, random_census(census_seed(3), STATES, 10), "text")
     mark = {"store": {"bucket": BUCKET, "prefix": ""}, "files": [{"name": "geo.parquet", "size": 1}]}
     (data / ".stored.shard").write_text(json.dumps({**mark, "versions": [["geo.parquet", "1"]]}))
-    assert stored.left_on_store(data) is None
+    assert object_store.left_on_store(data) is None
     yupana.exact("phsafe", phsafe(), data, tmp_path / "out", shards=2)
 
 
@@ -255,7 +255,7 @@ def test_the_ends_of_a_file_tell_its_columns(name: str, store: ObjectStore, tmp_
     (rows.write_parquet if name.endswith("parquet") else rows.write_csv)(str(data / name))
     reader = store_module.store_at(store.put(data, tmp_path.name)).connect()  # type: ignore[union-attr]
     (file,) = reader.files()
-    stored._write_ends(tmp_path / name, file.size, reader.ends(file))
+    object_store._write_ends(tmp_path / name, file.size, reader.ends(file))
     assert (tmp_path / name).stat().st_size == (data / name).stat().st_size
     assert (tmp_path / name).stat().st_blocks * 512 < max(1 << 21, file.size)
     described = [duckdb.sql(f"DESCRIBE FROM '{place / name}'").fetchall() for place in (data, tmp_path)]

@@ -23,9 +23,9 @@ from yupana.confidential.described.phsafe import checked_census, count_census
 from yupana.confidential.described.records import open_described
 from yupana.confidential.described.tabulate import Tabulated, merge_tabulated
 from yupana.confidential.described.tabulate import tabulate as tabulate_described
-from yupana.confidential.records.census import Census
-from yupana.confidential.tabulate.histograms import BlockEntries, count_blocks, merge_entries
-from yupana.files.column_map import ColumnMap
+from yupana.confidential.records.phsafe_records import Census
+from yupana.confidential.tabulate.block_histograms import BlockEntries, count_blocks, merge_entries
+from yupana.files.columns import ColumnMap
 from yupana.products.described.product import TABLES as DESCRIBED
 from yupana.products.phsafe.configuration import read_config
 

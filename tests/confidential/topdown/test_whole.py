@@ -16,11 +16,11 @@ from yupana.confidential.request import RunRequest
 from yupana.confidential.run import run as run_alone
 from yupana.confidential.topdown import counter as counter_module
 from yupana.errors import ConfigError, OutputError
-from yupana.plan.read import read_plan
+from yupana.plan.plan import read_plan
 from yupana.privacy.entropy import SeededEntropy
 from yupana.products.topdown.product import TOPDOWN
 from yupana.release.checkpoint import Checkpoint
-from yupana.release.whole import part_names
+from yupana.release.release import part_names
 from yupana.topdown.descent.checkpoint import BatchCheckpoint
 from yupana.topdown.reading.configuration import read_configuration
 

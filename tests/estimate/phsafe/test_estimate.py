@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from probabilities import pmf_array
 from read_tables import read_tables
 from scipy import special
 
@@ -20,8 +21,8 @@ from yupana.estimate.phsafe.estimate import EstimatedCounts, Measured, TableEsti
 from yupana.privacy.laws import DiscreteGaussian, Law, TwoSidedGeometric
 from yupana.products.census import STATES
 from yupana.products.phsafe.production import production_config
-from yupana.products.phsafe.shells import ITERATION_LABELS, SHELLS, STATE_NAMES, nation_name
-from yupana.products.phsafe.specification import Group
+from yupana.products.phsafe.shells import ITERATION_LABELS, SHELLS, nation_name
+from yupana.products.phsafe.specification import STATE_NAMES, Group
 from yupana.release.tables import checksum, read_table
 
 STATES_HERE = ["06", "56"]
@@ -311,7 +312,7 @@ def fit_of(measured: Measured, counts: dict[str, np.ndarray]) -> JointFit:
 def test_a_miss_is_never_less_probable_than_its_bound(law: Law) -> None:
     # Exact probabilities of sums of five draws, one of them taken away, by convolution.
     reach = 60
-    one = law.pmf_array(reach)
+    one = pmf_array(law, reach)
     total = one
     for _ in range(4):
         total = np.convolve(total, one)
@@ -332,7 +333,7 @@ def test_a_miss_is_never_less_probable_than_its_bound(law: Law) -> None:
 
 def test_chi_square_of_discrete_noise_stays_below_its_bound() -> None:
     # Exact: the law of the squared norm of two discrete Gaussians of parameter 1/2, in standard deviations.
-    one = DiscreteGaussian(Fraction(1, 2)).pmf_array(40)
+    one = pmf_array(DiscreteGaussian(Fraction(1, 2)), 40)
     squares = np.add.outer(np.arange(-40, 41) ** 2, np.arange(-40, 41) ** 2) * 2
     law = np.multiply.outer(one, one)
     for chance in (0.1, 1e-3, 1e-6, 1e-9):

@@ -20,8 +20,7 @@ from yupana.products.described.plan import families, published_tables
 from yupana.products.described.postprocess import postprocessed
 from yupana.products.described.product import TABLES
 from yupana.products.tables import Groups
-from yupana.release.rows import Coded, RowTable
-from yupana.release.tables import checksum
+from yupana.release.tables import Coded, RowTable, checksum
 
 REGIONS = {"a": "N", "b": "N", "c": "N", "d": "S", "e": "S", "f": "W"}
 DISTRICTS = list(REGIONS)

@@ -9,15 +9,19 @@ import duckdb
 import numpy as np
 
 from yupana.arrays import Flags, Ints
-from yupana.confidential.choices import LevelGroups, needs_cells
 from yupana.confidential.described.records import key_of
 from yupana.confidential.described.tabulate import groups_of_level, measure_tables
-from yupana.confidential.slices import CellSums, ListedLevel, SlicedLevel, measure_slices
-from yupana.confidential.tabulate.gathered import GatheredCounts
-from yupana.confidential.tabulate.groups import count_groups, count_shard
-from yupana.confidential.tabulate.part_counts import CountedAreas, PartCounts
-from yupana.confidential.tabulate.pieces import GroupAreas, find_areas
-from yupana.confidential.tabulate.tabulation import GroupTabulation, ResponseColumns
+from yupana.confidential.measure_groups import (
+    CellSums,
+    LevelGroups,
+    ListedLevel,
+    SlicedLevel,
+    measure_slices,
+    needs_cells,
+)
+from yupana.confidential.tabulate.count_groups import count_groups, count_shard
+from yupana.confidential.tabulate.group_counts import CountedAreas, GatheredCounts, PartCounts
+from yupana.confidential.tabulate.group_tabulation import GroupAreas, GroupTabulation, ResponseColumns, find_areas
 from yupana.errors import ConfigError
 from yupana.files.database import named
 from yupana.geography.block_file import BlockAreas, BlockFile

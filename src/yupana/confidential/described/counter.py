@@ -13,20 +13,23 @@ import numpy as np
 
 from yupana.arrays import Flags, Ints
 from yupana.confidential.accuracy import Seen, observe_at_the_door, sources_of_trials
-from yupana.confidential.counter import Counter, Observed, Opened, Told, input_checksums, not_published
-from yupana.confidential.described.block_counts import DescribedCounts, count_shard_of_blocks, count_streams
+from yupana.confidential.described.block_counts import (
+    DescribedCounts,
+    count_shard_of_blocks,
+    count_streams,
+)
 from yupana.confidential.described.records import DescribedRecords, cut_of, open_described
 from yupana.confidential.described.tabulate import merge_tabulated, tabulate
+from yupana.confidential.product_counter import Counter, Observed, Opened, Told, input_checksums, not_published
 from yupana.confidential.records.database import default_memory
-from yupana.confidential.records.findings import Finding
-from yupana.confidential.records.reader import Source
+from yupana.confidential.records.sources import Source
+from yupana.confidential.records.validation import Finding
 from yupana.confidential.request import RunRequest, check_outside
-from yupana.confidential.shards.in_shards import can_be_cut, count_in_shards, within, without_records
-from yupana.confidential.tabulate.gathered import GatheredShards
-from yupana.confidential.tabulate.groups import memory_for_gathered
+from yupana.confidential.shards.count_in_shards import can_be_cut, count_in_shards, within, without_records
+from yupana.confidential.tabulate.count_groups import memory_for_gathered
+from yupana.confidential.tabulate.group_counts import GatheredShards
 from yupana.errors import InputError
-from yupana.files.column_map import ColumnMap
-from yupana.files.columns import RecordFile
+from yupana.files.columns import ColumnMap, RecordFile
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
 from yupana.privacy.entropy import Entropy
@@ -44,8 +47,7 @@ from yupana.products.described.product import LEFT_OUT, SYSTEM, TABLES, limits
 from yupana.products.described.published import PublishedSource, read_source, tables_by_size
 from yupana.products.tables import Groups
 from yupana.progress import Stopwatch
-from yupana.release.rows import write_described
-from yupana.release.tables import ReleaseTable, checksum, table_of
+from yupana.release.tables import ReleaseTable, checksum, table_of, write_described
 
 
 class OpenedDescription(Opened, Protocol):

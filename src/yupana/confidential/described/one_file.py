@@ -6,11 +6,12 @@ from pathlib import Path
 
 import duckdb
 
-from yupana.confidential.records.census import SYNTHETIC_MARK, is_synthetic
+from yupana.confidential.records.data_frames import as_folder
 from yupana.confidential.records.database import private_database
-from yupana.confidential.records.findings import require_none
-from yupana.confidential.records.frames import as_folder
-from yupana.confidential.records.reader import damaged_parts, find_source, open_records
+from yupana.confidential.records.phsafe_records import SYNTHETIC_MARK, is_synthetic
+from yupana.confidential.records.reader import damaged_parts, open_records
+from yupana.confidential.records.sources import find_source
+from yupana.confidential.records.validation import require_none
 from yupana.confidential.request import check_outside
 from yupana.errors import ConfigError, InputError, YupanaError
 from yupana.files.arrow import ArrowStream

@@ -12,20 +12,19 @@ import duckdb
 import numpy as np
 
 from yupana.arrays import Ints
-from yupana.confidential.counter import Observed, Told, Validation
 from yupana.confidential.described.block_counts import DescribedCounts
 from yupana.confidential.described.counter import TablesCounter, observed_errors
 from yupana.confidential.described.tabulate import Tabulated, chain_of, merge_tabulated, tabulate
-from yupana.confidential.records.census import ABSENT, FILES, Census, open_census, parts_of_units, tell_absent
+from yupana.confidential.product_counter import Observed, Told, Validation
 from yupana.confidential.records.database import numbers
-from yupana.confidential.records.findings import Finding, failing, require_none
-from yupana.confidential.records.reader import Source
+from yupana.confidential.records.phsafe_records import ABSENT, FILES, Census, open_census, parts_of_units, tell_absent
+from yupana.confidential.records.sources import Source
+from yupana.confidential.records.validation import Finding, failing, require_none
 from yupana.confidential.request import RunRequest
-from yupana.confidential.shards.in_shards import Cut, can_be_cut, count_in_shards
-from yupana.confidential.tabulate.batches import joined
+from yupana.confidential.shards.count_in_shards import Cut, can_be_cut, count_in_shards
+from yupana.confidential.tabulate.linked_tables import joined
 from yupana.errors import ConfigError
-from yupana.files.column_map import BUREAU, ColumnMap
-from yupana.files.columns import MAFID, RecordFile
+from yupana.files.columns import BUREAU, MAFID, ColumnMap, RecordFile
 from yupana.files.database import named
 from yupana.plan.plan import Plan
 from yupana.plan.predicates import as_sql

@@ -8,23 +8,15 @@ from typing import Any, Final
 
 import duckdb
 
-from yupana.confidential.records.census import is_synthetic
 from yupana.confidential.records.database import numbers, private_database
-from yupana.confidential.records.findings import Finding, require_none
-from yupana.confidential.records.reader import (
-    Source,
-    count_unfit,
-    damaged_parts,
-    find_source,
-    open_records,
-    place_finding,
-    trust,
-)
-from yupana.confidential.records.stored import require_at_hand
-from yupana.confidential.shards.in_shards import Cut
-from yupana.confidential.tabulate.pieces import block_number, in_chosen
-from yupana.files.column_map import ColumnMap
-from yupana.files.columns import Column, RecordFile
+from yupana.confidential.records.object_store import require_at_hand
+from yupana.confidential.records.phsafe_records import is_synthetic
+from yupana.confidential.records.reader import count_unfit, damaged_parts, open_records, trust
+from yupana.confidential.records.sources import Source, find_source, place_finding
+from yupana.confidential.records.validation import Finding, require_none
+from yupana.confidential.shards.count_in_shards import Cut
+from yupana.confidential.tabulate.group_tabulation import block_number, in_chosen
+from yupana.files.columns import Column, ColumnMap, RecordFile
 from yupana.files.database import STOPS, named
 from yupana.files.delimited import column_types
 from yupana.geography.block_file import BlockFile, HousingUnitFile

@@ -13,26 +13,34 @@ import duckdb
 import numpy as np
 
 from yupana.confidential.accuracy import Seen, observe_at_the_door, sources_of_trials
-from yupana.confidential.counter import Counter, Observed, Told, Validation, input_checksums, not_published
 from yupana.confidential.described.block_counts import DescribedCounts, count_shard_of_blocks, count_streams, passes
-from yupana.confidential.records.census import is_synthetic
+from yupana.confidential.product_counter import Counter, Observed, Told, Validation, input_checksums, not_published
 from yupana.confidential.records.database import default_memory, numbers, require_memory
-from yupana.confidential.records.detailed import OF_BLOCKS, RECORDS, DetailedRecords, Kind, open_detailed
-from yupana.confidential.records.detailed_cef import detailed_sources
-from yupana.confidential.records.detailed_rules import BYTES_OF_A_BLOCK
-from yupana.confidential.records.findings import Finding, require_none
+from yupana.confidential.records.phsafe_records import is_synthetic
+from yupana.confidential.records.safetab_files import BYTES_OF_A_BLOCK
+from yupana.confidential.records.safetab_records import (
+    OF_BLOCKS,
+    RECORDS,
+    DetailedRecords,
+    Kind,
+    detailed_sources,
+    open_detailed,
+)
+from yupana.confidential.records.validation import Finding, require_none
 from yupana.confidential.request import RunRequest
-from yupana.confidential.shards.by_state import lies_by_state
-from yupana.confidential.shards.detailed_by_state import DETAILED, count_details_by_state, without_details
-from yupana.confidential.shards.folder import Shard, Taker, TaskLimits
-from yupana.confidential.shards.in_shards import Cut, can_be_cut, count_in_shards, within, without_records
-from yupana.confidential.tabulate.gathered import GatheredShards
-from yupana.confidential.tabulate.groups import memory_for_gathered
-from yupana.confidential.tabulate.part_counts import PartCounts
+from yupana.confidential.shards.census_edited_file import (
+    DETAILED,
+    count_details_by_state,
+    lies_by_state,
+    without_details,
+)
+from yupana.confidential.shards.count_in_shards import Cut, can_be_cut, count_in_shards, within, without_records
+from yupana.confidential.shards.shard_tasks import Shard, Taker, TaskLimits
+from yupana.confidential.tabulate.count_groups import memory_for_gathered
+from yupana.confidential.tabulate.group_counts import GatheredShards, PartCounts
 from yupana.engine.engine import Engine
 from yupana.errors import InputError
-from yupana.files.column_map import BUREAU, ColumnMap
-from yupana.files.columns import HOUSING_UNITS, REFERENCE, RecordFile
+from yupana.files.columns import BUREAU, HOUSING_UNITS, REFERENCE, ColumnMap, RecordFile
 from yupana.files.database import named
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
@@ -66,8 +74,7 @@ from yupana.products.safetab.specification import DETAILED_ONLY, FAMILIES, STAGE
 from yupana.products.safetab.totals import FILE, Totals, find_totals, read_totals
 from yupana.products.tables import Groups, lay_out, without_negative
 from yupana.progress import Stopwatch
-from yupana.release.rows import RowTable, write_described
-from yupana.release.tables import ReleaseTable, checksum, table_of
+from yupana.release.tables import ReleaseTable, RowTable, checksum, table_of, write_described
 
 _LEVELS: Final = {level.name: level for level in LEVELS}
 _MORE_CODES: Final = "records_with_more_race_codes"

@@ -13,7 +13,7 @@ from yupana.confidential.described.records import open_described
 from yupana.confidential.described.swapping import swap, uniform
 from yupana.confidential.described.tabulate import measure_tables, tabulate
 from yupana.confidential.request import RunRequest, check_accuracy_allowed
-from yupana.confidential.tabulate.batches import (
+from yupana.confidential.tabulate.linked_tables import (
     Chain,
     LinkedCounts,
     LinkedTable,
@@ -51,10 +51,9 @@ from yupana.products.disclosure_control.methods import (
 from yupana.products.disclosure_control.published import PublishedCounts, published_counts
 from yupana.products.disclosure_control.results import AdditivityRow, LearntRow, SideBySide, SizeErrors
 from yupana.progress import Stopwatch
-from yupana.release.check import describe_reports, describe_tables
 from yupana.release.folder import new_folder, write_manifest
 from yupana.release.status import CONFIDENTIAL, INTERNAL, NOT_FOR_RELEASE
-from yupana.release.tables import table_of, write_table
+from yupana.release.tables import describe_reports, describe_tables, table_of, write_table
 from yupana.report.charts import renderer
 from yupana.report.page import render
 from yupana.report.side_by_side import comparison_page

@@ -11,7 +11,7 @@ import numpy as np
 from yupana.arrays import Flags, Ints
 from yupana.confidential.described.tabulate import chain_of, tabulate
 from yupana.confidential.records.database import numbers
-from yupana.confidential.tabulate.batches import (
+from yupana.confidential.tabulate.linked_tables import (
     Chain,
     LinkedCounts,
     LinkedTable,

@@ -7,19 +7,26 @@ import duckdb
 import numpy as np
 
 from yupana.arrays import Flags, Ints
-from yupana.confidential.choices import (
+from yupana.confidential.described.records import keys_of_link
+from yupana.confidential.measure_groups import (
     Choosing,
     ChosenCounts,
     GroupCounts,
     LevelGroups,
     LevelMeasurer,
     left_out_up_to,
+    measure_listed,
     needs_cells,
 )
-from yupana.confidential.described.records import keys_of_link
-from yupana.confidential.slices import measure_listed
-from yupana.confidential.tabulate.batches import Chain, LinkedCounts, LinkedFile, LinkedLimit, LinkedTable
-from yupana.confidential.tabulate.linked import CountLinked, count_linked
+from yupana.confidential.tabulate.linked_tables import (
+    Chain,
+    CountLinked,
+    LinkedCounts,
+    LinkedFile,
+    LinkedLimit,
+    LinkedTable,
+    count_linked,
+)
 from yupana.errors import ConfigError
 from yupana.files.database import named, quoted
 from yupana.plan.ledger import Ledger

@@ -14,8 +14,7 @@ import duckdb
 
 from yupana.errors import InputError, OutputError
 from yupana.files.database import STOPS, go_no_further_if_stopped, open_database
-from yupana.files.scratch import HeldFolder, hold, sweep
-from yupana.files.temporary import temporary_folder
+from yupana.files.temporary import HeldFolder, hold, sweep, temporary_folder
 from yupana.interruption import whole
 
 
@@ -165,15 +164,12 @@ def require_memory(db: duckdb.DuckDBPyConnection, needed: int, what: str) -> Non
 
     if not fits(memory := memory_of_process(db)):
         # From a gigabyte on the database tells its limit in tenths of one, cut off.
-        least = _round_up(next(more for more in count(memory, _STEP) if fits(more)) * 11 // 10)
+        enough = next(more for more in count(memory, _STEP) if fits(more)) * 11 // 10
+        least = -(-enough // _STEP) * _STEP
         raise InputError(f"--memory is too little for {what}; give {least // 10**6:,} MB at least")
 
 
 _STEP: Final = 10_000_000
-
-
-def _round_up(memory: int) -> int:
-    return -(-memory // _STEP) * _STEP
 
 
 _LEAST_ADDRESSES: Final = 1 << 30

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from yupana.confidential.records.findings import MOST_LINES, Finding
+from yupana.confidential.records.validation import MOST_LINES, Finding
 from yupana.files.columns import Column, RecordFile
 from yupana.files.regular import regular
 
@@ -71,6 +71,22 @@ def read_lines(path: Path, width: int) -> Iterator[Bytes]:
             if not ended or breaks != len(lines) * len(end) or content.max() > 127:
                 raise ShapeError
             yield lines[:, :width]
+
+
+def read_columns(
+    path: Path, layout: Layout, findings: list[Finding]
+) -> Iterator[tuple[Bytes, dict[str, Ints], NDArray[np.int64]]]:
+    """The lines of a file, some at a time, with their columns (`numbers`) and their own numbers, from 1.
+
+    What keeps lines from being read is added to the findings.
+    """
+    count = 0
+    try:
+        for lines in read_lines(path, layout.width):
+            yield lines, numbers(lines, layout), np.arange(count + 1, count + 1 + len(lines))
+            count += len(lines)
+    except ShapeError:
+        findings += misshapen(path, layout.width)
 
 
 def misshapen(path: Path, width: int) -> list[Finding]:

@@ -5,115 +5,46 @@ schema as numbers and a column ``record``: its number in its part of the file, f
 part (`Source`). A file of one part numbers its records from 1.
 """
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 import duckdb
 
-from yupana.confidential.records.database import is_scratch, numbers
-from yupana.confidential.records.findings import MOST_LINES, BrokenRecords, Finding, more_files, require_none
-from yupana.confidential.records.hive import PathColumns, columns_in_path, in_path
-from yupana.errors import InputError, nearest
+from yupana.confidential.records.database import numbers
+from yupana.confidential.records.sources import (
+    PART_SHIFT,
+    PathColumns,
+    Source,
+    check_readable,
+    find_source,
+    in_path,
+    lines_below_header,
+    place_finding,
+)
+from yupana.confidential.records.validation import MOST_LINES, Finding
+from yupana.errors import nearest
 from yupana.files.columns import Column, RecordFile
 from yupana.files.database import STOPS, named, quoted, source_of
 from yupana.files.delimited import (
     NO_SEPARATOR,
-    PARQUET,
     Header,
     column_types,
     csv_rows,
     parquet_rows,
     read_header,
 )
-from yupana.files.regular import FOLDER, must_be, regular
-from yupana.privacy.sealed import Sealed
 
 _FEW_CODES: Final = 100
 
 _NUMBERED: Final = ("file_row_number", "file_index")
 """What the database calls the numbers of the rows and files of Parquet."""
 
-SHARD: Final = ".shard"
-"""How the name of a file ends that says where the records of a shard are; none but `write_shard` makes one."""
-
 NO_HEADER: Final = "the first line is no header of column names; is this a CSV file?"
 
 RECORD: Final = "number_of_record"
 """What the rows of a shard call their numbers."""
-
-PART_SHIFT: Final = 40
-"""A record's number counts within its part in the bits below this one, and the parts in those above."""
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """The file or files that hold one kind of records.
-
-    Attributes
-    ----------
-    paths : tuple of Path
-        The parts, in the order of their numbers.
-    names : tuple of str
-        What findings call them.
-    header : bool
-        Whether the first line of each is no record.
-    beside : tuple of Path
-        Files of another kind that complete these records and were checked with them.
-    rows : tuple of Path
-        Of a shard: Parquet files that hold its records of all parts, by our names of the columns, and their numbers.
-        They are read in place of the parts.
-    in_path : PathColumns
-        What the names of folders say.
-    digests : tuple of str
-        SHA-256 of each part, where others than this process have read them.
-    """
-
-    paths: tuple[Path, ...]
-    names: tuple[str, ...]
-    header: bool = False
-    beside: tuple[Path, ...] = ()
-    rows: tuple[Path, ...] = ()
-    in_path: PathColumns = field(default_factory=PathColumns)
-    digests: tuple[str, ...] = ()
-
-    def places(self, part: int, records: Iterable[int]) -> tuple[int, ...]:
-        """Where records of a part stand in it: rows of Parquet, lines of text, of which blank ones are no records."""
-        wanted = sorted(records)
-        if not self.header or not wanted:
-            return tuple(wanted)
-        return _lines_below_header(self.paths[part], wanted)
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class OpenedRecords(Sealed):
-    """Records that the database holds as relations, and what was found in them.
-
-    Attributes
-    ----------
-    db : duckdb.DuckDBPyConnection
-    folder : Path
-    files : mapping of str to Source
-    findings : tuple of Finding
-        Rules broken.
-    """
-
-    db: duckdb.DuckDBPyConnection
-    folder: Path
-    files: Mapping[str, Source]
-    findings: tuple[Finding, ...]
-
-    def require_valid(self) -> None:
-        """Refuse records that break rules.
-
-        Raises
-        ------
-        InputError
-            Naming every rule broken, how often and where.
-        """
-        require_none(self.findings)
 
 
 def open_records(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFile) -> list[Finding]:
@@ -137,19 +68,18 @@ def open_records(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFi
     return _open_csv(db, source.paths[0], schema) if source.header else _open_parquet(db, source, schema)
 
 
-def check_readable(source: Source) -> list[Finding]:
-    """Find files that cannot be opened or are empty."""
-    findings = []
-    for path, name in zip(source.paths, source.names, strict=True):
-        try:
-            with open(path, "rb", opener=regular) as file:
-                head = file.read(1)
-        except OSError as error:
-            findings.append(Finding("readable", name, error.strerror or "cannot be read"))
-            continue
-        if not head:
-            findings.append(Finding("not_empty", name, "the file is empty: not even a header"))
-    return findings
+def open_files(
+    db: duckdb.DuckDBPyConnection, folder: Path, files: Mapping[str, RecordFile]
+) -> tuple[dict[str, Source], list[Finding]]:
+    """Open what can be opened of the files of a folder, by name, and say why the rest cannot."""
+    sources: dict[str, Source] = {}
+    findings: list[Finding] = []
+    for name, schema in files.items():
+        source, wrong = find_source(folder, schema)
+        if source is not None and not (wrong := open_records(db, source, schema)):
+            sources[name] = source
+        findings += wrong
+    return sources, findings
 
 
 def ascii_header(path: Path, separators: str = "|,") -> Header | None:
@@ -159,70 +89,6 @@ def ascii_header(path: Path, separators: str = "|,") -> Header | None:
     except UnicodeDecodeError:
         return None
     return found if all(name.isascii() for name in found.names) else None
-
-
-def forms(folder: Path, schema: RecordFile) -> list[Path]:
-    """Which forms of a record file are there: text, Parquet, or a folder of Parquet files under either name."""
-    # In the folder of a user it would lead to any file of this machine.
-    if is_scratch(folder) and (cut := folder / f".{schema.name}{SHARD}").is_file():
-        return [cut]
-    paths = [folder / f"{schema.name}.{ending}" for ending in schema.endings]
-    there = [path for path in paths if path.is_file() or (path.suffix == PARQUET and path.is_dir())]
-    parts = folder / schema.name
-    try:
-        partitioned = PARQUET[1:] in schema.endings and parts.is_dir() and any(parts.rglob(f"*{PARQUET}"))
-    except OSError:
-        partitioned = False
-    return there + [parts] * partitioned
-
-
-def write_shard(folder: Path, schema: RecordFile, source: Source) -> None:
-    """Say in the folder of a shard where its rows of some records are, and what they were cut from."""
-    told = {name: [str(path) for path in getattr(source, name)] for name in ("paths", "names", "beside", "rows")}
-    (folder / f".{schema.name}{SHARD}").write_text(json.dumps(told))
-
-
-def read_shard(path: Path) -> Source:
-    """What `write_shard` said. Findings then tell the numbers of records, not the lines that text has them on."""
-    told = json.loads(path.read_text())
-    paths, beside, rows = (tuple(map(Path, told[name])) for name in ("paths", "beside", "rows"))
-    return Source(paths, tuple(told["names"]), beside=beside, rows=rows)
-
-
-def find_source(folder: Path, schema: RecordFile) -> tuple[Source | None, list[Finding]]:
-    """Which form of a record file is there, or what is wrong with that."""
-    there = forms(folder, schema)
-    if len(there) > 1:
-        names = " or ".join(path.name for path in there)
-        return None, [Finding("one_file", names, f"{'both' if len(there) == 2 else 'all'} are there; leave one")]
-    if not there:
-        return None, [Finding("file_present", " or ".join(schema.file_names), f"no such file in {folder}")]
-    path = there[0]
-    if path.suffix == SHARD:
-        return read_shard(path), []
-    return _partitioned(path, schema) if path.is_dir() else (Source((path,), (path.name,), path.suffix != PARQUET), [])
-
-
-def _partitioned(root: Path, schema: RecordFile) -> tuple[Source | None, list[Finding]]:
-    """The Parquet files in a folder and the folders in it. Hidden files and marks such as ``_SUCCESS`` are no parts."""
-    marks = ("_", ".")
-    try:
-        found = sorted(path for path in root.rglob("*") if not path.is_dir() and not path.name.startswith(marks))
-    except OSError as error:
-        return None, [Finding("readable", root.name, error.strerror or "cannot be read")]
-    parts = [(path, path.relative_to(root.parent).as_posix()) for path in found]
-    # A part passed over would be a state left out of the tables, so nothing is.
-    findings = [
-        Finding("is_parquet", name, "a part must be a file whose name ends in .parquet; take it out of the folder")
-        for path, name in parts
-        if path.suffix != PARQUET or not path.is_file()
-    ]
-    if not parts:
-        findings = [Finding("not_empty", root.name, "the folder holds no file that ends in .parquet")]
-    if findings:
-        return None, findings
-    paths, names = tuple(path for path, _ in parts), tuple(name for _, name in parts)
-    return Source(paths, names, in_path=columns_in_path(paths, names, schema)), []
 
 
 def check_header(file: str, header: Sequence[str], schema: RecordFile) -> list[Finding]:
@@ -242,25 +108,6 @@ def check_header(file: str, header: Sequence[str], schema: RecordFile) -> list[F
             text += nearest(written[missing[0]], [name for name in header if name.lower() not in ours])
         findings.append(Finding("columns_present", file, text))
     return findings + [Finding("columns_present", file, f"column {name} is there twice") for name in twice]
-
-
-def require_folder(folder: Path) -> None:
-    """Refuse a folder of records that is none, or that the database could not name.
-
-    Raises
-    ------
-    InputError
-    """
-    try:
-        str(folder).encode()
-    except UnicodeEncodeError:
-        raise InputError(f"the name of the data folder {folder!a} is not UTF-8; rename it") from None
-    must_be(FOLDER, folder, "name the folder that holds the records")
-
-
-def no_names(folder: Path) -> InputError:
-    """The error on a map of columns where names are none of the user's own."""
-    return InputError(f"--columns is for persons, units, geo and records as CSV or Parquet; {folder} holds others")
 
 
 def _open_csv(
@@ -340,25 +187,8 @@ def _empty_last_fields(db: duckdb.DuckDBPyConnection, path: Path, separator: str
         return []
     numbered = f"SELECT line, row_number() OVER () AS record FROM ({read})"
     query = f"SELECT record FROM ({numbered}) WHERE {broken} ORDER BY 1 LIMIT {MOST_LINES}"
-    lines = _lines_below_header(path, [int(row[0]) for row in db.execute(query).fetchall()])
+    lines = lines_below_header(path, [int(row[0]) for row in db.execute(query).fetchall()])
     return [Finding("row_shape", path.name, _REJECTED["TOO MANY COLUMNS"], int(count), lines)]
-
-
-def _lines_below_header(path: Path, wanted: Sequence[int]) -> tuple[int, ...]:
-    """Lines of a CSV file on which records stand, whose numbers are in order."""
-    found: list[int] = []
-    record = 0
-    # Universal newlines, as the database reads them; the bytes of a record do not matter here.
-    with path.open(encoding="latin-1") as file:
-        for line, text in enumerate(file, 1):
-            if line == 1 or text == "\n":
-                continue
-            record += 1
-            while len(found) < len(wanted) and wanted[len(found)] == record:
-                found.append(line)
-            if len(found) == len(wanted):
-                break
-    return tuple(found)
 
 
 _REJECTED: Final = {
@@ -569,10 +399,10 @@ def _stored_names(db: duckdb.DuckDBPyConnection, path: Path, found: Mapping[str,
 
 
 _FLOATS: Final = {"FLOAT", "DOUBLE"}
+INTEGERS: Final = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"}
 
 
 def _check_types(file: str, types: Mapping[str, str], schema: RecordFile) -> list[Finding]:
-    integers = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"}
     findings = []
     for column in schema.columns:
         kind = types[column.name]
@@ -583,7 +413,7 @@ def _check_types(file: str, types: Mapping[str, str], schema: RecordFile) -> lis
             needed = "text or true and false are" if truth else "text is"
         else:
             # Data frames make floating-point numbers of whole ones where some are missing.
-            allowed = integers | _FLOATS if column.blank_is_last else integers
+            allowed = INTEGERS | _FLOATS if column.blank_is_last else INTEGERS
             needed = "text or an integer type is"
         if kind not in {"VARCHAR", *allowed}:
             findings.append(Finding("column_type", file, f"column {column.name} has type {kind}; {needed} needed"))
@@ -692,32 +522,3 @@ def in_domain(column: Column, number: str) -> str:
     if isinstance(column.domain, frozenset):
         test = f"{number} IN ({', '.join(map(str, sorted(column.domain)))})"
     return f"CASE WHEN {test} THEN CAST({number} AS {column.storage}) END"
-
-
-def place_finding(
-    db: duckdb.DuckDBPyConnection, source: Source, finding: Finding, relation: str, broken: str
-) -> list[Finding]:
-    """Say in which files, and where in them, the records lie that break a rule: one finding for each file."""
-    return tell(find_broken(db, relation, broken), source, finding)
-
-
-def find_broken(db: duckdb.DuckDBPyConnection, relation: str, broken: str) -> BrokenRecords:
-    """Find the records of a relation for which some SQL is true."""
-    found = db.execute(
-        f"SELECT record >> {PART_SHIFT}, count(*), min(record, {MOST_LINES}) FROM {relation} WHERE {broken} "
-        "GROUP BY 1 ORDER BY 1"
-    ).fetchall()
-    first = {part: tuple(sorted(records)) for part, _, records in found[:MOST_LINES]}
-    return BrokenRecords({part: count for part, count, _ in found}, first)
-
-
-def tell(broken: BrokenRecords, source: Source, finding: Finding) -> list[Finding]:
-    """Say in which files, and where in them, records lie: one finding for each file."""
-    findings = []
-    for part, records in broken.first.items():
-        lines = source.places(part, (record & ((1 << PART_SHIFT) - 1) for record in records))
-        findings.append(replace(finding, file=source.names[part], count=broken.counts[part], lines=lines))
-    beyond = [(part, count) for part, count in broken.counts.items() if part not in broken.first]
-    others = [replace(finding, file=source.names[part], count=count) for part, count in beyond]
-    # Those of shards are put together when all are known (`merge_findings`).
-    return findings + (others if source.rows else more_files(others))

@@ -8,12 +8,12 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Final
 
-from yupana.confidential.counter import MeasurementsCounter, Observed, Told, input_checksums
 from yupana.confidential.described.records import cut_of
+from yupana.confidential.product_counter import MeasurementsCounter, Observed, Told, input_checksums
 from yupana.confidential.records.database import scratch_folder
-from yupana.confidential.records.findings import Finding
+from yupana.confidential.records.validation import Finding
 from yupana.confidential.request import LAYOUTS, Layout, RunRequest
-from yupana.confidential.tabulate.histograms import files_of_microdata
+from yupana.confidential.tabulate.block_histograms import files_of_microdata
 from yupana.confidential.topdown.accuracy import accuracy_table, observe_runs
 from yupana.confidential.topdown.estimate import Estimated, check_run, estimate
 from yupana.confidential.topdown.resources import (
@@ -24,8 +24,7 @@ from yupana.confidential.topdown.resources import (
 )
 from yupana.confidential.topdown.world import World, open_world, public_checksums
 from yupana.errors import ConfigError
-from yupana.files.column_map import ColumnMap
-from yupana.files.columns import RecordFile
+from yupana.files.columns import ColumnMap, RecordFile
 from yupana.files.temporary import temporary_folder
 from yupana.geography.blocks import FACILITIES, write_facilities
 from yupana.geography.gazetteer import AreaNames, read_names

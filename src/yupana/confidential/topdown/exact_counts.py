@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from yupana.arrays import Ints
 from yupana.confidential.described.records import cut_of, open_described
 from yupana.confidential.described.tabulate import chain_of
-from yupana.confidential.records.findings import Finding, require_none
+from yupana.confidential.records.validation import Finding, require_none
 from yupana.confidential.request import RunRequest
-from yupana.confidential.shards.in_shards import can_be_cut, count_in_shards
-from yupana.confidential.tabulate import batches
-from yupana.confidential.tabulate.histograms import (
+from yupana.confidential.shards.count_in_shards import can_be_cut, count_in_shards
+from yupana.confidential.tabulate import linked_tables
+from yupana.confidential.tabulate.block_histograms import (
     BlockCounts,
     BlockEntries,
     block_entries,
@@ -30,7 +30,7 @@ from yupana.confidential.tabulate.histograms import (
     merge_entries,
 )
 from yupana.errors import OutputError
-from yupana.files.column_map import ColumnMap
+from yupana.files.columns import ColumnMap
 from yupana.geography.hierarchy import Hierarchy
 from yupana.geography.tree import Tree
 from yupana.privacy.sealed import Sealed
@@ -274,7 +274,7 @@ def _keys(db: duckdb.DuckDBPyConnection, configuration: DescribedConfiguration, 
         of = description.columns[column.name]
         shown[chain.index(of.file)].append(f"{column.name} AS of_{name}")
         _list(db, name, of.column.low, column)
-    source = batches.joined(chain_of(db, description, configuration.counted), shown)
+    source = linked_tables.joined(chain_of(db, description, configuration.counted), shown)
     listed = "".join(f" JOIN {name} ON of_{name} = {name}.value" for name in counted)
     db.register("list_now", {"number": blocks, "node": np.arange(len(blocks))})
     db.execute("CREATE TABLE spine_now AS SELECT * FROM list_now")

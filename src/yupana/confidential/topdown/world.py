@@ -9,9 +9,9 @@ import numpy as np
 
 from yupana.arrays import Integers
 from yupana.confidential.records.database import with_what_is_beside
-from yupana.confidential.records.reader import Source
+from yupana.confidential.records.sources import Source
 from yupana.confidential.request import RunRequest
-from yupana.confidential.tabulate.histograms import (
+from yupana.confidential.tabulate.block_histograms import (
     check_facilities,
     check_structural_zeros,
     open_block_counts,

@@ -26,12 +26,12 @@ from yupana.estimate.intervals.tree import COVERED, open_tree
 from yupana.estimate.results import Intervals
 from yupana.estimate.topdown_release import must_be_of_topdown
 from yupana.files.database import named, open_database, unreadable
-from yupana.plan.margin import z_value
+from yupana.plan.measurement import z_value
 from yupana.products import PRODUCTS, family_of
 from yupana.products.gate import open_release
 from yupana.products.tables import Family
 from yupana.products.topdown.verify import SYSTEM
-from yupana.release.processing import COTERMINOUS, MEASURED, SUPPRESSED, SUPPRESSION, leaves_out_small
+from yupana.release.recipe import COTERMINOUS, MEASURED, SUPPRESSED, SUPPRESSION, leaves_out_small
 from yupana.release.release import ReleaseFolder
 from yupana.topdown.tree.intervals import INTERVALS
 

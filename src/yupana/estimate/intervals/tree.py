@@ -29,7 +29,7 @@ from yupana.products.gate import open_release
 from yupana.products.topdown.product import TOPDOWN
 from yupana.products.topdown.verify import MEASUREMENTS, NOISY
 from yupana.progress import Stopwatch, silent
-from yupana.release.folder import MANIFEST
+from yupana.release.manifest import MANIFEST
 from yupana.release.release import ReleaseFolder
 from yupana.release.tables import checksum
 from yupana.topdown.configuration import OF_AREAS

@@ -15,8 +15,7 @@ from yupana.arrays import Ints
 from yupana.errors import ConfigError
 from yupana.plan.measurement import Measurement
 from yupana.plan.plan import Plan, number
-from yupana.privacy.coverage import least_bound, noise_of
-from yupana.privacy.quantiles import share_outside
+from yupana.privacy.coverage import least_bound, noise_of, share_outside
 from yupana.products.census import observed_margin
 from yupana.products.described.description import Criterion, Description
 from yupana.products.described.plan import families_of, groups_of

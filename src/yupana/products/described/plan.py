@@ -9,8 +9,7 @@ from typing import Final
 
 from yupana.errors import ConfigError
 from yupana.plan.budgets import Entry
-from yupana.plan.margin import Margins
-from yupana.plan.measurement import Accounting, Measurement, Sensitivity
+from yupana.plan.measurement import Accounting, Margins, Measurement, Sensitivity
 from yupana.plan.plan import Neighbours, Plan
 from yupana.privacy.exact import Budget
 from yupana.products.described.description import DescribedLevel, DescribedTable, Description
@@ -18,8 +17,8 @@ from yupana.products.described.postprocess import postprocessed, suppressed
 from yupana.products.described.stability import column_move, derive, footprints, moves_by_one
 from yupana.products.tables import Cell, Choice, Family, Groups, Table, lay_out
 from yupana.products.verify import Key
-from yupana.release.processing import MEASURED
-from yupana.release.rows import RowTable
+from yupana.release.recipe import MEASURED
+from yupana.release.tables import RowTable
 
 TOTALS_OF: Final = "totals of "
 """How plans call what decides the detail of a table; no table's own name has a space."""

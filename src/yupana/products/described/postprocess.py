@@ -16,9 +16,8 @@ from yupana.plan.plan import Plan
 from yupana.products.described.description import AreaKind, Description
 from yupana.products.least_squares import Parents, average, estimate, non_negative, whole
 from yupana.products.tables import Groups, MovedCounts, without_negative
-from yupana.release.processing import SUPPRESSED
-from yupana.release.rows import Coded, RowTable
-from yupana.release.tables import written
+from yupana.release.recipe import SUPPRESSED
+from yupana.release.tables import Coded, RowTable, written
 
 
 def postprocessed(description: Description, plan: Plan, measured: Iterable[Groups]) -> list[Groups]:

@@ -10,13 +10,11 @@ from typing import Any, Final
 from weakref import WeakValueDictionary
 
 from yupana.errors import ConfigError
-from yupana.files.changes import UNCHANGED, Changes
 from yupana.files.columns import RecordFile
 from yupana.files.declaration import schema_of
-from yupana.files.document import Number, located, read_value, refuse
+from yupana.files.document import UNCHANGED, Changes, Number, located, read_value, refuse
 from yupana.plan.budgets import Entry
-from yupana.plan.margin import Margins
-from yupana.plan.measurement import Accounting, Measurement
+from yupana.plan.measurement import Accounting, Margins, Measurement
 from yupana.plan.plan import Plan
 from yupana.privacy.exact import Budget
 from yupana.products.census import exact_number
@@ -39,8 +37,7 @@ from yupana.products.described.uncounted import left_out
 from yupana.products.described.verify import noise_faults, verify_described
 from yupana.products.product import BuiltIn, Checked, Product, Stated, Words, terms_of
 from yupana.products.tables import Family
-from yupana.release.processing import DESCRIBED, MEASURED, RECORD
-from yupana.release.recipe import CONFIGURATION, read_configuration_in
+from yupana.release.recipe import CONFIGURATION, DESCRIBED, MEASURED, RECORD, read_configuration_in
 
 SYSTEM: Final = "tables"
 

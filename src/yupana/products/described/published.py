@@ -13,8 +13,9 @@ from yupana.errors import InputError
 from yupana.files.database import open_database, quoted, unreadable
 from yupana.files.delimited import column_types
 from yupana.products.described.description import DescribedLevel, DescribedTable, Description
-from yupana.release.folder import MANIFEST, read_manifest
-from yupana.release.processing import SUPPRESSED
+from yupana.release.folder import read_manifest
+from yupana.release.manifest import MANIFEST
+from yupana.release.recipe import SUPPRESSED
 from yupana.release.status import MEASURED, status_of
 from yupana.release.tables import checksum, table_rows
 

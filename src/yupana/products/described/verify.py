@@ -9,15 +9,13 @@ from typing import Any
 import numpy as np
 
 from yupana.files.database import quoted
-from yupana.plan.plan import Plan
-from yupana.plan.read import read_plan
+from yupana.plan.plan import Plan, read_plan
 from yupana.products.described.description import EVERYONE, Description
 from yupana.products.described.plan import coarsest_name, families, published_groups, published_tables
 from yupana.products.tables import Family, Groups
 from yupana.products.verify import Codes, Key, verify_noise, verify_tables
-from yupana.release.processing import MEASURED, RECORD
-from yupana.release.rows import Coded, write_all
-from yupana.release.tables import read_table
+from yupana.release.recipe import MEASURED, RECORD
+from yupana.release.tables import Coded, read_table, write_all
 
 _TOLERANCE = 1e-9
 

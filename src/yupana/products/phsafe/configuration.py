@@ -6,9 +6,8 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from yupana.files.changes import UNCHANGED, Changes
 from yupana.files.declaration import read_budget
-from yupana.files.document import Number, check_keys, located, refuse
+from yupana.files.document import UNCHANGED, Changes, Number, check_keys, located, refuse
 from yupana.plan.measurement import Mechanism
 from yupana.privacy.exact import Budget
 from yupana.products.census import MECHANISMS, STATES, check_reader, exact_number, read_mechanism, read_states

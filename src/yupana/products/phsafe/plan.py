@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Final
 
-from yupana.plan.margin import Margins
-from yupana.plan.measurement import Accounting, Measurement, Mechanism, Sensitivity, of_own_record
+from yupana.plan.measurement import Accounting, Margins, Measurement, Mechanism, Sensitivity, of_own_record
 from yupana.plan.plan import Neighbours, Plan
 from yupana.privacy.exact import Budget
 from yupana.products.census import STATES

@@ -6,10 +6,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from yupana.files.changes import UNCHANGED, Changes
+from yupana.files.document import UNCHANGED, Changes
 from yupana.plan.budgets import Entry
-from yupana.plan.margin import Margins
-from yupana.plan.measurement import Accounting, Mechanism
+from yupana.plan.measurement import Accounting, Margins, Mechanism
 from yupana.plan.plan import Plan
 from yupana.privacy.exact import Budget
 from yupana.products.census import STATES

@@ -8,9 +8,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, ClassVar, Final, Generic, Self, TypeVar
 
-from yupana.files.changes import Changes
 from yupana.files.declaration import read_budget
-from yupana.files.document import Number, check_keys, refuse
+from yupana.files.document import Changes, Number, check_keys, refuse
 from yupana.plan.measurement import Mechanism
 from yupana.privacy.exact import INFINITE, Budget, read_exact
 from yupana.products.census import MECHANISMS, STATES, check_reader, read_mechanism, read_states

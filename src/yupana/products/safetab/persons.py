@@ -6,8 +6,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from yupana.files.changes import UNCHANGED, Changes
-from yupana.files.document import refuse
+from yupana.files.document import UNCHANGED, Changes, refuse
 from yupana.privacy.exact import Budget
 from yupana.products.census import exact_number
 from yupana.products.safetab.configuration import (

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from yupana.errors import ConfigError
-from yupana.files.changes import UNCHANGED, Changes
 from yupana.files.columns import HOUSING_UNITS
+from yupana.files.document import UNCHANGED, Changes
 from yupana.plan.budgets import Entry
-from yupana.plan.margin import Margins
 from yupana.plan.measurement import (
     Accounting,
+    Margins,
     Measurement,
     Mechanism,
     PersonSensitivity,

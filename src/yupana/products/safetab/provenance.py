@@ -13,7 +13,7 @@ from typing import Any, Final
 import duckdb
 
 from yupana.errors import InputError, OutputError
-from yupana.plan.read import read_plan
+from yupana.plan.plan import read_plan
 from yupana.privacy.exact import INFINITE, read_exact
 from yupana.products.gate import manifest_faults
 from yupana.products.safetab.configuration import Settings
@@ -23,8 +23,9 @@ from yupana.products.safetab.regions import LEVELS, US
 from yupana.products.safetab.specification import TOTALS
 from yupana.products.safetab.totals import COLUMNS, FILE, header_of
 from yupana.products.safetab.verify import noise_faults
-from yupana.release.folder import MANIFEST, read_manifest
-from yupana.release.processing import RECORD
+from yupana.release.folder import read_manifest
+from yupana.release.manifest import MANIFEST
+from yupana.release.recipe import RECORD
 from yupana.release.release import read_release
 from yupana.release.status import CONFIDENTIAL, MEASURED, status_of
 from yupana.release.tables import checksum

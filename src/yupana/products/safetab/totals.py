@@ -17,7 +17,7 @@ from yupana.products.described.published import PublishedGroups
 from yupana.products.safetab.configuration import Settings
 from yupana.products.safetab.iterations import CharacteristicIterations
 from yupana.products.safetab.regions import REGION_TYPES, Level
-from yupana.release.processing import SUPPRESSED
+from yupana.release.recipe import SUPPRESSED
 
 COLUMNS: Final = ("REGION_ID", "REGION_TYPE", "ITERATION_CODE", "COUNT")
 """What is read, and all that the originals' file of totals has."""

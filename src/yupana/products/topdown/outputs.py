@@ -52,9 +52,7 @@ from yupana.products.topdown.tables import (
     levels_of,
     tables_of,
 )
-from yupana.release.check import describe
-from yupana.release.rows import write_parts
-from yupana.release.tables import Format, table_columns
+from yupana.release.tables import Format, describe, table_columns, write_parts
 from yupana.topdown.histogram import BlockParts, Histogram, PartsByCounty, Summed, one_part, sums_in_parts
 from yupana.topdown.intervals import CountIntervals, FindsIntervals
 from yupana.topdown.queries import Schema

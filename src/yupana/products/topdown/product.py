@@ -10,15 +10,13 @@ from typing import Any, Final
 import duckdb
 
 from yupana.errors import ConfigError, OutputError
-from yupana.files.changes import UNCHANGED, Changes
 from yupana.files.database import STOPS, open_database
 from yupana.files.declaration import schema_of
-from yupana.files.document import refuse
+from yupana.files.document import UNCHANGED, Changes, refuse
 from yupana.geography.blocks import FACILITIES
 from yupana.geography.spine_files import GEOUNITS
 from yupana.plan.budgets import Entry
-from yupana.plan.margin import Margins
-from yupana.plan.measurement import Accounting, Measurement
+from yupana.plan.measurement import Accounting, Margins, Measurement
 from yupana.plan.plan import Plan
 from yupana.privacy.exact import INFINITE, Budget, read_exact
 from yupana.products.codebook import Described

@@ -23,8 +23,7 @@ from yupana.plan.least_variance import (
     least_sums,
     least_variance,
 )
-from yupana.plan.margin import z_value
-from yupana.plan.measurement import Mechanism
+from yupana.plan.measurement import Mechanism, z_value
 from yupana.privacy.exact import INFINITE
 from yupana.products.strategy import WEIGHTS, Joined, Strategy, TargetVariance, losses_as_json, parts_of_one
 from yupana.products.topdown.tables import tables_of

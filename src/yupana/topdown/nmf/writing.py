@@ -17,7 +17,7 @@ from yupana.files.delimited import parquet_rows
 from yupana.geography.settings import DIGITS, ROOT
 from yupana.geography.spine import Spine
 from yupana.release.lines import Texts, digits, texts
-from yupana.release.rows import write_parts
+from yupana.release.tables import write_parts
 from yupana.topdown.configuration import Configuration
 from yupana.topdown.constraints import facility_limits, limits_by_level
 from yupana.topdown.descent.estimate import Premises

@@ -7,9 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from yupana.files.changes import UNCHANGED, Changes
 from yupana.files.codes import pairs_of
-from yupana.files.document import located, refuse
+from yupana.files.document import UNCHANGED, Changes, located, refuse
 from yupana.geography.hierarchy import Hierarchy, hierarchy_of
 from yupana.geography.settings import AREAS, PLACES, QUARTERS, SpineSettings
 from yupana.plan.measurement import Mechanism

@@ -31,11 +31,12 @@ from yupana.products.topdown.pl.summary_file import (
     write_summary_file,
 )
 from yupana.products.topdown.tables import TABLES, counts_persons, counts_units, variables_of
-from yupana.release.check import describe
-from yupana.release.folder import MANIFEST, new_folder, write_manifest
+from yupana.release.folder import new_folder, write_manifest
 from yupana.release.lines import Texts, digits, whole
+from yupana.release.manifest import MANIFEST
 from yupana.release.release import ReleaseFolder
 from yupana.release.status import CONFIDENTIAL, MEASURED, NOT_FOR_RELEASE, refuse_confidential
+from yupana.release.tables import describe
 from yupana.topdown.configuration import Configuration
 from yupana.version import __version__
 

@@ -1,0 +1,486 @@
+"""Measure population groups in the cells of the choice that each of them gets: all, or as a first total allows.
+
+The counts of a group are those of its choice, whichever it is, so that every cell has the noise of one measurement
+(docs/tables-privacy.md, theorem 4; docs/safetab-privacy.md).
+
+Groups are measured as their areas are counted, slice after slice of the country. Areas that may lie in more than one
+slice, and groups that published totals list, are added up and come last; all others are measured before the next slice
+is read, so that the counts of a nation are never held at once.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import partial
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from yupana.arrays import Flags, Ints
+from yupana.confidential.tabulate.group_counts import CountedAreas, SummedCounts
+from yupana.confidential.tabulate.group_tabulation import GroupAreas, GroupTabulation
+from yupana.plan.ledger import Ledger, Meter
+from yupana.plan.measurement import Measurement
+from yupana.privacy.entropy import Entropy
+from yupana.privacy.sealed import Sealed
+from yupana.products.tables import Family, Groups
+from yupana.release.tables import Coded
+
+_GROUPS_AT_ONCE: Final = 1 << 20
+
+Details = Callable[[Flags], Ints]
+"""Counts in the finest cells of the groups chosen, shape (areas, groups) to (chosen groups, cells), in order."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class GroupCounts(Sealed):
+    """Exact counts of the groups of some areas, area after area.
+
+    Attributes
+    ----------
+    first : int
+        Place of the first of the areas.
+    totals : ndarray of int64, shape (areas, groups)
+    details : callable
+        Gives the counts in the finest cells of those groups that are counted so.
+    """
+
+    first: int
+    totals: Ints
+    details: Details
+
+
+@dataclass(frozen=True, slots=True)
+class Choosing:
+    """What decides which choice of a family a group gets.
+
+    Attributes
+    ----------
+    total : Measurement or None
+        Of the noisy total, which is not published; None where there is none.
+    thresholds : tuple of int
+        A group gets the second choice from the first number on, and so on.
+    left_out_up_to : int or None
+        Noisy counts of the first choice, a total, that are left out; None where none are.
+    """
+
+    total: Measurement | None = None
+    thresholds: tuple[int, ...] = ()
+    left_out_up_to: int | None = None
+
+    def choice(self, totals: Ints) -> NDArray[np.int8]:
+        """Which choice each group gets by its total: as many thresholds as it reaches."""
+        return np.searchsorted(np.array(self.thresholds, dtype=np.int64), totals, side="right").astype(np.int8)
+
+
+def left_out_up_to(measurement: Measurement | None, chance: Fraction | None) -> int | None:
+    """The largest noisy total that is left out: the total of an empty group passes it with one minus the chance."""
+    return measurement.law.quantile(float(chance)) if measurement and chance else None
+
+
+@dataclass(frozen=True, slots=True)
+class LevelGroups:
+    """The population groups of a level, and what of them is published.
+
+    Attributes
+    ----------
+    kind : str
+        Of the areas, as tables write it.
+    areas, groups : sequence of str
+        Codes.
+    family : Family
+    measured : Measurement or None
+        Of the groups that `choosing` decides about; None if there are none.
+    choosing : Choosing
+    coarsest : tuple of (Family, Measurement) or None
+        Of the groups that always get the first choice, and have a measurement of their own.
+    always : ndarray of bool, shape (groups,)
+        Which these are.
+    """
+
+    kind: str
+    areas: Sequence[str]
+    groups: Sequence[str]
+    family: Family
+    measured: Measurement | None
+    choosing: Choosing
+    coarsest: tuple[Family, Measurement] | None
+    always: Flags
+
+    def shown(self, family: Family, choice: int, places: Ints, counts: Ints, measurement: Measurement) -> Groups:
+        """Groups by their places, area after area, as they are published."""
+        area, group = np.divmod(places, len(self.groups))
+        codes = Coded(self.areas, area), Coded(self.groups, group)
+        return Groups(family, choice, self.kind, *codes, counts, measurement)
+
+
+@dataclass(slots=True)
+class LevelMeasurer:
+    """Passes the counts of a level through the door, some areas at a time; each area once."""
+
+    level: LevelGroups
+    ledger: Ledger
+    entropy: Entropy
+    _total: Meter | None = field(default=None, init=False)
+    _cells: Meter | None = field(default=None, init=False)
+    _coarsest: Meter | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        level, areas = self.level, len(self.level.areas)
+        some = int((~level.always).sum())
+        if level.measured is not None:
+            if level.choosing.total is not None:
+                self._total = self.ledger.open(level.choosing.total, areas * some)
+            self._cells = self.ledger.open(level.measured, areas * some)
+        if level.coarsest is not None:
+            self._coarsest = self.ledger.open(level.coarsest[1], areas * int(level.always.sum()))
+
+    def measure(self, exact: GroupCounts) -> Iterator[Groups]:
+        """Measure all groups of some areas: first those that always get the first choice."""
+        if self.level.coarsest is not None and self._coarsest is not None:
+            yield self._whole(*self.level.coarsest, self._coarsest, exact)
+        if self._cells is not None:
+            yield from self._chosen(self._cells, exact)
+
+    def _places(self, exact: GroupCounts, groups: Ints) -> Ints:
+        """Where some groups of every area stand among those of all areas."""
+        areas, width = exact.totals.shape
+        places: Ints = (exact.first + np.arange(areas))[:, None] * width + groups
+        return places.ravel()
+
+    def _whole(self, family: Family, measurement: Measurement, meter: Meter, exact: GroupCounts) -> Groups:
+        groups = np.flatnonzero(self.level.always)
+        areas, width = len(exact.totals), len(groups)
+        counts = exact.totals[:, groups].reshape(-1, 1)
+        if family.measured > 1:
+            chosen = np.zeros(exact.totals.shape, dtype=bool)
+            chosen[:, groups] = True
+            counts = added_up(exact.details(chosen), self.level.family.choices[0].finest)
+        cells = np.full(areas * width, family.measured)
+        first = exact.first * width
+        noisy = meter.measure(first, cells, counts.ravel(), meter.stream(first, self.entropy))
+        places = self._places(exact, groups)
+        return self.level.shown(family, 0, places, noisy.reshape(-1, family.measured), measurement)
+
+    def _chosen(self, meter: Meter, exact: GroupCounts) -> Iterator[Groups]:
+        groups = np.flatnonzero(~self.level.always)
+        width = len(groups)
+        totals, first = exact.totals[:, groups].ravel(), exact.first * width
+        choice = np.zeros(len(totals), dtype=np.int8)
+        if self._total is not None:
+            for some in stretches(len(totals), width):
+                begin, ones = first + some.start, np.ones(some.stop - some.start, dtype=np.int64)
+                noisy = self._total.measure(begin, ones, totals[some], self._total.stream(begin, self.entropy))
+                choice[some] = self.level.choosing.choice(noisy)
+        wanted = needs_cells(self.level.family, choice)
+        chosen = np.zeros(exact.totals.shape, dtype=bool)
+        rows = np.flatnonzero(wanted)
+        chosen[rows // width, groups[rows % width]] = True
+        finest = exact.details(chosen) if len(rows) else np.zeros((0, self.level.family.measured), dtype=np.int64)
+        counted = ChosenCounts(first, choice, totals, rows, finest)
+        places = self._places(exact, groups)
+        for some in stretches(len(totals), width):
+            for number, found, noisy in measure_chosen(self.level.family, counted, some, meter, self.entropy):
+                shown, counts = found, noisy
+                if number == 0 and self.level.choosing.left_out_up_to is not None:
+                    kept = noisy[:, 0] > self.level.choosing.left_out_up_to
+                    shown, counts = found[kept], noisy[kept]
+                yield self.level.shown(self.level.family, number, places[shown], counts, meter.measurement)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ChosenCounts(Sealed):
+    """Exact counts of some groups, and which choice each of them gets.
+
+    Attributes
+    ----------
+    first : int
+        Number of the first group in its measurement.
+    choice : ndarray of int8, shape (groups,)
+    totals : ndarray of int64, shape (groups,)
+    rows : ndarray of int64
+        The groups that are counted in cells, ascending.
+    finest : ndarray of int64, shape (these groups, cells of the finest choice)
+    """
+
+    first: int
+    choice: NDArray[np.int8]
+    totals: Ints
+    rows: Ints
+    finest: Ints
+
+
+def needs_cells(family: Family, choice: NDArray[np.int8]) -> Flags:
+    """Which groups are counted in more cells than their total."""
+    return np.array([of.measured > 1 for of in family.choices])[choice]
+
+
+def measure_chosen(
+    family: Family, counts: ChosenCounts, some: slice, meter: Meter, entropy: Entropy
+) -> Iterator[tuple[int, Ints, Ints]]:
+    """Measure some groups, each in the cells of its choice.
+
+    Yields
+    ------
+    (int, ndarray of int64, ndarray of int64)
+        Of every choice its number, the groups that get it, and their noisy counts, shape (groups, cells).
+    """
+    choice = counts.choice[some]
+    width = np.array([of.measured for of in family.choices])[choice]
+    starts = np.cumsum(width) - width
+    exact = np.zeros(int(width.sum()), dtype=np.int64)
+    of_choice = [np.flatnonzero(choice == number) for number in range(len(family.choices))]
+    for of, groups in zip(family.choices, of_choice, strict=True):
+        if of.measured == 1:
+            exact[starts[groups]] = counts.totals[some][groups]
+            continue
+        finest = counts.finest[np.searchsorted(counts.rows, groups + some.start)]
+        for cell, holds in enumerate(of.finest):
+            exact[starts[groups] + holds] += finest[:, cell]
+    first = counts.first + some.start
+    noisy = meter.measure(first, width, exact, meter.stream(first, entropy))
+    for number, groups in enumerate(of_choice):
+        cells = np.arange(family.choices[number].measured)
+        yield number, groups + some.start, noisy[starts[groups, None] + cells]
+
+
+def added_up(counts: Ints, finest: tuple[int, ...]) -> Ints:
+    """Counts of coarser cells; ``finest`` tells which of them holds each cell."""
+    out = np.zeros((len(counts), max(finest) + 1), dtype=np.int64)
+    for cell, holds in enumerate(finest):
+        out[:, holds] += counts[:, cell]
+    return out
+
+
+def stretches(groups: int, width: int) -> Iterable[slice]:
+    """Whole areas of ``width`` groups, so many at a time that what is held stays small."""
+    step = max(1, _GROUPS_AT_ONCE // max(width, 1)) * width
+    for start in range(0, groups, max(step, 1)):
+        yield slice(start, min(start + step, groups))
+
+
+class CellSums:
+    """Adds up categories into the cells of a table.
+
+    Attributes
+    ----------
+    counted : ndarray of bool, shape (categories,), or None
+        The categories that some cell counts; None for all.
+    """
+
+    def __init__(self, members: Flags) -> None:
+        """Of each cell, shape (cells, categories), the categories that it counts: one at least."""
+        some: Flags = np.asarray(members.any(axis=0))
+        self.counted = None if some.all() else some
+        of_cell = [np.flatnonzero(row) for row in members]
+        self._order = np.concatenate(of_cell)
+        self._starts = np.cumsum([0, *map(len, of_cell[:-1])])
+        self._alone = len(self._order) == len(of_cell)
+
+    def of(self, by_category: Ints) -> Ints:
+        """Counts by cell, from counts by category."""
+        found: Ints = by_category[:, self._order]
+        return found if self._alone else np.add.reduceat(found, self._starts, axis=1)
+
+
+@dataclass(frozen=True, slots=True)
+class SlicedLevel:
+    """A table at a level whose groups are measured as they are counted.
+
+    Attributes
+    ----------
+    kind : str
+        Of the areas, as they are counted by.
+    columns : slice
+        Of the level's groups among all that areas of its kind show.
+    cells : CellSums
+    groups : LevelGroups
+    """
+
+    kind: str
+    columns: slice
+    cells: CellSums
+    groups: LevelGroups
+
+
+@dataclass(eq=False, repr=False)
+class ListedLevel(Sealed):
+    """The groups of a level that published totals list, and what has been counted of them.
+
+    Attributes
+    ----------
+    kind : str
+        Of the areas.
+    columns : slice
+        As `SlicedLevel` has it.
+    area, group : ndarray of int64, shape (groups,)
+        Places of the areas and of the groups within the level, ascending.
+    published : ndarray of int64, shape (groups,)
+        Their totals, as published.
+    wanted : ndarray of bool, shape (groups,)
+        Which are counted by category.
+    tables : mapping of str to CellSums
+        The tables that are measured of them.
+    categories : int
+    """
+
+    kind: str
+    columns: slice
+    area: Ints
+    group: Ints
+    published: Ints
+    wanted: Flags
+    tables: Mapping[str, CellSums]
+    categories: int
+    totals: dict[str, Ints] = field(init=False)
+    by_category: Ints = field(init=False)
+    not_listed: int = field(default=0, init=False)
+    """How often records of the areas count in a group of the level that is not listed."""
+
+    def __post_init__(self) -> None:
+        self.totals = {table: np.zeros(len(self.area), dtype=np.int64) for table in self.tables}
+        self.by_category = np.zeros((int(self.wanted.sum()), self.categories), dtype=np.int64)
+
+    def add(self, low: int, high: int, counts: "AreaCounts") -> None:
+        """Add what was counted of the areas from place ``low`` up to ``high``."""
+        begin, end = np.searchsorted(self.area, [low, high])
+        row, column = self.area[begin:end] - low, self.columns.start + self.group[begin:end]
+        every = counts.of(None)
+        self.not_listed += int(every[:, self.columns].sum()) - int(every[row, column].sum())
+        for table, cells in self.tables.items():
+            self.totals[table][begin:end] += counts.of(cells.counted)[row, column]
+        wanted = self.wanted[begin:end]
+        if wanted.any():
+            selected = np.zeros(every.shape, dtype=bool)
+            selected[row[wanted], column[wanted]] = True
+            # Groups ascend by area and place, as selected ones do.
+            first = int(self.wanted[:begin].sum())
+            self.by_category[first : first + int(wanted.sum())] += counts.details(selected)
+
+    def measure(self, table: str, groups: LevelGroups, ledger: Ledger, entropy: Entropy) -> Iterator[Groups]:
+        """Measure the groups in the cells of a table that their published totals allow."""
+        choice = groups.choosing.choice(self.published)
+        rows = np.flatnonzero(needs_cells(groups.family, choice))
+        # Other tables may need more groups by category.
+        finest = self.tables[table].of(self.by_category[(np.cumsum(self.wanted) - 1)[rows]])
+        places = self.area * len(groups.groups) + self.group
+        exact = ChosenCounts(0, choice, self.totals[table], rows, finest)
+        return measure_listed(groups, places, exact, ledger, entropy)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AreaCounts(Sealed):
+    """Exact counts of the groups of some areas of a kind: totals, and counts by category.
+
+    Attributes
+    ----------
+    first : int
+        Place of the first area.
+    totals : callable
+        Of the categories that count, or None for all, the totals, shape (areas, groups).
+    details : callable
+        Of the groups selected, counts by category.
+    """
+
+    first: int
+    totals: Callable[[Flags | None], Ints]
+    details: Callable[[Flags], Ints]
+    _found: dict[bytes, Ints] = field(default_factory=dict, init=False)
+
+    def of(self, counted: Flags | None) -> Ints:
+        """Totals, which several tables may ask for."""
+        key = b"" if counted is None else counted.tobytes()
+        if key not in self._found:
+            self._found[key] = self.totals(counted)
+        return self._found[key]
+
+    def in_cells(self, cells: CellSums, columns: slice, chosen: Flags) -> Ints:
+        """Counts of the chosen groups of a level in the cells of a table."""
+        selected = np.zeros(self.of(cells.counted).shape, dtype=bool)
+        selected[:, columns] = chosen
+        return cells.of(self.details(selected))
+
+
+def counts_in(found: CountedAreas) -> AreaCounts:
+    """What was counted of some areas."""
+    return AreaCounts(found.low, found.totals, found.details)
+
+
+def add_up(found: CountedAreas, listed: Sequence[ListedLevel]) -> None:
+    """Add what was counted of some areas to levels of groups that totals list."""
+    counts = counts_in(found)
+    for one in listed:
+        if one.kind == found.kind:
+            one.add(found.low, found.high, counts)
+
+
+def measure_slices(
+    counted: Iterable[CountedAreas],
+    areas: GroupAreas,
+    tabulation: GroupTabulation,
+    levels: Sequence[SlicedLevel],
+    listed: Sequence[ListedLevel],
+    ledger: Ledger,
+    entropy: Entropy,
+) -> Iterator[Groups]:
+    """Measure levels as their areas are counted; those that may lie in more than one slice come last.
+
+    Parameters
+    ----------
+    counted : iterable of CountedAreas
+    areas : GroupAreas
+    tabulation : GroupTabulation
+        By which they were counted.
+    levels : sequence of SlicedLevel
+        Those of a kind of areas together, in the order in which they are measured.
+    listed : sequence of ListedLevel
+        Others that are added up, not measured.
+    ledger : Ledger
+    entropy : Entropy
+    """
+    open_levels = [(level, LevelMeasurer(level.groups, ledger, entropy)) for level in levels]
+    kinds = dict.fromkeys(level.kind for level in levels)
+
+    def measure(kind: str, counts: AreaCounts) -> Iterator[Groups]:
+        for level, measurer in open_levels:
+            if level.kind == kind:
+                totals = counts.of(level.cells.counted)[:, level.columns]
+                details = partial(counts.in_cells, level.cells, level.columns)
+                yield from measurer.measure(GroupCounts(counts.first, totals, details))
+
+    sums = {
+        kind: SummedCounts(len(areas.ids[kind]), len(tabulation.spaces[kind]), tabulation.categories)
+        for kind in kinds
+        if areas.crosses(kind)
+    }
+    for found in counted:
+        if found.kind in sums:
+            sums[found.kind].add(found)
+        elif found.kind in kinds:
+            yield from measure(found.kind, counts_in(found))
+        add_up(found, listed)
+    for kind, summed in sums.items():
+        yield from measure(kind, AreaCounts(0, summed.totals, summed.details))
+
+
+def measure_listed(
+    groups: LevelGroups, listed: Ints, counts: ChosenCounts, ledger: Ledger, entropy: Entropy
+) -> Iterator[Groups]:
+    """Measure the groups of a level that published totals list, whose choices these decide.
+
+    Parameters
+    ----------
+    groups : LevelGroups
+    listed : ndarray of int64
+        Places of the groups, area after area.
+    counts : ChosenCounts
+    ledger : Ledger
+    entropy : Entropy
+    """
+    if groups.measured is None or not len(listed):
+        return
+    meter = ledger.open(groups.measured, len(listed))
+    for some in stretches(len(listed), 1):
+        for number, found, noisy in measure_chosen(groups.family, counts, some, meter, entropy):
+            yield groups.shown(groups.family, number, listed[found], noisy, meter.measurement)

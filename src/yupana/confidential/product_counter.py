@@ -1,0 +1,366 @@
+"""What the run machine asks of a product's confidential half: to open its records, to count them, to measure."""
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from importlib import import_module
+from itertools import zip_longest
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar, overload
+
+from yupana.confidential.records.data_frames import FILES
+from yupana.confidential.records.sources import Source
+from yupana.confidential.records.validation import Finding
+from yupana.confidential.request import Layout, RunRequest
+from yupana.errors import InputError
+from yupana.files.columns import ColumnMap, RecordFile
+from yupana.plan.ledger import Ledger
+from yupana.plan.plan import Plan
+from yupana.privacy.sealed import Sealed
+from yupana.progress import Stopwatch
+from yupana.release.manifest import MANIFEST
+from yupana.release.tables import ReleaseTable, checksum
+
+
+class Opened(Protocol):
+    """Records that were opened and checked."""
+
+    @property
+    def findings(self) -> Sequence[Finding]:
+        """Rules that they break, and remarks."""
+        ...
+
+
+C = TypeVar("C")
+"""A product's own configuration."""
+R = TypeVar("R", bound=Opened)
+"""Its records, opened."""
+E = TypeVar("E")
+"""Exact counts of all that its plan measures."""
+M = TypeVar("M")
+"""What passed the door: public."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a run tells of itself beside its tables.
+
+    Attributes
+    ----------
+    parameters : mapping
+        Of the configuration and of public files, for the manifest.
+    taken_as_public : tuple of str
+        What the guarantee does not protect.
+    log : mapping
+        What depends on the records without noise, for the confidential log.
+    options : mapping of str to str
+        Options that only this product has.
+    others : mapping
+        Keys of the manifest that only this product has.
+    """
+
+    parameters: Mapping[str, Any]
+    taken_as_public: tuple[str, ...]
+    log: Mapping[str, Any]
+    options: Mapping[str, str] = field(default_factory=dict)
+    others: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Validation(Sealed, Sequence[Finding]):
+    """What was found in records: a sequence of findings. Confidential: it counts them.
+
+    Attributes
+    ----------
+    findings : tuple of Finding
+        Rules broken, and remarks.
+    remarks : tuple of str
+        What could not be checked.
+    left_out : tuple of mapping
+        Which records are counted nowhere by the configuration alone, as a plan tells it. Public, unlike the rest.
+    truncation : tuple
+        For internal use, of PHSafe: what thresholds about the configured ones would leave out.
+    """
+
+    findings: tuple[Finding, ...]
+    remarks: tuple[str, ...] = ()
+    truncation: tuple[Any, ...] = ()
+    left_out: tuple[Mapping[str, Any], ...] = ()
+
+    if TYPE_CHECKING:  # `typing` keeps what it has seen overloaded to the end, and the database would complain of it
+
+        @overload
+        def __getitem__(self, place: int) -> Finding: ...
+        @overload
+        def __getitem__(self, place: slice) -> Sequence[Finding]: ...
+
+    def __getitem__(self, place: int | slice) -> Finding | Sequence[Finding]:
+        """A finding, or some."""
+        return self.findings[place]
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self.findings)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Observed(Sealed):
+    """How far noisy counts were from the truth; it tells the truth.
+
+    Attributes
+    ----------
+    product : str
+        As the plan calls it.
+    errors : sequence
+        What rows and reports are made of, in the product's own form.
+    rows : sequence of dataclass instances
+        One for each line of the report.
+    tables : sequence of ReleaseTable
+        The rows, and others that are finer, as they are written.
+    told : mapping
+        More for the manifest.
+    """
+
+    product: str
+    errors: Sequence[Any]
+    rows: Sequence[Any]
+    tables: Sequence[ReleaseTable]
+    told: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Counter(ABC, Generic[C, R, E, M]):
+    """How one product gets from records to what is released. `yupana.confidential.run` calls it, step by step."""
+
+    takes: frozenset[str] = frozenset()
+    """Which terms of a request that not every product has it takes."""
+
+    stages: tuple[str, str, str] = ("", "", "")
+    """What counting, measuring and checking are announced as; what is empty is part of the stage before."""
+
+    draws_at_the_door: bool = True
+    """Whether each draw is kept as it passes the door; False where the counter keeps what it draws itself."""
+
+    reads_on: bool = False
+    """Whether what was opened is read until the release is written; else it is closed before."""
+
+    def is_checked(self, config: C) -> bool:
+        """Whether the tables are read again and compared with the plan before they are released."""
+        del config
+        return True
+
+    def frames(self, config: C) -> Mapping[str, str]:
+        """The record files that may be given as frames, and how the name of each ends when it is written."""
+        del config
+        return FILES
+
+    @abstractmethod
+    def without_noise(self, config: C) -> C:
+        """The configuration whose plan measures the same without noise."""
+
+    @abstractmethod
+    def open(
+        self,
+        config: C,
+        data: Path,
+        request: RunRequest,
+        clock: Stopwatch,
+        *,
+        out: Path | None = None,
+        kept: Path | None = None,
+        to_count: bool = True,
+    ) -> AbstractContextManager[R]:
+        """Open and check records.
+
+        Parameters
+        ----------
+        config
+        data : Path
+        request : RunRequest
+        clock : Stopwatch
+        out : Path, optional
+            Where a release of them will stand, if one is made.
+        kept : Path, optional
+            The folder where its draws are kept then.
+        to_count : bool
+            Whether they will be counted; for validation they may lack what lies beside them.
+
+        Raises
+        ------
+        InputError
+            If there are none, or they cannot be read. Broken rules are findings.
+        """
+
+    def doubts(self, records: R, config: C) -> list[str]:
+        """Why what is made of valid records may not be released, although its own noise is sound.
+
+        Raises
+        ------
+        InputError
+            If the records are not synthetic, and there is a doubt.
+        """
+        del records, config
+        return []
+
+    def public_inputs(self, records: R, config: C) -> dict[str, str]:
+        """SHA-256 of the public files of a run by name."""
+        del records, config
+        return {}
+
+    def cut_files(self, config: C, columns: ColumnMap) -> Sequence[RecordFile]:
+        """Records that an engine cuts into shards, so that they need not be at hand."""
+        del config, columns
+        return ()
+
+    def look(self, records: R, config: C, request: RunRequest) -> Validation:
+        """What validation tells.
+
+        Raises
+        ------
+        InputError
+            If valid records do not go with what lies beside them.
+        """
+        del config, request
+        return Validation(tuple(records.findings))
+
+    @abstractmethod
+    def count(self, records: R, config: C, plan: Plan, *, bounded: bool = True, keep: bool = False) -> E:
+        """Count what a plan measures in valid records.
+
+        Parameters
+        ----------
+        records
+        config
+        plan : Plan
+        bounded : bool
+            Count what one person or household may contribute at most; False counts all of it, to tell what the bound
+            leaves out or adds.
+        keep : bool
+            Whether the counts will be measured more than once.
+        """
+
+    def planned(self, records: R, config: C, plan: Plan) -> Plan:
+        """The plan as it is measured, where that depends on public files."""
+        del records, config
+        return plan
+
+    @abstractmethod
+    def inputs(self, records: R) -> dict[str, str]:
+        """SHA-256 of every input file, by its path within the data folder; confidential."""
+
+    def terms(self, records: R) -> dict[str, Any]:
+        """What beside configuration, options and inputs must be the same where a run goes on, by its name; as JSON."""
+        del records
+        return {}
+
+    def check_measurable(self, records: R, config: C, request: RunRequest) -> None:
+        """Refuse what could not be made of what is measured, before it is charged.
+
+        Raises
+        ------
+        ConfigError
+        """
+        del records, config, request
+
+    @abstractmethod
+    def measure(self, exact: E, config: C, ledger: Ledger, request: RunRequest, clock: Stopwatch) -> M:
+        """Pass every count through the door."""
+
+    def exact(self, exact: E, config: C, ledger: Ledger, request: RunRequest, clock: Stopwatch) -> M:
+        """What a release without noise is made of; the plan of the ledger has none."""
+        return self.measure(exact, config, ledger, request, clock)
+
+    @abstractmethod
+    def tell(self, records: R, exact: E, measured: M, config: C, plan: Plan, request: RunRequest) -> Told:
+        """What the run tells of itself, asked after everything was measured and before the records are closed."""
+
+    @abstractmethod
+    def write(
+        self, folder: Path, records: R, measured: M, config: C, plan: Plan, request: RunRequest
+    ) -> dict[str, dict[str, Any]]:
+        """Write the tables, and return what the manifest says of them. The records may be closed."""
+
+    @abstractmethod
+    def observe(self, config: C, plan: Plan, data: Path, trials: int, request: RunRequest) -> Observed:
+        """Measure records so many times and compare with the truth. Whether that is allowed was asked before.
+
+        Raises
+        ------
+        InputError
+            If the records break a rule.
+        """
+
+
+class MeasurementsCounter(Counter[C, R, E, M]):
+    """A counter of a product that may keep all its noisy measurements in a folder of their own."""
+
+    @abstractmethod
+    def write_noisy(
+        self,
+        folder: Path,
+        layout: Layout,
+        records: R,
+        measured: M,
+        config: C,
+        manifest: Mapping[str, Any],
+        clock: Stopwatch,
+    ) -> None:
+        """Write them in a layout, with a manifest."""
+
+
+def input_checksums(folder: Path, sources: Mapping[str, Source]) -> dict[str, str]:
+    """SHA-256 of every input file, by its path within the data folder; for the confidential log."""
+    return {
+        os.path.relpath(path, folder): digest or checksum(path)
+        for source in sources.values()
+        for path, digest in zip_longest((*source.paths, *source.beside), source.digests)
+    }
+
+
+_PLACES: Final = {
+    "phsafe": ("described.phsafe", "PhsafeCounter"),
+    "safetab-p": ("described.safetab", "PersonsCounter"),
+    "safetab-h": ("described.safetab", "HouseholdsCounter"),
+    "topdown": ("topdown.counter", "TopdownCounter"),
+    "tables": ("described.counter", "DescribedCounter"),
+}
+
+
+class Counters(Mapping[str, Counter[Any, Any, Any, Any]]):
+    """Counters by the key of their product. Each is imported when it is asked for."""
+
+    def __getitem__(self, key: str) -> Counter[Any, Any, Any, Any]:
+        """The counter of a product, or KeyError."""
+        module, name = _PLACES[key]
+        found: Counter[Any, Any, Any, Any] = getattr(import_module(f"yupana.confidential.{module}"), name)()
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        """The keys."""
+        return iter(_PLACES)
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(_PLACES)
+
+
+COUNTERS: Final = Counters()
+
+
+def not_published(path: Path, wanted: str, doubts: Iterable[str], name: str) -> InputError:
+    """Why a table that decides what is measured is refused of records that may be real.
+
+    Parameters
+    ----------
+    path : Path
+    wanted : str
+        What it cannot be taken for.
+    doubts : iterable of str
+    name : str
+        What to name instead, which has a manifest.
+    """
+    each = [f"  {doubt}" for doubt in doubts]
+    return InputError(
+        "\n".join([f"{path} cannot be taken for {wanted}:", *each, f"name {name}, with its {MANIFEST} beside it"])
+    )

@@ -1,0 +1,325 @@
+"""The files that hold records: which forms are there, with their parts and shards, and where in them a record stands.
+
+Columns may stand in the names of folders alone, as Hive lays out a table: ``geo/TABBLKST=06/part-0.parquet``.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote
+
+import duckdb
+
+from yupana.confidential.records.database import is_scratch
+from yupana.confidential.records.validation import MOST_LINES, BrokenRecords, Finding, more_files, require_none
+from yupana.errors import InputError
+from yupana.files.columns import Column, RecordFile
+from yupana.files.database import open_database, quoted
+from yupana.files.delimited import PARQUET, column_types, parquet_rows
+from yupana.files.regular import FOLDER, must_be, regular
+from yupana.privacy.sealed import Sealed
+
+SHARD: Final = ".shard"
+"""How the name of a file ends that says where the records of a shard are; none but `write_shard` makes one."""
+
+
+PART_SHIFT: Final = 40
+"""A record's number counts within its part in the bits below this one, and the parts in those above."""
+
+
+NO_VALUE: Final = "__HIVE_DEFAULT_PARTITION__"
+"""How Hive writes that a column has no value."""
+
+
+@dataclass(frozen=True, slots=True)
+class PathColumns:
+    """What the names of folders say of columns: by column the value of each part, as a file would write it.
+
+    Attributes
+    ----------
+    alone : mapping of str to tuple of (str or None)
+        Columns that the files leave to the folders.
+    besides : mapping of str to tuple of (str or None)
+        Columns that stand in the files, too, and are read there.
+    """
+
+    alone: Mapping[str, tuple[str | None, ...]] = field(default_factory=dict)
+    besides: Mapping[str, tuple[str | None, ...]] = field(default_factory=dict)
+
+
+def columns_in_path(paths: Sequence[Path], names: Sequence[str], schema: RecordFile) -> PathColumns:
+    """Find the columns that every part has in its path. Keys are never there: they tell records apart.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+        The parts, which need not be sound.
+    names : sequence of str
+        Their names from the folder of the records on.
+    schema : RecordFile
+    """
+    told = [_told(name) for name in names]
+    columns = [(column, schema.written[column.name].lower()) for column in schema.columns if not column.key]
+    found = {column: [values[name] for values in told] for column, name in columns if all(name in of for of in told)}
+    if not found:
+        return PathColumns()
+    there = _columns_of_first(paths)
+    told_by_name = {column.name: tuple(_written(column, value) for value in of) for column, of in found.items()}
+    besides = {name for name in told_by_name if schema.written[name].lower() in there}
+    return PathColumns(
+        {name: values for name, values in told_by_name.items() if name not in besides},
+        {name: values for name, values in told_by_name.items() if name in besides},
+    )
+
+
+def _told(name: str) -> dict[str, str]:
+    """What the folders of a path say, by lower case; of one that is there twice the inner one."""
+    pairs = (segment.partition("=") for segment in name.split("/")[1:-1])
+    return {unquote(column).lower(): unquote(value) for column, equals, value in pairs if equals}
+
+
+def _columns_of_first(paths: Sequence[Path]) -> frozenset[str]:
+    """The columns, in lower case, of the first part that is sound."""
+    with open_database() as db:
+        for path in paths:
+            try:
+                return frozenset(name.lower() for name in column_types(db, parquet_rows([path])))
+            except duckdb.Error:
+                continue
+    return frozenset()
+
+
+def _written(column: Column, value: str) -> str | None:
+    """A value as a file would write it: a folder may leave out the leading zeros of a code, as of an integer."""
+    if value == NO_VALUE:
+        return None
+    if column.width and not column.words and re.fullmatch("0|[1-9][0-9]*", value, re.ASCII):
+        return value.zfill(column.width)
+    return value
+
+
+def in_path(values: Sequence[str | None]) -> str:
+    """SQL for the value of each row of several Parquet files ``f``, or of one."""
+    texts = ["NULL" if value is None else quoted(value) for value in values]
+    if len(texts) == 1:
+        return f"({texts[0]}::VARCHAR)"
+    return f"([{', '.join(texts)}]::VARCHAR[])[f.file_index::BIGINT + 1]"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The file or files that hold one kind of records.
+
+    Attributes
+    ----------
+    paths : tuple of Path
+        The parts, in the order of their numbers.
+    names : tuple of str
+        What findings call them.
+    header : bool
+        Whether the first line of each is no record.
+    beside : tuple of Path
+        Files of another kind that complete these records and were checked with them.
+    rows : tuple of Path
+        Of a shard: Parquet files that hold its records of all parts, by our names of the columns, and their numbers.
+        They are read in place of the parts.
+    in_path : PathColumns
+        What the names of folders say.
+    digests : tuple of str
+        SHA-256 of each part, where others than this process have read them.
+    """
+
+    paths: tuple[Path, ...]
+    names: tuple[str, ...]
+    header: bool = False
+    beside: tuple[Path, ...] = ()
+    rows: tuple[Path, ...] = ()
+    in_path: PathColumns = field(default_factory=PathColumns)
+    digests: tuple[str, ...] = ()
+
+    def called(self, name: str) -> str:
+        """What a finding about all parts calls records of this name."""
+        return self.names[0] if len(self.names) == 1 else f"{name} ({len(self.names):,} files)"
+
+    def places(self, part: int, records: Iterable[int]) -> tuple[int, ...]:
+        """Where records of a part stand in it: rows of Parquet, lines of text, of which blank ones are no records."""
+        wanted = sorted(records)
+        if not self.header or not wanted:
+            return tuple(wanted)
+        return lines_below_header(self.paths[part], wanted)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class OpenedRecords(Sealed):
+    """Records that the database holds as relations, and what was found in them.
+
+    Attributes
+    ----------
+    db : duckdb.DuckDBPyConnection
+    folder : Path
+    files : mapping of str to Source
+    findings : tuple of Finding
+        Rules broken.
+    """
+
+    db: duckdb.DuckDBPyConnection
+    folder: Path
+    files: Mapping[str, Source]
+    findings: tuple[Finding, ...]
+
+    def require_valid(self) -> None:
+        """Refuse records that break rules.
+
+        Raises
+        ------
+        InputError
+            Naming every rule broken, how often and where.
+        """
+        require_none(self.findings)
+
+
+def forms(folder: Path, schema: RecordFile) -> list[Path]:
+    """Which forms of a record file are there: text, Parquet, or a folder of Parquet files under either name."""
+    # In the folder of a user it would lead to any file of this machine.
+    if is_scratch(folder) and (cut := folder / f".{schema.name}{SHARD}").is_file():
+        return [cut]
+    paths = [folder / f"{schema.name}.{ending}" for ending in schema.endings]
+    there = [path for path in paths if path.is_file() or (path.suffix == PARQUET and path.is_dir())]
+    parts = folder / schema.name
+    try:
+        partitioned = PARQUET[1:] in schema.endings and parts.is_dir() and any(parts.rglob(f"*{PARQUET}"))
+    except OSError:
+        partitioned = False
+    return there + [parts] * partitioned
+
+
+def write_shard(folder: Path, schema: RecordFile, source: Source) -> None:
+    """Say in the folder of a shard where its rows of some records are, and what they were cut from."""
+    told = {name: [str(path) for path in getattr(source, name)] for name in ("paths", "names", "beside", "rows")}
+    (folder / f".{schema.name}{SHARD}").write_text(json.dumps(told))
+
+
+def read_shard(path: Path) -> Source:
+    """What `write_shard` said. Findings then tell the numbers of records, not the lines that text has them on."""
+    told = json.loads(path.read_text())
+    paths, beside, rows = (tuple(map(Path, told[name])) for name in ("paths", "beside", "rows"))
+    return Source(paths, tuple(told["names"]), beside=beside, rows=rows)
+
+
+def find_source(folder: Path, schema: RecordFile) -> tuple[Source | None, list[Finding]]:
+    """Which form of a record file is there, or what is wrong with that."""
+    there = forms(folder, schema)
+    if len(there) > 1:
+        names = " or ".join(path.name for path in there)
+        return None, [Finding("one_file", names, f"{'both' if len(there) == 2 else 'all'} are there; leave one")]
+    if not there:
+        return None, [Finding("file_present", " or ".join(schema.file_names), f"no such file in {folder}")]
+    path = there[0]
+    if path.suffix == SHARD:
+        return read_shard(path), []
+    return _partitioned(path, schema) if path.is_dir() else (Source((path,), (path.name,), path.suffix != PARQUET), [])
+
+
+def _partitioned(root: Path, schema: RecordFile) -> tuple[Source | None, list[Finding]]:
+    """The Parquet files in a folder and the folders in it. Hidden files and marks such as ``_SUCCESS`` are no parts."""
+    marks = ("_", ".")
+    try:
+        found = sorted(path for path in root.rglob("*") if not path.is_dir() and not path.name.startswith(marks))
+    except OSError as error:
+        return None, [Finding("readable", root.name, error.strerror or "cannot be read")]
+    parts = [(path, path.relative_to(root.parent).as_posix()) for path in found]
+    # A part passed over would be a state left out of the tables, so nothing is.
+    findings = [
+        Finding("is_parquet", name, "a part must be a file whose name ends in .parquet; take it out of the folder")
+        for path, name in parts
+        if path.suffix != PARQUET or not path.is_file()
+    ]
+    if not parts:
+        findings = [Finding("not_empty", root.name, "the folder holds no file that ends in .parquet")]
+    if findings:
+        return None, findings
+    paths, names = tuple(path for path, _ in parts), tuple(name for _, name in parts)
+    return Source(paths, names, in_path=columns_in_path(paths, names, schema)), []
+
+
+def require_folder(folder: Path) -> None:
+    """Refuse a folder of records that is none, or that the database could not name.
+
+    Raises
+    ------
+    InputError
+    """
+    try:
+        str(folder).encode()
+    except UnicodeEncodeError:
+        raise InputError(f"the name of the data folder {folder!a} is not UTF-8; rename it") from None
+    must_be(FOLDER, folder, "name the folder that holds the records")
+
+
+def no_names(folder: Path) -> InputError:
+    """The error on a map of columns where names are none of the user's own."""
+    return InputError(f"--columns is for persons, units, geo and records as CSV or Parquet; {folder} holds others")
+
+
+def check_readable(source: Source) -> list[Finding]:
+    """Find files that cannot be opened or are empty."""
+    findings = []
+    for path, name in zip(source.paths, source.names, strict=True):
+        try:
+            with open(path, "rb", opener=regular) as file:
+                head = file.read(1)
+        except OSError as error:
+            findings.append(Finding("readable", name, error.strerror or "cannot be read"))
+            continue
+        if not head:
+            findings.append(Finding("not_empty", name, "the file is empty: not even a header"))
+    return findings
+
+
+def lines_below_header(path: Path, wanted: Sequence[int]) -> tuple[int, ...]:
+    """Lines of a CSV file on which records stand, whose numbers are in order."""
+    found: list[int] = []
+    record = 0
+    # Universal newlines, as the database reads them; the bytes of a record do not matter here.
+    with path.open(encoding="latin-1") as file:
+        for line, text in enumerate(file, 1):
+            if line == 1 or text == "\n":
+                continue
+            record += 1
+            while len(found) < len(wanted) and wanted[len(found)] == record:
+                found.append(line)
+            if len(found) == len(wanted):
+                break
+    return tuple(found)
+
+
+def place_finding(
+    db: duckdb.DuckDBPyConnection, source: Source, finding: Finding, relation: str, broken: str
+) -> list[Finding]:
+    """Say in which files, and where in them, the records lie that break a rule: one finding for each file."""
+    return tell(find_broken(db, relation, broken), source, finding)
+
+
+def find_broken(db: duckdb.DuckDBPyConnection, relation: str, broken: str) -> BrokenRecords:
+    """Find the records of a relation for which some SQL is true."""
+    found = db.execute(
+        f"SELECT record >> {PART_SHIFT}, count(*), min(record, {MOST_LINES}) FROM {relation} WHERE {broken} "
+        "GROUP BY 1 ORDER BY 1"
+    ).fetchall()
+    first = {part: tuple(sorted(records)) for part, _, records in found[:MOST_LINES]}
+    return BrokenRecords({part: count for part, count, _ in found}, first)
+
+
+def tell(broken: BrokenRecords, source: Source, finding: Finding) -> list[Finding]:
+    """Say in which files, and where in them, records lie: one finding for each file."""
+    findings = []
+    for part, records in broken.first.items():
+        lines = source.places(part, (record & ((1 << PART_SHIFT) - 1) for record in records))
+        findings.append(replace(finding, file=source.names[part], count=broken.counts[part], lines=lines))
+    beyond = [(part, count) for part, count in broken.counts.items() if part not in broken.first]
+    others = [replace(finding, file=source.names[part], count=count) for part, count in beyond]
+    # Those of shards are put together when all are known (`merge_findings`).
+    return findings + (others if source.rows else more_files(others))

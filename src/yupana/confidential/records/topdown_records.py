@@ -1,0 +1,356 @@
+"""What TopDown counts that PHSafe's files do not tell: a histogram of blocks, and the types of group quarters.
+
+A histogram, text or Parquet, has a row for a block and a cell of the schema, with its count.
+
+The major type of group quarters that a unit is of is told by its line, by a file of its own (``quarters``: MAFID,
+QGQTYP), or by what its block has: the persons tell whether the unit is institutional, and the public list of facilities
+which type that is, where a block has only one.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import duckdb
+import numpy as np
+
+from yupana.arrays import Ints
+from yupana.confidential.records.census_edited_file import UNIT_LAYOUT
+from yupana.confidential.records.database import numbers
+from yupana.confidential.records.fixed_width import Layout, read_lines
+from yupana.confidential.records.fixed_width import numbers as columns_of
+from yupana.confidential.records.phsafe_records import Census
+from yupana.confidential.records.reader import INTEGERS, NO_HEADER, ascii_header, damaged_parts, load_text, open_records
+from yupana.confidential.records.sources import PART_SHIFT, Source, check_readable, find_source, forms, place_finding
+from yupana.confidential.records.validation import Finding
+from yupana.files.columns import MAFID, UNITS, Column, RecordFile
+from yupana.files.database import STOPS, named, quoted
+from yupana.files.delimited import column_types, parquet_rows
+from yupana.topdown.queries import Attribute, Schema
+
+HISTOGRAM: Final = RecordFile("histogram", "row", ())
+"""Where the histogram of a data folder is; its columns follow the schema."""
+
+UNKNOWN_BLOCK: Final = (
+    "block is not among those of the spine: not in the geography, or left out because nothing stands there"
+)
+
+_BLOCK_CODES: Final = "codes_of_blocks"
+
+_MOST: Final = 999_999_999
+
+
+def open_histogram(
+    db: duckdb.DuckDBPyConnection, source: Source, schema: Schema, codes: Sequence[str] = ()
+) -> list[Finding]:
+    """Open a histogram and check its values one by one.
+
+    Columns may stand in any order. A level is written as its number, from 0, or as its label; as its label only where
+    the labels are numbers themselves and would be taken for others.
+
+    Parameters
+    ----------
+    db : duckdb.DuckDBPyConnection
+    source : Source
+    schema : Schema
+    codes : sequence of str
+        All codes that a block can have, if they are any texts; a block is then its place among them. Else 16 digits.
+
+    Returns
+    -------
+    list of Finding
+        If there are none, the database holds the relation ``histogram``: block and count, int64, cell, int32, and
+        record (`Source`).
+    """
+    if findings := check_readable(source):
+        return findings
+    if codes:
+        db.register("codes_now", {"place": np.arange(len(codes)), "code": np.array(codes, dtype=object)})
+        db.execute(f"CREATE TYPE {_BLOCK_CODES} AS ENUM (SELECT code FROM codes_now ORDER BY place)")
+        db.unregister("codes_now")
+    block = _block_of_codes if codes else _block
+    findings = _open_text(db, source, schema, block) if source.header else _open_parquet(db, source, schema, block)
+    if findings:
+        return findings
+    try:
+        return _check_values(db, source, schema, any_codes=bool(codes))
+    except STOPS:
+        raise
+    except duckdb.Error:
+        return damaged_parts(db, source)
+
+
+def find_strangers(db: duckdb.DuckDBPyConnection, source: Source, blocks: Ints) -> list[Finding]:
+    """Find rows whose block is not among those given, of shape (blocks,)."""
+    db.register("blocks_now", {"block": blocks})
+    db.execute("CREATE TABLE known_blocks AS SELECT * FROM blocks_now")
+    db.unregister("blocks_now")
+    broken = "block NOT IN (SELECT block FROM known_blocks)"
+    (count,) = numbers(db, "SELECT count(*) FROM histogram ANTI JOIN known_blocks USING (block)")
+    finding = Finding("block_in_geography", "", UNKNOWN_BLOCK, count)
+    return place_finding(db, source, finding, "histogram", broken) if count else []
+
+
+def place_repetitions(db: duckdb.DuckDBPyConnection, source: Source) -> list[Finding]:
+    """Say which rows repeat a block and cell, once it is known that some do."""
+    broken = "(block, cell) IN (SELECT (block, cell) FROM histogram GROUP BY block, cell HAVING count(*) > 1)"
+    text = "a block and cell have more than one row; give each one row, with the sum"
+    return place_finding(db, source, Finding("unique_cell", "", text), "histogram", broken)
+
+
+_Block = Callable[[str, str], str]
+"""SQL for the number of a block, NULL for none, from its field and the type of that."""
+
+
+def _open_text(db: duckdb.DuckDBPyConnection, source: Source, schema: Schema, block: _Block) -> list[Finding]:
+    path = source.paths[0]
+    if (found := ascii_header(path)) is None:
+        return [Finding("is_text", path.name, NO_HEADER)]
+    header = found.names
+    if findings := _check_header(path.name, header, schema):
+        return findings
+    # Names of attributes are the user's, and may be words of the database.
+    names = [f"f{place}" for place in range(len(header))]
+    typed = _typed(schema, {name: (field, "VARCHAR") for name, field in zip(header, names, strict=True)}, block)
+    return load_text(db, path, "cells", found.separator, names, typed)
+
+
+def _open_parquet(db: duckdb.DuckDBPyConnection, source: Source, schema: Schema, block: _Block) -> list[Finding]:
+    findings: list[Finding] = []
+    kinds: dict[str, str] = {}
+    for path, name in zip(source.paths, source.names, strict=True):
+        try:
+            found = column_types(db, parquet_rows([path]))
+        except STOPS:
+            raise
+        except duckdb.Error:
+            findings.append(Finding("is_parquet", name, "not a complete Parquet file; was it cut off?"))
+            continue
+        wrong = _check_header(name, tuple(found), schema)
+        wrong = wrong or [
+            Finding("column_type", name, f"column {column} has type {kind}; text or an integer type is needed")
+            for column, kind in found.items()
+            if kind not in {"VARCHAR", *INTEGERS}
+        ]
+        if not wrong and kinds and found != kinds:
+            wrong = [Finding("column_type", name, f"its columns differ in type from those of {source.names[0]}")]
+        findings += wrong
+        kinds = kinds or found
+    if findings:
+        return findings
+    record = "file_row_number + 1"
+    if len(source.paths) > 1:
+        record += f" + (file_index::BIGINT << {PART_SHIFT})"
+    typed = _typed(schema, {name: (named(name), kind) for name, kind in kinds.items()}, block)
+    db.execute(f"CREATE VIEW cells AS SELECT {typed}, {record} AS record FROM {parquet_rows(source.paths)}")
+    return []
+
+
+def _check_header(file: str, header: Sequence[str], schema: Schema) -> list[Finding]:
+    expected = ("block", *schema.names, "count")
+    missing = [name for name in expected if name not in header]
+    twice = [name for name in expected if header.count(name) > 1]
+    # A name that is not ours could be a value where the header is missing, so it is placed and not shown.
+    unexpected = [str(place) for place, name in enumerate(header, 1) if name not in expected]
+    findings = []
+    if missing:
+        findings.append(Finding("columns_present", file, f"missing column {', '.join(missing)} in the header"))
+    if twice:
+        findings.append(Finding("columns_present", file, f"column {', '.join(twice)} is there twice"))
+    if unexpected:
+        text = f"unexpected column at position {', '.join(unexpected)} of the header; expected {', '.join(expected)}"
+        findings.append(Finding("no_other_columns", file, text))
+    return findings
+
+
+def _typed(schema: Schema, fields: Mapping[str, tuple[str, str]], block: _Block) -> str:
+    """SQL for all columns as numbers, NULL where a value breaks the column's rule."""
+    columns = [f"{block(*fields['block'])} AS block", f"{_count(*fields['count'])} AS count"]
+    levels = (f"{_level(*fields[a.name], a)} AS a{place}" for place, a in enumerate(schema.attributes))
+    return ", ".join([*columns, *levels])
+
+
+def _block(field: str, kind: str) -> str:
+    if kind != "VARCHAR":
+        return f"CASE WHEN {field} BETWEEN 0 AND {10**16 - 1} THEN {field}::BIGINT END"
+    return f"CASE WHEN regexp_full_match({field}, '[0-9]{{16}}') THEN TRY_CAST({field} AS BIGINT) END"
+
+
+def _block_of_codes(field: str, kind: str) -> str:
+    text = field if kind == "VARCHAR" else f"{field}::VARCHAR"
+    return f"enum_code(TRY_CAST({text} AS {_BLOCK_CODES}))::BIGINT"
+
+
+def _count(field: str, kind: str) -> str:
+    if kind != "VARCHAR":
+        return f"CASE WHEN {field} BETWEEN 0 AND {_MOST} THEN {field}::BIGINT END"
+    return f"CASE WHEN regexp_full_match({field}, '[0-9]{{1,9}}') THEN TRY_CAST({field} AS BIGINT) END"
+
+
+def _level(field: str, kind: str, attribute: Attribute) -> str:
+    """SQL for the number of a level."""
+    text = field if kind == "VARCHAR" else f"{field}::VARCHAR"
+    number = f"TRY_CAST({text} AS INTEGER)"
+    # Text such as 01 or 1.0 is no number of a level.
+    written = f"CASE WHEN {number} BETWEEN 0 AND {attribute.size - 1} AND {number}::VARCHAR = {text} THEN {number} END"
+    if attribute.labels == tuple(map(str, range(attribute.size))):
+        return written
+    labels = ", ".join(map(quoted, attribute.labels))
+    of_label = f"list_position([{labels}], {text}) - 1"
+    return of_label if has_numbers(attribute) else f"coalesce({of_label}, {written})"
+
+
+def has_numbers(attribute: Attribute) -> bool:
+    """Whether a label is a number, and that of another level."""
+    numbered = (label for level, label in enumerate(attribute.labels) if label != str(level))
+    return any(label.isascii() and label.isdecimal() for label in numbered)
+
+
+def _check_values(db: duckdb.DuckDBPyConnection, source: Source, schema: Schema, *, any_codes: bool) -> list[Finding]:
+    rules = {
+        "block": "block must be a unit of the last of areas.levels"
+        if any_codes
+        else "block must be a code of 16 digits: state, county, tract, block group, block",
+        "count": f"count must be a whole number from 0 to {_MOST:,}",
+    }
+    for place, attribute in enumerate(schema.attributes):
+        numbered = "" if has_numbers(attribute) else f" or its number, 0 to {attribute.size - 1}"
+        rules[f"a{place}"] = f"{attribute.name} must be a label of the schema{numbered}"
+    nulls = ", ".join(f"count_if({column} IS NULL)" for column in rules)
+    total, *wrong = numbers(db, f"SELECT count(*), {nulls} FROM cells")
+    if not total:
+        return [Finding("not_empty", source.names[0], "the file has no rows; give at least one count, such as 0")]
+    findings = []
+    for (column, text), count in zip(rules.items(), wrong, strict=True):
+        if count:
+            finding = Finding("domain", "", text, count)
+            findings += place_finding(db, source, finding, "cells", f"{column} IS NULL")
+    cell = "0"
+    for place, size in enumerate(schema.shape):
+        cell = f"({cell} * {size} + a{place})"
+    db.execute(f"CREATE VIEW histogram AS SELECT block, {cell}::INTEGER AS cell, count, record FROM cells")
+    return findings
+
+
+MAJOR_TYPES: Final = {
+    1: (101, 102, 103, 104, 105, 106),
+    2: (201, 202, 203),
+    3: (301,),
+    4: (401, 402, 403, 404, 405),
+    5: (501,),
+    6: (601, 602),
+    7: (701, 702, 704, 706, 801, 802, 900, 901, 903, 904),
+}
+"""QGQTYP of each major type: correctional, juvenile, nursing, other institutions, college, military, other."""
+
+_QUARTERS_CODES: Final = frozenset(code for codes in MAJOR_TYPES.values() for code in codes)
+_QGQTYP: Final = Column("QGQTYP", _QUARTERS_CODES, 3, saying="a type of group quarters, a code of 3 digits such as 301")
+
+QUARTERS: Final = RecordFile("quarters", "group quarters", (MAFID, _QGQTYP))
+"""quarters.csv: the type of each group quarters, one row per unit of RTYPE 4."""
+
+_LINES: Final = Layout(
+    RecordFile("quarters", "unit", (UNITS["RTYPE"], MAFID, Column("QGQTYP", _QUARTERS_CODES | {0}, 3))),
+    UNIT_LAYOUT.width,
+    {"RTYPE": (0, 1), "MAFID": (1, 10), "QGQTYP": (33, 36)},
+    frozenset({"QGQTYP"}),
+)
+
+_MAJOR: Final = f"(CASE QGQTYP // 100 {' '.join(f'WHEN {n} THEN {min(n, 7)}' for n in range(1, 10))} END)"
+
+_KINDS: Final = {37: range(1, 5), 38: range(5, 8)}
+"""RELSHIP of the persons in institutional and noninstitutional group quarters, and the major types of each."""
+
+
+def type_quarters(census: Census, *, listed: bool) -> list[Finding]:
+    """Make the relation ``typed_quarters``: MAFID and major type, 1 to 7, of the group quarters with persons.
+
+    Parameters
+    ----------
+    census : Census
+        Valid, with a relation ``placed`` of MAFID and ``place``, the position of the unit's block.
+    listed : bool
+        Whether there is a relation ``facilities``: columns ``place`` and ``major`` for each major type of each block.
+
+    Returns
+    -------
+    list of Finding
+        Group quarters whose type is not known.
+    """
+    db = census.db
+    if census.files["geo"].beside:
+        findings = _read_unit_lines(census)
+    elif forms(census.folder, QUARTERS):
+        findings = _read_quarters(db, census.folder)
+    elif listed:
+        return _of_facilities(census)
+    else:
+        text = "no such file; hhgq needs MAFID and QGQTYP of the group quarters, or facilities in group_quarters.csv"
+        findings = [Finding("file_present", " or ".join(QUARTERS.file_names), text)]
+    if findings:
+        return findings
+    db.execute(f"CREATE TABLE typed_quarters AS SELECT MAFID, {_MAJOR}::UTINYINT AS major FROM quarters")
+    broken = "RTYPE = 5 AND MAFID NOT IN (SELECT MAFID FROM typed_quarters WHERE major IS NOT NULL)"
+    return _missing(census, broken, "the unit of a person of RTYPE 5 has no QGQTYP")
+
+
+def _read_unit_lines(census: Census) -> list[Finding]:
+    """The types of group quarters out of the lines of units, which were checked already but for these."""
+    db, source = census.db, census.files["units"]
+    db.execute("CREATE TABLE quarters (MAFID INTEGER, QGQTYP SMALLINT)")
+    for path in source.paths:
+        for lines in read_lines(path, _LINES.width):
+            db.register("lines_now", columns_of(lines, _LINES))
+            db.execute("INSERT INTO quarters SELECT MAFID, QGQTYP FROM lines_now WHERE RTYPE = 4 AND QGQTYP > 0")
+            db.unregister("lines_now")
+    return []
+
+
+def _read_quarters(db: duckdb.DuckDBPyConnection, folder: Path) -> list[Finding]:
+    source, findings = find_source(folder, QUARTERS)
+    if source is None or (findings := open_records(db, source, QUARTERS)):
+        return findings
+    twice = "MAFID IN (SELECT MAFID FROM quarters GROUP BY MAFID HAVING count(*) > 1)"
+    stranger = "MAFID NOT IN (SELECT MAFID FROM units WHERE RTYPE = 4)"
+    rules = [
+        ("domain", f"{column.name} must be {column.rule}", f"{column.name} IS NULL") for column in QUARTERS.columns
+    ]
+    try:
+        links = [
+            ("unique_mafid", "MAFID occurs twice", twice),
+            ("quarters_has_unit", "MAFID is not that of a unit of RTYPE 4 in the units file", stranger),
+        ]
+        for rule, text, broken in [*rules, *links]:
+            findings += place_finding(db, source, Finding(rule, "", text), "quarters", broken)
+    except STOPS:
+        raise
+    except duckdb.Error:
+        return damaged_parts(db, source)
+    return findings
+
+
+def _of_facilities(census: Census) -> list[Finding]:
+    kinds = " ".join(f"WHEN {relship} THEN {kind}" for kind, relship in enumerate(_KINDS))
+    of_types = " ".join(f"WHEN major <= {types[-1]} THEN {kind}" for kind, types in enumerate(_KINDS.values()))
+    census.db.execute(f"""
+        CREATE TABLE typed_quarters AS
+        WITH single AS (
+            SELECT place, CASE {of_types} END AS kind, min(major) AS major FROM facilities GROUP BY ALL
+            HAVING count(*) = 1),
+        quarters AS (
+            SELECT MAFID, min(CASE RELSHIP {kinds} END) AS kind FROM persons WHERE RTYPE = 5 GROUP BY MAFID
+            HAVING count(DISTINCT RELSHIP) = 1)
+        SELECT MAFID, major::UTINYINT AS major
+        FROM quarters JOIN placed USING (MAFID) JOIN single USING (place, kind)""")
+    broken = "RTYPE = 5 AND MAFID NOT IN (SELECT MAFID FROM typed_quarters)"
+    text = (
+        "group_quarters.csv lists no facility for RELSHIP 37 or 38 in the block, or several types, so the type of the "
+        "unit is not known; give MAFID and QGQTYP in quarters.csv"
+    )
+    return _missing(census, broken, text)
+
+
+def _missing(census: Census, broken: str, text: str) -> list[Finding]:
+    (count,) = numbers(census.db, f"SELECT count(*) FROM persons WHERE {broken}")
+    finding = Finding("group_quarters_type", "", text, count)
+    return place_finding(census.db, census.files["persons"], finding, "persons", broken) if count else []

@@ -1,0 +1,233 @@
+"""Count records in shards, on any engine: they are cut by keys, and each shard is counted as a folder of its own.
+
+A task makes a folder in which its shard looks like any data folder: its records are there, with public files beside.
+So what opens, checks and counts a folder does so unchanged. What it returns is added up by whoever asked.
+
+Files that lie in folders by area are counted area by area, and no record is sent from one worker to another. That each
+key is in one area is seen from what was read; where it is not so, the records are cut by keys as any others are.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Generic
+
+from yupana.confidential.records.census_edited_file import edited_sources
+from yupana.confidential.records.database import default_memory, scratch_folder
+from yupana.confidential.records.object_store import left_on_store, require_at_hand
+from yupana.confidential.records.reader import RECORD, check_parts, stored_types
+from yupana.confidential.records.sources import Source, find_source, forms, require_folder
+from yupana.confidential.records.validation import Finding
+from yupana.confidential.shards.census_edited_file import count_by_state, lies_by_state
+from yupana.confidential.shards.cut_records import areas_of, count_by_area, count_by_key, is_repeated
+from yupana.confidential.shards.shard_tasks import (
+    EMPTY,
+    AsCounted,
+    CountFolder,
+    P,
+    Shard,
+    Taker,
+    TaskLimits,
+    lay_out,
+    make_rows,
+    rows_of,
+    stamps_of,
+)
+from yupana.engine.engine import Engine, EngineTerms
+from yupana.engine.local import LocalEngine
+from yupana.files.columns import RecordFile
+from yupana.files.database import named, quoted
+from yupana.privacy.sealed import Sealed
+from yupana.progress import Progress, silent
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """How the records of a folder are cut into shards: those with the same key are in the same.
+
+    Attributes
+    ----------
+    keys : mapping of RecordFile to tuple of str
+        By record file the columns of the key; a file may be missing.
+    number : int or None
+        How many shards; by the size of the files if nothing is said.
+    unique : mapping of RecordFile to str
+        A column of which no value may occur twice, of files that are cut by another.
+    by_state : bool
+        Whether the Census Edited File, which may stand for the files, is counted state by state.
+    """
+
+    keys: Mapping[RecordFile, tuple[str, ...]]
+    number: int | None = None
+    unique: Mapping[RecordFile, str] = field(default_factory=dict)
+    by_state: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class InShards(Sealed, Generic[P]):
+    """What came of shards.
+
+    Attributes
+    ----------
+    files : mapping of str to Source
+        What was cut, by name.
+    findings : tuple of Finding
+        Rules that the records break, and remarks.
+    parts : tuple
+        What was counted, by shard; less than that if a rule is broken that forbids a run.
+    """
+
+    files: Mapping[str, Source]
+    findings: tuple[Finding, ...]
+    parts: tuple[P, ...]
+
+
+def can_be_cut(folder: Path, cut: Cut) -> bool:
+    """Whether a folder holds files that can be cut; others are read in one piece."""
+    return any(forms(folder, schema) for schema in cut.keys) or (cut.by_state and lies_by_state(folder))
+
+
+def count_in_shards(
+    engine: Engine,
+    folder: Path,
+    cut: Cut,
+    count: CountFolder[P],
+    memory: int | None = None,
+    progress: Progress = silent,
+    taker: Taker | None = None,
+) -> InShards[P]:
+    """Cut the records of a folder into shards, and count each.
+
+    Parameters
+    ----------
+    engine : Engine
+    folder : Path
+        That every worker can read, with files that can be cut (`can_be_cut`).
+    cut : Cut
+    count : callable
+        May raise `BrokenRulesError` of records that break rules.
+    memory : int, optional
+        Bytes that a task may use; by default its share of this machine's.
+    progress : callable
+        Told how many shards are counted.
+    taker : Taker, optional
+        Takes what shards counted; by default it is kept as it is.
+
+    Raises
+    ------
+    InputError, OutputError, EngineError
+        If the records cannot be read, or the engine fails.
+    """
+    taker = taker or AsCounted()
+    limits = TaskLimits.on(engine, memory)
+    folder = folder.absolute()  # a worker may be in another place
+    if cut.by_state and lies_by_state(folder):
+        of_states = count_by_state(engine, cut.number, Shard(folder, {}, count, limits, None, {}), progress, taker)
+        return InShards(edited_sources(folder), tuple(of_states.findings), of_states.parts)
+    sources, findings = _find(folder, cut, limits)
+    if findings:
+        return InShards(sources, tuple(findings), ())
+    there = {schema: sources[schema.name] for schema in cut.keys if schema.name in sources}
+    left = left_on_store(folder)
+    # What is left on a store has a version that is compared.
+    stamps = stamps_of(folder, there.values()) if left is None else {}
+    shard = Shard(folder, there, count, limits, left, stamps)
+    unique = {schema: column for schema, column in cut.unique.items() if schema in there}
+    # What occurs twice may be in two shards, so all that is wrong with it is told by one that has all records.
+    number = 1 if unique and cut.number != 1 and is_repeated(engine, unique, cut.number, shard) else cut.number
+    areas = areas_of(sources, number)
+    counted = count_by_area(engine, cut.keys, areas, shard, progress, taker) if areas else None
+    if counted is None:
+        taker.forget()
+        counted = count_by_key(engine, cut.keys, number, shard, progress, taker)
+    found = counted.findings
+    if found and shard.left is not None:
+        require_at_hand(folder)  # lines of text are counted in the whole file
+    # What could not be read is told before what was read without it, and by its lines.
+    told = tuple(counted.unread) or tuple(_placed(finding, sources) for finding in found)
+    files = {
+        name: replace(source, digests=tuple(counted.digests[part] for part in source.names))
+        if counted.digests.keys() >= set(source.names)
+        else source
+        for name, source in sources.items()
+    }
+    return InShards(files, told, counted.parts)
+
+
+@contextmanager
+def without_records(folder: Path, cut: Cut, memory: int | None = None) -> Iterator[Path]:
+    """A folder with all that a data folder has but the records that are cut, of whose files there are the columns.
+
+    What depends on public files alone is found in it.
+    """
+    limits = TaskLimits(memory or default_memory(), None)
+    sources, findings = _find(folder, cut, limits)
+    if findings or not sources:
+        yield folder
+        return
+    there = {schema: sources[schema.name] for schema in cut.keys if schema.name in sources}
+    with scratch_folder() as empty:
+        make_rows(empty, there)
+        with limits.database() as db:
+            for schema, source in there.items():
+                columns = (
+                    dict.fromkeys(schema.header, "VARCHAR") if source.header else stored_types(db, source, schema)[0]
+                )
+                none = ", ".join(f"NULL::{kind} AS {named(name)}" for name, kind in columns.items())
+                query = f"SELECT {none}, NULL::BIGINT AS {RECORD} WHERE false"
+                path = rows_of(empty, schema.name) / EMPTY
+                db.execute(f"COPY ({query}) TO {quoted(str(path))} (FORMAT parquet)")
+        lay_out(empty, folder.absolute(), there)
+        yield empty
+
+
+def within(folder: Path, public: Path, source: Source) -> Source:
+    """A file of a folder `without_records`, as a file of the one that it stands for."""
+    paths = tuple(folder / path.relative_to(public) if path.is_relative_to(public) else path for path in source.paths)
+    return replace(source, paths=paths)
+
+
+def _find(folder: Path, cut: Cut, limits: TaskLimits) -> tuple[dict[str, Source], list[Finding]]:
+    """The record files, and what keeps them from being read."""
+    require_folder(folder)
+    sources: dict[str, Source] = {}
+    findings: list[Finding] = []
+    with limits.database() as db:
+        for schema in cut.keys:
+            # What is missing is told by whoever needs it.
+            source, wrong = find_source(folder, schema) if forms(folder, schema) else (None, [])
+            findings += wrong
+            if source is not None:
+                sources[schema.name] = source
+                findings += check_parts(db, source, schema)
+    return sources, findings
+
+
+def _placed(finding: Finding, sources: Mapping[str, Source]) -> Finding:
+    """A finding with the lines of its file in place of the numbers of records, where these are not the same."""
+    for source in sources.values():
+        if source.header and finding.file in source.names:
+            return replace(finding, lines=source.places(source.names.index(finding.file), finding.lines))
+    return finding
+
+
+@contextmanager
+def open_engine(terms: EngineTerms) -> Iterator[Engine | None]:
+    """The engine; None where records are counted in one piece by this process, which is quickest where they fit.
+
+    Raises
+    ------
+    ConfigError, EngineError
+        If it cannot be had.
+    """
+    if terms.kind == "spark":
+        from yupana.engine.spark_session import open_spark  # noqa: PLC0415 (only who asks for it needs it)
+
+        with open_spark(terms) as engine:
+            yield engine
+    elif terms.shards is None:
+        yield None
+    else:
+        with scratch_folder() as folder:
+            yield LocalEngine(folder)

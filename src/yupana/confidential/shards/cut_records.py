@@ -1,0 +1,383 @@
+"""Cut record files into shards by their keys, and count each shard; or count areas as their files lie.
+
+Whatever lies in which part, the records of a key are brought together in one shard. Files of an area lie in folders of
+the same name: where no key is in two areas, each is counted where its files are read, and no record is sent anywhere.
+"""
+
+import heapq
+import os
+import pickle
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Final, TypeAlias
+
+import duckdb
+import numpy as np
+from numpy.typing import NDArray
+
+from yupana.confidential.records.database import memory_limit, numbers, scratch_folder
+from yupana.confidential.records.sources import Source
+from yupana.confidential.records.validation import Finding, merge_findings
+from yupana.confidential.shards.shard_tasks import (
+    EMPTY,
+    CountedShards,
+    Part,
+    Shard,
+    Taker,
+    TaskLimits,
+    count_folder,
+    hash_of_key,
+    lost_rows,
+    make_rows,
+    read_part,
+    rows_of,
+    write_columns,
+)
+from yupana.engine.engine import MOST_BYTES, Engine
+from yupana.files.columns import RecordFile
+from yupana.files.database import named, quoted
+from yupana.privacy.sealed import packed
+from yupana.progress import Progress, told
+
+Parts: TypeAlias = Mapping[str, tuple[int, ...]]
+"""Numbers of parts by the name of their record file."""
+
+_RANGES: Final = 16
+
+
+def areas_of(sources: Mapping[str, Source], most: int | None) -> tuple[Parts, ...]:
+    """Which parts of all record files lie together, in folders of the same name.
+
+    Parameters
+    ----------
+    sources : mapping of str to Source
+        By the name of the record file.
+    most : int, optional
+        How many areas are asked for; folders are put together to make as many, the largest first.
+
+    Returns
+    -------
+    tuple of Parts
+        Empty where a part lies in no folder, or there are fewer than two folders, or fewer than are asked for.
+    """
+    together: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    size: dict[str, int] = defaultdict(int)
+    for name, source in sources.items():
+        for part, (path, named_so) in enumerate(zip(source.paths, source.names, strict=True)):
+            folders = named_so.split("/")[1:-1]
+            if not folders:
+                return ()
+            together[folders[0]][name].append(part)
+            size[folders[0]] += path.stat().st_size
+    number = most or len(together)
+    if len(together) < max(2, number):
+        return ()
+    return tuple(
+        {name: tuple(sorted(part for folder in folders for part in together[folder][name])) for name in sources}
+        for folders in shared_out(size, number)
+    )
+
+
+def shared_out(size: Mapping[str, int], number: int) -> list[list[str]]:
+    """What has sizes, put into so many shares that are about as large, the largest first."""
+    shares: list[tuple[int, int, list[str]]] = [(0, place, []) for place in range(number)]
+    for name in sorted(size, key=lambda name: (-size[name], name)):
+        taken, place, names = heapq.heappop(shares)
+        heapq.heappush(shares, (taken + size[name], place, [*names, name]))
+    return [names for _, _, names in sorted(shares, key=lambda share: share[1])]
+
+
+@dataclass(frozen=True, slots=True)
+class KeysOfAreas:
+    """Tells whether two areas have a key in common, by 64 bits of each; they wait on disk, and are compared in ranges.
+
+    Two keys may have the same bits, which is taken for one key in two areas: that costs time, and nothing else.
+
+    Attributes
+    ----------
+    folder : Path
+        Private and empty.
+    """
+
+    folder: Path
+
+    def add(self, keys: Sequence[NDArray[np.uint64]]) -> None:
+        """Take the keys of an area, those of each record file."""
+        distinct = np.unique(np.concatenate(keys))
+        bounds = np.searchsorted(distinct >> np.uint64(60), np.arange(_RANGES + 1))
+        for number, (first, last) in enumerate(pairwise(bounds.tolist())):
+            with (self.folder / str(number)).open("ab") as file:
+                file.write(distinct[first:last].tobytes())
+
+    def are_apart(self) -> bool:
+        """Whether no key is in two areas."""
+        for path in self.folder.iterdir():
+            keys = np.sort(np.fromfile(path, np.uint64))
+            if (keys[1:] == keys[:-1]).any():
+                return False
+        return True
+
+
+_SHARD_BYTES: Final = 1 << 28
+"""What a shard has of the record files, about."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Parcel:
+    """Some bytes of a Parquet file that holds a part's records of a shard."""
+
+    schema: str
+    file: str
+    content: bytes
+
+
+def count_by_key(
+    engine: Engine,
+    keys: Mapping[RecordFile, tuple[str, ...]],
+    most: int | None,
+    shard: Shard,
+    progress: Progress,
+    taker: Taker,
+) -> CountedShards:
+    """Cut each part by its keys into so many shards, and count them; by default as many as are best."""
+    number = most or _number(engine, shard.sources.values())
+    work = [
+        pickle.dumps(shard.part(schema, part, keys[schema], number))
+        for schema, source in shard.sources.items()
+        for part in range(len(source.paths))
+    ]
+    task = partial(_gather, shard, number)
+    progress("cutting records into shards", 0, 0)
+    results = map(pickle.loads, engine.regroup(_cut, work, task, [number, *range(number)]))
+    of_parts = next(results)
+    counted = [
+        (found, None if of_shard is None else taker.take(of_shard))
+        for found, of_shard in told(results, "counting shards", number, progress)
+    ]
+    unread = merge_findings([[finding for findings, _ in of_parts for finding in findings]])
+    return CountedShards(unread, {name: digest for _, of in of_parts for name, digest in of.items()}, counted)
+
+
+def is_repeated(engine: Engine, unique: Mapping[RecordFile, str], most: int | None, shard: Shard) -> bool:
+    """Whether a value of a column that must be unique occurs twice, in whichever parts of its file.
+
+    Parts that cannot be read are passed over: `count_by_key` tells of them.
+
+    Parameters
+    ----------
+    engine : Engine
+    unique : mapping of RecordFile to str
+        The column of each file.
+    most : int or None
+        In how many pieces the values are looked at; by default as many as are best.
+    shard : Shard
+    """
+    number = most or _number(engine, shard.sources.values())
+    work = [
+        pickle.dumps(shard.part(schema, part, (column,), number))
+        for schema, column in unique.items()
+        for part in range(len(shard.sources[schema].paths))
+    ]
+    look = partial(_look_for_repeated, shard.limits, tuple(unique))
+    return b"1" in set(engine.regroup(_cut_values, work, look, list(range(number))))
+
+
+def _cut_values(work: bytes) -> Iterator[tuple[int, bytes]]:
+    """Parcels of the values of a part's key, by what they are."""
+    one: Part = pickle.loads(work)  # noqa: S301 (of our driver)
+    with scratch_folder() as scratch, one.limits.database() as db:
+        if read_part(db, one, partial(_write_values, db, scratch, one))[0]:
+            return
+        for shard in range(one.shards):
+            for path in sorted((scratch / f"{_SHARD}={shard}").glob("*")):
+                yield from _parcels(shard, path, f"{one.part:06d}-{path.stem}", one)
+
+
+def _write_values(db: duckdb.DuckDBPyConnection, scratch: Path, one: Part, typed: Mapping[str, str]) -> None:
+    value = f"CAST({typed[one.key[0]]} AS VARCHAR)"
+    rows = f"{value} AS value, {hash_of_key(one, typed)} % {one.shards} AS {_SHARD}"
+    _write_apart(db, f"SELECT {rows} FROM {named(one.schema.relation)} WHERE {value} IS NOT NULL", scratch, one.shards)
+
+
+def _look_for_repeated(
+    limits: TaskLimits, schemas: Sequence[RecordFile], _shard: int, parcels: Iterator[bytes]
+) -> bytes:
+    """Whether some value of a file is there twice."""
+    with scratch_folder() as folder, limits.database() as db:
+        make_rows(folder, schemas)
+        _write_rows(folder, parcels)
+        for schema in schemas:
+            if not any(rows_of(folder, schema.name).iterdir()):
+                continue
+            every = f"read_parquet({quoted(str(rows_of(folder, schema.name) / '*'))}, hive_partitioning = false)"
+            (again,) = numbers(db, f"SELECT count(*) - count(DISTINCT value) FROM {every}")
+            if again:
+                return b"1"
+    return b""
+
+
+def _number(engine: Engine, sources: Iterable[Source]) -> int:
+    """How many shards keep the engine busy and are not too large."""
+    size = sum(path.stat().st_size for source in sources for path in source.paths)
+    return max(engine.slots, -(-size // _SHARD_BYTES))
+
+
+def _cut(work: bytes) -> Iterator[tuple[int, bytes]]:
+    """The parcels of a part; what cannot be read goes to the shard after the last."""
+    one: Part = pickle.loads(work)  # noqa: S301 (of our driver)
+    with scratch_folder() as scratch, one.limits.database() as db:
+        findings, digest = read_part(db, one, partial(_write_by_shard, db, scratch, one))
+        if findings or digest:
+            yield one.shards, pickle.dumps((findings, digest))
+        if findings:
+            return
+        for shard in range(one.shards):
+            for path in sorted((scratch / f"{_SHARD}={shard}").glob("*")):
+                yield from _parcels(shard, path, f"{one.part:06d}-{path.stem}", one)
+            if one.part == 0:
+                yield from _parcels(shard, scratch / EMPTY, "columns", one)
+
+
+_SHARD: Final = "shard_of_record"
+
+
+def _write_by_shard(db: duckdb.DuckDBPyConnection, scratch: Path, one: Part, typed: Mapping[str, str]) -> None:
+    """Write the records of a part by shard."""
+    rows = f"SELECT *, {hash_of_key(one, typed)} % {one.shards} AS {_SHARD} FROM {named(one.schema.relation)}"
+    _write_apart(db, rows, scratch, one.shards)
+    if one.part == 0:
+        write_columns(db, one, scratch, typed)
+
+
+_ROWS_HELD: Final = 20_480
+"""So many records of a shard wait until they are written, where memory allows it; the database's own number takes a
+gigabyte for four shards, and twice the time."""
+_FEWEST_HELD: Final = 2_048
+_BYTES_OF_HELD: Final = 4_000
+
+
+def _write_apart(db: duckdb.DuckDBPyConnection, rows: str, folder: Path, shards: int) -> None:
+    """Write rows as Parquet, a folder for each shard."""
+    held = min(_ROWS_HELD, max(_FEWEST_HELD, memory_limit(db) // (_BYTES_OF_HELD * shards)))
+    db.execute(f"SET partitioned_write_flush_threshold = {_ROWS_HELD}")
+    db.execute(
+        f"COPY ({rows}) TO {quoted(str(folder))} "
+        f"(FORMAT parquet, PARTITION_BY ({_SHARD}), OVERWRITE_OR_IGNORE, ROW_GROUP_SIZE {held})"
+    )
+
+
+def _parcels(shard: int, path: Path, name: str, one: Part) -> Iterator[tuple[int, bytes]]:
+    with path.open("rb") as file:
+        while content := file.read(MOST_BYTES):
+            yield shard, pickle.dumps(_Parcel(one.schema.name, f"{name}.parquet", content))
+
+
+def _gather(task: Shard, findings: int, shard: int, parcels: Iterator[bytes]) -> bytes:
+    """Count a shard; that of a number after the last tells what could not be read."""
+    if shard == findings:
+        return pickle.dumps([pickle.loads(parcel) for parcel in parcels])  # noqa: S301 (of a worker of ours)
+    with scratch_folder() as folder, task.limits.kept():
+        make_rows(folder, task.sources)
+        _write_rows(folder, parcels)
+        return packed(count_folder(task, folder))
+
+
+def _write_rows(folder: Path, parcels: Iterator[bytes]) -> None:
+    """Write the files of a shard, whose parcels come one after the other.
+
+    Raises
+    ------
+    EngineError
+        If some are gone at the end, or before.
+    """
+    sizes: dict[Path, int] = {}
+    try:
+        for parcel in parcels:
+            one: _Parcel = pickle.loads(parcel)  # noqa: S301 (of a worker of ours)
+            path = rows_of(folder, one.schema) / one.file
+            # A file is made once: its end alone, where others have removed its beginning, is no file of records.
+            with path.open("r+b" if path in sizes else "xb") as file:
+                file.seek(0, os.SEEK_END)
+                file.write(one.content)
+            sizes[path] = sizes.get(path, 0) + len(one.content)
+        whole = all(path.stat().st_size == size for path, size in sizes.items())
+    except FileNotFoundError:
+        whole = False
+    if not whole:
+        raise lost_rows()
+
+
+def count_by_area(
+    engine: Engine,
+    keys: Mapping[RecordFile, tuple[str, ...]],
+    areas: Sequence[Parts],
+    shard: Shard,
+    progress: Progress,
+    taker: Taker,
+) -> CountedShards | None:
+    """Count each area where its files are read; None if a key is in two areas, so that they cannot be counted apart."""
+    work = [
+        pickle.dumps(
+            [shard.part(schema, part, keys[schema], 1) for schema in shard.sources for part in area[schema.name]]
+        )
+        for area in areas
+    ]
+    counted = CountedShards([], {}, [])
+    with scratch_folder() as scratch:
+        apart = KeysOfAreas(scratch)
+        results = engine.map(partial(_count_area, shard), work)
+        for result in told(results, "counting areas", len(work), progress):
+            unread, digests, of_area, (found, of_shard) = pickle.loads(result)  # noqa: S301 (of a worker of ours)
+            counted.unread.extend(unread)
+            counted.digests.update(digests)
+            counted.by_shard.append((found, None if of_shard is None else taker.take(of_shard)))
+            apart.add(of_area)
+        if not counted.unread and not apart.are_apart():
+            return None
+    return CountedShards(merge_findings([counted.unread]), counted.digests, counted.by_shard)
+
+
+def _count_area(task: Shard, work: bytes) -> bytes:
+    """What cannot be read of an area, what was brought, the keys that it has, and what is wrong and was counted."""
+    parts: list[Part] = pickle.loads(work)  # noqa: S301 (of our driver)
+    unread: list[Finding] = []
+    digests: dict[str, str] = {}
+    keys = [np.empty(0, np.uint64)]
+    with scratch_folder() as folder:
+        make_rows(folder, task.sources)
+        for one in parts:
+            with task.limits.database() as db:
+                wrong, digest = read_part(db, one, partial(_write_area, db, folder, one, keys))
+                unread += wrong
+                digests |= digest
+        # An area without a file has no records; one whose files others have removed must not be taken for it.
+        if not unread and not all(_rows_of_part(folder, one).is_file() for one in parts):
+            raise lost_rows()
+        for schema in task.sources:
+            if not any(rows_of(folder, schema.name).iterdir()) and not unread:
+                with task.limits.database() as db:
+                    first = task.part(schema, 0, (), 1)
+                    unread += read_part(db, first, partial(write_columns, db, first, rows_of(folder, schema.name)))[0]
+        if unread:
+            return packed((unread, digests, keys, ((), None)))
+        with task.limits.kept():
+            return packed((unread, digests, keys, count_folder(task, folder)))
+
+
+def _write_area(
+    db: duckdb.DuckDBPyConnection, folder: Path, one: Part, keys: list[NDArray[np.uint64]], typed: Mapping[str, str]
+) -> None:
+    """Write the records of a part, and tell their keys."""
+    relation = named(one.schema.relation)
+    db.execute(f"COPY (SELECT * FROM {relation}) TO {quoted(str(_rows_of_part(folder, one)))} (FORMAT parquet)")
+    query = f"SELECT DISTINCT {hash_of_key(one, typed)} AS key FROM {relation}"
+    keys.append(np.asarray(db.execute(query).fetchnumpy()["key"], np.uint64))
+
+
+def _rows_of_part(folder: Path, one: Part) -> Path:
+    """Where the rows of a part of an area lie."""
+    return rows_of(folder, one.schema.name) / f"{one.part:06d}.parquet"

@@ -1,0 +1,284 @@
+"""A part of a record file as a worker reads it, and a shard as a folder that looks like any data folder."""
+
+import socket
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias, TypeVar
+
+import duckdb
+
+from yupana.confidential.records.database import default_memory, private_database, scratch_folder, threads_at_most
+from yupana.confidential.records.object_store import LeftOnStore, bring_part, folder_of_others
+from yupana.confidential.records.reader import damaged_parts, open_part
+from yupana.confidential.records.sources import SHARD, Source, forms, write_shard
+from yupana.confidential.records.validation import BrokenRulesError, Finding, merge_findings
+from yupana.engine.engine import LEAST_MEMORY, Engine
+from yupana.errors import EngineError, InputError
+from yupana.files.columns import RecordFile
+from yupana.files.database import STOPS, named, quoted
+from yupana.files.delimited import PARQUET
+from yupana.privacy.sealed import Sealed
+
+P = TypeVar("P")
+
+CountFolder = Callable[[Path, int], tuple[Sequence[Finding], P | None]]
+"""Finds what is wrong with the records of a folder, and counts them if they are fit, in so many bytes of memory."""
+
+
+class Taker(Protocol):
+    """Makes of what a shard counted what is kept of it here, as soon as it is there."""
+
+    def take(self, counted: Any) -> Any:  # noqa: ANN401 (of whatever a task counts)
+        """What is kept of one shard."""
+        ...
+
+    def forget(self) -> None:
+        """Drop all that was taken: the records are counted anew, in other shards."""
+        ...
+
+
+class AsCounted:
+    """Keeps what was counted as it is."""
+
+    def take(self, counted: Any) -> Any:  # noqa: ANN401 (of whatever a task counts)
+        """The same."""
+        return counted
+
+    def forget(self) -> None:
+        """There is nothing here to drop."""
+
+
+Told: TypeAlias = tuple[Sequence[Finding], Any]
+"""What a shard found, and what it counted."""
+
+EMPTY: Final = "columns.parquet"
+"""What a file is called that says which columns there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskLimits:
+    """What a task may use: bytes of memory, and threads; None for all cores."""
+
+    memory: int
+    threads: int | None
+
+    @staticmethod
+    def on(engine: Engine, memory: int | None) -> "TaskLimits":
+        """Those of an engine's tasks, which may use so much memory; by default their share of this machine's.
+
+        A cluster has more slots than this machine, whose share of one may be too little for anything.
+        """
+        share = max(LEAST_MEMORY, default_memory() // engine.slots)
+        return TaskLimits(memory or share, 1 if engine.slots > 1 else None)
+
+    @contextmanager
+    def database(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A database within the limits."""
+        with self.kept(), private_database(self.memory) as db:
+            yield db
+
+    def kept(self) -> AbstractContextManager[None]:
+        """Keep what is done within it to the threads."""
+        return nullcontext() if self.threads is None else threads_at_most(self.threads)
+
+
+class Stamp(NamedTuple):
+    """What tells a file from another one at the same place: bytes, and when it was changed, in seconds.
+
+    Mounts and copies may round times.
+    """
+
+    size: int
+    changed: int
+
+    @classmethod
+    def of(cls, path: Path) -> "Stamp | None":
+        """That of a file; None if there is none."""
+        try:
+            status = path.stat()
+        except OSError:
+            return None
+        return cls(status.st_size, int(status.st_mtime))
+
+
+def require_stamp(path: Path, stamp: Stamp | None) -> None:
+    """Refuse a file that is not the one that the driver saw; None where it saw none.
+
+    Raises
+    ------
+    InputError
+        By its name and this machine's; what it holds is not told.
+    """
+    if stamp is None or Stamp.of(path) == stamp:
+        return
+    raise InputError(
+        f"{path} is not the same file on {socket.gethostname()} as where the run began: its size or the time of its "
+        "last change is another. Let all workers read one folder, or copies that keep these times, and begin again "
+        "when nobody writes there"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a record file, to be cut: the first part says in every shard which columns there are."""
+
+    schema: RecordFile
+    source: Source
+    part: int
+    key: tuple[str, ...]
+    shards: int
+    limits: TaskLimits
+    left: LeftOnStore | None
+    stamp: Stamp | None
+
+    @contextmanager
+    def at_hand(self) -> Iterator[tuple[Source, dict[str, str]]]:
+        """The file as this machine can read it; by its name its SHA-256, if it was brought from a store."""
+        name = self.source.names[self.part]
+        if self.left is None or name not in self.left.of_name:
+            require_stamp(self.source.paths[self.part], self.stamp)
+            yield self.source, {}
+            require_stamp(self.source.paths[self.part], self.stamp)
+            return
+        with scratch_folder() as folder:
+            path = folder / Path(name).name
+            digest = bring_part(self.left, name, path)
+            paths = tuple(path if part == self.part else other for part, other in enumerate(self.source.paths))
+            yield replace(self.source, paths=paths), {name: digest}
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """How a shard is counted; ``stamps`` are those of the files of the folder, but for what was left on a store."""
+
+    folder: Path
+    sources: Mapping[RecordFile, Source]
+    count: CountFolder[Any]
+    limits: TaskLimits
+    left: LeftOnStore | None
+    stamps: Mapping[Path, Stamp | None]
+
+    def part(self, schema: RecordFile, number: int, key: tuple[str, ...], shards: int) -> Part:
+        """A part of a record file, to be cut into so many shards."""
+        source = self.sources[schema]
+        stamp = self.stamps.get(source.paths[number])
+        return Part(schema, source, number, key, shards, self.limits, self.left, stamp)
+
+    def whole(self) -> Path:
+        """The folder of all records, with its public files; on another machine one that has these alone.
+
+        Raises
+        ------
+        InputError
+            If a public file is another one than the driver's.
+        """
+        records = {path for source in self.sources.values() for path in source.paths}
+        for path, stamp in self.stamps.items():
+            if path not in records:
+                require_stamp(path, stamp)
+        return self.folder if self.left is None or self.folder.is_dir() else folder_of_others(self.left)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class CountedShards(Sealed):
+    """What could not be read, SHA-256 of what was brought from a store, and what was found and counted by shard."""
+
+    unread: list[Finding]
+    digests: dict[str, str]
+    by_shard: list[Told]
+
+    @property
+    def findings(self) -> list[Finding]:
+        """What was found, of all shards together."""
+        return merge_findings([found for found, _ in self.by_shard])
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """What was counted, by shard."""
+        return tuple(part for _, part in self.by_shard if part is not None)
+
+
+def stamps_of(folder: Path, sources: Iterable[Source]) -> dict[Path, Stamp | None]:
+    """Stamps of record files, and of tables beside them; what else lies there decides nothing, and may be written."""
+    beside = [path for path in folder.iterdir() if path.suffix in _TABLES and path.is_file()]
+    return {path: Stamp.of(path) for path in (*beside, *(path for source in sources for path in source.paths))}
+
+
+_TABLES: Final = (".csv", PARQUET, ".txt")
+
+
+def read_part(
+    db: duckdb.DuckDBPyConnection, one: Part, take: Callable[[Mapping[str, str]], None]
+) -> tuple[list[Finding], dict[str, str]]:
+    """Open a part and take its records; what keeps them from being read, and SHA-256 of what was brought."""
+    with one.at_hand() as (source, digest):
+        try:
+            typed, findings = open_part(db, source, one.part, one.schema)
+            if not findings:
+                take(typed)
+        except STOPS:
+            raise
+        except duckdb.Error:
+            part = replace(source, paths=(source.paths[one.part],), names=(source.names[one.part],))
+            findings = damaged_parts(db, part)
+        return findings, digest
+
+
+def hash_of_key(one: Part, typed: Mapping[str, str]) -> str:
+    """SQL for 64 bits of a record's key, which is compared as the text of its value, whatever its type."""
+    key = ", ".join(f"CAST({typed[name]} AS VARCHAR)" for name in one.key)
+    return f"hash(concat_ws('|', {key}))"
+
+
+def write_columns(db: duckdb.DuckDBPyConnection, one: Part, folder: Path, typed: Mapping[str, str]) -> None:
+    """Write which columns there are, for a shard without records."""
+    del typed
+    none = f"SELECT * FROM {named(one.schema.relation)} WHERE false"
+    db.execute(f"COPY ({none}) TO {quoted(str(folder / EMPTY))} (FORMAT parquet)")
+
+
+def count_folder(task: Shard, folder: Path) -> Told:
+    """Count a shard whose rows lie in a folder."""
+    lay_out(folder, task.whole(), task.sources)
+    return count_told(task, folder)
+
+
+def count_told(task: Shard, folder: Path) -> Told:
+    """Count a folder that stands for that of all records, and tell what is wrong in words of that."""
+    try:
+        found, counted = task.count(folder, task.limits.memory)
+    except BrokenRulesError as error:
+        found, counted = error.findings, None
+    ours, theirs = str(folder), str(task.folder)
+    return [replace(finding, text=finding.text.replace(ours, theirs)) for finding in found], counted
+
+
+def rows_of(folder: Path, schema: str) -> Path:
+    """Where the rows of some records of a shard lie (`make_rows`)."""
+    return folder / f".{schema}.rows"
+
+
+def make_rows(folder: Path, schemas: Iterable[RecordFile]) -> None:
+    """Make the folders of rows of a shard, once: one that others remove with its rows must not be there again."""
+    for schema in schemas:
+        rows_of(folder, schema.name).mkdir()
+
+
+def lost_rows() -> EngineError:
+    """The error on rows of a shard that were written, and are gone."""
+    return EngineError(
+        "records of a shard were lost, as others have removed files of the temporary folder; nothing can be made of "
+        "what is left"
+    )
+
+
+def lay_out(folder: Path, whole: Path, sources: Mapping[RecordFile, Source]) -> None:
+    """Make a data folder of a shard whose rows it has: beside them is whatever else the folder of all records has."""
+    ours = {path.name for schema in sources for path in (*forms(whole, schema), rows_of(folder, schema.name))}
+    for path in whole.iterdir():
+        if path.name not in ours and not path.name.endswith(SHARD):
+            (folder / path.name).symlink_to(path)
+    for schema, source in sources.items():
+        write_shard(folder, schema, replace(source, rows=tuple(sorted(rows_of(folder, schema.name).iterdir()))))

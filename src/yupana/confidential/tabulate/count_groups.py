@@ -1,0 +1,522 @@
+"""Records to exact counts of population groups: areas times groups by multiple responses.
+
+Count first, map after. The records of a slice of the country are counted by piece of geography, by what they answer
+to each question, and by category; each distinct set of codes is mapped to its groups once; and every count of a group
+is a sum over (piece, set of codes) pairs. A slice is read in chunks of as many records as memory allows.
+"""
+
+import sys
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+import duckdb
+import numpy as np
+
+from yupana.arrays import Flags, Indices, Ints
+from yupana.confidential.records.database import BESIDE_DATABASE, memory_limit, memory_of_process
+from yupana.confidential.tabulate.group_counts import (
+    NOTHING,
+    CountedAreas,
+    CountedPairs,
+    GatheredCounts,
+    Lists,
+    PartCounts,
+    count_pairs,
+    merge_pairs,
+)
+from yupana.confidential.tabulate.group_tabulation import (
+    CODE_BITS,
+    CODES_IN_WORD,
+    Categories,
+    GroupAreas,
+    GroupTabulation,
+    ResponseColumns,
+    block_number,
+)
+from yupana.errors import InputError
+from yupana.geography.block_file import BlockColumn, BlockFile
+from yupana.plan.responses import ResponseGroup
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+
+_THIRD: Final = 2
+"""The place of the third column of a key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """What is read at once: records of some values of the first column of the key, or of the second, or a part of them.
+
+    Attributes
+    ----------
+    first : tuple of int and int
+        Least and greatest value.
+    second : tuple of int and int, or None
+        The same of the second column; None for all.
+    records : int
+    part : tuple of int and int, or None
+        Of records of one value of the second column, those of which the third leaves the one where it is divided by
+        the other; None for all.
+    """
+
+    first: tuple[int, int]
+    second: tuple[int, int] | None
+    records: int
+    part: tuple[int, int] | None = None
+
+    def where(self, values: Sequence[str]) -> str:
+        """SQL for the records of the chunk, whose columns of the key are these SQL."""
+        bounds = (self.first,) if self.second is None else (self.first, self.second)
+        within = [f"({value}) BETWEEN {low} AND {high}" for value, (low, high) in zip(values, bounds, strict=False)]
+        if self.part is not None:
+            rest, by = self.part
+            within.append(f"({values[_THIRD]})::BIGINT % {by} = {rest}")
+        return " AND ".join(within)
+
+    def blocks(self, key: Sequence[BlockColumn]) -> str:
+        """SQL for the numbers of its blocks."""
+        within = 10 ** sum(column.digits for column in key[1:])
+        first, last = (value * within for value in self.first)
+        end = last + within
+        if self.second is not None:
+            of_second = 10 ** sum(column.digits for column in key[2:])
+            first, end = first + self.second[0] * of_second, first + (self.second[1] + 1) * of_second
+        return f"block >= {first} AND block < {end}"
+
+
+def plan_reading(
+    db: duckdb.DuckDBPyConnection, tabulation: GroupTabulation, blocks: BlockFile, at_once: int
+) -> list[list[Chunk]]:
+    """Slices of whole values of the first column of the key, each read in chunks of about ``at_once`` records.
+
+    Values that have blocks but no records are in a slice, too: areas without records have counts.
+    """
+
+    def split(chunk: Chunk) -> list[Chunk]:
+        """A chunk of too many records of one value of the second column, in parts by the third, if there is one."""
+        if chunk.records <= at_once or len(tabulation.key) <= _THIRD:
+            return [chunk]
+        by = -(-chunk.records // at_once)
+        query = (
+            f"SELECT ({tabulation.key[_THIRD]})::BIGINT % {by} AS rest, count(*) FROM {tabulation.relation} "
+            f"WHERE {tabulation.condition(blocks)} AND {chunk.where(tabulation.key)} GROUP BY 1 ORDER BY 1"
+        )
+        return [replace(chunk, records=number, part=(rest, by)) for rest, number in db.execute(query).fetchall()]
+
+    key = ", ".join(f"({value})::BIGINT" for value in (*tabulation.key, "0")[:2])
+    records = f"SELECT {key}, count(*) FROM {tabulation.relation} WHERE {tabulation.condition(blocks)}"
+    each = 10 ** sum(column.digits for column in blocks.key[1:])
+    values = db.execute(f"SELECT DISTINCT block // {each} FROM block_pieces").fetchall()
+    found: dict[int, list[tuple[int, int]]] = {value: [] for (value,) in values}
+    for first, second, number in db.execute(f"{records} GROUP BY ALL ORDER BY ALL").fetchall():
+        found.setdefault(first, []).append((second, number))
+    slices: list[list[Chunk]] = []
+    for value in sorted(found):
+        number = sum(each for _, each in found[value])
+        last = slices[-1][-1] if slices else None
+        if last and last.second is None and last.records + number <= at_once:
+            slices[-1] = [Chunk((last.first[0], value), None, last.records + number)]
+        elif number <= at_once or len(blocks.key) == 1:
+            slices.append([Chunk((value, value), None, number)])
+        else:
+            parts = _in_parts(value, found[value], at_once)
+            slices.append([part for chunk in parts for part in split(chunk)])
+    return slices
+
+
+def _in_parts(first: int, of_second: Sequence[tuple[int, int]], at_once: int) -> list[Chunk]:
+    """Chunks of one value of the first column, by values of the second."""
+    chunks: list[Chunk] = []
+    for second, records in of_second:
+        last = chunks[-1] if chunks else None
+        if last and last.second and last.records + records <= at_once:
+            chunks[-1] = Chunk(last.first, (last.second[0], second), last.records + records)
+        else:
+            chunks.append(Chunk((first, first), (second, second), records))
+    return chunks
+
+
+_ROWS_AT_ONCE: Final = 10_000_000
+_BYTES_OF_A_ROW: Final = 200
+"""Of the memory of the database: what is held while records are counted and the next ones are read."""
+_SHARE_OF_GATHERED: Final = 8
+_BYTES_OF_A_COUNTED: Final = 24
+"""What is held of each record of a shard until all of it is counted and sent."""
+
+
+def _groups_of(given: "csr_array", members: "csr_array", alone: Flags) -> Lists:
+    """Groups of sets of codes, which stand one in a row.
+
+    Parameters
+    ----------
+    given : scipy.sparse.csr_array, shape (sets, codes)
+        An entry of 1 for each code of a set; two for one that is given twice, which is a member twice, too.
+    members : scipy.sparse.csr_array, shape (codes, groups)
+        1 for each group that a code is a member of.
+    alone : numpy.ndarray of bool, shape (groups,)
+        Whether all codes of a set must be members, rather than any.
+    """
+    shared = given @ members
+    row = np.repeat(np.arange(given.shape[0]), np.diff(shared.indptr))
+    within = ~alone[shared.indices] | (shared.data == np.diff(given.indptr)[row])
+    return Lists.of(np.bincount(row[within], minlength=given.shape[0]), shared.indices[within])
+
+
+@dataclass(frozen=True, eq=False)
+class _Space:
+    """The groups that areas of some kinds show: which codes of each response are members, and which ask for all codes.
+
+    Attributes
+    ----------
+    members : mapping of response to scipy.sparse.csr_array, shape (codes, groups)
+    alone : numpy.ndarray of bool, shape (groups,)
+    """
+
+    members: Mapping[str, "csr_array"]
+    alone: Flags
+
+    @staticmethod
+    def of(groups: Sequence[ResponseGroup], responses: Mapping[str, ResponseColumns]) -> "_Space":
+        from scipy.sparse import csr_array  # noqa: PLC0415 (a tenth of a second, and few tables need it)
+
+        members = {}
+        for name, response in responses.items():
+            pairs = [
+                (code, place) for place, group in enumerate(groups) if group.response == name for code in group.members
+            ]
+            code, place = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+            ones, shape = np.ones(len(pairs), dtype=np.int32), (response.codes, len(groups))
+            members[name] = csr_array((ones, (code, place)), shape=shape)
+        return _Space(members, np.array([group.alone for group in groups], dtype=bool))
+
+
+@dataclass(frozen=True, eq=False)
+class _Question:
+    """A response, and how a single code becomes a key.
+
+    Attributes
+    ----------
+    name : str
+    columns : ResponseColumns
+    key : numpy.ndarray of int32, shape (codes + 1,)
+        Of each code its key, or -1 where it is in no group; -1 for no code, which stands last.
+    """
+
+    name: str
+    columns: ResponseColumns
+    key: Indices
+
+    @cached_property
+    def of_number(self) -> Indices:
+        """The key of each number that the columns hold."""
+        return self.key[self.columns.place]
+
+    @cached_property
+    def rests(self) -> Ints:
+        """The words of a record whose columns are all none, the first left out of the first word."""
+        none = int(np.argmax(np.append(self.columns.place, -1) < 0))
+        packed = [sum(none << CODE_BITS * place for place in range(len(word))) for word in self.columns.words]
+        return np.array([packed[0] >> CODE_BITS, *packed[1:]])
+
+
+@dataclass(frozen=True, eq=False)
+class _Sets:
+    """Sets of several codes that some records give, each in some group, and by space the groups of each."""
+
+    number: int
+    groups: tuple[Lists, ...]
+
+
+def _rows_at_once(db: duckdb.DuckDBPyConnection) -> int:
+    """How many records are read at a time: fewer where the database, and so the process, may take little."""
+    return min(_ROWS_AT_ONCE, max(1, memory_limit(db) // _BYTES_OF_A_ROW))
+
+
+def memory_for_gathered(memory: int) -> int:
+    """How many bytes of counts wait in memory for those of other records; more wait on disk."""
+    return memory // _SHARE_OF_GATHERED
+
+
+def _require_memory(db: duckdb.DuckDBPyConnection, records: int) -> None:
+    """Refuse a shard whose counts, beside the interpreter, take a quarter more than the process may.
+
+    How many records a shard has is confidential, so the least that would suffice is not told.
+    """
+    if 4 * (BESIDE_DATABASE + _BYTES_OF_A_COUNTED * records) > 5 * memory_of_process(db):
+        raise InputError("--memory is too little to count a shard of the records at once; give more, or more --shards")
+
+
+def count_groups(
+    db: duckdb.DuckDBPyConnection,
+    tabulation: GroupTabulation,
+    blocks: BlockFile,
+    areas: GroupAreas,
+    *,
+    keep: bool = False,
+) -> Iterator[CountedAreas]:
+    """Count records slice after slice of the country; every record is read once.
+
+    A slice is all records of some values of the first column of the key that follow one another. What is counted of one
+    is given as soon as it is whole, some areas at a time (`GatheredCounts.areas`).
+
+    Parameters
+    ----------
+    db : duckdb.DuckDBPyConnection
+        With `find_areas` done for the same blocks.
+    tabulation : GroupTabulation
+    blocks : BlockFile
+    areas : GroupAreas
+    keep : bool
+        Keep what is counted in memory, so that it can be looked at when all is counted.
+
+    Raises
+    ------
+    ValueError
+        If there are too many areas, codes and categories to be counted together.
+    """
+    slices = plan_reading(db, tabulation, blocks, _rows_at_once(db))
+    parts = _count_chunks(db, tabulation, blocks, areas, [chunk for chunks in slices for chunk in chunks])
+    for chunks in slices:
+        with GatheredCounts(sys.maxsize if keep else memory_for_gathered(memory_limit(db))) as gathered:
+            for part in islice(parts, len(chunks)):
+                gathered.add(part)
+            yield from gathered.areas(areas, (chunks[0].first[0], chunks[-1].first[1]))
+
+
+def count_shard(
+    db: duckdb.DuckDBPyConnection, tabulation: GroupTabulation, blocks: BlockFile, areas: GroupAreas
+) -> list[PartCounts]:
+    """Count records that are some of the country's, in parts that are gathered with those of other shards.
+
+    Parameters are those of `count_groups`.
+
+    Raises
+    ------
+    InputError
+        If the counts need more memory than the process may take, before any is counted.
+    ValueError
+        As `count_groups` has it.
+    """
+    slices = plan_reading(db, tabulation, blocks, _rows_at_once(db))
+    chunks = [chunk for of_slice in slices for chunk in of_slice]
+    _require_memory(db, sum(chunk.records for chunk in chunks))
+    return [*_count_chunks(db, tabulation, blocks, areas, chunks)]
+
+
+def _count_chunks(
+    db: duckdb.DuckDBPyConnection,
+    tabulation: GroupTabulation,
+    blocks: BlockFile,
+    areas: GroupAreas,
+    chunks: Sequence[Chunk],
+) -> Iterator[PartCounts]:
+    """Read and count chunk after chunk.
+
+    One is read while the one before it is counted: the database and numpy keep a core each busy.
+    """
+    asked, waiting = _Asked.of(tabulation), iter(chunks)
+    with ThreadPoolExecutor(1) as reader:
+
+        def read_next() -> Iterator[Future[_Entries]]:
+            for chunk in islice(waiting, 1):
+                yield reader.submit(_read, db.cursor(), tabulation, blocks, chunk, asked)
+
+        reading = deque(read_next())
+        for chunk in chunks:
+            entries = reading.popleft().result()
+            reading.extend(read_next())
+            yield _count_chunk(chunk, entries, tabulation, areas, asked)
+
+
+def _count_chunk(
+    chunk: Chunk, entries: "_Entries", tabulation: GroupTabulation, areas: GroupAreas, asked: "_Asked"
+) -> PartCounts:
+    """Count what was read of a chunk by areas of every kind."""
+    kinds = [kind for kind in tabulation.spaces if kind in areas.kinds]
+    return PartCounts(
+        records=chunk.records,
+        in_no_group=entries.in_no_group,
+        categories=tabulation.categories,
+        ranges={kind: areas.within(kind, *chunk.first) for kind in kinds},
+        sizes={kind: len(tabulation.spaces[kind]) for kind in kinds},
+        singles=asked.singles,
+        spaces=tuple(
+            lists.extended(*(sets.groups[space] for sets in entries.sets)) for space, lists in enumerate(asked.groups)
+        ),
+        space_of={kind: asked.space_of[kind] for kind in kinds},
+        pairs=dict(_by_kind(kinds, areas, entries, tabulation.categories)),
+    )
+
+
+def _by_kind(
+    kinds: Iterable[str], areas: GroupAreas, entries: "_Entries", categories: int
+) -> Iterator[tuple[str, CountedPairs]]:
+    """Count a chunk by areas of every kind; those that hold whole sections are sums of these."""
+    by_section: CountedPairs | None = None
+    for kind in kinds:
+        if kind in areas.of_sections:
+            if by_section is None:
+                by_section = count_pairs(areas.sections[entries.piece], entries.key, entries.category, categories)
+            yield kind, merge_pairs(by_section, areas.of_sections[kind], categories)
+        else:
+            yield kind, count_pairs(areas.pieces[kind][entries.piece], entries.key, entries.category, categories)
+
+
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """The questions, and all groups by them; areas of several kinds may show the same.
+
+    Attributes
+    ----------
+    questions : tuple of _Question
+    spaces : tuple of _Space
+    space_of : mapping of kind to int
+        Its place in `spaces`.
+    singles : int
+        How many keys of single codes there are; larger ones are sets of several.
+    groups : list of Lists
+        By space the groups of each single code.
+    """
+
+    questions: tuple[_Question, ...]
+    spaces: tuple[_Space, ...]
+    space_of: Mapping[str, int]
+    singles: int
+    groups: list[Lists]
+
+    @staticmethod
+    def of(tabulation: GroupTabulation) -> "_Asked":
+        distinct = list(dict.fromkeys(tabulation.spaces.values()))
+        spaces = tuple(_Space.of(groups, tabulation.responses) for groups in distinct)
+        questions, singles = [], 0
+        for name, columns in tabulation.responses.items():
+            in_some = np.zeros(columns.codes, dtype=bool)
+            for space in spaces:
+                in_some |= np.diff(space.members[name].indptr) > 0
+            key = np.append(np.where(in_some, np.arange(singles, singles + columns.codes), -1), -1)
+            questions.append(_Question(name, columns, key.astype(np.int32)))
+            singles += columns.codes
+        # A single code is in every group that it is a member of, alone or not.
+        groups = [
+            reduce(Lists.extended, (Lists(m.indptr, m.indices) for m in space.members.values())) for space in spaces
+        ]
+        space_of = {kind: distinct.index(groups) for kind, groups in tabulation.spaces.items()}
+        return _Asked(tuple(questions), spaces, space_of, singles, groups)
+
+
+@dataclass(frozen=True, eq=False)
+class _Entries:
+    """What the records of a chunk answer: an entry for each question of each record that it puts in some group.
+
+    Attributes
+    ----------
+    piece, key : numpy.ndarray of int32
+    category : numpy.ndarray of uint8 or uint16
+    in_no_group : int
+        Records without an entry.
+    sets : list of _Sets
+        Their keys follow those of single codes, in order.
+    """
+
+    piece: Indices
+    key: Indices
+    category: Categories
+    in_no_group: int
+    sets: list[_Sets]
+
+
+def _read(
+    db: duckdb.DuckDBPyConnection, tabulation: GroupTabulation, blocks: BlockFile, chunk: Chunk, asked: _Asked
+) -> _Entries:
+    words = [_word(word) for question in asked.questions for word in question.columns.words]
+    packed = "".join(f", {word} AS word_{number}" for number, word in enumerate(words))
+    rows = db.execute(f"""
+        SELECT * EXCLUDE (block) FROM (
+            SELECT {block_number(tabulation.key, blocks.key)} AS block, {tabulation.attribute} AS attribute{packed}
+            FROM {tabulation.relation} WHERE {tabulation.condition(blocks)} AND {chunk.where(tabulation.key)})
+        JOIN (SELECT * FROM block_pieces WHERE {chunk.blocks(blocks.key)}) USING (block)""").fetchnumpy()
+    piece = np.asarray(rows["piece"], dtype=np.int32)
+    # A record whose block was lost, or is there twice, would be counted wrongly and nobody would know; one without an
+    # answer or a category, too.
+    assert len(piece) == chunk.records  # noqa: S101
+    assert not any(np.ma.is_masked(column) for column in rows.values())  # noqa: S101
+    category = tabulation.category[np.asarray(rows["attribute"])]
+    in_some = np.zeros(len(piece), dtype=bool)
+    keys, records, found = [], [], []
+    first, number = asked.singles, 0
+    for question in asked.questions:
+        each = range(number, number + len(question.columns.words))
+        number = each.stop
+        key, sets = _keys(question, [np.asarray(rows[f"word_{n}"], dtype=np.int64) for n in each], asked, first)
+        given = np.flatnonzero(key >= 0)
+        in_some[given] = True
+        keys.append(key[given])
+        records.append(given)
+        found.append(sets)
+        first += sets.number
+    some = np.concatenate([*records, NOTHING])
+    return _Entries(
+        piece=piece[some],
+        key=np.concatenate([*keys, np.zeros(0, dtype=np.int32)]),
+        category=category[some],
+        in_no_group=int((~in_some).sum()),
+        sets=found,
+    )
+
+
+def _keys(question: _Question, words: Sequence[Ints], asked: _Asked, first: int) -> tuple[Indices, _Sets]:
+    """The key of each record's answer, -1 where it is in no group; sets of several codes are numbered from ``first``.
+
+    Most records give one code, in the first column, and their words need no sorting.
+    """
+    from scipy.sparse import csr_array  # noqa: PLC0415 (a tenth of a second, and few tables need it)
+
+    mask = (1 << CODE_BITS) - 1
+    key = question.of_number[words[0] & mask]
+    more = (words[0] >> CODE_BITS) != question.rests[0]
+    for word, rest in zip(words[1:], question.rests[1:], strict=True):
+        more |= word != rest
+    several = np.flatnonzero(more)
+    distinct, number = _distinct([word[several] for word in words])
+    shifts = CODE_BITS * np.arange(CODES_IN_WORD)
+    digits = np.concatenate([(word[:, None] >> shifts) & mask for word in distinct], axis=1)
+    codes = question.columns.place[digits[:, : len(question.columns.columns)]]
+    there = codes >= 0
+    size = there.sum(axis=1)
+    of_several = size > 1
+    starts = np.append(0, np.cumsum(size[of_several]))
+    given = csr_array(
+        (np.ones(starts[-1], dtype=np.int32), codes[of_several][there[of_several]], starts),
+        shape=(len(starts) - 1, question.columns.codes),
+    )
+    groups = tuple(_groups_of(given, space.members[question.name], space.alone) for space in asked.spaces)
+    in_some = np.zeros(len(starts) - 1, dtype=bool)
+    for lists in groups:
+        in_some |= np.diff(lists.starts) > 0
+    of_sets = question.key[codes.max(axis=1)]
+    of_sets[of_several] = np.where(in_some, np.arange(first, first + len(in_some)), -1)
+    key[several] = of_sets[number]
+    return key, _Sets(len(in_some), groups)
+
+
+def _word(columns: Sequence[str]) -> str:
+    """SQL for up to four codes in one number."""
+    return " | ".join(f"(({column})::BIGINT << {CODE_BITS * place})" for place, column in enumerate(columns))
+
+
+def _distinct(words: Sequence[Ints]) -> tuple[list[Ints], Ints]:
+    """Distinct rows of words, and of each row its place among them."""
+    order = np.lexsort(words)
+    ordered = [word[order] for word in words]
+    new = np.ones(len(order), dtype=bool)
+    new[1:] = np.logical_or.reduce([word[1:] != word[:-1] for word in ordered])
+    number = np.empty(len(order), dtype=np.int64)
+    number[order] = np.cumsum(new) - 1
+    return [word[new] for word in ordered], number

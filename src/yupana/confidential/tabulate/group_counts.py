@@ -1,0 +1,627 @@
+"""Exact counts of population groups by area: of parts of the records, in memory or on disk, and of all parts together.
+
+Records are counted by region, by the key of what they answer and by category, with one sort. Parts wait until all
+records of some areas are there.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from yupana.arrays import Flags, Indices, Integers, Ints
+from yupana.confidential.records.database import scratch_folder
+from yupana.confidential.tabulate.group_tabulation import Categories, GroupAreas
+from yupana.privacy.sealed import Sealed
+
+NOTHING: Final = np.zeros(0, dtype=np.int64)
+
+_BITS: Final = 63
+
+
+@dataclass(frozen=True, eq=False)
+class CountedPairs:
+    """Records counted by region and key, and within these by category.
+
+    Attributes
+    ----------
+    region, key : numpy.ndarray of int32, shape (pairs,)
+        Ascending by both as they are counted.
+    starts : numpy.ndarray of int64, shape (pairs + 1,)
+        Where the categories of each pair begin.
+    category : numpy.ndarray of uint8 or uint16
+    count : numpy.ndarray of int32
+        Records of each category of each pair.
+    """
+
+    region: Indices
+    key: Indices
+    starts: Ints
+    category: Categories
+    count: Indices
+
+    @property
+    def bytes(self) -> int:
+        """What the arrays take."""
+        return sum(a.nbytes for a in (self.region, self.key, self.starts, self.category, self.count))
+
+    def part(self, first: int, last: int) -> "CountedPairs":
+        """The pairs from one place to below another."""
+        starts = self.starts[first : last + 1]
+        counts = slice(int(starts[0]), int(starts[-1]))
+        return CountedPairs(
+            self.region[first:last], self.key[first:last], starts - starts[0], self.category[counts], self.count[counts]
+        )
+
+    @cached_property
+    def all(self) -> Ints:
+        """Records of each pair."""
+        return self._summed(self.count)
+
+    def totals(self, counted: Flags | None) -> Ints:
+        """Records of each pair whose categories count; None for all."""
+        return self.all if counted is None else self._summed(self.count * counted[self.category])
+
+    def _summed(self, counts: Indices) -> Ints:
+        return np.add.reduceat(counts, self.starts[:-1], dtype=np.int64) if len(counts) else NOTHING
+
+
+def count_pairs(region: Indices, key: Indices, category: Categories, categories: int) -> CountedPairs:
+    """Count records by region, key and category; those of region -1 are in none.
+
+    The three are packed into one number, so that one sort finds what is equal.
+    """
+    if region.min(initial=0) < 0:
+        inside = region >= 0
+        region, key, category = region[inside], key[inside], category[inside]
+    bits = _Bits.of(region, key, categories)
+    packed = bits.packed(region, key, category)
+    packed.sort()
+    first = _firsts(packed)
+    return bits.unpacked(packed[first], np.diff(np.append(first, len(packed))), category.dtype)
+
+
+def merge_pairs(pairs: CountedPairs, region_of: Indices, categories: int) -> CountedPairs:
+    """The same records by larger regions: each region gives the one it is in, or -1."""
+    lengths = np.diff(pairs.starts)
+    region, key = np.repeat(region_of[pairs.region], lengths), np.repeat(pairs.key, lengths)
+    inside = region >= 0
+    bits = _Bits.of(region, pairs.key, categories)
+    packed = bits.packed(region[inside], key[inside], pairs.category[inside])
+    order = np.argsort(packed)
+    packed = packed[order]
+    first = _firsts(packed)
+    counts = pairs.count[inside][order]
+    summed = np.add.reduceat(counts, first, dtype=np.int64) if len(first) else NOTHING
+    return bits.unpacked(packed[first], summed, pairs.category.dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class _Bits:
+    """How many bits of a packed number hold the key, and how many below it the category."""
+
+    key: int
+    category: int
+
+    @staticmethod
+    def of(region: Indices, key: Indices, categories: int) -> "_Bits":
+        """As many as they need.
+
+        Raises
+        ------
+        ValueError
+            If there is no room for the region.
+        """
+        bits = _Bits(max(1, int(key.max(initial=0)).bit_length()), max(1, (categories - 1).bit_length()))
+        if bits.key + bits.category + int(region.max(initial=0)).bit_length() > _BITS:
+            raise ValueError("there are too many areas, codes and categories to be counted together")
+        return bits
+
+    def packed(self, region: Indices, key: Indices, category: Categories) -> Ints:
+        """Region, key and category in one number, which ascends by these."""
+        packed = region.astype(np.int64)
+        packed <<= self.key
+        packed |= key
+        packed <<= self.category
+        packed |= category
+        return packed
+
+    def unpacked(self, triple: Ints, count: Ints, dtype: np.dtype[Any]) -> CountedPairs:
+        """Pairs of distinct packed numbers, ascending, and how many records each stands for."""
+        category = (triple & ((1 << self.category) - 1)).astype(dtype)
+        triple >>= self.category
+        start = _firsts(triple)
+        pair = triple[start]
+        return CountedPairs(
+            region=(pair >> self.key).astype(np.int32),
+            key=(pair & ((1 << self.key) - 1)).astype(np.int32),
+            starts=np.append(start, len(triple)),
+            category=category,
+            count=count.astype(np.int32),
+        )
+
+
+def _firsts(ascending: Ints) -> Ints:
+    """Where each number of an ascending list stands first."""
+    return np.flatnonzero(np.append(True, ascending[1:] != ascending[:-1])) if len(ascending) else NOTHING
+
+
+@dataclass(frozen=True, eq=False)
+class Lists:
+    """Lists of numbers by key: those of key k stand in ``values[starts[k]:starts[k + 1]]``."""
+
+    starts: Ints
+    values: Indices
+
+    @property
+    def bytes(self) -> int:
+        """What the arrays take."""
+        return self.starts.nbytes + self.values.nbytes
+
+    @staticmethod
+    def of(lengths: Sequence[int] | Ints, values: Ints) -> "Lists":
+        """Lists of these lengths, key after key."""
+        return Lists(np.append(0, np.cumsum(lengths, dtype=np.int64)), values.astype(np.int32))
+
+    def at(self, keys: Integers) -> tuple[Ints, Indices]:
+        """The lists of some keys, one after the other: their lengths, and what stands in them."""
+        starts = self.starts[keys]
+        lengths = self.starts[keys + 1] - starts
+        return lengths, self.values[number_ranges(starts, lengths)]
+
+    def extended(self, *others: "Lists") -> "Lists":
+        """These lists, then those."""
+        lists = (self, *others)
+        before = np.cumsum([0, *(len(each.values) for each in lists)])
+        starts = [each.starts[:-1] + shift for each, shift in zip(lists, before, strict=False)]
+        return Lists(np.concatenate([*starts, before[-1:]]), np.concatenate([each.values for each in lists]))
+
+
+def number_ranges(starts: Ints, lengths: Ints) -> Ints:
+    """The numbers of several ranges, one after the other."""
+    if not len(lengths):
+        return NOTHING
+    ends: Ints = np.cumsum(lengths)
+    numbers: Ints = np.arange(ends[-1])
+    numbers += np.repeat(starts - (ends - lengths), lengths)
+    return numbers
+
+
+_PAIRS_AT_ONCE: Final = 250_000
+_CELLS_AT_ONCE: Final = 1 << 22
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PartCounts(Sealed):
+    """Exact counts of some records by areas of some kinds.
+
+    Attributes
+    ----------
+    records : int
+    in_no_group : int
+        Of these, how many are in no group of any kind of areas.
+    categories : int
+    ranges : mapping of kind to tuple of int and int
+        Places in `GroupAreas.ids` of the first area that may have counts, and of the one after the last. Of areas that
+        cross slices the counts are parts of sums.
+    sizes : mapping of kind to int
+        How many groups areas of the kind show.
+    singles : int
+        How many keys are single codes. Larger ones are sets of several, numbered as they were found.
+    spaces : tuple of Lists
+        The groups of each key; areas of several kinds may show the same.
+    space_of : mapping of kind to int
+        Its place in `spaces`.
+    pairs : mapping of kind to CountedPairs
+        Of keys by area.
+    """
+
+    records: int
+    in_no_group: int
+    categories: int
+    ranges: Mapping[str, tuple[int, int]]
+    sizes: Mapping[str, int]
+    singles: int
+    spaces: tuple[Lists, ...]
+    space_of: Mapping[str, int]
+    pairs: Mapping[str, CountedPairs]
+
+    @property
+    def bytes(self) -> int:
+        """What the counts take."""
+        return sum(pairs.bytes for pairs in self.pairs.values()) + sum(lists.bytes for lists in self.spaces)
+
+    def has(self, kind: str, low: int, high: int) -> bool:
+        """Whether there are counts of areas of a kind from place ``low`` to below ``high``."""
+        first, last = places_of(self.pairs[kind].region, low, high)
+        return first < last
+
+    def within(self, kind: str, low: int, high: int) -> "PartCounts":
+        """The counts of some areas of a kind alone, from place ``low`` to below ``high``; of no records."""
+        pairs = self.pairs[kind]
+        first, last = places_of(pairs.region, low, high)
+        return self.of_kind(kind, low, high, self.spaces[self.space_of[kind]], pairs.part(first, last))
+
+    def of_kind(self, kind: str, low: int, high: int, lists: Lists, pairs: CountedPairs) -> "PartCounts":
+        """Some areas of a kind, with these arrays."""
+        return PartCounts(
+            records=0,
+            in_no_group=0,
+            categories=self.categories,
+            ranges={kind: (low, high)},
+            sizes=self.sizes,
+            singles=self.singles,
+            spaces=(lists,),
+            space_of={kind: 0},
+            pairs={kind: pairs},
+        )
+
+    def totals(self, kind: str, counted: Flags | None = None) -> Ints:
+        """Records of every group, shape (areas, groups).
+
+        Parameters
+        ----------
+        kind : str
+        counted : numpy.ndarray of bool, shape (categories,), optional
+            Which categories count; all by default.
+        """
+        low, high = self.ranges[kind]
+        size = self.sizes[kind]
+        dense = np.zeros((high - low) * size, dtype=np.int64)
+        pairs = self.pairs[kind]
+        totals = pairs.totals(counted)
+        for some in _stretches(len(pairs.key)):
+            pair, group = self._groups(kind, np.arange(some.start, some.stop), low)
+            if len(group):
+                least = int(group.min())
+                summed = np.bincount(group - least, weights=totals[pair])
+                dense[least : least + len(summed)] += summed.astype(np.int64)
+        return dense.reshape(high - low, size)
+
+    def details(self, kind: str, selected: Flags) -> Ints:
+        """Records of selected groups by category.
+
+        Parameters
+        ----------
+        kind : str
+        selected : numpy.ndarray of bool, shape (areas, groups)
+
+        Returns
+        -------
+        numpy.ndarray of int64, shape (selected groups, categories)
+            In the order of ``numpy.flatnonzero(selected)``.
+        """
+        low, _ = self.ranges[kind]
+        chosen = np.flatnonzero(selected)
+        cells = np.zeros(len(chosen) * self.categories, dtype=np.int64)
+        place = np.full(selected.size, -1, dtype=np.int32)
+        place[chosen] = np.arange(len(chosen))
+        pairs = self.pairs[kind]
+        in_areas: Flags = np.asarray(selected.any(axis=1))
+        near = np.flatnonzero(in_areas[pairs.region - low]) if len(chosen) else NOTHING
+        for some in _stretches(len(near)):
+            pair, group = self._groups(kind, near[some], low)
+            wanted = place[group] >= 0
+            pair, at = pair[wanted], place[group[wanted]].astype(np.int64) * self.categories
+            for part in _stretches(len(pair)):
+                starts = pairs.starts[pair[part]]
+                lengths = pairs.starts[pair[part] + 1] - starts
+                triple = number_ranges(starts, lengths)
+                cell = np.repeat(at[part], lengths) + pairs.category[triple]
+                if len(cell):
+                    least = int(cell.min())
+                    summed = np.bincount(cell - least, weights=pairs.count[triple])
+                    cells[least : least + len(summed)] += summed.astype(np.int64)
+        return cells.reshape(-1, self.categories)
+
+    def _groups(self, kind: str, numbers: Ints, low: int) -> tuple[Ints, Ints]:
+        """Every group that some pairs count in: numbers of the pairs and places of the groups, one entry for each."""
+        pairs, lists = self.pairs[kind], self.spaces[self.space_of[kind]]
+        lengths, of_space = lists.at(pairs.key[numbers])
+        row = (pairs.region[numbers].astype(np.int64) - low) * self.sizes[kind]
+        return np.repeat(numbers, lengths), np.repeat(row, lengths) + of_space
+
+
+def places_of(region: Indices, low: int, high: int) -> tuple[int, int]:
+    """Where the pairs of regions from ``low`` to below ``high`` begin and end, where they ascend by region."""
+    # Of the type of the regions, or all of these would be copied, from disk too.
+    first, last = np.searchsorted(region, np.array([low, high], dtype=region.dtype)).tolist()
+    return first, last
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class CountedAreas(Sealed):
+    """Exact counts of some areas of a kind: sums over parts of the records, which are read one at a time.
+
+    Attributes
+    ----------
+    kind : str
+        Empty where there are no areas, but records are told of.
+    low, high : int
+        Places of the first area, and of the one after the last.
+    size : int
+        How many groups the areas show.
+    categories : int
+    parts : sequence of PartCounts
+        No record is in two of them.
+    records, in_no_group : int
+        How many records were counted before this, and how many of them are in no group of any kind of areas; told once.
+    """
+
+    kind: str
+    low: int
+    high: int
+    size: int
+    categories: int
+    parts: Sequence[PartCounts]
+    records: int = 0
+    in_no_group: int = 0
+
+    def totals(self, counted: Flags | None = None) -> Ints:
+        """Records of every group, shape (areas, groups): see `PartCounts.totals`."""
+        summed = np.zeros((self.high - self.low, self.size), dtype=np.int64)
+        for part in self.parts:
+            summed += part.within(self.kind, self.low, self.high).totals(self.kind, counted)
+        return summed
+
+    def details(self, selected: Flags) -> Ints:
+        """Records of selected groups by category: see `PartCounts.details`."""
+        summed = np.zeros((int(selected.sum()), self.categories), dtype=np.int64)
+        if len(summed):
+            for part in self.parts:
+                summed += part.within(self.kind, self.low, self.high).details(self.kind, selected)
+        return summed
+
+
+@dataclass(eq=False)
+class SummedCounts:
+    """Exact counts of areas of a kind that cross slices, added up slice by slice; only cells that are not empty."""
+
+    areas: int
+    groups: int
+    categories: int
+    _cells: list[tuple[Ints, Ints]] = field(default_factory=list)
+    _added: int = 0
+    """How many cells were noted since they were last added up."""
+
+    def add(self, found: CountedAreas) -> None:
+        """Add the counts of a slice."""
+        occupied = found.totals() > 0
+        numbers = np.flatnonzero(occupied)
+        step = max(1, _CELLS_AT_ONCE // self.categories)
+        for first in range(0, len(numbers), step):
+            some = numbers[first : first + step]
+            selected = np.zeros(occupied.size, dtype=bool)
+            selected[some] = True
+            cells = found.details(selected.reshape(occupied.shape))
+            present = cells > 0
+            self._cells.append(
+                ((some[:, None] * self.categories + np.arange(self.categories))[present], cells[present])
+            )
+            self._added += int(present.sum())
+        if self._added > max(_CELLS_AT_ONCE, sum(len(numbers) for numbers, _ in self._cells) // 2):
+            self._add_up()
+
+    def _add_up(self) -> None:
+        """Note each cell once; slice after slice, the same ones come again."""
+        numbers = np.concatenate([numbers for numbers, _ in self._cells])
+        order = np.argsort(numbers, kind="stable")
+        numbers = numbers[order]
+        counts = np.concatenate([counts for _, counts in self._cells])[order]
+        first = np.flatnonzero(np.append(True, numbers[1:] != numbers[:-1]))
+        self._cells = [(numbers[first], np.add.reduceat(counts, first))]
+        self._added = 0
+
+    def totals(self, counted: Flags | None = None) -> Ints:
+        """Records of every group, shape (areas, groups): see `PartCounts.totals`."""
+        summed = np.zeros(self.areas * self.groups, dtype=np.int64)
+        for numbers, counts in self._cells:
+            group, category = np.divmod(numbers, self.categories)
+            weights = counts if counted is None else counts * counted[category]
+            summed += np.bincount(group, weights=weights, minlength=len(summed)).astype(np.int64)
+        return summed.reshape(self.areas, self.groups)
+
+    def details(self, selected: Flags) -> Ints:
+        """Records of selected groups by category: see `PartCounts.details`."""
+        chosen = np.flatnonzero(selected)
+        place = np.full(selected.size, -1, dtype=np.int64)
+        place[chosen] = np.arange(len(chosen))
+        cells = np.zeros(len(chosen) * self.categories, dtype=np.int64)
+        for numbers, counts in self._cells:
+            group, category = np.divmod(numbers, self.categories)
+            wanted = place[group] >= 0
+            at = place[group[wanted]] * self.categories + category[wanted]
+            cells += np.bincount(at, weights=counts[wanted], minlength=len(cells)).astype(np.int64)
+        return cells.reshape(-1, self.categories)
+
+
+def _stretches(length: int) -> Iterator[slice]:
+    """Stretches of a long list that bound what is held at a time."""
+    for first in range(0, length, _PAIRS_AT_ONCE):
+        yield slice(first, min(first + _PAIRS_AT_ONCE, length))
+
+
+_GROUPS_AT_ONCE: Final = 1 << 19
+"""So many groups of areas are given at a time."""
+
+
+class GatheredCounts(Sealed):
+    """Parts that have no record in common: in memory while they are small, else in private files.
+
+    A context: the files are gone at its end.
+    """
+
+    def __init__(self, memory: int) -> None:
+        """Keep so many bytes of counts in memory at most."""
+        self._memory, self._held = memory, 0
+        self._parts: list[PartCounts] = []
+        self._in_memory: list[PartCounts] = []
+        self._open = ExitStack()
+        self._folder: Path | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def add(self, part: PartCounts) -> None:
+        """Take the counts of some records."""
+        self._in_memory.append(part)
+        self._held += part.bytes
+        # The one part of a slice is there anyway.
+        if self._held > self._memory and (self._parts or len(self._in_memory) > 1):
+            self._put_down()
+
+    def _put_down(self) -> None:
+        folder = self._folder = self._folder or self._open.enter_context(scratch_folder())
+        for part in self._in_memory:
+            self._parts.append(_OnDisk.of(part, folder / str(len(self._parts))))
+        self._in_memory, self._held = [], 0
+
+    @property
+    def parts(self) -> Sequence[PartCounts]:
+        """What was taken."""
+        return [*self._parts, *self._in_memory]
+
+    def areas(self, areas: GroupAreas, first: tuple[int, int] | None = None) -> Iterator[CountedAreas]:
+        """What was gathered, by area: each area of a kind once and whole; those that cross slices part by part.
+
+        Areas are given together as `GroupAreas.stretches` has them, whatever the parts: noise is drawn for them so.
+
+        Parameters
+        ----------
+        areas : GroupAreas
+            By which all parts were counted.
+        first : tuple of int and int, optional
+            The least and the greatest value of the first column of the key that parts are of; by default all.
+        """
+        if not (parts := self.parts):
+            return
+        one = parts[0]
+        records, lost = sum(part.records for part in parts), sum(part.in_no_group for part in parts)
+        yield CountedAreas("", 0, 0, 0, one.categories, (), records, lost)
+        for kind, size in one.sizes.items():
+            if areas.crosses(kind):
+                for part in parts:
+                    yield CountedAreas(kind, *part.ranges[kind], size, one.categories, [part])
+                continue
+            for low, high in areas.stretches(kind, first, _GROUPS_AT_ONCE // max(1, size)):
+                some = [part for part in parts if part.has(kind, low, high)]
+                yield CountedAreas(kind, low, high, size, one.categories, some)
+
+
+class GatheredShards(Sealed):
+    """What shards counted, by pass or file of which each has counted parts.
+
+    A context: what is gathered is gone at its end.
+    """
+
+    def __init__(self, memory: int) -> None:
+        """Keep so many bytes of counts in memory at most."""
+        self._memory = memory
+        self._open = ExitStack()
+        self.each: list[GatheredCounts] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def forget(self) -> None:
+        """Drop all that was taken."""
+        self._open.close()
+        self.each = []
+
+    def take(self, counted: Sequence[Sequence[PartCounts]]) -> None:
+        """Take what one shard counted."""
+        if not self.each:
+            self.each = [self._open.enter_context(GatheredCounts(self._memory // len(counted))) for _ in counted]
+        for gathered, parts in zip(self.each, counted, strict=True):
+            for part in parts:
+                gathered.add(part)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """An array of one dimension in a file of several."""
+
+    path: Path
+    offset: int
+    length: int
+    dtype: np.dtype[Any]
+
+    @staticmethod
+    def of(arrays: Sequence[NDArray[Any]], path: Path) -> "tuple[_Stored, ...]":
+        """Write arrays one after the other."""
+        ends = np.cumsum([0, *(array.nbytes for array in arrays)]).tolist()
+        with path.open("wb") as file:
+            for array in arrays:
+                file.write(np.ascontiguousarray(array).data)
+        return tuple(_Stored(path, end, len(array), array.dtype) for end, array in zip(ends, arrays, strict=False))
+
+    def read(self, first: int, last: int) -> NDArray[Any]:
+        """The numbers from one place to below another."""
+        offset = self.offset + first * self.dtype.itemsize
+        return np.fromfile(self.path, self.dtype, count=last - first, offset=offset)
+
+    @property
+    def mapped(self) -> NDArray[Any]:
+        """The numbers, read where they are looked at."""
+        if not self.length:
+            return np.empty(0, self.dtype)
+        return np.memmap(self.path, self.dtype, mode="r", offset=self.offset, shape=(self.length,))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _OnDisk(PartCounts):
+    """A part whose arrays are in files.
+
+    Attributes
+    ----------
+    stored_pairs : mapping of kind to tuple of _Stored
+        The fields of `CountedPairs`, in their order.
+    stored_spaces : tuple of tuple of _Stored
+        Those of `Lists`.
+    """
+
+    stored_pairs: Mapping[str, tuple[_Stored, ...]]
+    stored_spaces: Sequence[tuple[_Stored, ...]]
+
+    @staticmethod
+    def of(part: PartCounts, folder: Path) -> "_OnDisk":
+        folder.mkdir()
+        pairs = {
+            kind: _Stored.of((of.region, of.key, of.starts, of.category, of.count), folder / f"pairs-{number}")
+            for number, (kind, of) in enumerate(part.pairs.items())
+        }
+        spaces = [
+            _Stored.of((lists.starts, lists.values), folder / f"space-{number}")
+            for number, lists in enumerate(part.spaces)
+        ]
+        told = {of.name: getattr(part, of.name) for of in fields(part)}
+        return _OnDisk(**{**told, "pairs": {}, "spaces": ()}, stored_pairs=pairs, stored_spaces=spaces)
+
+    def has(self, kind: str, low: int, high: int) -> bool:
+        first, last = places_of(self.stored_pairs[kind][0].mapped, low, high)
+        return first < last
+
+    def within(self, kind: str, low: int, high: int) -> PartCounts:
+        region, key, starts, category, count = self.stored_pairs[kind]
+        first, last = places_of(region.mapped, low, high)
+        begins = starts.read(first, last + 1)
+        pairs = CountedPairs(
+            region.read(first, last),
+            key.read(first, last),
+            begins - begins[0],
+            category.read(int(begins[0]), int(begins[-1])),
+            count.read(int(begins[0]), int(begins[-1])),
+        )
+        lists = Lists(*(array.read(0, array.length) for array in self.stored_spaces[self.space_of[kind]]))
+        return self.of_kind(kind, low, high, lists, pairs)

@@ -1,1 +1,0 @@
-"""True counts beside a release, for audits."""

@@ -1,1 +1,0 @@
-"""Work on the workers of Apache Spark. The only package that imports pyspark."""
