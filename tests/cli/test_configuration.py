@@ -19,7 +19,7 @@ from yupana.products.phsafe import configuration as phsafe
 from yupana.products.phsafe.production import budgets, production_config
 from yupana.products.safetab import households, persons
 from yupana.products.safetab.demonstration_parameters import write_parameters
-from yupana.products.safetab.parameters import CONFIG, CONFIG_WITH_COMMENTS, locate
+from yupana.products.safetab.iterations import CONFIG, CONFIG_WITH_COMMENTS, locate
 from yupana.topdown.reading.configuration import BUILT_IN, WHOLE, read_configuration
 from yupana.topdown.reading.document import configuration_document
 

@@ -32,7 +32,7 @@ from yupana.products.phsafe.production import TAUS, production_config, productio
 from yupana.products.phsafe.specification import TABLES
 from yupana.products.safetab import households, persons
 from yupana.products.safetab.demonstration_parameters import write_parameters
-from yupana.products.safetab.parameters import read_iterations
+from yupana.products.safetab.iterations import read_iterations
 from yupana.products.safetab.product import HOUSEHOLDS, PERSONS, Parameters
 from yupana.products.safetab.regions import LEVELS
 from yupana.products.safetab.specification import QUESTIONS

@@ -24,7 +24,7 @@ from yupana.products.phsafe.production import production_config, production_plan
 from yupana.products.safetab.demonstration_parameters import write_parameters
 from yupana.products.safetab.households import production_config as production_config_h
 from yupana.products.safetab.households import read_config as read_config_h
-from yupana.products.safetab.parameters import read_iterations
+from yupana.products.safetab.iterations import read_iterations
 from yupana.products.safetab.persons import read_config as read_config_p
 from yupana.products.safetab.product import HOUSEHOLDS, Parameters
 from yupana.topdown.plan import make_plan as make_topdown_plan

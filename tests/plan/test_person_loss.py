@@ -34,7 +34,7 @@ from yupana.products.phsafe.configuration import read_config as read_phsafe
 from yupana.products.phsafe.plan import make_plan as plan_phsafe
 from yupana.products.phsafe.specification import TABLES, cells_of
 from yupana.products.safetab.households import read_config as read_safetab_h
-from yupana.products.safetab.parameters import read_iterations
+from yupana.products.safetab.iterations import read_iterations
 from yupana.products.safetab.persons import read_config as read_safetab_p
 from yupana.products.safetab.product import HOUSEHOLDS as SAFETAB_H
 from yupana.products.safetab.product import PERSONS as SAFETAB_P

@@ -15,7 +15,7 @@ from yupana.files.changes import UNCHANGED
 from yupana.files.document import Number, read_document
 from yupana.products import PRODUCTS
 from yupana.products.safetab.demonstration_parameters import write_parameters
-from yupana.products.safetab.parameters import PARAMETER_FILES
+from yupana.products.safetab.iterations import PARAMETER_FILES
 from yupana.products.safetab.product import HOUSEHOLDS, PERSONS
 
 ODD: tuple[Any, ...] = (

@@ -10,8 +10,7 @@ from yupana.plan.plan import Plan
 from yupana.products.safetab import households, persons
 from yupana.products.safetab.demonstration_parameters import write_parameters
 from yupana.products.safetab.errors import LEFT_OUT, SIZES, LevelErrors, TableErrors, summarize
-from yupana.products.safetab.iterations import CharacteristicIterations
-from yupana.products.safetab.parameters import read_iterations
+from yupana.products.safetab.iterations import CharacteristicIterations, read_iterations
 from yupana.products.safetab.product import HOUSEHOLDS, PERSONS, Parameters
 from yupana.products.safetab.regions import LEVELS, Level
 from yupana.report.groups import AGES, Received, groups_by_table, loss_section, received_chart

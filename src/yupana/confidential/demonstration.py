@@ -18,8 +18,8 @@ from yupana.products.phsafe.product import PHSAFE
 from yupana.products.phsafe.production import production_config
 from yupana.products.safetab.demonstration_parameters import write_parameters
 from yupana.products.safetab.product import HOUSEHOLDS, PERSONS
-from yupana.products.safetab.provenance import PUBLISHED
 from yupana.products.safetab.specification import TOTALS
+from yupana.products.safetab.totals import PUBLISHED
 from yupana.products.topdown.product import TOPDOWN
 from yupana.progress import Announce, Stopwatch
 from yupana.release.check import describe_reports

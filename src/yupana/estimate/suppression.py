@@ -17,8 +17,7 @@ from yupana.errors import ConfigError, OutputError
 from yupana.estimate.safetab_tables import CELL_COLUMNS, open_source
 from yupana.files.declaration import TEXT, choice, declared, key, list_of, read_as, scalar
 from yupana.files.document import is_text
-from yupana.products.safetab.iterations import CharacteristicIterations, Iteration
-from yupana.products.safetab.parameters import read_iterations
+from yupana.products.safetab.iterations import CharacteristicIterations, Iteration, read_iterations
 from yupana.products.safetab.specification import KEYS
 from yupana.products.tables import NUMBERS
 from yupana.progress import Announce

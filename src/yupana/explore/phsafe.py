@@ -28,7 +28,7 @@ from yupana.products.phsafe.product import PHSAFE
 from yupana.products.phsafe.production import TAUS, budgets
 from yupana.products.phsafe.specification import TABLES
 from yupana.products.product import Product
-from yupana.products.safetab.parameters import CONFIG
+from yupana.products.safetab.iterations import CONFIG
 from yupana.products.safetab.regions import PUERTO_RICO
 from yupana.report.errors import CELLS, cost_section, relative_section, typical_sizes
 from yupana.report.page import Section

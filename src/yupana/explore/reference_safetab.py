@@ -8,8 +8,7 @@ from tempfile import TemporaryDirectory
 
 from yupana.explore.reference import document
 from yupana.products.safetab.demonstration_parameters import write_parameters
-from yupana.products.safetab.iterations import CharacteristicIterations
-from yupana.products.safetab.parameters import read_iterations
+from yupana.products.safetab.iterations import CharacteristicIterations, read_iterations
 from yupana.products.safetab.regions import Level
 from yupana.products.safetab.specification import DETAILED_ONLY
 from yupana.report.groups import Sizes

@@ -32,9 +32,7 @@ from yupana.products.census import STATES
 from yupana.products.product import Product
 from yupana.products.safetab import households, persons
 from yupana.products.safetab.configuration import Settings
-from yupana.products.safetab.iterations import MOST_RACE_CODES, CharacteristicIterations
-from yupana.products.safetab.parameters import CONFIG
-from yupana.products.safetab.plan import sensitivity
+from yupana.products.safetab.iterations import CONFIG, MOST_RACE_CODES, CharacteristicIterations
 from yupana.products.safetab.product import HOUSEHOLDS, PERSONS, Parameters
 from yupana.products.safetab.regions import LEVELS, PR, REGION_TYPES, US, Level
 from yupana.products.safetab.specification import (
@@ -46,6 +44,7 @@ from yupana.products.safetab.specification import (
     STAGE_2,
     TENURE,
 )
+from yupana.products.safetab.translation import sensitivity
 from yupana.report.groups import (
     expected_tables,
     median_size,

@@ -17,8 +17,16 @@ from yupana.estimate.phsafe.combine import combine
 from yupana.estimate.phsafe.estimate import Averages, EstimatedCounts, Method, TableEstimate, estimate_tables
 from yupana.estimate.phsafe.measured import Measured, read_measured
 from yupana.products.codebook import data_package
-from yupana.products.phsafe.estimates_codebook import describe_estimates
-from yupana.products.phsafe.shells import ITERATED, ITERATION_LABELS, SHELLS, WHOSE, Shell, area_name, nation_name
+from yupana.products.phsafe.shells import (
+    ITERATED,
+    ITERATION_LABELS,
+    SHELLS,
+    WHOSE,
+    Shell,
+    area_name,
+    describe_estimates,
+    nation_name,
+)
 from yupana.products.phsafe.specification import Group
 from yupana.progress import Announce
 from yupana.release.check import describe_reports, describe_tables

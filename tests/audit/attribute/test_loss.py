@@ -33,7 +33,7 @@ from yupana.products.phsafe.plan import make_plan, plan_of
 from yupana.products.phsafe.product import PHSAFE
 from yupana.products.phsafe.production import TAUS, budgets, production_config, production_plan
 from yupana.products.phsafe.specification import LEVELS, S_DHC
-from yupana.products.safetab.parameters import read_iterations
+from yupana.products.safetab.iterations import read_iterations
 from yupana.products.safetab.regions import REGION_TYPES
 
 COSTS = costs_of(production_plan(puerto_rico=False), TAUS)

@@ -28,8 +28,8 @@ from safetab_worlds import (
 from yupana.cli.main import main
 from yupana.errors import OutputError
 from yupana.products.safetab.households import read_config
-from yupana.products.safetab.parameters import read_iterations
-from yupana.products.safetab.provenance import DECLARED, DOUBTFUL, PUBLISHED, provenance
+from yupana.products.safetab.iterations import read_iterations
+from yupana.products.safetab.totals import DECLARED, DOUBTFUL, PUBLISHED, provenance
 from yupana.release.tables import checksum
 
 Change = Callable[[dict[str, Any]], object]

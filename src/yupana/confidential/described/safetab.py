@@ -60,10 +60,9 @@ from yupana.products.safetab.product import (
     PERSONS,
     Parameters,
 )
-from yupana.products.safetab.provenance import DECLARED, Provenance, provenance
 from yupana.products.safetab.regions import LEVELS, REGION_TYPES
 from yupana.products.safetab.specification import DETAILED_ONLY, FAMILIES, STAGE_1
-from yupana.products.safetab.totals import FILE, Totals, find_totals, read_totals
+from yupana.products.safetab.totals import DECLARED, FILE, Provenance, Totals, find_totals, provenance, read_totals
 from yupana.products.tables import Groups, lay_out, without_negative
 from yupana.progress import Stopwatch
 from yupana.release.rows import RowTable, write_described

@@ -22,8 +22,7 @@ from yupana.estimate.coterminous.zero_suppression import CHANCE_OF_RUN, refuse_s
 from yupana.estimate.safetab_tables import CELL_COLUMNS, COLUMNS, TREES, NestedCells, TableSource, open_source
 from yupana.plan.margin import z_value
 from yupana.products.least_squares import average, estimate, non_negative, whole
-from yupana.products.safetab.iterations import CharacteristicIterations
-from yupana.products.safetab.parameters import read_iterations
+from yupana.products.safetab.iterations import CharacteristicIterations, read_iterations
 from yupana.products.safetab.regions import ITERATION_LEVELS, REGION_TYPES
 from yupana.products.safetab.specification import KEYS, TOTALS
 from yupana.progress import Announce

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from yupana.products.safetab import households, persons
-from yupana.products.safetab.parameters import CONFIG
+from yupana.products.safetab.iterations import CONFIG
 from yupana.products.safetab.regions import US, Run
 
 

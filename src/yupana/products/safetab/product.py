@@ -32,11 +32,8 @@ from yupana.products.product import BuiltIn, Checked, Product, Stated, Words, te
 from yupana.products.safetab import households, json_schema, persons
 from yupana.products.safetab.configuration import SafetabConfig
 from yupana.products.safetab.households import HouseholdsConfig
-from yupana.products.safetab.iterations import CharacteristicIterations
-from yupana.products.safetab.parameters import PARAMETER_FILES, locate, read_iterations
+from yupana.products.safetab.iterations import PARAMETER_FILES, CharacteristicIterations, locate, read_iterations
 from yupana.products.safetab.persons import PersonsConfig
-from yupana.products.safetab.plan import iterations_of
-from yupana.products.safetab.provenance import DECLARED, source_of_totals
 from yupana.products.safetab.regions import LEVELS, REGION_TYPES, Level, RegionType
 from yupana.products.safetab.specification import (
     AGE_TABLES,
@@ -49,10 +46,12 @@ from yupana.products.safetab.specification import (
     STAGE_2,
     TENURE,
     TOTALS,
+    noise_faults,
+    verify_release,
 )
+from yupana.products.safetab.totals import DECLARED, source_of_totals
 from yupana.products.safetab.totals import FILE as TOTALS_FILE
-from yupana.products.safetab.translation import CONFIDENCE, description_of
-from yupana.products.safetab.verify import noise_faults, verify_release
+from yupana.products.safetab.translation import CONFIDENCE, description_of, iterations_of
 from yupana.release.manifest import MANIFEST
 from yupana.release.recipe import PUBLIC_INPUTS
 
