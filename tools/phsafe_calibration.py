@@ -28,9 +28,8 @@ from yupana.privacy.entropy import SeededEntropy
 from yupana.privacy.sampler import sample
 from yupana.products.census import STATES
 from yupana.products.described.description import DescribedLevel
-from yupana.products.phsafe.configuration import read_config
+from yupana.products.phsafe.configuration import TAUS, production_config, read_config
 from yupana.products.phsafe.plan import make_plan
-from yupana.products.phsafe.production import TAUS, production_config
 from yupana.products.phsafe.shells import SHELLS, Shell
 from yupana.products.phsafe.specification import LEVELS, TABLES, Group, groups_of
 from yupana.synthetic.census import synthesize

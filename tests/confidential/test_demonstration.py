@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from plans import production_plan
 from read_tables import read_tables
 
 from yupana.cli.main import main
 from yupana.confidential.demonstration import DemonstrationRequest, demonstrate
 from yupana.errors import OutputError
-from yupana.products.phsafe.configuration import read_config
+from yupana.products.phsafe.configuration import production_config, read_config
 from yupana.products.phsafe.plan import make_plan
-from yupana.products.phsafe.production import production_config, production_plan
 
 pytestmark = pytest.mark.thorough
 

@@ -7,7 +7,6 @@ probability below 1e-6 per audit. What no such audit can catch, and the law test
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -158,7 +157,7 @@ def write(folder: Path, world: World) -> tuple[Path, Path]:
 
 
 def counted(
-    counter: SafetabCounter, product: SafetabProduct[Any], parameters: Path, data: Path
+    counter: SafetabCounter, product: SafetabProduct, parameters: Path, data: Path
 ) -> tuple[Plan, Callable[[Plan, int], Iterator[Groups]]]:
     """A plan, and what measures the records by any plan."""
     config = product.read(parameters)

@@ -29,7 +29,7 @@ from yupana.confidential.records.database import (
 from yupana.confidential.shards.folder import TaskLimits
 from yupana.engine.engine import LEAST_MEMORY, Engine
 from yupana.errors import InputError
-from yupana.products.phsafe.production import production_config
+from yupana.products.phsafe.configuration import production_config
 from yupana.synthetic.census import synthesize
 
 pytestmark = pytest.mark.thorough

@@ -16,14 +16,14 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from plans import production_plan
 
 import yupana
 from yupana.plan.budgets import budget_for_margin
 from yupana.plan.measurement import Mechanism
 from yupana.privacy.zcdp import epsilon_tight
-from yupana.products.phsafe.configuration import read_config
+from yupana.products.phsafe.configuration import TAUS, budgets, read_config
 from yupana.products.phsafe.plan import make_plan, plan_of
-from yupana.products.phsafe.production import TAUS, budgets, production_plan
 
 pytest.importorskip("uvicorn", reason="the explorer's server is not installed: pip install 'yupana[explore]'")
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright, which drives the browser, is not installed")

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from plans import production_plan
 
 from yupana.cli.main import main
 from yupana.errors import ConfigError
@@ -26,11 +27,11 @@ from yupana.plan.measurement import Accounting, Mechanism
 from yupana.plan.plan import Plan
 from yupana.privacy.laws import DiscreteGaussian, TwoSidedGeometric
 from yupana.privacy.zcdp import epsilon_tight
-from yupana.products.phsafe.configuration import read_config
+from yupana.products.phsafe.configuration import TAUS, production_config, read_config
 from yupana.products.phsafe.plan import make_plan, plan_of, sensitivity_of
-from yupana.products.phsafe.production import TAUS, production_config, production_plan
 from yupana.products.phsafe.specification import TABLES
-from yupana.products.safetab import households, persons
+from yupana.products.safetab.configuration import production_config as production_of_safetab
+from yupana.products.safetab.configuration import read_config as read_safetab
 from yupana.products.safetab.demonstration_parameters import write_parameters
 from yupana.products.safetab.iterations import read_iterations
 from yupana.products.safetab.product import HOUSEHOLDS, PERSONS, Parameters
@@ -210,7 +211,7 @@ def test_every_number_of_safetab_p_is_the_librarys(
 
 
 @settings(max_examples=15, suppress_health_check=list(HealthCheck))
-@given(st.integers(1, 8), entries([f"{asked.name}/{level.name}" for level in LEVELS for asked in QUESTIONS]))
+@given(st.integers(1, 8), entries([asked.entry(level) for level in LEVELS for asked in QUESTIONS["safetab-h"]]))
 def test_every_number_of_safetab_h_is_the_librarys(parameters: Path, codes: int, chosen: dict[str, Document]) -> None:
     document = started("safetab-h")
     document["fields"] |= {"race_codes": str(codes)}
@@ -231,7 +232,7 @@ def config_of_export(product: str, document: Document, parameters: Path) -> Any:
     answered = CLIENT.post("/api/export", json={"product": product, "settings": document, "form": "configuration"})
     path = parameters / "exported.json"
     path.write_text(answered.json()["content"])
-    return (persons if product == "safetab-p" else households).read_config(path)
+    return read_safetab(product, path)
 
 
 @settings(max_examples=15, suppress_health_check=list(HealthCheck))
@@ -258,8 +259,8 @@ def test_the_page_opens_with_the_production_of_2020(parameters: Path) -> None:
     iterations = read_iterations(parameters)
     plans = {
         "phsafe": production_plan(puerto_rico=False),
-        "safetab-p": PERSONS.plan(Parameters(persons.production_config(("us", "pr")), iterations)),
-        "safetab-h": HOUSEHOLDS.plan(Parameters(households.production_config(("us", "pr")), iterations)),
+        "safetab-p": PERSONS.plan(Parameters(production_of_safetab("safetab-p", ("us", "pr")), iterations)),
+        "safetab-h": HOUSEHOLDS.plan(Parameters(production_of_safetab("safetab-h", ("us", "pr")), iterations)),
         "topdown": make_topdown_plan(read_configuration("pl94-2020-us")),
         "topdown-h1": make_topdown_plan(read_configuration("h1-2020-us")),
     }

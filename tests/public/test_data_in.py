@@ -21,7 +21,7 @@ from safetab_worlds import random_world, seeded, write_data, write_parameters
 from topdown_worlds import configuration, make_world, write_world
 
 import yupana
-from yupana.products.phsafe.production import production_config
+from yupana.products.phsafe.configuration import production_config
 
 STATES = ("10", "44")
 FILES = ("persons", "units", "geo")

@@ -22,7 +22,7 @@ from yupana.errors import OutputError, YupanaError
 from yupana.files.new_file import NewFile
 from yupana.files.regular import read_json, read_regular
 from yupana.plan.plan import Plan
-from yupana.products.phsafe.production import production_config
+from yupana.products.phsafe.configuration import production_config
 from yupana.release import folder as folders
 from yupana.release.folder import new_folder, write_manifest
 

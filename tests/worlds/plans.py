@@ -11,6 +11,8 @@ from yupana.plan.measurement import (
 )
 from yupana.plan.plan import Neighbours, Plan
 from yupana.privacy.exact import Budget
+from yupana.products.phsafe.configuration import production
+from yupana.products.phsafe.product import PHSAFE
 
 
 def made_up(
@@ -24,3 +26,8 @@ def made_up(
         "m", "T", "l", 1, mechanism, Fraction(9), sensitivity, sensitivity, budget, person=person(sensitivity)
     )
     return Plan(product, "record", Neighbours.UNBOUNDED, "published", Fraction(9, 10), mechanism, (m,))
+
+
+def production_plan(*, puerto_rico: bool) -> Plan:
+    """PHSafe's of the 2020 run: unbounded rho 1.257281 for the United States, 1.226649 for Puerto Rico."""
+    return PHSAFE.plan(production(puerto_rico=puerto_rico))

@@ -13,7 +13,7 @@ from yupana.audit.attribute.classes import DIVISIONS, comparisons
 from yupana.audit.attribute.loss import AttributeLoss
 from yupana.audit.attribute.published_example import INDIVIDUALS, PRINTED, SECRETS, rule_of_the_slides, slides_plan
 from yupana.cli.main import main
-from yupana.products.phsafe.production import TAUS
+from yupana.products.phsafe.configuration import TAUS
 
 NOTHING = AttributeLoss(Fraction(0), (), same_state=True, tried=0)
 

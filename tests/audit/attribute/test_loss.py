@@ -13,6 +13,7 @@ from census_maker import Person as PersonRow
 from census_maker import Place, Unit, write_csv
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plans import production_plan
 from safetab_worlds import LEVELS as ITERATION_LEVELS
 from safetab_worlds import random_world, seeded, write_parameters
 
@@ -28,10 +29,9 @@ from yupana.confidential.described.phsafe import PhsafeCounter
 from yupana.confidential.records.census import open_census
 from yupana.plan.measurement import Mechanism
 from yupana.plan.plan import Plan
-from yupana.products.phsafe.configuration import read_config
+from yupana.products.phsafe.configuration import TAUS, budgets, production_config, read_config
 from yupana.products.phsafe.plan import make_plan, plan_of
 from yupana.products.phsafe.product import PHSAFE
-from yupana.products.phsafe.production import TAUS, budgets, production_config, production_plan
 from yupana.products.phsafe.specification import LEVELS, S_DHC
 from yupana.products.safetab.iterations import read_iterations
 from yupana.products.safetab.regions import REGION_TYPES

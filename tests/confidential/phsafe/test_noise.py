@@ -17,10 +17,9 @@ from yupana.confidential.request import RunRequest
 from yupana.plan.measurement import Mechanism
 from yupana.plan.plan import Plan
 from yupana.privacy.entropy import SeededEntropy
-from yupana.products.phsafe.configuration import PhsafeConfig
+from yupana.products.phsafe.configuration import TAUS, PhsafeConfig, budgets
 from yupana.products.phsafe.errors import CellError, summarize
 from yupana.products.phsafe.plan import make_plan
-from yupana.products.phsafe.production import TAUS, budgets
 from yupana.synthetic.census import synthesize
 
 pytestmark = pytest.mark.quality

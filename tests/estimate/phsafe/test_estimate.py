@@ -21,7 +21,7 @@ from yupana.estimate.phsafe.least_squares import JointFit, chi_square_bound, fit
 from yupana.estimate.phsafe.measured import Measured, read_measured
 from yupana.privacy.laws import DiscreteGaussian, Law, TwoSidedGeometric
 from yupana.products.census import STATES
-from yupana.products.phsafe.production import production_config
+from yupana.products.phsafe.configuration import production_config
 from yupana.products.phsafe.shells import ITERATION_LABELS, SHELLS, STATE_NAMES, nation_name
 from yupana.products.phsafe.specification import Group
 from yupana.release.tables import checksum, read_table

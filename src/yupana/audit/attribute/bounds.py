@@ -27,7 +27,7 @@ from yupana.topdown.configuration import Configuration
 
 
 def detailed_loss(
-    product: SafetabProduct[Any],
+    product: SafetabProduct,
     plan: Plan,
     iterations: CharacteristicIterations,
     race_codes: int,

@@ -9,8 +9,8 @@ from yupana.audit.attribute.loss import Secret
 from yupana.plan.measurement import Accounting, Measurement, Mechanism
 from yupana.plan.plan import Plan
 from yupana.privacy.exact import Budget
+from yupana.products.phsafe.configuration import TAUS, budgets
 from yupana.products.phsafe.plan import plan_of
-from yupana.products.phsafe.production import TAUS, budgets
 
 INDIVIDUALS: Final = (
     Individual("Alice", age=20, relation=25, size=3, type=2),

@@ -127,7 +127,7 @@ class SafetabRecords:
     """
 
     records: DetailedRecords
-    config: Parameters[Any]
+    config: Parameters
     published: PublishedTotals | None = None
 
     @property
@@ -148,29 +148,29 @@ class SafetabRecords:
         return list_groups(self.records.db, self.config.description, self.totals.totals)
 
 
-class SafetabCounter(Counter[Parameters[Any], SafetabRecords, DescribedCounts, list[RowTable]]):
+class SafetabCounter(Counter[Parameters, SafetabRecords, DescribedCounts, list[RowTable]]):
     """What both counters do: tables are laid out as the groups pass the door."""
 
     stages = ("counting and adding noise", "", "")
     kind: Kind
     """What is counted."""
 
-    def is_checked(self, config: Parameters[Any]) -> bool:
+    def is_checked(self, config: Parameters) -> bool:
         """Tables may have hundreds of millions of rows."""
         del config
         return False
 
-    def cut_files(self, config: Parameters[Any], columns: ColumnMap) -> tuple[RecordFile, ...]:
+    def cut_files(self, config: Parameters, columns: ColumnMap) -> tuple[RecordFile, ...]:
         """The records; what tells of areas is public."""
         del config
         return (columns.applied(RECORDS[self.kind]),)
 
-    def without_noise(self, config: Parameters[Any]) -> Parameters[Any]:
+    def without_noise(self, config: Parameters) -> Parameters:
         """Infinite budgets for all that is measured."""
         return replace(config, config=config.config.without_noise())
 
     def published(
-        self, config: Parameters[Any], data: Path, request: RunRequest, *, to_count: bool
+        self, config: Parameters, data: Path, request: RunRequest, *, to_count: bool
     ) -> PublishedTotals | None:
         """The totals that decide the detail of tables, where these are read."""
         del config, data, request, to_count
@@ -179,7 +179,7 @@ class SafetabCounter(Counter[Parameters[Any], SafetabRecords, DescribedCounts, l
     @contextmanager
     def open(
         self,
-        config: Parameters[Any],
+        config: Parameters,
         data: Path,
         request: RunRequest,
         clock: Stopwatch,
@@ -205,7 +205,7 @@ class SafetabCounter(Counter[Parameters[Any], SafetabRecords, DescribedCounts, l
         """Records, the reference file and the list of housing units."""
         return input_checksums(records.records.folder, records.records.files)
 
-    def public_inputs(self, records: SafetabRecords, config: Parameters[Any]) -> dict[str, str]:
+    def public_inputs(self, records: SafetabRecords, config: Parameters) -> dict[str, str]:
         """Codes, the reference file, the list of housing units, and totals.
 
         Where housing units are counted in the records of units, these are no public file and have no checksum.
@@ -226,7 +226,7 @@ class SafetabCounter(Counter[Parameters[Any], SafetabRecords, DescribedCounts, l
     def count(
         self,
         records: SafetabRecords,
-        config: Parameters[Any],
+        config: Parameters,
         plan: Plan,
         *,
         bounded: bool = True,
@@ -241,7 +241,7 @@ class SafetabCounter(Counter[Parameters[Any], SafetabRecords, DescribedCounts, l
         return count_streams(of.db, description, sizes, of.counted, bounded=bounded, keep=keep)
 
     def measure(
-        self, exact: DescribedCounts, config: Parameters[Any], ledger: Ledger, request: RunRequest, clock: Stopwatch
+        self, exact: DescribedCounts, config: Parameters, ledger: Ledger, request: RunRequest, clock: Stopwatch
     ) -> list[RowTable]:
         """Measure group by group and lay the tables out.
 
@@ -255,7 +255,7 @@ class SafetabCounter(Counter[Parameters[Any], SafetabRecords, DescribedCounts, l
         self,
         exact: DescribedCounts,
         ledger: Ledger,
-        config: Parameters[Any],
+        config: Parameters,
         entropy: Entropy,
         *,
         cut: bool = True,
@@ -271,7 +271,7 @@ class SafetabCounter(Counter[Parameters[Any], SafetabRecords, DescribedCounts, l
         folder: Path,
         records: SafetabRecords,
         measured: list[RowTable],
-        config: Parameters[Any],
+        config: Parameters,
         plan: Plan,
         request: RunRequest,
     ) -> dict[str, dict[str, Any]]:
@@ -279,7 +279,7 @@ class SafetabCounter(Counter[Parameters[Any], SafetabRecords, DescribedCounts, l
         del records, config, plan
         return write_described(folder, measured, request.format)
 
-    def observe(self, config: Parameters[Any], plan: Plan, data: Path, trials: int, request: RunRequest) -> Observed:
+    def observe(self, config: Parameters, plan: Plan, data: Path, trials: int, request: RunRequest) -> Observed:
         """Errors by level and table. All counts are held in memory at once."""
         with self.open(config, data, request, Stopwatch(request.announce)) as records:
             require_none(records.findings)
@@ -316,7 +316,7 @@ class PersonsCounter(SafetabCounter):
         records: SafetabRecords,
         exact: DescribedCounts,
         measured: list[RowTable],
-        config: Parameters[Any],
+        config: Parameters,
         plan: Plan,
         request: RunRequest,
     ) -> Told:
@@ -339,19 +339,19 @@ class HouseholdsCounter(SafetabCounter):
     kind = "household-records"
 
     def published(
-        self, config: Parameters[Any], data: Path, request: RunRequest, *, to_count: bool
+        self, config: Parameters, data: Path, request: RunRequest, *, to_count: bool
     ) -> PublishedTotals | None:
         """Totals; for validation there need be none."""
         if not (to_count or request.totals is not None or (data / FILE).exists()):
             return None
         return read_published(find_totals(data, request.totals), config, data)
 
-    def doubts(self, records: SafetabRecords, config: Parameters[Any]) -> list[str]:
+    def doubts(self, records: SafetabRecords, config: Parameters) -> list[str]:
         """Why the totals may not be public, or not of these areas."""
         del config
         return [*records.totals.doubts, *reasons_against_areas(records)]
 
-    def look(self, records: SafetabRecords, config: Parameters[Any], request: RunRequest) -> Validation:
+    def look(self, records: SafetabRecords, config: Parameters, request: RunRequest) -> Validation:
         """The findings; of valid records also whether the totals are of these areas."""
         del request
         if records.published is None:
@@ -366,7 +366,7 @@ class HouseholdsCounter(SafetabCounter):
         records: SafetabRecords,
         exact: DescribedCounts,
         measured: list[RowTable],
-        config: Parameters[Any],
+        config: Parameters,
         plan: Plan,
         request: RunRequest,
     ) -> Told:
@@ -403,7 +403,7 @@ def show_records(db: duckdb.DuckDBPyConnection, description: Description) -> Non
     db.execute(f"CREATE OR REPLACE VIEW {named(file.schema.relation)} AS SELECT {shown} FROM records")
 
 
-def read_published(path: Path, config: Parameters[Any], data: Path) -> PublishedTotals:
+def read_published(path: Path, config: Parameters, data: Path) -> PublishedTotals:
     """Read totals, and say where they come from and why that stands against a release of these data.
 
     Raises
@@ -526,7 +526,7 @@ class CheckedDetails:
     """
 
     kind: Kind
-    config: Parameters[Any]
+    config: Parameters
     columns: ColumnMap = BUREAU
     to_count: bool = True
 
@@ -642,7 +642,7 @@ def _count_shard(
         return (), _DetailedPart(counts, of_records, Numbers(records.without_housing_units))
 
 
-def notes_on(records: DetailedRecords, config: Parameters[Any]) -> dict[str, int]:
+def notes_on(records: DetailedRecords, config: Parameters) -> dict[str, int]:
     """How many records are not counted in full, by the policy that leaves something out. Confidential."""
     if records.counted is not None:
         return {_MORE_CODES: 0, **records.notes}

@@ -7,27 +7,27 @@ from pathlib import Path
 from typing import Any, Final
 
 from yupana.files.changes import UNCHANGED, Changes
+from yupana.files.declaration import schema_of
 from yupana.plan.budgets import Entry
 from yupana.plan.margin import Margins
-from yupana.plan.measurement import Accounting, Mechanism
+from yupana.plan.measurement import Accounting
 from yupana.plan.plan import Plan
 from yupana.privacy.exact import Budget
-from yupana.products.census import STATES
 from yupana.products.codebook import Described, Label, Value, cell_labels, numbers
 from yupana.products.described.description import Description
 from yupana.products.described.verify import noise_faults, verify_described
 from yupana.products.phsafe.attributes import moved_by_attribute
 from yupana.products.phsafe.configuration import (
+    DOCUMENT,
     RULES_OF_CONSISTENCY,
     PhsafeConfig,
     Policy,
     config_document,
     locate,
+    production,
     read_config,
 )
-from yupana.products.phsafe.json_schema import schema
 from yupana.products.phsafe.plan import DEFAULT_CONFIDENCE, make_plan, sensitivity_of
-from yupana.products.phsafe.production import TAUS, budgets
 from yupana.products.phsafe.shells import (
     ITERATION_LABELS,
     SHELLS,
@@ -38,7 +38,6 @@ from yupana.products.phsafe.shells import (
 )
 from yupana.products.phsafe.specification import FAMILIES, S_DHC, of_states
 from yupana.products.product import BuiltIn, Checked, Product, Stated, Words, terms_of
-from yupana.products.safetab.regions import PUERTO_RICO
 from yupana.release.manifest import MANIFEST
 
 WORDS: Final = Words(
@@ -96,7 +95,7 @@ class PhsafeProduct(Product[PhsafeConfig]):
 
     def schema(self) -> dict[str, Any]:
         """Of config.json and config.toml."""
-        return schema()
+        return schema_of("PHSafe (S-DHC)", DOCUMENT)
 
     def document(self, config: PhsafeConfig) -> dict[str, Any]:
         """The configuration as config.json."""
@@ -104,9 +103,7 @@ class PhsafeProduct(Product[PhsafeConfig]):
 
     def production(self, config: PhsafeConfig) -> PhsafeConfig:
         """The run of 2020: of Puerto Rico for a configuration of Puerto Rico, else of the United States."""
-        of_puerto_rico = config.is_puerto_rico
-        states = (PUERTO_RICO,) if of_puerto_rico else STATES
-        return PhsafeConfig.of(budgets(puerto_rico=of_puerto_rico), TAUS, states, Mechanism.ZCDP)
+        return production(puerto_rico=config.is_puerto_rico)
 
     def plan(
         self,

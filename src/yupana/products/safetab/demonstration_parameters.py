@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from yupana.products.safetab import households, persons
+from yupana.products.safetab.configuration import config_document, production_config
 from yupana.products.safetab.iterations import CONFIG
 from yupana.products.safetab.regions import US, Run
+from yupana.products.safetab.specification import QUESTIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +223,4 @@ def write_parameters(folder: Path) -> None:
 def _config() -> dict[str, object]:
     """config.json of both products."""
     runs: tuple[Run, ...] = (US,)
-    return {
-        **persons.config_document(persons.production_config(runs)),
-        **households.config_document(households.production_config(runs)),
-    }
+    return {key: of for product in QUESTIONS for key, of in config_document(production_config(product, runs)).items()}

@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from yupana.files.document import located, read_document, refuse
 from yupana.products.described.description import DescribedTable, Description
 from yupana.products.described.reading.description import parse
 from yupana.products.described.tables import families_of
-from yupana.products.safetab.regions import REGION_TYPES, US
+from yupana.products.safetab.regions import REGION_TYPES, US, Level
 from yupana.products.tables import Family
 from yupana.products.verify import Codes, verify_noise, verify_tables
 
@@ -30,27 +30,45 @@ alone: measured apart, so with noise of their own."""
 
 
 @dataclass(frozen=True, slots=True)
-class HouseholdQuestion:
-    """What the records of households are asked.
+class Question:
+    """What a product asks of its records: each group has the answers in one of several tables.
 
     Attributes
     ----------
-    key : "t3" or "t4"
+    key : str
         As the keys of a configuration write it.
     name : str
         Of its measurements.
     tables : tuple of str
         By statistics level, from 0.
+    thresholds : str
+        What its thresholds are, in words.
     """
 
-    key: Literal["t3", "t4"]
+    key: str
     name: str
     tables: tuple[str, ...]
+    thresholds: str
+
+    def entry(self, level: Level) -> str:
+        """The name of the budget of a level: ``T03/COUNTY 2``; of persons, who are asked one question, ``COUNTY 2``."""
+        return level.name if self is AGES else f"{self.name}/{level.name}"
+
+    def budget_key(self, level: Level) -> str:
+        """The key of a configuration that says the budget of a level."""
+        return f"privacy_budget_{self.key}_{level.budget_key}"
 
 
-HOUSEHOLD_TYPE: Final = HouseholdQuestion("t3", "T03", ("T03001", "T03002", "T03003", "T03004"))
-TENURE: Final = HouseholdQuestion("t4", "T04", ("T04001", "T04002"))
-QUESTIONS: Final = (HOUSEHOLD_TYPE, TENURE)
+AGES: Final = Question("p", STAGE_2, (TOTALS, *AGE_TABLES), "noisy totals from which a group has 4, 9 and 23 ages")
+HOUSEHOLD_TYPE: Final = Question(
+    "h_t3",
+    "T03",
+    ("T03001", "T03002", "T03003", "T03004"),
+    "totals from which a group has the next larger table of T03",
+)
+TENURE: Final = Question("h_t4", "T04", ("T04001", "T04002"), "totals from which a group has the larger table of T04")
+QUESTIONS: Final = {"safetab-p": (AGES,), "safetab-h": (HOUSEHOLD_TYPE, TENURE)}
+"""What the records of each product are asked."""
 
 _DESCRIPTIONS: Final = {"safetab-p": "ddhc-a-2020-us", "safetab-h": "ddhc-b-2020-us"}
 

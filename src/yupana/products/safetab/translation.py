@@ -7,7 +7,7 @@ passes; the files of codes say the groups, and so how far one record moves what 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from yupana.files.columns import Column
 from yupana.plan.measurement import Accounting, Sensitivity
@@ -18,9 +18,8 @@ from yupana.products.described.footprints import Cells
 from yupana.products.described.stability import Derived
 from yupana.products.safetab.configuration import SafetabConfig, Settings
 from yupana.products.safetab.iterations import ETHNICITY, CharacteristicIterations, Eligible, Iteration
-from yupana.products.safetab.persons import PersonsConfig
 from yupana.products.safetab.regions import LEVELS, REGION_TYPES, Granularity, Level
-from yupana.products.safetab.specification import DETAILED_ONLY, described_2020
+from yupana.products.safetab.specification import DETAILED_ONLY, QUESTIONS, described_2020
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +118,7 @@ def sensitivity(iterations: Iterations, level: Level, race_codes: int, accountin
 CONFIDENCE: Final = Fraction(95, 100)
 
 
-def description_of(config: SafetabConfig[Any], iterations: Iterations) -> Description:
+def description_of(config: SafetabConfig, iterations: Iterations) -> Description:
     """The description of a run.
 
     Parameters
@@ -162,12 +161,12 @@ def description_of(config: SafetabConfig[Any], iterations: Iterations) -> Descri
 
 
 def _table(
-    config: SafetabConfig[Any],
+    config: SafetabConfig,
     base: DescribedTable,
     eligible: Mapping[Level, EligibleIterations],
     iterations: Iterations,
 ) -> DescribedTable:
-    budgets, thresholds = config.of_table(base.name)
+    (question,) = (question for question in QUESTIONS[config.product] if question.name == base.name)
     levels = {
         level: DescribedLevel(level.name, level.region.name, tuple(i.code for i in of.iterations))
         for level, of in eligible.items()
@@ -175,8 +174,10 @@ def _table(
     detail = base.detail
     assert detail is not None  # noqa: S101 (every table has steps)
     steps = len(detail.steps) - 1
-    detail = replace(detail, thresholds={level.name: thresholds[level][:steps] for level in levels})
-    if isinstance(config, PersonsConfig):
+    detail = replace(
+        detail, thresholds={level.name: config.thresholds[question.entry(level)][:steps] for level in levels}
+    )
+    if config.stage_1:
         chance = config.zero_suppression
         detail = replace(
             detail,
@@ -187,7 +188,7 @@ def _table(
     return replace(
         base,
         levels=tuple(levels.values()),
-        budgets={level.name: budgets[level] for level in levels},
+        budgets={level.name: config.budgets[question.entry(level)] for level in levels},
         stated={
             level.name: sensitivity(iterations, level, config.settings.max_race_codes, "published") for level in levels
         },
