@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from plans import production_plan
+from plans import plan_of, production_plan
 
 from yupana.cli.main import main
 from yupana.errors import ConfigError
@@ -27,8 +27,8 @@ from yupana.plan.measurement import Accounting, Mechanism
 from yupana.plan.plan import Plan
 from yupana.privacy.laws import DiscreteGaussian, TwoSidedGeometric
 from yupana.privacy.zcdp import epsilon_tight
-from yupana.products.phsafe.configuration import TAUS, production_config, read_config
-from yupana.products.phsafe.plan import make_plan, plan_of, sensitivity_of
+from yupana.products.phsafe.configuration import TAUS, production_config, read_config, sensitivity_of
+from yupana.products.phsafe.product import PHSAFE
 from yupana.products.phsafe.specification import TABLES
 from yupana.products.safetab.configuration import production_config as production_of_safetab
 from yupana.products.safetab.configuration import read_config as read_safetab
@@ -130,7 +130,7 @@ def same_numbers(view: Document, plan: Plan, margins: dict[str, float], budgets:
             assert shown["budget"] == shown["margin"] == ""
 
 
-PHSAFE = [f"{t.name}/{level.name}" for t in TABLES for level in t.levels]
+NAMES_OF_PHSAFE = [f"{t.name}/{level.name}" for t in TABLES for level in t.levels]
 
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.large_base_example, HealthCheck.data_too_large])
@@ -140,7 +140,7 @@ PHSAFE = [f"{t.name}/{level.name}" for t in TABLES for level in t.levels]
     st.sampled_from(["zcdp", "puredp"]),
     st.sampled_from(["published", "tight"]),
     st.sampled_from(["exact", "bureau"]),
-    entries(PHSAFE),
+    entries(NAMES_OF_PHSAFE),
 )
 def test_every_number_of_phsafe_is_the_librarys(
     taus: dict[str, int],
@@ -201,7 +201,7 @@ def test_every_number_of_safetab_p_is_the_librarys(
     plan = PERSONS.plan(Parameters(config, read_iterations(parameters)), confidence=Fraction(percent) / 100)
     cells = {m.level: m for m in plan.measurements if m.name.startswith("stage 2")}
     margins = {level: plan.margin(m) for level, m in cells.items()}
-    budgets = {level.name: Fraction(b) for level, b in config.budgets.items() if b}
+    budgets = {entry: Fraction(b) for entry, b in config.budgets.items() if b}
     same_numbers(view, plan, margins, budgets)
     for name, entry in chosen.items():
         if entry["on"] and entry["by"] == "margin":
@@ -548,7 +548,7 @@ def test_an_exported_configuration_runs_unchanged(tmp_path: Path) -> None:
     assert exported["filename"] == "config.json"
     path, census, out = tmp_path / "config.json", tmp_path / "census", tmp_path / "out"
     path.write_text(exported["content"])
-    assert viewed("phsafe", document)["total"] == str(make_plan(read_config(path)).loss())
+    assert viewed("phsafe", document)["total"] == str(PHSAFE.plan(read_config(path)).loss())
     assert main(["synth", str(census), "--households", "300", "--seed", "1"]) == 0
     assert main(["phsafe", "run", str(path), str(census), str(out)]) == 0
     manifest = json.loads((out / "manifest.json").read_text())

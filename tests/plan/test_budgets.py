@@ -20,7 +20,7 @@ from yupana.plan.plan import compose
 from yupana.privacy.exact import INFINITE
 from yupana.privacy.laws import TwoSidedGeometric
 from yupana.products.phsafe.configuration import production_config, read_config
-from yupana.products.phsafe.plan import make_plan
+from yupana.products.phsafe.product import PHSAFE
 from yupana.products.safetab.configuration import production_config as production_of_safetab
 from yupana.products.safetab.configuration import read_config as read_safetab
 from yupana.products.safetab.demonstration_parameters import write_parameters
@@ -247,7 +247,7 @@ def test_table_10_of_phsafe_comes_out_of_its_moe_targets(tmp_path: Path, capsys:
     assert {m["name"]: Fraction(m["rho"]) for m in answered["measurements"]} == published
     # The configuration that is told along is read back as the same plan.
     config.write_text(json.dumps(answered["configuration"]))
-    assert make_plan(read_config(config)) == production_plan(puerto_rico=False)
+    assert PHSAFE.plan(read_config(config)) == production_plan(puerto_rico=False)
 
 
 TABLE_9 = {"USA 2": 3, "STATE 2": 3, "COUNTY 2": 11, "TRACT 2": 11, "PLACE 2": 11, "AIANNH 2": 11} | {

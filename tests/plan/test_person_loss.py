@@ -31,7 +31,7 @@ from yupana.plan.measurement import Mechanism
 from yupana.plan.plan import Plan
 from yupana.products.census import STATES
 from yupana.products.phsafe.configuration import read_config as read_phsafe
-from yupana.products.phsafe.plan import make_plan as plan_phsafe
+from yupana.products.phsafe.product import PHSAFE
 from yupana.products.phsafe.specification import TABLES, cells_of
 from yupana.products.safetab.configuration import read_config as read_safetab
 from yupana.products.safetab.iterations import read_iterations
@@ -248,7 +248,7 @@ def count_phsafe(folder: Path, data: Path, mechanism: Mechanism) -> Counted:
                     yield f"{table}/usa_{group}", state, (iteration, cell), count
 
     read = read_phsafe(path)
-    return counted(plan_phsafe(read), plan_phsafe(read, accounting="tight"), rows())
+    return counted(PHSAFE.plan(read), PHSAFE.plan(read, accounting="tight"), rows())
 
 
 def count_safetab(folder: Path, letter: str, mechanism: Mechanism) -> Counted:

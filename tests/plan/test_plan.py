@@ -8,7 +8,7 @@ from statistics import NormalDist
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from plans import production_plan
+from plans import plan_of, production_plan
 
 from yupana.errors import ConfigError
 from yupana.plan.margin import margin_of, margin_of_error, margin_words, rho_for_margin, z_value
@@ -27,7 +27,6 @@ from yupana.privacy.exact import INFINITE, Budget
 from yupana.privacy.laws import DiscreteGaussian, TwoSidedGeometric, Zero
 from yupana.privacy.zcdp import epsilon_tight
 from yupana.products.phsafe.configuration import TAUS, budgets
-from yupana.products.phsafe.plan import plan_of
 
 POSITIVE = st.fractions(Fraction(1, 10**6), 10**3, max_denominator=10**6)
 

@@ -22,8 +22,7 @@ from yupana.explore.reference import PhsafeReference
 from yupana.explore.scenario import Fault, Filled, RefusedError, Typed
 from yupana.privacy.exact import Budget
 from yupana.products.census import STATES
-from yupana.products.phsafe.configuration import LARGEST_TAU, TAUS, PhsafeConfig, budgets
-from yupana.products.phsafe.plan import sensitivity_of
+from yupana.products.phsafe.configuration import LARGEST_TAU, TAUS, PhsafeConfig, budgets, sensitivity_of
 from yupana.products.phsafe.product import PHSAFE
 from yupana.products.phsafe.specification import TABLES
 from yupana.products.product import Product

@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from plans import production_plan
+from plans import plan_of, production_plan
 from scipy import optimize
 
 from yupana.audit.attribute.published_example import (
@@ -21,7 +21,6 @@ from yupana.audit.attribute.published_example import (
 from yupana.plan.measurement import Mechanism
 from yupana.plan.plan import Plan
 from yupana.products.phsafe.configuration import TAUS, budgets
-from yupana.products.phsafe.plan import plan_of
 
 HALF_A_DIGIT: Final = 0.0005
 """What a number printed to three decimals leaves open."""

@@ -7,16 +7,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from yupana.files.changes import UNCHANGED, Changes
 from yupana.files.declaration import BUDGET, choice, declared, key, keyed, scalar, whole
 from yupana.files.document import Number, located, refuse
-from yupana.plan.measurement import Mechanism
+from yupana.plan.measurement import Accounting, Mechanism, Sensitivity
 from yupana.privacy.exact import Budget
 from yupana.products.census import MECHANISM, MECHANISMS, READER, STATES, exact_number, states
-from yupana.products.described.description import Description
+from yupana.products.described.description import DescribedTable, Description
+from yupana.products.described.footprints import Cells
+from yupana.products.described.stability import Derived
 from yupana.products.phsafe.specification import LEVELS, S_DHC, TABLES, of_states
 from yupana.products.safetab.regions import PUERTO_RICO
 from yupana.release.recipe import read_configuration_in
@@ -43,6 +46,30 @@ class Policy(Enum):
 
     FAIL = "fail"
     DROP = "drop-and-count"
+
+
+def sensitivity_of(tau: int | None, mechanism: Mechanism, accounting: Accounting) -> Sensitivity:
+    """How far the count vector of one level moves: squared L2 under zCDP, L1 under pure DP.
+
+    ``published`` is the paper's: stability 2 tau + 2 of the truncated join (2 for units), its square under zCDP,
+    and a factor 2 for an arbitrary change (PHSafe, lemma 6 and theorems 1 to 4). ``tight`` compares non-negative
+    vectors of sum at most tau before and after, of one household, or of two for an arbitrary change
+    (docs/phsafe-privacy.md).
+
+    Parameters
+    ----------
+    tau : int or None
+        Truncation threshold; None for a table of units.
+    mechanism : Mechanism
+    accounting : "published" or "tight"
+    """
+    if accounting == "published":
+        stability = 2 if tau is None else 2 * tau + 2
+        one = Fraction(stability**mechanism.power)
+        return Sensitivity(unbounded=one, bounded=2 * one, same_household=2 * one)
+    most = 1 if tau is None else tau
+    one = Fraction(2 * most**mechanism.power)
+    return Sensitivity(unbounded=one, bounded=2**mechanism.power * one, same_household=one)
 
 
 @dataclass(frozen=True, repr=False)
@@ -84,17 +111,38 @@ class PhsafeConfig(Description):
         consistency : mapping of rule to policy
         """
         base = of_states(S_DHC, states)
-        tables = tuple(
-            replace(table, limit=table.limit and replace(table.limit, most=taus[table.name])) for table in base.tables
-        )
+
+        def bounded(table: DescribedTable) -> DescribedTable:
+            stated = sensitivity_of(taus.get(table.name), mechanism, "published")
+            limit = table.limit and replace(table.limit, most=taus[table.name])
+            return replace(table, limit=limit, stated={level.name: stated for level in table.levels})
+
         told: dict[str, Any] = {of.name: getattr(base, of.name) for of in fields(base)}
-        told |= {"tables": tables, "mechanism": mechanism, "truncation_key": truncation_key}
+        told |= {"name": "phsafe", "tables": tuple(map(bounded, base.tables))}
+        told |= {"mechanism": mechanism, "truncation_key": truncation_key}
         return cls(**told, states=tuple(states), consistency=consistency or {}).with_budgets(budgets)
 
     def __repr__(self) -> str:
         spent = sum(budget != 0 for budget in self.budgets.values())
         states = "1 state" if len(self.states) == 1 else f"{len(self.states)} states"
         return f"<configuration of phsafe: {self.mechanism.value}, {spent} budgets above 0, {states}>"
+
+    @cached_property
+    def derived(self) -> dict[tuple[str, str], Derived]:
+        """What is proven by hand; what is derived of the description alone may be less.
+
+        A rule of consistency can drop a whole household because of one person.
+        """
+        return {
+            (table.name, level.name): Derived(
+                sensitivity_of(self.taus.get(table.name), self.mechanism, "tight"),
+                {},
+                Cells(1, exact=False),
+                "docs/phsafe-privacy.md",
+            )
+            for table in self.tables
+            for level in table.levels
+        }
 
     @property
     def taus(self) -> dict[str, int]:

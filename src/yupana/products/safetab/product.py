@@ -56,7 +56,7 @@ from yupana.products.safetab.specification import (
 )
 from yupana.products.safetab.totals import DECLARED, source_of_totals
 from yupana.products.safetab.totals import FILE as TOTALS_FILE
-from yupana.products.safetab.translation import CONFIDENCE, description_of, iterations_of
+from yupana.products.safetab.translation import CONFIDENCE, description_by_plan, description_of
 from yupana.release.manifest import MANIFEST
 from yupana.release.recipe import PUBLIC_INPUTS
 
@@ -362,7 +362,7 @@ class SafetabProduct(Product[Parameters]):
         config = read_config(self.key, release / MANIFEST)
         there = inputs is not None and all((inputs / name).is_file() for name in PARAMETER_FILES)
         iterations = read_iterations(inputs) if inputs is not None and there else None
-        described = description_of(config, iterations or iterations_of(plan))
+        described = description_of(config, iterations) if iterations else description_by_plan(config, plan)
         due = self._in_passes(make_plan(described, **terms_of(plan)))
         digest = manifest["parameters"]["iterations_sha256"] if iterations is None else iterations.sha256
         found = self.stated_of(config, str(digest), manifest, due)
