@@ -33,7 +33,7 @@ from yupana.products.product import Product
 from yupana.products.safetab.configuration import SafetabConfig, Settings, production_config
 from yupana.products.safetab.iterations import CONFIG, MOST_RACE_CODES, CharacteristicIterations
 from yupana.products.safetab.product import HOUSEHOLDS, PERSONS, Parameters
-from yupana.products.safetab.regions import LEVELS, PR, REGION_TYPES, US, Level
+from yupana.products.safetab.regions import BY_NAME, LEVELS, PR, REGION_TYPES, US, Level
 from yupana.products.safetab.specification import (
     AGE_TABLES,
     DETAILED_ONLY,
@@ -320,7 +320,7 @@ class PersonsPage(_SafetabPage):
         if faults or read is None or stage_1 is None or zero is None:
             raise RefusedError(faults)
         common, terms = read
-        none = SafetabConfig(PERSONS.key, common, dict.fromkeys(_LEVELS, Fraction(0)), thresholds, stage_1, zero)
+        none = SafetabConfig(PERSONS.key, common, dict.fromkeys(BY_NAME, Fraction(0)), thresholds, stage_1, zero)
         empty = Parameters(none, self.iterations)
         budgets = {
             name: terms.budget(name, filled.entries[name], level.sensitivity / level.share, faults)
@@ -335,7 +335,7 @@ class PersonsPage(_SafetabPage):
         """Budgets, margins, tables by size, relative errors."""
         del filled
         plan, config = chosen.plan, chosen.config.config
-        stage_1 = {_LEVELS[m.level]: m for m in plan.measurements if m.name.startswith(STAGE_1)}
+        stage_1 = {BY_NAME[m.level]: m for m in plan.measurements if m.name.startswith(STAGE_1)}
         rows = {
             level: expected_tables(self.reference.persons[level.name], config.thresholds[level.name], _noise(m))
             for level, m in stage_1.items()
@@ -361,9 +361,6 @@ class PersonsPage(_SafetabPage):
         }
 
 
-_LEVELS: Final = {level.name: level for level in LEVELS}
-
-
 def _noise(m: Measurement) -> DiscreteGaussian | TwoSidedGeometric | None:
     """The noise of a measurement; None where there is none."""
     law = m.law
@@ -373,7 +370,7 @@ def _noise(m: Measurement) -> DiscreteGaussian | TwoSidedGeometric | None:
 def _cells(plan: Plan) -> dict[Level, Measurement]:
     """The measurement of each level's published cells: stage 2, or totals where there is nothing else."""
     by_kind = {
-        kind: {_LEVELS[m.level]: m for m in plan.measurements if m.name.startswith(kind)}
+        kind: {BY_NAME[m.level]: m for m in plan.measurements if m.name.startswith(kind)}
         for kind in (DETAILED_ONLY, STAGE_2)
     }
     found = by_kind[DETAILED_ONLY] | by_kind[STAGE_2]

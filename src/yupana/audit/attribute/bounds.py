@@ -21,7 +21,7 @@ from yupana.products.phsafe.configuration import PhsafeConfig
 from yupana.products.product import Product
 from yupana.products.safetab.iterations import CharacteristicIterations, Eligible
 from yupana.products.safetab.product import SafetabProduct
-from yupana.products.safetab.regions import LEVELS
+from yupana.products.safetab.regions import BY_NAME
 from yupana.topdown.any_spine import attribute_on_any_spine, move_on_any_spine
 from yupana.topdown.configuration import Configuration
 
@@ -46,11 +46,10 @@ def detailed_loss(
     attributes : collection of str
         Of `product.attributes`. More attributes never lose less.
     """
-    levels = {level.name: level for level in LEVELS}
     chosen = frozenset(attributes)
 
     def distance(m: Measurement) -> Fraction:
-        level = levels[m.level]
+        level = BY_NAME[m.level]
         eligible = iterations.eligible(level.iteration_level, level.region.granularity)
         moves = not chosen.isdisjoint(product.of_cells.get(m.table, ()))
         moves = moves or ("Place" in chosen and level.region.base != "nation")

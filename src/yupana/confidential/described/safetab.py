@@ -60,7 +60,7 @@ from yupana.products.safetab.product import (
     PERSONS,
     Parameters,
 )
-from yupana.products.safetab.regions import LEVELS, REGION_TYPES
+from yupana.products.safetab.regions import BY_NAME, LEVELS, REGION_TYPES
 from yupana.products.safetab.specification import DETAILED_ONLY, FAMILIES, STAGE_1
 from yupana.products.safetab.totals import DECLARED, FILE, Provenance, Totals, find_totals, provenance, read_totals
 from yupana.products.tables import Groups, lay_out, without_negative
@@ -68,7 +68,6 @@ from yupana.progress import Stopwatch
 from yupana.release.rows import RowTable, write_described
 from yupana.release.tables import ReleaseTable, checksum, table_of
 
-_LEVELS: Final = {level.name: level for level in LEVELS}
 _MORE_CODES: Final = "records_with_more_race_codes"
 _BYTES_OF_A_LISTED: Final = 60
 """What is held of each group that the totals list."""
@@ -461,7 +460,7 @@ def list_groups(db: duckdb.DuckDBPyConnection, description: Description, totals:
     for of_pass in passes(description, wanted):
         areas = of_pass.areas(db)
         for level in (level for levels in of_pass.levels.values() for level in levels):
-            of, base = totals.by_level[_LEVELS[level.name]], _LEVELS[level.name].region.base
+            of, base = totals.by_level[BY_NAME[level.name]], BY_NAME[level.name].region.base
             here, live = (np.isin(of.area, ids[level.areas]) for ids in (areas.every, areas.ids))
             unknown[base] += int((~here).sum())
             left_out["of areas without housing units"] += int((here & ~live).sum())
@@ -504,7 +503,7 @@ def _by_level(plan: Plan, seen: Iterable[Seen], trials: int) -> Iterator[LevelEr
     for m in plan.measurements:
         if m.name in parts:
             yield LevelErrors(
-                _LEVELS[m.level],
+                BY_NAME[m.level],
                 detailed_only=m.name.startswith(f"{DETAILED_ONLY}/"),
                 groups=sizes[m.name] // trials,
                 tables=tuple(joined(of) for _, of in sorted(parts[m.name].items())),

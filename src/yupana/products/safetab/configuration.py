@@ -20,7 +20,7 @@ from yupana.privacy.exact import INFINITE, Budget, read_exact
 from yupana.products.census import MECHANISM, MECHANISMS, READER, STATES, exact_number, states
 from yupana.products.safetab.iterations import MOST_RACE_CODES, locate
 from yupana.products.safetab.regions import LEVELS, PR, PUERTO_RICO, US, Level, Run
-from yupana.products.safetab.specification import AGES, QUESTIONS, Question
+from yupana.products.safetab.specification import AGES, QUESTIONS, DetailedQuestion
 from yupana.release.recipe import read_configuration_in
 
 TITLES: Final = {"safetab-p": "SafeTab-P (Detailed DHC-A)", "safetab-h": "SafeTab-H (Detailed DHC-B)"}
@@ -75,7 +75,7 @@ class SafetabConfig:
     product : "safetab-p" or "safetab-h"
     settings : Settings
     budgets : mapping of entry to Fraction or INFINITE
-        rho (epsilon under pure DP) by `Question.entry`, zeros included: what has budget zero is not measured.
+        rho (epsilon under pure DP) by `DetailedQuestion.entry`, zeros included: what has budget zero is not measured.
     thresholds : mapping of entry to tuple of int
         Totals from which a population group gets the next larger table of a question: of persons noisy ones, of
         households those of T01001.
@@ -132,7 +132,7 @@ def _rising(place: str, numbers: tuple[Fraction, ...], faults: list[str]) -> tup
     return tuple(map(math.ceil, numbers))
 
 
-def _thresholds(question: Question, levels: Collection[Level]) -> Expected[dict[str, tuple[int, ...]]]:
+def _thresholds(question: DetailedQuestion, levels: Collection[Level]) -> Expected[dict[str, tuple[int, ...]]]:
     """The thresholds of a question by level; those of levels that are not run may be there, and are not read."""
     least = len(question.tables) - 1
     words = "a list of 1 threshold, a number" if least == 1 else f"a list of at least {least} thresholds, each a number"

@@ -39,7 +39,7 @@ from yupana.products.safetab.configuration import (
     read_config,
 )
 from yupana.products.safetab.iterations import PARAMETER_FILES, CharacteristicIterations, locate, read_iterations
-from yupana.products.safetab.regions import LEVELS, REGION_TYPES, Level, RegionType
+from yupana.products.safetab.regions import BY_NAME, LEVELS, REGION_TYPES, Level, RegionType
 from yupana.products.safetab.specification import (
     AGE_TABLES,
     DETAILED_ONLY,
@@ -77,7 +77,6 @@ def level_name(level: Level) -> str:
     return f"{passing}{_KINDS[level.region.base]}, {_DEPTHS[level.iteration_level]}"
 
 
-_LEVELS: Final = {level.name: level for level in LEVELS}
 _LEVEL_WORDS: Final = {level.name: level_name(level) for level in LEVELS}
 
 _WORDS_P: Final = Words(
@@ -189,6 +188,7 @@ _TAKEN_AS_PUBLIC: Final = (
     "the reference file of blocks, and the list of housing units by block where one is given",
     "the codes, the iterations and which of them each code is in",
 )
+_PUBLIC_OF_PERSONS: Final = (*_TAKEN_AS_PUBLIC, "the areas, population groups and cells that may be published")
 _NO_HOUSING_UNITS: Final = "no list of housing units was given, so areas where none stands are not left out"
 _BARE_POLICY: Final = "an area where no housing unit stands is left out; other kinds of areas count its persons"
 
@@ -211,7 +211,6 @@ class SafetabProduct(Product[Parameters]):
     """Whether a noisy total chooses the table of a group."""
     of_cells: ClassVar[Mapping[str, tuple[str, ...]]]
     """By the table of a measurement, the attributes that decide which cell of a group a record is in."""
-    privacy_unit: str
     person: Callable[[Sensitivity, Mechanism], PersonSensitivity]
     """How far one person moves the counts, by how far one record does."""
     built_in: Final[Mapping[str, BuiltIn]] = {
@@ -270,10 +269,10 @@ class SafetabProduct(Product[Parameters]):
         Each pass satisfies rho-zCDP (epsilon-DP under pure DP) under addition or removal of one record, with rho the
         sum of the budgets of its levels (docs/safetab-privacy.md).
         """
-        places = [*_LEVELS]
+        places = [*BY_NAME]
 
         def placed(m: Measurement) -> Measurement:
-            of_pass, branch = f"pass:{_LEVELS[m.level].region.run}", _BRANCHES.get(m.table)
+            of_pass, branch = f"pass:{BY_NAME[m.level].region.run}", _BRANCHES.get(m.table)
             return replace(
                 m,
                 table=PUBLISHED_AS.get(m.table, m.table),
@@ -405,7 +404,6 @@ class PersonsProduct(SafetabProduct):
     """The Detailed DHC-A: sex by age of population groups."""
 
     key: Final = "safetab-p"
-    privacy_unit = "person record"
     families: Final = FAMILIES["safetab-p"]
     chooses = True
     of_cells: ClassVar[Mapping[str, tuple[str, ...]]] = {PUBLISHED_AS[STAGE_2]: ("Sex", "Age")}
@@ -424,7 +422,7 @@ class PersonsProduct(SafetabProduct):
     def taken_as_public(self, config: Parameters) -> tuple[str, ...]:
         """Areas, codes and what may be published at all."""
         del config
-        return *_TAKEN_AS_PUBLIC, "the areas, population groups and cells that may be published"
+        return _PUBLIC_OF_PERSONS
 
     def parameters(self, config: SafetabConfig, iterations: str, *, housing_units: bool) -> dict[str, Any]:
         """What a manifest says of the configuration; see `parameters_of`."""
@@ -441,7 +439,7 @@ class PersonsProduct(SafetabProduct):
         known = IN_BARE_AREAS in manifest["parameters"]["policies"] or _lists_housing_units(manifest)
         told = {
             "parameters": self.parameters(config, iterations, housing_units=known),
-            "taken_as_public": [*_TAKEN_AS_PUBLIC, "the areas, population groups and cells that may be published"],
+            "taken_as_public": list(_PUBLIC_OF_PERSONS),
         }
         return Stated(plan, told)
 
@@ -450,7 +448,6 @@ class HouseholdsProduct(SafetabProduct):
     """The Detailed DHC-B: household types and tenure of population groups."""
 
     key: Final = "safetab-h"
-    privacy_unit = "household record"
     families: Final = FAMILIES["safetab-h"]
     of_cells: ClassVar[Mapping[str, tuple[str, ...]]] = {
         HOUSEHOLD_TYPE.name: ("Household type",),

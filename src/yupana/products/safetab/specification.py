@@ -30,7 +30,7 @@ alone: measured apart, so with noise of their own."""
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class DetailedQuestion:
     """What a product asks of its records: each group has the answers in one of several tables.
 
     Attributes
@@ -59,14 +59,18 @@ class Question:
         return f"privacy_budget_{self.key}_{level.budget_key}"
 
 
-AGES: Final = Question("p", STAGE_2, (TOTALS, *AGE_TABLES), "noisy totals from which a group has 4, 9 and 23 ages")
-HOUSEHOLD_TYPE: Final = Question(
+AGES: Final = DetailedQuestion(
+    "p", STAGE_2, (TOTALS, *AGE_TABLES), "noisy totals from which a group has 4, 9 and 23 ages"
+)
+HOUSEHOLD_TYPE: Final = DetailedQuestion(
     "h_t3",
     "T03",
     ("T03001", "T03002", "T03003", "T03004"),
     "totals from which a group has the next larger table of T03",
 )
-TENURE: Final = Question("h_t4", "T04", ("T04001", "T04002"), "totals from which a group has the larger table of T04")
+TENURE: Final = DetailedQuestion(
+    "h_t4", "T04", ("T04001", "T04002"), "totals from which a group has the larger table of T04"
+)
 QUESTIONS: Final = {"safetab-p": (AGES,), "safetab-h": (HOUSEHOLD_TYPE, TENURE)}
 """What the records of each product are asked."""
 

@@ -25,7 +25,7 @@ from yupana.products.described.published import PublishedGroups
 from yupana.products.gate import manifest_faults
 from yupana.products.safetab.configuration import Settings
 from yupana.products.safetab.iterations import CharacteristicIterations
-from yupana.products.safetab.regions import LEVELS, REGION_TYPES, US, Level
+from yupana.products.safetab.regions import BY_NAME, REGION_TYPES, US, Level
 from yupana.products.safetab.specification import TOTALS, noise_faults
 from yupana.products.safetab.translation import sensitivity
 from yupana.release.folder import MANIFEST, read_manifest
@@ -396,10 +396,10 @@ def _of_other_groups(
 
 def _wrong_plan(manifest: Mapping[str, Any], settings: Settings, iterations: CharacteristicIterations) -> list[str]:
     """What is wrong with the plan for the groups of the run: infinite budgets, and too little noise."""
-    plan, levels = read_plan(manifest["plan"]), {level.name: level for level in LEVELS}
+    plan = read_plan(manifest["plan"])
     wrong = []
     for m in plan.measurements:
-        least = sensitivity(iterations, levels[m.level], settings.max_race_codes, "tight").unbounded
+        least = sensitivity(iterations, BY_NAME[m.level], settings.max_race_codes, "tight").unbounded
         if m.budget == INFINITE:
             wrong.append(f"a budget of its plan is infinite, that of {m.name}, so counts without noise are in it")
         elif m.calibration < least:

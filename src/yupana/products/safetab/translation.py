@@ -18,7 +18,7 @@ from yupana.products.described.footprints import Cells
 from yupana.products.described.stability import Derived
 from yupana.products.safetab.configuration import SafetabConfig, Settings
 from yupana.products.safetab.iterations import ETHNICITY, CharacteristicIterations, Iteration
-from yupana.products.safetab.regions import LEVELS, REGION_TYPES, Granularity, Level
+from yupana.products.safetab.regions import BY_NAME, REGION_TYPES, Granularity, Level
 from yupana.products.safetab.specification import DETAILED_ONLY, QUESTIONS, described_2020
 
 CONFIDENCE: Final = Fraction(95, 100)
@@ -97,13 +97,12 @@ def description_by_plan(config: SafetabConfig, plan: Plan) -> Description:
     ValueError
         If a measurement is of no level of SafeTab, or moved by no whole number.
     """
-    levels = {level.name: level for level in LEVELS}
     kinds: dict[tuple[int, Granularity], set[bool]] = {}
     moved: dict[tuple[int, Granularity], tuple[int, int]] = {}
     for m in plan.measurements:
-        if m.level not in levels or m.calibration.denominator != 1 or m.proven.unbounded.denominator != 1:
+        if m.level not in BY_NAME or m.calibration.denominator != 1 or m.proven.unbounded.denominator != 1:
             raise ValueError(f"{m.name} is no measurement of SafeTab")
-        key = _shown(levels[m.level])
+        key = _shown(BY_NAME[m.level])
         kinds.setdefault(key, set()).add(m.name.startswith(f"{DETAILED_ONLY}/"))
         moved[key] = int(m.calibration), int(m.proven.unbounded)
     groups = {}
