@@ -27,9 +27,8 @@ from yupana.privacy.entropy import SeededEntropy
 from yupana.privacy.sampler import sample
 from yupana.products.census import STATES
 from yupana.products.described.description import DescribedLevel
-from yupana.products.phsafe.configuration import read_config
-from yupana.products.phsafe.plan import make_plan
-from yupana.products.phsafe.production import TAUS, production_config
+from yupana.products.phsafe.configuration import TAUS, production_config, read_config
+from yupana.products.phsafe.product import PHSAFE
 from yupana.products.phsafe.shells import SHELLS, Shell
 from yupana.products.phsafe.specification import LEVELS, TABLES, Group, groups_of
 from yupana.synthetic.census import synthesize
@@ -109,7 +108,7 @@ def _truth(scratch: Path, households: int, seed: int) -> tuple[Measured, Plan]:
     synthesize(scratch / "census", households=households, states=STATES, seed=seed)
     (scratch / "config.json").write_text(json.dumps(production_config()), encoding="utf-8")
     config = read_config(scratch / "config.json")
-    plan = make_plan(config)
+    plan = PHSAFE.plan(config)
     with checked_census(config, scratch / "census") as census:
         exact = PhsafeCounter().count(census, config, plan)
     states = exact.shown["STATE"].codes

@@ -24,10 +24,10 @@ from yupana.cli.main import main as yupana
 from yupana.geography.build import SpineRequest, read_blocks
 from yupana.geography.settings import production_settings
 from yupana.products.census import STATES
-from yupana.products.phsafe.production import production_config
+from yupana.products.phsafe.configuration import production_config
 from yupana.products.phsafe.specification import TABLES
 from yupana.products.safetab.demonstration_parameters import write_parameters
-from yupana.products.safetab.parameters import read_iterations
+from yupana.products.safetab.iterations import read_iterations
 from yupana.products.safetab.specification import HOUSEHOLD_TYPE
 from yupana.release.release import read_release
 

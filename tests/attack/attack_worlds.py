@@ -14,7 +14,7 @@ from boundary_files import write_geojson, write_shapefile, write_topojson
 from topdown_worlds import configuration, make_world, write_configuration, write_world
 
 from yupana.cli.main import main
-from yupana.products.phsafe.production import production_config
+from yupana.products.phsafe.configuration import production_config
 from yupana.products.safetab.demonstration_parameters import write_parameters
 
 POLICY: Final = """

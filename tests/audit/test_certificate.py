@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from manifests import US, manifest
+from plans import plan_of
 
 from yupana.audit.certificate import certificate
 from yupana.audit.tradeoff import (
@@ -35,8 +36,7 @@ from yupana.plan.measurement import Measurement, Mechanism, Sensitivity
 from yupana.plan.plan import Neighbours, Plan
 from yupana.privacy.laws import DiscreteGaussian
 from yupana.privacy.zcdp import epsilon_bun_steinke, epsilon_tight
-from yupana.products.phsafe.plan import plan_of
-from yupana.products.phsafe.production import TAUS, budgets, production_config
+from yupana.products.phsafe.configuration import TAUS, budgets, production_config
 from yupana.release.folder import write_manifest
 from yupana.report.certificate import certificate_page
 from yupana.topdown.plan import make_plan, semantics_of

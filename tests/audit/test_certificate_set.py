@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from manifests import US, manifest
-from plans import made_up
+from plans import made_up, plan_of
 
 from yupana.audit.certificate import certificate_of_set
 from yupana.audit.tradeoff import pure_guess, zcdp_guess
@@ -18,8 +18,7 @@ from yupana.errors import OutputError
 from yupana.plan.measurement import Mechanism, of_household_record, of_own_record
 from yupana.plan.plan import Plan
 from yupana.privacy.zcdp import epsilon_tight
-from yupana.products.phsafe.plan import plan_of
-from yupana.products.phsafe.production import TAUS, budgets, production_config
+from yupana.products.phsafe.configuration import TAUS, budgets, production_config
 from yupana.report.certificate import certificate_set_page
 from yupana.topdown.plan import make_plan
 from yupana.topdown.reading.configuration import read_configuration

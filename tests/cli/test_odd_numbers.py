@@ -12,7 +12,7 @@ from yupana.errors import ConfigError
 from yupana.explore.scenario import RefusedError, read_scenario
 from yupana.plan.measurement import Measurement, Mechanism, Sensitivity
 from yupana.privacy.exact import read_exact
-from yupana.products.phsafe.production import production_config
+from yupana.products.phsafe.configuration import production_config
 
 
 def status_of(*arguments: str) -> int:

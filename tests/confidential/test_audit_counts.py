@@ -19,7 +19,7 @@ from yupana.errors import InputError, OutputError
 from yupana.privacy.entropy import SeededEntropy
 from yupana.privacy.laws import DiscreteGaussian
 from yupana.privacy.sampler import sample
-from yupana.products.phsafe.production import production_config
+from yupana.products.phsafe.configuration import production_config
 from yupana.release.tables import checksum
 from yupana.synthetic.census import synthesize
 

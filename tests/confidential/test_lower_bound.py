@@ -7,7 +7,6 @@ probability below 1e-6 per audit. What no such audit can catch, and the law test
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -26,7 +25,7 @@ from yupana.plan.measurement import Measurement, Mechanism, Sensitivity
 from yupana.plan.plan import Neighbours, Plan
 from yupana.privacy.entropy import SeededEntropy
 from yupana.products.phsafe.configuration import PhsafeConfig
-from yupana.products.phsafe.plan import make_plan
+from yupana.products.phsafe.product import PHSAFE
 from yupana.products.phsafe.specification import S_DHC
 from yupana.products.safetab.product import HOUSEHOLDS, PERSONS, SafetabProduct
 from yupana.products.tables import Groups
@@ -59,7 +58,7 @@ def phsafe_counts(folder: Path, config: PhsafeConfig, *, with_spouse: bool) -> D
         census.geo.append(Place("2", mafid, "02", "001", "000100", "1000", "1", "4", "9", "99999", "9999"))
     write_csv(folder, census)
     with checked_census(config, folder) as opened:
-        return PhsafeCounter().count(opened, config, make_plan(config))
+        return PhsafeCounter().count(opened, config, PHSAFE.plan(config))
 
 
 def phsafe_config() -> PhsafeConfig:
@@ -88,7 +87,7 @@ def phsafe(tmp_path_factory: pytest.TempPathFactory) -> tuple[Release, Release]:
 
 @pytest.mark.parametrize("accounting", ["published", "tight"])
 def test_sound_phsafe_passes(phsafe: tuple[Release, Release], accounting: str) -> None:
-    plan = make_plan(phsafe_config(), accounting=accounting)
+    plan = PHSAFE.plan(phsafe_config(), accounting=accounting)
     bound = audit(phsafe, plan)
     lost = plan.loss(lambda m: m.proven.unbounded if m.table == "PH2" else Fraction(0))
     assert bound.rho < lost
@@ -108,14 +107,14 @@ def test_sound_phsafe_passes(phsafe: tuple[Release, Release], accounting: str) -
 def test_phsafe_with_too_little_noise_is_caught(
     phsafe: tuple[Release, Release], accounting: str, scale: Fraction, names: tuple[str, ...]
 ) -> None:
-    plan = make_plan(phsafe_config(), accounting=accounting)
+    plan = PHSAFE.plan(phsafe_config(), accounting=accounting)
     runs = FEW if scale == FORGOTTEN else RUNS
     assert audit(phsafe, scaled(plan, scale, *names), runs).rho > plan.loss()
 
 
 def test_half_the_variance_on_a_published_plan_is_left_to_the_law_test(phsafe: tuple[Release, Release]) -> None:
     # The published sensitivity is (2 tau + 2)^2 where 2 tau^2 is all a person can do: half the noise keeps the promise.
-    plan = make_plan(phsafe_config())
+    plan = PHSAFE.plan(phsafe_config())
     broken = scaled(plan, Fraction(1, 2))
     assert broken.loss(lambda m: m.proven.unbounded) < plan.loss()
     assert audit(phsafe, broken).rho < plan.loss()
@@ -158,7 +157,7 @@ def write(folder: Path, world: World) -> tuple[Path, Path]:
 
 
 def counted(
-    counter: SafetabCounter, product: SafetabProduct[Any], parameters: Path, data: Path
+    counter: SafetabCounter, product: SafetabProduct, parameters: Path, data: Path
 ) -> tuple[Plan, Callable[[Plan, int], Iterator[Groups]]]:
     """A plan, and what measures the records by any plan."""
     config = product.read(parameters)

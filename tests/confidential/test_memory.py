@@ -33,7 +33,7 @@ from yupana.confidential.records.database import (
 from yupana.confidential.shards.shard_tasks import TaskLimits
 from yupana.engine.engine import LEAST_MEMORY, Engine
 from yupana.errors import InputError
-from yupana.products.phsafe.production import production_config
+from yupana.products.phsafe.configuration import production_config
 from yupana.synthetic.census import synthesize
 
 pytestmark = pytest.mark.thorough

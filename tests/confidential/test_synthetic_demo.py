@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from plans import production_plan
 from read_tables import read_tables
 
 from yupana.cli.main import main
 from yupana.confidential.synthetic_demo import DemonstrationRequest, demonstrate
 from yupana.errors import OutputError
-from yupana.products.phsafe.configuration import read_config
-from yupana.products.phsafe.plan import make_plan
-from yupana.products.phsafe.production import production_config, production_plan
+from yupana.products.phsafe.configuration import production_config, read_config
+from yupana.products.phsafe.product import PHSAFE
 
 pytestmark = pytest.mark.thorough
 
@@ -183,4 +183,4 @@ def test_missing_renderer_is_told_before_work(tmp_path: Path, monkeypatch: pytes
 def test_production_configuration_is_read_back_exactly(tmp_path: Path) -> None:
     path = tmp_path / "config.json"
     path.write_text(json.dumps(production_config()))
-    assert make_plan(read_config(path)) == production_plan(puerto_rico=False)
+    assert PHSAFE.plan(read_config(path)) == production_plan(puerto_rico=False)

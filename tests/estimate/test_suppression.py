@@ -15,8 +15,7 @@ from release_maker import World, fill, geography, read_rows
 
 from yupana.cli.main import main
 from yupana.estimate.suppression import RULES, pair_iterations, read_policy
-from yupana.products.safetab.iterations import CharacteristicIterations, Iteration
-from yupana.products.safetab.parameters import read_iterations
+from yupana.products.safetab.iterations import CharacteristicIterations, Iteration, read_iterations
 from yupana.release.tables import Format
 
 REAL = SHARED / "data" / "race_ethnicity_iterations_2020"

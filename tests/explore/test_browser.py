@@ -16,14 +16,14 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from plans import plan_of, production_plan
 
 import yupana
 from yupana.plan.budgets import budget_for_margin
 from yupana.plan.measurement import Mechanism
 from yupana.privacy.zcdp import epsilon_tight
-from yupana.products.phsafe.configuration import read_config
-from yupana.products.phsafe.plan import make_plan, plan_of
-from yupana.products.phsafe.production import TAUS, budgets, production_plan
+from yupana.products.phsafe.configuration import TAUS, budgets, read_config
+from yupana.products.phsafe.product import PHSAFE
 
 pytest.importorskip("uvicorn", reason="the explorer's server is not installed: pip install 'yupana[explore]'")
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright, which drives the browser, is not installed")
@@ -186,7 +186,7 @@ def test_every_number_on_the_page_is_the_librarys(watched: Watched, tmp_path: Pa
         watched.page.get_by_role("button", name="Export configuration").click()
     exported.value.save_as(tmp_path / "config.json")
     confidence = Fraction(watched.page.locator('[data-field="confidence"]').input_value()) / 100
-    plan = make_plan(read_config(tmp_path / "config.json"), confidence=confidence)
+    plan = PHSAFE.plan(read_config(tmp_path / "config.json"), confidence=confidence)
     assert len(plan.measurements) == 42
     for m in plan.measurements:
         assert watched.field(m.name, "budget").get_attribute("data-exact") == str(m.budget)
@@ -265,7 +265,7 @@ def test_scenarios_go_to_files_and_come_back(watched: Watched, tmp_path: Path) -
         page.get_by_role("button", name="Export configuration").click()
     config = tmp_path / exported.value.suggested_filename
     exported.value.save_as(config)
-    assert str(make_plan(read_config(config)).loss()) == watched.total()
+    assert str(PHSAFE.plan(read_config(config)).loss()) == watched.total()
     with page.expect_download() as written:
         page.get_by_role("button", name="Export CSV").click()
     assert written.value.suggested_filename.endswith(".csv")

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from plans import plan_of, production_plan
 
 from yupana.cli.main import main
 from yupana.errors import ConfigError
@@ -25,13 +26,13 @@ from yupana.plan.measurement import Accounting, Margins, Mechanism, z_value
 from yupana.plan.plan import Plan
 from yupana.privacy.laws import DiscreteGaussian, TwoSidedGeometric
 from yupana.privacy.zcdp import epsilon_tight
-from yupana.products.phsafe.configuration import read_config
-from yupana.products.phsafe.plan import make_plan, plan_of, sensitivity_of
-from yupana.products.phsafe.production import TAUS, production_config, production_plan
+from yupana.products.phsafe.configuration import TAUS, production_config, read_config, sensitivity_of
+from yupana.products.phsafe.product import PHSAFE
 from yupana.products.phsafe.specification import TABLES
-from yupana.products.safetab import households, persons
+from yupana.products.safetab.configuration import production_config as production_of_safetab
+from yupana.products.safetab.configuration import read_config as read_safetab
 from yupana.products.safetab.demonstration_parameters import write_parameters
-from yupana.products.safetab.parameters import read_iterations
+from yupana.products.safetab.iterations import read_iterations
 from yupana.products.safetab.product import HOUSEHOLDS, PERSONS, Parameters
 from yupana.products.safetab.regions import LEVELS
 from yupana.products.safetab.specification import QUESTIONS
@@ -128,7 +129,7 @@ def same_numbers(view: Document, plan: Plan, margins: dict[str, float], budgets:
             assert shown["budget"] == shown["margin"] == ""
 
 
-PHSAFE = [f"{t.name}/{level.name}" for t in TABLES for level in t.levels]
+NAMES_OF_PHSAFE = [f"{t.name}/{level.name}" for t in TABLES for level in t.levels]
 
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.large_base_example, HealthCheck.data_too_large])
@@ -138,7 +139,7 @@ PHSAFE = [f"{t.name}/{level.name}" for t in TABLES for level in t.levels]
     st.sampled_from(["zcdp", "puredp"]),
     st.sampled_from(["published", "tight"]),
     st.sampled_from(["exact", "bureau"]),
-    entries(PHSAFE),
+    entries(NAMES_OF_PHSAFE),
 )
 def test_every_number_of_phsafe_is_the_librarys(
     taus: dict[str, int],
@@ -199,7 +200,7 @@ def test_every_number_of_safetab_p_is_the_librarys(
     plan = PERSONS.plan(Parameters(config, read_iterations(parameters)), confidence=Fraction(percent) / 100)
     cells = {m.level: m for m in plan.measurements if m.name.startswith("stage 2")}
     margins = {level: plan.margin(m) for level, m in cells.items()}
-    budgets = {level.name: Fraction(b) for level, b in config.budgets.items() if b}
+    budgets = {entry: Fraction(b) for entry, b in config.budgets.items() if b}
     same_numbers(view, plan, margins, budgets)
     for name, entry in chosen.items():
         if entry["on"] and entry["by"] == "margin":
@@ -209,7 +210,7 @@ def test_every_number_of_safetab_p_is_the_librarys(
 
 
 @settings(max_examples=15, suppress_health_check=list(HealthCheck))
-@given(st.integers(1, 8), entries([f"{asked.name}/{level.name}" for level in LEVELS for asked in QUESTIONS]))
+@given(st.integers(1, 8), entries([asked.entry(level) for level in LEVELS for asked in QUESTIONS["safetab-h"]]))
 def test_every_number_of_safetab_h_is_the_librarys(parameters: Path, codes: int, chosen: dict[str, Document]) -> None:
     document = started("safetab-h")
     document["fields"] |= {"race_codes": str(codes)}
@@ -230,7 +231,7 @@ def config_of_export(product: str, document: Document, parameters: Path) -> Any:
     answered = CLIENT.post("/api/export", json={"product": product, "settings": document, "form": "configuration"})
     path = parameters / "exported.json"
     path.write_text(answered.json()["content"])
-    return (persons if product == "safetab-p" else households).read_config(path)
+    return read_safetab(product, path)
 
 
 @settings(max_examples=15, suppress_health_check=list(HealthCheck))
@@ -257,8 +258,8 @@ def test_the_page_opens_with_the_production_of_2020(parameters: Path) -> None:
     iterations = read_iterations(parameters)
     plans = {
         "phsafe": production_plan(puerto_rico=False),
-        "safetab-p": PERSONS.plan(Parameters(persons.production_config(("us", "pr")), iterations)),
-        "safetab-h": HOUSEHOLDS.plan(Parameters(households.production_config(("us", "pr")), iterations)),
+        "safetab-p": PERSONS.plan(Parameters(production_of_safetab("safetab-p", ("us", "pr")), iterations)),
+        "safetab-h": HOUSEHOLDS.plan(Parameters(production_of_safetab("safetab-h", ("us", "pr")), iterations)),
         "topdown": make_topdown_plan(read_configuration("pl94-2020-us")),
         "topdown-h1": make_topdown_plan(read_configuration("h1-2020-us")),
     }
@@ -546,7 +547,7 @@ def test_an_exported_configuration_runs_unchanged(tmp_path: Path) -> None:
     assert exported["filename"] == "config.json"
     path, census, out = tmp_path / "config.json", tmp_path / "census", tmp_path / "out"
     path.write_text(exported["content"])
-    assert viewed("phsafe", document)["total"] == str(make_plan(read_config(path)).loss())
+    assert viewed("phsafe", document)["total"] == str(PHSAFE.plan(read_config(path)).loss())
     assert main(["synth", str(census), "--households", "300", "--seed", "1"]) == 0
     assert main(["phsafe", "run", str(path), str(census), str(out)]) == 0
     manifest = json.loads((out / "manifest.json").read_text())

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import yupana
-from yupana.products.phsafe.production import production_config
+from yupana.products.phsafe.configuration import production_config
 
 
 def phsafe() -> dict[str, Any]:

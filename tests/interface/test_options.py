@@ -14,7 +14,7 @@ import yupana
 from yupana.cli.main import main
 from yupana.interface.options import OPTIONS, STAGES, Stage, has
 from yupana.products import PRODUCTS
-from yupana.products.phsafe.production import production_config
+from yupana.products.phsafe.configuration import production_config
 
 
 def document(**options: object) -> dict[str, Any]:

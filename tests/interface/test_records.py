@@ -18,7 +18,7 @@ from text_frames import texts
 from topdown_worlds import configuration, make_world, write_world
 
 import yupana
-from yupana.products.phsafe.production import production_config
+from yupana.products.phsafe.configuration import production_config
 
 STATES = ("10", "44")
 FILES = ("persons", "units", "geo")

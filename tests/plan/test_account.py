@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from plans import made_up
+from plans import made_up, plan_of, production_plan
 from safetab_worlds import random_world, seeded, write_data, write_parameters
 
 from yupana.cli.main import main
@@ -27,8 +27,7 @@ from yupana.plan.measurement import (
 )
 from yupana.plan.plan import Neighbours, Plan
 from yupana.privacy.exact import INFINITE, Budget
-from yupana.products.phsafe.plan import plan_of
-from yupana.products.phsafe.production import TAUS, budgets, production_plan
+from yupana.products.phsafe.configuration import TAUS, budgets
 from yupana.topdown.plan import make_plan
 from yupana.topdown.reading.configuration import read_configuration
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plans import production_plan
 from scipy.optimize import linprog
 
 from yupana.cli.main import main
@@ -17,14 +18,12 @@ from yupana.plan.measurement import Margins, Measurement, Mechanism, Sensitivity
 from yupana.plan.plan import compose
 from yupana.privacy.exact import INFINITE
 from yupana.privacy.laws import TwoSidedGeometric
-from yupana.products.phsafe.configuration import read_config
-from yupana.products.phsafe.plan import make_plan
-from yupana.products.phsafe.production import production_config, production_plan
+from yupana.products.phsafe.configuration import production_config, read_config
+from yupana.products.phsafe.product import PHSAFE
+from yupana.products.safetab.configuration import production_config as production_of_safetab
+from yupana.products.safetab.configuration import read_config as read_safetab
 from yupana.products.safetab.demonstration_parameters import write_parameters
-from yupana.products.safetab.households import production_config as production_config_h
-from yupana.products.safetab.households import read_config as read_config_h
-from yupana.products.safetab.parameters import read_iterations
-from yupana.products.safetab.persons import read_config as read_config_p
+from yupana.products.safetab.iterations import read_iterations
 from yupana.products.safetab.product import HOUSEHOLDS, Parameters
 from yupana.topdown.plan import make_plan as make_topdown_plan
 from yupana.topdown.reading.configuration import read_configuration
@@ -247,7 +246,7 @@ def test_table_10_of_phsafe_comes_out_of_its_moe_targets(tmp_path: Path, capsys:
     assert {m["name"]: Fraction(m["rho"]) for m in answered["measurements"]} == published
     # The configuration that is told along is read back as the same plan.
     config.write_text(json.dumps(answered["configuration"]))
-    assert make_plan(read_config(config)) == production_plan(puerto_rico=False)
+    assert PHSAFE.plan(read_config(config)) == production_plan(puerto_rico=False)
 
 
 TABLE_9 = {"USA 2": 3, "STATE 2": 3, "COUNTY 2": 11, "TRACT 2": 11, "PLACE 2": 11, "AIANNH 2": 11} | {
@@ -284,10 +283,10 @@ def test_table_9_of_safetab_h_comes_out_of_its_moe_targets(tmp_path: Path, capsy
     assert found["T03/USA 2"] == Fraction("1.9208")
     assert found["T04/PLACE 2"] == Fraction("0.142869")
     assert found["T03/TRACT 1"] == Fraction("0.006915")
-    published = HOUSEHOLDS.plan(Parameters(production_config_h(("us",)), read_iterations(folder)))
+    published = HOUSEHOLDS.plan(Parameters(production_of_safetab("safetab-h", ("us",)), read_iterations(folder)))
     assert compose(published.measurements) == sum(found.values())
     (folder / "config.json").write_text(json.dumps(answered["configuration"]))
-    assert read_config_h(folder / "config.json").budgets
+    assert read_safetab("safetab-h", folder / "config.json").budgets
 
 
 def test_a_level_of_safetab_p_pays_for_both_stages(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -301,7 +300,7 @@ def test_a_level_of_safetab_p_pays_for_both_stages(tmp_path: Path, capsys: pytes
     assert moe["stage 2/USA 2"] == 3
     assert moe["detailed-only/USA 2"] <= 3
     (folder / "config.json").write_text(json.dumps(answered["configuration"]))
-    budgets = {level.name: budget for level, budget in read_config_p(folder / "config.json").budgets.items()}
+    budgets = read_safetab("safetab-p", folder / "config.json").budgets
     # Stage 1 takes a tenth.
     cells = budget_for_margin(Fraction(11), Fraction(9), NINETY_FIVE, Mechanism.ZCDP)
     assert budgets["COUNTY 2"] == cells / Fraction("0.9")

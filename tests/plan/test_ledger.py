@@ -6,6 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from plans import production_plan
 
 from yupana.errors import BudgetError
 from yupana.plan.ledger import Ledger
@@ -13,7 +14,6 @@ from yupana.plan.plan import Plan
 from yupana.privacy.entropy import SeededEntropy
 from yupana.privacy.exact import INFINITE, Budget
 from yupana.privacy.sampler import add_noise
-from yupana.products.phsafe.production import production_plan
 
 PLAN = production_plan(puerto_rico=True)
 COUNTS = np.zeros((7, 2), dtype=np.int64)

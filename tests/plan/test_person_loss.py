@@ -31,11 +31,10 @@ from yupana.plan.measurement import Mechanism
 from yupana.plan.plan import Plan
 from yupana.products.census import STATES
 from yupana.products.phsafe.configuration import read_config as read_phsafe
-from yupana.products.phsafe.plan import make_plan as plan_phsafe
+from yupana.products.phsafe.product import PHSAFE
 from yupana.products.phsafe.specification import TABLES, cells_of
-from yupana.products.safetab.households import read_config as read_safetab_h
-from yupana.products.safetab.parameters import read_iterations
-from yupana.products.safetab.persons import read_config as read_safetab_p
+from yupana.products.safetab.configuration import read_config as read_safetab
+from yupana.products.safetab.iterations import read_iterations
 from yupana.products.safetab.product import HOUSEHOLDS as SAFETAB_H
 from yupana.products.safetab.product import PERSONS as SAFETAB_P
 from yupana.products.safetab.product import Parameters
@@ -249,7 +248,7 @@ def count_phsafe(folder: Path, data: Path, mechanism: Mechanism) -> Counted:
                     yield f"{table}/usa_{group}", state, (iteration, cell), count
 
     read = read_phsafe(path)
-    return counted(plan_phsafe(read), plan_phsafe(read, accounting="tight"), rows())
+    return counted(PHSAFE.plan(read), PHSAFE.plan(read, accounting="tight"), rows())
 
 
 def count_safetab(folder: Path, letter: str, mechanism: Mechanism) -> Counted:
@@ -275,12 +274,9 @@ def count_safetab(folder: Path, letter: str, mechanism: Mechanism) -> Counted:
                     yield f"{table[:3]}/{region_type} 2", region[:2], place, row.count
 
     iterations = read_iterations(parameters)
-    if letter == "p":
-        config_p = read_safetab_p(parameters / "config.json")
-        plans = [SAFETAB_P.plan(Parameters(config_p, iterations), accounting=a) for a in ("published", "tight")]
-    else:
-        config_h = read_safetab_h(parameters / "config.json")
-        plans = [SAFETAB_H.plan(Parameters(config_h, iterations), accounting=a) for a in ("published", "tight")]
+    product = SAFETAB_P if letter == "p" else SAFETAB_H
+    config = Parameters(read_safetab(product.key, parameters / "config.json"), iterations)
+    plans = [product.plan(config, accounting=a) for a in ("published", "tight")]
     return counted(plans[0], plans[1], rows())
 
 

@@ -8,6 +8,7 @@ from statistics import NormalDist
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from plans import plan_of, production_plan
 
 from yupana.errors import ConfigError
 from yupana.plan.measurement import (
@@ -29,8 +30,7 @@ from yupana.plan.plan import Neighbours, Plan, PlanDifference, margin_from_json,
 from yupana.privacy.exact import INFINITE, Budget
 from yupana.privacy.laws import DiscreteGaussian, TwoSidedGeometric, Zero
 from yupana.privacy.zcdp import epsilon_tight
-from yupana.products.phsafe.plan import plan_of
-from yupana.products.phsafe.production import TAUS, budgets, production_plan
+from yupana.products.phsafe.configuration import TAUS, budgets
 
 POSITIVE = st.fractions(Fraction(1, 10**6), 10**3, max_denominator=10**6)
 

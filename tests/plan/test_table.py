@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 import polars as pl
+from plans import production_plan
 
 from yupana.plan.plan import Plan
 from yupana.privacy.exact import INFINITE
-from yupana.products.phsafe.production import production_plan
 
 PLAN = production_plan(puerto_rico=False)
 

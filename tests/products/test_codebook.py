@@ -12,7 +12,7 @@ from schemas import PL94
 from yupana.cli.main import main
 from yupana.errors import OutputError
 from yupana.products.gate import open_release
-from yupana.products.phsafe.production import production_config
+from yupana.products.phsafe.configuration import production_config
 from yupana.products.phsafe.shells import SHELLS, line_labels
 from yupana.products.safetab.demonstration_parameters import write_parameters
 from yupana.products.topdown.codebook import described, variable_labels

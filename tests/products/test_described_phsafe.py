@@ -6,7 +6,7 @@ import pytest
 from census_maker import random_census, seeded, write_csv
 
 import yupana
-from yupana.products.phsafe.production import production_config
+from yupana.products.phsafe.configuration import production_config
 
 STATES = ("10", "44")
 

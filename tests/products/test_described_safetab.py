@@ -73,7 +73,7 @@ def test_the_tables_are_those_of_safetab(world: Path, tmp_path: Path, monkeypatc
 
 
 @pytest.mark.parametrize("product", [PERSONS, HOUSEHOLDS])
-def test_who_moves_to_the_other_pass_is_no_longer_of_the_nation(product: SafetabProduct[Any], tmp_path: Path) -> None:
+def test_who_moves_to_the_other_pass_is_no_longer_of_the_nation(product: SafetabProduct, tmp_path: Path) -> None:
     world = random_world(seeded(38), persons=1, households=1)
     world.config = config()
     world.config.runs = ("us", "pr")

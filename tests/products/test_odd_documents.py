@@ -11,11 +11,13 @@ import pytest
 
 from yupana.errors import ConfigError
 from yupana.estimate.suppression import read_policy
-from yupana.files.document import UNCHANGED, Number, read_document
+from yupana.files.document import Number, read_document
 from yupana.products import PRODUCTS
+from yupana.products.safetab.configuration import read_config
 from yupana.products.safetab.demonstration_parameters import write_parameters
-from yupana.products.safetab.parameters import PARAMETER_FILES
+from yupana.products.safetab.iterations import PARAMETER_FILES
 from yupana.products.safetab.product import HOUSEHOLDS, PERSONS
+from yupana.products.safetab.specification import QUESTIONS
 
 ODD: tuple[Any, ...] = (
     *([["a"], "b"], [], [[]], [{}], ["a", "a"], [1, [2, [3]]], {}, {"a": {"b": []}}, {"": 1}),
@@ -54,8 +56,8 @@ def spoiled(document: Any, path: tuple[Any, ...], odd: object) -> Any:  # noqa: 
 
 
 def planned(key: str, path: Path) -> None:
-    if key in {PERSONS.key, HOUSEHOLDS.key}:
-        (PERSONS if key == PERSONS.key else HOUSEHOLDS).read_config(path, UNCHANGED)
+    if key in QUESTIONS:
+        read_config(key, path)
         return
     PRODUCTS[key].plan(PRODUCTS[key].read(path))
 

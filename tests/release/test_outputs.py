@@ -21,7 +21,7 @@ from yupana.confidential.request import RunRequest, confidential_log
 from yupana.errors import OutputError, YupanaError
 from yupana.files.regular import NewFile, read_json, read_regular
 from yupana.plan.plan import Plan
-from yupana.products.phsafe.production import production_config
+from yupana.products.phsafe.configuration import production_config
 from yupana.release import folder as folders
 from yupana.release.folder import new_folder, write_manifest
 

@@ -13,14 +13,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from plans import plan_of, production_plan
 from scipy.stats import beta, norm
 
 from yupana.errors import ConfigError
 from yupana.plan.measurement import Mechanism
 from yupana.plan.plan import Plan
 from yupana.privacy.exact import INFINITE
-from yupana.products.phsafe.plan import plan_of
-from yupana.products.phsafe.production import TAUS, budgets, production_plan
+from yupana.products.phsafe.configuration import TAUS, budgets
 from yupana.products.phsafe.specification import LEVELS, Group, cell_column, cells_of, groups_of, table
 from yupana.report import numbers
 from yupana.report.demonstration import Demonstration, demonstration_page

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from yupana.cli.main import main
-from yupana.products.phsafe.production import production_config
+from yupana.products.phsafe.configuration import production_config
 from yupana.products.safetab.demonstration_parameters import write_parameters
 
 pytest.importorskip("vl_convert", reason="the charts of reports need the extra: pip install 'yupana[report]'")

@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 
 from yupana.plan.plan import Plan
-from yupana.products.safetab import households, persons
+from yupana.products.safetab.configuration import production_config
 from yupana.products.safetab.demonstration_parameters import write_parameters
 from yupana.products.safetab.errors import LEFT_OUT, SIZES, LevelErrors, TableErrors, summarize
-from yupana.products.safetab.iterations import CharacteristicIterations
-from yupana.products.safetab.parameters import read_iterations
+from yupana.products.safetab.iterations import CharacteristicIterations, read_iterations
 from yupana.products.safetab.product import HOUSEHOLDS, PERSONS, Parameters
 from yupana.products.safetab.regions import LEVELS, Level
 from yupana.report.groups import AGES, Received, groups_by_table, loss_section, received_chart
@@ -62,8 +61,8 @@ def test_what_was_left_out_is_told() -> None:
 
 def test_losses_stand_side_by_side(iterations: CharacteristicIterations) -> None:
     plans: list[Plan] = [
-        PERSONS.plan(Parameters(persons.production_config(("us",)), iterations)),
-        HOUSEHOLDS.plan(Parameters(households.production_config(("us",)), iterations)),
+        PERSONS.plan(Parameters(production_config("safetab-p", ("us",)), iterations)),
+        HOUSEHOLDS.plan(Parameters(production_config("safetab-h", ("us",)), iterations)),
     ]
     text = render(Page("title", "status", "", {}, (loss_section(*plans),)))
     for plan, unit in zip(plans, ("one person record", "one household record"), strict=True):

@@ -9,7 +9,7 @@ from spine_maker import random_blocks, write_reference
 from topdown_worlds import configuration, make_world, write_configuration, write_world
 
 from yupana.cli.main import main
-from yupana.products.phsafe.production import production_config
+from yupana.products.phsafe.configuration import production_config
 
 POLICY = '[[rule]]\nrule = "negative"\ntables = ["T01001", "T02001", "T02002", "T02003"]\nreason = "N"\n'
 STATE = "44"

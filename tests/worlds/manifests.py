@@ -2,8 +2,10 @@
 
 from typing import Any
 
+from plans import production_plan
+
 from yupana.plan.plan import Plan
-from yupana.products.phsafe.production import TAUS, production_plan
+from yupana.products.phsafe.configuration import TAUS
 
 
 def manifest(plan: Plan, **more: object) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from safetab_worlds import seeded as seeded_world
 from topdown_worlds import configuration, make_world, write_configuration, write_world
 
 from yupana.cli.main import main
-from yupana.products.phsafe.production import production_config
+from yupana.products.phsafe.configuration import production_config
 
 PRODUCTS = ("phsafe", "safetab-p", "safetab-h", "topdown")
 

@@ -68,7 +68,7 @@ def _write_file(out: Path, text: str) -> None:
 def _write_folder(out: Path, text: str) -> None:
     """Beside the configuration, files of codes: made up by rule, to be replaced by the Census Bureau's."""
     from yupana.products.safetab.demonstration_parameters import write_parameters
-    from yupana.products.safetab.parameters import CONFIG, CONFIG_WITH_COMMENTS
+    from yupana.products.safetab.iterations import CONFIG, CONFIG_WITH_COMMENTS
     from yupana.release.folder import new_folder
 
     with new_folder(out, noisy=False) as draft:

@@ -14,12 +14,12 @@ from yupana.confidential.run import exact, run
 from yupana.errors import OutputError
 from yupana.products.census import STATES
 from yupana.products.gate import open_release
+from yupana.products.phsafe.configuration import production_config
 from yupana.products.phsafe.product import PHSAFE
-from yupana.products.phsafe.production import production_config
 from yupana.products.safetab.demonstration_parameters import write_parameters
 from yupana.products.safetab.product import HOUSEHOLDS, PERSONS
-from yupana.products.safetab.provenance import PUBLISHED
 from yupana.products.safetab.specification import TOTALS
+from yupana.products.safetab.totals import PUBLISHED
 from yupana.products.topdown.product import TOPDOWN
 from yupana.progress import Announce, Stopwatch
 from yupana.release.folder import new_folder, read_manifest, write_manifest

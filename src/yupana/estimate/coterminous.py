@@ -22,8 +22,7 @@ from yupana.estimate.safetab_tables import CELL_COLUMNS, COLUMNS, TREES, NestedC
 from yupana.estimate.suppression import CHANCE_OF_RUN, refuse_suppressed, without_small_totals
 from yupana.plan.measurement import z_value
 from yupana.products.least_squares import average, estimate, non_negative, sums_of_children, whole
-from yupana.products.safetab.iterations import CharacteristicIterations
-from yupana.products.safetab.parameters import read_iterations
+from yupana.products.safetab.iterations import CharacteristicIterations, read_iterations
 from yupana.products.safetab.regions import ITERATION_LEVELS, REGION_TYPES
 from yupana.products.safetab.specification import KEYS, TOTALS
 from yupana.progress import Announce

@@ -25,8 +25,7 @@ from yupana.estimate.safetab_tables import CELL_COLUMNS, open_source
 from yupana.files.declaration import TEXT, choice, declared, key, list_of, read_as, scalar
 from yupana.files.document import is_text
 from yupana.plan.plan import Plan
-from yupana.products.safetab.iterations import CharacteristicIterations, Iteration
-from yupana.products.safetab.parameters import read_iterations
+from yupana.products.safetab.iterations import CharacteristicIterations, Iteration, read_iterations
 from yupana.products.safetab.product import PERSONS
 from yupana.products.safetab.regions import ITERATION_LEVELS, REGION_TYPES
 from yupana.products.safetab.specification import AGE_TABLES, KEYS, TOTALS

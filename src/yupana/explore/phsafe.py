@@ -23,13 +23,11 @@ from yupana.explore.reference import PhsafeReference
 from yupana.explore.scenario import Fault, Filled, RefusedError, Typed
 from yupana.privacy.exact import Budget
 from yupana.products.census import STATES
-from yupana.products.phsafe.configuration import LARGEST_TAU, PhsafeConfig
-from yupana.products.phsafe.plan import sensitivity_of
+from yupana.products.phsafe.configuration import LARGEST_TAU, TAUS, PhsafeConfig, budgets, sensitivity_of
 from yupana.products.phsafe.product import PHSAFE
-from yupana.products.phsafe.production import TAUS, budgets
 from yupana.products.phsafe.specification import TABLES
 from yupana.products.product import Product
-from yupana.products.safetab.parameters import CONFIG
+from yupana.products.safetab.iterations import CONFIG
 from yupana.products.safetab.regions import PUERTO_RICO
 from yupana.report.errors import CELLS, cost_section, relative_section, typical_sizes
 from yupana.report.page import Section

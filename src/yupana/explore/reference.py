@@ -16,8 +16,7 @@ from yupana.errors import InputError
 from yupana.geography.blocks import Reference
 from yupana.products.phsafe.product import PHSAFE
 from yupana.products.safetab.demonstration_parameters import write_parameters
-from yupana.products.safetab.iterations import CharacteristicIterations
-from yupana.products.safetab.parameters import read_iterations
+from yupana.products.safetab.iterations import CharacteristicIterations, read_iterations
 from yupana.products.safetab.regions import Level
 from yupana.products.safetab.specification import DETAILED_ONLY
 from yupana.report.errors import Counts, published_counts

@@ -30,22 +30,19 @@ from yupana.privacy.exact import Budget
 from yupana.privacy.laws import DiscreteGaussian, TwoSidedGeometric
 from yupana.products.census import STATES
 from yupana.products.product import Product
-from yupana.products.safetab import households, persons
-from yupana.products.safetab.configuration import Settings
-from yupana.products.safetab.iterations import MOST_RACE_CODES, CharacteristicIterations
-from yupana.products.safetab.parameters import CONFIG
-from yupana.products.safetab.plan import sensitivity
+from yupana.products.safetab.configuration import SafetabConfig, Settings, production_config
+from yupana.products.safetab.iterations import CONFIG, MOST_RACE_CODES, CharacteristicIterations
 from yupana.products.safetab.product import HOUSEHOLDS, PERSONS, Parameters
-from yupana.products.safetab.regions import LEVELS, PR, REGION_TYPES, US, Level
+from yupana.products.safetab.regions import BY_NAME, LEVELS, PR, REGION_TYPES, US, Level
 from yupana.products.safetab.specification import (
     AGE_TABLES,
     DETAILED_ONLY,
     HOUSEHOLD_TYPE,
-    QUESTIONS,
     STAGE_1,
     STAGE_2,
     TENURE,
 )
+from yupana.products.safetab.translation import sensitivity
 from yupana.report.groups import (
     expected_tables,
     median_size,
@@ -126,10 +123,10 @@ def _threshold_fields(key: str, words: str) -> tuple[Field, ...]:
 
 
 _H_THRESHOLDS: Final = {
-    "t3": (3, "Thresholds: persons from which a group gets 2, 4 and 5 household types"),
-    "t4": (1, "Thresholds: persons from which a group gets tenure"),
+    HOUSEHOLD_TYPE: ("t3", 3, "Thresholds: persons from which a group gets 2, 4 and 5 household types"),
+    TENURE: ("t4", 1, "Thresholds: persons from which a group gets tenure"),
 }
-_NAMES_H: Final = {f"{q.name}/{level.name}": (q, level) for level in LEVELS for q in QUESTIONS}
+_NAMES_H: Final = {q.entry(level): (q, level) for level in LEVELS for q in _H_THRESHOLDS}
 _P_THRESHOLDS: Final = "Thresholds: noisy totals from which a group gets 4, 9 and 23 ages"
 
 _FORM_H: Final = Form(
@@ -137,7 +134,7 @@ _FORM_H: Final = Form(
     intro="How much noise should the tables of households by detailed race and ethnicity carry? Type a budget ρ, or "
     "the margin of error you want; each follows the other. Clear a box to leave a level out. You start from the "
     "production settings of 2020.",
-    fields=(*_COMMON, *(f for key, (_, words) in _H_THRESHOLDS.items() for f in _threshold_fields(key, words))),
+    fields=(*_COMMON, *(f for key, _, words in _H_THRESHOLDS.values() for f in _threshold_fields(key, words))),
     rows=_rows(),
     columns={
         f"{family.name} {depth}": f"{words}, {_DEPTHS[depth]}"
@@ -187,21 +184,23 @@ class HouseholdsPage(_SafetabPage):
     """SafeTab-H."""
 
     key: str = HOUSEHOLDS.key
-    product: Product[Parameters[households.HouseholdsConfig]] = HOUSEHOLDS
+    product: Product[Parameters] = HOUSEHOLDS
     form: Form = _FORM_H
 
     def start(self) -> Filled:
         """The runs of 2020, the United States and Puerto Rico."""
-        config = households.production_config((US, PR))
+        config = production_config(HOUSEHOLDS.key, (US, PR))
         rho, thresholds = config.budgets, config.thresholds
         return Filled(
             _COMMON_OF_2020
-            | {f"{k}.{level.name}": _listed(thresholds[k, level]) for k in _H_THRESHOLDS for level in LEVELS},
+            | {
+                f"{key}.{level.name}": _listed(thresholds[question.entry(level)])
+                for question, (key, _, _) in _H_THRESHOLDS.items()
+                for level in LEVELS
+            },
             {
-                name: Typed(
-                    on=rho[f.key, level] > 0, by="budget", value=decimal(Fraction(rho[f.key, level] or _REGIONAL_H))
-                )
-                for name, (f, level) in _NAMES_H.items()
+                name: Typed(on=rho[name] > 0, by="budget", value=decimal(Fraction(rho[name] or _REGIONAL_H)))
+                for name in _NAMES_H
             },
         )
 
@@ -211,20 +210,21 @@ class HouseholdsPage(_SafetabPage):
         on = {name: pair for name, pair in _NAMES_H.items() if filled.entries[name].on}
         read = _read(filled, (level for _, level in on.values()), faults)
         thresholds = {
-            (key, level): _thresholds(f"{key}.{level.name}", filled.fields[f"{key}.{level.name}"], number, faults)
-            for key, (number, _) in _H_THRESHOLDS.items()
+            question.entry(level): _thresholds(field, filled.fields[field], number, faults)
+            for question, (key, number, _) in _H_THRESHOLDS.items()
             for level in LEVELS
+            if (field := f"{key}.{level.name}")
         }
         if read is None:
             raise RefusedError(faults)
         common, terms = read
-        budgets: dict[tuple[str, Level], Budget] = {(f.key, level): Fraction(0) for f, level in _NAMES_H.values()}
-        for name, (family, level) in on.items():
+        budgets: dict[str, Budget] = dict.fromkeys(_NAMES_H, Fraction(0))
+        for name, (_, level) in on.items():
             s = sensitivity(self.iterations, level, common.max_race_codes, terms.accounting).unbounded
-            budgets[family.key, level] = terms.budget(name, filled.entries[name], s, faults)
+            budgets[name] = terms.budget(name, filled.entries[name], s, faults)
         if faults:
             raise RefusedError(faults)
-        config = households.HouseholdsConfig(common, budgets, thresholds)
+        config = SafetabConfig(HOUSEHOLDS.key, common, budgets, thresholds)
         return terms.understood(HOUSEHOLDS, Parameters(config, self.iterations))
 
     def sections(self, filled: Filled, chosen: Chosen) -> Sequence[Section]:
@@ -232,7 +232,7 @@ class HouseholdsPage(_SafetabPage):
         del filled
         plan, config = chosen.plan, chosen.config.config
         kinds = HOUSEHOLDS.words.kinds
-        of_family = {q: {_NAMES_H[m.name][1]: m for m in plan.measurements if m.table == q.name} for q in QUESTIONS}
+        of_family = {q: {_NAMES_H[m.name][1]: m for m in plan.measurements if m.table == q.name} for q in _H_THRESHOLDS}
         names = {HOUSEHOLD_TYPE: ("a total", "2 types", "4 types", "5 types"), TENURE: ("a total", "3 tenures")}
         words = (
             f"The published total of persons decides which table a group gets. The groups are those of "
@@ -243,13 +243,15 @@ class HouseholdsPage(_SafetabPage):
             *(
                 tables_section(
                     {
-                        level: expected_tables(self.reference.all_persons(level), config.thresholds[f.key, level], None)
+                        level: expected_tables(
+                            self.reference.all_persons(level), config.thresholds[f.entry(level)], None
+                        )
                         for level in measured
                         if level.region.run == US
                     },
                     names[f],
                     f"Which table groups get: {kinds[f.name]}",
-                    f"tables-{f.key}",
+                    f"tables-{_H_THRESHOLDS[f][0]}",
                     words,
                 )
                 for f, measured in of_family.items()
@@ -279,20 +281,20 @@ class PersonsPage(_SafetabPage):
     """SafeTab-P."""
 
     key: str = PERSONS.key
-    product: Product[Parameters[persons.PersonsConfig]] = PERSONS
+    product: Product[Parameters] = PERSONS
     form: Form = _FORM_P
 
     def start(self) -> Filled:
         """The runs of 2020, the United States and Puerto Rico."""
-        config = persons.production_config((US, PR))
+        config = production_config(PERSONS.key, (US, PR))
         rho, thresholds = config.budgets, config.thresholds
         return Filled(
             _COMMON_OF_2020
             | {"stage_1": "0.1", "zero": "0.9999"}
-            | {f"t.{level.name}": _listed(thresholds[level]) for level in LEVELS},
+            | {f"t.{level.name}": _listed(thresholds[level.name]) for level in LEVELS},
             {
-                level.name: Typed(on=rho[level] > 0, by="budget", value=decimal(Fraction(rho[level] or _REGIONAL_P)))
-                for level in LEVELS
+                name: Typed(on=budget > 0, by="budget", value=decimal(Fraction(budget or _REGIONAL_P)))
+                for name, budget in rho.items()
             },
         )
 
@@ -304,12 +306,12 @@ class PersonsPage(_SafetabPage):
         stage_1 = share("stage_1", filled.fields["stage_1"], "the share", faults, zero=False)
         zero = share("zero", filled.fields["zero"], "the chance", faults, zero=True)
         thresholds = {
-            level: _thresholds(f"t.{level.name}", filled.fields[f"t.{level.name}"], 3, faults) for level in LEVELS
+            level.name: _thresholds(f"t.{level.name}", filled.fields[f"t.{level.name}"], 3, faults) for level in LEVELS
         }
         if faults or read is None or stage_1 is None or zero is None:
             raise RefusedError(faults)
         common, terms = read
-        none = persons.PersonsConfig(common, dict.fromkeys(LEVELS, Fraction(0)), thresholds, stage_1, zero)
+        none = SafetabConfig(PERSONS.key, common, dict.fromkeys(BY_NAME, Fraction(0)), thresholds, stage_1, zero)
         empty = Parameters(none, self.iterations)
         budgets = {
             name: terms.budget(name, filled.entries[name], level.sensitivity / level.share, faults)
@@ -324,9 +326,9 @@ class PersonsPage(_SafetabPage):
         """Budgets, margins, tables by size, relative errors."""
         del filled
         plan, config = chosen.plan, chosen.config.config
-        stage_1 = {_LEVELS[m.level]: m for m in plan.measurements if m.name.startswith(STAGE_1)}
+        stage_1 = {BY_NAME[m.level]: m for m in plan.measurements if m.name.startswith(STAGE_1)}
         rows = {
-            level: expected_tables(self.reference.persons[level.name], config.thresholds[level], _noise(m))
+            level: expected_tables(self.reference.persons[level.name], config.thresholds[level.name], _noise(m))
             for level, m in stage_1.items()
             if level.region.run == US and level.name in self.reference.persons
         }
@@ -350,9 +352,6 @@ class PersonsPage(_SafetabPage):
         }
 
 
-_LEVELS: Final = {level.name: level for level in LEVELS}
-
-
 def _noise(m: Measurement) -> DiscreteGaussian | TwoSidedGeometric | None:
     """The noise of a measurement; None where there is none."""
     law = m.law
@@ -362,7 +361,7 @@ def _noise(m: Measurement) -> DiscreteGaussian | TwoSidedGeometric | None:
 def _cells(plan: Plan) -> dict[Level, Measurement]:
     """The measurement of each level's published cells: stage 2, or totals where there is nothing else."""
     by_kind = {
-        kind: {_LEVELS[m.level]: m for m in plan.measurements if m.name.startswith(kind)}
+        kind: {BY_NAME[m.level]: m for m in plan.measurements if m.name.startswith(kind)}
         for kind in (DETAILED_ONLY, STAGE_2)
     }
     found = by_kind[DETAILED_ONLY] | by_kind[STAGE_2]

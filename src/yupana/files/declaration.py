@@ -79,6 +79,10 @@ class Expected(Generic[T_co]):
 
         return replace(self, schema=self.schema | schema, read=read)
 
+    def said(self, says: str) -> "Expected[T_co]":
+        """The same, described to editors."""
+        return replace(self, schema=self.schema | _said(says))
+
 
 def must_be(place: str, words: str, faults: list[str]) -> None:
     """Say of a value that is refused what it must be."""
@@ -197,10 +201,7 @@ def declared(
     """
     keys = {of.name.removesuffix("_"): of for of in fields(declaration)}  # type: ignore[arg-type]
     optional = [name for name, of in keys.items() if not of.metadata["required"]]
-    kinds = {
-        name: replace(of.metadata["kind"], schema=of.metadata["kind"].schema | _said(of.metadata["says"]))
-        for name, of in keys.items()
-    }
+    kinds = {name: of.metadata["kind"].said(of.metadata["says"]) for name, of in keys.items()}
     table = keyed(kinds, (declaration.__doc__ or "").partition("\n\n")[0], optional=optional, dashes=dashes)
 
     def read(place: str, value: object, faults: list[str]) -> T | None:
@@ -217,11 +218,16 @@ def declared(
 
 
 def keyed(
-    kinds: Mapping[str, Expected[T]], says: str = "", *, optional: Collection[str] = (), dashes: bool = False
+    kinds: Mapping[str, Expected[T]],
+    says: str = "",
+    *,
+    optional: Collection[str] = (),
+    dashes: bool = False,
+    words: str = "",
 ) -> Expected[dict[str, T]]:
     """A table with these keys alone; what is refused or missing is left out."""
     required = tuple(name for name in kinds if name not in optional)
-    words = f"a table of {', '.join(kinds)}"
+    words = words or f"a table of {', '.join(kinds)}"
 
     def read(place: str, value: object, faults: list[str]) -> dict[str, T] | None:
         if not isinstance(value, dict):
@@ -356,8 +362,5 @@ BUDGET: Final[Expected[Budget]] = scalar(
 )
 """A budget: an exact number, or infinite."""
 
-
-def read_budget(place: str, value: object, faults: list[str]) -> Budget:
-    """A budget; infinite, with a fault, if it is none."""
-    budget = BUDGET.read(place, value, faults)
-    return INFINITE if budget is None else budget
+UNREAD: Final[Expected[None]] = Expected("anything", {}, lambda _, __, ___: None, lambda _: True)
+"""What another reader of the same document reads."""

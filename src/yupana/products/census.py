@@ -1,11 +1,12 @@
 """What the configurations of several products say alike, and what their reports of accuracy do. Public."""
 
 from fractions import Fraction
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from yupana.arrays import Ints
+from yupana.files.declaration import Expected, choice, list_of, scalar
 from yupana.files.document import Number
 from yupana.plan.measurement import Mechanism
 from yupana.privacy.exact import Budget, show_exact
@@ -16,38 +17,30 @@ MECHANISMS: Final = {"zcdp": Mechanism.ZCDP, "puredp": Mechanism.PURE}
 STATES: Final = tuple(f"{code:02}" for code in range(1, 57) if code not in {3, 7, 14, 43, 52})
 """FIPS codes of the fifty states and the District of Columbia."""
 
-
-def check_reader(document: dict[str, Any], faults: list[str]) -> None:
-    """Check the key "reader"; the data folder's files decide, whatever it says."""
-    if document.get("reader", "csv") not in ("csv", "cef"):
-        faults.append("reader: must be 'csv' or 'cef'")
-
-
-def read_mechanism(document: dict[str, Any], faults: list[str]) -> Mechanism | None:
-    """The mechanism under "privacy_defn"."""
-    definition = document.get("privacy_defn", "zcdp")
-    mechanism = MECHANISMS.get(definition) if isinstance(definition, str) else None
-    if mechanism is None:
-        faults.append("privacy_defn: must be 'zcdp' or 'puredp'")
-    return mechanism
+READER: Final = choice("csv", "cef").said("kept for the Census Bureau's files; the data folder decides")
+MECHANISM: Final[Expected[Mechanism]] = (
+    choice(*MECHANISMS)
+    .made(lambda _, name, __: MECHANISMS[name])
+    .said("zcdp: discrete Gaussian noise, budgets are rho; puredp: geometric noise, budgets are epsilon")
+)
 
 
-def read_states(place: str, value: object, allowed: tuple[str, ...], faults: list[str]) -> tuple[str, ...]:
+def states(*allowed: str) -> Expected[tuple[str, ...]]:
     """A list of distinct state codes among those allowed."""
-    if not isinstance(value, list) or not value:
-        faults.append(f'{place}: must be a list of state codes, such as ["06", "17"]')
-        return ()
-    states: list[str] = []
-    for code in value:
+
+    def take(code: object) -> str | None:
         if not isinstance(code, str) or isinstance(code, Number):
-            faults.append(f'{place}: codes are texts of two digits, such as "06"')
-        elif code not in allowed:
-            faults.append(f"{place}: {code!r} is no state code")
-        elif code in states:
-            faults.append(f"{place}: {code!r} is given twice")
-        else:
-            states.append(code)
-    return tuple(states)
+            return None
+        if code not in allowed:
+            raise ValueError(f"{code!r} is no state code")
+        return code
+
+    def check(place: str, codes: tuple[str, ...], faults: list[str]) -> None:
+        faults += [f"{place}: {code!r} is given twice" for code in dict.fromkeys(codes) if codes.count(code) > 1]
+
+    words = 'a state code; these are texts of two digits, such as "06"'
+    code = scalar(words, take, {"type": "string", "enum": list(allowed)})
+    return list_of(code, 'a list of state codes, such as ["06", "17"]', each=True).checked(check, uniqueItems=True)
 
 
 def exact_number(budget: Budget) -> float | str:

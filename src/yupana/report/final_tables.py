@@ -24,8 +24,16 @@ from yupana.estimate.phsafe.estimate import (
     read_measured,
 )
 from yupana.products.codebook import data_package
-from yupana.products.phsafe.estimates_codebook import describe_estimates
-from yupana.products.phsafe.shells import ITERATED, ITERATION_LABELS, SHELLS, WHOSE, Shell, area_name, nation_name
+from yupana.products.phsafe.shells import (
+    ITERATED,
+    ITERATION_LABELS,
+    SHELLS,
+    WHOSE,
+    Shell,
+    area_name,
+    describe_estimates,
+    nation_name,
+)
 from yupana.products.phsafe.specification import Group
 from yupana.progress import Announce
 from yupana.release.codebook import write_codebook

@@ -7,7 +7,7 @@ from yupana.files.regular import NewFile
 from yupana.plan.measurement import Measurement, margin_words
 from yupana.plan.plan import DEFAULT_DELTA, Plan
 from yupana.products.phsafe.product import PHSAFE
-from yupana.products.safetab.regions import LEVELS, Level
+from yupana.products.safetab.regions import BY_NAME, Level
 from yupana.products.safetab.specification import DETAILED_ONLY
 from yupana.release.recipe import leaves_out_small
 from yupana.report.errors import CELLS, Columns, published_counts, relative_section
@@ -98,9 +98,8 @@ def _safetab(plan: Plan) -> Sequence[Section]:
     """Budgets and margins by level, and relative errors by size of group; nothing of TopDown, whose cells have none."""
     if not plan.is_finite or not plan.product.startswith("safetab"):
         return ()
-    levels = {level.name: level for level in LEVELS}
     measured: dict[Level, Measurement] = {}
     for m in plan.measurements:
-        if not m.name.startswith(DETAILED_ONLY) or levels[m.level] not in measured:
-            measured[levels[m.level]] = m
+        if not m.name.startswith(DETAILED_ONLY) or BY_NAME[m.level] not in measured:
+            measured[BY_NAME[m.level]] = m
     return *level_sections(plan), sizes_section(plan, measured)

@@ -20,7 +20,7 @@ from yupana.audit.attribute.answers import (
 )
 from yupana.audit.attribute.loss import AttributeLoss
 from yupana.cli.main import main
-from yupana.products.phsafe.production import TAUS
+from yupana.products.phsafe.configuration import TAUS
 
 NOTHING = AttributeLoss(Fraction(0), (), same_state=True, tried=0)
 

@@ -13,6 +13,7 @@ from census_maker import Person as PersonRow
 from census_maker import Place, Unit, write_csv
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plans import plan_of, production_plan
 from safetab_worlds import LEVELS as ITERATION_LEVELS
 from safetab_worlds import random_world, seeded, write_parameters
 
@@ -27,12 +28,10 @@ from yupana.confidential.described.phsafe import PhsafeCounter
 from yupana.confidential.records.phsafe_records import open_census
 from yupana.plan.measurement import Mechanism
 from yupana.plan.plan import Plan
-from yupana.products.phsafe.configuration import read_config
-from yupana.products.phsafe.plan import make_plan, plan_of
+from yupana.products.phsafe.configuration import TAUS, budgets, production_config, read_config
 from yupana.products.phsafe.product import PHSAFE
-from yupana.products.phsafe.production import TAUS, budgets, production_config, production_plan
 from yupana.products.phsafe.specification import LEVELS, S_DHC
-from yupana.products.safetab.parameters import read_iterations
+from yupana.products.safetab.iterations import read_iterations
 from yupana.products.safetab.regions import REGION_TYPES
 
 COSTS = costs_of(production_plan(puerto_rico=False), TAUS)
@@ -178,7 +177,7 @@ def test_a_household_adds_to_the_counts_what_the_product_counts(tmp_path: Path, 
     document = {**production_config(), "tau": taus, "state_filter": ["06"]}
     (tmp_path / "config.json").write_text(json.dumps(document))
     config = read_config(tmp_path / "config.json")
-    plan = make_plan(config)
+    plan = PHSAFE.plan(config)
     with open_census(tmp_path / "census", states=frozenset({6}), policies={}) as census:
         census.require_valid()
         counts = PhsafeCounter().count(census, config, plan).by_level

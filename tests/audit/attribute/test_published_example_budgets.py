@@ -6,6 +6,7 @@ from typing import Final
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from plans import plan_of, production_plan
 from scipy import optimize
 
 from yupana.audit.attribute.answers import (
@@ -19,8 +20,7 @@ from yupana.audit.attribute.answers import (
 )
 from yupana.plan.measurement import Mechanism
 from yupana.plan.plan import Plan
-from yupana.products.phsafe.plan import plan_of
-from yupana.products.phsafe.production import TAUS, budgets, production_plan
+from yupana.products.phsafe.configuration import TAUS, budgets
 
 HALF_A_DIGIT: Final = 0.0005
 """What a number printed to three decimals leaves open."""

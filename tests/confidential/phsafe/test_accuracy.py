@@ -7,7 +7,7 @@ import pytest
 from census_maker import Census, Person, Place, Unit, random_census, seeded, write_csv
 
 from yupana.cli.main import main
-from yupana.products.phsafe.production import production_config
+from yupana.products.phsafe.configuration import production_config
 from yupana.release.tables import read_table
 
 PERSON_TABLES = ("PH1_num", "PH2", "PH3", "PH4", "PH6", "PH7")

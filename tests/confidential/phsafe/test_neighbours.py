@@ -14,11 +14,11 @@ import pytest
 from census_maker import CHILD, PARTNER_OF_CPLT, WITH_OWN_CHILD, Census, Drawn, Person, Unit, draw, place_of, seeded
 from census_maker import write_csv as write_census
 from numpy.typing import NDArray
+from plans import plan_of
 
 from yupana.confidential.described.phsafe import PhsafeCounter, checked_census
 from yupana.plan.measurement import Measurement, Mechanism
 from yupana.products.phsafe.configuration import RULES_OF_CONSISTENCY, PhsafeConfig
-from yupana.products.phsafe.plan import plan_of
 from yupana.products.phsafe.specification import S_DHC, TABLES
 
 TAU = 2

@@ -18,10 +18,9 @@ from yupana.confidential.request import RunRequest
 from yupana.plan.measurement import Mechanism
 from yupana.plan.plan import Plan
 from yupana.privacy.entropy import SeededEntropy
-from yupana.products.phsafe.configuration import PhsafeConfig
+from yupana.products.phsafe.configuration import TAUS, PhsafeConfig, budgets
 from yupana.products.phsafe.errors import CellError, summarize
-from yupana.products.phsafe.plan import make_plan
-from yupana.products.phsafe.production import TAUS, budgets
+from yupana.products.phsafe.product import PHSAFE
 from yupana.synthetic.census import synthesize
 
 pytestmark = pytest.mark.quality
@@ -39,7 +38,7 @@ def census(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def sound(census: Path) -> list[CellError]:
-    return errors(census, make_plan(config(Mechanism.ZCDP)), Mechanism.ZCDP)
+    return errors(census, PHSAFE.plan(config(Mechanism.ZCDP)), Mechanism.ZCDP)
 
 
 def config(mechanism: Mechanism, factor: Fraction = Fraction(1)) -> PhsafeConfig:
@@ -64,7 +63,7 @@ def errors(census: Path, plan: Plan, mechanism: Mechanism, factor: Fraction = Fr
 def test_every_measurement_has_the_variance_of_its_plan(
     census: Path, mechanism: Mechanism, accounting: str, factor: Fraction
 ) -> None:
-    plan = make_plan(config(mechanism, factor), accounting=accounting)
+    plan = PHSAFE.plan(config(mechanism, factor), accounting=accounting)
     cells = errors(census, plan, mechanism, factor)
     for m in plan.measurements:
         noise = np.concatenate([e.noise.ravel() for e in cells if (e.table, e.level) == (m.table, m.level)])
@@ -77,7 +76,7 @@ def test_every_measurement_has_the_variance_of_its_plan(
 
 
 def test_noise_follows_the_exact_probabilities_of_each_law(sound: list[CellError]) -> None:
-    plan = make_plan(config(Mechanism.ZCDP))
+    plan = PHSAFE.plan(config(Mechanism.ZCDP))
     for m in plan.measurements:
         noise = np.concatenate([e.noise.ravel() for e in sound if (e.table, e.level) == (m.table, m.level)])
         edges = [m.law.quantile(p) for p in np.linspace(0.05, 0.95, 19)]
@@ -119,7 +118,7 @@ def test_experimental_margins_agree_with_expected_ones(sound: list[CellError]) -
     ],
 )
 def test_too_little_noise_on_one_level_is_noticed(census: Path, scale: Fraction) -> None:
-    plan = make_plan(config(Mechanism.ZCDP))
+    plan = PHSAFE.plan(config(Mechanism.ZCDP))
     level = plan["PH7/state_*"]
     broken = replace(
         plan,

@@ -13,7 +13,7 @@ import duckdb
 import pytest
 
 from yupana.cli.main import main
-from yupana.products.phsafe.production import production_config
+from yupana.products.phsafe.configuration import production_config
 from yupana.synthetic.census import synthesize
 
 KEY = "a key | of 2030"

@@ -28,7 +28,7 @@ from yupana.confidential.shards import shard_tasks
 from yupana.errors import InputError
 from yupana.files import store as store_module
 from yupana.files.store import Store
-from yupana.products.phsafe.production import production_config
+from yupana.products.phsafe.configuration import production_config
 
 pytest.importorskip("moto.server", reason="moto is not installed, so there is no object store to ask")
 pytest.importorskip("pyarrow.fs", reason="pyarrow is not installed")

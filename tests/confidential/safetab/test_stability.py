@@ -9,7 +9,7 @@ from safetab_runs import publish
 from safetab_worlds import LEVELS, World, an_iteration, is_run, random_world, seeded, write_parameters
 
 from yupana.cli.main import main
-from yupana.products.safetab.parameters import read_iterations
+from yupana.products.safetab.iterations import read_iterations
 from yupana.products.safetab.regions import REGION_TYPES
 
 

@@ -10,7 +10,7 @@ from census_maker import Census, Person, Place, Unit, write_csv
 
 from yupana.cli.main import main
 from yupana.estimate.phsafe import averages
-from yupana.products.phsafe.production import production_config
+from yupana.products.phsafe.configuration import production_config
 from yupana.release.tables import read_table
 
 

@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from plans import production_plan
 
 from yupana.estimate.phsafe import averages, truncated_normal
 from yupana.estimate.phsafe.combine import families, project
 from yupana.estimate.phsafe.estimate import Measured
 from yupana.privacy.entropy import SeededEntropy
 from yupana.privacy.sampler import sample
-from yupana.products.phsafe.production import TAUS, production_plan
+from yupana.products.phsafe.configuration import TAUS
 from yupana.products.phsafe.specification import LEVELS, Group, groups_of, table
 
 pytestmark = pytest.mark.quality

@@ -20,7 +20,7 @@ from yupana.estimate.phsafe.combine import JointFit, chi_square_bound, combine, 
 from yupana.estimate.phsafe.estimate import EstimatedCounts, Measured, TableEstimate, estimate_tables, read_measured
 from yupana.privacy.laws import DiscreteGaussian, Law, TwoSidedGeometric
 from yupana.products.census import STATES
-from yupana.products.phsafe.production import production_config
+from yupana.products.phsafe.configuration import production_config
 from yupana.products.phsafe.shells import ITERATION_LABELS, SHELLS, nation_name
 from yupana.products.phsafe.specification import STATE_NAMES, Group
 from yupana.release.tables import checksum, read_table

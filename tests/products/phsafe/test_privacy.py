@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from yupana.plan.measurement import Mechanism
 from yupana.plan.predicates import Where
 from yupana.products.described.description import DescribedLevel, DescribedTable, in_join
-from yupana.products.phsafe.plan import sensitivity_of
+from yupana.products.phsafe.configuration import sensitivity_of
 from yupana.products.phsafe.specification import LEVELS, S_DHC, TABLES
 
 

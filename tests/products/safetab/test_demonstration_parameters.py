@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from yupana.products.safetab.demonstration_parameters import codes_of, write_parameters
-from yupana.products.safetab.iterations import CharacteristicIterations
-from yupana.products.safetab.parameters import read_iterations
+from yupana.products.safetab.iterations import CharacteristicIterations, read_iterations
 from yupana.synthetic import race as synthetic_race
 
 

@@ -27,9 +27,9 @@ from safetab_worlds import (
 
 from yupana.cli.main import main
 from yupana.errors import OutputError
-from yupana.products.safetab.households import read_config
-from yupana.products.safetab.parameters import read_iterations
-from yupana.products.safetab.provenance import DECLARED, DOUBTFUL, PUBLISHED, provenance
+from yupana.products.safetab.configuration import read_config
+from yupana.products.safetab.iterations import read_iterations
+from yupana.products.safetab.totals import DECLARED, DOUBTFUL, PUBLISHED, provenance
 from yupana.release.tables import checksum
 
 Change = Callable[[dict[str, Any]], object]
@@ -275,7 +275,8 @@ def test_a_release_of_another_product(made: Place, tmp_path: Path, capsys: pytes
     ],
 )
 def test_a_manifest_that_is_broken(made: Place, tmp_path: Path, change: Change) -> None:
-    settings, iterations = read_config(made.parameters / NAMES["config"]).settings, read_iterations(made.parameters)
+    settings = read_config("safetab-h", made.parameters / NAMES["config"]).settings
+    iterations = read_iterations(made.parameters)
     assert provenance(made.root / "p" / "T01001.csv", settings, iterations).is_vouched
     totals = changed(made.root / "p", tmp_path / "p", change)
     with suppress(OutputError):  # where the shape of the manifest is wrong already

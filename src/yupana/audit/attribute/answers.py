@@ -15,8 +15,9 @@ from yupana.audit.attribute.loss import AttributeLoss, Change, Costs, Secret, at
 from yupana.plan.measurement import Accounting, Measurement, Mechanism
 from yupana.plan.plan import Plan
 from yupana.privacy.exact import Budget
-from yupana.products.phsafe.plan import plan_of
-from yupana.products.phsafe.production import TAUS, budgets
+from yupana.products.census import STATES
+from yupana.products.phsafe.configuration import TAUS, PhsafeConfig, budgets, production
+from yupana.products.phsafe.product import PHSAFE
 
 INDIVIDUALS: Final = (
     Individual("Alice", age=20, relation=25, size=3, type=2),
@@ -80,7 +81,7 @@ def slides_plan(accounting: Accounting = "published") -> Plan:
     for name, rho in of_2020.items():
         sums[terms[name]] += rho
     scaled = {name: rho * RHO[terms[name]] / sums[terms[name]] for name, rho in of_2020.items()}
-    return plan_of(scaled, TAUS, Mechanism.ZCDP, accounting=accounting)
+    return PHSAFE.plan(PhsafeConfig.of(scaled, TAUS, STATES, Mechanism.ZCDP), accounting=accounting)
 
 
 _DENOMINATORS: Final = ("PH1_denom", "PH5_denom", "PH8_denom")
@@ -92,7 +93,7 @@ _UNION: Final = {"Race", "Ethnicity", "Relation"}
 def planned(config: str, accounting: Accounting = "published") -> tuple[Mapping[str, int], Plan] | None:
     """The thresholds and the plan of 2020, or those behind the slides, by the names of the two; None of other names."""
     if config == "s-dhc-2020":
-        return TAUS, plan_of(budgets(puerto_rico=False), TAUS, Mechanism.ZCDP, accounting=accounting)
+        return TAUS, PHSAFE.plan(production(puerto_rico=False), accounting=accounting)
     return (TAUS, slides_plan(accounting)) if config == "s-dhc-slides" else None
 
 

@@ -21,24 +21,23 @@ from yupana.products.phsafe.configuration import PhsafeConfig
 from yupana.products.product import Product
 from yupana.products.safetab.iterations import CharacteristicIterations, Eligible
 from yupana.products.safetab.product import SafetabProduct
-from yupana.products.safetab.regions import LEVELS
+from yupana.products.safetab.regions import BY_NAME
 from yupana.topdown.configuration import Configuration
 from yupana.topdown.plan import attribute_on_any_spine, move_on_any_spine
 
 
 def _detailed_loss(
-    product: SafetabProduct[Any],
+    product: SafetabProduct,
     plan: Plan,
     iterations: CharacteristicIterations,
     race_codes: int,
     attributes: Collection[str],
 ) -> Budget:
     """The most that a plan of SafeTab loses where any record changes in some of `product.attributes`, in any way."""
-    levels = {level.name: level for level in LEVELS}
     chosen = frozenset(attributes)
 
     def distance(m: Measurement) -> Fraction:
-        level = levels[m.level]
+        level = BY_NAME[m.level]
         eligible = iterations.eligible(level.iteration_level, level.region.granularity)
         moves = not chosen.isdisjoint(product.of_cells.get(m.table, ()))
         moves = moves or ("Place" in chosen and level.region.base != "nation")

@@ -68,15 +68,13 @@ from yupana.products.safetab.product import (
     PERSONS,
     Parameters,
 )
-from yupana.products.safetab.provenance import DECLARED, Provenance, provenance
-from yupana.products.safetab.regions import LEVELS, REGION_TYPES
+from yupana.products.safetab.regions import BY_NAME, LEVELS, REGION_TYPES
 from yupana.products.safetab.specification import DETAILED_ONLY, FAMILIES, STAGE_1
-from yupana.products.safetab.totals import FILE, Totals, find_totals, read_totals
+from yupana.products.safetab.totals import DECLARED, FILE, Provenance, Totals, find_totals, provenance, read_totals
 from yupana.products.tables import Groups, lay_out, without_negative
 from yupana.progress import Stopwatch
 from yupana.release.tables import ReleaseTable, RowTable, checksum, table_of, write_described
 
-_LEVELS: Final = {level.name: level for level in LEVELS}
 _MORE_CODES: Final = "records_with_more_race_codes"
 _BYTES_OF_A_LISTED: Final = 60
 """What is held of each group that the totals list."""
@@ -135,7 +133,7 @@ class SafetabRecords:
     """
 
     records: DetailedRecords
-    config: Parameters[Any]
+    config: Parameters
     published: PublishedTotals | None = None
 
     @property
@@ -156,29 +154,29 @@ class SafetabRecords:
         return list_groups(self.records.db, self.config.description, self.totals.totals)
 
 
-class SafetabCounter(Counter[Parameters[Any], SafetabRecords, DescribedCounts, list[RowTable]]):
+class SafetabCounter(Counter[Parameters, SafetabRecords, DescribedCounts, list[RowTable]]):
     """What both counters do: tables are laid out as the groups pass the door."""
 
     stages = ("counting and adding noise", "", "")
     kind: Kind
     """What is counted."""
 
-    def is_checked(self, config: Parameters[Any]) -> bool:
+    def is_checked(self, config: Parameters) -> bool:
         """Tables may have hundreds of millions of rows."""
         del config
         return False
 
-    def cut_files(self, config: Parameters[Any], columns: ColumnMap) -> tuple[RecordFile, ...]:
+    def cut_files(self, config: Parameters, columns: ColumnMap) -> tuple[RecordFile, ...]:
         """The records; what tells of areas is public."""
         del config
         return (columns.applied(RECORDS[self.kind]),)
 
-    def without_noise(self, config: Parameters[Any]) -> Parameters[Any]:
+    def without_noise(self, config: Parameters) -> Parameters:
         """Infinite budgets for all that is measured."""
         return replace(config, config=config.config.without_noise())
 
     def published(
-        self, config: Parameters[Any], data: Path, request: RunRequest, *, to_count: bool
+        self, config: Parameters, data: Path, request: RunRequest, *, to_count: bool
     ) -> PublishedTotals | None:
         """The totals that decide the detail of tables, where these are read."""
         del config, data, request, to_count
@@ -187,7 +185,7 @@ class SafetabCounter(Counter[Parameters[Any], SafetabRecords, DescribedCounts, l
     @contextmanager
     def open(
         self,
-        config: Parameters[Any],
+        config: Parameters,
         data: Path,
         request: RunRequest,
         clock: Stopwatch,
@@ -213,7 +211,7 @@ class SafetabCounter(Counter[Parameters[Any], SafetabRecords, DescribedCounts, l
         """Records, the reference file and the list of housing units."""
         return input_checksums(records.records.folder, records.records.files)
 
-    def public_inputs(self, records: SafetabRecords, config: Parameters[Any]) -> dict[str, str]:
+    def public_inputs(self, records: SafetabRecords, config: Parameters) -> dict[str, str]:
         """Codes, the reference file, the list of housing units, and totals.
 
         Where housing units are counted in the records of units, these are no public file and have no checksum.
@@ -234,7 +232,7 @@ class SafetabCounter(Counter[Parameters[Any], SafetabRecords, DescribedCounts, l
     def count(
         self,
         records: SafetabRecords,
-        config: Parameters[Any],
+        config: Parameters,
         plan: Plan,
         *,
         bounded: bool = True,
@@ -249,7 +247,7 @@ class SafetabCounter(Counter[Parameters[Any], SafetabRecords, DescribedCounts, l
         return count_streams(of.db, description, sizes, of.counted, bounded=bounded, keep=keep)
 
     def measure(
-        self, exact: DescribedCounts, config: Parameters[Any], ledger: Ledger, request: RunRequest, clock: Stopwatch
+        self, exact: DescribedCounts, config: Parameters, ledger: Ledger, request: RunRequest, clock: Stopwatch
     ) -> list[RowTable]:
         """Measure group by group and lay the tables out.
 
@@ -263,7 +261,7 @@ class SafetabCounter(Counter[Parameters[Any], SafetabRecords, DescribedCounts, l
         self,
         exact: DescribedCounts,
         ledger: Ledger,
-        config: Parameters[Any],
+        config: Parameters,
         entropy: Entropy,
         *,
         cut: bool = True,
@@ -279,7 +277,7 @@ class SafetabCounter(Counter[Parameters[Any], SafetabRecords, DescribedCounts, l
         records: SafetabRecords,
         exact: DescribedCounts,
         measured: list[RowTable],
-        config: Parameters[Any],
+        config: Parameters,
         plan: Plan,
         request: RunRequest,
     ) -> Told:
@@ -288,7 +286,7 @@ class SafetabCounter(Counter[Parameters[Any], SafetabRecords, DescribedCounts, l
         return self.told(records, exact, config)
 
     @abstractmethod
-    def told(self, records: SafetabRecords, exact: DescribedCounts, config: Parameters[Any]) -> Told:
+    def told(self, records: SafetabRecords, exact: DescribedCounts, config: Parameters) -> Told:
         """What a run tells of its records and of how they were counted."""
 
     def write(
@@ -296,7 +294,7 @@ class SafetabCounter(Counter[Parameters[Any], SafetabRecords, DescribedCounts, l
         folder: Path,
         records: SafetabRecords,
         measured: list[RowTable],
-        config: Parameters[Any],
+        config: Parameters,
         plan: Plan,
         request: RunRequest,
     ) -> dict[str, dict[str, Any]]:
@@ -304,7 +302,7 @@ class SafetabCounter(Counter[Parameters[Any], SafetabRecords, DescribedCounts, l
         del records, config, plan
         return write_described(folder, measured, request.format)
 
-    def observe(self, config: Parameters[Any], plan: Plan, data: Path, trials: int, request: RunRequest) -> Observed:
+    def observe(self, config: Parameters, plan: Plan, data: Path, trials: int, request: RunRequest) -> Observed:
         """Errors by level and table. All counts are held in memory at once."""
         with self.open(config, data, request, Stopwatch(request.announce)) as records:
             require_none(records.findings)
@@ -336,7 +334,7 @@ class PersonsCounter(SafetabCounter):
 
     kind = "person-records"
 
-    def told(self, records: SafetabRecords, exact: DescribedCounts, config: Parameters[Any]) -> Told:
+    def told(self, records: SafetabRecords, exact: DescribedCounts, config: Parameters) -> Told:
         """States, passes and policies; how many records each policy touches."""
         of = records.records
         parameters = PERSONS.parameters(config.config, config.iterations.sha256, housing_units=of.has_housing_units)
@@ -355,19 +353,19 @@ class HouseholdsCounter(SafetabCounter):
     kind = "household-records"
 
     def published(
-        self, config: Parameters[Any], data: Path, request: RunRequest, *, to_count: bool
+        self, config: Parameters, data: Path, request: RunRequest, *, to_count: bool
     ) -> PublishedTotals | None:
         """Totals; for validation there need be none."""
         if not (to_count or request.totals is not None or (data / FILE).exists()):
             return None
         return read_published(find_totals(data, request.totals), config, data)
 
-    def doubts(self, records: SafetabRecords, config: Parameters[Any]) -> list[str]:
+    def doubts(self, records: SafetabRecords, config: Parameters) -> list[str]:
         """Why the totals may not be public, or not of these areas."""
         del config
         return [*records.totals.doubts, *reasons_against_areas(records)]
 
-    def look(self, records: SafetabRecords, config: Parameters[Any], request: RunRequest) -> Validation:
+    def look(self, records: SafetabRecords, config: Parameters, request: RunRequest) -> Validation:
         """The findings; of valid records also whether the totals are of these areas."""
         del request
         if records.published is None:
@@ -377,7 +375,7 @@ class HouseholdsCounter(SafetabCounter):
             self.doubts(records, config)
         return Validation(records.findings)
 
-    def told(self, records: SafetabRecords, exact: DescribedCounts, config: Parameters[Any]) -> Told:
+    def told(self, records: SafetabRecords, exact: DescribedCounts, config: Parameters) -> Told:
         """States, passes, policies and totals; how many records each policy touches."""
         listed, source = records.listed, records.totals.source
         left_out = dict(listed.left_out)
@@ -410,7 +408,7 @@ def show_records(db: duckdb.DuckDBPyConnection, description: Description) -> Non
     db.execute(f"CREATE OR REPLACE VIEW {named(file.schema.relation)} AS SELECT {shown} FROM records")
 
 
-def read_published(path: Path, config: Parameters[Any], data: Path) -> PublishedTotals:
+def read_published(path: Path, config: Parameters, data: Path) -> PublishedTotals:
     """Read totals, and say where they come from and why that stands against a release of these data.
 
     Raises
@@ -467,7 +465,7 @@ def list_groups(db: duckdb.DuckDBPyConnection, description: Description, totals:
     for of_pass in passes(description):
         areas = of_pass.areas(db)
         for level in (level for levels in of_pass.levels.values() for level in levels):
-            of, base = totals.by_level[_LEVELS[level.name]], _LEVELS[level.name].region.base
+            of, base = totals.by_level[BY_NAME[level.name]], BY_NAME[level.name].region.base
             here, live = (np.isin(of.area, ids[level.areas]) for ids in (areas.every, areas.ids))
             unknown[base] += int((~here).sum())
             left_out["of areas without housing units"] += int((here & ~live).sum())
@@ -510,7 +508,7 @@ def _by_level(plan: Plan, seen: Iterable[Seen], trials: int) -> Iterator[LevelEr
     for m in plan.measurements:
         if m.name in parts:
             yield LevelErrors(
-                _LEVELS[m.level],
+                BY_NAME[m.level],
                 detailed_only=m.name.startswith(f"{DETAILED_ONLY}/"),
                 groups=sizes[m.name] // trials,
                 tables=tuple(joined(of) for _, of in sorted(parts[m.name].items())),
@@ -532,7 +530,7 @@ class CheckedDetails:
     """
 
     kind: Kind
-    config: Parameters[Any]
+    config: Parameters
     columns: ColumnMap = BUREAU
     to_count: bool = True
 
@@ -648,7 +646,7 @@ def _count_shard(
         return (), _DetailedPart(counts, of_records, Numbers(records.without_housing_units))
 
 
-def notes_on(records: DetailedRecords, config: Parameters[Any]) -> dict[str, int]:
+def notes_on(records: DetailedRecords, config: Parameters) -> dict[str, int]:
     """How many records are not counted in full, by the policy that leaves something out. Confidential."""
     if records.counted is not None:
         return {_MORE_CODES: 0, **records.notes}

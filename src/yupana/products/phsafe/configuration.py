@@ -1,24 +1,28 @@
-"""The configuration of PHSafe: budgets by table and level, truncation thresholds, states; read without rounding."""
+"""The configuration of PHSafe: budgets by table and level, truncation thresholds, states; and the run of 2020.
 
-from collections.abc import Callable, Mapping, Sequence
+Read without rounding.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum
+from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from yupana.files.declaration import read_budget
-from yupana.files.document import UNCHANGED, Changes, Number, check_keys, located, refuse
-from yupana.plan.measurement import Mechanism
+from yupana.files.declaration import BUDGET, choice, declared, key, keyed, scalar, whole
+from yupana.files.document import UNCHANGED, Changes, Number, located, refuse
+from yupana.plan.measurement import Accounting, Mechanism, Sensitivity
 from yupana.privacy.exact import Budget
-from yupana.products.census import MECHANISMS, STATES, check_reader, exact_number, read_mechanism, read_states
-from yupana.products.described.description import Description
+from yupana.products.census import MECHANISM, MECHANISMS, READER, STATES, exact_number, states
+from yupana.products.described.description import DescribedTable, Description
+from yupana.products.described.stability import Cells, Derived
 from yupana.products.phsafe.specification import LEVELS, S_DHC, TABLES, of_states
 from yupana.products.safetab.regions import PUERTO_RICO
 from yupana.release.recipe import read_configuration_in
 
-_REQUIRED: Final = ("privacy_budget", "tau", "state_filter", "reader", "privacy_defn")
-_OPTIONAL: Final = ("truncation_key", "consistency")
-
+LARGEST_TAU: Final = 99_999
 RULES_OF_CONSISTENCY: Final = (
     "one_householder",
     "householder_race",
@@ -40,6 +44,30 @@ class Policy(Enum):
 
     FAIL = "fail"
     DROP = "drop-and-count"
+
+
+def sensitivity_of(tau: int | None, mechanism: Mechanism, accounting: Accounting) -> Sensitivity:
+    """How far the count vector of one level moves: squared L2 under zCDP, L1 under pure DP.
+
+    ``published`` is the paper's: stability 2 tau + 2 of the truncated join (2 for units), its square under zCDP,
+    and a factor 2 for an arbitrary change (PHSafe, lemma 6 and theorems 1 to 4). ``tight`` compares non-negative
+    vectors of sum at most tau before and after, of one household, or of two for an arbitrary change
+    (docs/phsafe-privacy.md).
+
+    Parameters
+    ----------
+    tau : int or None
+        Truncation threshold; None for a table of units.
+    mechanism : Mechanism
+    accounting : "published" or "tight"
+    """
+    if accounting == "published":
+        stability = 2 if tau is None else 2 * tau + 2
+        one = Fraction(stability**mechanism.power)
+        return Sensitivity(unbounded=one, bounded=2 * one, same_household=2 * one)
+    most = 1 if tau is None else tau
+    one = Fraction(2 * most**mechanism.power)
+    return Sensitivity(unbounded=one, bounded=2**mechanism.power * one, same_household=one)
 
 
 @dataclass(frozen=True, repr=False)
@@ -81,17 +109,38 @@ class PhsafeConfig(Description):
         consistency : mapping of rule to policy
         """
         base = of_states(S_DHC, states)
-        tables = tuple(
-            replace(table, limit=table.limit and replace(table.limit, most=taus[table.name])) for table in base.tables
-        )
+
+        def bounded(table: DescribedTable) -> DescribedTable:
+            stated = sensitivity_of(taus.get(table.name), mechanism, "published")
+            limit = table.limit and replace(table.limit, most=taus[table.name])
+            return replace(table, limit=limit, stated={level.name: stated for level in table.levels})
+
         told: dict[str, Any] = {of.name: getattr(base, of.name) for of in fields(base)}
-        told |= {"tables": tables, "mechanism": mechanism, "truncation_key": truncation_key}
+        told |= {"name": "phsafe", "tables": tuple(map(bounded, base.tables))}
+        told |= {"mechanism": mechanism, "truncation_key": truncation_key}
         return cls(**told, states=tuple(states), consistency=consistency or {}).with_budgets(budgets)
 
     def __repr__(self) -> str:
         spent = sum(budget != 0 for budget in self.budgets.values())
         states = "1 state" if len(self.states) == 1 else f"{len(self.states)} states"
         return f"<configuration of phsafe: {self.mechanism.value}, {spent} budgets above 0, {states}>"
+
+    @cached_property
+    def derived(self) -> dict[tuple[str, str], Derived]:
+        """What is proven by hand; what is derived of the description alone may be less.
+
+        A rule of consistency can drop a whole household because of one person.
+        """
+        return {
+            (table.name, level.name): Derived(
+                sensitivity_of(self.taus.get(table.name), self.mechanism, "tight"),
+                {},
+                Cells(1, exact=False),
+                "docs/phsafe-privacy.md",
+            )
+            for table in self.tables
+            for level in table.levels
+        }
 
     @property
     def taus(self) -> dict[str, int]:
@@ -104,6 +153,58 @@ class PhsafeConfig(Description):
         return self.states == (PUERTO_RICO,)
 
 
+def _text(told: object) -> str | None:
+    """A text that can be written: JSON can spell half a character."""
+    if not isinstance(told, str) or isinstance(told, Number):
+        return None
+    try:
+        told.encode()
+    except UnicodeEncodeError:
+        return None
+    return told
+
+
+def _check_states(place: str, codes: tuple[str, ...], faults: list[str]) -> None:
+    if PUERTO_RICO in codes and len(codes) > 1:
+        faults.append(f"{place}: Puerto Rico ({PUERTO_RICO!r}) is a run of its own, apart from the states")
+
+
+_TAU: Final = whole(1, LARGEST_TAU, f"a whole number above 0 and at most {LARGEST_TAU}, the largest FINAL_POP")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeclaredPhsafe:
+    """The configuration of PHSafe (S-DHC)."""
+
+    privacy_budget: Mapping[str, Mapping[str, Budget]] = key(
+        keyed({t.name: keyed({of.name: BUDGET for of in t.levels}, f"{t.name} by level") for t in TABLES}),
+        "what each table spends at each level; 0 measures nothing",
+    )
+    tau: Mapping[str, int] = key(
+        keyed({t.name: _TAU for t in TABLES if t.limit}), "how many persons of a household count at most"
+    )
+    state_filter: tuple[str, ...] = key(
+        states(*STATES, PUERTO_RICO).checked(_check_states),
+        f"the states of the run; {PUERTO_RICO}, Puerto Rico, is a run of its own",
+    )
+    reader: str = key(READER)
+    privacy_defn: Mechanism = key(MECHANISM)
+    truncation_key: str = key(
+        scalar("a text", _text, {"type": "string"}),
+        "key of the hash that chooses whom truncation keeps; public, and chosen without looking",
+        default="",
+    )
+    consistency: Mapping[str, Literal["fail", "drop-and-count"]] = key(
+        keyed(dict.fromkeys(RULES_OF_CONSISTENCY, choice("fail", "drop-and-count")), optional=RULES_OF_CONSISTENCY),
+        "what becomes of units that break a rule (docs/phsafe.md)",
+        default={},
+    )
+
+
+DOCUMENT: Final = declared(DeclaredPhsafe)
+"""A whole configuration."""
+
+
 def read_config(path: Path, changes: Changes = UNCHANGED) -> PhsafeConfig:
     """Read and check a configuration file, or that of a release by its manifest, with changes made in it.
 
@@ -113,10 +214,33 @@ def read_config(path: Path, changes: Changes = UNCHANGED) -> PhsafeConfig:
         Naming the file, the key and what is wrong with it. All faults are named at once.
     """
     document, faults = read_configuration_in(path, "phsafe", changes)
-    config = _parse(document, faults)
-    if config is None or faults:
+    told = DOCUMENT.read("", document, faults)
+    if told is None or faults or not isinstance(document, dict):
         raise refuse(path, faults)
-    return config
+    budgets = {f"{table}/{level}": budget for table, of in told.privacy_budget.items() for level, budget in of.items()}
+    of_nation = [name.replace("/", ".") for name, budget in budgets.items() if budget and _of_nation(name)]
+    if told.state_filter == (PUERTO_RICO,) and of_nation:
+        faults.append(
+            f"privacy_budget: Puerto Rico is part of no nation's total (PHSafe, section 6.6); set to 0 what the "
+            f"state_filter leaves without meaning: {', '.join(of_nation)}"
+        )
+    if not any(budgets.values()):
+        faults.append("privacy_budget: every budget is 0, so nothing would be measured")
+    if faults:
+        raise refuse(path, faults)
+    return PhsafeConfig.of(
+        budgets,
+        told.tau,
+        told.state_filter,
+        told.privacy_defn,
+        truncation_key=told.truncation_key,
+        # In the order of the file, which the manifest of a release keeps.
+        consistency={rule: told.consistency[rule] for rule in document.get("consistency", ())},
+    )
+
+
+def _of_nation(name: str) -> bool:
+    return LEVELS[name.partition("/")[2]].areas == "USA"
 
 
 BUILT_IN: Final = ("s-dhc-2020-us", "s-dhc-2020-pr")
@@ -150,118 +274,21 @@ def config_document(config: PhsafeConfig) -> dict[str, Any]:
     }
 
 
-def _is_unicode(text: str) -> bool:
-    """Whether a text can be written: JSON can spell half a character."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+TAUS: Final = {table.name: table.limit.most for table in TABLES if table.limit}
+"""The thresholds of 2020 (PHSafe, table 10)."""
 
 
-def _parse(document: object, faults: list[str]) -> PhsafeConfig | None:
-    if not isinstance(document, dict):
-        faults.append("the top level must be an object with the keys " + ", ".join(_REQUIRED))
-        return None
-    check_keys("", document, _REQUIRED, faults, optional=_OPTIONAL)
-    check_reader(document, faults)
-    mechanism = read_mechanism(document, faults)
-    truncation_key = document.get("truncation_key", "")
-    if not isinstance(truncation_key, str) or isinstance(truncation_key, Number) or not _is_unicode(truncation_key):
-        faults.append("truncation_key: must be a text")
-    # A key that is missing has been named; only what is there is read.
-    budgets = _budgets(document["privacy_budget"], faults) if "privacy_budget" in document else {}
-    taus = _taus(document["tau"], faults) if "tau" in document else {}
-    states = _states(document["state_filter"], faults) if "state_filter" in document else ()
-    consistency = _consistency(document.get("consistency", {}), faults)
-    if faults or mechanism is None:
-        return None
-    of_nation = [name.replace("/", ".") for name, budget in budgets.items() if budget and _of_nation(name)]
-    if states == (PUERTO_RICO,) and of_nation:
-        faults.append(
-            f"privacy_budget: Puerto Rico is part of no nation's total (PHSafe, section 6.6); set to 0 what the "
-            f"state_filter leaves without meaning: {', '.join(of_nation)}"
-        )
-    if not any(budgets.values()):
-        faults.append("privacy_budget: every budget is 0, so nothing would be measured")
-    return PhsafeConfig.of(budgets, taus, states, mechanism, truncation_key=truncation_key, consistency=consistency)
+def budgets(*, puerto_rico: bool) -> dict[str, Budget]:
+    """The rho of every table and level in the 2020 run; zero for the nation in Puerto Rico's."""
+    return {name: Fraction(0) if puerto_rico and _of_nation(name) else rho for name, rho in S_DHC.budgets.items()}
 
 
-def _of_nation(name: str) -> bool:
-    return LEVELS[name.partition("/")[2]].areas == "USA"
+def production(*, puerto_rico: bool) -> PhsafeConfig:
+    """The configuration of 2020 of the United States, or of Puerto Rico."""
+    states = (PUERTO_RICO,) if puerto_rico else STATES
+    return PhsafeConfig.of(budgets(puerto_rico=puerto_rico), TAUS, states, Mechanism.ZCDP)
 
 
-def _object(place: str, value: object, faults: list[str], read: Callable[[dict[str, Any]], None]) -> None:
-    if isinstance(value, dict):
-        read(value)
-    else:
-        faults.append(f"{place}: must be an object")
-
-
-def _budgets(value: object, faults: list[str]) -> dict[str, Budget]:
-    budgets: dict[str, Budget] = {}
-
-    def read(tables: dict[str, Any]) -> None:
-        check_keys("privacy_budget", tables, tuple(table.name for table in TABLES), faults)
-        for table in TABLES:
-            levels = tables.get(table.name)
-            place = f"privacy_budget.{table.name}"
-            if not isinstance(levels, dict):
-                if table.name in tables:
-                    faults.append(f"{place}: must be an object of budgets by level")
-                continue
-            names = tuple(level.name for level in table.levels)
-            check_keys(place, levels, names, faults)
-            for level in names:
-                if level in levels:
-                    budgets[f"{table.name}/{level}"] = read_budget(f"{place}.{level}", levels[level], faults)
-
-    _object("privacy_budget", value, faults, read)
-    return budgets
-
-
-def _taus(value: object, faults: list[str]) -> dict[str, int]:
-    taus: dict[str, int] = {}
-    truncated = tuple(table.name for table in TABLES if table.limit)
-
-    def read(tables: dict[str, Any]) -> None:
-        check_keys("tau", tables, truncated, faults)
-        for name in truncated:
-            if name not in tables:
-                continue
-            tau = tables[name]
-            # isdecimal is false for true, 2.5, -1 and "six".
-            if not (isinstance(tau, Number) and tau.isdecimal() and tau.strip("0")):
-                faults.append(f"tau.{name}: must be a whole number above 0")
-            elif len(tau) > len(str(LARGEST_TAU)):
-                faults.append(f"tau.{name}: must be at most {LARGEST_TAU}, the largest FINAL_POP")
-            else:
-                taus[name] = int(tau)
-
-    _object("tau", value, faults, read)
-    return taus
-
-
-LARGEST_TAU: Final = 99_999
-
-
-def _states(value: object, faults: list[str]) -> tuple[str, ...]:
-    states = read_states("state_filter", value, (*STATES, PUERTO_RICO), faults)
-    if PUERTO_RICO in states and len(states) > 1:
-        faults.append(f"state_filter: Puerto Rico ({PUERTO_RICO!r}) is a run of its own, apart from the states")
-    return states
-
-
-def _consistency(value: object, faults: list[str]) -> dict[str, Literal["fail", "drop-and-count"]]:
-    policies: dict[str, Literal["fail", "drop-and-count"]] = {}
-
-    def read(rules: dict[str, Any]) -> None:
-        check_keys("consistency", rules, (), faults, optional=RULES_OF_CONSISTENCY)
-        for rule, policy in rules.items():
-            if policy not in ("fail", "drop-and-count"):
-                faults.append(f"consistency.{rule}: must be 'fail' or 'drop-and-count'")
-            else:
-                policies[rule] = policy
-
-    _object("consistency", value, faults, read)
-    return policies
+def production_config() -> dict[str, Any]:
+    """The production configuration of 2020 for the United States, as its config.json."""
+    return config_document(production(puerto_rico=False))

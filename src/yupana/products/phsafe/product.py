@@ -1,32 +1,37 @@
 """PHSafe as a product: the S-DHC, tables of persons and households in person records."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from yupana.errors import OutputError
+from yupana.files.declaration import schema_of
 from yupana.files.document import UNCHANGED, Changes
 from yupana.plan.budgets import Entry
-from yupana.plan.measurement import Accounting, Margins, Mechanism
+from yupana.plan.measurement import Accounting, Margins, Measurement, of_own_record
 from yupana.plan.plan import Plan
 from yupana.privacy.exact import Budget
-from yupana.products.census import STATES
 from yupana.products.codebook import Described, Label, Value, cell_labels, numbers
 from yupana.products.described.description import Description
+from yupana.products.described.plan import make_plan
+from yupana.products.described.product import TABLES as DESCRIBED
+from yupana.products.described.stability import sifting_columns, sorting_columns
 from yupana.products.described.verify import noise_faults, verify_described
-from yupana.products.phsafe.attributes import moved_by_attribute
 from yupana.products.phsafe.configuration import (
+    DOCUMENT,
     RULES_OF_CONSISTENCY,
+    TAUS,
     PhsafeConfig,
     Policy,
     config_document,
     locate,
+    production,
     read_config,
+    sensitivity_of,
 )
-from yupana.products.phsafe.json_schema import schema
-from yupana.products.phsafe.plan import DEFAULT_CONFIDENCE, make_plan, sensitivity_of
-from yupana.products.phsafe.production import TAUS, budgets
 from yupana.products.phsafe.shells import (
     ITERATION_LABELS,
     SHELLS,
@@ -35,9 +40,8 @@ from yupana.products.phsafe.shells import (
     line_labels,
     nation_name,
 )
-from yupana.products.phsafe.specification import FAMILIES, S_DHC, of_states
+from yupana.products.phsafe.specification import FAMILIES, LEVELS, S_DHC, of_states, table
 from yupana.products.product import BuiltIn, Checked, Product, Stated, Words, terms_of
-from yupana.products.safetab.regions import PUERTO_RICO
 from yupana.release.manifest import MANIFEST
 
 WORDS: Final = Words(
@@ -73,12 +77,23 @@ _LEFT_OUT: Final = {
 """Who is not counted in some table, whatever the policies of consistency are; for the manifest."""
 
 
+_SEEN: Final = {
+    "Sex": {"HHT", "HHT2", "CPLT"},
+    "Age": {"QAGE", "HHT2"},
+    "Race": {"CENRACE", "HHRACE"},
+    "Ethnicity": {"CENHISP", "HHSPAN"},
+    "Relation": {"RELSHIP", "HHT", "HHT2", "CPLT"},
+    "Tenure": {"TEN"},
+}
+"""The columns of the S-DHC that an attribute of one person can change, with those that follow from it."""
+
+
 class PhsafeProduct(Product[PhsafeConfig]):
     """The S-DHC: the `yupana.products.product.Product` whose configuration is the Bureau's config.json."""
 
     key: Final = "phsafe"
     words: Final = WORDS
-    confidence: Final = DEFAULT_CONFIDENCE
+    confidence: Final = S_DHC.confidence
     built_in: Final[Mapping[str, BuiltIn]] = {
         "s-dhc-2020-us": BuiltIn("the United States"),
         "s-dhc-2020-pr": BuiltIn("Puerto Rico"),
@@ -95,7 +110,7 @@ class PhsafeProduct(Product[PhsafeConfig]):
 
     def schema(self) -> dict[str, Any]:
         """Of config.json and config.toml."""
-        return schema()
+        return schema_of("PHSafe (S-DHC)", DOCUMENT)
 
     def document(self, config: PhsafeConfig) -> dict[str, Any]:
         """The configuration as config.json."""
@@ -103,9 +118,7 @@ class PhsafeProduct(Product[PhsafeConfig]):
 
     def production(self, config: PhsafeConfig) -> PhsafeConfig:
         """The run of 2020: of Puerto Rico for a configuration of Puerto Rico, else of the United States."""
-        of_puerto_rico = config.is_puerto_rico
-        states = (PUERTO_RICO,) if of_puerto_rico else STATES
-        return PhsafeConfig.of(budgets(puerto_rico=of_puerto_rico), TAUS, states, Mechanism.ZCDP)
+        return production(puerto_rico=config.is_puerto_rico)
 
     def plan(
         self,
@@ -115,17 +128,19 @@ class PhsafeProduct(Product[PhsafeConfig]):
         confidence: Fraction | None = None,
         margins: Margins = "exact",
     ) -> Plan:
-        """One measurement per table and level with a budget; see `make_plan`."""
-        return make_plan(config, accounting=accounting, confidence=confidence or self.confidence, margins=margins)
+        """One measurement per table and level with a budget, composed sequentially.
+
+        A run satisfies rho-zCDP (epsilon-DP under pure DP) under addition or removal of one person record, with rho
+        the sum of the budgets (PHSafe, theorems 1 and 2; docs/phsafe-privacy.md).
+        """
+        made = make_plan(config, accounting=accounting, confidence=confidence, margins=margins)
+        # A unit's record counts as its members' own: the bounds are those of a household that changes whole.
+        measurements = tuple(replace(m, person=of_own_record(m.sensitivity)) for m in made.measurements)
+        return replace(made, measurements=measurements)
 
     def entries(self, config: PhsafeConfig, accounting: Accounting = "published") -> Mapping[str, Entry]:
         """Every budget by the name of its measurement, such as ``PH1_num/usa_*``."""
-        found = {}
-        for table in config.tables:
-            sensitivity = sensitivity_of(table.limit.most if table.limit else None, config.mechanism, accounting)
-            for level, budget in table.budgets.items():
-                found[f"{table.name}/{level}"] = Entry(budget, sensitivity.unbounded)
-        return found
+        return DESCRIBED.entries(config, accounting)
 
     def with_budgets(self, config: PhsafeConfig, budgets: Mapping[str, Budget]) -> PhsafeConfig:
         """The configuration with some budgets replaced."""
@@ -133,7 +148,19 @@ class PhsafeProduct(Product[PhsafeConfig]):
 
     def moved_by_attribute(self, plan: Plan, parameters: Mapping[str, Any]) -> Mapping[str, Mapping[str, Fraction]]:
         """The tables and iterations that read a column of the attribute, of a person who stays in the household."""
-        return moved_by_attribute(plan, parameters)
+        taus = parameters.get("tau", {})
+        measured = {m.table for m in plan.measurements}
+        if missing := {name for name in TAUS if name in measured} - set(taus):
+            raise OutputError(f"the manifest holds no tau of {', '.join(sorted(missing))}")
+
+        def moved(m: Measurement) -> Fraction:
+            found = sensitivity_of(taus.get(m.table), m.mechanism, "tight").same_household
+            return m.calibration if found is None else found
+
+        return {
+            name: {m.name: moved(m) for m in plan.measurements if seen & _columns(m.table, m.level)}
+            for name, seen in _SEEN.items()
+        }
 
     def is_adaptive(self, plan: Plan) -> bool:
         """No: every cell is measured."""
@@ -203,6 +230,12 @@ class PhsafeProduct(Product[PhsafeConfig]):
             return Checked(tuple(verify_described(release, manifest, _released(manifest))[0]))
         except (KeyError, TypeError, ValueError):
             return Checked(("the manifest does not hold a plan of PHSafe",))
+
+
+def _columns(name: str, level: str) -> set[str]:
+    """Every column that decides whether and where a table counts at a level."""
+    read = sorting_columns(S_DHC, table(name), LEVELS[level]) | sifting_columns(S_DHC, table(name))
+    return {S_DHC.columns[column].name for column in read}
 
 
 def _released(manifest: Mapping[str, Any]) -> Description:

@@ -1,33 +1,30 @@
-"""What both SafeTab products read of a config.json, and its values of 2020. Public; read without rounding."""
+"""What the SafeTab products read of a config.json, and its values of 2020. Public; read without rounding.
+
+One file may hold the keys of both products; each reads its own.
+"""
 
 import math
-from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cache
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, ClassVar, Final, Generic, Self, TypeVar
+from typing import Any, Final
 
-from yupana.files.declaration import read_budget
-from yupana.files.document import Changes, Number, check_keys, refuse
+from yupana.files.declaration import BUDGET, FLAG, UNREAD, Expected, exact, keyed, list_of, scalar, whole
+from yupana.files.document import UNCHANGED, Changes, Number, refuse
 from yupana.plan.measurement import Mechanism
 from yupana.privacy.exact import INFINITE, Budget, read_exact
-from yupana.products.census import MECHANISMS, STATES, check_reader, read_mechanism, read_states
-from yupana.products.safetab.iterations import MOST_RACE_CODES
+from yupana.products.census import MECHANISM, MECHANISMS, READER, STATES, exact_number, states
+from yupana.products.safetab.iterations import MOST_RACE_CODES, locate
 from yupana.products.safetab.regions import LEVELS, PR, PUERTO_RICO, US, Level, Run
+from yupana.products.safetab.specification import AGES, QUESTIONS, DetailedQuestion
 from yupana.release.recipe import read_configuration_in
 
-_COMMON: Final = (
-    *("max_race_codes", "allow_negative_counts", "run_us", "run_pr", "reader", "state_filter_us", "privacy_defn"),
-)
-BUDGET_KEYS_P: Final = tuple(f"privacy_budget_p_{level.budget_key}" for level in LEVELS)
-BUDGET_KEYS_H: Final = tuple(
-    f"privacy_budget_h_{table}_{level.budget_key}" for table in ("t3", "t4") for level in LEVELS
-)
-KEYS_P: Final = (*BUDGET_KEYS_P, "privacy_budget_p_stage_1_fraction", "thresholds_p")
-OPTIONAL_P: Final = ("zero_suppression_chance",)
-KEYS_H: Final = (*BUDGET_KEYS_H, "thresholds_h_t3", "thresholds_h_t4")
-"""The keys of each product. One config may hold both sets; a product reads its own."""
+TITLES: Final = {"safetab-p": "SafeTab-P (Detailed DHC-A)", "safetab-h": "SafeTab-H (Detailed DHC-B)"}
+_STAGE_1: Final = "privacy_budget_p_stage_1_fraction"
+_ZERO_SUPPRESSION: Final = "zero_suppression_chance"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,189 +65,162 @@ class Settings:
         return tuple(level for level in LEVELS if level.region.run in self.runs)
 
 
-P = TypeVar("P")
-"""What a budget is spent on: a level, or a question at a level."""
-
-
 @dataclass(frozen=True, slots=True)
-class SafetabConfig(Generic[P]):
-    """What both products read of a config.json, validated.
+class SafetabConfig:
+    """What a product reads of a config.json, validated.
 
     Attributes
     ----------
+    product : "safetab-p" or "safetab-h"
     settings : Settings
-    budgets : mapping to Fraction or INFINITE
-        rho (epsilon under pure DP), zeros included: what has budget zero is not measured.
-    thresholds : mapping to tuple of int
-        Totals from which a population group gets the next larger table.
+    budgets : mapping of entry to Fraction or INFINITE
+        rho (epsilon under pure DP) by `DetailedQuestion.entry`, zeros included: what has budget zero is not measured.
+    thresholds : mapping of entry to tuple of int
+        Totals from which a population group gets the next larger table of a question: of persons noisy ones, of
+        households those of T01001.
+    stage_1 : Fraction
+        Share of a level's budget that the totals of persons have which choose tables; 0 of households.
+    zero_suppression : Fraction
+        The chance with which the total of an empty group is left out; 0 where none is.
     """
 
-    product: ClassVar[str]
+    product: str
     settings: Settings
-    budgets: Mapping[P, Budget]
-    thresholds: Mapping[P, tuple[int, ...]]
+    budgets: Mapping[str, Budget]
+    thresholds: Mapping[str, tuple[int, ...]]
+    stage_1: Fraction = Fraction(0)
+    zero_suppression: Fraction = Fraction(0)
 
-    @abstractmethod
-    def of_table(self, table: str) -> tuple[Mapping[Level, Budget], Mapping[Level, tuple[int, ...]]]:
-        """Budgets and thresholds by level of a table that is measured."""
-
-    def with_budgets(self, budgets: Mapping[P, Budget]) -> Self:
+    def with_budgets(self, budgets: Mapping[str, Budget]) -> "SafetabConfig":
         """The same with some budgets replaced."""
         return replace(self, budgets={**self.budgets, **budgets})
 
-    def without_noise(self) -> Self:
+    def without_noise(self) -> "SafetabConfig":
         """The same with infinite budgets for all that is measured: zero noise, for synthetic data only."""
-        return self.with_budgets({place: INFINITE for place, budget in self.budgets.items() if budget > 0})
+        return self.with_budgets({entry: INFINITE for entry, budget in self.budgets.items() if budget > 0})
 
 
-def settings_of_2020(runs: tuple[Run, ...]) -> Settings:
-    """What both products read of the configurations of 2020, for the given passes."""
-    return Settings(MOST_RACE_CODES, allow_negative_counts=True, runs=runs, us_states=STATES, mechanism=Mechanism.ZCDP)
+_COMMON: Final[Mapping[str, Expected[Any]]] = {
+    "max_race_codes": whole(1, MOST_RACE_CODES).said("how many race codes of a record count"),
+    "allow_negative_counts": FLAG.said("whether noisy counts below zero stay as they are"),
+    "run_us": FLAG.said("whether the states are tabulated"),
+    "run_pr": FLAG.said("whether Puerto Rico is"),
+    "reader": READER,
+    "state_filter_us": states(*STATES).said("the states of the US pass"),
+    "privacy_defn": MECHANISM,
+}
+_OF_PERSONS: Final[Mapping[str, Expected[Any]]] = {
+    _STAGE_1: exact(lambda share: 0 < share < 1, "must be a number above 0 and below 1").said(
+        "the share that chooses the table of each group"
+    ),
+    _ZERO_SUPPRESSION: exact(lambda chance: 0 <= chance < 1, "must be a number at least 0 and below 1").said(
+        "the chance that the total of an empty group is left out"
+    ),
+}
 
 
-def budgets_of_2020(regional: Fraction, nation_and_state: Fraction, elsewhere: Fraction) -> dict[Level, Budget]:
-    """The budget of each level of 2020 from those of regional groups, and of detailed groups by their areas."""
-
-    def of(level: Level) -> Fraction:
-        if level.iteration_level == 1:
-            return Fraction(0) if level.region.base == "aiannh" else regional
-        return nation_and_state if level.region.granularity == "detailed" else elsewhere
-
-    return {level: of(level) for level in LEVELS}
+def _threshold(told: object) -> Fraction | None:
+    number = read_exact(told) if isinstance(told, Number) else None
+    return number if isinstance(number, Fraction) else None
 
 
-@dataclass(slots=True)
-class Document:
-    """A configuration being read: its keys, and the faults found so far."""
-
-    path: Path
-    keys: Mapping[str, Any]
-    faults: list[str]
-
-    def settings(self) -> Settings | None:
-        """Read the common keys; None if they have a fault."""
-        document, faults = dict(self.keys), self.faults
-        before = len(faults)
-        check_reader(document, faults)
-        mechanism = read_mechanism(document, faults)
-        most = self._whole("max_race_codes", 1, MOST_RACE_CODES)
-        negative, us, pr = (self._flag(key) for key in ("allow_negative_counts", "run_us", "run_pr"))
-        if us is False and pr is False:
-            faults.append("run_us and run_pr: at least one of them must be true")
-        states: tuple[str, ...] = ()
-        if "state_filter_us" in document:
-            states = read_states("state_filter_us", document["state_filter_us"], STATES, faults)
-        if len(faults) > before or mechanism is None or most is None or negative is None:
-            return None
-        runs: tuple[Run, ...] = (*((US,) if us else ()), *((PR,) if pr else ()))
-        return Settings(most, negative, runs, states, mechanism)
-
-    def budgets(self, keys: Iterable[str]) -> dict[str, Budget]:
-        """Read budgets, of which one at least must be above zero."""
-        budgets = {key: read_budget(key, self.keys[key], self.faults) for key in keys if key in self.keys}
-        if budgets and not any(budgets.values()):
-            self.faults.append("every budget is 0, so nothing would be measured")
-        return budgets
-
-    def thresholds(
-        self, key: str, levels: Iterable[Level], least: int, most: int | None
-    ) -> dict[Level, tuple[int, ...]]:
-        """Read thresholds by level: ``least`` to ``most`` numbers that do not descend."""
-        value = self.keys.get(key)
-        if key not in self.keys:
-            return {}
-        if not isinstance(value, dict):
-            self.faults.append(f'{key}: must be an object with keys such as "(USA, 1)"')
-            return {}
-        needed = tuple(levels)
-        known = tuple(level.threshold_key for level in LEVELS)
-        given = {" ".join(name.split()): numbers for name, numbers in value.items()}
-        required = tuple(level.threshold_key for level in needed)
-        check_keys(key, given, required, self.faults, optional=tuple(k for k in known if k not in required))
-        found = {}
-        for level in needed:
-            if level.threshold_key in given:
-                found[level] = self._numbers(f"{key}.{level.threshold_key}", given[level.threshold_key], least, most)
-        return found
-
-    def share(self, key: str, *, zero: bool) -> Fraction | None:
-        """Read a number (or a text ``p/q``) between 0 and 1, without ends but for 0 where ``zero``; None if missing."""
-        if self.keys.get(key) is None:
-            return None
-        text = self.keys[key]
-        value = self._exact(Number(text) if isinstance(text, str) else text)
-        if not isinstance(value, Fraction) or not 0 <= value < 1 or (value == 0 and not zero):
-            least = "at least 0" if zero else "above 0"
-            self.faults.append(f"{key}: must be a number {least} and below 1")
-            return None
-        return value
-
-    def _numbers(self, place: str, value: object, least: int, most: int | None) -> tuple[int, ...]:
-        numbers = [self._exact(number) for number in value] if isinstance(value, list) else []
-        exact = [number for number in numbers if isinstance(number, Fraction)]
-        wanted = f"{least} thresholds" if most is None else f"{most} threshold{'s' * (most > 1)}"
-        too_many = most is not None and len(numbers) > most
-        if (
-            len(exact) < len(numbers)
-            or len(numbers) < least
-            or too_many
-            or any(
-                isinstance(n, str) and not isinstance(n, Number)
-                for n in value  # type: ignore[attr-defined]
-            )
-        ):
-            self.faults.append(f"{place}: must be a list of {'at least ' * (most is None)}{wanted}, each a number")
-            return ()
-        if exact != sorted(exact):
-            self.faults.append(f"{place}: thresholds must not descend")
-            return ()
-        # A count reaches a threshold exactly when it reaches the next whole number.
-        return tuple(math.ceil(number) for number in exact)
-
-    @staticmethod
-    def _exact(value: object) -> Budget | None:
-        if not isinstance(value, Number):
-            return None
-        try:
-            return read_exact(value)
-        except ValueError:
-            return None
-
-    def _whole(self, key: str, low: int, high: int) -> int | None:
-        if key not in self.keys:
-            return None
-        value = self.keys[key]
-        if not (isinstance(value, Number) and value.isdecimal() and low <= int(value) <= high):
-            self.faults.append(f"{key}: must be a whole number from {low} to {high}")
-            return None
-        return int(value)
-
-    def _flag(self, key: str) -> bool | None:
-        value = self.keys.get(key)
-        if key in self.keys and not isinstance(value, bool):
-            self.faults.append(f"{key}: must be true or false")
-        return value if isinstance(value, bool) else None
+def _rising(place: str, numbers: tuple[Fraction, ...], faults: list[str]) -> tuple[int, ...]:
+    """Whole numbers: a count reaches a threshold exactly when it reaches the next one."""
+    if any(one > other for one, other in pairwise(numbers)):
+        faults.append(f"{place}: thresholds must not descend")
+    return tuple(map(math.ceil, numbers))
 
 
-def open_document(
-    path: Path, product: str, changes: Changes, required: tuple[str, ...], optional: tuple[str, ...]
-) -> Document:
-    """Read a configuration, or that of a release by its manifest, make changes in it, and check which keys it has.
+def _thresholds(question: DetailedQuestion, levels: Collection[Level]) -> Expected[dict[str, tuple[int, ...]]]:
+    """The thresholds of a question by level; those of levels that are not run may be there, and are not read."""
+    least = len(question.tables) - 1
+    words = "a list of 1 threshold, a number" if least == 1 else f"a list of at least {least} thresholds, each a number"
+    numbers = list_of(
+        scalar("a number", _threshold, {"type": "number"}), words, least=least, most=1 if least == 1 else None
+    ).made(_rising)
+    kinds = {
+        level.threshold_key: numbers if level in levels else replace(numbers, read=UNREAD.read) for level in LEVELS
+    }
+    table = keyed(
+        kinds,
+        question.thresholds,
+        optional=[level.threshold_key for level in LEVELS if level not in levels],
+        words='a table with keys such as "(USA, 1)"',
+    )
+
+    def read(place: str, told: object, faults: list[str]) -> dict[str, tuple[int, ...]] | None:
+        if isinstance(told, dict):
+            told = {" ".join(name.split()): of for name, of in told.items()}
+        return table.read(place, told, faults)
+
+    return replace(table, read=read)
+
+
+def _own_keys(product: str, levels: Collection[Level]) -> dict[str, Expected[Any]]:
+    found: dict[str, Expected[Any]] = dict(_OF_PERSONS) if AGES in QUESTIONS[product] else {}
+    for question in QUESTIONS[product]:
+        for level in LEVELS:
+            says = f"the budget of {question.key}_{level.budget_key}; 0 measures nothing"
+            found[question.budget_key(level)] = BUDGET.said(says)
+        found[f"thresholds_{question.key}"] = _thresholds(question, levels)
+    return found
+
+
+def declaration(product: str, levels: Collection[Level] = ()) -> Expected[dict[str, Any]]:
+    """What a configuration may hold; ``levels`` are those whose thresholds are needed."""
+    others = [key for other in QUESTIONS if other != product for key in _own_keys(other, ())]
+    unread = dict.fromkeys(others, UNREAD.said("of the other product; not read"))
+    return keyed(
+        {**_COMMON, **_own_keys(product, levels), **unread},
+        f"The configuration of {TITLES[product]}.",
+        optional=(_ZERO_SUPPRESSION, *others),
+        words="a table of keys and values",
+    )
+
+
+def read_config(product: str, path: Path, changes: Changes = UNCHANGED) -> SafetabConfig:
+    """Read and check a configuration, or that of a release by its manifest, with changes made in it.
 
     Raises
     ------
     ConfigError
-        If it is no JSON object.
+        Naming the file, the key and what is wrong with it. All faults are named at once.
     """
     document, faults = read_configuration_in(path, product, changes)
-    if not isinstance(document, dict):
-        raise refuse(path, [*faults, "the top level must be an object"])
-    check_keys("", document, (*_COMMON, *required), faults, optional=optional)
-    return Document(path, document, faults)
+    flags = document if isinstance(document, dict) else {}
+    runs: tuple[Run, ...] = tuple(run for run in (US, PR) if flags.get(f"run_{run}") is True)
+    levels = [level for level in LEVELS if level.region.run in runs]
+    told = declaration(product, levels).read("", document, faults)
+    if told is None:
+        raise refuse(path, faults)
+    if told.get("run_us") is False and told.get("run_pr") is False:
+        faults.append("run_us and run_pr: at least one of them must be true")
+    asked = [(question, level) for question in QUESTIONS[product] for level in LEVELS]
+    budgets = {q.entry(level): told[key] for q, level in asked if (key := q.budget_key(level)) in told}
+    if budgets and not any(budgets.values()):
+        faults.append("every budget is 0, so nothing would be measured")
+    if faults:
+        raise refuse(path, faults)
+    return SafetabConfig(
+        product,
+        Settings(
+            told["max_race_codes"],
+            told["allow_negative_counts"],
+            runs,
+            told["state_filter_us"],
+            told["privacy_defn"],
+        ),
+        budgets,
+        {q.entry(level): told[f"thresholds_{q.key}"][level.threshold_key] for q, level in asked if level in levels},
+        told.get(_STAGE_1, Fraction(0)),
+        told.get(_ZERO_SUPPRESSION, Fraction(0)),
+    )
 
 
-def settings_document(settings: Settings) -> dict[str, Any]:
-    """The keys of config.json that both products have."""
+def config_document(config: SafetabConfig) -> dict[str, Any]:
+    """A configuration as its config.json, which is read back exactly."""
+    settings, questions = config.settings, QUESTIONS[config.product]
+    of_persons = AGES in questions
     return {
         "max_race_codes": settings.max_race_codes,
         "allow_negative_counts": settings.allow_negative_counts,
@@ -259,4 +229,27 @@ def settings_document(settings: Settings) -> dict[str, Any]:
         "reader": "csv",
         "state_filter_us": list(settings.us_states),
         "privacy_defn": next(name for name, mechanism in MECHANISMS.items() if mechanism is settings.mechanism),
+        **{q.budget_key(level): exact_number(config.budgets[q.entry(level)]) for q in questions for level in LEVELS},
+        **({_STAGE_1: exact_number(config.stage_1)} if of_persons else {}),
+        **{
+            f"thresholds_{q.key}": {
+                level.threshold_key: list(config.thresholds[entry])
+                for level in LEVELS
+                if (entry := q.entry(level)) in config.thresholds
+            }
+            for q in questions
+        },
+        **({_ZERO_SUPPRESSION: exact_number(config.zero_suppression)} if of_persons else {}),
     }
+
+
+@cache
+def _of_2020(product: str) -> SafetabConfig:
+    """Both passes of 2020."""
+    return read_config(product, locate("ddhc-2020-us"), Changes((("run_pr", "true"),)))
+
+
+def production_config(product: str, runs: tuple[Run, ...]) -> SafetabConfig:
+    """The configuration of 2020 for the given passes."""
+    made = _of_2020(product)
+    return replace(made, settings=replace(made.settings, runs=runs))

@@ -2,17 +2,27 @@
 
 SafeTab-H, section 2: the race groups of a record *alone* are those all its race codes share, those *alone or in any
 combination* are all that one of its codes is in, and its ethnicity code gives at most one ethnicity group a level.
+They are read from the files of codes and iterations of a parameter folder, as the Census Bureau writes these.
 """
 
+import csv
 import hashlib
 import json
-from collections.abc import Mapping
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import product
+from pathlib import Path
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from yupana.errors import ConfigError
+from yupana.files.document import located
+from yupana.files.regular import FOLDER, must_be, read_regular
 from yupana.plan.responses import ResponseGroup, most_groups
 from yupana.products.safetab.regions import ITERATION_LEVELS, Granularity
 
@@ -150,3 +160,241 @@ class CharacteristicIterations:
             for code in self.members[iteration.code]:
                 of_kind[iteration.alone][place[code]] = number
         return Eligible(chosen, groups, alone=of_kind[True], in_combination=of_kind[False], ethnic=of_kind[None])
+
+
+CONFIG: Final = "config.json"
+CONFIG_WITH_COMMENTS: Final = "config.toml"
+"""Read where there is no `CONFIG`."""
+
+BUILT_IN: Final = ("ddhc-2020-us", "ddhc-2020-pr")
+"""Configurations that Yupana brings along, by name: those of the 2020 run."""
+
+_FOUR_DIGITS: Final = (r"\d{4}", "four digits")
+_CODE: Final = (r"[1-9]\d{3}", "four digits, the first of them not 0")
+_NAME: Final = (r".*\S.*", "not empty")
+_LEVEL: Final = (r"[0-2]", "0, 1 or 2, as the hierarchy has no deeper level")
+_FLAG: Final = (r"True|False", "True or False")
+_FLAG_OR_NULL: Final = (r"True|False|Null", "True, False or Null")
+
+_FILES: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
+    "race-and-ethnicity-codes.txt": {"RACE_ETH_CODE": _CODE, "RACE_ETH_NAME": _NAME},
+    "race-characteristic-iterations.txt": {
+        "ITERATION_CODE": _FOUR_DIGITS,
+        "ITERATION_NAME": _NAME,
+        "LEVEL": _LEVEL,
+        "ALONE": _FLAG,
+        "DETAILED_ONLY": _FLAG_OR_NULL,
+        "COARSE_ONLY": _FLAG_OR_NULL,
+    },
+    "ethnicity-characteristic-iterations.txt": {
+        "ITERATION_CODE": _FOUR_DIGITS,
+        "ITERATION_NAME": _NAME,
+        "LEVEL": _LEVEL,
+        "DETAILED_ONLY": _FLAG_OR_NULL,
+        "COARSE_ONLY": _FLAG_OR_NULL,
+    },
+    "race-and-ethnicity-code-to-iteration.txt": {"ITERATION_CODE": _FOUR_DIGITS, "RACE_ETH_CODE": _CODE},
+}
+_CODES, _RACE, _ETHNICITY, _MAP = _FILES
+
+PARAMETER_FILES: Final = tuple(_FILES)
+"""The files of codes and iterations."""
+
+_MOST_NAMED: Final = 20
+_SEPARATORS: Final = "|,"
+
+
+def locate(source: str | Path) -> Path:
+    """Where a configuration lies: a parameter folder's, a file, or a built-in one.
+
+    Raises
+    ------
+    ConfigError
+        If the folder has two, or none; or there is no such file or name.
+    """
+    folder = Path(source)
+    if not folder.is_dir():
+        return located(source, "yupana.products.safetab", BUILT_IN)
+    if not (folder / CONFIG_WITH_COMMENTS).exists():
+        return folder / CONFIG
+    if (folder / CONFIG).exists():
+        raise ConfigError(f"{folder} has both {CONFIG} and {CONFIG_WITH_COMMENTS}; remove one")
+    return folder / CONFIG_WITH_COMMENTS
+
+
+@dataclass(frozen=True, slots=True)
+class _FileRow:
+    """A row of a parameter file and where it stands."""
+
+    line: int
+    values: Mapping[str, str]
+
+
+def read_iterations(folder: Path) -> CharacteristicIterations:
+    """Read the four files of codes and iterations.
+
+    Parameters
+    ----------
+    folder : Path
+        The Census Bureau's parameter folder. Line ends may be of either kind, and blank lines do not matter.
+
+    Raises
+    ------
+    ConfigError
+        Naming file, line and rule of what is wrong; all faults are named at once.
+    """
+    must_be(FOLDER, folder, "name the folder of the files of codes and iterations", ConfigError)
+    faults: list[str] = []
+    files: dict[str, str] = {}
+    rows = {name: _read(folder / name, columns, files, faults) for name, columns in _FILES.items()}
+    if not faults:
+        _check_rows(rows, faults)
+    if not faults:
+        found = _assemble(rows, files)
+        _check_hierarchy(found, faults)
+        _check_members(found, faults)
+        if not faults:
+            return found
+    raise ConfigError("\n".join([f"parameters {folder} cannot be used:", *(f"  {fault}" for fault in faults)]))
+
+
+def _read(
+    path: Path, columns: Mapping[str, tuple[str, str]], files: dict[str, str], faults: list[str]
+) -> list[_FileRow]:
+    """Read a file, and note its checksum."""
+    try:
+        content = read_regular(path)
+        text = content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+    except FileNotFoundError:
+        faults.append(f"{path.name}: no such file")
+        return []
+    except UnicodeDecodeError:
+        faults.append(f"{path.name}: not text in UTF-8")
+        return []
+    except OSError as error:
+        faults.append(f"{path.name}: {error.strerror}")
+        return []
+    files[path.name] = hashlib.sha256(content).hexdigest()
+    # Only these end a line; str.splitlines knows others, which may stand in a name.
+    lines = text.split("\n")
+    separator = next((s for s in _SEPARATORS if s in lines[0]), _SEPARATORS[0])
+    try:
+        read = csv.reader(lines, delimiter=separator, strict=True)
+        header = tuple(name.strip() for name in next(read, []))
+        if header != tuple(columns):
+            faults.append(f"{path.name}: line 1: the columns must be {separator.join(columns)}, in this order")
+            return []
+        rows = []
+        for fields in read:
+            if not any(field.strip() for field in fields):
+                continue
+            line = read.line_num
+            if len(fields) != len(header):
+                faults.append(f"{path.name}: line {line}: must have {len(header)} fields, not {len(fields)}")
+                continue
+            row = _FileRow(line, {name: field.strip() for name, field in zip(header, fields, strict=True)})
+            faults += [
+                f"{path.name}: line {line}: {name} must be {rule}"
+                for name, (pattern, rule) in columns.items()
+                if not re.fullmatch(pattern, row.values[name])
+            ]
+            rows.append(row)
+    except csv.Error:
+        faults.append(f"{path.name}: not readable as fields separated by {separator}")
+        return []
+    return rows
+
+
+def _check_rows(rows: Mapping[str, list[_FileRow]], faults: list[str]) -> None:
+    """Rules on the rows of each file, and that files name what others hold."""
+    if not rows[_CODES]:
+        faults.append(f"{_CODES}: holds no code")
+    _check_unique(rows[_CODES], _CODES, "RACE_ETH_CODE", faults)
+    for name in (_RACE, _ETHNICITY):
+        _check_unique(rows[name], name, "ITERATION_CODE", faults)
+        for row in rows[name]:
+            level, detailed, coarse = (row.values[c] for c in ("LEVEL", "DETAILED_ONLY", "COARSE_ONLY"))
+            if detailed == coarse == "True":
+                faults.append(f"{name}: line {row.line}: DETAILED_ONLY and COARSE_ONLY cannot both be True")
+            if not (level == "0") == (detailed == "Null") == (coarse == "Null"):
+                text = "DETAILED_ONLY and COARSE_ONLY must be Null at level 0, and at no other"
+                faults.append(f"{name}: line {row.line}: {text}")
+    race, ethnicity = ({row.values["ITERATION_CODE"] for row in rows[name]} for name in (_RACE, _ETHNICITY))
+    if both := sorted(race & ethnicity):
+        faults.append(f"{_ETHNICITY}: iterations that are race iterations, too: {_listed(both)}")
+    known, codes = race | ethnicity, {row.values["RACE_ETH_CODE"] for row in rows[_CODES]}
+    for row in rows[_MAP]:
+        if row.values["ITERATION_CODE"] not in known:
+            faults.append(f"{_MAP}: line {row.line}: ITERATION_CODE is in neither file of iterations")
+        if row.values["RACE_ETH_CODE"] not in codes:
+            faults.append(f"{_MAP}: line {row.line}: RACE_ETH_CODE is not in {_CODES}")
+
+
+def _check_unique(rows: list[_FileRow], name: str, column: str, faults: list[str]) -> None:
+    seen: dict[str, int] = {}
+    for row in rows:
+        first = seen.setdefault(row.values[column], row.line)
+        if first != row.line:
+            faults.append(f"{name}: line {row.line}: {column} stands in line {first} already")
+
+
+def _assemble(rows: Mapping[str, list[_FileRow]], files: Mapping[str, str]) -> CharacteristicIterations:
+    iterations = sorted(
+        (
+            Iteration(
+                code=row.values["ITERATION_CODE"],
+                name=row.values["ITERATION_NAME"],
+                level=int(row.values["LEVEL"]),
+                alone=row.values["ALONE"] == "True" if name == _RACE else None,
+                detailed_only=row.values["DETAILED_ONLY"] == "True",
+                coarse_only=row.values["COARSE_ONLY"] == "True",
+            )
+            for name in (_RACE, _ETHNICITY)
+            for row in rows[name]
+        ),
+        key=lambda iteration: iteration.code,
+    )
+    members: dict[str, set[int]] = {iteration.code: set() for iteration in iterations}
+    for row in rows[_MAP]:
+        members[row.values["ITERATION_CODE"]].add(int(row.values["RACE_ETH_CODE"]))
+    return CharacteristicIterations(
+        codes=tuple(sorted(int(row.values["RACE_ETH_CODE"]) for row in rows[_CODES])),
+        iterations=tuple(iterations),
+        members={code: frozenset(codes) for code, codes in members.items()},
+        files=files,
+    )
+
+
+def _check_hierarchy(found: CharacteristicIterations, faults: list[str]) -> None:
+    """No code may be in two iterations of one level, kind and granularity: the sensitivity rests on it."""
+    kinds: Mapping[bool | None, str] = {True: "alone", False: "alone or in any combination", None: "of ethnicity"}
+    granularities: Mapping[Granularity, str] = {"detailed": "nation and states", "coarse": "other areas"}
+    told: set[tuple[int, tuple[str, ...]]] = set()
+    for level, kind, granularity in product(ITERATION_LEVELS, kinds, granularities):
+        holders: dict[int, list[str]] = defaultdict(list)
+        for iteration in _chosen(found, lambda i: i.level == level and i.alone is kind and i.is_eligible(granularity)):  # noqa: B023 (used at once)
+            for code in found.members[iteration.code]:
+                holders[code].append(iteration.code)
+        for code, codes in sorted(holders.items()):
+            if len(codes) > 1 and (code, tuple(codes)) not in told:
+                told.add((code, tuple(codes)))
+                where = f"level {level} {kinds[kind]} for {granularities[granularity]}"
+                faults.append(f"{_MAP}: code {code} is in more than one iteration of {where}: {_listed(codes)}")
+
+
+def _check_members(found: CharacteristicIterations, faults: list[str]) -> None:
+    """Where areas show iterations of a level, some code is in one of them: nobody could be counted otherwise."""
+    granularities: Mapping[Granularity, str] = {"detailed": "nation and states", "coarse": "other areas"}
+    for level, granularity in product(ITERATION_LEVELS, granularities):
+        shown = [i for i in _chosen(found, lambda i: i.level == level) if i.is_eligible(granularity)]  # noqa: B023
+        if shown and not any(found.members[iteration.code] for iteration in shown):
+            faults.append(f"{_MAP}: no code is in an iteration of level {level} for {granularities[granularity]}")
+
+
+def _chosen(found: CharacteristicIterations, wanted: Callable[[Iteration], bool]) -> Iterator[Iteration]:
+    return (iteration for iteration in found.iterations if wanted(iteration))
+
+
+def _listed(codes: list[str]) -> str:
+    more = f" and {len(codes) - _MOST_NAMED} more" if len(codes) > _MOST_NAMED else ""
+    return ", ".join(codes[:_MOST_NAMED]) + more

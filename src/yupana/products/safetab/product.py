@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, ClassVar, Final, Generic, TypeVar
+from typing import Any, ClassVar, Final
 
 from yupana.errors import ConfigError
 from yupana.files.columns import HOUSING_UNITS
+from yupana.files.declaration import schema_of
 from yupana.files.document import UNCHANGED, Changes
 from yupana.plan.budgets import Entry
 from yupana.plan.measurement import (
@@ -29,15 +30,16 @@ from yupana.products.described.description import Description
 from yupana.products.described.plan import make_plan
 from yupana.products.described.product import TABLES
 from yupana.products.product import BuiltIn, Checked, Product, Stated, Words, terms_of
-from yupana.products.safetab import households, json_schema, persons
-from yupana.products.safetab.configuration import SafetabConfig
-from yupana.products.safetab.households import HouseholdsConfig
-from yupana.products.safetab.iterations import CharacteristicIterations
-from yupana.products.safetab.parameters import PARAMETER_FILES, locate, read_iterations
-from yupana.products.safetab.persons import PersonsConfig
-from yupana.products.safetab.plan import iterations_of
-from yupana.products.safetab.provenance import DECLARED, source_of_totals
-from yupana.products.safetab.regions import LEVELS, REGION_TYPES, Level, RegionType
+from yupana.products.safetab.configuration import (
+    TITLES,
+    SafetabConfig,
+    config_document,
+    declaration,
+    production_config,
+    read_config,
+)
+from yupana.products.safetab.iterations import PARAMETER_FILES, CharacteristicIterations, locate, read_iterations
+from yupana.products.safetab.regions import BY_NAME, LEVELS, REGION_TYPES, Level, RegionType
 from yupana.products.safetab.specification import (
     AGE_TABLES,
     DETAILED_ONLY,
@@ -49,15 +51,14 @@ from yupana.products.safetab.specification import (
     STAGE_2,
     TENURE,
     TOTALS,
+    noise_faults,
+    verify_release,
 )
+from yupana.products.safetab.totals import DECLARED, source_of_totals
 from yupana.products.safetab.totals import FILE as TOTALS_FILE
-from yupana.products.safetab.translation import CONFIDENCE, description_of
-from yupana.products.safetab.verify import noise_faults, verify_release
+from yupana.products.safetab.translation import CONFIDENCE, description_by_plan, description_of
 from yupana.release.manifest import MANIFEST
 from yupana.release.recipe import PUBLIC_INPUTS
-
-K = TypeVar("K", bound=SafetabConfig[Any])
-"""The keys of config.json that one of the products reads."""
 
 _KINDS: Final = {
     "nation": "Nation",
@@ -76,11 +77,10 @@ def level_name(level: Level) -> str:
     return f"{passing}{_KINDS[level.region.base]}, {_DEPTHS[level.iteration_level]}"
 
 
-_LEVELS: Final = {level.name: level for level in LEVELS}
 _LEVEL_WORDS: Final = {level.name: level_name(level) for level in LEVELS}
 
 _WORDS_P: Final = Words(
-    title="SafeTab-P (Detailed DHC-A)",
+    title=TITLES["safetab-p"],
     tables={TOTALS: "a total", **{table: f"sex by {ages} ages" for table, ages in AGE_TABLES.items()}},
     levels=_LEVEL_WORDS,
     kinds={
@@ -90,7 +90,7 @@ _WORDS_P: Final = Words(
     },
 )
 _WORDS_H: Final = Words(
-    title="SafeTab-H (Detailed DHC-B)",
+    title=TITLES["safetab-h"],
     tables={
         **dict(
             zip(
@@ -153,7 +153,7 @@ _OF_GROUPS: Final = ("Race", "Ethnicity")
 
 
 @dataclass(frozen=True)
-class Parameters(Generic[K]):
+class Parameters:
     """What a parameter folder of SafeTab holds.
 
     Attributes
@@ -164,7 +164,7 @@ class Parameters(Generic[K]):
         Those of the code files.
     """
 
-    config: K
+    config: SafetabConfig
     iterations: CharacteristicIterations
 
     @cached_property
@@ -188,6 +188,7 @@ _TAKEN_AS_PUBLIC: Final = (
     "the reference file of blocks, and the list of housing units by block where one is given",
     "the codes, the iterations and which of them each code is in",
 )
+_PUBLIC_OF_PERSONS: Final = (*_TAKEN_AS_PUBLIC, "the areas, population groups and cells that may be published")
 _NO_HOUSING_UNITS: Final = "no list of housing units was given, so areas where none stands are not left out"
 _BARE_POLICY: Final = "an area where no housing unit stands is left out; other kinds of areas count its persons"
 
@@ -202,7 +203,7 @@ def _lists_housing_units(manifest: Mapping[str, Any]) -> bool:
     return any(Path(name).stem == HOUSING_UNITS.name for name in manifest[PUBLIC_INPUTS])
 
 
-class SafetabProduct(Product[Parameters[K]]):
+class SafetabProduct(Product[Parameters]):
     """What both products do alike."""
 
     confidence: Final = CONFIDENCE
@@ -210,11 +211,8 @@ class SafetabProduct(Product[Parameters[K]]):
     """Whether a noisy total chooses the table of a group."""
     of_cells: ClassVar[Mapping[str, tuple[str, ...]]]
     """By the table of a measurement, the attributes that decide which cell of a group a record is in."""
-    privacy_unit: str
     person: Callable[[Sensitivity, Mechanism], PersonSensitivity]
     """How far one person moves the counts, by how far one record does."""
-    places: ClassVar[Mapping[str, Any]]
-    """What each budget is spent on, by the names of entries."""
     built_in: Final[Mapping[str, BuiltIn]] = {
         "ddhc-2020-us": BuiltIn("the United States"),
         "ddhc-2020-pr": BuiltIn("Puerto Rico"),
@@ -224,7 +222,7 @@ class SafetabProduct(Product[Parameters[K]]):
         """The configuration of a parameter folder, a built-in one, or a file as it is."""
         return locate(source)
 
-    def read(self, source: Path | str, changes: Changes = UNCHANGED, codes: Path | None = None) -> Parameters[K]:
+    def read(self, source: Path | str, changes: Changes = UNCHANGED, codes: Path | None = None) -> Parameters:
         """Read a parameter folder, or the manifest of a release and the files of codes.
 
         Parameters
@@ -236,18 +234,26 @@ class SafetabProduct(Product[Parameters[K]]):
             The folder with the files of codes and iterations, if it is another.
         """
         path = self.locate(source)
-        config = self.read_config(path, changes)
+        config = read_config(self.key, path, changes)
         if codes is None and source in self.built_in:
             raise ConfigError(f"{source} is a configuration without codes; name the folder of the code files by codes")
         return Parameters(config, read_iterations(Path(codes or path.parent)))
 
-    @abstractmethod
-    def read_config(self, path: Path, changes: Changes) -> K:
-        """Read a config.json, or the manifest of a release."""
+    def schema(self) -> dict[str, Any]:
+        """Of config.json and config.toml, which may hold the other product's keys, too."""
+        return schema_of(TITLES[self.key], declaration(self.key))
+
+    def document(self, config: Parameters) -> dict[str, Any]:
+        """The configuration as config.json."""
+        return config_document(config.config)
+
+    def production(self, config: Parameters) -> Parameters:
+        """The run of 2020 for the same passes."""
+        return replace(config, config=production_config(self.key, config.config.settings.runs))
 
     def plan(
         self,
-        config: Parameters[K],
+        config: Parameters,
         *,
         accounting: Accounting = "published",
         confidence: Fraction | None = None,
@@ -263,10 +269,10 @@ class SafetabProduct(Product[Parameters[K]]):
         Each pass satisfies rho-zCDP (epsilon-DP under pure DP) under addition or removal of one record, with rho the
         sum of the budgets of its levels (docs/safetab-privacy.md).
         """
-        places = [*_LEVELS]
+        places = [*BY_NAME]
 
         def placed(m: Measurement) -> Measurement:
-            of_pass, branch = f"pass:{_LEVELS[m.level].region.run}", _BRANCHES.get(m.table)
+            of_pass, branch = f"pass:{BY_NAME[m.level].region.run}", _BRANCHES.get(m.table)
             return replace(
                 m,
                 table=PUBLISHED_AS.get(m.table, m.table),
@@ -278,20 +284,19 @@ class SafetabProduct(Product[Parameters[K]]):
         ordered = sorted(plan.measurements, key=lambda m: (places.index(m.level), kinds.index(m.table)))
         return replace(plan, measurements=tuple(map(placed, ordered)))
 
-    def entries(self, config: Parameters[K], accounting: Accounting = "published") -> Mapping[str, Entry]:
+    def entries(self, config: Parameters, accounting: Accounting = "published") -> Mapping[str, Entry]:
         """Every budget of the passes that are run by name, such as ``COUNTY 2`` and ``T03/COUNTY 2``."""
         found = TABLES.entries(config.description, accounting)
         return {
-            name if name in self.places else level.name: replace(found[name], population=level.region.run)
+            question.entry(level): replace(found[name], population=level.region.run)
             for level in config.config.settings.levels
-            for table in config.description.tables
-            if (name := f"{table.name}/{level.name}") in found
+            for question in QUESTIONS[self.key]
+            if (name := f"{question.name}/{level.name}") in found
         }
 
-    def with_budgets(self, config: Parameters[K], budgets: Mapping[str, Budget]) -> Parameters[K]:
+    def with_budgets(self, config: Parameters, budgets: Mapping[str, Budget]) -> Parameters:
         """The configuration with some budgets replaced."""
-        replaced = {self.places[name]: budget for name, budget in budgets.items()}
-        made = replace(config, config=config.config.with_budgets(replaced))
+        made = replace(config, config=config.config.with_budgets(budgets))
         # What is derived is the same with other budgets.
         vars(made.description)["derived"] = config.description.derived
         return made
@@ -319,12 +324,12 @@ class SafetabProduct(Product[Parameters[K]]):
         del plan
         return self.chooses
 
-    def promises(self, config: Parameters[K], plan: Plan, delta: float) -> dict[str, Any]:
+    def promises(self, config: Parameters, plan: Plan, delta: float) -> dict[str, Any]:
         """Nothing but the plan."""
         del config, plan, delta
         return {}
 
-    def parameters_of(self, config: K, iterations: str, *, housing_units: bool) -> dict[str, Any]:
+    def parameters_of(self, config: SafetabConfig, iterations: str, *, housing_units: bool) -> dict[str, Any]:
         """What the manifests of both products say of the configuration.
 
         Parameters
@@ -353,10 +358,10 @@ class SafetabProduct(Product[Parameters[K]]):
 
     def stated(self, release: Path, manifest: Mapping[str, Any], plan: Plan, inputs: Path | None) -> Stated:
         """What follows from the code files is made of these if they are among the inputs, else of the plan."""
-        config = self.read_config(release / MANIFEST, UNCHANGED)
+        config = read_config(self.key, release / MANIFEST)
         there = inputs is not None and all((inputs / name).is_file() for name in PARAMETER_FILES)
         iterations = read_iterations(inputs) if inputs is not None and there else None
-        described = description_of(config, iterations or iterations_of(plan))
+        described = description_of(config, iterations) if iterations else description_by_plan(config, plan)
         due = self._in_passes(make_plan(described, **terms_of(plan)))
         digest = manifest["parameters"]["iterations_sha256"] if iterations is None else iterations.sha256
         found = self.stated_of(config, str(digest), manifest, due)
@@ -365,10 +370,10 @@ class SafetabProduct(Product[Parameters[K]]):
         return replace(found, described=partial(self.described, Parameters(config, iterations), due))
 
     @abstractmethod
-    def stated_of(self, config: K, iterations: str, manifest: Mapping[str, Any], plan: Plan) -> Stated:
+    def stated_of(self, config: SafetabConfig, iterations: str, manifest: Mapping[str, Any], plan: Plan) -> Stated:
         """What a manifest says of a configuration; ``iterations`` as of `parameters_of`."""
 
-    def described(self, config: Parameters[K], plan: Plan, table: str) -> Described:
+    def described(self, config: Parameters, plan: Plan, table: str) -> Described:
         """Areas, the iterations of the code files, and cells."""
         return self.words.tables[table].capitalize(), {
             "REGION_ID": Label("Area", "FIPS or ANSI codes one after the other; 1 for the nation."),
@@ -395,32 +400,14 @@ class SafetabProduct(Product[Parameters[K]]):
         return Checked(tuple(wrong), tuple(unchecked), against)
 
 
-class PersonsProduct(SafetabProduct[PersonsConfig]):
+class PersonsProduct(SafetabProduct):
     """The Detailed DHC-A: sex by age of population groups."""
 
     key: Final = "safetab-p"
-    privacy_unit = "person record"
-    places = _LEVELS
     families: Final = FAMILIES["safetab-p"]
     chooses = True
     of_cells: ClassVar[Mapping[str, tuple[str, ...]]] = {PUBLISHED_AS[STAGE_2]: ("Sex", "Age")}
     words: Final = _WORDS_P
-
-    def read_config(self, path: Path, changes: Changes) -> PersonsConfig:
-        """Read a config.json, or the manifest of a release."""
-        return persons.read_config(path, changes)
-
-    def schema(self) -> dict[str, Any]:
-        """Of config.json and config.toml, which may hold the other product's keys, too."""
-        return json_schema.persons()
-
-    def document(self, config: Parameters[PersonsConfig]) -> dict[str, Any]:
-        """The configuration as config.json."""
-        return persons.config_document(config.config)
-
-    def production(self, config: Parameters[PersonsConfig]) -> Parameters[PersonsConfig]:
-        """The run of 2020 for the same passes."""
-        return replace(config, config=persons.production_config(config.config.settings.runs))
 
     @staticmethod
     def person(record: Sensitivity, mechanism: Mechanism) -> PersonSensitivity:
@@ -432,12 +419,12 @@ class PersonsProduct(SafetabProduct[PersonsConfig]):
         """Its level: both stages and the totals alone are paid from one budget."""
         return measurement.level
 
-    def taken_as_public(self, config: Parameters[PersonsConfig]) -> tuple[str, ...]:
+    def taken_as_public(self, config: Parameters) -> tuple[str, ...]:
         """Areas, codes and what may be published at all."""
         del config
-        return *_TAKEN_AS_PUBLIC, "the areas, population groups and cells that may be published"
+        return _PUBLIC_OF_PERSONS
 
-    def parameters(self, config: PersonsConfig, iterations: str, *, housing_units: bool) -> dict[str, Any]:
+    def parameters(self, config: SafetabConfig, iterations: str, *, housing_units: bool) -> dict[str, Any]:
         """What a manifest says of the configuration; see `parameters_of`."""
         found = self.parameters_of(config, iterations, housing_units=housing_units)
         bare = {IN_BARE_AREAS: _BARE_POLICY} if housing_units else {}
@@ -447,24 +434,20 @@ class PersonsProduct(SafetabProduct[PersonsConfig]):
             "policies": found["policies"] | bare,
         }
 
-    def stated_of(self, config: PersonsConfig, iterations: str, manifest: Mapping[str, Any], plan: Plan) -> Stated:
+    def stated_of(self, config: SafetabConfig, iterations: str, manifest: Mapping[str, Any], plan: Plan) -> Stated:
         """Whether it is known where housing units stand is told by the policies."""
         known = IN_BARE_AREAS in manifest["parameters"]["policies"] or _lists_housing_units(manifest)
         told = {
             "parameters": self.parameters(config, iterations, housing_units=known),
-            "taken_as_public": [*_TAKEN_AS_PUBLIC, "the areas, population groups and cells that may be published"],
+            "taken_as_public": list(_PUBLIC_OF_PERSONS),
         }
         return Stated(plan, told)
 
 
-class HouseholdsProduct(SafetabProduct[HouseholdsConfig]):
+class HouseholdsProduct(SafetabProduct):
     """The Detailed DHC-B: household types and tenure of population groups."""
 
     key: Final = "safetab-h"
-    privacy_unit = "household record"
-    places: ClassVar = {
-        f"{question.name}/{level.name}": (question.key, level) for question in QUESTIONS for level in LEVELS
-    }
     families: Final = FAMILIES["safetab-h"]
     of_cells: ClassVar[Mapping[str, tuple[str, ...]]] = {
         HOUSEHOLD_TYPE.name: ("Household type",),
@@ -472,31 +455,15 @@ class HouseholdsProduct(SafetabProduct[HouseholdsConfig]):
     }
     words: Final = _WORDS_H
 
-    def read_config(self, path: Path, changes: Changes) -> HouseholdsConfig:
-        """Read a config.json, or the manifest of a release."""
-        return households.read_config(path, changes)
-
-    def schema(self) -> dict[str, Any]:
-        """Of config.json and config.toml, which may hold the other product's keys, too."""
-        return json_schema.households()
-
-    def document(self, config: Parameters[HouseholdsConfig]) -> dict[str, Any]:
-        """The configuration as config.json."""
-        return households.config_document(config.config)
-
-    def production(self, config: Parameters[HouseholdsConfig]) -> Parameters[HouseholdsConfig]:
-        """The run of 2020 for the same passes."""
-        return replace(config, config=households.production_config(config.config.settings.runs))
-
     person = staticmethod(of_household_record)
 
-    def taken_as_public(self, config: Parameters[HouseholdsConfig]) -> tuple[str, ...]:
+    def taken_as_public(self, config: Parameters) -> tuple[str, ...]:
         """Areas and codes; what the totals of persons are is told by the run, which reads them."""
         del config
         return _TAKEN_AS_PUBLIC
 
     def parameters(
-        self, config: HouseholdsConfig, iterations: str, totals: Mapping[str, Any], *, housing_units: bool, own: bool
+        self, config: SafetabConfig, iterations: str, totals: Mapping[str, Any], *, housing_units: bool, own: bool
     ) -> dict[str, Any]:
         """What a manifest says of the configuration; see `parameters_of`.
 
@@ -523,7 +490,7 @@ class HouseholdsProduct(SafetabProduct[HouseholdsConfig]):
             "remarks": [*found["remarks"], *remarks],
         }
 
-    def stated_of(self, config: HouseholdsConfig, iterations: str, manifest: Mapping[str, Any], plan: Plan) -> Stated:
+    def stated_of(self, config: SafetabConfig, iterations: str, manifest: Mapping[str, Any], plan: Plan) -> Stated:
         """Which totals there were, and what they left out, is told by the run."""
         told = manifest["parameters"]
         known = _NO_HOUSING_UNITS not in told["remarks"] or _lists_housing_units(manifest)

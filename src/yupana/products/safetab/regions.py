@@ -113,3 +113,5 @@ class Level:
 
 
 LEVELS: Final = tuple(Level(region, level) for region in REGION_TYPES for level in ITERATION_LEVELS)
+
+BY_NAME: Final = {level.name: level for level in LEVELS}

@@ -1,15 +1,18 @@
-"""The tables of SafeTab: those of the built-in descriptions of the Detailed DHC."""
+"""The tables of SafeTab, as the built-in descriptions of the Detailed DHC have them, and the check of a release."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, Final, Literal
+from pathlib import Path
+from typing import Any, Final
 
 from yupana.files.document import located, read_document, refuse
 from yupana.products.described.description import DescribedTable, Description
 from yupana.products.described.plan import families_of
 from yupana.products.described.reading.description import parse
+from yupana.products.safetab.regions import REGION_TYPES, US, Level
 from yupana.products.tables import Family
+from yupana.products.verify import Codes, verify_noise, verify_tables
 
 KEYS: Final = ("REGION_ID", "REGION_TYPE", "ITERATION_CODE")
 """The columns that name a population group."""
@@ -27,27 +30,49 @@ alone: measured apart, so with noise of their own."""
 
 
 @dataclass(frozen=True, slots=True)
-class HouseholdQuestion:
-    """What the records of households are asked.
+class DetailedQuestion:
+    """What a product asks of its records: each group has the answers in one of several tables.
 
     Attributes
     ----------
-    key : "t3" or "t4"
+    key : str
         As the keys of a configuration write it.
     name : str
         Of its measurements.
     tables : tuple of str
         By statistics level, from 0.
+    thresholds : str
+        What its thresholds are, in words.
     """
 
-    key: Literal["t3", "t4"]
+    key: str
     name: str
     tables: tuple[str, ...]
+    thresholds: str
+
+    def entry(self, level: Level) -> str:
+        """The name of the budget of a level: ``T03/COUNTY 2``; of persons, who are asked one question, ``COUNTY 2``."""
+        return level.name if self is AGES else f"{self.name}/{level.name}"
+
+    def budget_key(self, level: Level) -> str:
+        """The key of a configuration that says the budget of a level."""
+        return f"privacy_budget_{self.key}_{level.budget_key}"
 
 
-HOUSEHOLD_TYPE: Final = HouseholdQuestion("t3", "T03", ("T03001", "T03002", "T03003", "T03004"))
-TENURE: Final = HouseholdQuestion("t4", "T04", ("T04001", "T04002"))
-QUESTIONS: Final = (HOUSEHOLD_TYPE, TENURE)
+AGES: Final = DetailedQuestion(
+    "p", STAGE_2, (TOTALS, *AGE_TABLES), "noisy totals from which a group has 4, 9 and 23 ages"
+)
+HOUSEHOLD_TYPE: Final = DetailedQuestion(
+    "h_t3",
+    "T03",
+    ("T03001", "T03002", "T03003", "T03004"),
+    "totals from which a group has the next larger table of T03",
+)
+TENURE: Final = DetailedQuestion(
+    "h_t4", "T04", ("T04001", "T04002"), "totals from which a group has the larger table of T04"
+)
+QUESTIONS: Final = {"safetab-p": (AGES,), "safetab-h": (HOUSEHOLD_TYPE, TENURE)}
+"""What the records of each product are asked."""
 
 _DESCRIPTIONS: Final = {"safetab-p": "ddhc-a-2020-us", "safetab-h": "ddhc-b-2020-us"}
 
@@ -95,3 +120,29 @@ FAMILIES: Final[Mapping[str, tuple[Family, ...]]] = {
     for product in _DESCRIPTIONS
 }
 """What each product publishes."""
+
+
+_AREAS: Final = " OR ".join(
+    f"(REGION_TYPE = '{r.name}' AND regexp_full_match(REGION_ID, '[0-9]{{{r.width}}}'))" for r in REGION_TYPES
+)
+CODES: Final = Codes(
+    written=lambda _: f"({_AREAS}) AND regexp_full_match(ITERATION_CODE, '[0-9]{{4}}')",
+    region_type=lambda level: level.rsplit(" ", 1)[0],
+    # One of each summary level.
+    most_combined=sum(region.run == US for region in REGION_TYPES),
+)
+
+
+def verify_release(folder: Path, manifest: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    """Compare the tables of a release, or single ones that were postprocessed, with their plan; see `verify_tables`."""
+    return verify_tables(folder, manifest, _families(manifest), CODES)
+
+
+def noise_faults(folder: Path, manifest: Mapping[str, Any], table: str) -> list[str]:
+    """What is wrong with the noise of one table; see `verify_noise`."""
+    return verify_noise(folder / table, manifest, _families(manifest), CODES, table)
+
+
+def _families(manifest: Mapping[str, Any]) -> Sequence[Family]:
+    """What the product publishes; of tables without a manifest, what both publish."""
+    return FAMILIES.get(manifest["product"]) or [family for families in FAMILIES.values() for family in families]
