@@ -1,6 +1,6 @@
 """Mutate the guarantee and the plan, run their tests on every mutant, and print how many are caught.
 
-Mutants that change nothing a caller can see are listed, each with its reason, in docs/mutants.md; any other mutant
+Mutants that change nothing a caller can see are listed, each with its reason, in unseen_mutants.md; any other mutant
 that survives is printed with its change.
 """
 
@@ -15,7 +15,7 @@ from typing import NamedTuple
 from mutmut.mutation.diff_apply import get_diff_for_mutant
 
 ROOT = Path(__file__).parent.parent
-PAGE = ROOT / "docs" / "mutants.md"
+PAGE = ROOT / "tools" / "unseen_mutants.md"
 BAR = 0.95
 CAUGHT = {"killed", "timeout", "suspicious", "segfault", "caught by type check"}
 
