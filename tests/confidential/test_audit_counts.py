@@ -70,7 +70,7 @@ def test_two_columns_of_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str
         ((), ("--exact", "exact", "--noisy", "exact"), "all residuals are the same"),
         ((), ("--exact", "exact"), "--exact COLUMN and --noisy COLUMN"),
         ((), ("--exact", "exact", "--noisy", "noisy", "--bandwidth", "0"), "bandwidth must be"),
-        ((), ("--exact", "exact", "--noisy", "noisy", "--bandwidth", "nan"), "bandwidth must be"),
+        ((), ("--exact", "exact", "--noisy", "noisy", "--bandwidth", "nan"), "bandwidth: must be a finite number"),
         ((), ("--exact", "exact", "--noisy", "noisy", "--range", "100"), "between 50 and 100"),
         ((), ("--exact", "exact", "--noisy", "noisy", "--mechanism", "geometric"), "--epsilon go together"),
         ((), ("--exact", "exact", "--noisy", "noisy", "--rho", "1"), "--rho go together"),

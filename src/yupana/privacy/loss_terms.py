@@ -92,7 +92,7 @@ class Difference:
         """Counts that move by any whole numbers with a sum of squares of at most ``distance``.
 
         Discrete noise of parameter sigma2 is made of continuous noise of variance sigma2 - s2, but for a slack for each
-        count that moves, of which there are at most ``distance`` (docs/exact-accounting.md, theorem 4). s2 is about 1.
+        count that moves, of which there are at most ``distance`` (docs/exact-accounting.md, theorem 3). s2 is about 1.
 
         Raises
         ------
