@@ -158,11 +158,11 @@ def interval(
     """
     queries = (*queries, *([query] if isinstance(query, str) else query or ()))
     if not queries:
-        raise ConfigError("interval needs a query, such as 'PH1_num[REGION_ID=06]'; docs/intervals.md has the language")
+        raise ConfigError("interval needs a query, such as 'sum(PH1_num[REGION_ID=06])'; docs/intervals.md has the language")
     for one in queries:
         if not isinstance(one, str):
             raise ConfigError(
-                f"queries: must be texts such as 'PH1_num[REGION_ID=06]', and one is of type {type(one).__name__}"
+                f"queries: must be texts such as 'sum(PH1_num[REGION_ID=06])', and one is of type {type(one).__name__}"
             )
     if area is not None:
         asked = [area] if isinstance(area, str) else list(area)
