@@ -158,12 +158,10 @@ def interval(
     """
     queries = (*queries, *([query] if isinstance(query, str) else query or ()))
     if not queries:
-        raise ConfigError("interval needs a query, such as 'sum(PH1_num[REGION_ID=06])'; docs/intervals.md has the language")
+        raise ConfigError(f"interval needs a query, such as {_QUERY}; docs/intervals.md has the language")
     for one in queries:
         if not isinstance(one, str):
-            raise ConfigError(
-                f"queries: must be texts such as 'sum(PH1_num[REGION_ID=06])', and one is of type {type(one).__name__}"
-            )
+            raise ConfigError(f"queries: must be texts such as {_QUERY}, and one is of type {type(one).__name__}")
     if area is not None:
         asked = [area] if isinstance(area, str) else list(area)
         pairs = [(place, one) for place in asked for one in queries]
@@ -176,6 +174,7 @@ def interval(
     return found(folder_of(release), queries, confidence=terms["confidence"], noisy=terms["noisy"])
 
 
+_QUERY = "'sum(PH1_num[REGION_ID=06])'"
 _PAIR = ("place=1714000", "total")
 
 
