@@ -1,7 +1,9 @@
 """The project agrees with itself where one thing is said in two places."""
 
+import pkgutil
 import re
 import subprocess
+import sys
 import tomllib
 from collections import Counter
 
@@ -85,3 +87,11 @@ def test_nothing_inside_imports_the_package_itself() -> None:
     written = {path.relative_to(source): path.read_text(encoding="utf-8") for path in source.rglob("*.py")}
     found = {str(name) for name, text in written.items() if re.search(r"^\s*import yupana$", text, re.MULTILINE)}
     assert not {name for name in found if not name.startswith("cli/")}
+
+
+def test_a_process_that_has_loaded_everything_ends_without_a_word() -> None:
+    """The database complains on stderr of whatever keeps a module that uses it to the end."""
+    names = [found.name for found in pkgutil.walk_packages(yupana.__path__, "yupana.") if ".spark" not in found.name]
+    load = f"import importlib\nfor name in {names}: importlib.import_module(name)"
+    done = subprocess.run([sys.executable, "-c", load], capture_output=True, text=True, check=True)
+    assert done.stdout + done.stderr == ""

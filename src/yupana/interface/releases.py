@@ -95,24 +95,25 @@ def check(release: "Release | Place", **options: Unpack[CheckOptions]) -> "Check
     return check_release(folder, terms_of(CheckOptions, options)["inputs"])
 
 
-@overload
-def interval(
-    release: "Release | Place",
-    *queries: str,
-    query: str | Sequence[str] | None = None,
-    area: None = None,
-    **options: Unpack[IntervalOptions],
-) -> "Intervals": ...
+if TYPE_CHECKING:  # `typing` keeps what it has seen overloaded to the end, and the database would complain of it
 
+    @overload
+    def interval(
+        release: "Release | Place",
+        *queries: str,
+        query: str | Sequence[str] | None = None,
+        area: None = None,
+        **options: Unpack[IntervalOptions],
+    ) -> "Intervals": ...
 
-@overload
-def interval(
-    release: "Release | Place",
-    *queries: str,
-    query: str | Sequence[str] | None = None,
-    area: str | Sequence[str],
-    **options: Unpack[IntervalOptions],
-) -> "AreaIntervals": ...
+    @overload
+    def interval(
+        release: "Release | Place",
+        *queries: str,
+        query: str | Sequence[str] | None = None,
+        area: str | Sequence[str],
+        **options: Unpack[IntervalOptions],
+    ) -> "AreaIntervals": ...
 
 
 @checked
