@@ -1,12 +1,12 @@
 """The project agrees with itself where one thing is said in two places."""
 
-import pkgutil
 import re
 import subprocess
 import sys
 import tomllib
 from collections import Counter
 
+import pytest
 from places import ROOT
 
 import yupana
@@ -89,9 +89,9 @@ def test_nothing_inside_imports_the_package_itself() -> None:
     assert not {name for name in found if not name.startswith("cli/")}
 
 
-def test_a_process_that_has_loaded_everything_ends_without_a_word() -> None:
+@pytest.mark.parametrize("door", ["releases", "configured", "tools", "records"])
+def test_a_process_that_used_a_door_ends_without_a_word(door: str) -> None:
     """The database complains on stderr of whatever keeps a module that uses it to the end."""
-    names = [found.name for found in pkgutil.walk_packages(yupana.__path__, "yupana.") if ".spark" not in found.name]
-    load = f"import importlib\nfor name in {names}: importlib.import_module(name)"
-    done = subprocess.run([sys.executable, "-c", load], capture_output=True, text=True, check=True)
+    load = [sys.executable, "-c", f"import yupana.interface.{door}, yupana.confidential.product_counter"]
+    done = subprocess.run(load, capture_output=True, text=True, check=True)
     assert done.stdout + done.stderr == ""
