@@ -1,7 +1,9 @@
 """Settings of all tests."""
 
 import hashlib
+import os
 from collections import defaultdict
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
@@ -13,6 +15,17 @@ from yupana import interruption
 settings.register_profile("everywhere", deadline=None, derandomize=True)
 settings.register_profile("search", deadline=None)
 settings.load_profile("everywhere")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_disk_is_waited_for() -> Iterator[None]:
+    """No test loses power, so none waits until the disk has written; a descriptor that is none is noticed all the same.
+
+    What is called through a process of its own waits as ever.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", os.fstat)
+        yield
 
 
 @pytest.fixture(autouse=True)

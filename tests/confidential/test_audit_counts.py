@@ -192,7 +192,7 @@ cells = st.dictionaries(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=15)
 @given(cells, cells)
 def test_queries_of_a_geolevel_are_those_of_a_plain_count(tmp_path: Path, noisy: Cells, exact: Cells) -> None:
     for name, of in (("noisy", noisy), ("exact", exact)):

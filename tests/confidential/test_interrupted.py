@@ -31,6 +31,13 @@ from yupana.topdown.descent.checkpoint import BatchCheckpoint
 
 AT_THE_DOOR: Final = ("phsafe", "safetab-p", "safetab-h", "tables")
 PRODUCTS: Final = (*AT_THE_DOOR, "topdown")
+
+
+def often(*quick: str, of: tuple[str, ...] = PRODUCTS) -> list[Any]:
+    """Products of which some are tried every time, the rest with the thorough tests."""
+    return [pytest.param(product, marks=() if product in quick else pytest.mark.thorough) for product in of]
+
+
 DESCRIPTION: Final[dict[str, Any]] = {
     "name": "people",
     "unit": "people",
@@ -229,7 +236,7 @@ def drawn(content: bytes, *, ended: bool = True) -> Iterator[tuple[DrawnStretch,
     assert len(content) == start + 32 or not ended
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("stage", EARLY)
 @pytest.mark.parametrize("product", PRODUCTS)
@@ -244,7 +251,7 @@ def test_a_run_killed_before_it_begins_is_begun_anew(real: Named, place: Path, p
     assert {path.name for path in place.iterdir()} == {"out", "out.confidential.log"}
 
 
-@pytest.mark.parametrize("product", ["safetab-p", "safetab-h"])
+@pytest.mark.parametrize("product", often("safetab-h", of=("safetab-p", "safetab-h")))
 def test_a_run_goes_on_with_its_draws_in_other_batches(
     real: Named, place: Path, product: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -269,7 +276,7 @@ def marked(product: str, stage: str) -> Any:  # noqa: ANN401
     return pytest.param(product, stage, marks=() if (product, stage) in QUICK else pytest.mark.slow)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     ("product", "stage"),
     [
@@ -359,7 +366,7 @@ def sealed(content: bytes) -> bytes:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("product", PRODUCTS)
+@pytest.mark.parametrize("product", often("tables", "topdown"))
 def test_a_release_that_stands_is_not_made_again(
     real: Named, place: Path, product: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -386,7 +393,7 @@ def at_unlink(number: int) -> None:
     Checkpoint.remove = dying  # type: ignore[method-assign]
 
 
-@pytest.mark.parametrize("product", ["phsafe", "topdown"])
+@pytest.mark.parametrize("product", often("tables", "topdown", of=("phsafe", "tables", "topdown")))
 def test_what_is_being_removed_is_not_gone_on_with(
     real: Named, place: Path, product: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -462,7 +469,7 @@ def test_a_copy_of_what_was_kept_is_no_other_run(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("product", PRODUCTS)
+@pytest.mark.parametrize("product", often("safetab-h", "tables", "topdown"))
 def test_a_run_killed_again_and_again_ends(real: Named, place: Path, product: str) -> None:
     arguments = line(real, product, place)
     assert killed(arguments, lambda: at_call(resumption, "charge_account", after=True))
@@ -496,7 +503,7 @@ RECORDS: Final = {
 }
 
 
-@pytest.mark.parametrize("product", PRODUCTS)
+@pytest.mark.parametrize("product", often("phsafe", "tables", "topdown"))
 def test_what_has_changed_is_named(
     real: Named, place: Path, product: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -532,7 +539,7 @@ def test_what_has_changed_is_named(
     assert main(arguments) == 0
 
 
-@pytest.mark.parametrize("product", AT_THE_DOOR)
+@pytest.mark.parametrize("product", often("safetab-p", "tables", of=AT_THE_DOOR))
 def test_kept_draws_that_are_damaged_are_refused(
     real: Named, place: Path, product: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -559,26 +566,23 @@ def test_kept_draws_that_are_damaged_are_refused(
     assert main(arguments) == 0
 
 
+@pytest.mark.parametrize("product", often("safetab-p", "tables", of=AT_THE_DOOR))
 def test_a_seeded_run_that_goes_on_makes_what_it_would_have_made(
-    real: Named, place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    real: Named, place: Path, product: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The stream of the seed goes on from where it was; another seed is refused."""
-    for product in AT_THE_DOOR:
-        config, data, *more = real[product]
-        copied = Path(shutil.copytree(data, place.parent / f"data of {product}"))
-        (copied / "SYNTHETIC").touch()
-        named = {product: [config, str(copied), *more]}
-        here = place / product
-        here.mkdir()
-        whole = here / "whole"
-        assert main([product, "run", config, str(copied), str(whole), *more, "--seed", "7"]) == 0
-        arguments = begun(named, product, here, "--seed", "7")
-        other = ["8" if word == "7" else word for word in arguments]
-        capsys.readouterr()
-        assert main([*other, "--resume"]) == 2
-        assert "changed: seed" in capsys.readouterr().err
-        go_on(arguments, here, monkeypatch)
-        assert contents(here / "out") == contents(whole)
+    config, data, *more = real[product]
+    copied = Path(shutil.copytree(data, place.parent / "data"))
+    (copied / "SYNTHETIC").touch()
+    whole = place / "whole"
+    assert main([product, "run", config, str(copied), str(whole), *more, "--seed", "7"]) == 0
+    arguments = begun({product: [config, str(copied), *more]}, product, place, "--seed", "7")
+    other = ["8" if word == "7" else word for word in arguments]
+    capsys.readouterr()
+    assert main([*other, "--resume"]) == 2
+    assert "changed: seed" in capsys.readouterr().err
+    go_on(arguments, place, monkeypatch)
+    assert contents(place / "out") == contents(whole)
 
 
 def test_a_run_in_python_goes_on(real: Named, place: Path) -> None:
@@ -636,7 +640,7 @@ def test_a_charge_that_is_refused_begins_nothing(
     assert main([*arguments, "--resume"]) == 0
 
 
-@pytest.mark.parametrize("product", AT_THE_DOOR)
+@pytest.mark.parametrize("product", often("safetab-h", "tables", of=AT_THE_DOOR))
 def test_a_run_may_go_on_in_shards(real: Named, place: Path, product: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Shards have the same stretches, so what was drawn in one piece is used, and the release is the same."""
     arguments = begun(real, product, place)

@@ -201,6 +201,7 @@ def test_frames_of_records_and_blocks_make_the_release_of_their_files(tmp_path: 
         yupana.run("tables", DOCUMENT, frames, tmp_path / "none", seed=1, synthetic=True)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ["column_0", "column_1", "block", "live", "n", "number"])
 def test_a_column_of_blocks_may_have_any_name(name: str, tmp_path: Path) -> None:
     world = a_world(Random(5))  # noqa: S311 (a test)
@@ -312,8 +313,15 @@ def test_other_methods_are_not_set_beside_areas_of_blocks(tmp_path: Path) -> Non
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("definition", ["zcdp", "puredp"])
-@pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
+@pytest.mark.parametrize(
+    ("neighbours", "definition"),
+    [
+        ("add-remove", "zcdp"),
+        ("replace", "puredp"),
+        pytest.param("add-remove", "puredp", marks=pytest.mark.thorough),
+        pytest.param("replace", "zcdp", marks=pytest.mark.thorough),
+    ],
+)
 def test_every_mechanism_and_neighbours_and_no_record_at_all_make_the_same_rows(
     definition: str, neighbours: str, tmp_path: Path
 ) -> None:

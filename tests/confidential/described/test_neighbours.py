@@ -58,6 +58,7 @@ def test_no_neighbour_is_farther_than_derived() -> None:
     assert max(shares) == 1
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_of_more_worlds_no_neighbour_is_farther_than_derived() -> None:
     for seed in range(WORLDS, 3 * WORLDS):

@@ -60,6 +60,7 @@ def read_rows(path: Path) -> Rows:
     ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("form", ["csv", "parquet"])
 @pytest.mark.parametrize("first", range(0, 30, 10))
 def test_random_worlds_are_counted_as_in_plain_python(tmp_path: Path, first: int, form: str) -> None:
@@ -68,6 +69,7 @@ def test_random_worlds_are_counted_as_in_plain_python(tmp_path: Path, first: int
         assert counted(*save(world, tmp_path / str(seed), seed, form)) == published(world.document, world.records), seed
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("form", ["csv", "parquet"])
 def test_whole_numbers_that_are_missing_are_counted_as_in_plain_python(tmp_path: Path, form: str) -> None:
     found = 0
@@ -123,6 +125,7 @@ def test_groups_that_are_too_many_together_are_counted_one_by_one(
         DescribedCounter().count(opened, config, TABLES.plan(config))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("form", ["csv", "parquet"])
 @pytest.mark.parametrize("seed", range(1000, 1005))
 def test_random_worlds_end_to_end(tmp_path: Path, seed: int, form: str) -> None:
@@ -221,7 +224,7 @@ def test_the_limit_keeps_the_same_records_in_any_order_of_the_file(tmp_path: Pat
         assert [row["COUNT"] for row in found["one"]] == [0, 1]
 
 
-@pytest.mark.parametrize("form", ["csv", "parquet"])
+@pytest.mark.parametrize("form", ["csv", pytest.param("parquet", marks=pytest.mark.thorough)])
 def test_lists_of_thousands_of_codes(tmp_path: Path, form: str) -> None:
     codes = [f"{number:05d}" for number in range(2000)]
     document = {

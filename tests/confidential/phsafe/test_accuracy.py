@@ -88,7 +88,7 @@ def test_what_each_tau_would_leave_out(tmp_path: Path, config: Path, capsys: pyt
     assert "truncation" not in json.loads(capsys.readouterr().out)
 
 
-@pytest.mark.parametrize("tau", [1, 2, 5])
+@pytest.mark.parametrize("tau", [1, pytest.param(2, marks=pytest.mark.thorough), 5])
 def test_validation_foretells_what_a_run_leaves_out(
     tmp_path: Path, config: Path, tau: int, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -21,6 +21,7 @@ def tables(out: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in out.glob("*.csv")}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "form",
     [

@@ -50,13 +50,8 @@ def census_relations(folder: Path) -> dict[str, list[tuple[Any, ...]]]:
         return {file.name: census.db.execute(query.format(file.name)).fetchall() for file in FILES}
 
 
-@given(st.sampled_from(IN_FOLDERS), st.sampled_from(["text", "bureau", "integer"]), st.integers(0, 99), st.booleans())
-@settings(max_examples=25)
-def test_columns_of_folders_are_those_of_files(
-    chosen: tuple[str, tuple[str, ...]],
-    codes: Codes,
-    seed: int,
-    kept: bool,  # noqa: FBT001
+def columns_of_folders_are_those_of_files(
+    chosen: tuple[str, tuple[str, ...]], codes: Codes, seed: int, *, kept: bool
 ) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         census, (name, columns) = random_census(seeded(seed), STATES, 20), chosen
@@ -66,6 +61,27 @@ def test_columns_of_folders_are_those_of_files(
         assert census_relations(Path(scratch) / "csv") == census_relations(Path(scratch) / "hive")
 
 
+@pytest.mark.parametrize(
+    ("chosen", "codes"),
+    [(IN_FOLDERS[1], "text"), (IN_FOLDERS[3], "bureau"), (IN_FOLDERS[5], "integer"), (IN_FOLDERS[6], "bureau")],
+)
+def test_columns_of_folders_are_those_of_files(chosen: tuple[str, tuple[str, ...]], codes: Codes) -> None:
+    columns_of_folders_are_those_of_files(chosen, codes, 1, kept=codes == "bureau")
+
+
+@pytest.mark.thorough
+@given(st.sampled_from(IN_FOLDERS), st.sampled_from(["text", "bureau", "integer"]), st.integers(0, 99), st.booleans())
+@settings(max_examples=25)
+def test_any_columns_of_folders_are_those_of_files(
+    chosen: tuple[str, tuple[str, ...]],
+    codes: Codes,
+    seed: int,
+    kept: bool,  # noqa: FBT001
+) -> None:
+    columns_of_folders_are_those_of_files(chosen, codes, seed, kept=kept)
+
+
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", ["person-records", "household-records"])
 @pytest.mark.parametrize("columns", [("TABBLKST",), ("TABBLKST", "QSPAN"), ("QRACE2", "QRACE1")])
 def test_detailed_records_in_folders(tmp_path: Path, kind: Kind, columns: tuple[str, ...]) -> None:
@@ -93,7 +109,7 @@ def in_folders(place: Place) -> Place:
     return place
 
 
-@pytest.mark.parametrize("shards", ["1", "3"])
+@pytest.mark.parametrize("shards", [pytest.param("1", marks=pytest.mark.thorough), "3"])
 def test_shards_have_the_columns_of_folders(in_folders: Place, shards: str) -> None:
     made = []
     for more in ([], ["--shards", shards]):
@@ -115,6 +131,7 @@ def test_the_records_that_are_spoiled_below_are_sound(in_folders: Place) -> None
     assert main(in_folders.arguments("run")) == 0
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["TABBLKST=6", "tabblkst=06", "TABBLKST=%306"])
 def test_other_ways_to_write_a_code(in_folders: Place, name: str) -> None:
     states(in_folders)[0].rename(in_folders.data / "geo.parquet" / name)
@@ -148,8 +165,15 @@ def in_both(place: Place) -> Place:
     return place
 
 
-@pytest.mark.parametrize("shards", [(), ("--shards", "3")])
-@pytest.mark.parametrize("name", ["TABBLKST=36", "TABBLKST=6"])
+@pytest.mark.parametrize(
+    ("name", "shards"),
+    [
+        ("TABBLKST=36", ("--shards", "3")),
+        ("TABBLKST=6", ()),
+        pytest.param("TABBLKST=36", (), marks=pytest.mark.thorough),
+        pytest.param("TABBLKST=6", ("--shards", "3"), marks=pytest.mark.thorough),
+    ],
+)
 def test_a_folder_of_another_state(
     in_both: Place, capsys: pytest.CaptureFixture[str], name: str, shards: tuple[str, ...]
 ) -> None:

@@ -30,6 +30,7 @@ def split(data: Path, name: str, pattern: str, parts: int) -> None:
     whole.unlink()
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("pattern", "codes"),
     [

@@ -31,6 +31,7 @@ def test_the_same_people_give_the_same_relations(tmp_path: Path, kind: str) -> N
     assert found[0][1]["records_of_other_states"] > 10
 
 
+@pytest.mark.thorough
 def test_the_same_people_give_the_same_tables(tmp_path: Path) -> None:
     world = random_world(seeded(11))
     homes = homes_of(world)

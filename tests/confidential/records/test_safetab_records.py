@@ -149,30 +149,34 @@ def worlds(draw: st.DrawFn) -> World:
     return world
 
 
-@settings(max_examples=50)
-@given(world=worlds(), parquet=st.booleans(), separator=st.sampled_from("|,"))
-def test_random_worlds_against_plain_python(world: World, separator: str, *, parquet: bool) -> None:
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(temporary)
-        write_world(folder, world, parquet=parquet, separator=separator)
-        expected = {}
-        for (file, rule, column), rows in broken_rules(world).items():
-            ending, first = ("parquet", 1) if parquet and file == world.kind else ("txt", 2)
-            expected[f"{file}.{ending}", rule, column] = tuple(row + first for row in rows)
-        with opened(folder, world.kind) as data:
-            found = {
-                (
-                    finding.file,
-                    finding.rule,
-                    finding.text.split()[0] if finding.rule in {"domain", "known_code"} else "",
-                ): finding.lines
-                for finding in data.findings
-            }
-            assert found == expected
-            assert all(finding.count == len(finding.lines) for finding in data.findings if finding.count)
-            if not expected:
-                assert relations(data, world.kind) == tabulated(world)
-                assert dict(data.notes) == notes(world)
+@pytest.mark.parametrize("examples", [20, pytest.param(50, marks=pytest.mark.thorough)])
+def test_random_worlds_against_plain_python(examples: int) -> None:
+    @settings(max_examples=examples)
+    @given(world=worlds(), parquet=st.booleans(), separator=st.sampled_from("|,"))
+    def check(world: World, separator: str, *, parquet: bool) -> None:
+        with tempfile.TemporaryDirectory() as temporary:
+            folder = Path(temporary)
+            write_world(folder, world, parquet=parquet, separator=separator)
+            expected = {}
+            for (file, rule, column), rows in broken_rules(world).items():
+                ending, first = ("parquet", 1) if parquet and file == world.kind else ("txt", 2)
+                expected[f"{file}.{ending}", rule, column] = tuple(row + first for row in rows)
+            with opened(folder, world.kind) as data:
+                found = {
+                    (
+                        finding.file,
+                        finding.rule,
+                        finding.text.split()[0] if finding.rule in {"domain", "known_code"} else "",
+                    ): finding.lines
+                    for finding in data.findings
+                }
+                assert found == expected
+                assert all(finding.count == len(finding.lines) for finding in data.findings if finding.count)
+                if not expected:
+                    assert relations(data, world.kind) == tabulated(world)
+                    assert dict(data.notes) == notes(world)
+
+    check()
 
 
 def test_random_worlds_break_every_rule_and_some_break_none() -> None:

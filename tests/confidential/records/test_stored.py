@@ -121,7 +121,15 @@ def lay_out(path: Path, columns: str) -> None:
     whole.unlink()
 
 
-@pytest.mark.parametrize("form", ["csv", "parquet", "hive", "cef"])
+@pytest.mark.parametrize(
+    "form",
+    [
+        "csv",
+        pytest.param("parquet", marks=pytest.mark.thorough),
+        pytest.param("hive", marks=pytest.mark.thorough),
+        "cef",
+    ],
+)
 def test_phsafe(form: str, store: ObjectStore, tmp_path: Path) -> None:
     census, data = random_census(census_seed(3), STATES, 60), tmp_path / "data"
     if form == "csv":
@@ -136,7 +144,9 @@ def test_phsafe(form: str, store: ObjectStore, tmp_path: Path) -> None:
     check_same(store, "phsafe", phsafe(), data)
 
 
-@pytest.mark.parametrize("address", ["hdfs://namenode:8020{}", "hdfs://{}", "s3a://bucket{}"])
+@pytest.mark.parametrize(
+    "address", ["hdfs://namenode:8020{}", pytest.param("hdfs://{}", marks=pytest.mark.thorough), "s3a://bucket{}"]
+)
 def test_a_connector_of_a_cluster(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No cluster is here: the files of this machine stand for those that its connector would open."""
     from pyarrow.fs import LocalFileSystem  # noqa: PLC0415
@@ -219,7 +229,7 @@ def test_spark_counts_what_lies_on_a_store(store: ObjectStore, tmp_path: Path) -
     assert SparkContext._gateway is None  # the next session has a Java machine without the settings of this one
 
 
-@pytest.mark.parametrize("areas", [False, True])
+@pytest.mark.parametrize("areas", [False, pytest.param(True, marks=pytest.mark.thorough)])
 def test_a_worker_on_another_machine_brings_all_it_needs(
     areas: bool,  # noqa: FBT001
     store: ObjectStore,
@@ -262,8 +272,15 @@ def test_the_ends_of_a_file_tell_its_columns(name: str, store: ObjectStore, tmp_
     assert described[0] == described[1]
 
 
-@pytest.mark.parametrize("product", ["safetab-p", "safetab-h"])
-@pytest.mark.parametrize("hive", [False, True])
+@pytest.mark.parametrize(
+    ("product", "hive"),
+    [
+        ("safetab-p", True),
+        ("safetab-h", False),
+        pytest.param("safetab-p", False, marks=pytest.mark.thorough),
+        pytest.param("safetab-h", True, marks=pytest.mark.thorough),
+    ],
+)
 def test_safetab(product: str, store: ObjectStore, tmp_path: Path, *, hive: bool) -> None:
     world = random_world(seeded(4), noise="some")
     parameters, data = write_parameters(tmp_path / "parameters", world), write_data(tmp_path / "data", world)
@@ -282,6 +299,7 @@ def test_topdown(store: ObjectStore, tmp_path: Path) -> None:
     check_same(store, "topdown", configuration((2, 3), rho="1"), data)
 
 
+@pytest.mark.thorough
 def test_topdown_of_records_in_two_parts(store: ObjectStore, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     data = tmp_path / "data"
     for part in ("persons", "units"):
@@ -354,19 +372,31 @@ NO_ANSWER = "the store does not answer, or breaks off; it was asked 3 times, for
 REFUSES = "the store refuses; look at the credentials, the region and your rights (AWS_ACCESS_KEY_ID"
 
 
-@pytest.mark.parametrize(
-    ("fault", "key", "words"),
-    [
-        ("refused", "", f" cannot be listed: {REFUSES}"),
-        ("elsewhere", "", " cannot be listed: the bucket lies in another region; set AWS_REGION"),
-        ("busy", "", " cannot be listed: the store is too busy"),
-        ("silent", "", f" cannot be listed: {NO_ANSWER}"),
-        ("cut", "/persons.csv", f"/persons.csv cannot be read: {NO_ANSWER}"),
-        ("stalled", "/units.csv", f"/units.csv cannot be read: {NO_ANSWER}"),
-        ("changed", "/geo.csv", "/geo.csv was changed while it was read; begin again when nobody writes there"),
-    ],
-)
-@pytest.mark.parametrize("shards", [(), ("--shards", "2")])
+FAULTS: list[tuple[Fault, str, str]] = [
+    ("refused", "", f" cannot be listed: {REFUSES}"),
+    ("elsewhere", "", " cannot be listed: the bucket lies in another region; set AWS_REGION"),
+    ("busy", "", " cannot be listed: the store is too busy"),
+    ("silent", "", f" cannot be listed: {NO_ANSWER}"),
+    ("cut", "/persons.csv", f"/persons.csv cannot be read: {NO_ANSWER}"),
+    ("stalled", "/units.csv", f"/units.csv cannot be read: {NO_ANSWER}"),
+    ("changed", "/geo.csv", "/geo.csv was changed while it was read; begin again when nobody writes there"),
+]
+
+
+def faults(shards: tuple[str, ...]) -> list[Any]:
+    """All faults, of which those that must be waited for are thorough; one of them stays, and a file that is cut."""
+    return [
+        pytest.param(
+            *fault,
+            shards,
+            marks=[pytest.mark.thorough] * (fault[0] == "stalled" or (shards != () and fault[0] == "silent")),
+            id=f"{fault[0]}-shards{len(shards)}",
+        )
+        for fault in FAULTS
+    ]
+
+
+@pytest.mark.parametrize(("fault", "key", "words", "shards"), [*faults(()), *faults(("--shards", "2"))])
 def test_a_store_that_fails(
     fault: Fault,
     key: str,

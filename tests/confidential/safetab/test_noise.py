@@ -118,11 +118,15 @@ def by_simulation(product: str, error: Fraction = Fraction(1), first: Fraction =
     return make
 
 
-def sources(product: str) -> list[object]:
+def sources(product: str, *thorough: str) -> list[object]:
+    """Releases of the program and simulated ones, of which the latter and what is named are thorough."""
     return [
-        pytest.param(by_program(product), "zcdp", id="program-zcdp"),
-        pytest.param(by_program(product), "puredp", id="program-puredp"),
-        pytest.param(by_simulation(product), "zcdp", id="simulation-zcdp"),
+        pytest.param(source(product), mechanism, id=f"{kind}-{mechanism}", marks=[pytest.mark.thorough] * later)
+        for kind, source, mechanism, later in (
+            ("program", by_program, "zcdp", "zcdp" in thorough),
+            ("program", by_program, "puredp", "puredp" in thorough),
+            ("simulation", by_simulation, "zcdp", True),
+        )
     ]
 
 
@@ -326,7 +330,7 @@ def test_totals_have_the_noise_of_their_stage(tmp_path: Path, source: Source, de
     assert_independent(world, releases, residuals_p)
 
 
-@pytest.mark.parametrize(("source", "definition"), sources("safetab-p"))
+@pytest.mark.parametrize(("source", "definition"), sources("safetab-p", "puredp"))
 def test_sex_and_age_and_the_choice_of_their_detail(tmp_path: Path, source: Source, definition: str) -> None:
     world = noisy_world(definition)
     releases = source(world, tmp_path)
@@ -337,7 +341,7 @@ def test_sex_and_age_and_the_choice_of_their_detail(tmp_path: Path, source: Sour
     assert_marginals_have_their_variances(world, releases, "safetab-p")
 
 
-@pytest.mark.parametrize("chance", ["0.5", "0.9"])
+@pytest.mark.parametrize("chance", ["0.9", pytest.param("0.5", marks=pytest.mark.thorough)])
 @pytest.mark.parametrize(("source", "definition"), sources("safetab-p"))
 def test_what_zero_suppression_leaves(tmp_path: Path, source: Source, chance: str, definition: str) -> None:
     world = noisy_world(definition, thresholds=(100_000, 200_000, 300_000), chance=chance)
@@ -347,7 +351,7 @@ def test_what_zero_suppression_leaves(tmp_path: Path, source: Source, chance: st
     assert_survivors(world, releases)
 
 
-@pytest.mark.parametrize(("source", "definition"), sources("safetab-p"))
+@pytest.mark.parametrize(("source", "definition"), sources("safetab-p", "zcdp"))
 def test_levels_of_empty_groups_when_zeros_are_suppressed(tmp_path: Path, source: Source, definition: str) -> None:
     # The first stage must be drawn for every group, also for those whose total would not be released.
     world = noisy_world(definition, thresholds=(3, 6, 9), chance="0.9")
@@ -370,7 +374,7 @@ def test_household_types_and_tenures(tmp_path: Path, source: Source, definition:
     assert_marginals_have_their_variances(world, releases, "safetab-h")
 
 
-@pytest.mark.parametrize(("source", "definition"), sources("safetab-h"))
+@pytest.mark.parametrize(("source", "definition"), sources("safetab-h", "zcdp"))
 def test_clamped_cells_have_the_noise_cut_at_zero(tmp_path: Path, source: Source, definition: str) -> None:
     world = noisy_world(definition)
     world.config.allow_negative = False
@@ -399,7 +403,10 @@ def empty_cells(world: World, releases: Iterable[Tables]) -> dict[tuple[str, int
 # --- the examinations notice what is broken --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("error", "definition"), [(Fraction(3, 2), "zcdp"), (Fraction(2, 3), "puredp")])
+@pytest.mark.parametrize(
+    ("error", "definition"),
+    [(Fraction(3, 2), "zcdp"), pytest.param(Fraction(2, 3), "puredp", marks=pytest.mark.thorough)],
+)
 def test_another_budget_is_noticed(tmp_path: Path, error: Fraction, definition: str) -> None:
     world = noisy_world(definition)
     with pytest.raises(AssertionError):
@@ -408,7 +415,7 @@ def test_another_budget_is_noticed(tmp_path: Path, error: Fraction, definition: 
         assert_law(residuals_h(world, by_simulation("safetab-h", error)(world, tmp_path)))
 
 
-@pytest.mark.parametrize("first", [Fraction(3), Fraction(1, 3)])
+@pytest.mark.parametrize("first", [pytest.param(Fraction(3), marks=pytest.mark.thorough), Fraction(1, 3)])
 def test_another_share_of_the_first_stage_is_noticed(tmp_path: Path, first: Fraction) -> None:
     world = noisy_world("zcdp")
     with pytest.raises(AssertionError):

@@ -2,10 +2,13 @@
 
 from pathlib import Path
 
+import pytest
+
 from yupana.confidential.records.database import private_database, threads_at_most
 from yupana.confidential.shards import cut_records
 
 
+@pytest.mark.thorough
 def test_records_are_cut_in_less_memory_than_the_database_would_hold_of_them(tmp_path: Path) -> None:
     columns = ", ".join(f"hash(i + {column})::VARCHAR || 'and more' AS column_{column}" for column in range(12))
     rows = f"SELECT {columns}, i % 8 AS {cut_records._SHARD} FROM range(1000000) AS t(i)"

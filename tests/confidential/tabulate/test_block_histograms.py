@@ -11,7 +11,7 @@ import pytest
 from cef_maker import write_cef
 from census_maker import Census, Codes, random_census, seeded, write_csv, write_parquet
 from counted_blocks import count_all
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from schemas import PL94, make_schema
 from spine_maker import random_blocks, write_reference
@@ -103,20 +103,23 @@ def test_parquet_is_read_as_text_is(tmp_path: Path, kind: str, parts: int) -> No
     assert counted(read(tmp_path)) == {(block, sex * 3 + order): count for block, sex, order, count in rows}
 
 
-@given(
-    st.lists(
-        st.tuples(st.sampled_from(BLOCKS), st.integers(0, 1), st.integers(0, 2), st.integers(0, 99)),
-        unique_by=lambda row: row[:3],
-        min_size=1,
-    ),
-    st.permutations(BLOCKS),
-)
-def test_any_rows_are_counted(
-    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[int, int, int, int]], blocks: list[int]
-) -> None:
-    folder = write(tmp_path_factory.mktemp("h"), ROWS[0], *("|".join(map(str, row)) for row in rows))
-    expected = {(block, sex * 3 + order): count for block, sex, order, count in rows if count}
-    assert counted(read(folder, blocks=tuple(blocks)), tuple(blocks)) == expected
+@pytest.mark.parametrize("examples", [15, pytest.param(100, marks=pytest.mark.thorough)])
+def test_any_rows_are_counted(tmp_path_factory: pytest.TempPathFactory, examples: int) -> None:
+    @settings(max_examples=examples)
+    @given(
+        st.lists(
+            st.tuples(st.sampled_from(BLOCKS), st.integers(0, 1), st.integers(0, 2), st.integers(0, 99)),
+            unique_by=lambda row: row[:3],
+            min_size=1,
+        ),
+        st.permutations(BLOCKS),
+    )
+    def check(rows: list[tuple[int, int, int, int]], blocks: list[int]) -> None:
+        folder = write(tmp_path_factory.mktemp("h"), ROWS[0], *("|".join(map(str, row)) for row in rows))
+        expected = {(block, sex * 3 + order): count for block, sex, order, count in rows if count}
+        assert counted(read(folder, blocks=tuple(blocks)), tuple(blocks)) == expected
+
+    check()
 
 
 BAD: dict[str, tuple[tuple[str, ...], list[str]]] = {
@@ -269,8 +272,15 @@ def test_persons_are_counted_by_block_and_cell(
     assert names >= ({"quarters.csv", "geo.csv"} if form is as_csv else set())
 
 
-@pytest.mark.parametrize("form", [as_csv, as_cef])
-@pytest.mark.parametrize("shards", [2, None])
+@pytest.mark.parametrize(
+    ("form", "shards"),
+    [
+        (as_csv, 2),
+        (as_cef, None),
+        pytest.param(as_csv, None, marks=pytest.mark.thorough),
+        pytest.param(as_cef, 2, marks=pytest.mark.thorough),
+    ],
+)
 def test_persons_are_counted_in_shards_by_block_and_cell(
     tmp_path: Path, form: Callable[[Path, Census, dict[str, str]], None], shards: int | None
 ) -> None:
