@@ -344,8 +344,10 @@ def test_nothing_is_published_of_files_with_a_fault(tmp_path: Path, capsys: pyte
     assert sorted(path.name for path in tmp_path.iterdir()) == ["config.json", "nmf"]
 
 
-@pytest.mark.parametrize("step", [1607, pytest.param(401, marks=pytest.mark.thorough)])
-def test_a_file_that_is_broken_somewhere_is_refused_or_read(tmp_path: Path, sound: Sound, step: int) -> None:
+@pytest.mark.parametrize(("step", "least"), [(1607, 1), pytest.param(401, 3, marks=pytest.mark.thorough)])
+def test_a_file_that_is_broken_somewhere_is_refused_or_read(
+    tmp_path: Path, sound: Sound, step: int, least: int
+) -> None:
     dataset = write_parts(sound.parts, tmp_path / "nmf" / "US_hand_PROD")
     refused = 0
     for kind in ("DPQuery", "Constraint"):
@@ -363,7 +365,7 @@ def test_a_file_that_is_broken_somewhere_is_refused_or_read(tmp_path: Path, soun
             sound.read(tmp_path)
         one.unlink()
         one.write_bytes(content)
-    assert refused > 2
+    assert refused >= least
 
 
 def test_files_that_are_none_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
