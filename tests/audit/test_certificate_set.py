@@ -165,6 +165,7 @@ def test_records_add_where_nothing_is_known_of_a_person() -> None:
         assert "has no bound" not in page
 
 
+@pytest.mark.thorough
 def test_the_command_certifies_several_releases_together(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     census, config = str(tmp_path / "census"), str(tmp_path / "config.json")
     assert main(["synth", census, "--households", "60", "--states", "44", "--seed", "1"]) == 0

@@ -104,7 +104,8 @@ def test_the_release_is_a_function_of_its_measurements(made: tuple[Path, World])
     assert manifest["status"] == "NOT FOR RELEASE"  # the noise was made from a seed
 
 
-def test_what_is_made_of_files_is_a_whole_release(made: tuple[Path, World], tmp_path: Path) -> None:
+@pytest.mark.parametrize("fmt", ["csv", pytest.param("parquet", marks=pytest.mark.thorough)])
+def test_what_is_made_of_files_is_a_whole_release(made: tuple[Path, World], tmp_path: Path, fmt: str) -> None:
     place, world = made
     areas, names = tmp_path / "areas.csv", tmp_path / "names.csv"
     areas.write_text("block,zone\n" + "".join(f"{block},{block[-1]}\n" for block in world.blocks))
@@ -120,10 +121,10 @@ def test_what_is_made_of_files_is_a_whole_release(made: tuple[Path, World], tmp_
         "--intervals",
         "none",
     ]
-    assert estimate(place, *options, "--intervals", "none", "--format", "parquet", out="whole") == 0
-    release = place / "whole"
+    assert estimate(place, *options, "--intervals", "none", "--format", fmt, out=f"whole {fmt}") == 0
+    release = place / f"whole {fmt}"
     assert not (release / "microdata.csv").exists()
-    assert (release / "tabulation" / "zone.parquet").exists()
+    assert (release / "tabulation" / f"zone.{fmt}").exists()
     assert "The first" in (release / "areas" / "names.csv").read_text()
     manifest = json.loads((release / "manifest.json").read_text())
     assert manifest["plan"]["confidence"] == 0.8
@@ -146,33 +147,29 @@ def test_areas_need_the_reference_file_that_they_go_with(
     assert "give that by --geography" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("name", ["by files", pytest.param("out", marks=pytest.mark.thorough)])
 def test_intervals_and_districts_take_the_files_as_they_take_the_measurements_of_the_run(
-    made: tuple[Path, World], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    made: tuple[Path, World], tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
     place, world = made
     totals = totals_of(world, tmp_path / "totals.csv")
     # The same seed draws the same, whichever layout it is written in.
     data = [str(place / "config.json"), str(place / "data"), str(tmp_path / "out"), "--seed", "3"]
     assert main(["topdown", "run", *data, "--noisy-measurements", str(tmp_path / "texts")]) == 0
-    assert estimate(place, "--totals", str(totals), out="by files") == 0
+    assert estimate(place, "--totals", str(totals), "--overwrite", out="by files") == 0
     blocks = sorted(world.blocks)
     plan = tmp_path / "plan.csv"
     plan.write_text("block,district\n" + "".join(f"{block},{i % 3}\n" for i, block in enumerate(blocks)))
     found = []
     capsys.readouterr()
-    for release, noisy in (
-        (tmp_path / "out", tmp_path / "texts"),
-        (place / "out", place / "nmf"),
-        (place / "by files", place / "nmf"),
-    ):
+    for release, noisy in ((tmp_path / "out", tmp_path / "texts"), (place / name, place / "nmf")):
         given = [str(release), "--noisy-measurements", str(noisy), "--json"]
         queries = ["sum(Block/a0*a2[a0=1])", "US/total", "sum(Tract/a1[a1=0]) % sum(Tract/total)"]
         assert main(["interval", *given, *(word for query in queries for word in ("--query", query))]) == 0
         assert main(["districts", given[0], str(plan), *given[1:]]) == 0
         told = json.loads("[" + capsys.readouterr().out.replace("\n}\n{", "\n},{") + "]")
         found.append([{key: value for key, value in one.items() if key not in {"release", "notes"}} for one in told])
-    for others in found[1:]:
-        assert others == found[0]
+    assert found[0] == found[1]
     other = json.loads((place / "by files" / "manifest.json").read_text())
     other["measurements"]["files"]["US.parquet/DPQuery/part-00000.parquet"] = "0" * 64
     (place / "by files" / "manifest.json").write_text(json.dumps(other))
@@ -181,28 +178,32 @@ def test_intervals_and_districts_take_the_files_as_they_take_the_measurements_of
     assert "were changed, such as US.parquet" in capsys.readouterr().err
 
 
-def test_a_plan_that_the_files_do_not_tell_is_found(made: tuple[Path, World]) -> None:
-    place, _ = made
-    assert estimate(place, out="changed") == 0
-    path = place / "changed" / "manifest.json"
+@pytest.fixture(scope="module")
+def noisy(made: tuple[Path, World]) -> Path:
+    """A release of the measurements alone, without the totals of states."""
+    assert estimate(made[0], out="noisy") == 0
+    return made[0] / "noisy"
+
+
+def test_a_plan_that_the_files_do_not_tell_is_found(noisy: Path, tmp_path: Path) -> None:
+    shutil.copytree(noisy, tmp_path / "changed")
+    path = tmp_path / "changed" / "manifest.json"
     manifest = json.loads(path.read_text())
     manifest["measurements"]["loss"]["most"]["rho"] = "1"
     path.write_text(json.dumps(manifest))
-    assert main(["check", str(place / "changed")]) == 2
+    assert main(["check", str(tmp_path / "changed")]) == 2
 
 
-def test_without_totals_states_are_noisy_and_the_nation_exact(made: tuple[Path, World]) -> None:
+def test_without_totals_states_are_noisy_and_the_nation_exact(made: tuple[Path, World], noisy: Path) -> None:
     place, world = made
-    assert estimate(place, out="noisy") == 0
-    assert main(["check", str(place / "noisy")]) == 0
-    with (place / "noisy" / "counts" / "State.csv").open() as file:
+    assert main(["check", str(noisy)]) == 0
+    with (noisy / "counts" / "State.csv").open() as file:
         rows = list(csv.reader(file, delimiter="|"))[1:]
     assert sum(int(row[-1]) for row in rows) == sum(world.counts.values())
-    assert (place / "noisy" / "counts" / "State.csv").read_bytes() != (
-        place / "out" / "counts" / "State.csv"
-    ).read_bytes()
+    assert (noisy / "counts" / "State.csv").read_bytes() != (place / "out" / "counts" / "State.csv").read_bytes()
 
 
+@pytest.mark.thorough
 def test_full_information_and_its_intervals_are_those_of_the_run(tmp_path: Path, made: tuple[Path, World]) -> None:
     _, world = made
     run(tmp_path, world, persons(), "--estimator", "full-information")
@@ -217,6 +218,7 @@ def test_full_information_and_its_intervals_are_those_of_the_run(tmp_path: Path,
         assert numbers[0] == numbers[1]
 
 
+@pytest.mark.thorough
 def test_housing_units_keep_the_total_of_every_block(tmp_path: Path) -> None:
     world = make_world(5, (2,), states=1)
     document = configuration(
@@ -232,6 +234,7 @@ def test_housing_units_keep_the_total_of_every_block(tmp_path: Path) -> None:
     agree(tmp_path)
 
 
+@pytest.mark.thorough
 def test_puerto_rico_begins_with_the_state(tmp_path: Path) -> None:
     world = make_world(6, PERSONS, quarters=True, states=1)
     moved = {block: "72" + block[2:] for block in world.blocks}
@@ -254,6 +257,7 @@ def test_puerto_rico_begins_with_the_state(tmp_path: Path) -> None:
     agree(tmp_path)
 
 
+@pytest.mark.thorough
 def test_one_side_of_a_state_is_estimated_from_the_top(
     tmp_path: Path, made: tuple[Path, World], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -290,24 +294,37 @@ def list_what_is_left(files: Path) -> None:
             path.rmdir()
 
 
-def test_a_missing_partition_is_refused(
-    tmp_path: Path, made: tuple[Path, World], capsys: pytest.CaptureFixture[str]
-) -> None:
-    place, _ = made
-    for level, kind, words in (
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize(
+    ("level", "kind", "words"),
+    [
         ("County", "Constraint", "a partition is missing"),
         ("Block", "Constraint", "a partition is missing"),
         ("Block", "DPQuery", "has siblings and no measurement"),
-    ):
-        shutil.copytree(place / "nmf", tmp_path / "nmf")
-        lost = f"US_example/{level}.parquet/{kind}/State=002"
-        shutil.rmtree(tmp_path / "nmf" / lost)
-        list_what_is_left(tmp_path / "nmf")
-        assert main(["topdown", "estimate", str(tmp_path / "nmf"), str(tmp_path / "out")]) == 2
-        assert words in capsys.readouterr().err
-        assert not (tmp_path / "out").exists()
-        shutil.rmtree(tmp_path / "nmf")
-    # A whole state is missing: the nation has more facilities than what is left.
+    ],
+)
+def test_a_missing_partition_is_refused(
+    tmp_path: Path,
+    made: tuple[Path, World],
+    capsys: pytest.CaptureFixture[str],
+    level: str,
+    kind: str,
+    words: str,
+) -> None:
+    place, _ = made
+    shutil.copytree(place / "nmf", tmp_path / "nmf")
+    shutil.rmtree(tmp_path / "nmf" / f"US_example/{level}.parquet/{kind}/State=002")
+    list_what_is_left(tmp_path / "nmf")
+    assert main(["topdown", "estimate", str(tmp_path / "nmf"), str(tmp_path / "out")]) == 2
+    assert words in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_missing_state_is_refused(
+    tmp_path: Path, made: tuple[Path, World], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The nation has more facilities than what is left."""
+    place, _ = made
     shutil.copytree(place / "nmf", tmp_path / "nmf")
     for path in list((tmp_path / "nmf").rglob("State=?02")):
         shutil.rmtree(path)

@@ -129,7 +129,7 @@ def most(changes: Iterable[Counter[Any]], bound: LossOnAnySpine) -> float:
     return float(max(losses) / bound.loss)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("mechanism", ["zcdp", "pure"])
+@pytest.mark.parametrize("mechanism", [pytest.param("zcdp", marks=pytest.mark.thorough), "pure"])
 def test_no_attribute_and_no_move_costs_more_than_on_any_spine(
     tmp_path: Path, mechanism: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

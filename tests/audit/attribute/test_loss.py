@@ -155,6 +155,7 @@ def rows_of(household: Household, mafid: int) -> tuple[Unit, list[PersonRow]]:
     return written, people
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("seed", range(3))
 def test_a_household_adds_to_the_counts_what_the_product_counts(tmp_path: Path, seed: int) -> None:
     # Thresholds above every household: which persons truncation keeps goes by a hash, and here by the order.
@@ -250,6 +251,7 @@ def told(household: Household, place: int) -> Individual:
     return Individual("R", p.age, p.relation, size, kind, p.sex, p.race, p.ethnicity, household.tenure, others)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("mechanism", list(Mechanism))
 @pytest.mark.parametrize("attributes", [{"Age"}, {"Sex", "Relation"}, {"Race", "Ethnicity"}, {"Tenure", "Sex"}])
 def test_in_a_small_household_the_search_finds_what_trying_every_value_finds(
@@ -282,6 +284,7 @@ def test_no_loss_passes_that_of_an_arbitrary_change_and_more_attributes_lose_no_
     assert less <= more <= costs.plan.loss(lambda m: m.proven.same_household or m.calibration)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("mechanism", list(Mechanism))
 def test_a_move_costs_more_than_staying_and_less_than_an_arbitrary_change(mechanism: Mechanism) -> None:
     costs = small_costs(mechanism)
@@ -392,6 +395,7 @@ def test_counts_without_noise_have_no_attribute_loss(tmp_path: Path, capsys: pyt
 # --- the other products ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("seed", range(6))
 def test_no_pair_of_records_moves_more_cells_of_detailed_groups_than_told(tmp_path: Path, seed: int) -> None:
     found = read_iterations(

@@ -24,6 +24,7 @@ PRINTED = """
 """
 
 
+@pytest.mark.thorough
 def test_panel_a_comes_out_to_four_decimals() -> None:
     rows = [row.as_json() for row in reproduce("a")]
     expected = [[float(number) for number in line.split()] for line in PRINTED.strip().splitlines()]

@@ -32,6 +32,7 @@ def go(folder: Path, country: Country, *options: str, out: str = "out", **more: 
     return folder / out
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("estimator", ["topdown", "full-information"])
 @pytest.mark.parametrize(("seed", "depth"), [(1, 1), (2, 2), (3, 4), (4, 6)])
 def test_without_noise_every_level_is_the_count_by_hand(tmp_path: Path, seed: int, depth: int, estimator: str) -> None:
@@ -52,6 +53,7 @@ def test_without_noise_every_level_is_the_count_by_hand(tmp_path: Path, seed: in
     assert main(["check", str(out)]) == 0
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("fmt", ["csv", "parquet"])
 def test_totals_are_kept_levels_agree_and_a_seed_repeats(tmp_path: Path, fmt: str) -> None:
     country = make_country(3, 4)

@@ -100,6 +100,7 @@ def test_without_noise_counts_are_those_by_hand(tmp_path: Path, data: Path) -> N
     assert main(["check", str(out)]) == 0
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("estimator", ["topdown", "full-information"])
 def test_the_same_schema_and_queries_make_the_same_release(tmp_path: Path, data: Path, estimator: str) -> None:
     out = run(tmp_path, write(tmp_path, document()), "out", "--estimator", estimator)

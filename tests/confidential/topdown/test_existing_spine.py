@@ -75,6 +75,7 @@ def refused(place: Path, capsys: pytest.CaptureFixture[str], *options: str) -> s
     return capsys.readouterr().err
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("mechanism", ["zcdp", "pure"])
 def test_a_spine_built_before_is_the_one_that_the_run_builds(place: Path, mechanism: str) -> None:
     if mechanism == "pure":
@@ -97,6 +98,7 @@ def test_a_spine_built_before_is_the_one_that_the_run_builds(place: Path, mechan
     assert main(["check", str(place / "out")]) == 0
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("estimator", ["topdown", "full-information"])
 @pytest.mark.parametrize("mechanism", ["zcdp", "pure"])
 def test_exact_counts_lie_on_the_spine_of_the_release(place: Path, mechanism: str, estimator: str) -> None:
@@ -334,6 +336,7 @@ def test_a_run_is_resumed_on_the_same_spine_alone(
     assert run(place, str(place / "spine"), "--resume") == 0
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("kind", "middle"),
     [("conventional", ("Tract",)), ("optimized", ("Tract_Group", "Tract"))],

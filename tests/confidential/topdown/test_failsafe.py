@@ -119,7 +119,7 @@ def run(tmp_path: Path, case: Case, seed: int) -> Path:
     return out
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", CASES)
 def test_the_failsafe_departs_from_the_parent_as_little_as_can_be(
     tmp_path: Path, watched: dict[str, Any], name: str

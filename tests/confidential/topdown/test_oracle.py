@@ -364,6 +364,7 @@ def release_of(tmp_path: Path, world: World, made: dict[str, Any], *options: str
     return Release(made, out, noisy, world)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("kind", ["conventional", "aian", "optimized"])
 @pytest.mark.parametrize("rho", ["1/4", "6"])
 def test_every_node_is_an_optimum_of_the_stated_problem(tmp_path: Path, kind: str, rho: str) -> None:
@@ -374,6 +375,7 @@ def test_every_node_is_an_optimum_of_the_stated_problem(tmp_path: Path, kind: st
     assert compared >= 0.6 * units
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("kind", ["conventional", "aian", "optimized"])
 @pytest.mark.parametrize("seed", [31, 32])
 def test_every_node_is_an_optimum_under_constraints(tmp_path: Path, kind: str, seed: int) -> None:
@@ -455,6 +457,7 @@ def check_identity(  # noqa: C901  (one branch for each kind of area)
     assert persons == expected(lambda block: block)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("kind", "estimator", "mechanism", "form", "quarters"),
     [
@@ -533,6 +536,7 @@ def pandas_free_parquet(path: Path, separator: str) -> None:
     path.unlink()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", ["conventional", "optimized"])
 @pytest.mark.parametrize("rho", ["inf", "1/10"])
 def test_totals_of_blocks_are_kept(tmp_path: Path, kind: str, rho: str) -> None:
@@ -563,6 +567,7 @@ def test_totals_of_blocks_are_kept(tmp_path: Path, kind: str, rho: str) -> None:
     assert main(["check", str(out)]) == 0
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("kind", ["conventional", "aian", "optimized"])
 def test_joint_totals_of_states_bound_the_nation(tmp_path: Path, kind: str) -> None:
     # The first state has households only, the second prisons only, and their totals are known: so are the nation's
@@ -694,6 +699,7 @@ def node_matrix(shape: tuple[int, ...], kept: tuple[int, ...]) -> Array:
     return out
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("mechanism", "budget"), [("zcdp", "2"), ("pure", "40")])
 def test_variances_are_those_of_the_noise_and_units_without_a_share_have_no_rows(
     tmp_path: Path, mechanism: str, budget: str

@@ -50,6 +50,7 @@ def pieces(data: Path) -> set[frozenset[str]]:
     return set(map(frozenset, found.values()))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 @pytest.mark.parametrize("kind", ["conventional", "optimized", "pieces"])
 def test_pieces_of_any_configuration(data: Path, tmp_path: Path, kind: str, estimator: str) -> None:
@@ -79,7 +80,7 @@ def test_the_folder_of_a_spine_of_pieces(data: Path, tmp_path: Path) -> None:
     assert (tmp_path / "out/spine/geounits.csv").read_bytes() == given
 
 
-@pytest.mark.parametrize("live", [False, True])
+@pytest.mark.parametrize("live", [False, pytest.param(True, marks=pytest.mark.thorough)])
 def test_a_cut_off_of_the_configuration_is_named(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], *, live: bool
 ) -> None:

@@ -29,6 +29,7 @@ def run(tmp_path: Path, document: dict[str, Any], *options: str) -> int:
     return main(["topdown", "run", str(config), str(tmp_path / "data"), str(tmp_path / "out"), "--seed", "3", *options])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.mark.parametrize("levels", range(2, 9))
 def test_any_number_of_types_is_bounded(tmp_path: Path, levels: int, mechanism: str) -> None:

@@ -171,6 +171,7 @@ def test_a_solver_that_dies_of_its_noise_does_not_choose_among_draws(
     assert law_of_the_root(monkeypatch, tmp_path, two_blocks) > 0.01
 
 
+@pytest.mark.thorough
 def test_drawing_anew_would_be_caught(
     tmp_path: Path, two_blocks: tuple[Configuration, Opened], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -198,6 +199,7 @@ def test_what_is_released_was_made_of_the_first_draws(
         )
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["detailed alone", "split", "full information"])
 def test_the_failsafe_goes_on_with_its_draws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     case = CASES[name]

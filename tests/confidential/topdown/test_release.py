@@ -147,6 +147,7 @@ AREAS: dict[str, Callable[[Block], str]] = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("schema", [LABELLED, H1, PL94], ids=["labels", "units", "persons"])
 @pytest.mark.parametrize(
     ("optimized", "fmt", "seed"), [(False, "csv", 1), (True, "csv", 2), (True, "parquet", 3), (False, "parquet", 4)]
@@ -271,7 +272,7 @@ CHANGES: dict[str, tuple[str, Callable[[list[str]], list[str]]]] = {
 }
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", CHANGES)
 def test_the_check_finds_every_change(tmp_path: Path, name: str) -> None:
     made = make(tmp_path / "out", PL94, 1)
@@ -297,6 +298,7 @@ def _small(monkeypatch: pytest.MonkeyPatch, seed: int, threads: int = 2) -> None
     monkeypatch.setattr(outputs, "workers", lambda: threads)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("schema", [LABELLED, H1, PL94], ids=["labels", "units", "persons"])
 @pytest.mark.parametrize(("threads", "seed"), [(1, 0), (2, 1), (3, 2), (3, 4)])
 def test_the_bytes_are_the_same_in_any_parts_and_threads(
@@ -317,7 +319,7 @@ def _any_order(monkeypatch: pytest.MonkeyPatch) -> list[set[str]]:
     return asked
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("schema", [LABELLED, H1, PL94], ids=["labels", "units", "persons"])
 @pytest.mark.parametrize("fmt", ["csv", "parquet"])
 @pytest.mark.parametrize(("optimized", "seed"), [(False, 1), (True, 2), (True, 3), (False, 4)])
@@ -332,6 +334,7 @@ def test_what_stands_as_written_is_compared_as_it_is_read(
     assert asked == ([{"microdata.csv"}] if schema is H1 else [])
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("name", CHANGES)
 def test_comparing_as_it_is_read_finds_every_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     made = make(tmp_path / "out", PL94, 1)
@@ -355,6 +358,7 @@ STORED: dict[str, tuple[str, str]] = {
 """A file of Parquet, and the column that is changed in it."""
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", STORED)
 def test_the_check_finds_every_change_in_parquet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     made = make(tmp_path / "out", PL94, 1, fmt="parquet")
@@ -370,6 +374,7 @@ def test_the_check_finds_every_change_in_parquet(tmp_path: Path, monkeypatch: py
     assert asked
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "file", ["counts/Block.csv", "counts/County.csv", "tabulation/place.csv", "tables/P1.csv", "microdata.csv"]
 )

@@ -60,6 +60,7 @@ ESTIMATED = ["1-0", "2-0", "3-0", "4-0", "5-0", "2-1", "3-1", "4-1", "5-1"]
 """The geolevels in the order in which a run of two states estimates them, with the state they are of."""
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("place", range(len(ESTIMATED)))
 @pytest.mark.parametrize("more", [(), ("--intervals", "monte-carlo", "--replicates", "2")])
 def test_a_run_that_is_killed_in_any_state_goes_on_with_its_draws(
@@ -96,6 +97,7 @@ def test_a_run_whose_batches_were_cut_otherwise_does_not_go_on(
     assert main(arguments(tmp_path, "--overwrite")) == 0
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("more", [("--estimator", "full-information"), ("--intervals", "least-squares")])
 def test_a_run_that_is_killed_while_it_draws_everything_goes_on_with_its_draws(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]
@@ -186,8 +188,15 @@ def test_a_run_begun_anew_is_charged_again(tmp_path: Path, monkeypatch: pytest.M
     assert charges(ledger) == ["1/2", "1/2"]
 
 
-@pytest.mark.parametrize("begun", [False, True])
-@pytest.mark.parametrize("charged", [False, True])
+@pytest.mark.parametrize(
+    ("begun", "charged"),
+    [
+        (False, True),
+        (True, False),
+        pytest.param(False, False, marks=pytest.mark.thorough),
+        pytest.param(True, True, marks=pytest.mark.thorough),
+    ],
+)
 def test_a_death_beside_the_charge_neither_loses_nor_doubles_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *, begun: bool, charged: bool
 ) -> None:
@@ -345,6 +354,7 @@ DAMAGED = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", DAMAGED)
 def test_a_damaged_checkpoint_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str

@@ -4,7 +4,6 @@ import json
 import math
 import shutil
 import weakref
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +75,7 @@ def test_every_tabulated_count_has_an_interval_by_default(tmp_path: Path) -> Non
     assert main(["check", str(out)]) == 0 == main(["check", str(plain)])
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("estimator", ["topdown", "full-information"])
 @pytest.mark.parametrize(("kind", "seed"), [("conventional", 1), ("conventional", 2), ("aian", 3), ("aian", 6)])
 def test_least_squares_intervals_are_those_of_one_dense_system(
@@ -108,9 +108,7 @@ def test_least_squares_intervals_are_those_of_one_dense_system(
     assert compared > 20
 
 
-def test_intervals_of_full_information_are_the_same_in_parts_and_left_out_on_request(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_intervals_of_full_information_are_the_same_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     arguments = begin(tmp_path)
     asked = ("--estimator", "full-information", "--spine", "optimized")
     whole = go(arguments, tmp_path / "whole", *asked)
@@ -125,6 +123,12 @@ def test_intervals_of_full_information_are_the_same_in_parts_and_left_out_on_req
         np.testing.assert_array_equal(one[:, :-4], other[:, :-4])
         # Parts of sums are added up in another order, and written with four decimals.
         np.testing.assert_allclose(one[:, -4:].astype(float), other[:, -4:].astype(float), rtol=1e-9, atol=1.01e-4)
+
+
+@pytest.mark.thorough
+def test_intervals_of_full_information_are_left_out_on_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    arguments = begin(tmp_path)
+    asked = ("--estimator", "full-information", "--spine", "optimized")
     monkeypatch.setattr(interval_terms, "MOST_ANSWERS", 10)
     for method in ("", "none", "least-squares"):
         out = go(arguments, tmp_path / f"large-{method}", *asked, *(("--intervals", method) if method else ()))
@@ -172,6 +176,7 @@ def test_replicates_are_named_and_a_seed_repeats_them(tmp_path: Path) -> None:
     assert main(["check", str(again)]) == 0
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("method", ["least-squares", "monte-carlo"])
 def test_without_noise_intervals_are_the_counts(tmp_path: Path, method: str) -> None:
     out = go(begin(tmp_path, rho="inf"), tmp_path / "out", "--intervals", method)
@@ -201,6 +206,7 @@ def test_other_products_have_no_intervals(tmp_path: Path) -> None:
         yupana.run("topdown", "cook-2010", tmp_path, tmp_path / "out", intervals="gaussian")  # type: ignore[arg-type]
 
 
+@pytest.mark.thorough
 def test_above_a_size_they_are_made_on_demand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (default_method(MOST_ANSWERS), default_method(MOST_ANSWERS + 1)) == ("least-squares", "none")
     monkeypatch.setattr(interval_terms, "MOST_ANSWERS", 1)
@@ -251,23 +257,23 @@ def test_without_the_memory_for_them_they_are_made_on_demand_or_refused(
     assert not list(tmp_path.glob("named*"))
 
 
-def test_measurements_afterwards_give_the_intervals_of_the_run(tmp_path: Path) -> None:
-    arguments, noisy, nmf = begin(tmp_path), tmp_path / "noisy", tmp_path / "nmf"
-    out = go(arguments, tmp_path / "out", "--noisy-measurements", str(noisy), "--nmf", str(nmf), "--spine", "aian")
-    bare = go(arguments, tmp_path / "bare", "--intervals", "none", "--noisy-measurements", str(tmp_path / "n"),
-              "--nmf", str(tmp_path / "f"), "--spine", "aian")  # fmt: skip
-    for name, option in (("n", "--noisy-measurements"), ("f", "--nmf")):
-        made = tmp_path / f"made {name}"
-        assert main(["topdown", "intervals", str(bare), str(made), option, str(tmp_path / name)]) == 0
-        for path in (out / "tabulation").iterdir():
-            assert path.read_bytes() == (made / "tabulation" / path.name).read_bytes()
-        assert told(made)["method"] == "least-squares"
-        assert main(["check", str(made)]) == 0
-        # The measurements are still those of the release.
-        query = ["interval", str(made), "--noisy-measurements", str(tmp_path / "n")]
-        assert main([*query, "--query", "US/total[geounit=US]"]) == 0
+@pytest.mark.parametrize("option", ["--noisy-measurements", pytest.param("--nmf", marks=pytest.mark.thorough)])
+def test_measurements_afterwards_give_the_intervals_of_the_run(tmp_path: Path, option: str) -> None:
+    arguments, noisy, other = begin(tmp_path), str(tmp_path / "noisy"), str(tmp_path / "other")
+    out = go(arguments, tmp_path / "out", option, other, "--spine", "aian")
+    bare = go(arguments, tmp_path / "bare", "--intervals", "none", option, noisy, "--spine", "aian")
+    made = tmp_path / "made"
+    assert main(["topdown", "intervals", str(bare), str(made), option, noisy]) == 0
+    for path in (out / "tabulation").iterdir():
+        assert path.read_bytes() == (made / "tabulation" / path.name).read_bytes()
+    assert told(made)["method"] == "least-squares"
+    assert main(["check", str(made)]) == 0
+    # The measurements are still those of the release.
+    query = ["interval", str(made), "--noisy-measurements", noisy]
+    assert main([*query, "--query", "US/total[geounit=US]"]) == 0
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("quarters", [False, True])
 def test_replicates_afterwards_need_the_release_alone(tmp_path: Path, quarters: bool) -> None:  # noqa: FBT001
     more = {"constraints": {"group_quarters": "a0"}} if quarters else {}
@@ -321,18 +327,18 @@ def _margin(cells: list[str]) -> None:
     cells[-1] = str(int(cells[-1]) + 1)
 
 
-@pytest.mark.parametrize("fault", [_swap, _negative, _margin])
-def test_bounds_that_cannot_be_are_found(tmp_path: Path, fault: Callable[[list[str]], None]) -> None:
+def test_bounds_that_cannot_be_are_found(tmp_path: Path) -> None:
     out = go(begin(tmp_path), tmp_path / "out")
     schema = Schema(tuple(Attribute(f"a{i}", tuple(map(str, range(size)))) for i, size in enumerate(SHAPE)))
     assert verify_release(out, schema, LEVELS, intervals=True) == []
     path = out / "tabulation/tract.csv"
     lines = path.read_text().splitlines()
-    cells = lines[-1].split("|")
-    fault(cells)
-    path.write_text("\n".join([*lines[:-1], "|".join(cells)]) + "\n")
-    (wrong,) = verify_release(out, schema, LEVELS, intervals=True)
-    assert wrong.startswith("tabulation/tract has intervals")
+    for fault in (_swap, _negative, _margin):
+        cells = lines[-1].split("|")
+        fault(cells)
+        path.write_text("\n".join([*lines[:-1], "|".join(cells)]) + "\n")
+        (wrong,) = verify_release(out, schema, LEVELS, intervals=True)
+        assert wrong.startswith("tabulation/tract has intervals")
 
 
 def test_a_run_that_was_to_have_others_is_not_resumed(
@@ -352,6 +358,7 @@ def test_a_run_that_was_to_have_others_is_not_resumed(
         assert path.read_bytes() == (tmp_path / "out/tabulation" / path.name).read_bytes()
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("estimator", ["topdown", "full-information"])
 @pytest.mark.parametrize("quarters", [False, True])
 def test_replicates_of_a_run_are_a_function_of_the_release_and_of_coins(

@@ -109,6 +109,7 @@ def greedy(work: Work) -> Iterator[Piece]:
     return reversed(pieces)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", SOME)
 def test_a_descent_does_not_depend_on_who_solves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     of = opened(tmp_path, name)
@@ -143,6 +144,7 @@ def level_by_level(
     return Descent(tuple(found), failsafe, {n: one.solvers for n, one in zip(tree.names, found, strict=True)})
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", SOME)
 def test_a_descent_does_not_depend_on_the_order_of_states(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
@@ -157,6 +159,7 @@ def test_a_descent_does_not_depend_on_the_order_of_states(
     assert told(in_memory(DrawsInMemory())) == by_state
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", SOME)
 def test_a_descent_does_not_depend_on_how_many_trees_are_under_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
@@ -179,6 +182,7 @@ def test_a_descent_does_not_depend_on_the_size_of_batches(tmp_path: Path, monkey
         assert told(estimated(of, monkeypatch, one_by_one)) == expected
 
 
+@pytest.mark.thorough
 def test_another_process_makes_the_same_of_what_is_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:
         for name in ("tracts", "full information"):
@@ -187,6 +191,7 @@ def test_another_process_makes_the_same_of_what_is_sent(tmp_path: Path, monkeypa
             assert told(estimated(of, monkeypatch, lambda work: pool.map(solve, *zip(*work, strict=True)))) == expected
 
 
+@pytest.mark.thorough
 def test_much_work_is_done_in_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     of = opened(tmp_path, "tracts")
     expected = told(estimated(of, monkeypatch, ThreadSolver(1)))
@@ -222,6 +227,7 @@ class DiedError(Exception):
     """Stands for the death of the process that drives a run."""
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["tracts", "split", "full information"])
 def test_a_run_goes_on_with_all_that_a_dead_solver_had_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str

@@ -170,6 +170,7 @@ def test_rubbish_is_named(here: Path, document: dict[str, Any], wrong: str) -> N
     assert not list(here.glob("out*"))
 
 
+@pytest.mark.thorough
 def test_a_part_may_stand_in_the_document(here: Path) -> None:
     document = {"product": "x", "parts": {"persons": "persons.json", "units": INLINE}}
     write_configuration(document, here / "inline.json")
@@ -314,6 +315,7 @@ def test_a_run_killed_between_parts_goes_on_without_a_second_draw(
     assert sorted(path.name for path in here.glob("out*")) == ["out", "out.confidential.log"]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("where", ["begin", "note"])
 def test_a_part_that_was_not_begun_begins_when_the_run_goes_on(
     here: Path, monkeypatch: pytest.MonkeyPatch, where: str
@@ -328,6 +330,7 @@ def test_a_part_that_was_not_begun_begins_when_the_run_goes_on(
     assert charges() == {"D/persons": ["1/2"], "D/units": ["1/3"]}
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("number", [1, 3, 9, 15])
 def test_parts_whose_draws_are_being_removed_are_not_gone_on_with(
     here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], number: int
@@ -381,21 +384,31 @@ def test_a_part_that_fails_leaves_the_first_to_be_gone_on_with(
 
 
 def test_all_measurements_of_each_part_lie_in_its_folder(here: Path) -> None:
-    assert (
-        run("--noisy-measurements", "noisy", "--seed", "1", "--nmf", "nmf", "--no-microdata", "--format", "parquet")
-        == 0
-    )
-    for folder in ("out", "noisy", "nmf"):
-        assert yupana.check(folder).wrong == () if folder == "out" else yupana.open_release(folder).wrong() == []
-        assert tuple(yupana.open_release(folder).parts) == PARTS
+    assert run("--noisy-measurements", "noisy", "--seed", "1", "--no-microdata") == 0
+    hold_two("out", "noisy")
     assert not (here / "out" / "persons" / "microdata.csv").exists()
-    assert (here / "out" / "units" / "counts" / "State.parquet").exists()
     for name in PARTS:
         found = yupana.interval(f"out/{name}", "State/total[geounit=01]", noisy=f"noisy/{name}")
         assert found is not None
 
 
-def test_what_works_on_one_release_says_which_to_name(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.thorough
+def test_measurement_files_of_each_part_lie_in_its_folder(here: Path) -> None:
+    assert run("--seed", "1", "--nmf", "nmf", "--format", "parquet") == 0
+    hold_two("out", "nmf")
+    assert (here / "out" / "units" / "counts" / "State.parquet").exists()
+
+
+def hold_two(*folders: str) -> None:
+    """Each of these, the release first, is sound and has both parts."""
+    assert yupana.check(folders[0]).wrong == ()
+    for folder in folders:
+        assert yupana.open_release(folder).wrong() == []
+        assert tuple(yupana.open_release(folder).parts) == PARTS
+
+
+@pytest.mark.usefixtures("here")
+def test_what_works_on_one_release_says_which_to_name(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("--seed", "1") == 0
     wanted = "out holds several releases, each with a plan of its own; name out/persons or out/units"
     for line in (
@@ -408,6 +421,11 @@ def test_what_works_on_one_release_says_which_to_name(here: Path, capsys: pytest
         told = capsys.readouterr().err
         assert wanted in told or "is a folder" in told, line
     assert main(["report", "out/units", "page.html"]) == 0
+
+
+@pytest.mark.thorough
+def test_all_parts_are_certified_together(here: Path) -> None:
+    assert run("--seed", "1") == 0
     assert main(["audit", "certificate", "out", "certificate"]) == 0
     assert json.loads((here / "certificate" / "certificate.json").read_text())
 

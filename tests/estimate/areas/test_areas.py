@@ -54,7 +54,7 @@ class Made:
         return np.array([test(block) for block in self.blocks], dtype=float)
 
 
-@pytest.fixture(scope="module", params=["conventional", "optimized"])
+@pytest.fixture(scope="module", params=["conventional", pytest.param("optimized", marks=pytest.mark.thorough)])
 def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Made:
     return Made(tmp_path_factory.mktemp("areas"), "--spine", request.param)
 
@@ -123,6 +123,7 @@ def test_counts_and_intervals_are_those_of_one_dense_system(made: Made) -> None:
         assert one.holds_published == (one.lower <= one.published <= one.upper)
 
 
+@pytest.mark.thorough
 def test_a_batch_says_what_single_questions_say(one: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     questions = [("place=Oak Park", "total"), ("county=01001", "a1[a1=1] % total"), ("block=" + one.blocks[0], "total")]
     path, out = tmp_path / "questions.csv", tmp_path / "answers.csv"
@@ -208,6 +209,7 @@ def test_an_area_in_two_states_is_counted_whole_and_its_parts_are_told(one: Made
     assert not any("lies in" in note for note in parts.notes)
 
 
+@pytest.mark.thorough
 def test_tables_with_intervals_suffice(one: Made, tmp_path: Path) -> None:
     release = tmp_path / "release"
     shutil.copytree(one.out, release)
@@ -274,6 +276,7 @@ def test_the_tables_of_a_release_say_what_its_measurements_say(tmp_path: Path) -
     assert (wider.upper or 0) > int(rows[-1]["UPPER"])
 
 
+@pytest.mark.thorough
 def test_variables_of_tables_are_read_by_name(tmp_path: Path) -> None:
     make_release(tmp_path, (2,), attributes="h1")
     release = tmp_path / "out"
@@ -326,6 +329,7 @@ def test_a_faulty_file_of_questions_is_refused(what: str, one: Made, tmp_path: P
     assert words in str(error.value)
 
 
+@pytest.mark.thorough
 def test_files_of_areas_of_another_vintage_are_counted_and_named(one: Made, tmp_path: Path) -> None:
     lines = one.wards.read_text().splitlines()
     path = tmp_path / "wards.csv"

@@ -40,8 +40,12 @@ def sets_by_hand(world: World, *, live: bool) -> set[frozenset[tuple[str, str]]]
     return {frozenset(areas) for areas in alike.values() if len(areas) > 1}
 
 
-@given(seed=SEEDS, live=st.booleans())
-def test_sets_are_the_areas_with_the_same_blocks(seed: int, *, live: bool) -> None:
+@pytest.mark.parametrize("examples", [20, pytest.param(100, marks=pytest.mark.thorough)])
+def test_sets_are_the_areas_with_the_same_blocks(examples: int) -> None:
+    settings(max_examples=examples)(given(seed=SEEDS, live=st.booleans())(_check_sets))()
+
+
+def _check_sets(seed: int, *, live: bool) -> None:
     world = geography(np.random.default_rng(seed))
     with tempfile.TemporaryDirectory() as folder:
         blocks = read_blocks(world.write_reference(Path(folder) / "GRF-C.txt"))
@@ -217,9 +221,15 @@ def _check_sums(family: tuple[str, ...], finest: str, now: Tables, group: tuple[
         assert int(now[table][(*group, cell)][0]) == sum(int(now[finest][(*group, c)][0]) for c in parts)
 
 
-@settings(max_examples=6)
-@given(seed=SEEDS, live=st.booleans(), lowest=st.sampled_from([-15, 0]), fmt=st.sampled_from(["csv", "parquet"]))
-def test_a_release_follows_the_rule(seed: int, *, live: bool, lowest: int, fmt: Format) -> None:
+@pytest.mark.parametrize("examples", [2, pytest.param(6, marks=pytest.mark.thorough)])
+def test_a_release_follows_the_rule(examples: int) -> None:
+    made = given(
+        seed=SEEDS, live=st.booleans(), lowest=st.sampled_from([-15, 0]), fmt=st.sampled_from(["csv", "parquet"])
+    )
+    settings(max_examples=examples)(made(_check_release))()
+
+
+def _check_release(seed: int, *, live: bool, lowest: int, fmt: Format) -> None:
     rng = np.random.default_rng(seed)
     world = geography(rng)
     fill(world, rng, lowest=lowest, codes=CODES, finer=0.4)

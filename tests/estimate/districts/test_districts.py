@@ -18,7 +18,7 @@ Run = tuple[Path, Path]
 CONVENTIONAL = pytest.mark.parametrize("runs", ["conventional"], indirect=True)
 
 
-@pytest.fixture(scope="module", params=["conventional", "optimized"])
+@pytest.fixture(scope="module", params=["conventional", pytest.param("optimized", marks=pytest.mark.thorough)])
 def runs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("districts")
     write_world(make_world(4, SHAPE), folder / "data")
@@ -125,6 +125,7 @@ def test_plans_that_are_none_are_refused(runs: Run, tmp_path: Path, capsys: pyte
     assert str(tmp_path / "nowhere") in refused(capsys, out, tmp_path / "nowhere", noisy)
 
 
+@pytest.mark.thorough
 def test_a_plan_may_have_the_blocks_that_a_live_spine_leaves_out(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

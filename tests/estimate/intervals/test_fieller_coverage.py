@@ -11,6 +11,7 @@ DRAWS = 20_000
 Z = {0.9: 1.6448536269514722, 0.95: 1.959963984540054}
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("confidence", sorted(Z))
 @pytest.mark.parametrize("correlation", [-0.6, 0.0, 0.8])
 @pytest.mark.parametrize("below", [40.0, 4.0, 1.5, 0.2, 0.0])

@@ -195,6 +195,7 @@ def safetab(folder: Path, seed: int, fmt: Any = "csv") -> tuple[World, Path]:  #
     return world, release
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("seed", range(4))
 def test_safetab_rows_against_the_algebra_of_covariances(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], seed: int
@@ -364,7 +365,7 @@ def test_combined_areas_answer_for_single_rows_only(tmp_path: Path, capsys: pyte
 SHAPE = (3, 2)
 
 
-@pytest.fixture(scope="module", params=["conventional", "optimized"])
+@pytest.fixture(scope="module", params=["conventional", pytest.param("optimized", marks=pytest.mark.thorough)])
 def runs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     folder = tmp_path_factory.mktemp("topdown")
     write_world(make_world(4, SHAPE), folder / "data")

@@ -210,6 +210,7 @@ AVERAGES = [
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("correlation", [0.0, -0.3])
 @pytest.mark.parametrize("least", [1.0, 2.0])
 @pytest.mark.parametrize("z", AVERAGES)
@@ -287,13 +288,17 @@ def test_a_single_ratio_against_integration(top: float, below: float, log_scale:
         assert mass(q)[0] / whole == pytest.approx(probability, abs=1e-6)
 
 
-@settings(max_examples=40)
-@given(
-    st.lists(st.floats(-1e4, 1e4) | st.floats(-20, 50), min_size=3, max_size=3),
-    st.lists(st.floats(0, 3), min_size=3, max_size=3),
-    st.sampled_from([1.0, 2.0]),
-)
-def test_averages_never_leave_their_bounds(z: list[float], logs: list[float], least: float) -> None:
+@pytest.mark.parametrize("examples", [15, pytest.param(40, marks=pytest.mark.thorough)])
+def test_averages_never_leave_their_bounds(examples: int) -> None:
+    made = given(
+        st.lists(st.floats(-1e4, 1e4) | st.floats(-20, 50), min_size=3, max_size=3),
+        st.lists(st.floats(0, 3), min_size=3, max_size=3),
+        st.sampled_from([1.0, 2.0]),
+    )
+    settings(max_examples=examples)(made(_check_bounds))()
+
+
+def _check_bounds(z: list[float], logs: list[float], least: float) -> None:
     v = 10 ** (2 * np.array(logs))
     z = [each * float(scale) for each, scale in zip(z, np.sqrt(v), strict=True)]
     found = averages.parts(np.array([z[:2]]), np.diag(v[:2])[None], one(z[2]), one(v[2]), (least, 10.0), (0.05, 0.95))

@@ -61,6 +61,7 @@ def test_two_processes_at_once_fill_an_empty_cache_and_a_third_finds_everything(
     assert told(start(NUMBA_CACHE_DIR=str(tmp_path))) == [f"True {ANSWERS}"]
 
 
+@pytest.mark.thorough
 def test_a_read_only_install_is_compiled_into_the_cache_of_the_user_or_in_memory(tmp_path: Path) -> None:
     """A file in the way of each ``__pycache__`` keeps even root from writing there."""
     package = tmp_path / "site" / "yupana"
@@ -96,6 +97,7 @@ def test_the_longest_loops_are_compiled_beside_the_others_and_found(tmp_path: Pa
     assert told(start(ALL, **site)) == ["0 0"]
 
 
+@pytest.mark.thorough
 def test_what_cannot_be_compiled_beside_is_compiled_here(tmp_path: Path) -> None:
     """Whoever hands over a path to the package may not hand it on to other processes."""
     code = ALL.replace("compile_kernels(print)", "import sys; sys.executable = '/nowhere'; compile_kernels(print)")

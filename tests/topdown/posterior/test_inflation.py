@@ -57,6 +57,7 @@ def too_narrow(prior: Prior) -> Prior:
     return replace(prior, density=np.repeat((narrow / narrow.sum())[None], len(prior.density), axis=0))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("plan", PLANS)
 def test_under_the_prior_learned_nine_of_ten_intervals_hold(plan: str) -> None:
     random = np.random.default_rng(21)
@@ -69,6 +70,7 @@ def test_under_the_prior_learned_nine_of_ten_intervals_hold(plan: str) -> None:
     assert halves == pytest.approx([0.9, 0.9], abs=0.03)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("plan", PLANS)
 def test_under_a_prior_that_is_too_narrow_they_hold_by_the_inflation_that_noisy_answers_tell(plan: str) -> None:
     random = np.random.default_rng(22)

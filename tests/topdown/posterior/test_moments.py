@@ -40,6 +40,7 @@ def test_the_noise_of_detailed_answers_is_the_wrong_term() -> None:
     assert concentrations(wrong)[0] > 1.2 * concentrations(right)[0]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("plan", PLANS)
 def test_means_are_as_far_off_as_they_say_and_intervals_hold(plan: str) -> None:
     random = np.random.default_rng(13)

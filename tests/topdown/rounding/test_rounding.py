@@ -185,16 +185,23 @@ def random_node(r: np.random.Generator, *, nested: bool) -> Node:
     return node
 
 
-@settings(max_examples=100, deadline=None)
-@given(st.integers(0, 2**32 - 1))
-def test_nested_queries_reach_the_optimum(seed: int) -> None:
-    check(random_node(np.random.default_rng(seed), nested=True))
+def check_nodes(examples: int, *, nested: bool) -> None:
+    @settings(max_examples=examples, deadline=None)
+    @given(st.integers(0, 2**32 - 1))
+    def check_one(seed: int) -> None:
+        check(random_node(np.random.default_rng(seed), nested=nested))
+
+    check_one()
 
 
-@settings(max_examples=50, deadline=None)
-@given(st.integers(0, 2**32 - 1))
-def test_queries_that_cross_reach_the_optimum(seed: int) -> None:
-    check(random_node(np.random.default_rng(seed), nested=False))
+@pytest.mark.parametrize("examples", [40, pytest.param(100, marks=pytest.mark.thorough)])
+def test_nested_queries_reach_the_optimum(examples: int) -> None:
+    check_nodes(examples, nested=True)
+
+
+@pytest.mark.parametrize("examples", [20, pytest.param(50, marks=pytest.mark.thorough)])
+def test_queries_that_cross_reach_the_optimum(examples: int) -> None:
+    check_nodes(examples, nested=False)
 
 
 @settings(max_examples=60, deadline=None)

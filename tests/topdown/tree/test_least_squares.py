@@ -44,9 +44,12 @@ def groupings(shape: tuple[int, ...]) -> Iterator[Query]:
         yield Query("grouped", tuple((0, 1, 1) if size == 3 else tuple(range(size)) for size in shape))
 
 
-@settings(max_examples=60, deadline=None)
-@given(worlds())
-def test_estimates_and_variances_are_those_of_the_dense_least_squares(world: World) -> None:
+@pytest.mark.parametrize("examples", [20, pytest.param(60, marks=pytest.mark.thorough)])
+def test_estimates_and_variances_are_those_of_the_dense_least_squares(examples: int) -> None:
+    settings(max_examples=examples, deadline=None)(given(worlds())(_check_estimates))()
+
+
+def _check_estimates(world: World) -> None:
     _, final = two_passes(world)
     dense, basis = Dense(world), Basis(world.shape)
     for level, estimate in enumerate(final):
