@@ -695,7 +695,7 @@ def test_what_cannot_be_served_is_refused_at_the_start(
 
 def test_counts_of_a_release_take_the_place_of_the_invented(tmp_path: Path) -> None:
     census, out, config = tmp_path / "census", tmp_path / "out", tmp_path / "config.json"
-    config.write_text(json.dumps({**production_config(), "state_filter": ["10", "44"]}))
+    config.write_text(json.dumps(production_config()))
     assert main(["synth", str(census), "--households", "300", "--seed", "1"]) == 0
     assert main(["phsafe", "run", str(config), str(census), str(out)]) == 0
     product = Pages(counts=out)["phsafe"]

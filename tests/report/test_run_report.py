@@ -16,7 +16,7 @@ pytest.importorskip("vl_convert", reason="the charts of reports need the extra: 
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("report")
     assert main(["synth", str(folder / "census"), "--households", "400", "--seed", "1"]) == 0
-    (folder / "config.json").write_text(json.dumps({**production_config(), "state_filter": ["10", "44"]}))
+    (folder / "config.json").write_text(json.dumps(production_config()))
     write_parameters(folder / "parameters")
     return folder
 
