@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from fractions import Fraction
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from typing import Any, Final
@@ -97,20 +98,26 @@ TENURE: Final = "CODE,NAME,KIND\n0,none,other\n1,owned,owned\n2,mortgage,owned\n
 COUNTED: Final = ("count", "{w}/d/persons.csv", "--by", "QAGE:20:0-115,CENHISP", "--epsilon", "1")
 
 
+def build_records(folder: Path) -> None:
+    """Write records and a configuration of PHSafe for them."""
+    _made(folder, "synth", "{w}/d", "--households", "30", "--states", "44", "--seed", "1")
+    (folder / "config.json").write_text(json.dumps({**production_config(), "state_filter": ["10", "44"]}))
+
+
+def _made(folder: Path, *arguments: str) -> str:
+    told = StringIO()
+    with redirect_stdout(told), redirect_stderr(StringIO()) as wrong:
+        status = main([a.format(w=folder) for a in arguments])
+    if status:
+        raise RuntimeError(f"the world cannot be built: {arguments}\n{wrong.getvalue()}")
+    return told.getvalue()
+
+
 def build(folder: Path) -> None:
     """Write inputs, and make releases of them."""
-
-    def made(*arguments: str) -> str:
-        told = StringIO()
-        with redirect_stdout(told), redirect_stderr(StringIO()) as wrong:
-            status = main([a.format(w=folder) for a in arguments])
-        if status:
-            raise RuntimeError(f"the world cannot be built: {arguments}\n{wrong.getvalue()}")
-        return told.getvalue()
-
-    made("synth", "{w}/d", "--households", "60", "--states", "44", "--seed", "1")
+    made = partial(_made, folder)
+    build_records(folder)
     made("synth", "{w}/dq", "--households", "20", "--states", "44", "--seed", "1", "--format", "parquet")
-    (folder / "config.json").write_text(json.dumps(production_config()))
     write_parameters(folder / "p")
     made("phsafe", "run", "{w}/config.json", "{w}/d", "{w}/rel")
     made("phsafe", "run", "{w}/config.json", "{w}/d", "{w}/relq", "--format", "parquet")

@@ -1,5 +1,8 @@
 """Lets the attacks import the modules that lie beside them, and builds the small worlds that they spoil."""
 
+import fcntl
+import os
+import shutil
 import signal
 import sys
 from collections.abc import Iterator
@@ -14,10 +17,20 @@ from attack_worlds import build  # noqa: E402 (it lies in the folder just named)
 
 @pytest.fixture(scope="session")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with every kind of input and release; attacks put back what they spoil, or work on a copy."""
-    folder = tmp_path_factory.mktemp("world")
-    build(folder)
-    return folder
+    """A folder with every kind of input and release; attacks put back what they spoil, or work on a copy.
+
+    The first worker of a run that asks for it builds it, and each has a copy.
+    """
+    base = tmp_path_factory.getbasetemp()
+    whole = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "attack-world"
+    with whole.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (done := whole.with_suffix(".done")).exists():
+            shutil.rmtree(whole, ignore_errors=True)
+            whole.mkdir()
+            build(whole)
+            done.touch()
+    return Path(shutil.copytree(whole, tmp_path_factory.mktemp("attacks") / "world"))
 
 
 @pytest.fixture(autouse=True)

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from attack_worlds import build_records
 
 from yupana.cli.main import main
 from yupana.confidential import run as machine
@@ -22,6 +23,14 @@ from yupana.plan import account
 PROGRAM = Path(sys.executable).with_name("yupana")
 IS_ROOT = os.getuid() == 0
 NEEDS_ROOT = pytest.mark.skipif(not IS_ROOT, reason="mounting, and files of other users, need root")
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Records and a configuration, without the releases that attacks spoil."""
+    folder = tmp_path_factory.mktemp("world")
+    build_records(folder)
+    return folder
 
 
 def command(world: Path, out: Path, *more: str) -> list[str]:
@@ -100,6 +109,7 @@ def test_a_disk_that_is_read_only_is_told_before_the_work(
 # --- limits of the process -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("megabytes", [500, 700, 1200])
 def test_little_memory_is_told_in_words(world: Path, tmp_path: Path, megabytes: int) -> None:
     def limit() -> None:
@@ -110,6 +120,7 @@ def test_little_memory_is_told_in_words(world: Path, tmp_path: Path, megabytes: 
     assert (tmp_path / "out").exists() is (done.returncode == 0)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("files", [8, 16, 40])
 def test_few_files_are_enough_or_told(world: Path, tmp_path: Path, files: int) -> None:
     done = start(
@@ -119,6 +130,7 @@ def test_few_files_are_enough_or_told(world: Path, tmp_path: Path, files: int) -
     assert (tmp_path / "out").exists() is (done.returncode == 0)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("size", [100, 3000])
 def test_a_limit_on_the_size_of_files_is_told(world: Path, tmp_path: Path, size: int) -> None:
     done = start(
@@ -141,6 +153,7 @@ _PR_CAPBSET_DROP = 24
 _NOBODY = 65534
 
 
+@pytest.mark.sampled(3)
 @NEEDS_ROOT
 @pytest.mark.parametrize("where", ["data", "out", "log", "scratch", "config"])
 def test_folders_of_another_user_are_told_by_name(world: Path, tmp_path: Path, where: str) -> None:
@@ -183,6 +196,7 @@ def test_two_runs_into_one_folder_and_one_ledger(world: Path, tmp_path: Path) ->
 # --- clocks ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("year", [1, 1970, 2038, 9999])
 def test_an_odd_clock_changes_no_outcome(
     world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, year: int

@@ -19,7 +19,7 @@ def test_a_spoiled_input_is_refused_in_words(world: Path, tmp_path: Path, attack
     assert not failures, "\n".join(failures)
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("attacked", TABLE, ids=[a.command.partition("{")[0] + a.inputs[0] for a in TABLE])
 def test_the_input_is_sound_before_it_is_spoiled(world: Path, tmp_path: Path, attacked: Attacked) -> None:
     assert targets(world, attacked)

@@ -11,7 +11,7 @@ READINGS = int(os.environ.get("YUPANA_ATTACKS", "3"))
 """Of each release, each of another lie by one of its readers."""
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("release", READERS)
 def test_a_lie_is_refused_or_without_effect(world: Path, tmp_path: Path, release: str) -> None:
     failures = [found for n in range(READINGS) if (found := deceive(world, release, f"lie {release} {n}", tmp_path))]
@@ -19,6 +19,7 @@ def test_a_lie_is_refused_or_without_effect(world: Path, tmp_path: Path, release
     assert not failures, "\n".join(failures)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("release", BORROWED)
 def test_no_release_borrows_the_manifest_of_a_cheaper_run(world: Path, tmp_path: Path, release: str) -> None:
     path = world / release / "manifest.json"

@@ -441,11 +441,12 @@ def test_a_csv_file_named_parquet(place: Place, refused: Refused) -> None:
     refuses_records(refused, "persons.parquet")
 
 
-def test_damaged_parquet_never_ends_in_a_fault(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("tries", [8, pytest.param(25, marks=pytest.mark.thorough)])
+def test_damaged_parquet_never_ends_in_a_fault(place: Place, capsys: pytest.CaptureFixture[str], tries: int) -> None:
     path = place.as_parquet("persons")
     content = path.read_bytes()
     dice = random.Random(1)  # noqa: S311
-    for _ in range(25):
+    for _ in range(tries):
         damaged = bytearray(content)
         for _ in range(dice.choice((1, 1, 4))):
             damaged[dice.randrange(len(damaged))] = dice.randrange(256)
@@ -814,6 +815,7 @@ def test_a_full_disk(place: Place, refused: Refused, form: str, size: str) -> No
         place.assert_only_draws_left()
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("form", ["csv", "parquet"])
 def test_a_file_that_may_not_grow(place: Place, form: str) -> None:
     # As full disks are felt where none can be mounted: no file may pass 700 bytes.
@@ -860,6 +862,7 @@ def wait_for(process: "subprocess.Popen[str]", text: str) -> None:
     raise AssertionError(f"ended without saying {text}")
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_while_tables_are_written(place: Place, sent: signal.Signals) -> None:
     process = start(place, place.arguments("run"), LONG_WAIT)
@@ -890,6 +893,7 @@ def many_records(place: Place) -> None:
     )
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_while_records_are_read(place: Place, sent: signal.Signals) -> None:
     many_records(place)
@@ -925,6 +929,7 @@ def test_a_kill_while_records_are_read_leaves_a_place_for_the_next_run(place: Pl
     assert list(place.temporary.glob("yupana-*/*")) == []
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("answer", ["--resume", "--overwrite"])
 def test_a_kill_while_tables_are_written_leaves_draws_to_go_on_with(place: Place, answer: str) -> None:
     process = start(place, place.arguments("run"), LONG_WAIT)

@@ -141,6 +141,7 @@ WRITTEN: Final = sorted(
 )
 
 
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize("place", [".", "..", "/"])
 @pytest.mark.parametrize(("words", "name"), WRITTEN)
 def test_no_command_writes_over_the_folder_it_is_called_in(
@@ -155,6 +156,7 @@ def test_no_command_writes_over_the_folder_it_is_called_in(
     assert state(here.parent) == before
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("words", sorted({words for words, name in WRITTEN if (words, name) in WRITES_FOLDER}))
 def test_what_can_be_no_folder_is_refused_before_anything_is_read(
     words: str, here: Path, capsys: pytest.CaptureFixture[str]
@@ -184,6 +186,7 @@ READ: Final = sorted(
 """The first place that each command reads, apart from a configuration."""
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize(("words", "name"), READ)
 def test_what_is_read_and_of_another_kind_is_called_by_its_kind(
     words: str, name: str, here: Path, capsys: pytest.CaptureFixture[str]
@@ -208,6 +211,7 @@ def test_what_is_read_and_of_another_kind_is_called_by_its_kind(
     assert "does not exist" in told or "no such file" in told.lower()
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("words", sorted(words for words in LEAVES if words.endswith((" plan", " validate"))))
 def test_a_configuration_of_another_kind_is_called_by_its_kind(
     words: str, here: Path, capsys: pytest.CaptureFixture[str]

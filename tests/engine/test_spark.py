@@ -15,8 +15,6 @@ from yupana.engine.spark import SparkEngine, check_installed, check_master
 from yupana.engine.spark_session import open_spark, require_set, settings_of
 from yupana.errors import ConfigError, EngineError
 
-pytestmark = pytest.mark.thorough
-
 
 def settings(master: str, given: Mapping[str, str]) -> dict[str, str]:
     return settings_of(master, given)
@@ -79,6 +77,7 @@ def test_settings_that_would_let_records_out(name: str, value: str) -> None:
         settings("spark://far.example:7077", {name: value})
 
 
+@pytest.mark.thorough
 def test_defaults_of_a_cluster_add_no_listeners(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A class that is none would end the session when it begins."""
     if shutil.which("java") is None:
@@ -133,6 +132,7 @@ def test_without_pyspark(monkeypatch: pytest.MonkeyPatch) -> None:
         check_installed("local[2]")
 
 
+@pytest.mark.thorough
 def test_workers_of_other_versions_are_refused_whenever_they_come() -> None:
     here = spark.describe_worker().decode().splitlines()
     driver = "\n".join([*here[:2], "duckdb 0.1", *here[3:]]).encode()

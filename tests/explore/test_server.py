@@ -132,7 +132,7 @@ def same_numbers(view: Document, plan: Plan, margins: dict[str, float], budgets:
 NAMES_OF_PHSAFE = [f"{t.name}/{level.name}" for t in TABLES for level in t.levels]
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.large_base_example, HealthCheck.data_too_large])
+@settings(max_examples=8, suppress_health_check=[HealthCheck.large_base_example, HealthCheck.data_too_large])
 @given(
     st.fixed_dictionaries({name: st.integers(1, 60) for name in TAUS}),
     st.sampled_from(["90", "95", "99.5", "80.1"]),
@@ -186,7 +186,7 @@ def parameters(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@settings(max_examples=15, suppress_health_check=list(HealthCheck))
+@settings(max_examples=4, suppress_health_check=list(HealthCheck))
 @given(st.integers(1, 8), st.sampled_from(["95", "90"]), entries([level.name for level in LEVELS]))
 def test_every_number_of_safetab_p_is_the_librarys(
     parameters: Path, codes: int, percent: str, chosen: dict[str, Document]
@@ -209,7 +209,7 @@ def test_every_number_of_safetab_p_is_the_librarys(
             assert budgets[name] == Fraction(entry["value"])
 
 
-@settings(max_examples=15, suppress_health_check=list(HealthCheck))
+@settings(max_examples=4, suppress_health_check=list(HealthCheck))
 @given(st.integers(1, 8), entries([asked.entry(level) for level in LEVELS for asked in QUESTIONS["safetab-h"]]))
 def test_every_number_of_safetab_h_is_the_librarys(parameters: Path, codes: int, chosen: dict[str, Document]) -> None:
     document = started("safetab-h")
@@ -234,7 +234,7 @@ def config_of_export(product: str, document: Document, parameters: Path) -> Any:
     return read_safetab(product, path)
 
 
-@settings(max_examples=15, suppress_health_check=list(HealthCheck))
+@settings(max_examples=4, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_every_number_of_topdown_is_the_librarys(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     document = started("topdown-h1")
@@ -321,6 +321,7 @@ def test_a_total_is_spent_on_equal_relative_errors() -> None:
     assert max(errors.values()) == pytest.approx(min(errors.values()), rel=1e-9)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("product", ["phsafe", "safetab-p", "safetab-h", "topdown", "topdown-h1"])
 def test_the_exact_epsilon_is_that_of_any_run_and_comes_after_the_rest(product: str) -> None:
     chosen = started(product)
@@ -352,6 +353,7 @@ def test_where_the_law_gives_no_bound_the_page_says_so() -> None:
     assert (number["shown"], number["exact"]) == ("none", "")
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("product", ["phsafe", "safetab-h", "topdown-h1"])
 @pytest.mark.parametrize("question", ["equal", "scale"])
 def test_a_total_may_be_an_epsilon(product: str, question: str) -> None:
@@ -724,7 +726,7 @@ EXTREMES = st.one_of(
 )
 
 
-@settings(max_examples=60, suppress_health_check=list(HealthCheck))
+@settings(max_examples=15, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_whatever_can_be_computed_can_be_shown(data: st.DataObject) -> None:
     """Noise from none to more than there are people: an answer, or a fault by its field, and never a broken page."""

@@ -49,6 +49,7 @@ def test_columns_are_told_before_they_are_read() -> None:
     assert stream_columns(capsule) == (("ü", "l"), ("whole", "l"), ("real", "g"))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_order_stays_and_few_parts_are_held(ending: str, tmp_path: Path) -> None:
     alive: list[weakref.ref[Ints]] = []

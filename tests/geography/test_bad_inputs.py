@@ -305,6 +305,7 @@ def test_a_folder_in_use_is_refused_and_replaced_only_when_asked(
     assert (tmp_path / "other" / "diary.txt").read_text() == "mine"
 
 
+@pytest.mark.thorough
 def test_a_run_killed_halfway_leaves_only_its_partial_folder(tmp_path: Path) -> None:
     rows = [
         Block("17", f"{county:03}", f"{tract:04}00", "1", f"{i}", "9999", "10000", "99999")

@@ -54,7 +54,7 @@ def written(out: Path, level: str) -> set[frozenset[str]]:
     return set(map(frozenset, found.values()))
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(
     st.integers(0, 10**6),
     st.sampled_from([("17", "25"), ("72",), ("17", "40", "09")]),
@@ -159,6 +159,7 @@ def test_the_settings_of_2020_beside_the_kind(tmp_path: Path, seed: int) -> None
     assert json.loads((out / "manifest.json").read_text())["settings"]["levels"][0] == "State"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", [5, 6])
 def test_every_kind_stands_in_the_report_of_each(tmp_path: Path, seed: int) -> None:
     blocks = random_blocks(seeded(seed), blocks=40)

@@ -160,6 +160,7 @@ def test_the_version_is_told_without_the_parser() -> None:
     assert "argparse" not in loaded.split()
 
 
+@pytest.mark.thorough
 def test_nothing_complains_at_the_end_of_a_process_that_had_every_module() -> None:
     """The database tells on the standard error stream what is still held when Python ends."""
     code = """
@@ -175,6 +176,7 @@ with open_database() as database:
     assert (done.stdout, done.stderr) == ("", "")
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_a_script_of_a_user_passes_mypy_in_strict_mode(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
@@ -193,6 +195,7 @@ def test_a_script_of_a_user_passes_pyright_in_strict_mode(tmp_path: Path) -> Non
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.thorough
 def test_the_tour_runs_end_to_end(tmp_path: Path) -> None:
     command = [sys.executable, str(ROOT / "examples" / "python_tour.py"), str(tmp_path / "tour")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

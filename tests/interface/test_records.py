@@ -52,6 +52,7 @@ LIBRARIES: dict[str, Callable[[pl.DataFrame], object]] = {
 }
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_phsafe_makes_the_same_release_of_frames(
     library: str, census: Path, frames: dict[str, pl.DataFrame], tmp_path: Path
@@ -63,6 +64,7 @@ def test_phsafe_makes_the_same_release_of_frames(
     assert told(of_frames) == told(of_files)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("product", ["safetab-p", "safetab-h"])
 def test_safetab_makes_the_same_release_of_frames(product: str, tmp_path: Path) -> None:
     world = random_world(seeded(4), noise="some")
@@ -82,6 +84,7 @@ def test_topdown_makes_the_same_release_of_a_histogram(tmp_path: Path) -> None:
     assert tables(of_frames) == tables(of_files)
 
 
+@pytest.mark.thorough
 def test_topdown_makes_the_same_release_of_microdata(tmp_path: Path) -> None:
     folder = tmp_path / "census"
     yupana.synthesize(folder, 40, states=["44"], seed=1)

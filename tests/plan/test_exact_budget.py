@@ -53,7 +53,10 @@ def asked(epsilon: str, sizes: Mapping[str, int], decimals: int | None = None) -
 
 
 @pytest.mark.parametrize("mechanism", Mechanism)
-@pytest.mark.parametrize(("kept", "decimals"), [(Fraction(0), None), (Fraction(1, 2), None), (Fraction(1, 2), 4)])
+@pytest.mark.parametrize(
+    ("kept", "decimals"),
+    [pytest.param(Fraction(0), None, marks=pytest.mark.thorough), (Fraction(1, 2), None), (Fraction(1, 2), 4)],
+)
 def test_the_law_atom_by_atom_keeps_the_epsilon_and_no_larger_total_does(
     mechanism: Mechanism, kept: Fraction, decimals: int | None
 ) -> None:

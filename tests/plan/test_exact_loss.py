@@ -239,6 +239,7 @@ def test_a_plan_read_back_has_the_same_figures() -> None:
         read_plan(described)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 17.14, 60.0])
 def test_budgets_are_scaled_to_the_largest_that_keep_epsilon(epsilon: float) -> None:
     plan = planned(*(measured(str(i), Fraction(1, 7 + i)) for i in range(5)))

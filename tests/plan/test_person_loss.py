@@ -318,7 +318,11 @@ def count_topdown(folder: Path, data: Path, mechanism: Mechanism, *, units: bool
     return counted(plan, plan, rows())
 
 
-@pytest.fixture(scope="module", params=[Mechanism.ZCDP, Mechanism.PURE], ids=["zcdp", "pure"])
+@pytest.fixture(
+    scope="module",
+    params=[Mechanism.ZCDP, pytest.param(Mechanism.PURE, marks=pytest.mark.thorough)],
+    ids=["zcdp", "pure"],
+)
 def products(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Counted]:
     folder: Path = tmp_path_factory.mktemp("worlds")
     data = write_census(folder / "census")

@@ -31,7 +31,7 @@ def lies_between(found: LossBounds | None, exact: float) -> bool:
     return found is not None and found.lower <= exact * (1 + 1e-12) and exact <= found.upper * (1 + 1e-12)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(plans, st.floats(0, 1.2))
 def test_delta_lies_between_its_bounds(of: list[Shift], part: float) -> None:
     law = composed(of)
@@ -54,12 +54,24 @@ def test_epsilon_lies_between_its_bounds_and_these_are_close(of: list[Shift], de
     assert found.upper - found.lower <= 3 * WIDTH * max(found.upper, spread)
 
 
-@pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(plans, st.floats(-25, -0.5))
 @example([Shift(DiscreteGaussian(Fraction(1, 5)), 2, 1), Shift(DiscreteGaussian(Fraction(1, 5)), 2, 2)], -1.87890625)
 @example([Shift(DiscreteGaussian(Fraction(1, 5)), 1, 1)], -9.75)
+def test_some_epsilons_lie_between_their_bounds(of: list[Shift], log_delta: float) -> None:
+    lie_between(of, log_delta)
+
+
+@pytest.mark.slow
+@pytest.mark.thorough
+@settings(max_examples=150, deadline=None)
+@given(plans, st.floats(-25, -0.5))
 def test_many_epsilons_lie_between_their_bounds(of: list[Shift], log_delta: float) -> None:
+    lie_between(of, log_delta)
+
+
+def lie_between(of: list[Shift], log_delta: float) -> None:
+    """Require the bounds on epsilon at a delta of any size to hold, and to be missing only where the law is coarse."""
     law, delta = composed(of), 10**log_delta
     found = epsilon_at(together(*of), delta)
     if found is None:
@@ -173,6 +185,7 @@ def test_a_factor_of_geometric_noise_is_the_sum_that_it_stands_for(
     assert loss.log(c) == pytest.approx(math.log(moment), abs=1e-9)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("delta", [1e-3, 1e-10])
 def test_a_choice_is_the_worst_of_what_it_can_be(delta: float) -> None:
     one, other = Shift(DiscreteGaussian(Fraction(1, 2))), Shift(DiscreteGaussian(Fraction(4, 5)))
@@ -189,7 +202,7 @@ def test_a_choice_is_the_worst_of_what_it_can_be(delta: float) -> None:
     assert found.upper >= max(bounds.lower for bounds in each if bounds is not None)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(
     st.sampled_from([Fraction(3), Fraction(5), Fraction(40)]), st.integers(1, 3), st.integers(0, 2), st.integers(0, 2)
 )

@@ -89,6 +89,7 @@ def test_signs_are_fair_and_neighbours_independent(law: Law) -> None:
         assert 2 * stats.norm.sf(abs(z)) > P_SEEDED / 10
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("law", [LAWS[i] for i in (0, 3, 5, 9, 11)], ids=str)
 def test_rejection_is_a_second_opinion(law: Law) -> None:
     entropy = SeededEntropy(3)
@@ -96,6 +97,7 @@ def test_rejection_is_a_second_opinion(law: Law) -> None:
     assert p_value(law, draws) > P_SEEDED
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("sigma2", [Fraction(1, 4), Fraction(1), Fraction(100), Fraction(90_000)])
 def test_opendp_is_a_third_opinion(sigma2: Fraction) -> None:
     space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T=float)

@@ -216,9 +216,10 @@ def by_general_solver(config: Mapping[str, Spent], question: BudgetQuestion) -> 
     return loss_of(at(point), question) * max(over, 1.0)
 
 
+@pytest.mark.parametrize("seeds", [range(4), pytest.param(range(4, 20), marks=pytest.mark.thorough)], ids=["4", "20"])
 @pytest.mark.parametrize("loss", _LOSSES)
-def test_it_is_as_good_as_a_general_solver_under_the_loss_of_the_plan(loss: Joined) -> None:
-    for seed in range(20):
+def test_it_is_as_good_as_a_general_solver_under_the_loss_of_the_plan(loss: Joined, seeds: range) -> None:
+    for seed in seeds:
         rng = np.random.default_rng(seed)
         config = random_budgets(rng)
         question = random_question(rng, config, loss)
@@ -288,6 +289,7 @@ def source(product: str, parameters: Path) -> str:
     return {"phsafe": "s-dhc-2020-us", "tables": "people-and-homes"}.get(product, str(parameters))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("product", ["phsafe", "tables", "safetab-p", "safetab-h"])
 @pytest.mark.parametrize("loss", _LOSSES)
 def test_what_is_written_is_read_back_with_the_same_loss_of_privacy(
@@ -314,7 +316,8 @@ def test_what_is_written_is_read_back_with_the_same_loss_of_privacy(
     assert "name another place" in capsys.readouterr().err
 
 
-def test_variances_told_are_those_of_the_rows_of_a_run_and_of_its_noise(tmp_path: Path) -> None:
+@pytest.mark.parametrize("runs", [4, pytest.param(12, marks=pytest.mark.thorough)])
+def test_variances_told_are_those_of_the_rows_of_a_run_and_of_its_noise(tmp_path: Path, runs: int) -> None:
     """Every row of a run says the variance that was told, and its noise has it, to four standard errors."""
     census = tmp_path / "census"
     yupana.synthesize(census, households=200, states=("02", "44", "56"), seed=3)
@@ -324,7 +327,7 @@ def test_variances_told_are_those_of_the_rows_of_a_run_and_of_its_noise(tmp_path
     told = {(row.level, row.target): row.found for row in found.rows}
     truth = {table: rows_of(tmp_path / "truth", table) for table in weights}
     errors: dict[tuple[str, str], list[int]] = {}
-    for seed in range(12):
+    for seed in range(runs):
         yupana.run("tables", found.found, census, tmp_path / f"run{seed}", seed=seed)
         for table, expected in truth.items():
             for (level, *cell), (count, variance) in rows_of(tmp_path / f"run{seed}", table).items():

@@ -38,7 +38,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for seed in ("1", "2"):
         out = str(folder / f"census-{seed}")
         assert main(["synth", out, "--households", "60", "--states", "44", "--seed", seed]) == 0
-    (folder / "config.json").write_text(json.dumps(production_config()))
+    (folder / "config.json").write_text(json.dumps({**production_config(), "state_filter": ["10", "44"]}))
     write_parameters(folder / "parameters")
     return folder
 
@@ -69,6 +69,7 @@ def holds(field: Mapping[str, Any], value: str) -> bool:
     return not codes or value in codes
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("product", "config", "fmt"), CASES)
 def test_every_file_column_and_code_is_described(place: Path, product: str, config: str, fmt: str) -> None:
     out = release(place, product, config, fmt)
@@ -94,7 +95,11 @@ def test_every_file_column_and_code_is_described(place: Path, product: str, conf
 
 @pytest.mark.parametrize(
     ("product", "config"),
-    [("phsafe", "config.json"), ("safetab-p", "parameters"), ("topdown", "h1-2020-us")],
+    [
+        ("phsafe", "config.json"),
+        ("safetab-p", "parameters"),
+        pytest.param("topdown", "h1-2020-us", marks=pytest.mark.thorough),
+    ],
 )
 def test_two_censuses_have_one_codebook(place: Path, product: str, config: str) -> None:
     one, other = (release(place, product, config, "csv", census, "run") for census in "12")
@@ -157,7 +162,9 @@ def test_a_recoded_column_is_called_by_its_name() -> None:
     assert columns["majority"].title == "majority"
 
 
-@pytest.mark.parametrize(("product", "fmt"), [("safetab-p", "csv"), ("safetab-h", "parquet")])
+@pytest.mark.parametrize(
+    ("product", "fmt"), [("safetab-p", "csv"), pytest.param("safetab-h", "parquet", marks=pytest.mark.thorough)]
+)
 def test_what_is_derived_keeps_the_codebook_of_its_tables(place: Path, tmp_path: Path, product: str, fmt: str) -> None:
     source = open_release(release(place, product, "parameters", fmt, verb="run"))
     table = source.tables[0]
@@ -184,7 +191,7 @@ def table_of(opened: ReleaseFolder, resource: Mapping[str, Any]) -> str:
     return next(table for table, path in opened.files.items() if path == resource["path"])
 
 
-@pytest.mark.parametrize("fmt", ["csv", "parquet"])
+@pytest.mark.parametrize("fmt", ["csv", pytest.param("parquet", marks=pytest.mark.thorough)])
 def test_estimates_have_a_codebook_of_every_column_and_code(place: Path, tmp_path: Path, fmt: str) -> None:
     source = release(place, "phsafe", "config.json", "csv", verb="run")
     assert main(["phsafe", "estimate", str(source), str(tmp_path / "out"), "--format", fmt]) == 0

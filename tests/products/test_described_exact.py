@@ -8,6 +8,7 @@ from functools import cache
 from random import Random
 from typing import Any
 
+import pytest
 from described_neighbours import Database, arranged, counts, one_more, random_document, without
 
 from yupana.errors import ConfigError
@@ -20,7 +21,6 @@ from yupana.products.described.plan import make_plan
 from yupana.products.described.product import described
 
 DELTA = 1e-4
-WORLDS = 400
 
 Moved = tuple[int, ...]
 """By how much counts differ, the largest first."""
@@ -60,10 +60,11 @@ def neighbours(document: dict[str, Any], rng: Random) -> tuple[set[Moved], set[M
     return less_by, changed_by
 
 
-def test_no_neighbours_are_told_better_than_the_exact_law_says() -> None:
+@pytest.mark.parametrize("worlds", [60, pytest.param(400, marks=pytest.mark.thorough)])
+def test_no_neighbours_are_told_better_than_the_exact_law_says(worlds: int) -> None:
     told: Counter[tuple[bool, str]] = Counter()
     nearest = 0.0
-    for seed in range(WORLDS):
+    for seed in range(worlds):
         rng = Random(seed)  # noqa: S311 (a test)
         document = random_document(rng)
         plan = planned(document, rng.choice([Fraction(1, 4), Fraction(1, 16)]))

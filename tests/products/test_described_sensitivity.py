@@ -43,6 +43,7 @@ def planned(document: dict[str, Any]) -> Plan | None:
 refused: Counter[str] = Counter()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("part", range(6))
 def test_no_neighbour_is_farther_than_derived(part: int) -> None:
     """Of every database and unit: all neighbours with one unit less, and random ones with one replaced."""
@@ -88,6 +89,7 @@ def moved(here: Database, there: Database, document: dict[str, Any]) -> Moved:
     )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("part", range(4))
 def test_what_is_said_to_be_attained_is(part: int) -> None:
     """Neighbours so far apart are made; a replacement takes a unit from one tree and adds one to another."""

@@ -25,6 +25,7 @@ def test_every_command_is_tried() -> None:
     assert not re.findall(r"^ {4}yupana", README, re.MULTILINE)
 
 
+@pytest.mark.thorough
 def test_the_commands_run_as_typed_in_order_in_an_empty_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

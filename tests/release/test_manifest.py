@@ -71,6 +71,7 @@ def repeat(made: Releases, out: Path, name: str) -> None:
         assert call(name, "run", manifest, made / "safetab/data", out, "--seed", 3, *codes) == 0
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ["phsafe", "exact", "safetab-p", "safetab-h", "topdown"])
 def test_a_release_repeated_from_its_manifest_is_the_same_to_the_byte(
     made: Releases, tmp_path: Path, name: str
@@ -247,6 +248,7 @@ def test_nothing_is_made_of_what_is_confidential(
         assert "is CONFIDENTIAL" in refused(capsys, *arguments)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", ["phsafe", "safetab-p", "safetab-h", "topdown"])
 @pytest.mark.parametrize("of", ["person", "promised"])
 def test_a_loss_that_does_not_follow_from_the_plan_is_not_certified(

@@ -33,6 +33,7 @@ def test_a_run_of_phsafe_writes_a_page_beside_its_release(place: Path) -> None:
     assert main(["check", str(out)]) == 0
 
 
+@pytest.mark.thorough
 def test_runs_of_safetab_write_pages_too(place: Path) -> None:
     for product, more in (("p", []), ("h", ["--totals", str(place / "p" / "T01001.csv")])):
         report = place / f"{product}.html"
@@ -60,6 +61,7 @@ def test_a_place_that_cannot_be_is_refused_before_the_work(
     assert list((place / "refused").iterdir()) == []
 
 
+@pytest.mark.thorough
 def test_a_run_of_topdown_writes_the_page_of_its_release(tmp_path: Path) -> None:
     out, report = tmp_path / "release", tmp_path / "release.html"
     assert main(["synth", str(tmp_path / "census"), "--households", "60", "--states", "44", "--seed", "1"]) == 0

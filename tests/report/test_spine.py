@@ -33,6 +33,7 @@ def text_of(page: str) -> str:
     return html.unescape(re.sub(r"<[^>]+>", " ", page))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("mechanism", ["zcdp", "pure"])
 def test_the_report_compares_three_spines(tmp_path: Path, mechanism: str) -> None:
     levels = "US,State,County,Tract_Group,Tract,Block_Group,Block"
@@ -54,6 +55,7 @@ def test_the_report_compares_three_spines(tmp_path: Path, mechanism: str) -> Non
     assert report(out) == page
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("kind", ["conventional", "aian"])
 def test_a_spine_of_tabulation_geography_has_a_report(tmp_path: Path, kind: str) -> None:
     assert "<h2>Distances</h2>" in report(build(tmp_path, random_blocks(seeded(4)), "--kind", kind))

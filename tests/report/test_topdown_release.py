@@ -138,6 +138,7 @@ def test_profiles_hold_the_counts_of_the_files(made: Made) -> None:
             assert levels[SHAPE[0] :] == of_a1
 
 
+@pytest.mark.thorough
 def test_profiles_hold_the_intervals_of_a_run(tmp_path: Path) -> None:
     data = write_world(make_world(1, SHAPE), tmp_path / "data")
     config = write_configuration(configuration(SHAPE, rho="1/2"), tmp_path / "config.json")
@@ -212,6 +213,7 @@ def test_expected_margins_are_those_of_least_squares_of_every_answer(made: Made)
             assert (margin == 0) == (kind.name == "state")
 
 
+@pytest.mark.thorough
 def test_maps_tell_the_totals_and_name_what_does_not_match(made: Made, tmp_path: Path) -> None:
     counties = Counter[str]()
     for row in made.rows("tabulation/county"):
@@ -246,6 +248,7 @@ def test_boundaries_of_elsewhere_are_refused(made: Made, tmp_path: Path, capsys:
     assert not (tmp_path / "page.html").exists()
 
 
+@pytest.mark.thorough
 def test_areas_of_any_codes_have_a_page(tmp_path: Path) -> None:
     country = make_country(3, 4)
     data = write_country(country, tmp_path)
@@ -288,6 +291,7 @@ def opened(page: Path, width: int) -> Iterator[Any]:
         browser.close()
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 @pytest.mark.parametrize("width", [1280, 390])
 def test_a_reader_finds_an_area_by_name_and_on_the_map(made: Made, width: int, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from itertools import islice, product
 from random import Random
 
 import described_neighbours as worlds
+import pytest
 from described_neighbours import COLUMNS, Database, counts, distance, random_database, random_document
 
 import yupana
@@ -26,10 +27,11 @@ def changed(database: Database, unit: tuple[str, str], file: str, place: int) ->
     return found
 
 
-def test_no_change_of_a_column_moves_a_table_farther_than_derived() -> None:
+@pytest.mark.parametrize("seeds", [125, pytest.param(500, marks=pytest.mark.thorough)])
+def test_no_change_of_a_column_moves_a_table_farther_than_derived(seeds: int) -> None:
     attained: list[Fraction] = []
     still = moved = 0
-    for seed in range(500):
+    for seed in range(seeds):
         rng = Random(seed)  # noqa: S311 (a test)
         document = random_document(rng)
         try:
@@ -59,6 +61,6 @@ def test_no_change_of_a_column_moves_a_table_farther_than_derived() -> None:
             if bounds[name]:
                 attained.append(loss / bounds[name])
     # Bounds of 0 are many, and others are not far away.
-    assert min(still, moved) > 100
-    assert sum(share == 1 for share in attained) > 10
+    assert min(still, moved) > seeds // 5
+    assert sum(share == 1 for share in attained) > seeds // 50
     assert sum(attained) / len(attained) > 0.2

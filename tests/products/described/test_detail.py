@@ -403,6 +403,7 @@ def test_groups_of_levels_that_leave_none_out_are_all_there(tmp_path: Path) -> N
     assert "every group of the plan is there: 1 times not" in " ".join(TABLES.verify(out, manifest).wrong)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("fmt", ["csv", "parquet"])
 @pytest.mark.parametrize(
     ("privacy_defn", "neighbours"), [("zcdp", "replace"), ("puredp", "add-remove"), ("puredp", "replace")]

@@ -205,6 +205,7 @@ def make_release(folder: Path, told: dict[str, Any], fmt: str = "csv") -> yupana
     return yupana.run("tables", told, data, folder / "out", seed=5, format=fmt)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("fmt", ["csv", "parquet"])
 def test_a_release_keeps_what_was_measured_and_is_checked_against_it(tmp_path: Path, fmt: str) -> None:
     plain, done = (

@@ -6,6 +6,8 @@ from itertools import combinations, product
 from random import Random
 from typing import Any
 
+import pytest
+
 import yupana
 from yupana.products.described.product import described
 from yupana.products.described.stability import derive
@@ -109,11 +111,12 @@ def meets(record: Record, where: dict[str, list[str]]) -> bool:
     return all(record[name.partition(".")[2]] in values for name, values in where.items())
 
 
-def test_no_two_records_are_farther_apart_than_derived() -> None:
+@pytest.mark.parametrize("seeds", [50, pytest.param(250, marks=pytest.mark.thorough)])
+def test_no_two_records_are_farther_apart_than_derived(seeds: int) -> None:
     """A unit is one record that nothing displaces, so that all databases are told by pairs of records."""
     sure, shares, costs = [0, 0], [Fraction(0), Fraction(0)], [0, 0]
     worlds = 0
-    for seed in range(250):
+    for seed in range(seeds):
         rng = Random(seed)  # noqa: S311 (a test)
         document = random_document(rng)
         try:
@@ -147,7 +150,7 @@ def test_no_two_records_are_farther_apart_than_derived() -> None:
             assert measurement.loss(Fraction(far)) <= loss, (seed, name, document)
             costs[0] += loss == measurement.loss(Fraction(far))
             costs[1] += loss == 0
-    assert worlds > 180
+    assert worlds > seeds * 18 // 25
     assert sure[0] == worlds
     assert sure[1] > worlds * 0.4
     assert shares[0] == worlds

@@ -285,6 +285,7 @@ def test_a_manifest_that_is_broken(made: Place, tmp_path: Path, change: Change) 
         assert not found.is_vouched
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("definition", "accounting"), [("zcdp", "tight"), ("puredp", "published")])
 def test_every_kind_of_plan_vouches(tmp_path: Path, definition: str, accounting: str) -> None:
     world = a_world()
@@ -355,6 +356,7 @@ def without_the_first_county(data: Path, folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("units", ["", f"block|housing_units\n{block_id(THERE)}|9\n"])
 def test_areas_that_the_geography_does_not_have(
     made: Place, tmp_path: Path, capsys: pytest.CaptureFixture[str], units: str

@@ -251,6 +251,7 @@ VARIANCES: dict[str, tuple[str, str, Callable[[Tables], Iterable[Line]]]] = {
 }
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("steps", ["", "c", "s", "cs"])
 @pytest.mark.parametrize("product", MADE)
 def test_a_sound_release_passes(product: str, steps: str, made: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -270,6 +271,7 @@ def test_a_sound_release_passes(product: str, steps: str, made: Path, capsys: py
     assert capsys.readouterr().out.count("not checked") == len(steps)
 
 
+@pytest.mark.sampled(30)
 @pytest.mark.parametrize("steps", ["", "c", "s"])
 @pytest.mark.parametrize("what", CHANGES)
 def test_a_change_is_found(
@@ -369,7 +371,10 @@ def test_tables_may_be_missing_only_after_postprocessing(
     assert check(release, capsys)[0] == 2
 
 
-@pytest.mark.parametrize(("seed", "fmt", "definition"), [(0, "csv", "puredp"), (1, "parquet", "zcdp")])
+@pytest.mark.parametrize(
+    ("seed", "fmt", "definition"),
+    [(0, "csv", "puredp"), pytest.param(1, "parquet", "zcdp", marks=pytest.mark.thorough)],
+)
 def test_other_releases_pass_before_and_after(
     seed: int, fmt: str, definition: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
