@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from yupana.interface.releases import (
         Release,
         areas,
+        atlas,
         certificate,
         check,
         combine_coterminous,
@@ -76,7 +77,7 @@ __all__ = [
     "PRODUCTS", "Account", "AreaIntervals", "AreaList", "ArrowStream", "ArrowTable", "BudgetError", "Certificate",
     "ConfigError", "Configured", "DistrictEstimates", "EngineError", "EntropyError", "Execution", "InfeasibleNode",
     "InputError", "Intervals", "NamedArea", "NodeEstimate", "OutputError", "Plan", "Product", "Release", "Step",
-    "Strategy", "SummaryFile", "YupanaError", "__version__", "accuracy", "areas", "attribute_bounds",
+    "Strategy", "SummaryFile", "YupanaError", "__version__", "accuracy", "areas", "atlas", "attribute_bounds",
     "attribute_loss", "build_spine", "certificate", "check", "combine_coterminous", "compare", "count",
     "delta_exact", "districts", "empirical_loss", "epsilon_bun_steinke", "epsilon_exact", "epsilon_tight",
     "estimate", "estimate_measurements", "estimate_node", "exact", "interval", "intervals", "margin_of_error",
@@ -96,8 +97,8 @@ _HOMES = {
     ),
     "yupana.interface.options": "Account Execution",
     "yupana.interface.releases": (
-        "Release areas certificate check combine_coterminous districts empirical_loss estimate interval intervals "
-        "open_release report suppress topdown_intervals write_pl"
+        "Release areas atlas certificate check combine_coterminous districts empirical_loss estimate interval "
+        "intervals open_release report suppress topdown_intervals write_pl"
     ),
     "yupana.interface.tools": (
         "attribute_loss build_spine count estimate_measurements read_pl spine_distances synthesize"

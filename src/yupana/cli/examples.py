@@ -139,6 +139,7 @@ EXAMPLES: Final = {
     "audit attribute": ("yupana audit attribute parameters",),
     "audit certificate": ("yupana audit certificate release certificate",),
     "explore": ("yupana explore",),
+    "atlas": ("yupana atlas release --to atlas",),
     "report": ("yupana report release release.html", "yupana report counts counts.html"),
     "check": ("yupana check release",),
     "demo": ("yupana demo demo --households 400 --trials 2",),

@@ -279,6 +279,17 @@ _RELEASES: Final = {
         },
         declared(ReportOptions),
     ),
+    "atlas": Command(
+        "read a release in the browser: tables, areas, intervals; or write that as a static site",
+        {"release": Argument("a release", metavar="RELEASE")},
+        {
+            "to": Option("write a static site, which opens from disk, and serve nothing", "path", "FOLDER"),
+            "overwrite": _RUN["overwrite"],
+            "port": Option("0 takes any that is free (0)", "port", "N", default=0),
+            "browser": Option("only print the address", "switch", flag="no-browser", default=True),
+        },
+        more="Without --to the pages are served to this machine alone, and the address is printed. Ctrl-C ends it.",
+    ),
     "audit certificate": Command(
         "what releases promise, on one page (HTML) and in JSON",
         {

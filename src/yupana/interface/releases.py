@@ -591,6 +591,40 @@ def report(
 
 
 @checked
+def atlas(release: "Release | Place", to: Place, *, overwrite: bool = False) -> Path:
+    """Write the atlas of a release: a static site on which anybody reads its tables, error first.
+
+    Parameters
+    ----------
+    release : Release, str or Path
+        Also of several parts.
+    to : str or Path
+        A folder that does not exist or is empty. Its ``index.html`` opens from disk and from any web server.
+    overwrite : bool
+        Replace an earlier atlas there.
+
+    Returns
+    -------
+    Path
+        The first page.
+
+    Raises
+    ------
+    OutputError
+        If it is no sound release, is CONFIDENTIAL, has more rows than a static site may, or the folder cannot be used.
+
+    Source
+    ------
+    docs/atlas.md
+    """
+    from yupana.atlas.site import write_site
+
+    reads = release.folder if isinstance(release, ReleaseFolder) else release
+    out = out_of(to, reads, overwrite=overwrite, name="to")
+    return write_site(out, folder_of(release), overwrite=overwrite)
+
+
+@checked
 def write_pl(release: Place, out: Place, **options: Unpack[PlOptions]) -> "Release":
     """Write the files of P.L. 94-171 of every state, from published tables alone.
 
@@ -724,6 +758,7 @@ class Release(ReleaseFolder):
     suppress = suppress
     certificate = certificate
     report = report
+    atlas = atlas
     write_pl = write_pl
     empirical_loss = empirical_loss
 

@@ -392,6 +392,6 @@ def _of_kind(release: Path, manifest: Mapping[str, Any], wrong: list[str]) -> Ch
     if kind == SPINE:
         against = "the manifest and each other, and shares sum to 1 along every path"
         return Checked(tuple(check_folder(release)), against=against)
-    if kind in {PL_FILES, ESTIMATES, CERTIFICATE} or kind.endswith((ACCURACY, _SIDE_BY_SIDE)):
+    if kind in {PL_FILES, ESTIMATES, CERTIFICATE, "atlas"} or kind.endswith((ACCURACY, _SIDE_BY_SIDE)):
         return Checked(against="the manifest")
     raise OutputError(f"{release} is a release of an unknown product, {kind!r}")
