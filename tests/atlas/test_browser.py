@@ -1,5 +1,6 @@
 """The atlas as its reader meets it: opened from disk in Chromium, its numbers against those of the library."""
 
+import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +10,7 @@ import polars as pl
 import pytest
 
 import yupana
-from yupana.errors import OutputError
+from yupana.errors import InputError, OutputError
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright, which drives the browser, is not installed")
 CHROMIUM = next((found for name in ("chromium", "google-chrome") if (found := shutil.which(name))), "")
@@ -124,4 +125,28 @@ def test_a_link_that_means_nothing_shows_the_first_table(release: Path, tmp_path
         page.wait_for_selector("table.reading tbody tr")
         assert "Homes by tenure" in page.locator("h1").inner_text()
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.close()
+
+
+@pytest.mark.slow
+def test_a_map_shades_areas_and_leads_to_them(release: Path, tmp_path: Path, browser: Any) -> None:  # noqa: ANN401
+    def square(code: str, at: int) -> dict[str, object]:
+        ring = [[at, 0], [at + 1, 0], [at + 1, 1], [at, 1], [at, 0]]
+        properties = {"GEOID": code, "NAME": f"Area {code}"}
+        return {"type": "Feature", "properties": properties, "geometry": {"type": "Polygon", "coordinates": [ring]}}
+
+    shapes = {"type": "FeatureCollection", "features": [square("06", 0), square("44", 2), square("99", 4)]}
+    (tmp_path / "shapes.json").write_text(json.dumps(shapes))
+    site = yupana.atlas(release, tmp_path / "site", boundaries=tmp_path / "shapes.json").as_uri()
+    page = browser.new_page(viewport={"width": 1280, "height": 800})
+    page.goto(f"{site}#table=t0&area=state:06&view=areas")
+    page.wait_for_selector(".map path")
+    assert page.locator(".map path").count() == 2
+    page.locator(".map path").first.click()
+    page.wait_for_selector("table.reading tbody tr:nth-child(4)")
+    assert "area=state" in page.url
+    shapes["features"] = [square("77", 0)]
+    (tmp_path / "shapes.json").write_text(json.dumps(shapes))
+    with pytest.raises(InputError, match="no boundary of an area"):
+        yupana.atlas(release, tmp_path / "other", boundaries=tmp_path / "shapes.json")
     page.close()

@@ -11,8 +11,9 @@ export interface Loss { part: string; symbol: string; loss: number; epsilon: num
 export interface Release {
   version: number; title: string; product: string; status: { kind: "danger" | "public"; words: string; reasons: string[] };
   created: string; confidence: number | null; z: number | null; pure: boolean; sha256: string; software: string;
-  losses: Loss[]; kinds: { name: string; title: string }[]; tables: Table[];
+  losses: Loss[]; kinds: { name: string; title: string }[]; tables: Table[]; maps: Record<string, string>;
 }
+export interface Outlines { width: number; height: number; area: number[]; path: string[] }
 export interface Areas { kind: number[]; code: string[]; name: string[] }
 
 export interface Rows {
@@ -24,6 +25,7 @@ export interface Row { area: number; group: number; cell: number; value: number;
 declare global {
   interface Window {
     atlasRelease(told: Release): void; atlasAreas(told: Areas): void; atlasPiece(id: string, text: string): void;
+    atlasMap(told: Outlines): void;
   }
 }
 
@@ -116,6 +118,22 @@ export async function rowsOfCell(table: Table, group: number, cell: number): Pro
     for (let at = 0; at < rows.length; at++) {
       if (rows.cell[at] === cell && rows.group[at] === group) found.push(rowOf(rows, at));
     }
+  }
+  return found;
+}
+
+const maps = new Map<string, Promise<Outlines>>();
+let lastMap: Outlines | undefined;
+window.atlasMap = (told) => { lastMap = told; };
+
+export function loadMap(name: string): Promise<Outlines> {
+  let found = maps.get(name);
+  if (!found) {
+    found = load(name).then(() => {
+      if (!lastMap) throw new Error(`data/${name}.js is not what this page reads`);
+      return lastMap;
+    });
+    maps.set(name, found);
   }
   return found;
 }

@@ -1,9 +1,11 @@
 import { render } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { ticks } from "d3-array";
-import { type Areas, type Release, type Row, type Table, loadRelease, rowsOfArea, rowsOfCell } from "./data";
+import { type Areas, type Outlines, type Release, type Row, type Table, loadMap, loadRelease, rowsOfArea, rowsOfCell } from "./data";
+import { MapOf } from "./map";
+import { saveCsv } from "./save";
 import { type Chosen, type Found, type Operation, intervalOf } from "./interval";
-import { START, type View, areaKey, areaName, areaOf, readView, writeView } from "./state";
+import { type View, areaKey, areaName, areaOf, readView, writeView } from "./state";
 import { type Language, type Words, languages } from "./words";
 
 interface Shared { release: Release; areas: Areas; words: Words; language: Language; view: View; go(to: Partial<View>): void }
@@ -118,6 +120,7 @@ function Reading({ shared, table, area, group }: { shared: Shared; table: Table;
           })}
         </tbody>
       </table>
+      <p class="note"><button type="button" class="plain" onClick={() => saveCsv(`${table.name}.csv`, [...table.columns.map((column) => column.title), words.estimate, "low", "high"], shown.map((row) => [...labelOf(table, row.cell), row.value, row.low, row.high]))}>{words.save}</button></p>
     </div>
   );
 }
@@ -139,11 +142,15 @@ function Compared({ shared, table, group, cell, kind }: { shared: Shared; table:
   const scale = scaleOf(of);
   if (byName) of.sort((a, b) => areaName(release, areas, a.area).localeCompare(areaName(release, areas, b.area), language));
   else of.sort((a, b) => b.value - a.value);
+  const map = useMap(release.maps[String(kind)]);
   return (
     <div class="scroll">
+      {map && <MapOf outlines={map} rows={of} title={`${table.title}: ${labelOf(table, cell).join(", ")}`} words={words} language={language} name={(one) => areaName(release, areas, one)} onPick={(one) => go({ view: "table", area: areaKey(release, areas, one) })} />}
       <p class="note">
         {`${Math.min(most, of.length).toLocaleString(language)} ${words.of} ${of.length.toLocaleString(language)} · `}
         <button type="button" class="plain" onClick={() => setByName(!byName)}>{byName ? words.sorted : words.byName}</button>
+        {" · "}
+        <button type="button" class="plain" onClick={() => saveCsv(`${table.name}-areas.csv`, [words.area, words.estimate, "low", "high"], of.map((row) => [areas.code[row.area], row.value, row.low, row.high]))}>{words.save}</button>
       </p>
       <table class="reading" aria-busy={!rows}>
         <thead>
@@ -181,6 +188,17 @@ function useRows(read: () => Promise<Row[]>, key: string): Row[] | string | null
     return () => { wanted = false; };
   }, [key]);
   return found?.key === key ? found.rows : null;
+}
+
+function useMap(name: string | undefined): Outlines | null {
+  const [found, setFound] = useState<Outlines | null>(null);
+  useEffect(() => {
+    let wanted = true;
+    setFound(null);
+    if (name) loadMap(name).then((told) => wanted && setFound(told), () => undefined);
+    return () => { wanted = false; };
+  }, [name]);
+  return found;
 }
 
 /** What is found as somebody types: tables, areas and groups. */
@@ -415,4 +433,3 @@ loadRelease().then(
   ([release, areas]) => render(<Atlas release={release} areas={areas} />, root),
   (error: Error) => { root.textContent = error.message; },
 );
-void START;

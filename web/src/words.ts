@@ -10,7 +10,7 @@ const en = {
   danger: "Not for release", public: "For publication", loss: "What is lost", made: "How it was made", cite: "How to cite",
   open: "What is not protected", more: "Show more", rows: "rows", language: "Español", theme: "Colours",
   confidence: "Intervals hold the tabulated count with a chance of {0}.", sorted: "Sorted by count", byName: "By name",
-  print: "Print", first: "divided by the others",
+  legend: "The darker, the more. Point at an area for its name.", unsure: "may be 0",
 };
 type Words = typeof en;
 const es: Words = {
@@ -23,7 +23,7 @@ const es: Words = {
   danger: "No publicar", public: "Para publicación", loss: "Qué se pierde", made: "Cómo se hizo", cite: "Cómo citar",
   open: "Qué no se protege", more: "Mostrar más", rows: "filas", language: "English", theme: "Colores",
   confidence: "Los intervalos contienen el recuento tabulado con una probabilidad de {0}.", sorted: "Por recuento", byName: "Por nombre",
-  print: "Imprimir", first: "dividido por las otras",
+  legend: "Cuanto más oscuro, más. Señale un área para ver su nombre.", unsure: "puede ser 0",
 };
 export const languages = { en, es };
 export type Language = keyof typeof languages;

@@ -1,7 +1,7 @@
 """Write the atlas of a release as static pages: what the release says of itself, and the pieces of its tables."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from yupana.atlas.pieces import pieces_of
 from yupana.atlas.tables import AreaIndex, AtlasTable, CellColumn, read_tables
-from yupana.errors import OutputError
+from yupana.errors import InputError, OutputError
 from yupana.plan.measurement import z_value
 from yupana.products.gate import open_release
 from yupana.release.folder import new_folder, write_manifest
@@ -17,6 +17,7 @@ from yupana.release.manifest import MANIFEST
 from yupana.release.release import ReleaseFolder, read_release
 from yupana.release.status import CONFIDENTIAL, NOT_FOR_RELEASE, refuse_confidential
 from yupana.release.tables import checksum
+from yupana.report.maps import Boundary, lay_out, read_boundaries
 from yupana.version import __version__
 
 STATIC: Final = Path(__file__).parent / "static"
@@ -34,14 +35,23 @@ _KINDS: Final = {
 }  # fmt: skip
 
 
-def site_of(release: Path) -> dict[str, bytes]:
+def site_of(release: Path, boundaries: Sequence[Path] = ()) -> dict[str, bytes]:
     """The pages of a release, by their names within the site.
+
+    Parameters
+    ----------
+    release : Path
+    boundaries : sequence of Path
+        Files of boundaries (`read_boundaries`): each becomes the map of the kind of areas most of whose codes it has.
 
     Raises
     ------
     OutputError
         If it is no sound release, is CONFIDENTIAL, or has more rows than a site may.
+    InputError, ConfigError
+        If a file has no boundaries that can be read, or none of an area of the release.
     """
+    drawn = [(path, read_boundaries(path)) for path in boundaries]
     opened = open_release(release, confidential=True)
     parts = dict(opened.parts) or {"": opened}
     for part in parts.values():
@@ -61,18 +71,49 @@ def site_of(release: Path) -> dict[str, bytes]:
     if not tables:
         raise OutputError(f"{release} holds no table that an atlas can show")
     kinds = [{"name": kind, "title": _KINDS.get(kind, kind.replace("_", " ").capitalize())} for kind in areas.kinds]
+    maps: dict[str, str] = {}
+    for path, shapes in drawn:
+        for kind, told_map in _maps(path, shapes, areas):
+            maps[str(areas.kinds[kind])] = f"map-{areas.kinds[kind]}"
+            files[f"data/map-{areas.kinds[kind]}.js"] = f"atlasMap({_as_script(told_map)});\n".encode()
     listed = {
         "kind": [areas.kinds[kind] for kind, _ in areas.places],
         "code": [code for _, code in areas.places],
         "name": [areas.names.get(place, "") for place in areas.places],
     }
-    told = {**_of_release(opened, parts), "kinds": kinds, "tables": tables}
+    told = {**_of_release(opened, parts), "kinds": kinds, "tables": tables, "maps": maps}
     files["data/release.js"] = f"atlasRelease({_as_script(told)});\n".encode()
     files["data/areas.js"] = f"atlasAreas({_as_script(listed)});\n".encode()
     return files | {name: (STATIC / name).read_bytes() for name in PAGES}
 
 
-def write_site(folder: Path, release: Path, *, overwrite: bool = False) -> Path:
+def _maps(path: Path, shapes: Sequence[Boundary], areas: AreaIndex) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The maps of a file, by the kind of areas that it draws: tables may have several names for one kind."""
+    by_code = {shape.code: shape for shape in shapes if shape.code and not shape.is_water}
+    found: dict[str, dict[int, Boundary]] = {}
+    for (kind, code), place in areas.places.items():
+        if code in by_code:
+            found.setdefault(kind, {})[place] = by_code[code]
+            if name := by_code[code].name:
+                areas.names.setdefault((kind, code), name)
+    if not found:
+        raise InputError(f"{path} has no boundary of an area of the release; give boundaries of the same codes")
+    most = max(map(len, found.values()))
+    for kind, of in found.items():
+        if 2 * len(of) >= most:
+            layout = lay_out([shape.rings for shape in of.values()])
+            yield (
+                kind,
+                {
+                    "width": layout.width,
+                    "height": layout.height,
+                    "area": list(of),
+                    "path": list(layout.paths),
+                },
+            )
+
+
+def write_site(folder: Path, release: Path, boundaries: Sequence[Path] = (), *, overwrite: bool = False) -> Path:
     """Write the pages of a release into a folder that does not exist or is empty; return the first one.
 
     Raises
@@ -81,7 +122,7 @@ def write_site(folder: Path, release: Path, *, overwrite: bool = False) -> Path:
         As by `site_of`, or if the folder cannot be used.
     """
     with new_folder(folder, overwrite=overwrite, noisy=False) as partial:
-        files = site_of(release)
+        files = site_of(release, boundaries)
         (partial / "data").mkdir()
         for name, content in files.items():
             (partial / name).write_bytes(content)

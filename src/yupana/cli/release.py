@@ -41,13 +41,13 @@ def report(options: argparse.Namespace) -> None:
 def atlas(options: argparse.Namespace) -> None:
     """Serve the atlas of a release, or write it."""
     if options.to is not None:
-        print(yupana.atlas(options.release, options.to, overwrite=options.overwrite))
+        print(yupana.atlas(options.release, options.to, boundaries=options.boundaries, overwrite=options.overwrite))
         return
     from yupana.atlas.server import serve
     from yupana.atlas.site import site_of
 
     try:
-        serve(site_of(options.release), options.port, browser=options.browser)
+        serve(site_of(options.release, options.boundaries), options.port, browser=options.browser)
     except OSError as error:
         raise OutputError(f"port {options.port} cannot be used: {error.strerror}; name another with --port") from None
     except KeyboardInterrupt:

@@ -284,6 +284,12 @@ _RELEASES: Final = {
         {"release": Argument("a release", metavar="RELEASE")},
         {
             "to": Option("write a static site, which opens from disk, and serve nothing", "path", "FOLDER"),
+            "boundaries": Option(
+                "boundaries of areas for a map, as of report; may be repeated",
+                "paths",
+                "FILE",
+                default=(),
+            ),
             "overwrite": _RUN["overwrite"],
             "port": Option("0 takes any that is free (0)", "port", "N", default=0),
             "browser": Option("only print the address", "switch", flag="no-browser", default=True),

@@ -591,7 +591,7 @@ def report(
 
 
 @checked
-def atlas(release: "Release | Place", to: Place, *, overwrite: bool = False) -> Path:
+def atlas(release: "Release | Place", to: Place, *, boundaries: Places | None = None, overwrite: bool = False) -> Path:
     """Write the atlas of a release: a static site on which anybody reads its tables, error first.
 
     Parameters
@@ -600,6 +600,8 @@ def atlas(release: "Release | Place", to: Place, *, overwrite: bool = False) -> 
         Also of several parts.
     to : str or Path
         A folder that does not exist or is empty. Its ``index.html`` opens from disk and from any web server.
+    boundaries : path or sequence of paths, optional
+        Boundaries of areas for maps: zipped shapefiles such as TIGER/Line, GeoJSON or TopoJSON.
     overwrite : bool
         Replace an earlier atlas there.
 
@@ -621,7 +623,7 @@ def atlas(release: "Release | Place", to: Place, *, overwrite: bool = False) -> 
 
     reads = release.folder if isinstance(release, ReleaseFolder) else release
     out = out_of(to, reads, overwrite=overwrite, name="to")
-    return write_site(out, folder_of(release), overwrite=overwrite)
+    return write_site(out, folder_of(release), paths_of("boundaries", boundaries), overwrite=overwrite)
 
 
 @checked
