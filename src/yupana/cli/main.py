@@ -47,6 +47,7 @@ _DO = {
     "explore": tools.explore,
     "check": release.check,
     "report": release.report,
+    "export": release.export,
     "demo": tools.demo,
     "completion": tools.completion,
 }

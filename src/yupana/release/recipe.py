@@ -152,6 +152,7 @@ SUPPRESSED: Final = "X"
 SPINE: Final = "spine"
 ESTIMATES: Final = "phsafe estimates"
 CERTIFICATE: Final = "certificate"
+EXPORT: Final = "export"
 """Products of what is no release of a run."""
 
 ACCURACY: Final = " accuracy"
