@@ -4,6 +4,7 @@ Everything comes from the release: its manifest, its codebook and its tables.
 """
 
 import itertools
+import warnings
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -301,7 +302,8 @@ def _universe(part: ReleaseFolder, table: str) -> str:
     if of is None:
         return ""
     counted = next(file for file in config.files.values() if file.name == of.counts)
-    tests = [f"{name} is {shown(values, config.columns[name].column)}" for name, values in of.universe.columns]
+    tested = [(config.columns[name], values) for name, values in of.universe.columns]
+    tests = [f"{column.name} is {shown(values, column.column)}" for column, values in tested]
     return one_line(f"Records of {counted.name}" + (f" whose {' and whose '.join(tests)}" if tests else ""))
 
 
@@ -379,7 +381,9 @@ def library(name: str, what: str) -> ModuleType:
         If it is not installed.
     """
     try:
-        return import_module(name)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a file that gptables leaves open
+            return import_module(name)
     except ImportError:
         package = name.partition(".")[0]
         raise ConfigError(f"{what} needs the package {package}; install it: pip install 'yupana[publish]'") from None
