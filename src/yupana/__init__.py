@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         districts,
         empirical_loss,
         estimate,
+        export,
         interval,
         intervals,
         open_release,
@@ -80,7 +81,7 @@ __all__ = [
     "Strategy", "SummaryFile", "YupanaError", "__version__", "accuracy", "areas", "atlas", "attribute_bounds",
     "attribute_loss", "build_spine", "certificate", "check", "combine_coterminous", "compare", "count",
     "delta_exact", "districts", "empirical_loss", "epsilon_bun_steinke", "epsilon_exact", "epsilon_tight",
-    "estimate", "estimate_measurements", "estimate_node", "exact", "interval", "intervals", "margin_of_error",
+    "estimate", "estimate_measurements", "estimate_node", "exact", "export", "interval", "intervals", "margin_of_error",
     "missed_exact", "open_release", "plan", "read_pl", "report", "rho_for_epsilon", "rho_for_margin", "round_node",
     "run", "setup", "solve", "spine_distances", "strategy", "suppress", "synthesize", "topdown",
     "topdown_intervals", "validate", "write_pl",
@@ -97,7 +98,7 @@ _HOMES = {
     ),
     "yupana.interface.options": "Account Execution",
     "yupana.interface.releases": (
-        "Release areas atlas certificate check combine_coterminous districts empirical_loss estimate interval "
+        "Release areas atlas certificate check combine_coterminous districts empirical_loss estimate export interval "
         "intervals open_release report suppress topdown_intervals write_pl"
     ),
     "yupana.interface.tools": (

@@ -45,7 +45,7 @@ WRITES_FOLDER: Final = {
 }
 FOLDERS: Final = (
     *("data", "release", "releases", "files", "codes", "parameters", "inputs", "puerto_rico", "counts", "truth"),
-    *("noisy", "noisy_measurements", "nmf", "spine"),
+    *("noisy", "noisy_measurements", "nmf", "spine", "source"),
 )
 """What is read as a folder, where it is not written."""
 
@@ -81,7 +81,7 @@ def asked(words: str, places: dict[str, str]) -> list[str]:
         built_in = PRODUCTS.listing(product).built_in[0] if product in PRODUCTS else NOT_READ
         built_in = "s-dhc-2020-us" if words == "audit attribute" else built_in
         usual = (TEXTS | {"policy": "../../policy"}).get(action.dest, built_in if action.dest == "config" else NOT_READ)
-        value = places.get(action.dest, usual)
+        value = places.get(action.dest, next(iter(action.choices)) if action.choices else usual)
         if action.option_strings and (action.required or action.dest in places):
             line += [action.option_strings[-1], value]
         elif not action.option_strings and (action.nargs != "?" or action.dest in places):

@@ -14,6 +14,7 @@ from yupana.plan.measurement import z_value
 from yupana.products.gate import open_release
 from yupana.release.folder import new_folder, write_manifest
 from yupana.release.manifest import MANIFEST
+from yupana.release.recipe import ATLAS
 from yupana.release.release import ReleaseFolder, read_release
 from yupana.release.status import CONFIDENTIAL, NOT_FOR_RELEASE, refuse_confidential
 from yupana.release.tables import checksum
@@ -22,9 +23,6 @@ from yupana.version import __version__
 
 STATIC: Final = Path(__file__).parent / "static"
 PAGES: Final = ("index.html", "atlas.js", "atlas.css")
-ATLAS: Final = "atlas"
-"""The product that the manifest of a site names."""
-
 MOST_ROWS: Final = 20_000_000
 """Of all tables: they are kept in memory."""
 

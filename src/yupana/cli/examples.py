@@ -135,6 +135,11 @@ EXAMPLES: Final = {
         "yupana account --plan pl94-2020-us --delta 1e-10",
         "yupana account --moe 50 --sensitivity 484 --confidence 0.95",
     ),
+    "export": (
+        "yupana export release workbook --to workbook",
+        "yupana export release sdmx --to sdmx --agency OFFICE",
+        "yupana check sdmx",
+    ),
     "audit epl": ("yupana audit epl --mechanism geometric --epsilon 1", "yupana audit epl release truth"),
     "audit attribute": ("yupana audit attribute parameters",),
     "audit certificate": ("yupana audit certificate release certificate",),

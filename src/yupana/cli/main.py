@@ -48,6 +48,7 @@ _DO = {
     "check": release.check,
     "report": release.report,
     "atlas": release.atlas,
+    "export": release.export,
     "demo": tools.demo,
     "completion": tools.completion,
 }

@@ -17,7 +17,7 @@ def check(options: argparse.Namespace) -> None:
     """Tell whether a release agrees with its manifest, plan and configuration."""
     from yupana.release.release import read_release
 
-    checked = yupana.check(**given(options))
+    checked = yupana.check(**given(options), progress=True)
     manifest = read_release(options.release, confidential=True).manifest
     tables, status = len(manifest["tables"]), manifest.get("status")
     if options.json:
@@ -27,10 +27,23 @@ def check(options: argparse.Namespace) -> None:
         faults = [f"  {fault}" for fault in checked.wrong]
         raise OutputError("\n".join([f"{options.release} does not hold together:", *faults]))
     if not options.json:
-        number = f"{tables} table{'s' * (tables != 1)} agree{'s' * (tables == 1)}"
+        what = "file" if manifest.get("product") == "export" else "table"
+        number = f"{tables} {what}{'s' * (tables != 1)} agree{'s' * (tables == 1)}"
         print(f"{options.release}: {number} with {checked.against}; status: {status}")
         for note in checked.unchecked:
             print(f"not checked: {note}")
+
+
+def export(options: argparse.Namespace) -> None:
+    """Write a release in a form that offices publish."""
+    made = yupana.export(**given(options), progress=True)
+    if options.json:
+        from yupana.release.folder import read_manifest
+
+        print_json(read_manifest(made))
+        return
+    for path in sorted(made.iterdir()):
+        print(options.out / path.name)
 
 
 def report(options: argparse.Namespace) -> None:
@@ -47,7 +60,7 @@ def atlas(options: argparse.Namespace) -> None:
     from yupana.atlas.site import site_of
 
     try:
-        serve(site_of(options.release, options.boundaries), options.port, browser=options.browser)
+        serve(site_of(options.release, options.boundaries or ()), options.port, browser=options.browser)
     except OSError as error:
         raise OutputError(f"port {options.port} cannot be used: {error.strerror}; name another with --port") from None
     except KeyboardInterrupt:

@@ -39,6 +39,29 @@ class CheckOptions(TypedDict, total=False):
     """How a release is checked."""
 
     inputs: Annotated[Place | None, Option("public files of the run, to compare with", "path", "FOLDER")]
+    source: Annotated[
+        Place | None,
+        Option(
+            "of an export: the release that it was made of (the folder of its name beside it)",
+            "path",
+            "RELEASE",
+            flag="release",
+        ),
+    ]
+
+
+class ExportOptions(TypedDict, total=False):
+    """How a release is exported."""
+
+    tables: Annotated[
+        Sequence[str] | None, Option("these tables alone (all that hold numbers)", "names", "TABLE,...", default=())
+    ]
+    split: Annotated[
+        str | None,
+        Option("a workbook for each value of a column, such as REGION_TYPE", "text", "COLUMN", default=""),
+    ]
+    agency: Annotated[str | None, Option("of SDMX: who maintains the structures (YUPANA)", "text", "ID", default="")]
+    overwrite: Overwrite
 
 
 class ReportOptions(TypedDict, total=False):
@@ -266,10 +289,23 @@ _RUN: Final = declared(Configured.run)
 
 _RELEASES: Final = {
     "check": Command(
-        "check a release against its manifest, plan and configuration",
-        {"release": Argument("a release, or a certificate", metavar="RELEASE")},
+        "check a release against its manifest, plan and configuration, or an export against its release",
+        {"release": Argument("a release, an export, or a certificate", metavar="RELEASE")},
         declared(CheckOptions),
         json="print what is wrong, and what could not be checked",
+    ),
+    "export": Command(
+        "write a release as a workbook, as SDMX, or as tables with labels",
+        {"release": Argument("a release with a codebook", metavar="RELEASE"), "out": OUT},
+        {
+            "to": Option(
+                "an accessible workbook, SDMX-CSV with its structure message, or CSV and Parquet with labels",
+                choices=("workbook", "sdmx", "labelled"),
+                required=True,
+            ),
+            **declared(ExportOptions),
+        },
+        json=_MANIFEST,
     ),
     "report": Command(
         "write an HTML page on a release: its loss, margins and tables, of TopDown with maps; no truth",

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack, overload
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from yupana.errors import ConfigError, OutputError
 from yupana.interface.arguments import checked, folder_of, out_of, path_of, paths_of
@@ -13,6 +13,7 @@ from yupana.interface.commands import (
     CoterminousOptions,
     DistrictOptions,
     EstimateOptions,
+    ExportOptions,
     IntervalOptions,
     LossOptions,
     PlOptions,
@@ -64,12 +65,17 @@ def open_release(folder: Place) -> "Release":
 
 
 @checked
-def check(release: "Release | Place", **options: Unpack[CheckOptions]) -> "Checked":
-    """Check a release against its manifest, plan and configuration.
+def check(
+    release: "Release | Place", *, progress: Listener | bool = False, **options: Unpack[CheckOptions]
+) -> "Checked":
+    """Check a release against its manifest, plan and configuration, or an export against its release.
 
     Parameters
     ----------
     release : Release, str or Path
+        Or the folder of an export.
+    progress
+        As of `run`.
     options
         {options}
 
@@ -87,12 +93,20 @@ def check(release: "Release | Place", **options: Unpack[CheckOptions]) -> "Check
     from yupana.products.gate import check_release
     from yupana.release.release import read_release
 
-    folder = folder_of(release)
-    if read_release(folder, confidential=True).product == "certificate":
+    folder, terms = folder_of(release), terms_of(CheckOptions, options)
+    product = read_release(folder, confidential=True).product
+    if product == "export":
+        from yupana.report.export.publish import check_export
+
+        with listening(progress, "check") as tell:
+            return check_export(folder, terms["source"], tell)
+    if terms["source"] is not None:
+        raise ConfigError(f"source (--release) is for exports, and {folder} holds {product}")
+    if product == "certificate":
         from yupana.report.certificate import check_certificate
 
         return check_certificate(folder)
-    return check_release(folder, terms_of(CheckOptions, options)["inputs"])
+    return check_release(folder, terms["inputs"])
 
 
 if TYPE_CHECKING:  # `typing` keeps what it has seen overloaded to the end, and the database would complain of it
@@ -663,6 +677,61 @@ def write_pl(release: Place, out: Place, **options: Unpack[PlOptions]) -> "Relea
 
 
 @checked
+def export(
+    release: "Release | Place",
+    out: Place,
+    *,
+    to: Literal["workbook", "sdmx", "labelled"],
+    progress: Listener | bool = False,
+    **options: Unpack[ExportOptions],
+) -> Path:
+    """Write a release in a form that offices publish; made of the release alone, it costs no privacy.
+
+    Parameters
+    ----------
+    release : Release, str or Path
+        With a codebook.
+    out : str or Path
+        A folder that does not exist or is empty.
+    to : "workbook", "sdmx" or "labelled"
+        A workbook that follows the guidance on accessible spreadsheets; SDMX-CSV 2.0 with a structure message in
+        SDMX-ML 3.0; or CSV and Parquet with labels beside codes.
+    progress
+        As of `run`.
+    options
+        {options}
+
+    Returns
+    -------
+    Path
+        The folder, which `check` compares with the release.
+
+    Raises
+    ------
+    ConfigError
+        If an option does not go with the form, or the extra ``publish`` is not installed.
+    OutputError
+        If the release does not hold together, is CONFIDENTIAL, or is too large for a workbook.
+
+    Source
+    ------
+    docs/export.md
+    """
+    from yupana.report.export.publish import ExportRequest, publish_export
+
+    terms = terms_of(ExportOptions, options)
+    made = out_of(out, folder_of(release), overwrite=terms["overwrite"])
+    if to not in {"workbook", "sdmx", "labelled"}:
+        raise ConfigError(f"to: must be 'workbook', 'sdmx' or 'labelled', and is {to!r}")
+    request = ExportRequest(
+        folder_of(release), made, to, tuple(terms["tables"]), terms["split"], terms["agency"], terms["overwrite"]
+    )
+    with listening(progress, "export") as tell:
+        publish_export(request, tell)
+    return made
+
+
+@checked
 def empirical_loss(
     release: "Release | Place",
     truth: "Release | Place",
@@ -762,6 +831,7 @@ class Release(ReleaseFolder):
     report = report
     atlas = atlas
     write_pl = write_pl
+    export = export
     empirical_loss = empirical_loss
 
     @classmethod

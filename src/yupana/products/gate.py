@@ -27,10 +27,12 @@ from yupana.release.codebook import DATA_PACKAGE, READABLE, REASON, readable
 from yupana.release.manifest import MANIFEST
 from yupana.release.recipe import (
     ACCURACY,
+    ATLAS,
     CERTIFICATE,
     CONFIGURATION,
     DESCRIBED,
     ESTIMATES,
+    EXPORT,
     OPTIONS,
     PUBLIC_INPUTS,
     RECORD,
@@ -147,6 +149,8 @@ def _publishable(manifest: Mapping[str, Any]) -> str:
     kind = str(manifest.get("product"))
     if kind == SPINE:
         return PUBLIC_SPINE
+    if kind == EXPORT and manifest["status"] in {MEASURED, ESTIMATED}:
+        return str(manifest["status"])  # that of its release, which alone tells
     return ESTIMATED if kind == ESTIMATES or MEASUREMENTS in manifest else MEASURED
 
 
@@ -392,6 +396,6 @@ def _of_kind(release: Path, manifest: Mapping[str, Any], wrong: list[str]) -> Ch
     if kind == SPINE:
         against = "the manifest and each other, and shares sum to 1 along every path"
         return Checked(tuple(check_folder(release)), against=against)
-    if kind in {PL_FILES, ESTIMATES, CERTIFICATE, "atlas"} or kind.endswith((ACCURACY, _SIDE_BY_SIDE)):
+    if kind in {PL_FILES, ESTIMATES, CERTIFICATE, EXPORT, ATLAS} or kind.endswith((ACCURACY, _SIDE_BY_SIDE)):
         return Checked(against="the manifest")
     raise OutputError(f"{release} is a release of an unknown product, {kind!r}")

@@ -152,6 +152,8 @@ SUPPRESSED: Final = "X"
 SPINE: Final = "spine"
 ESTIMATES: Final = "phsafe estimates"
 CERTIFICATE: Final = "certificate"
+EXPORT: Final = "export"
+ATLAS: Final = "atlas"
 """Products of what is no release of a run."""
 
 ACCURACY: Final = " accuracy"
