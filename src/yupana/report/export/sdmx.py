@@ -68,7 +68,7 @@ _UNITS: Final = {"COUNT": "Records counted", "VALUE": "What the title of the tab
 
 
 @dataclass(frozen=True, slots=True)
-class _Codes:
+class _SdmxCodes:
     """A codelist: the id and the label of each code of the release."""
 
     id: str
@@ -94,7 +94,7 @@ class _Flow:
         Attributes of an observation: the column, or what follows the name of the measure's.
     fixed : mapping of id to str
         Attributes of the whole.
-    codes : mapping of id to _Codes
+    codes : mapping of id to _SdmxCodes
     """
 
     id: str
@@ -104,7 +104,7 @@ class _Flow:
     measures: Sequence[ExportColumn]
     told: Mapping[str, str]
     fixed: Mapping[str, str]
-    codes: Mapping[str, _Codes] = field(default_factory=dict)
+    codes: Mapping[str, _SdmxCodes] = field(default_factory=dict)
 
     @property
     def is_wide(self) -> bool:
@@ -180,7 +180,7 @@ def _flows(export: Export, database: duckdb.DuckDBPyConnection) -> list[_Flow]:
     if not _AGENCY.fullmatch(export.agency):
         raise ConfigError(f"agency: {export.agency!a} is no id of SDMX: letters, digits, - and _, a letter first")
     flows: list[_Flow] = []
-    lists: dict[str, _Codes] = {}
+    lists: dict[str, _SdmxCodes] = {}
     for table in export.tables:
         if not table.numbers:
             raise ConfigError(f"tables: {table.name} has no numbers, and so no observations; export it as labelled")
@@ -189,14 +189,18 @@ def _flows(export: Export, database: duckdb.DuckDBPyConnection) -> list[_Flow]:
 
 
 def _flow(
-    table: ExportTable, taken: set[str], lists: dict[str, _Codes], database: duckdb.DuckDBPyConnection, export: Export
+    table: ExportTable,
+    taken: set[str],
+    lists: dict[str, _SdmxCodes],
+    database: duckdb.DuckDBPyConnection,
+    export: Export,
 ) -> _Flow:
     """How a table becomes a dataflow; its lists of codes are added to those that there are."""
     ids = {*_FIXED, *_TITLES, "SERIES_KEY", "OBS_KEY"}
     components: dict[str, str] = {}
     dimensions: dict[str, ExportColumn] = {}
     told: dict[str, str] = {}
-    codes: dict[str, _Codes] = {}
+    codes: dict[str, _SdmxCodes] = {}
     for column in table.columns:
         if column.kind == "code":
             one = _name_id(column.name, ids)
@@ -260,12 +264,12 @@ def _all_labels(table: ExportTable, column: ExportColumn, database: duckdb.DuckD
     return {**column.labels, **others}
 
 
-def _listed(lists: dict[str, _Codes], name: str, title: str, labels: Mapping[str, str]) -> _Codes:
+def _listed(lists: dict[str, _SdmxCodes], name: str, title: str, labels: Mapping[str, str]) -> _SdmxCodes:
     """The codelist of these labels, made if there is none."""
     for codes in lists.values():
         if codes.title == title and dict(codes.labels) == dict(labels) and list(codes.labels) == list(labels):
             return codes
-    found = _Codes(_free(f"CL_{name}", lists), title, code_ids(labels), dict(labels))
+    found = _SdmxCodes(_free(f"CL_{name}", lists), title, code_ids(labels), dict(labels))
     lists[found.id] = found
     return found
 
@@ -397,7 +401,7 @@ def _referring(
     )
 
 
-def _codelist(model: Any, codes: _Codes, common: Mapping[str, object]) -> Any:  # noqa: ANN401 (of pysdmx)
+def _codelist(model: Any, codes: _SdmxCodes, common: Mapping[str, object]) -> Any:  # noqa: ANN401 (of pysdmx)
     items = []
     for code, label in codes.labels.items():
         one = codes.ids[code]

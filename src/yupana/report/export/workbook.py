@@ -132,7 +132,7 @@ def _write(path: Path, book: Export, database: duckdb.DuckDBPyConnection, tell: 
     sheets = sheet_names(book)
     rows = [[{name: f"internal:'{name}'!A1"}, text] for name, text in _contents(book)]
     contents = gptables.GPTable(
-        pandas.DataFrame(rows, columns=["Sheet name", "ExportTable"]), "contents_table", "Contents",
+        pandas.DataFrame(rows, columns=["Sheet name", "Table"]), "contents_table", "Contents",
         instructions=_ONE_TABLE, index_columns={2: 0},
     )  # fmt: skip
     notes = gptables.GPTable(
