@@ -22,15 +22,27 @@ def check(options: argparse.Namespace) -> None:
     tables, status = len(manifest["tables"]), manifest.get("status")
     if options.json:
         answer = {"release": str(options.release), "status": status, "tables": tables, "wrong": list(checked.wrong)}
-        print_json({**answer, "unchecked": list(checked.unchecked)})
+        print_json({**answer, "unchecked": list(checked.unchecked), "signed": checked.signed})
     if checked.wrong:
         faults = [f"  {fault}" for fault in checked.wrong]
         raise OutputError("\n".join([f"{options.release} does not hold together:", *faults]))
     if not options.json:
         number = f"{tables} table{'s' * (tables != 1)} agree{'s' * (tables == 1)}"
         print(f"{options.release}: {number} with {checked.against}; status: {status}")
+        if checked.signed:
+            print(f"signed by {checked.signed}")
         for note in checked.unchecked:
             print(f"not checked: {note}")
+
+
+def sign(options: argparse.Namespace) -> None:
+    """Sign a release."""
+    from yupana.files.ssh_signature import NAMESPACE
+
+    made = yupana.sign(**given(options))
+    print(made)
+    if options.key is None:
+        print(f"not signed yet: ssh-keygen -Y sign -n {NAMESPACE} -f KEY {made}")
 
 
 def report(options: argparse.Namespace) -> None:
