@@ -184,13 +184,13 @@ def verify_text(armored: bytes, text: bytes) -> Signature:
         raise SignatureError(f"is by a key of the kind {kind!a}, which cannot be verified here; use {_KINDS}")
     if algorithm not in _HASHES or used not in _ALGORITHMS[kind]:
         raise SignatureError("is of an algorithm that OpenSSH does not take")
-    if not _verified(written, text, _Parts(kind, key, name, algorithm, value)):
+    if not _verified(written, text, _Fields(kind, key, name, algorithm, value)):
         raise OtherTextError("is not a signature of this text")
     return Signature(key, name)
 
 
 @dataclass(frozen=True, slots=True)
-class _Parts:
+class _Fields:
     """What a signature holds: the kind of its key, the key, what it is for, the hash, and the value."""
 
     kind: str
@@ -200,7 +200,7 @@ class _Parts:
     value: bytes
 
 
-def _verified(armored: str, text: bytes, parts: _Parts) -> bool:
+def _verified(armored: str, text: bytes, parts: _Fields) -> bool:
     """Whether a signature is of a text; ECDSA is what the library does not have."""
     rsa, _, ec, hashes, utils, form = _cryptography()
     library, invalid = import_module("sshsig"), import_module("cryptography.exceptions")
