@@ -49,6 +49,7 @@ if TYPE_CHECKING:
         intervals,
         open_release,
         report,
+        sign,
         suppress,
         topdown_intervals,
         write_pl,
@@ -83,7 +84,7 @@ __all__ = [
     "delta_exact", "districts", "empirical_loss", "epsilon_bun_steinke", "epsilon_exact", "epsilon_tight",
     "estimate", "estimate_measurements", "estimate_node", "exact", "export", "interval", "intervals", "margin_of_error",
     "missed_exact", "open_release", "plan", "read_pl", "report", "rho_for_epsilon", "rho_for_margin", "round_node",
-    "run", "setup", "solve", "spine_distances", "strategy", "suppress", "synthesize", "topdown",
+    "run", "setup", "sign", "solve", "spine_distances", "strategy", "suppress", "synthesize", "topdown",
     "topdown_intervals", "validate", "write_pl",
 ]  # fmt: skip
 
@@ -99,7 +100,7 @@ _HOMES = {
     "yupana.interface.options": "Account Execution",
     "yupana.interface.releases": (
         "Release areas atlas certificate check combine_coterminous districts empirical_loss estimate export interval "
-        "intervals open_release report suppress topdown_intervals write_pl"
+        "intervals open_release report sign suppress topdown_intervals write_pl"
     ),
     "yupana.interface.tools": (
         "attribute_loss build_spine count estimate_measurements read_pl spine_distances synthesize"

@@ -46,6 +46,7 @@ _DO = {
     "audit certificate": release.certificate,
     "explore": tools.explore,
     "check": release.check,
+    "sign": release.sign,
     "report": release.report,
     "atlas": release.atlas,
     "export": release.export,

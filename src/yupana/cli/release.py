@@ -22,7 +22,7 @@ def check(options: argparse.Namespace) -> None:
     tables, status = len(manifest["tables"]), manifest.get("status")
     if options.json:
         answer = {"release": str(options.release), "status": status, "tables": tables, "wrong": list(checked.wrong)}
-        print_json({**answer, "unchecked": list(checked.unchecked)})
+        print_json({**answer, "unchecked": list(checked.unchecked), "signed": checked.signed})
     if checked.wrong:
         faults = [f"  {fault}" for fault in checked.wrong]
         raise OutputError("\n".join([f"{options.release} does not hold together:", *faults]))
@@ -30,6 +30,8 @@ def check(options: argparse.Namespace) -> None:
         what = "file" if manifest.get("product") == "export" else "table"
         number = f"{tables} {what}{'s' * (tables != 1)} agree{'s' * (tables == 1)}"
         print(f"{options.release}: {number} with {checked.against}; status: {status}")
+        if checked.signed:
+            print(f"signed by {checked.signed}")
         for note in checked.unchecked:
             print(f"not checked: {note}")
 
@@ -44,6 +46,16 @@ def export(options: argparse.Namespace) -> None:
         return
     for path in sorted(made.iterdir()):
         print(options.out / path.name)
+
+
+def sign(options: argparse.Namespace) -> None:
+    """Sign a release."""
+    from yupana.files.ssh_signature import NAMESPACE
+
+    made = yupana.sign(**given(options))
+    print(made)
+    if options.key is None:
+        print(f"not signed yet: ssh-keygen -Y sign -n {NAMESPACE} -f KEY {made}")
 
 
 def report(options: argparse.Namespace) -> None:

@@ -1,9 +1,11 @@
 """What users give, in whatever form they have it, read for the Python interface and the command line."""
 
 import functools
+import getpass
 import inspect
 import json
 import math
+import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
@@ -127,6 +129,23 @@ def folder_of(release: "ReleaseFolder | Place", name: str = "release") -> Path:
     from yupana.release.release import ReleaseFolder
 
     return release.folder if isinstance(release, ReleaseFolder) else path_of(name, release)
+
+
+def ask_passphrase(question: str) -> str:
+    """What a user types on the terminal, where it is not shown.
+
+    Raises
+    ------
+    ConfigError
+        If there is no terminal.
+    """
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
+        return getpass.getpass(question)
+    except (OSError, EOFError):
+        raise ConfigError(
+            "key: has a passphrase, and there is no terminal to ask for it; let ssh-keygen sign (docs/signing.md)"
+        ) from None
 
 
 def out_of(out: object, *reads: Place, overwrite: bool | None = None, name: str = "out") -> Path:

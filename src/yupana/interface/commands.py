@@ -48,6 +48,9 @@ class CheckOptions(TypedDict, total=False):
             flag="release",
         ),
     ]
+    signers: Annotated[
+        Place | None, Option("verify the signature: who may sign, as of ssh-keygen (docs/signing.md)", "path", "FILE")
+    ]
 
 
 class ExportOptions(TypedDict, total=False):
@@ -62,6 +65,24 @@ class ExportOptions(TypedDict, total=False):
     ]
     agency: Annotated[str | None, Option("of SDMX: who maintains the structures (YUPANA)", "text", "ID", default="")]
     overwrite: Overwrite
+
+
+class SignOptions(TypedDict, total=False):
+    """What a release is signed as, and with what."""
+
+    signer: Annotated[
+        str | None, Option("who signs, as --signers names them, such as releases@example.org", "text", "NAME")
+    ]
+    beside: Annotated[
+        Places | None,
+        Option(
+            "sign a page, an export or a folder of these, too, which is published with the release; may be repeated",
+            "paths",
+            "FILE",
+            default=(),
+        ),
+    ]
+    overwrite: Annotated[bool, Option("replace an earlier signature", "switch", default=False)]
 
 
 class ReportOptions(TypedDict, total=False):
@@ -306,6 +327,18 @@ _RELEASES: Final = {
             **declared(ExportOptions),
         },
         json=_MANIFEST,
+    ),
+    "sign": Command(
+        "sign a release with an SSH key, so that check tells a changed or forged one",
+        {"release": Argument("a sound release", metavar="RELEASE")},
+        {
+            "key": Option(
+                "a private key of SSH (default: write what is to be signed, and leave that to ssh-keygen)",
+                "path",
+                "FILE",
+            ),
+            **declared(SignOptions),
+        },
     ),
     "report": Command(
         "write an HTML page on a release: its loss, margins and tables, of TopDown with maps; no truth",

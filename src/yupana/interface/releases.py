@@ -1,12 +1,13 @@
 """What is asked of a release, and made of one; no record is seen but by `empirical_loss`."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from yupana.errors import ConfigError, OutputError
-from yupana.interface.arguments import checked, folder_of, out_of, path_of, paths_of
+from yupana.interface.arguments import ask_passphrase, checked, folder_of, out_of, path_of, paths_of
 from yupana.interface.commands import (
     AddedIntervalOptions,
     CheckOptions,
@@ -18,6 +19,7 @@ from yupana.interface.commands import (
     LossOptions,
     PlOptions,
     ReportOptions,
+    SignOptions,
     SuppressOptions,
 )
 from yupana.interface.options import Place, Places
@@ -89,24 +91,77 @@ def check(
     ------
     OutputError
         If it is no release.
+    InputError, ConfigError
+        If the file of signers cannot be read, or the extra ``sign`` is not installed.
+
+    Source
+    ------
+    docs/manifest.md, docs/signing.md
     """
     from yupana.products.gate import check_release
     from yupana.release.release import read_release
+    from yupana.release.signature import verify_release
 
     folder, terms = folder_of(release), terms_of(CheckOptions, options)
-    product = read_release(folder, confidential=True).product
-    if product == "export":
+    opened = read_release(folder, confidential=True)
+    signature = verify_release(opened, terms["signers"])
+    if terms["source"] is not None and opened.product != "export":
+        raise ConfigError(f"source (--release) is for exports, and {folder} holds {opened.product}")
+    if opened.product == "export":
         from yupana.report.export.publish import check_export
 
         with listening(progress, "check") as tell:
-            return check_export(folder, terms["source"], tell)
-    if terms["source"] is not None:
-        raise ConfigError(f"source (--release) is for exports, and {folder} holds {product}")
-    if product == "certificate":
+            found = check_export(folder, terms["source"], tell)
+    elif opened.product == "certificate":
         from yupana.report.certificate import check_certificate
 
-        return check_certificate(folder)
-    return check_release(folder, terms["inputs"])
+        found = check_certificate(folder)
+    else:
+        found = check_release(folder, terms["inputs"])
+    wrong, unchecked = (*found.wrong, *signature.wrong), (*found.unchecked, *signature.unchecked)
+    return replace(found, wrong=wrong, unchecked=unchecked, signed="" if wrong else signature.signed)
+
+
+@checked
+def sign(release: "Release | Place", key: Place | None = None, **options: Unpack[SignOptions]) -> Path:
+    """Sign a release with an SSH key, so that `check` tells one that was changed or forged.
+
+    If the key has a passphrase, it is asked for on the terminal.
+
+    Parameters
+    ----------
+    release : Release, str or Path
+        Of which `check` finds nothing wrong.
+    key : str or Path, optional
+        A private key: Ed25519, ECDSA or RSA. Without one what is to be signed is written, and ``ssh-keygen -Y sign``
+        signs it.
+    options
+        {options}
+
+    Returns
+    -------
+    Path
+        The signature, or without a key the statement that is to be signed.
+
+    Raises
+    ------
+    OutputError
+        If the release does not hold together, is CONFIDENTIAL or signed, or cannot be written to.
+    InputError
+        If the key is none, others can read it, or its passphrase is wrong.
+    ConfigError
+        If the signer is no name, or the extra ``sign`` is not installed.
+
+    Source
+    ------
+    docs/signing.md
+    """
+    from yupana.release.signature import sign_release
+
+    folder, terms = folder_of(release), terms_of(SignOptions, options)
+    if wrong := check(folder).wrong:
+        raise OutputError("\n  ".join([f"{folder} does not hold together, and is not signed:", *wrong]))
+    return sign_release(folder, None if key is None else path_of("key", key), ask_passphrase, **terms)
 
 
 if TYPE_CHECKING:  # `typing` keeps what it has seen overloaded to the end, and the database would complain of it
@@ -819,6 +874,7 @@ class Release(ReleaseFolder):
     """
 
     check = check
+    sign = sign
     interval = interval
     intervals = intervals
     areas = areas

@@ -12,6 +12,13 @@ from yupana.plan.plan import read_plan
 MANIFEST: Final = "manifest.json"
 """The name of the file."""
 
+STATEMENT: Final = "signed.txt"
+SIGNATURE: Final = f"{STATEMENT}.sig"
+OF_MANIFEST: Final = f"{MANIFEST}.sig"
+"""What signs a release (docs/signing.md), and so is in no manifest: a statement, its signature, one of the manifest."""
+
+SIGNATURES: Final = frozenset({STATEMENT, SIGNATURE, OF_MANIFEST})
+
 _LONGEST_NAME: Final = 255
 """Bytes in the name of a file."""
 
@@ -121,7 +128,7 @@ def _file_name(place: str, value: object) -> Iterator[str]:
         path.is_absolute()
         or path.as_posix() != value
         or {"..", "."} & set(path.parts)
-        or value == MANIFEST
+        or value in {MANIFEST, *SIGNATURES}
         or max(len(part.encode()) for part in path.parts) > _LONGEST_NAME
         or len(value.encode()) > _LONGEST_NAME * 4
     ):

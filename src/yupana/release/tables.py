@@ -25,7 +25,7 @@ from yupana.files.delimited import PARQUET, apart, column_types, csv_rows, parqu
 from yupana.files.regular import must_be_regular, read_regular, regular
 from yupana.interruption import whole
 from yupana.release.lines import texts
-from yupana.release.manifest import MANIFEST
+from yupana.release.manifest import MANIFEST, SIGNATURES
 
 Value = str | int | float
 Format = Literal["csv", "parquet"]
@@ -263,7 +263,8 @@ def folder_faults(release: Path, manifest: Mapping[str, Any]) -> list[str]:
     """What is wrong with the files of a release, in words: missing, changed or not listed, links and empty folders."""
     listed = manifest["tables"] | manifest.get("reports", {})
     wrong = [fault for name, described in listed.items() if (fault := file_fault(release, name, described))]
-    return wrong + _beside(release, {MANIFEST, *listed})
+    signed = {name for name in SIGNATURES if not (release / name).is_symlink()}
+    return wrong + _beside(release, {MANIFEST, *listed, *signed})
 
 
 def _beside(release: Path, listed: set[str]) -> list[str]:
