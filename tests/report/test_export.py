@@ -6,11 +6,12 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 import duckdb
 import openpyxl
 import pytest
+from pysdmx.io import get_datasets
 
 import yupana
 from yupana.cli.main import main
@@ -27,6 +28,7 @@ LABELS = {
     "2": "<b>&amp; [a](http://b) $$c$$",
     "3": "\u0645\u0631\u062d\u0628\u0627 b",
     "4": LONG,
+    "6": "{=1+1}",
     "5": "_x0041_ and 'quotes', \"too\"",
     "a b": "@sum",
     "a/b": "Total",
@@ -214,13 +216,11 @@ def test_a_workbook_keeps_to_the_guidance_on_accessible_spreadsheets(made: Path)
             headers = [cell.value for cell in cells[0]]
             assert headers.index("Margin of error") == headers.index("Count") + 1
     texts = {cell.value for row in book.worksheets[3].iter_rows() for cell in row}
-    assert {"=cmd()", LONG, "@sum"} <= texts
+    assert {"=cmd()", "{=1+1}", LONG, "@sum"} <= texts
     assert book["where"]["A4"].value == "Universe: Records of people whose area is 1, 2"
 
 
 def test_sdmx_is_read_by_pysdmx_and_codes_follow_the_rule(made: Path) -> None:
-    from pysdmx.io import get_datasets
-
     data = only(made / "sdmx", "where*.csv")
     (found,) = get_datasets(data, made / "sdmx" / "structure.xml")
     release = yupana.open_release(made / "release")["where"]
@@ -230,7 +230,7 @@ def test_sdmx_is_read_by_pysdmx_and_codes_follow_the_rule(made: Path) -> None:
         "a b": "a_b_2", "a/b": "a_b_3", "a_b": "a_b", "*": "_T", "": "_Z", "01": "01", "\u65e5": "_", "_T": "_T_2",
     }  # fmt: skip
     assert code_ids({"1": "Male", "0": "Total"}) == {"1": "1", "0": "_T"}
-    tree = ElementTree.parse(made / "sdmx" / "structure.xml")  # noqa: S314 (our own)
+    tree = ET.parse(made / "sdmx" / "structure.xml")  # noqa: S314 (our own)
     assert "=cmd()" in {one.text for one in tree.iter() if one.tag.endswith("Name")}
 
 
