@@ -71,6 +71,8 @@ _PUBLIC: Final = (
     ("phsafe plan {w}/config.json --targets {w}/targets.json", ("targets.json",)),
     ("phsafe estimate {w}/rel {o}/out", ("rel/manifest.json", "rel/*.csv")),
     ("phsafe estimate {w}/relq {o}/out --combine joint", ("relq/manifest.json", "relq/*.parquet")),
+    ("export {w}/rel {o}/out --to labelled", ("rel/manifest.json", "rel/datapackage.json", "rel/*.csv")),
+    ("export {w}/relp {o}/out --to sdmx", ("relp/manifest.json", "relp/*.csv")),
     ("safetab-p plan {w}/p --json", ("p/*",)),
     ("topdown plan {w}/t.json --json", ("t.json",)),
     (

@@ -28,6 +28,7 @@ LABELS = {
     "2": "<b>&amp; [a](http://b) $$c$$",
     "3": "\u0645\u0631\u062d\u0628\u0627 b",
     "4": LONG,
+    "6": "{=1+1}",
     "5": "_x0041_ and 'quotes', \"too\"",
     "a b": "@sum",
     "a/b": "Total",
@@ -215,7 +216,7 @@ def test_a_workbook_keeps_to_the_guidance_on_accessible_spreadsheets(made: Path)
             headers = [cell.value for cell in cells[0]]
             assert headers.index("Margin of error") == headers.index("Count") + 1
     texts = {cell.value for row in book.worksheets[3].iter_rows() for cell in row}
-    assert {"=cmd()", LONG, "@sum"} <= texts
+    assert {"=cmd()", "{=1+1}", LONG, "@sum"} <= texts
     assert book["where"]["A4"].value == "Universe: Records of people whose area is 1, 2"
 
 

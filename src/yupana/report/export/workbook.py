@@ -31,7 +31,7 @@ from yupana.report.export.tables import (
 MOST_ROWS: Final = 1_048_576
 MOST_COLUMNS: Final = 16_384
 MOST_CELLS: Final = 5_000_000
-"""Of one workbook, which take a gigabyte to write; the others are those of the format."""
+"""Of one workbook: 25 seconds and 1.4 GB of memory. The others are those of the format."""
 
 LONGEST_TEXT: Final = 32_767
 LONGEST_SHEET: Final = 31
@@ -147,8 +147,7 @@ def _write(path: Path, book: Export, database: duckdb.DuckDBPyConnection, tell: 
             worksheet.set_column(0, 0, 32)
             worksheet.set_column(1, 1, 100)
     for number, (table, name) in enumerate(zip(book.tables, sheets, strict=True)):
-        tell(Step(f"writing {path.name}", number, len(sheets)))
-        _write_sheet(workbook, name, f"table_{number + 1}", book, table, database)
+        _write_sheet(workbook, name, number + 1, book, table, database, tell)
     tell(Step(f"writing {path.name}: to disk"))
     workbook.close()
 
@@ -248,23 +247,29 @@ _HEADER: Final = 6
 
 
 def _write_sheet(
-    workbook: Any, name: str, key: str, book: Export, table: ExportTable, database: duckdb.DuckDBPyConnection  # noqa: ANN401
-) -> None:  # fmt: skip
+    workbook: Any,  # noqa: ANN401 (of gptables)
+    name: str,
+    number: int,
+    book: Export,
+    table: ExportTable,
+    database: duckdb.DuckDBPyConnection,
+    tell: Listener,
+) -> None:
     """Write the sheet of a table."""
     theme, sheet = workbook.theme, workbook.add_worksheet(name)
+    headers, heading = table.headers(), workbook.add_format(theme.column_heading_format)
     formats = (theme.title_format, *(theme.instructions_format,) * (_HEADER - 1))
     for row, (text, form) in enumerate(zip(_lines(book, table), formats, strict=True)):
         sheet.write_string(row, 0, text[:LONGEST_TEXT], workbook.add_format(form))
-    headers = table.headers()
-    heading = workbook.add_format(theme.column_heading_format)
-    for place, text in enumerate(headers):
-        sheet.write_string(_HEADER, place, text, heading)
+    sheet.write_row(_HEADER, 0, headers, heading)
     left = workbook.add_format({**theme.data_format, "align": "left"})
     right = workbook.add_format({**theme.data_format, "align": "right"})
     whole = workbook.add_format({**theme.data_format, "align": "right", "num_format": "#,##0"})
     forms = [form for column in table.columns for form in _forms(column, left, right, whole)]
     widths = [min(len(text), 20) for text in headers]
     for row, cells in enumerate(table.cells(database), 1):
+        if row % _LOOKED_AT == 0:
+            tell(Step(f"writing sheet {name}", row, table.rows))
         for place, cell in enumerate(cells):
             if isinstance(cell, str) or cell is None:
                 text = _written(cell, is_number=forms[place] is not left)
@@ -280,12 +285,12 @@ def _write_sheet(
         sheet.set_column(place, place, min(width, _WIDEST) + 3)
     if table.rows:
         columns = [{"header": text, "header_format": heading} for text in headers]
-        told = {"autofilter": False, "style": None, "name": key, "columns": columns}
+        told = {"autofilter": False, "style": None, "name": f"table_{number}", "columns": columns}
         sheet.add_table(_HEADER, 0, _HEADER + table.rows, len(headers) - 1, told)
 
 
 _LOOKED_AT: Final = 1_000
-"""Rows that a column's width is made of."""
+"""Rows that a column's width is made of; after as many it is told how far the sheet is."""
 
 
 def _forms(column: ExportColumn, left: object, right: object, whole: object) -> Iterator[object]:
