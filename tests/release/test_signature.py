@@ -403,11 +403,15 @@ def test_a_passphrase_is_asked_for_where_there_is_one(monkeypatch: pytest.Monkey
     assert read_private_key(Path("locked"), answering("correct horse"))
     assert asked == ["Passphrase of locked: "]
     for words in ("wrong", ""):
-        with pytest.raises(yupana.InputError, match="not opened by this passphrase"):
+        with pytest.raises(yupana.InputError, match="is not opened by this passphrase"):
             read_private_key(Path("locked"), answering(words))
 
-    def none(*_: object) -> int:
-        raise OSError
+    opened = os.open
+
+    def none(place: str, *arguments: int) -> int:
+        if place == "/dev/tty":
+            raise OSError
+        return opened(place, *arguments)
 
     monkeypatch.setattr("yupana.interface.arguments.os.open", none)
     with pytest.raises(yupana.ConfigError, match="there is no terminal to ask for it"):

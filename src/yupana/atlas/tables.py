@@ -120,7 +120,7 @@ class AtlasTable:
 
 
 @dataclass(frozen=True, slots=True)
-class _Fields:
+class _AtlasFields:
     """What a codebook says of the columns of a table."""
 
     titles: Mapping[str, str]
@@ -167,7 +167,7 @@ def _columns_of(release: ReleaseFolder, name: str) -> list[str]:
     return [str(column) for column in told]
 
 
-def _fields(release: ReleaseFolder, name: str) -> tuple[str, _Fields]:
+def _fields(release: ReleaseFolder, name: str) -> tuple[str, _AtlasFields]:
     """The title of a table and what its codebook says of its columns."""
     for resource in (release.codebook or {}).get("resources", ()):
         if resource["path"] == release.files[name]:
@@ -177,8 +177,8 @@ def _fields(release: ReleaseFolder, name: str) -> tuple[str, _Fields]:
                 for f in fields
                 if f.get("categories")
             }
-            return str(resource["title"]), _Fields({f["name"]: str(f["title"]) for f in fields}, labels)
-    return name, _Fields({}, {})
+            return str(resource["title"]), _AtlasFields({f["name"]: str(f["title"]) for f in fields}, labels)
+    return name, _AtlasFields({}, {})
 
 
 def _of_noise(release: ReleaseFolder, name: str, columns: Sequence[str], areas: AreaIndex) -> AtlasTable:
@@ -226,7 +226,7 @@ def _placed(
     db: duckdb.DuckDBPyConnection,
     others: Sequence[str],
     areas: AreaIndex,
-    fields: _Fields,
+    fields: _AtlasFields,
     *,
     has_group: bool,
     kind: str = KIND,
@@ -323,7 +323,7 @@ def _of_estimates(release: ReleaseFolder, name: str, columns: Sequence[str], are
         for kind, code, called in db.execute(f"SELECT DISTINCT {KIND}, {AREA}, AREA FROM rows").fetchall():
             areas.names.setdefault((kind, code), called)
         labels = {**fields.labels, "DATA_CELL": {str(c): str(label) for c, label, _ in lines}}
-        told = _Fields(fields.titles, labels)
+        told = _AtlasFields(fields.titles, labels)
         found = _placed(db, ["DATA_CELL"], areas, told, has_group=GROUP in columns)
         value, low, high = (_numbers(db, f"TRY_CAST({column} AS DOUBLE)") for column in _OF_ESTIMATES)
     depths = {str(c): int(depth) for c, _, depth in lines}

@@ -329,8 +329,10 @@ def _loaded(path: Path, content: bytes, form: Any, ask: Callable[[str], str]) ->
             return load(content, passphrase)
         except TypeError:
             # The library says so of a key with a passphrase where none is given, and of one without where one is.
-            if passphrase is not None:
+            if passphrase:
                 break
+            if passphrase is not None:
+                raise InputError(f"{path} is not opened by this passphrase, which is empty") from None
             passphrase = ask(f"Passphrase of {path}: ").encode()
         except unsupported as error:
             if "bcrypt" in str(error):
