@@ -67,6 +67,7 @@ STRUCK: Final = (
     Struck("phsafe init {o}/out.json", is_file=True),
     Struck("topdown strategy {w}/t.json --out {o}/out", is_file=True),
     Struck("report {w}/rel {o}/out.html", is_file=True),
+    Struck("atlas {w}/rel --to {o}/out"),
     Struck("report {w}/relt {o}/out.html", is_file=True),
 )
 

@@ -142,6 +142,11 @@ _PUBLIC: Final = (
         ("treated/manifest.json", "treated/measured/*"),
     ),
     ("report {w}/rel {o}/page.html", ("rel/*",)),
+    ("atlas {w}/rel --to {o}/out", ("rel/*",)),
+    (
+        "atlas {w}/relt --to {o}/out --boundaries {w}/counties.geojson",
+        ("relt/manifest.json", "relt/**/*", "counties.geojson"),
+    ),
     ("report {w}/relp {o}/page.html --codes {w}/p", ("relp/*", "p/*")),
     ("report {w}/relt {o}/page.html", ("relt/manifest.json", "relt/**/*")),
     ("report {w}/relt {o}/page.html --boundaries {w}/counties.geojson", ("counties.geojson",)),
