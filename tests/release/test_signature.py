@@ -412,7 +412,7 @@ def test_a_passphrase_is_asked_for_where_there_is_one(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr("yupana.interface.arguments.os.open", none)
     with pytest.raises(yupana.ConfigError, match="there is no terminal to ask for it"):
-        read_private_key(Path("locked"), ask_passphrase)
+        ask_passphrase("Passphrase of locked: ")
 
 
 @pytest.mark.parametrize(
