@@ -95,6 +95,8 @@ _PUBLIC: Final = (
     ("check {w}/rel", ("rel/*",)),
     ("check {w}/relq", ("relq/*",)),
     ("check {w}/est", ("est/manifest.json", "est/*.csv")),
+    ("check {w}/est --signers {w}/signers", ("signers", "est/signed*", "est/manifest.json", "policy.toml")),
+    ("sign {w}/other --key {w}/key --signer a@b --overwrite", ("key",)),
     ("check {w}/relp", ("relp/*",)),
     ("check {w}/relh", ("relh/*",)),
     ("check {w}/relt", ("relt/manifest.json", "relt/**/*")),

@@ -324,27 +324,21 @@ def _loaded(path: Path, content: bytes, form: Any, ask: Callable[[str], str]) ->
     unsupported = import_module("cryptography.exceptions").UnsupportedAlgorithm
     load = form.load_ssh_private_key if b"OPENSSH PRIVATE" in content[:80] else form.load_pem_private_key
     passphrase: bytes | None = None
-    while True:
+    try:
         try:
-            return load(content, passphrase)
-        except TypeError:
-            # The library says so of a key with a passphrase where none is given, and of one without where one is.
-            if passphrase:
-                break
-            if passphrase is not None:
-                raise InputError(f"{path} is not opened by this passphrase, which is empty") from None
+            return load(content, None)
+        except TypeError:  # so the library says that there is a passphrase
             passphrase = ask(f"Passphrase of {path}: ").encode()
-        except unsupported as error:
-            if "bcrypt" in str(error):
-                raise ConfigError(
-                    f"{path} has a passphrase, and to open it the package bcrypt is needed: pip install bcrypt; "
-                    "or let ssh-keygen sign (docs/signing.md)"
-                ) from None
-            break
-        except ValueError:
-            if passphrase is not None:
-                raise InputError(f"{path} is not opened by this passphrase, or is damaged") from None
-            break
+            return load(content, passphrase)
+    except unsupported as error:
+        if "bcrypt" in str(error):
+            raise ConfigError(
+                f"{path} has a passphrase, and to open it the package bcrypt is needed: pip install bcrypt; "
+                "or let ssh-keygen sign (docs/signing.md)"
+            ) from None
+    except (ValueError, TypeError):
+        if passphrase is not None:
+            raise InputError(f"{path} is not opened by this passphrase, or is damaged") from None
     raise InputError(f"{path} is damaged, or a key that cannot sign here; use {_KINDS}")
 
 
