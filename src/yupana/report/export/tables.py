@@ -21,6 +21,7 @@ from yupana.files.database import named, quoted
 from yupana.products import PRODUCTS
 from yupana.products.described.product import described_in
 from yupana.products.described.uncounted import shown
+from yupana.products.phsafe.product import PHSAFE
 from yupana.products.phsafe.shells import SHELLS
 from yupana.release.codebook import REASON
 from yupana.release.recipe import ESTIMATES, SUPPRESSED
@@ -290,7 +291,7 @@ def _keys(columns: Sequence[ExportColumn]) -> str:
 
 def _universe(part: ReleaseFolder, table: str) -> str:
     """Which records a table counts; empty where its title says it all."""
-    if part.product in {ESTIMATES, "phsafe"}:
+    if part.product in {ESTIMATES, PHSAFE.key}:
         return next(
             (shell.universe for shell in SHELLS if table.split("_", maxsplit=1)[0] in {shell.name, shell.source}), ""
         )
