@@ -29,14 +29,14 @@ DESCRIPTION = {
 }  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture(scope="module", params=["csv", "parquet"])
+def release(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("atlas")
     (folder / "data").mkdir()
     rows = [f"{1 + i % 4},{('06', '44')[i % 3 == 0]}" for i in range(900)]
     (folder / "data" / "units.csv").write_text("\n".join(["TEN,TABBLKST", *rows]) + "\n")
     (folder / "data" / "SYNTHETIC").touch()
-    yupana.run("tables", DESCRIPTION, folder / "data", folder / "release", seed=7)
+    yupana.run("tables", DESCRIPTION, folder / "data", folder / "release", seed=7, format=request.param)
     return folder / "release"
 
 
@@ -70,7 +70,7 @@ def test_numbers_and_intervals_are_those_of_the_library(release: Path, tmp_path:
     page.on("console", lambda told: errors.append(told.text) if told.type == "error" else None)
     site = yupana.atlas(release, tmp_path / "site").as_uri()
     opened = yupana.open_release(release)
-    table = opened.columns("homes")
+    table = {name: [str(one) for one in of] for name, of in opened.columns("homes").items()}
     labels = {"1": "owned", "2": "<b>rented</b>", "3": "free", "4": "none"}
     for area in ("nation:US", "state:06", "state:44"):
         kind, code = area.split(":")

@@ -15,7 +15,8 @@ from yupana.arrays import Floats, Ints
 from yupana.files.database import named, open_database, quoted
 from yupana.products import family_of
 from yupana.products.tables import Family
-from yupana.release.recipe import MEASURED
+from yupana.release.codebook import meanings
+from yupana.release.recipe import COTERMINOUS, MEASURED
 from yupana.release.release import ReleaseFolder
 
 AREA, KIND, GROUP = "REGION_ID", "REGION_TYPE", "ITERATION_CODE"
@@ -169,16 +170,17 @@ def _columns_of(release: ReleaseFolder, name: str) -> list[str]:
 
 def _fields(release: ReleaseFolder, name: str) -> tuple[str, _AtlasFields]:
     """The title of a table and what its codebook says of its columns."""
-    for resource in (release.codebook or {}).get("resources", ()):
-        if resource["path"] == release.files[name]:
-            fields = resource["schema"]["fields"]
-            labels = {
-                f["name"]: {str(c["value"]): str(c["label"]) for c in f["categories"]}
-                for f in fields
-                if f.get("categories")
-            }
-            return str(resource["title"]), _AtlasFields({f["name"]: str(f["title"]) for f in fields}, labels)
+    package, path = release.codebook or {"resources": ()}, release.files[name]
+    for resource in package["resources"]:
+        if resource["path"] == path:
+            titles = {field["name"]: str(field["title"]) for field in resource["schema"]["fields"]}
+            return str(resource["title"]), _AtlasFields(titles, meanings(package, path))
     return name, _AtlasFields({}, {})
+
+
+def _open(db: duckdb.DuckDBPyConnection, release: ReleaseFolder, name: str) -> None:
+    """Make the table ``rows`` of a table: all columns as text, be they numbers in Parquet or not."""
+    db.execute(f"CREATE TABLE rows AS SELECT CAST(COLUMNS(*) AS VARCHAR) FROM {release.rows(name, as_text=True)}")
 
 
 def _of_noise(release: ReleaseFolder, name: str, columns: Sequence[str], areas: AreaIndex) -> AtlasTable:
@@ -186,7 +188,7 @@ def _of_noise(release: ReleaseFolder, name: str, columns: Sequence[str], areas: 
     keys = [column for column in columns if column not in (*_OF_NOISE, *_BESIDE)]
     others = [key for key in keys if key not in (AREA, KIND, GROUP)]
     with open_database() as db:
-        db.execute(f"CREATE TABLE rows AS SELECT * FROM {release.rows(name, as_text=True)}")
+        _open(db, release, name)
         found = _placed(db, others, areas, fields, has_group=GROUP in keys)
         value, variance, margin = (
             _numbers(db, f"TRY_CAST({column} AS DOUBLE)") if column in columns else np.full(len(found.area), np.nan)
@@ -206,7 +208,7 @@ def _of_noise(release: ReleaseFolder, name: str, columns: Sequence[str], areas: 
 def _why_alone(release: ReleaseFolder, name: str) -> str:
     if f"{MEASURED}/{name}" in release:
         return "What was done to these counts makes their errors depend on each other; the release does not tell how."
-    if any(entry.get("rule") == "coterminous" for entry in release.record):
+    if any(entry.get("rule") == COTERMINOUS for entry in release.record):
         return "Areas that hold the same were combined, so that errors of rows depend on each other."
     return ""
 
@@ -304,7 +306,7 @@ def _cells_of(release: ReleaseFolder, name: str) -> list[tuple[str, ...]]:
     if not columns:
         return [()]
     with open_database() as db:
-        db.execute(f"CREATE TABLE rows AS SELECT * FROM {release.rows(name, as_text=True)}")
+        _open(db, release, name)
         return _met(db, columns)
 
 
@@ -318,7 +320,7 @@ def _of_estimates(release: ReleaseFolder, name: str, columns: Sequence[str], are
     """A table of estimates: its lines have names and depths of their own."""
     title, fields = _fields(release, name)
     with open_database() as db:
-        db.execute(f"CREATE TABLE rows AS SELECT * FROM {release.rows(name, as_text=True)}")
+        _open(db, release, name)
         lines = db.execute("SELECT DATA_CELL, any_value(LABEL), any_value(DEPTH) FROM rows GROUP BY 1").fetchall()
         for kind, code, called in db.execute(f"SELECT DISTINCT {KIND}, {AREA}, AREA FROM rows").fetchall():
             areas.names.setdefault((kind, code), called)

@@ -1,1 +1,0 @@
-"""Dictionaries of record files, as CSPro, IPUMS, SPSS, Stata, SAS and others write them. Public."""
