@@ -36,6 +36,14 @@ async function formOf(release: Release, one: Chosen): Promise<Form | string> {
   return form(table.id, one, [shown]);
 }
 
+/** A row alone keeps its interval where sums have none. */
+async function published(release: Release, one: Chosen): Promise<Found | null> {
+  const table = release.tables.find((t) => t.id === one.table)!;
+  if (table.noisy && !table.alone) return null;
+  const row = (await rowsOfArea(table, one.area)).find((r) => r.group === one.group && r.cell === one.cell);
+  return row && !Number.isNaN(row.low) ? { estimate: row.value, low: row.low, high: row.high, words: "" } : null;
+}
+
 function form(table: string, one: Chosen, rows: Row[]): Form {
   const cells = new Map<string, number>();
   const known = new Map<string, Measured>();
@@ -67,14 +75,18 @@ function moments(a: Form, b: Form): [number, number, number, number, number] {
 
 /** The interval of some chosen cells. Of a ratio the first is divided by the second, by Fieller (1954). */
 export async function intervalOf(release: Release, chosen: Chosen[], operation: Operation): Promise<Found | string> {
-  const z = release.z;
-  if (z === null) return "The release does not tell a confidence.";
+  if (chosen.length === 1 && (operation === "sum" || operation === "difference")) {
+    const lone = await published(release, chosen[0]);
+    if (lone) return lone;
+  }
   const forms: Form[] = [];
   for (const one of chosen) {
     const found = await formOf(release, one);
     if (typeof found === "string") return found;
     forms.push(found);
   }
+  const z = release.z;
+  if (z === null) return "The release does not tell a confidence.";
   if (!forms.length) return "Choose rows of a table.";
   if (operation === "sum" || operation === "difference") {
     const whole = combine(forms, forms.map((_, at) => (operation === "difference" && at ? -1 : 1)));

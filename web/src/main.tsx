@@ -302,8 +302,8 @@ function Tray({ shared }: { shared: Shared }) {
         <p aria-live="polite">
           {typeof found === "string" ? found : (
             <>
-              <strong>{answer(found.estimate, operation, language)}</strong>{" "}
-              {Number.isNaN(found.low) ? found.words : `${answer(found.low, operation, language)} – ${answer(found.high, operation, language)}`}
+              <strong>{answer(found.estimate, found, operation, language)}</strong>{" "}
+              {Number.isNaN(found.low) ? found.words : `${answer(found.low, found, operation, language)} – ${answer(found.high, found, operation, language)}`}
             </>
           )}
         </p>
@@ -313,9 +313,10 @@ function Tray({ shared }: { shared: Shared }) {
   );
 }
 
-function answer(value: number, operation: Operation, language: Language): string {
+/** Of whole estimates the ends are whole, too. */
+function answer(value: number, found: Found, operation: Operation, language: Language): string {
   if (operation === "share") return `${value.toLocaleString(language, { maximumFractionDigits: 2 })} %`;
-  return value.toLocaleString(language, { maximumFractionDigits: operation === "ratio" ? 4 : 0 });
+  return value.toLocaleString(language, { maximumFractionDigits: operation === "ratio" ? 4 : Number.isInteger(found.estimate) ? 0 : 2 });
 }
 
 function About({ shared }: { shared: Shared }) {
