@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-QUESTIONNAIRE: Final = "QUESTIONNAIRE"
-"""The key of questionnaires: their ids at full width one after the other, unless an item bears this name (`key_of`)."""
+CASE_KEY: Final = "QUESTIONNAIRE"
+"""What the column is called that tells questionnaires apart, if no item has that name; `case_keys` says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,25 +98,25 @@ class RecordType:
         What a line says at the place of record types; empty where all records are of one kind.
     items : tuple of DictionaryItem
         Without the ids of its questionnaire.
-    length : int
-        The characters of its longest line, fillers included; 0 where it is what the items say.
     most : int
         How many a questionnaire has at most; 0 where the dictionary does not say.
     key : str
         The column that tells records apart, where records are not of a questionnaire; else empty.
     parent, link : str
         The record type that each record belongs to one record of, and the column that holds that one's key; else empty.
+    length : int
+        The characters of its longest line, fillers included; 0 where it is what the items say.
     """
 
     name: str
     label: str
     code: str
     items: tuple[DictionaryItem, ...]
-    length: int = 0
     most: int = 0
     key: str = ""
     parent: str = ""
     link: str = ""
+    length: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,15 +172,21 @@ class Dictionary:
         return any(item.start for level in self.levels for record in level.records for item in record.items)
 
 
-def key_of(dictionary: Dictionary, level: int) -> str:
-    """What the key of a level's questionnaires is called: QUESTIONNAIRE of the top one (0), QUESTIONNAIRE_2 of the next.
+def case_keys(dictionary: Dictionary) -> tuple[str, ...]:
+    """Of each level the column that tells its questionnaires apart: a name that no item has.
 
-    Where an item is called so, the name has underlines at its end until none is.
+    Their ids are many columns, and a key is one. The second level has ``QUESTIONNAIRE_2``.
     """
-    name = QUESTIONNAIRE if level == 0 else f"{QUESTIONNAIRE}_{level + 1}"
-    records = [record for of in dictionary.levels for record in of.records]
-    items = [*(item for of in dictionary.levels for item in of.ids), *(item for of in records for item in of.items)]
-    taken = {item.name.upper() for item in items}
-    while name in taken:
-        name += "_"
-    return name
+    taken = {
+        item.name.lower()
+        for level in dictionary.levels
+        for items in (level.ids, *(record.items for record in level.records))
+        for item in items
+    }
+    found = []
+    for number in range(1, len(dictionary.levels) + 1):
+        name = f"{CASE_KEY}_{number}" if number > 1 else CASE_KEY
+        while name.lower() in taken:
+            name += "_"
+        found.append(name)
+    return tuple(found)

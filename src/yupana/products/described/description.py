@@ -10,6 +10,8 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, Self
 
+import numpy as np
+
 from yupana.files.columns import Column, RecordFile
 from yupana.files.database import named
 from yupana.files.declaration import FLAG, TEXT, key, whole
@@ -209,12 +211,13 @@ class AreaKind:
     ----------
     name : str
         As tables call it, in REGION_TYPE.
-    column : str
-        The column whose codes name the areas; empty where there is one area that holds everything.
+    columns : tuple of str
+        The columns whose values name the areas: one, mostly; none where there is one area that holds everything.
     codes : tuple of str
         Of the areas, in order.
     of : tuple of tuple of int
-        Of each value of the column, in order, the places of the areas it lies in; of everything, ``((0,),)``.
+        Of each value of the column, in order, the places of the areas it lies in; of everything, ``((0,),)``. Of
+        several columns, of each combination of values, those of the last column next to each other: one area each.
     labels : mapping of str to str
     blocks : BlockAreas or None
         Of areas that are made of blocks: how. Which there are is found in the file of blocks, beside the records;
@@ -222,20 +225,31 @@ class AreaKind:
     chosen : frozenset of int or None
         As `BlockFile` has it, where kinds of areas are of blocks and records that others are not of. Kinds of the same
         are a pass; passes have no block in common.
+    values : tuple of range
+        Of each column.
     """
 
     name: str
-    column: str
+    columns: tuple[str, ...]
     codes: tuple[str, ...]
     of: tuple[tuple[int, ...], ...]
     labels: Mapping[str, str]
     blocks: BlockAreas | None = None
     chosen: frozenset[int] | None = None
+    values: tuple[range, ...] = ()
 
     @property
     def overlap(self) -> int:
         """The most areas of the kind that one record lies in."""
         return 1 if self.blocks else max(map(len, self.of), default=0)
+
+    def over(self, other: Self) -> list[tuple[int, ...]]:
+        """Of each combination of values of another kind's columns, its own among them, the areas it lies in."""
+        place = np.zeros(tuple(map(len, other.values)), dtype=np.int64)
+        for column, values in zip(self.columns, self.values, strict=True):
+            axis = [-1 if name == column else 1 for name in other.columns]
+            place = place * len(values) + np.arange(len(values)).reshape(axis)
+        return [self.of[at] for at in place.ravel().tolist()]
 
 
 @dataclass(frozen=True, slots=True)

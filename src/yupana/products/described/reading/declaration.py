@@ -208,9 +208,12 @@ class DeclaredHierarchy:
 
 @dataclass(frozen=True, kw_only=True)
 class DeclaredAreaKind:
-    """A kind of areas: every code of a column, its first characters, or what lies in it; without a column, one area."""
+    """A kind of areas: codes of a column, their first characters, or what they lie in; without a column, one area."""
 
     column: str | None = key(TEXT, default=None)
+    columns: tuple[str, ...] | None = key(
+        list_of(TEXT, "a list of columns"), "columns of which each combination of values is an area", default=None
+    )
     from_: str | None = key(TEXT, "a kind of areas before it, that these areas are made of", default=None)
     first: int | None = key(whole(1, 999, "a number of characters that every code has"), default=None)
     of: Pairs | None = key(PAIRS, "of each code the areas it lies in; they may overlap", default=None)
