@@ -16,7 +16,7 @@ from yupana.files.dictionaries.dictionary import (
     ValueRange,
     ValueSet,
 )
-from yupana.files.dictionaries.told import MOST_ITEMS, MOST_VALUES, clean, refuse, value_range, whole_text
+from yupana.files.dictionaries.told import MOST_ITEMS, MOST_VALUES, clean, refuse, unknown, value_range, whole_text
 
 KIND: Final = "a CSV of codes"
 _SEPARATORS: Final = ",;|\t"
@@ -53,8 +53,6 @@ def code_list_dictionary(path: Path, text: str) -> Dictionary:
     ConfigError
         If it is none, or has faults: all are named by their lines.
     """
-    from yupana.files.dictionaries.reading import unknown  # noqa: PLC0415 (each knows the other)
-
     lines = text.splitlines()
     separator = max(_SEPARATORS, key=(lines[0] if lines else "").count)
     rows = csv.reader(lines, delimiter=separator)

@@ -208,10 +208,10 @@ def _dictionary(path: Path, book: _Codebook, faults: list[str]) -> Dictionary:
             if items:
                 records.append(RecordType(_stem(of.name) or "records", "", "", items))
     for record in records:
-        for name in apart([item.name for item in record.items]):
-            faults.append(f"{name} is the name of two variables of {record.name}")
-    for name in apart([record.name for record in records]):
-        faults.append(f"{name} is the name of two files or record types")
+        twice = apart([item.name for item in record.items])
+        faults.extend(f"{name} is the name of two variables of {record.name}" for name in twice)
+    twice = apart([record.name for record in records])
+    faults.extend(f"{name} is the name of two files or record types" for name in twice)
     encoding = next((known for of in files if (known := _encoding(of.charset))), "")
     return Dictionary(
         _stem(files[0].name) or path.stem, book.title, type_start, type_length,
@@ -245,8 +245,17 @@ def _hierarchical(of: _File, variables: Iterable[_Variable], faults: list[str]) 
         code = group.get("rectype", "")
         own = [var for var in by_name.values() if code in var.attributes.get("rectype", code).split()]
         items = tuple(_item(var, faults, file=of.id) for var in own if var.attributes.get("name") != telling)
-        found.append(RecordType(code or "record", group.get("labl", ""), code, items))
+        found.append(RecordType(_record_name(group, found), group.get("labl", ""), code, items))
     return _linked(found, groups), start, length
+
+
+def _record_name(group: Mapping[str, str], others: Iterable[RecordType]) -> str:
+    """A record type by its label, PERSON of "Person Record", where this tells it from others; else by its code."""
+    words = [word for word in re.split(r"[\W_]+", group.get("labl", "").upper()) if word not in {"", "RECORD"}]
+    name, code = "_".join(words), group.get("rectype", "")
+    if not name[:1].isalpha() or name in {other.name for other in others}:
+        return code if code[:1].isalpha() else f"R{code}"
+    return name
 
 
 def _linked(records: list[RecordType], groups: Sequence[Mapping[str, str]]) -> list[RecordType]:

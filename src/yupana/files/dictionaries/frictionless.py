@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
@@ -13,7 +14,17 @@ from yupana.files.dictionaries.dictionary import (
     ValueRange,
     ValueSet,
 )
-from yupana.files.dictionaries.told import MOST_ITEMS, MOST_VALUES, Told, apart, clean, texts_of, value_range
+from yupana.files.dictionaries.told import (
+    MOST_ITEMS,
+    MOST_VALUES,
+    Told,
+    apart,
+    clean,
+    loaded,
+    read_bytes,
+    texts_of,
+    value_range,
+)
 
 PACKAGE: Final = "a data package of Frictionless"
 CSVW: Final = "metadata of CSV on the Web"
@@ -41,7 +52,7 @@ def package_dictionary(path: Path, document: dict[str, Any], faults: list[str]) 
     top = Told(document, "", faults)
     if "resources" not in document:
         records = [_table(path.stem, top, top, ())]
-        return _dictionary(path, top, "a table schema of Frictionless", records, top.text("name"))
+        return _dictionary(path, top, "a table schema of Frictionless", [], records)
     records, names = [], list[str]()
     for resource in top.each("resources"):
         schema = _schema(path, resource)
@@ -51,12 +62,19 @@ def package_dictionary(path: Path, document: dict[str, Any], faults: list[str]) 
             names.append(resource.text("name"))
     if not records and not faults:
         top.fault("resources", "none has a schema with fields")
-    records = [_linked(record, links, names, records) for record, links in records]
-    return _dictionary(path, top, "a data package", records, top.text("name"))
+    return _dictionary(path, top, "a data package", names, records)
 
 
-def _dictionary(path: Path, top: Told, kind: str, records: Sequence[Any], name: str) -> Dictionary:
-    found = tuple(record if isinstance(record, RecordType) else record[0] for record in records)
+_Links = list[tuple[str, str, str]]
+"""Of foreign keys of one column: the column, the table it names, and the column of that."""
+
+
+def _dictionary(
+    path: Path, top: Told, kind: str, names: Sequence[str], records: Sequence[tuple[RecordType, _Links]]
+) -> Dictionary:
+    """Tables together, linked by the names that foreign keys call them by."""
+    above = dict(zip(names, (record for record, _ in records), strict=False))
+    found = tuple(_linked(record, links, above) for record, links in records)
     for twice in apart([record.name for record in found]):
         top.faults.append(f"two tables are files called {twice}")
     if sum(len(record.items) for record in found) > MOST_ITEMS:
@@ -64,7 +82,8 @@ def _dictionary(path: Path, top: Told, kind: str, records: Sequence[Any], name: 
     if sum(len(item.values) for record in found for item in record.items) > MOST_VALUES:
         top.faults.append(f"there are more than {MOST_VALUES:,} values")
     level = Questionnaire("", "", (), found)
-    return Dictionary(clean(name) or path.stem, top.text("title"), 0, 0, (level,), path, kind)
+    title = top.text("title") or _natural(top.table.get("dc:title"))
+    return Dictionary(top.text("name") or path.stem, title, 0, 0, (level,), path, kind)
 
 
 def _first_path(resource: Told) -> str:
@@ -82,23 +101,16 @@ def _schema(path: Path, resource: Told) -> Told | None:
     """The schema of a resource: a table, or a file beside the package that holds one."""
     told = resource.table.get("schema")
     if isinstance(told, str):
-        from yupana.files.dictionaries.reading import _loaded  # noqa: PLC0415 (each knows the other)
-        from yupana.files.dictionaries.told import read_bytes  # noqa: PLC0415
-
         place = PurePosixPath(told)
         if place.is_absolute() or ".." in place.parts or ":" in told or "\\" in told:
             resource.fault("schema", "must be a file beside the package, or below")
             return None
         beside = path.parent / Path(*place.parts)
         text = read_bytes(beside).decode("utf-8-sig", "replace")
-        return Told(_loaded(beside, text), resource.at("schema"), resource.faults)
+        return Told(loaded(beside, text), resource.at("schema"), resource.faults)
     if told is None:
         return None
     return resource.inner("schema")
-
-
-_Links = list[tuple[str, str, str]]
-"""Of foreign keys of one column: the column, the table it names, and the column of that."""
 
 
 def _table(name: str, table: Told, schema: Told, missing: Sequence[str]) -> tuple[RecordType, _Links]:
@@ -123,16 +135,12 @@ def _check_names(schema: Told, items: Sequence[DictionaryItem]) -> None:
         schema.faults.append(f"{schema.place or 'fields'}: {name} is the name of two columns")
 
 
-def _linked(record: RecordType, links: _Links, names: Sequence[str], all_of: Sequence[Any]) -> RecordType:
-    """A table with the one that its records belong to: the first that a foreign key names."""
-    from dataclasses import replace  # noqa: PLC0415
-
+def _linked(record: RecordType, links: _Links, tables: Mapping[str, RecordType]) -> RecordType:
+    """A table with the one that its records belong to: the first that a foreign key names by its key."""
     for column, resource, theirs in links:
-        if resource in names:
-            above = all_of[names.index(resource)]
-            above = above if isinstance(above, RecordType) else above[0]
-            if above.key == theirs and above.name != record.name:
-                return replace(record, parent=above.name, link=column)
+        above = tables.get(resource)
+        if above is not None and above.key == theirs and above.name != record.name:
+            return replace(record, parent=above.name, link=column)
     return record
 
 
@@ -147,7 +155,9 @@ def _field(told: Told, missing: Sequence[str]) -> DictionaryItem:
     )  # fmt: skip
     if not listed:
         values += _by_pattern(rules.text("pattern")) if kind == "string" else []
-    return _made(told, kind, values, missing, rules.flag("required"), told.text("title") or told.text("description"))
+    return _made(
+        told, kind, values, missing, told.text("title") or told.text("description"), required=rules.flag("required")
+    )
 
 
 def _first(told: Told, name: str, default: str) -> str:
@@ -201,7 +211,7 @@ def _by_pattern(pattern: str) -> list[ValueRange]:
 
 
 def _made(
-    told: Told, kind: str, values: list[ValueRange], missing: Sequence[str], required: bool, label: str
+    told: Told, kind: str, values: list[ValueRange], missing: Sequence[str], label: str, *, required: bool
 ) -> DictionaryItem:
     """A column, with the texts that stand for no value where it may lack one."""
     listed = {one.first for one in values}
@@ -222,16 +232,12 @@ def csvw_dictionary(path: Path, document: dict[str, Any], faults: list[str]) -> 
     """What metadata of CSV on the Web say; faults are added, and what is read is of use only if there are none."""
     top = Told(document, "", faults)
     tables = list(top.each("tables")) if "tables" in document else [top]
-    records: list[Any] = []
-    urls = []
-    for table in tables:
-        url = _first_path(table)
-        urls.append(url)
-        records.append(_csvw_table(table, url, texts_of(document.get("null"))))
+    urls = [_first_path(table) for table in tables]
+    null = texts_of(document.get("null"))
+    records = [_csvw_table(table, url, null) for table, url in zip(tables, urls, strict=True)]
     if not any(record.items for record, _ in records) and not faults:
         top.fault("tables", "none has a tableSchema with columns")
-    records = [_linked(record, links, urls, records) for record, links in records]
-    return _dictionary(path, top, "CSV on the Web", records, _natural(document.get("dc:title")))
+    return _dictionary(path, top, "CSV on the Web", urls, records)
 
 
 def _csvw_table(table: Told, url: str, null: Sequence[str]) -> tuple[RecordType, _Links]:
@@ -278,7 +284,9 @@ def _column(told: Told, null: Sequence[str]) -> DictionaryItem:
     values = _values(named, kind, (), ends, booleans=(true, false))
     values += _by_pattern(form) if kind == "string" else []
     null = texts_of(told.table.get("null")) or null
-    return _made(named, kind, values, null, told.flag("required"), _natural(told.table.get("dc:description")) or title)
+    return _made(
+        named, kind, values, null, _natural(told.table.get("dc:description")) or title, required=told.flag("required")
+    )
 
 
 def _natural(told: object) -> str:

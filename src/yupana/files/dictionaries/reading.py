@@ -1,26 +1,15 @@
 """Read a dictionary of record files, of any of the kinds that are known by what is in it. Public."""
 
 import codecs
-import json
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from yupana.errors import ConfigError
 from yupana.files.dictionaries import code_list, cspro, ddi, frictionless, statistics
 from yupana.files.dictionaries.dictionary import Dictionary
-from yupana.files.dictionaries.told import read_bytes, refuse
-from yupana.files.document import Number, is_deeper, with_lines
+from yupana.files.dictionaries.told import loaded, read_bytes, refuse, unknown
+from yupana.files.document import with_lines
 from yupana.files.regular import must_be_regular
-
-KINDS: Final = (
-    "a dictionary of CSPro (.dcf)",
-    "a DDI-Codebook (.xml), as of IPUMS",
-    "a file of SPSS, Stata or SAS (.sav, .zsav, .por, .dta, .sas7bdat, .xpt)",
-    "a data package or table schema of Frictionless (datapackage.json)",
-    "metadata of CSV on the Web (CSVW)",
-    "a CSV of codes with the columns variable, code and label",
-)
-"""What can be read."""
 
 _HEAD: Final = 1 << 12
 
@@ -57,11 +46,6 @@ def read_dictionary(path: Path) -> Dictionary:
     if begin.startswith("["):
         return _of_text(path, text)
     return _of_json(path, text) if begin.startswith("{") else code_list.code_list_dictionary(path, text)
-
-
-def unknown(path: Path) -> ConfigError:
-    """The error of a file that is none of the kinds."""
-    return ConfigError(f"{path} is no dictionary; it may be {'; '.join(KINDS[:-1])}; or {KINDS[-1]}")
 
 
 def _decoded(path: Path, data: bytes) -> str:
@@ -102,7 +86,7 @@ def _with_line(fault: str, lines: dict[str, int]) -> str:
 
 
 def _of_json(path: Path, text: str) -> Dictionary:
-    document = _loaded(path, text)
+    document = loaded(path, text)
     faults: list[str] = []
     if document.get("fileType") == "dictionary" or {"software", "levels"} <= document.keys():
         found, kind = cspro.cspro_dictionary(path, document, faults), cspro.KIND
@@ -115,19 +99,3 @@ def _of_json(path: Path, text: str) -> Dictionary:
     if faults:
         raise refuse(path, kind, with_lines(text, faults, of_json=True))
     return found
-
-
-def _loaded(path: Path, text: str) -> dict[str, Any]:
-    """A table of JSON, numbers as they are written."""
-    try:
-        document = json.loads(text, parse_float=Number, parse_int=Number, parse_constant=Number)
-    except json.JSONDecodeError as error:
-        place = f"{error.msg} at line {error.lineno}, column {error.colno}"
-        raise ConfigError(f"{path}: not JSON: {place}") from None
-    except RecursionError:
-        raise ConfigError(f"{path}: nested too deeply to be a dictionary") from None
-    if is_deeper(document):
-        raise ConfigError(f"{path}: nested too deeply to be a dictionary")
-    if not isinstance(document, dict):
-        raise unknown(path)
-    return document

@@ -1,4 +1,4 @@
-"""Read the labels, missing values and formats of files of SPSS, Stata and SAS: their metadata alone, no record. Public."""
+"""Read what files of SPSS, Stata and SAS say of their variables: labels and missing values, and no record. Public."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -87,7 +87,8 @@ def _item(found: Any, place: int) -> DictionaryItem:  # noqa: ANN401 (pyreadstat
         # Tagged missing values, such as .a of Stata, are no numbers, and fields that have one hold none.
         if one is not None and (not is_number or whole_text(text) is not None):
             values.append(one)
-    if found.variable_measure.get(name) == "scale" and all(one.missing or missing.is_least(one) for one in values):
+    if found.variable_measure.get(name) == "scale":
+        # Labels of some values of a quantity, such as 98 for 98 and over, do not list the others.
         values = []
     listed = {one.first for one in values}
     values += [ValueRange(text, text, "", missing=True) for text in missing.values if text not in listed and values]
@@ -105,10 +106,6 @@ class _Missing:
 
     def __contains__(self, text: str) -> bool:
         return any(_between(low, text, high) for low, high in self._ranges)
-
-    def is_least(self, one: ValueRange) -> bool:
-        """Whether a label is of an end of a scale alone, such as 0 for none or 98 for 98 and over."""
-        return one.label != "" and len(self.values) > 0
 
 
 def _between(low: str, text: str, high: str) -> bool:

@@ -1,5 +1,6 @@
 """What a dictionary tells, taken out of JSON's or other tables, with every fault named by its place. Public."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,8 +8,18 @@ from typing import Any, Final
 
 from yupana.errors import ConfigError, is_control
 from yupana.files.dictionaries.dictionary import ValueRange
-from yupana.files.document import Number
+from yupana.files.document import Number, is_deeper
 from yupana.files.regular import regular
+
+KINDS: Final = (
+    "a dictionary of CSPro (.dcf)",
+    "a DDI-Codebook (.xml), as of IPUMS",
+    "a file of SPSS, Stata or SAS (.sav, .zsav, .por, .dta, .sas7bdat, .xpt)",
+    "a data package or table schema of Frictionless (datapackage.json)",
+    "metadata of CSV on the Web (CSVW)",
+    "a CSV of codes with the columns variable, code and label",
+)
+"""What can be read."""
 
 MOST_BYTES: Final = 32 << 20
 """Of a dictionary as text: those of large censuses have a tenth of it."""
@@ -53,6 +64,27 @@ def refuse(path: Path, kind: str, faults: list[str]) -> ConfigError:
     told = [f"  {fault}" for fault in faults[:MOST_FAULTS]]
     told += [f"  and {len(faults) - MOST_FAULTS:,} more"] if len(faults) > MOST_FAULTS else []
     return ConfigError("\n".join([f"{path} cannot be used as {kind}:", *told]))
+
+
+def unknown(path: Path) -> ConfigError:
+    """The error of a file that is none of the kinds."""
+    return ConfigError(f"{path} is no dictionary; it may be {'; '.join(KINDS[:-1])}; or {KINDS[-1]}")
+
+
+def loaded(path: Path, text: str) -> dict[str, Any]:
+    """A table of JSON, numbers as they are written."""
+    try:
+        document = json.loads(text, parse_float=Number, parse_int=Number, parse_constant=Number)
+    except json.JSONDecodeError as error:
+        place = f"{error.msg} at line {error.lineno}, column {error.colno}"
+        raise ConfigError(f"{path}: not JSON: {place}") from None
+    except RecursionError:
+        raise ConfigError(f"{path}: nested too deeply to be a dictionary") from None
+    if is_deeper(document):
+        raise ConfigError(f"{path}: nested too deeply to be a dictionary")
+    if not isinstance(document, dict):
+        raise unknown(path)
+    return document
 
 
 def clean(text: str) -> str:
