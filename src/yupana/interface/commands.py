@@ -631,7 +631,17 @@ OF_CONFIGURATIONS: Final = {
                 many="?",
             )
         },
-        {"like": Option("a built-in configuration (that of the 2020 run, US)", "text", "NAME")},
+        {
+            "like": Option("a built-in configuration (that of the 2020 run, US)", "text", "NAME"),
+            "dictionary": Option(
+                "draft it from what a dictionary says of record files: CSPro, DDI-Codebook, SPSS, Stata, SAS, "
+                "datapackage.json, CSVW or a CSV of codes (docs/tables.md)",
+                "path",
+                "DICTIONARY",
+                flag="from",
+                takes="draft",
+            ),
+        },
     ),
     "schema": Command("print what a configuration may hold, as JSON Schema"),
     "show": Command("print a built-in configuration", {"name": Argument("(list the names)", "text", "NAME", many="?")}),

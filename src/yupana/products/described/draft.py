@@ -6,7 +6,7 @@ What is drafted is a function of the dictionary alone: no record is read.
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import Final
@@ -363,8 +363,9 @@ def _head(dictionary: Dictionary, named: str, out: str, unit: _File, chain: Sequ
         yield f"dictionary = {_text(named)} # where the lines of the data hold each column"
     yield f"unit = {_text(unit.name)} # what is protected: one record of this file, with all that belongs to it"
     if len(chain) > 1:
-        yield f"# To protect each record of {chain[1].name} with all below it, say so here, take out every fixed = true,"
-        yield f"# and give each table a limit, such as limit = {{ per = {_text(chain[1].name)}, most = 10 }}."
+        above = chain[1].name
+        yield f"# To protect each record of {above} with all below it, name it as the unit, take out every fixed = true,"
+        yield f"# and give each table a limit, such as limit = {{ per = {_text(above)}, most = 10 }}."
     yield 'neighbours = "add-remove" # what budgets refer to: a unit added or removed'
     yield 'privacy_defn = "zcdp" # budgets are rho'
 
@@ -462,8 +463,8 @@ def _recode_lines(files: Sequence[_File]) -> Iterator[str]:
         width = max(len(_key(label)) for label in one.classes)
         yield f"[recodes.{_key(one.name)}.classes]"
         for label, values in one.classes.items():
-            # A long list begins on the line of its key.
-            yield from _list(f"{_key(label):<{width}}", values)
+            key = f"{_key(label):<{width}}"
+            yield from _list(key, values) if len(values) > 1 else [f"{key} = {_text(values[0])}"]
 
 
 def _recodes(file: _File, item: DictionaryItem, taken: set[str]) -> Iterator[_Recode]:
@@ -561,8 +562,7 @@ def _area_lines(
     rest = [item.name for item in level.items if item.name not in {name for name, _ in areas}] if level else []
     if level and rest:
         yield ""
-        yield f"# The other ids of {level.name} ({', '.join(rest)}) name too many areas, or none. Of a public list of the areas"
-        yield "# that there are, make codes of one column and areas by of (docs/tables.md)."
+        yield f"# Other ids of {level.name} name too many areas, or none: {', '.join(rest)}."
 
 
 def _everything(taken: set[str]) -> str:
