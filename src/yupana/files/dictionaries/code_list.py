@@ -94,14 +94,12 @@ def _columns(header: Sequence[str]) -> dict[str, int]:
 def _variables(rows: "csv._reader", columns: Mapping[str, int], faults: list[str]) -> dict[tuple[str, str], _Listed]:  # type: ignore[name-defined]
     """By file and name in lower case."""
     found: dict[tuple[str, str], _Listed] = {}
-    before, number, last = "", 0, max(columns.values())
+    before, number = "", 0
     for row in rows:
         if not any(one.strip() for one in row):
             continue
-        if len(row) <= last:
-            faults.append(f"line {rows.line_num}: has {len(row)} fields, and the header more")
-            continue
-        said = {what: clean(row[place]) for what, place in columns.items()}
+        # What is left out at the end of a line is empty.
+        said = {what: clean(row[place]) if place < len(row) else "" for what, place in columns.items()}
         # A variable that stands once above its codes is meant for all of them.
         before = said["variable"] or before
         if not before:

@@ -112,7 +112,15 @@ def _record(told: Told, first: int, room: _Room) -> RecordType:
     code = told.table.get("recordType", "")
     length = told.whole("length", 0, 10 * _LONGEST_LINE, 0)
     name = told.text("name", None)
+    items = tuple(replace(item, values=_or_blank(item)) for item in items)
     return RecordType(name, _label(told), str(code).strip(), items, most=most, length=length)
+
+
+def _or_blank(item: DictionaryItem) -> tuple[ValueRange, ...]:
+    """The values of an item with a blank: any field may be left out, whether or not a set of values says so."""
+    if not item.values or any(not of.first for some in item.sets for of in some.values):
+        return item.values
+    return (*item.values, ValueRange("", "", "not applicable", missing=True))
 
 
 def _items(told: Told, first: int, room: _Room) -> tuple[DictionaryItem, ...]:
@@ -233,31 +241,34 @@ class _TextReader:
         self._section = ""
         self._table: dict[str, Any] = {}
         self._place = ""
-        self._items: tuple[list[Any], str] = ([], "")
+        self._items: tuple[list[Any], str] | None = None
 
     def open(self, section: str, number: int) -> None:
         """Begin a section."""
-        self._section = section
         levels = self.document["levels"]
+        # What stands at the wrong place is read into a table of its own.
+        self._section, self._table, self._place = section, {"values": []}, ""
         if section == "Dictionary":
             self._table, self._place = self.document, ""
         elif section == "Level":
             self._add(levels, "levels", {"ids": {"items": []}, "records": []}, number)
+            self._items = None
         elif section not in {"IdItems", "Record", "Item", "ValueSet"}:
             # Relations, languages and what later versions add.
-            self._table, self._place = {}, ""
+            self._section = ""
         elif not levels:
             self._faults.append(f"line {number}: [{section}] stands before any [Level]")
         elif section == "IdItems":
-            self._table, self._items = {}, (levels[-1]["ids"]["items"], f"levels[{len(levels) - 1}].ids.items")
+            self._items = (levels[-1]["ids"]["items"], f"levels[{len(levels) - 1}].ids.items")
         elif section == "Record":
             at = f"levels[{len(levels) - 1}].records"
             self._add(levels[-1]["records"], at, {"items": []}, number)
             self._items = (self._table["items"], f"{self._place}.items")
+        elif self._items is None or (section == "ValueSet" and not self._items[0]):
+            above = "[IdItems] or [Record]" if section == "Item" else "[Item]"
+            self._faults.append(f"line {number}: [{section}] stands before any {above}")
         elif section == "Item":
             self._add(*self._items, {}, number)
-        elif not self._items[0]:
-            self._faults.append(f"line {number}: [ValueSet] stands before any [Item]")
         else:
             items, at = self._items
             sets = items[-1].setdefault("valueSets", [])

@@ -273,9 +273,9 @@ def _linked(records: list[RecordType], groups: Sequence[Mapping[str, str]]) -> l
 
 def _item(var: _Variable, faults: list[str], *, file: str) -> DictionaryItem:
     """A variable, with its location in a file."""
-    # Its numbers are read as those of other tables are.
-    told = Told({name: Number(value) for name, value in var.attributes.items()}, f"line {var.line}", faults)
     name = clean(var.attributes.get("name", "") or var.attributes.get("ID", ""))
+    # Its numbers are read as those of other tables are.
+    told = Told({key: Number(value) for key, value in var.attributes.items()}, f"line {var.line}: {name}", faults)
     if not name:
         faults.append(f"line {var.line}: var must have a name")
     at = [one for one in var.locations if one.get("fileid", file) == file] or var.locations

@@ -1,7 +1,7 @@
 """Read what files of SPSS, Stata and SAS say of their variables: labels and missing values, and no record. Public."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,6 +21,8 @@ _STATA: Final = (*range(104, 116), *range(117, 120))
 """Versions of Stata's files that have no mark but the number; later ones say ``<stata_dta>``."""
 
 _DATE: Final = re.compile(r"%t|DATE|TIME|DAY|MONTH|WKDAY|QYR|MOYR|YYMM|MMDD|DDMM|JDATE|DTIME|YMDHMS", re.IGNORECASE)
+
+_FAR: Final = 20
 
 _READERS: Final = {
     "SPSS": ("read_sav", {"user_missing": True}),
@@ -87,13 +89,22 @@ def _item(found: Any, place: int) -> DictionaryItem:  # noqa: ANN401 (pyreadstat
         # Tagged missing values, such as .a of Stata, are no numbers, and fields that have one hold none.
         if one is not None and (not is_number or whole_text(text) is not None):
             values.append(one)
-    if found.variable_measure.get(name) == "scale":
+    if is_number and (found.variable_measure.get(name) == "scale" or _are_some(values)):
         # Labels of some values of a quantity, such as 98 for 98 and over, do not list the others.
         values = []
     listed = {one.first for one in values}
-    values += [ValueRange(text, text, "", missing=True) for text in missing.values if text not in listed and values]
+    if values:
+        values += [ValueRange(text, text, "", missing=True) for text in missing.values if text not in listed]
+        # Any field may be left out.
+        values.append(ValueRange("", "", "", missing=True))
     sets = (ValueSet("", "", tuple(values)),) if values else ()
     return DictionaryItem(clean(name), label, is_number=is_number, values=tuple(values), sets=sets)
+
+
+def _are_some(values: Sequence[ValueRange]) -> bool:
+    """Whether labels of numbers seem to be of ends alone: of one value, or of two or three that are far apart."""
+    real = [int(one.first) for one in values if not one.missing]
+    return len(real) < 2 or (len(real) < 4 and max(real) - min(real) > _FAR)
 
 
 class _Missing:

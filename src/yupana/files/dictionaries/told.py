@@ -1,6 +1,7 @@
 """What a dictionary tells, taken out of JSON's or other tables, with every fault named by its place. Public."""
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +34,7 @@ MOST_VALUES: Final = 500_000
 MOST_FAULTS: Final = 50
 """How many are told; a dictionary may have one in each of its items."""
 
+_DECIMAL: Final = re.compile(r"[+-]?(?:\d{1,30}(?:\.\d{0,30})?|\.\d{1,30})", re.ASCII)
 _LONGEST: Final = 1000
 """Characters of a label; what is longer is cut off."""
 
@@ -61,6 +63,7 @@ def read_bytes(path: Path) -> bytes:
 
 def refuse(path: Path, kind: str, faults: list[str]) -> ConfigError:
     """The error that names all faults of a dictionary, or the first ones of many."""
+    faults = list(dict.fromkeys(faults))
     told = [f"  {fault}" for fault in faults[:MOST_FAULTS]]
     told += [f"  and {len(faults) - MOST_FAULTS:,} more"] if len(faults) > MOST_FAULTS else []
     return ConfigError("\n".join([f"{path} cannot be used as {kind}:", *told]))
@@ -191,11 +194,10 @@ def value_range(first: str, last: str, label: str, *, is_number: bool, missing: 
     low, high = whole_text(first), whole_text(last)
     if low is not None and high is not None:
         return ValueRange(low, high, clean(label), missing) if int(low) <= int(high) else None
-    try:
-        fits = float(first) <= float(last)
-    except ValueError:
+    # What Python takes for a number is more than files have.
+    if not (_DECIMAL.fullmatch(first.strip()) and _DECIMAL.fullmatch(last.strip()) and float(first) <= float(last)):
         return None
-    return ValueRange(first.strip(), last.strip(), clean(label), missing) if fits else None
+    return ValueRange(first.strip(), last.strip(), clean(label), missing)
 
 
 def apart(names: "Iterator[str] | list[str]") -> list[str]:

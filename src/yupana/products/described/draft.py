@@ -205,10 +205,10 @@ def _domain(item: DictionaryItem, width: int) -> _Domain | str:
     width : int
         Digits that the codes of numbers have, where they name areas; 0 where they are as the dictionary has them.
     """
-    every = list({(of.first, of.last): of for some in item.sets for of in reversed(some.values)}.values())
-    every.reverse()
-    listed = {(of.first, of.last): of for of in item.values}
-    values = [*listed.values(), *(of for of in every if (of.first, of.last) not in listed)]
+    known: dict[tuple[str, str], ValueRange] = {}
+    for of in (*item.values, *(of for some in item.sets for of in some.values)):
+        known.setdefault((of.first, of.last), of)
+    values = list(known.values())
     some = [of for of in values if of.first]
     blank = next((of for of in values if not of.first), None)
     if not some:
@@ -280,17 +280,19 @@ def _labelled(values: Iterable[ValueRange]) -> bool:
 
 
 def _label_of(of: ValueRange, number: int) -> str:
-    label = _label(of.label)
-    return f"{label}, {number}" if label and _is_range(of) else label or ("missing" if of.missing else "")
+    label, ends = _label(of.label), _ends(of)
+    if ends is None or ends[0] == ends[1]:
+        return label or ("missing" if of.missing else "")
+    return f"{label}, {number}" if label and ends[1] - ends[0] < _FEW else ""
 
 
 def _texts(values: Sequence[ValueRange]) -> _Domain | str:
-    codes = {of.first: _label(of.label) for of in reversed(values)}
+    codes = {of.first: _label(of.label) for of in values}
     if not codes:
         return "a text without codes"
     if strange := [code for code in codes if not is_text(code) or not is_word(code) or code != code.strip()]:
         return f"{len(strange)} of its codes hold quotes, bars, blanks at an end or what is no text"
-    return _Domain(dict(reversed(codes.items())))
+    return _Domain(codes)
 
 
 def _label(text: str) -> str:
@@ -364,7 +366,7 @@ def _head(dictionary: Dictionary, named: str, out: str, unit: _File, chain: Sequ
     yield f"unit = {_text(unit.name)} # what is protected: one record of this file, with all that belongs to it"
     if len(chain) > 1:
         above = chain[1].name
-        yield f"# To protect each record of {above} with all below it, name it as the unit, take out every fixed = true,"
+        yield f"# To protect a record of {above} with all below it, name it as the unit, take out each fixed = true,"
         yield f"# and give each table a limit, such as limit = {{ per = {_text(above)}, most = 10 }}."
     yield 'neighbours = "add-remove" # what budgets refer to: a unit added or removed'
     yield 'privacy_defn = "zcdp" # budgets are rho'
@@ -387,7 +389,7 @@ def _file_lines(file: _File, fixed: set[str]) -> Iterator[str]:
     if file.unread:
         width = max(len(_comment(name)) for name, _ in file.unread)
         yield ""
-        yield f"# Columns of {file.name} that are not read, as the dictionary does not say which values they have:"
+        yield f"# Columns of {file.name} that are not read, and why:"
         for name, why in file.unread:
             label = _comment(labels[name])
             yield f"#   {_comment(name):<{width}}  {label + ': ' if label else ''}{why}"
@@ -581,12 +583,12 @@ def _table_lines(unit: _File, areas: Sequence[tuple[str, list[str]]], in_areas: 
     item = next((one for one in few if _SEX & {*_words(one.name), *_words(one.label)}), next(iter(few), None))
     whole = _everything({name.lower() for name, _ in areas})
     levels = [whole, *(name for name, _ in areas[:1])]
-    title = f"{unit.record.capitalize()} records"
+    title = _label(unit.name)
     yield ""
     yield "# What is counted. The sensitivity of each table is derived (docs/tables-privacy.md)."
     yield ""
     yield "[tables.first]"
-    by = f" by {_label(item.label or item.name).lower()}" if item else ""
+    by = f" by {_label(item.label) or item.name}" if item else ""
     yield f"title = {_text(title + by)}"
     yield f"counts = {_text(unit.name)}"
     if item:
