@@ -107,7 +107,7 @@ def test_levels_have_ids_of_their_own_before_all_items(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ("Len=2\nZeroFill", "Len=x\nZeroFill", "line 27: levels[0].ids.items[0].length: must be a whole number"),
+        ("Len=2\nZeroFill", "Len=x\nZeroFill", "line 25: levels[0].ids.items[0].length: must be a whole number"),
         ("Name=SEX\n", "Name=AGE\n", "age is the name of two items of PERSON"),
         ("RecordTypeValue='P'", "RecordTypeValue='D'", "'D' is the record type of two records"),
         ("Value=0:20", "Value=20:0", "must be a number, or a range of numbers from the least to the largest"),
