@@ -372,7 +372,7 @@ def stored_types(
             continue
         kinds = {ours[column.lower()]: kind for column, kind in found.items() if column.lower() in ours}
         kinds = dict.fromkeys(source.in_path.alone, "VARCHAR") | kinds
-        wrong = check_header(name, [*header, *in_folders], schema) or _check_types(name, kinds, schema)
+        wrong = check_header(name, [*header, *in_folders], schema) or check_types(name, kinds, schema)
         wrong += [
             Finding("columns_present", name, f"column {column} has a name that rows are numbered by; rename or drop it")
             for column in header
@@ -402,7 +402,8 @@ _FLOATS: Final = {"FLOAT", "DOUBLE"}
 INTEGERS: Final = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"}
 
 
-def _check_types(file: str, types: Mapping[str, str], schema: RecordFile) -> list[Finding]:
+def check_types(file: str, types: Mapping[str, str], schema: RecordFile) -> list[Finding]:
+    """Find columns whose values of a SQL type are not read as those of their domain."""
     findings = []
     for column in schema.columns:
         kind = types[column.name]

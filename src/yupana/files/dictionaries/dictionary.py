@@ -104,6 +104,8 @@ class RecordType:
         The column that tells records apart, where records are not of a questionnaire; else empty.
     parent, link : str
         The record type that each record belongs to one record of, and the column that holds that one's key; else empty.
+    length : int
+        How many characters its lines have at most, fillers included; 0 where that is what the items say.
     """
 
     name: str
@@ -114,6 +116,7 @@ class RecordType:
     key: str = ""
     parent: str = ""
     link: str = ""
+    length: int = 0
 
 
 @dataclass(frozen=True, slots=True)
