@@ -222,7 +222,7 @@ def open_part(
     """
     here = slice(part, part + 1)
     alone = {column: values[here] for column, values in source.in_path.alone.items()}
-    one = Source(source.paths[here], source.names[here], source.header, in_path=PathColumns(alone))
+    one = Source(source.paths[here], source.names[here], source.header, rows=source.rows, in_path=PathColumns(alone))
     record = f"record + {part << PART_SHIFT} AS {RECORD}"
     raw = replace(schema, alias="as_written")
     if one.header:

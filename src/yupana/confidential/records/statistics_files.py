@@ -27,8 +27,8 @@ STATISTICS: Final[Mapping[str, tuple[str, str]]] = {
 }
 """How names of such files end, what reads them, and what wrote them."""
 
-_VALUES_AT_ONCE: Final = 400_000
-_MOST_ROWS: Final = 100_000
+_VALUES_AT_ONCE: Final = 700_000
+_MOST_ROWS: Final = 250_000
 
 _DAYS: Final = {
     "Stata": re.compile("%-?t?d"),
