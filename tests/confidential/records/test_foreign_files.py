@@ -37,9 +37,8 @@ HOUSING = RecordType("HOUSING", "", "2", (number("ROOMS", 6, 2),))
 IDS = (number("AREA", 2, 2), text("HOUSE", 4, 2))
 LAYOUT = Dictionary("TINY", "", 1, 1, (Questionnaire("QUEST", "", IDS, (PERSON, HOUSING)),), Path("tiny.dcf"))
 
-PEOPLE = RecordFile(
-    "PERSON", "person", tuple(Column(n, ANY, key=n == "QUESTIONNAIRE") for n in ("QUESTIONNAIRE", "AREA", "AGE", "NAME", "PAY"))
-)  # fmt: skip
+_COLUMNS = ("QUESTIONNAIRE", "AREA", "AGE", "NAME", "PAY")
+PEOPLE = RecordFile("PERSON", "person", tuple(Column(name, ANY, key=name == "QUESTIONNAIRE") for name in _COLUMNS))
 QUEST = RecordFile("QUEST", "quest", (Column("QUESTIONNAIRE", ANY, key=True), Column("AREA", ANY)))
 
 
@@ -57,10 +56,7 @@ def read(folder: Path, forms: RecordForms) -> Iterator[Callable[[str], list[tupl
     assert not list(_scratch().glob(f"{os.getpid()}-*"))
 
 
-def fixed(
-    folder: Path, *files: RecordFile, data: str = "", encoding: str = "", layout: Dictionary = LAYOUT
-) -> RecordForms:
-    del folder
+def fixed(*files: RecordFile, data: str = "", encoding: str = "", layout: Dictionary = LAYOUT) -> RecordForms:
     return RecordForms({file.name: file for file in files}, layout, data, encoding)
 
 
@@ -84,8 +80,9 @@ WANTED = [
         ("c.dat", b"\xef\xbb\xbf" + LINES.encode(), ""),
         ("c.dat", LINES.replace("\r", "").encode().rstrip(b"\n") + b"\n\x1a", "utf-8"),
         ("c.dat", LINES.encode("utf-16"), "utf-16"),
-        ("c.dat.gz", gzip.compress(LINES.encode("cp1252")), "cp1252"),
+        ("c.dat.gz", gzip.compress(LINES.encode("cp1252"), mtime=0), "cp1252"),
     ],
+    ids=["mark", "DOS", "UTF-16", "gzip"],
 )
 def test_zeros_and_blanks_say_nothing_and_lines_need_not_stand_together(
     tmp_path: Path, name: str, content: bytes, encoding: str

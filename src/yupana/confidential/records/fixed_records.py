@@ -15,7 +15,7 @@ from typing import Final
 
 import duckdb
 
-from yupana.confidential.records.lines import CSDB, Lines, lines_of_table, lines_of_text
+from yupana.confidential.records.lines import CSDB, RecordLines, lines_of_table, lines_of_text
 from yupana.confidential.records.reader import RECORD, check_header
 from yupana.confidential.records.validation import MOST_LINES, Finding, require_none
 from yupana.files.arrow_stream import ArrowParts
@@ -150,7 +150,7 @@ def _absent(
 
 def _lines(
     data: Path, layout: Dictionary, encoding: str, types: list[_Type], files: Mapping[str, RecordFile], *, every: bool
-) -> Iterator[tuple[Lines, list[_Type]]]:
+) -> Iterator[tuple[RecordLines, list[_Type]]]:
     """Some lines after others, with the record types that are wanted of them."""
     wanted = [one for one in types if every or one.record.name in files]
     if data.suffix.lower() != CSDB:
@@ -162,7 +162,7 @@ def _lines(
             yield lines, [one]
 
 
-def _load(db: duckdb.DuckDBPyConnection, lines: Lines) -> None:
+def _load(db: duckdb.DuckDBPyConnection, lines: RecordLines) -> None:
     db.register("part", ArrowParts([{"line": lines.texts, "record": lines.numbers}]))
     db.execute("CREATE OR REPLACE TEMP TABLE lines AS SELECT rtrim(line, E' \\r\\n') AS line, record FROM part")
     db.unregister("part")

@@ -32,7 +32,7 @@ WIDE: Final = ("utf-16",)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Lines:
+class RecordLines:
     """Some lines.
 
     Attributes
@@ -51,7 +51,7 @@ def _refuse(rule: str, name: str, text: str, *lines: int) -> None:
     require_none([Finding(rule, name, text, lines=lines)])
 
 
-def lines_of_text(path: Path, encoding: str) -> Iterator[Lines]:
+def lines_of_text(path: Path, encoding: str) -> Iterator[RecordLines]:
     """The lines of a file of text, which may be compressed by gzip.
 
     Parameters
@@ -75,7 +75,7 @@ def lines_of_text(path: Path, encoding: str) -> Iterator[Lines]:
                 if not len(ends) or ends[-1] != len(content):
                     ends = np.append(ends, len(content))
                 texts = Texts(content, np.concatenate([[0], ends]).astype(np.int64))
-                yield Lines(texts, np.arange(done + 1, done + 1 + len(ends), dtype=np.int64))
+                yield RecordLines(texts, np.arange(done + 1, done + 1 + len(ends), dtype=np.int64))
                 done += len(ends)
     except OSError as error:
         _refuse("readable", path.name, error.strerror or "cannot be read; is it damaged?")
@@ -133,7 +133,7 @@ def _as_text(part: bytes, name: str, encoding: str, done: int) -> bytes:
     return part if encoding == "utf-8" else text.encode()
 
 
-def lines_of_table(path: Path, dictionary: Dictionary, level: int, record: RecordType) -> Iterator[Lines]:
+def lines_of_table(path: Path, dictionary: Dictionary, level: int, record: RecordType) -> Iterator[RecordLines]:
     """The records of one type in CSPro's SQLite file, as the lines of text that they would be.
 
     Cases that are marked as deleted are left out. Those that are saved in part are kept.
@@ -176,12 +176,12 @@ def lines_of_table(path: Path, dictionary: Dictionary, level: int, record: Recor
         _refuse("is_csdb", name, f"{told} again with CSPro")
 
 
-def _as_lines(rows: Sequence[tuple[int, str]]) -> Lines:
+def _as_lines(rows: Sequence[tuple[int, str]]) -> RecordLines:
     parts = [text.encode("utf-8", "replace") for _, text in rows]
     ends = np.zeros(len(parts) + 1, dtype=np.int64)
     np.cumsum([len(part) for part in parts], out=ends[1:])
     content = np.frombuffer(b"".join(parts), dtype=np.uint8)
-    return Lines(Texts(content, ends), np.array([number for number, _ in rows], dtype=np.int64))
+    return RecordLines(Texts(content, ends), np.array([number for number, _ in rows], dtype=np.int64))
 
 
 def _open(path: Path) -> sqlite3.Connection:
