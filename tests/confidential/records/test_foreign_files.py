@@ -136,14 +136,17 @@ def test_what_contradicts_the_dictionary_is_named_by_its_line_and_not_shown(tmp_
 
 def test_the_file_is_the_only_one_or_is_named(tmp_path: Path) -> None:
     forms = fixed(PEOPLE)
-    assert "no .dat, .csdb or .txt" in refused(tmp_path, forms)
+    assert "no .dat, .csdb or .txt is" in refused(tmp_path, forms)
     (tmp_path / "a.txt").write_text("101a 030\n")
     with read(tmp_path, forms) as rows:
         assert len(rows("PERSON")) == 1
     (tmp_path / "b.dat").write_text("101a 030\n101a 031\n")
     with read(tmp_path, forms) as rows:
         assert len(rows("PERSON")) == 2
-    (tmp_path / "c.dat").write_text("")
+    (tmp_path / "c.dat").write_text("901a 030\n")  # of a record type of another dictionary
+    with read(tmp_path, forms) as rows:
+        assert len(rows("PERSON")) == 2
+    (tmp_path / "c.dat").write_text("101a 030\n")
     assert "b.dat, c.dat" in refused(tmp_path, forms)
     with read(tmp_path, fixed(PEOPLE, data="a.txt")) as rows:
         assert len(rows("PERSON")) == 1
@@ -173,6 +176,26 @@ def test_records_of_a_lower_level_have_the_ids_and_keys_of_those_above(tmp_path:
         assert rows("HOUSE") == [("1", "1", 1), ("2", "2", 4)]
         assert rows("FAMILY") == [("1", "1", "101", 2), ("2", "1", "102", 3), ("1", "2", "201", 4)]
         assert rows("MEMBER")[3] == ("1", "32", "101", 5)
+
+
+def test_ipums_files_have_no_questionnaires(tmp_path: Path) -> None:
+    """Rectangular ones are of one record type; in hierarchical ones records hold the key of their household."""
+    person = RecordType("PERSON", "", "P", (number("SERIALP", 2, 4), number("AGE", 6, 3), number("WEIGHT", 9, 4, 2)))
+    household = RecordType("HOUSEHOLD", "", "H", (number("SERIAL", 2, 4), number("STATE", 6, 2)))
+    of_person = RecordFile("PERSON", "p", tuple(Column(name, ANY) for name in ("SERIALP", "AGE", "WEIGHT")))
+    of_household = RecordFile("HOUSEHOLD", "h", (Column("SERIAL", ANY, key=True), Column("STATE", ANY)))
+    layout = Dictionary("usa", "", 1, 1, (Questionnaire("", "", (), (household, person)),), Path())
+    (tmp_path / "usa.dat").write_text("H000106\nP00010340150\nP00010020100\nH000248\n")
+    with read(tmp_path, fixed(of_person, of_household, layout=layout)) as rows:
+        assert rows("PERSON") == [("1", "34", "1.5", 2), ("1", "2", "1", 3)]
+        assert rows("HOUSEHOLD") == [("1", "6", 1), ("2", "48", 4)]
+    every = RecordType("PERSON", "", "", person.items)
+    alone = Dictionary("usa", "", 0, 0, (Questionnaire("", "", (), (every,)),), Path())
+    (tmp_path / "usa.dat").write_text(" 00010340150\n 00020020100\n")
+    with read(tmp_path, fixed(of_person, layout=alone)) as rows:
+        assert rows("PERSON") == [("1", "34", "1.5", 1), ("2", "2", "1", 2)]
+    keyed = RecordFile("PERSON", "p", (Column("AGE", ANY), Column("QUESTIONNAIRE", ANY, key=True)))
+    assert "missing column QUESTIONNAIRE" in refused(tmp_path, fixed(keyed, layout=alone))
 
 
 def make_csdb(path: Path, *, deleted: int = 1) -> None:

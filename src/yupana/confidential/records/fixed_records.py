@@ -134,16 +134,11 @@ def _absent(
     layout: Dictionary, types: list[_Type], levels: Mapping[str, int], files: Mapping[str, RecordFile]
 ) -> list[Finding]:
     """Columns that the dictionary does not have."""
+    of_type = {one.record.name: one for one in types}
+    of_level = {name: _Type(level, RecordType(name, "", "", ())) for name, level in levels.items()}
     findings = []
     for name, schema in files.items():
-        if name in levels:
-            ids = [item.name for level in layout.levels[: levels[name] + 1] for item in level.ids]
-            header = [*ids, *case_keys(layout)[: levels[name] + 1]]
-        else:
-            one = next(of for of in types if of.record.name == name)
-            ids = [item.name for level in layout.levels[: one.level + 1] for item in level.ids]
-            own = {item.name.lower() for item in one.record.items}
-            header = [*own, *(name for name in (*ids, *case_keys(layout)[: one.level + 1]) if name.lower() not in own)]
+        header = [item.upper() for item in _values(layout, (of_type | of_level)[name])]
         findings += check_header(f"{layout.path.name or layout.name} ({name})", header, schema)
     return findings
 

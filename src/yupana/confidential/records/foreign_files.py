@@ -13,7 +13,7 @@ import duckdb
 
 from yupana.confidential.records.database import private_database, scratch_folder
 from yupana.confidential.records.fixed_records import write_fixed
-from yupana.confidential.records.lines import CSDB, embedded_name
+from yupana.confidential.records.lines import CSDB, begins_as, embedded_name
 from yupana.confidential.records.sources import SHARD, Source, forms, rows_of, write_shard
 from yupana.confidential.records.statistics_files import STATISTICS, write_statistics
 from yupana.confidential.records.validation import Finding, require_none
@@ -160,11 +160,15 @@ def _data_file(folder: Path, asked: RecordForms, layout: Dictionary) -> Path:
     ]
     others = {f"{name}.txt".lower() for name in asked.schemas}
     found = found or [path for path in files if path.suffix.lower() == ".txt" and path.name.lower() not in others]
+    if len(found) > 1:  # what another dictionary describes shows in the first lines
+        found = [path for path in found if path.suffix.lower() == CSDB or begins_as(path, layout, asked.encoding)]
     if len(found) == 1:
         return found[0]
     if any(path.suffix.lower() == ".csdbe" for path in files) and not found:
         raise InputError(f"{folder}: holds an encrypted file (.csdbe) alone; export it with CSPro")
-    which = f"several files may be it ({', '.join(path.name for path in found)})" if found else "no .dat, .csdb or .txt"
+    which = (
+        f"several files may be it ({', '.join(path.name for path in found)})" if found else "no .dat, .csdb or .txt is"
+    )
     raise InputError(
         f"{folder}: the file that the dictionary {layout.name} describes is not clear: {which}; name it in the "
         'description, as data = "census.dat"'

@@ -8,21 +8,24 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import BinaryIO, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from yupana.confidential.records.validation import Finding, require_none
+from yupana.confidential.records.validation import BrokenRulesError, Finding, require_none
 from yupana.files.arrow_stream import Texts
 from yupana.files.database import named, quoted
 from yupana.files.dictionaries.dictionary import Dictionary, DictionaryItem, RecordType
+from yupana.files.dictionaries.layout import record_length
 from yupana.files.regular import regular
 
 _AT_ONCE: Final = 1 << 24
 _LONGEST: Final = 1 << 20
 _ROWS_AT_ONCE: Final = 100_000
+_LOOKED_AT: Final = 100
 
 CSDB: Final = ".csdb"
 """How the name of CSPro's SQLite files ends."""
@@ -261,3 +264,23 @@ def embedded_name(path: Path) -> str:
         return ""
     found = re.search(r'"name"\s*:\s*"([^"]*)"|^\s*Name=(.*?)\s*$', str(text), re.MULTILINE)
     return (found[1] or found[2] or "") if found else ""
+
+
+def begins_as(path: Path, dictionary: Dictionary, encoding: str) -> bool:
+    """Whether the first lines of a file of text are of record types of a dictionary, and no longer than these allow."""
+    first = dictionary.type_start - 1
+    longest = {
+        record.code.rstrip(): max(record_length(record), *(item.start + item.length - 1 for item in level.ids), 0)
+        for level in dictionary.levels
+        for record in level.records
+    }
+    try:
+        lines = next(lines_of_text(path, encoding))
+    except (BrokenRulesError, StopIteration):
+        return False
+    ends = lines.texts.ends[: _LOOKED_AT + 1].tolist()
+    found = [lines.texts.content[a:b].tobytes().decode().rstrip() for a, b in pairwise(ends)]
+    codes = [
+        (line, line[first : first + dictionary.type_length].rstrip() if first >= 0 else "") for line in found if line
+    ]
+    return bool(codes) and all(code in longest and len(line) <= longest[code] for line, code in codes)
