@@ -398,7 +398,11 @@ _TOOLS: Final = {
     ),
     "count": Command(
         "one table of one record file, with noise, and what it costs",
-        {"data": Argument("a file of records: .csv or .parquet", "place", "RECORDS")},
+        {
+            "data": Argument(
+                "a file of records: .csv, .parquet, or of SPSS, Stata or SAS (.sav, .dta, ...)", "place", "RECORDS"
+            )
+        },
         {
             "by": Option(
                 "columns of codes, or whole numbers in classes as COLUMN:WIDTH:LOW-HIGH, such as "

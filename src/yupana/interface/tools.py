@@ -413,7 +413,7 @@ def count(
     Parameters
     ----------
     data : frame, str or Path
-        A frame as of `Configured.run`, or a file (CSV or Parquet); None with ``dry_run``.
+        A frame as of `Configured.run`, or a file (CSV, Parquet, or of SPSS, Stata or SAS); None with ``dry_run``.
     by : str or sequence of str
         Columns, such as "region,age:5:0-115,sex": of codes, or of whole numbers in classes of a width between bounds;
         "age:5:0-115:unknown" where some are missing.

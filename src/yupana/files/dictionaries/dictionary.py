@@ -105,7 +105,7 @@ class RecordType:
     parent, link : str
         The record type that each record belongs to one record of, and the column that holds that one's key; else empty.
     length : int
-        The characters of its longest line, fillers included; 0 where it is what the items say.
+        How many characters its lines have at most, fillers included; 0 where that is what the items say.
     """
 
     name: str

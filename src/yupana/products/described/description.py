@@ -15,6 +15,7 @@ import numpy as np
 from yupana.files.columns import Column, RecordFile
 from yupana.files.database import named
 from yupana.files.declaration import FLAG, TEXT, key, whole
+from yupana.files.dictionaries.dictionary import Dictionary
 from yupana.geography.block_file import BlockAreas, BlockFile
 from yupana.plan.budgets import budgets_as_html
 from yupana.plan.measurement import Mechanism, Sensitivity
@@ -171,6 +172,8 @@ class DescribedFile:
     responses : mapping of name to MultipleResponse
     blocks : tuple of Column
         Of a description with a file of blocks: the columns that name a record's block; empty if it has none.
+    lines_of : tuple of str
+        Of a file of questionnaires: the record types whose lines make it; empty of all others.
     """
 
     name: str
@@ -183,6 +186,7 @@ class DescribedFile:
     hashed: tuple[str, ...] = ()
     responses: Mapping[str, MultipleResponse] = field(default_factory=dict)
     blocks: tuple[Column, ...] = ()
+    lines_of: tuple[str, ...] = ()
 
     @property
     def block(self) -> str:
@@ -445,6 +449,10 @@ class Description:
     postprocess : Postprocess
     blocks : BlockFile or None
         The file of blocks beside the records that areas are made of.
+    layout : Dictionary or None
+        Where one file of text holds the records of all files that are called as its record types and levels are.
+    data, encoding : str
+        The name of that file and its encoding; empty where nothing is said.
     """
 
     name: str
@@ -463,6 +471,9 @@ class Description:
     criteria: tuple[Criterion, ...] = ()
     postprocess: Postprocess = Postprocess()
     blocks: BlockFile | None = None
+    layout: Dictionary | None = field(default=None, compare=False)
+    data: str = ""
+    encoding: str = ""
 
     def __repr__(self) -> str:
         measured = sum(budget != 0 for table in self.tables for budget in table.budgets.values())

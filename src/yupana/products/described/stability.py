@@ -392,8 +392,8 @@ def _of_own_records(
         text = f"{because}, which displace as many of the same {files[limit.per].record}"
         return Stability((Move(most, shared, shared, alone=True),), text)
     # Each unit has one record of its own file, perhaps outside the universe, and perhaps none of those below; but an
-    # id is there because a record has it.
-    always = table.counts == unit or files[unit].ids_in == table.counts
+    # id is there because a record has it, and a questionnaire because a line has its ids.
+    always = table.counts == unit or files[unit].ids_in == table.counts or files[unit].lines_of == (table.counts,)
     idle = not always or bool(sifting_columns(description, table))
     return Stability((Move(most, None, None, alone=True, idle=idle),), because)
 
