@@ -115,7 +115,7 @@ def test_packages_lists_and_codebooks_name_their_files(tmp_path: Path) -> None:
     ("old", "new", "columns"),
     [
         # Codes and labels as TOML, a hash and a table could not bear them.
-        ("Value=1;Male", 'Value=1;A "b" | c\x07\\', {"SEX": {"1": "A 'b' / c \\", "2": "Female"}}),
+        ("Value=1;Male", 'Value=1;A "b"\x07\\ c', {"SEX": {"1": "A 'b' \\ c", "2": "Female"}}),
         ("Value='a';Lower", "Value='a|b';Lower", {}),
         ("Value='a';Lower", "Value='file';Lower", {"LETTER": ["file", "B"]}),
         ("Value=1;Male", "Value=-1;Male", {"SEX": {"-1": "Male", "2": "Female"}}),

@@ -2,7 +2,7 @@
 
 import csv
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -37,7 +37,7 @@ _NAMES: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 @dataclass(slots=True)
-class _Listed:
+class _Coded:
     """The codes of a variable."""
 
     name: str
@@ -61,7 +61,7 @@ def code_list_dictionary(path: Path, text: str) -> Dictionary:
         columns = _columns(next(rows, []))
         if not {"variable", "code"} <= columns.keys():
             raise unknown(path)
-        variables = _variables(rows, columns, faults)
+        variables = _variables(((rows.line_num, row) for row in rows), columns, faults)
     except csv.Error as error:
         raise ConfigError(f"{path}, line {rows.line_num}: not readable as CSV ({error})") from None
     records: dict[str, list[DictionaryItem]] = {}
@@ -91,11 +91,13 @@ def _columns(header: Sequence[str]) -> dict[str, int]:
     return found
 
 
-def _variables(rows: "csv._reader", columns: Mapping[str, int], faults: list[str]) -> dict[tuple[str, str], _Listed]:  # type: ignore[name-defined]
+def _variables(
+    rows: Iterable[tuple[int, list[str]]], columns: Mapping[str, int], faults: list[str]
+) -> dict[tuple[str, str], _Coded]:
     """By file and name in lower case."""
-    found: dict[tuple[str, str], _Listed] = {}
+    found: dict[tuple[str, str], _Coded] = {}
     before, number = "", 0
-    for row in rows:
+    for line, row in rows:
         if not any(one.strip() for one in row):
             continue
         # What is left out at the end of a line is empty.
@@ -103,22 +105,20 @@ def _variables(rows: "csv._reader", columns: Mapping[str, int], faults: list[str
         # A variable that stands once above its codes is meant for all of them.
         before = said["variable"] or before
         if not before:
-            faults.append(f"line {rows.line_num}: names no variable")
+            faults.append(f"line {line}: names no variable")
             continue
         number += 1
-        of = found.setdefault((said.get("file", ""), before.lower()), _Listed(before))
+        of = found.setdefault((said.get("file", ""), before.lower()), _Coded(before))
         if len(found) > MOST_ITEMS or number > MOST_VALUES:
-            faults.append(
-                f"line {rows.line_num}: there are more than {MOST_ITEMS:,} variables or {MOST_VALUES:,} codes"
-            )
+            faults.append(f"line {line}: there are more than {MOST_ITEMS:,} variables or {MOST_VALUES:,} codes")
             break
         of.label = of.label or said.get("title", "")
         if said["code"]:
-            of.codes.append((rows.line_num, said["code"], said.get("label", "")))
+            of.codes.append((line, said["code"], said.get("label", "")))
     return found
 
 
-def _item(listed: _Listed, faults: list[str]) -> DictionaryItem:
+def _item(listed: _Coded, faults: list[str]) -> DictionaryItem:
     """Codes, and ranges such as 0-17; numbers where all are written as such."""
     ends = [_ends(code) for _, code, _ in listed.codes]
     is_number = bool(ends) and all(end is not None for end in ends)

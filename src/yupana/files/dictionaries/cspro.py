@@ -17,7 +17,7 @@ from yupana.files.dictionaries.dictionary import (
     ValueRange,
     ValueSet,
 )
-from yupana.files.dictionaries.told import MOST_ITEMS, MOST_VALUES, Told, apart, clean, value_range
+from yupana.files.dictionaries.told import MOST_ITEMS, MOST_VALUES, ToldTable, apart, clean, value_range
 from yupana.files.document import Number
 
 KIND: Final = "a dictionary of CSPro"
@@ -49,7 +49,7 @@ def cspro_dictionary(path: Path, document: dict[str, Any], faults: list[str]) ->
         As JSON, with numbers as the file writes them.
     faults : list of str
     """
-    told, room = Told(document, "", faults), _Room()
+    told, room = ToldTable(document, "", faults), _Room()
     record_type = told.inner("recordType")
     start, length = (record_type.whole(name, 0, _LONGEST_LINE, 0) for name in ("start", "length"))
     has_types = bool(start and length)
@@ -77,7 +77,7 @@ def cspro_dictionary(path: Path, document: dict[str, Any], faults: list[str]) ->
     return found
 
 
-def _check(found: Dictionary, told: Told) -> None:
+def _check(found: Dictionary, told: ToldTable) -> None:
     """That names and codes of record types are apart."""
     records = [record for level in found.levels for record in level.records]
     for name in apart([*(level.name for level in found.levels), *(record.name for record in records)]):
@@ -101,12 +101,12 @@ def _check(found: Dictionary, told: Told) -> None:
         told.fault("recordType", "must say where a line holds its record type, as there are several records")
 
 
-def _label(told: Told) -> str:
+def _label(told: ToldTable) -> str:
     """The label in the first language."""
     return next((label.text("text") for label in told.each("labels")), "")
 
 
-def _record(told: Told, first: int, room: _Room) -> RecordType:
+def _record(told: ToldTable, first: int, room: _Room) -> RecordType:
     items = _items(told, first, room)
     most = told.inner("occurrences").whole("maximum", 1, 9999, 1)
     code = told.table.get("recordType", "")
@@ -123,7 +123,7 @@ def _or_blank(item: DictionaryItem) -> tuple[ValueRange, ...]:
     return (*item.values, ValueRange("", "", "not applicable", missing=True))
 
 
-def _items(told: Told, first: int, room: _Room) -> tuple[DictionaryItem, ...]:
+def _items(told: ToldTable, first: int, room: _Room) -> tuple[DictionaryItem, ...]:
     """Items in order, each as often as it occurs.
 
     An item without a start begins where the last one ends; a subitem lies within the last item that is none.
@@ -173,7 +173,7 @@ def _occurrences(item: DictionaryItem, times: int, apart_by: int) -> list[Dictio
     ]  # fmt: skip
 
 
-def _item(told: Told, room: _Room, *, is_number: bool) -> DictionaryItem:
+def _item(told: ToldTable, room: _Room, *, is_number: bool) -> DictionaryItem:
     """What an item says, but for its place."""
     decimals = told.whole("decimals", 0, 15, 0)
     # What the dictionary says by itself is for items that are made later.
@@ -188,7 +188,7 @@ def _item(told: Told, room: _Room, *, is_number: bool) -> DictionaryItem:
     )  # fmt: skip
 
 
-def _values(told: Told, room: _Room, *, is_number: bool) -> Iterator[ValueRange]:
+def _values(told: ToldTable, room: _Room, *, is_number: bool) -> Iterator[ValueRange]:
     for value in told.each("values"):
         label, special = _label(value), value.text("special")
         for pair in value.each("pairs"):

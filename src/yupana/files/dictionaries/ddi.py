@@ -24,7 +24,7 @@ from yupana.files.dictionaries.dictionary import (
 from yupana.files.dictionaries.told import (
     MOST_ITEMS,
     MOST_VALUES,
-    Told,
+    ToldTable,
     apart,
     clean,
     refuse,
@@ -61,7 +61,7 @@ class _Variable:
 
 
 @dataclass(slots=True)
-class _File:
+class _DdiFile:
     """What an element fileDscr says."""
 
     id: str
@@ -80,7 +80,7 @@ class _Codebook:
 
     def __init__(self) -> None:
         self.title, self.root = "", ""
-        self.files: list[_File] = []
+        self.files: list[_DdiFile] = []
         self.variables: list[_Variable] = []
         self._stack: list[str] = []
         self._attributes: list[Mapping[str, str]] = []
@@ -112,7 +112,7 @@ class _Codebook:
                 raise _RefusedError(f"has more than {MOST_ITEMS:,} variables")
             self.variables.append(_Variable(attributes, self.parser.CurrentLineNumber))
         elif bare == "fileDscr":
-            self.files.append(_File(attributes.get("ID", "")))
+            self.files.append(_DdiFile(attributes.get("ID", "")))
         elif bare == "recGrp" and self.files:
             self.files[-1].groups.append(dict(attributes))
         elif bare == "catgry":
@@ -137,7 +137,7 @@ class _Codebook:
         elif self.files:
             self._end_in_file(self.files[-1], bare, above, text, attributes)
 
-    def _end_in_file(self, of: _File, bare: str, above: str, text: str, attributes: Mapping[str, str]) -> None:
+    def _end_in_file(self, of: _DdiFile, bare: str, above: str, text: str, attributes: Mapping[str, str]) -> None:
         if bare == "fileName":
             of.name = of.name or text
         elif bare == "fileStrc":
@@ -195,7 +195,7 @@ def ddi_dictionary(path: Path, data: bytes) -> Dictionary:
 def _dictionary(path: Path, book: _Codebook, faults: list[str]) -> Dictionary:
     if not book.variables:
         faults.append("describes no variables (var)")
-    files = book.files or [_File("")]
+    files = book.files or [_DdiFile("")]
     structured = next((of for of in files if len(of.groups) > 1), None)
     records: list[RecordType] = []
     type_start = type_length = 0
@@ -219,13 +219,13 @@ def _dictionary(path: Path, book: _Codebook, faults: list[str]) -> Dictionary:
     )  # fmt: skip
 
 
-def _is_of(var: _Variable, of: _File, files: Sequence[_File]) -> bool:
+def _is_of(var: _Variable, of: _DdiFile, files: Sequence[_DdiFile]) -> bool:
     """Whether a variable is of a file: by its attribute, or by its location, or because there is one file."""
     named = {*var.attributes.get("files", "").split(), *(at.get("fileid", "") for at in var.locations)} - {""}
     return len(files) == 1 or of.id in named
 
 
-def _hierarchical(of: _File, variables: Iterable[_Variable], faults: list[str]) -> tuple[list[RecordType], int, int]:
+def _hierarchical(of: _DdiFile, variables: Iterable[_Variable], faults: list[str]) -> tuple[list[RecordType], int, int]:
     """Record types of a file, the one that others name by their key first, and where a line tells its type."""
     by_name = {var.attributes.get("name", ""): var for var in variables}
     telling = next((group["recidvar"] for group in of.groups if group.get("recidvar")), "")
@@ -275,13 +275,13 @@ def _item(var: _Variable, faults: list[str], *, file: str) -> DictionaryItem:
     """A variable, with its location in a file."""
     name = clean(var.attributes.get("name", "") or var.attributes.get("ID", ""))
     # Its numbers are read as those of other tables are.
-    told = Told({key: Number(value) for key, value in var.attributes.items()}, f"line {var.line}: {name}", faults)
+    told = ToldTable({key: Number(value) for key, value in var.attributes.items()}, f"line {var.line}: {name}", faults)
     if not name:
         faults.append(f"line {var.line}: var must have a name")
     at = [one for one in var.locations if one.get("fileid", file) == file] or var.locations
     start = length = 0
     if at and at[0].get("StartPos"):
-        place = Told({key: Number(value) for key, value in at[0].items()}, told.place, faults)
+        place = ToldTable({key: Number(value) for key, value in at[0].items()}, told.place, faults)
         start = place.whole("StartPos", 1, _LONGEST_LINE)
         end = place.whole("EndPos", start, _LONGEST_LINE, 0)
         length = place.whole("width", 1, _LONGEST_LINE, end - start + 1 if end else 1)

@@ -17,7 +17,7 @@ from yupana.files.dictionaries.dictionary import (
 from yupana.files.dictionaries.told import (
     MOST_ITEMS,
     MOST_VALUES,
-    Told,
+    ToldTable,
     apart,
     clean,
     loaded,
@@ -49,7 +49,7 @@ def is_csvw(document: Mapping[str, Any]) -> bool:
 
 def package_dictionary(path: Path, document: dict[str, Any], faults: list[str]) -> Dictionary:
     """What a data package says; faults are added, and what is read is of use only if there are none."""
-    top = Told(document, "", faults)
+    top = ToldTable(document, "", faults)
     if "resources" not in document:
         records = [_table(path.stem, top, top, ())]
         return _dictionary(path, top, "a table schema of Frictionless", [], records)
@@ -70,7 +70,7 @@ _Links = list[tuple[str, str, str]]
 
 
 def _dictionary(
-    path: Path, top: Told, kind: str, names: Sequence[str], records: Sequence[tuple[RecordType, _Links]]
+    path: Path, top: ToldTable, kind: str, names: Sequence[str], records: Sequence[tuple[RecordType, _Links]]
 ) -> Dictionary:
     """Tables together, linked by the names that foreign keys call them by."""
     above = dict(zip(names, (record for record, _ in records), strict=False))
@@ -86,7 +86,7 @@ def _dictionary(
     return Dictionary(top.text("name") or path.stem, title, 0, 0, (level,), path, kind)
 
 
-def _first_path(resource: Told) -> str:
+def _first_path(resource: ToldTable) -> str:
     paths = texts_of(resource.table.get("path")) or texts_of(resource.table.get("url"))
     return paths[0] if paths else ""
 
@@ -97,7 +97,7 @@ def _stem(path: str, name: str = "") -> str:
     return clean(bare.partition(".")[0]) or name or "records"
 
 
-def _schema(path: Path, resource: Told) -> Told | None:
+def _schema(path: Path, resource: ToldTable) -> ToldTable | None:
     """The schema of a resource: a table, or a file beside the package that holds one."""
     told = resource.table.get("schema")
     if isinstance(told, str):
@@ -107,13 +107,13 @@ def _schema(path: Path, resource: Told) -> Told | None:
             return None
         beside = path.parent / Path(*place.parts)
         text = read_bytes(beside).decode("utf-8-sig", "replace")
-        return Told(loaded(beside, text), resource.at("schema"), resource.faults)
+        return ToldTable(loaded(beside, text), resource.at("schema"), resource.faults)
     if told is None:
         return None
     return resource.inner("schema")
 
 
-def _table(name: str, table: Told, schema: Told, missing: Sequence[str]) -> tuple[RecordType, _Links]:
+def _table(name: str, table: ToldTable, schema: ToldTable, missing: Sequence[str]) -> tuple[RecordType, _Links]:
     missing = texts_of(schema.table.get("missingValues")) or missing or ("",)
     items = tuple(_field(one, missing) for one in schema.each("fields"))
     if not items:
@@ -130,7 +130,7 @@ def _table(name: str, table: Told, schema: Told, missing: Sequence[str]) -> tupl
     return RecordType(name, table.text("title") or table.text("description"), "", items, key=key), links
 
 
-def _check_names(schema: Told, items: Sequence[DictionaryItem]) -> None:
+def _check_names(schema: ToldTable, items: Sequence[DictionaryItem]) -> None:
     for name in apart([item.name for item in items]):
         schema.faults.append(f"{schema.place or 'fields'}: {name} is the name of two columns")
 
@@ -144,7 +144,7 @@ def _linked(record: RecordType, links: _Links, tables: Mapping[str, RecordType])
     return record
 
 
-def _field(told: Told, missing: Sequence[str]) -> DictionaryItem:
+def _field(told: ToldTable, missing: Sequence[str]) -> DictionaryItem:
     kind = told.text("type", "string")
     rules = told.inner("constraints")
     missing = texts_of(told.table.get("missingValues")) or missing
@@ -160,11 +160,11 @@ def _field(told: Told, missing: Sequence[str]) -> DictionaryItem:
     )
 
 
-def _first(told: Told, name: str, default: str) -> str:
+def _first(told: ToldTable, name: str, default: str) -> str:
     return next(iter(texts_of(told.table.get(name))), default)
 
 
-def _categories(told: Told) -> list[tuple[str, str]]:
+def _categories(told: ToldTable) -> list[tuple[str, str]]:
     """Values and labels, or values alone."""
     found = []
     for one in told.table.get("categories") or [] if isinstance(told.table.get("categories"), list) else []:
@@ -176,7 +176,7 @@ def _categories(told: Told) -> list[tuple[str, str]]:
 
 
 def _values(
-    told: Told,
+    told: ToldTable,
     kind: str,
     listed: Iterable[tuple[str, str]],
     ends: Sequence[Sequence[str]],
@@ -211,7 +211,7 @@ def _by_pattern(pattern: str) -> list[ValueRange]:
 
 
 def _made(
-    told: Told, kind: str, values: list[ValueRange], missing: Sequence[str], label: str, *, required: bool
+    told: ToldTable, kind: str, values: list[ValueRange], missing: Sequence[str], label: str, *, required: bool
 ) -> DictionaryItem:
     """A column, with the texts that stand for no value where it may lack one."""
     listed = {one.first for one in values}
@@ -230,7 +230,7 @@ def _made(
 
 def csvw_dictionary(path: Path, document: dict[str, Any], faults: list[str]) -> Dictionary:
     """What metadata of CSV on the Web say; faults are added, and what is read is of use only if there are none."""
-    top = Told(document, "", faults)
+    top = ToldTable(document, "", faults)
     tables = list(top.each("tables")) if "tables" in document else [top]
     urls = [_first_path(table) for table in tables]
     null = texts_of(document.get("null"))
@@ -240,7 +240,7 @@ def csvw_dictionary(path: Path, document: dict[str, Any], faults: list[str]) -> 
     return _dictionary(path, top, "CSV on the Web", urls, records)
 
 
-def _csvw_table(table: Told, url: str, null: Sequence[str]) -> tuple[RecordType, _Links]:
+def _csvw_table(table: ToldTable, url: str, null: Sequence[str]) -> tuple[RecordType, _Links]:
     schema = table.inner("tableSchema")
     null = texts_of(schema.table.get("null")) or texts_of(table.table.get("null")) or null or ("",)
     called: dict[str, str] = {}
@@ -264,13 +264,13 @@ def _csvw_table(table: Told, url: str, null: Sequence[str]) -> tuple[RecordType,
     return RecordType(_stem(url), label, "", tuple(items), key=key), links
 
 
-def _column(told: Told, null: Sequence[str]) -> DictionaryItem:
+def _column(told: ToldTable, null: Sequence[str]) -> DictionaryItem:
     """A column; files have its title in their header."""
     title = _natural(told.table.get("titles"))
-    named = Told({**told.table, "name": title or told.text("name")}, told.place, told.faults)
+    named = ToldTable({**told.table, "name": title or told.text("name")}, told.place, told.faults)
     kind, rules = (
         told.text("datatype", "string") if isinstance(told.table.get("datatype"), str) else "",
-        Told({}, told.place, told.faults),
+        ToldTable({}, told.place, told.faults),
     )
     if not kind:
         rules = told.inner("datatype")

@@ -26,7 +26,6 @@ _FAR: Final = 20
 
 _READERS: Final = {
     "SPSS": ("read_sav", {"user_missing": True}),
-    "SPSS portable": ("read_por", {}),
     "Stata": ("read_dta", {"user_missing": True}),
     "SAS": ("read_sas7bdat", {"user_missing": True}),
     "SAS transport": ("read_xport", {}),
@@ -37,8 +36,6 @@ def kind_of(head: bytes) -> str:
     """What wrote a file that begins so; empty if it is none of these."""
     if head[:4] in {b"$FL2", b"$FL3"}:
         return "SPSS"
-    if b"SPSS PORT FILE" in head[:600]:
-        return "SPSS portable"
     if head.startswith(b"<stata_dta>") or (len(head) > 3 and head[0] in _STATA and head[1] in {1, 2} and head[2] == 1):
         return "Stata"
     if head[:32] == _SAS:
@@ -92,11 +89,11 @@ def _item(found: Any, place: int) -> DictionaryItem:  # noqa: ANN401 (pyreadstat
     if is_number and (found.variable_measure.get(name) == "scale" or _are_some(values)):
         # Labels of some values of a quantity, such as 98 for 98 and over, do not list the others.
         values = []
-    listed = {one.first for one in values}
     if values:
-        values += [ValueRange(text, text, "", missing=True) for text in missing.values if text not in listed]
-        # Any field may be left out.
-        values.append(ValueRange("", "", "", missing=True))
+        # Those that are missing are read as no value, as what is left out is.
+        said = {one.label for one in values if one.missing} - {""}
+        blank = ValueRange("", "", said.pop() if len(said) == 1 else "", missing=True)
+        values = [*(one for one in values if not one.missing), blank]
     sets = (ValueSet("", "", tuple(values)),) if values else ()
     return DictionaryItem(clean(name), label, is_number=is_number, values=tuple(values), sets=sets)
 

@@ -15,7 +15,7 @@ from yupana.files.regular import regular
 KINDS: Final = (
     "a dictionary of CSPro (.dcf)",
     "a DDI-Codebook (.xml), as of IPUMS",
-    "a file of SPSS, Stata or SAS (.sav, .zsav, .por, .dta, .sas7bdat, .xpt)",
+    "a file of SPSS, Stata or SAS (.sav, .zsav, .dta, .sas7bdat, .xpt)",
     "a data package or table schema of Frictionless (datapackage.json)",
     "metadata of CSV on the Web (CSVW)",
     "a CSV of codes with the columns variable, code and label",
@@ -106,7 +106,7 @@ def whole_text(text: str) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ToldTable:
     """A table of a dictionary, at its place.
 
     Attributes
@@ -157,21 +157,21 @@ class Told:
         value = self.table.get(name, default)
         return value if isinstance(value, bool) else default
 
-    def inner(self, name: str) -> "Told":
+    def inner(self, name: str) -> "ToldTable":
         """A table in it; an empty one if there is none."""
         value = self.table.get(name)
         if value is not None and not isinstance(value, dict):
             self.fault(name, "must be a table")
-        return Told(value if isinstance(value, dict) else {}, self.at(name), self.faults)
+        return ToldTable(value if isinstance(value, dict) else {}, self.at(name), self.faults)
 
-    def each(self, name: str) -> "Iterator[Told]":
+    def each(self, name: str) -> "Iterator[ToldTable]":
         """The tables of a list in it."""
         value = self.table.get(name)
         if value is not None and not isinstance(value, list):
             self.fault(name, "must be a list")
         for number, one in enumerate(value if isinstance(value, list) else []):
             if isinstance(one, dict):
-                yield Told(one, f"{self.at(name)}[{number}]", self.faults)
+                yield ToldTable(one, f"{self.at(name)}[{number}]", self.faults)
             else:
                 self.faults.append(f"{self.at(name)}[{number}]: must be a table")
 

@@ -48,7 +48,7 @@ _URBAN: Final = {"urban", "rural", "ur", "urbano", "urbain"}
 
 
 @dataclass(frozen=True, slots=True)
-class _Domain:
+class _DraftDomain:
     """The values of a column: codes with labels, or a range of whole numbers."""
 
     codes: dict[str, str]
@@ -62,7 +62,7 @@ class _Domain:
 
 
 @dataclass(slots=True)
-class _File:
+class _DraftFile:
     """A record file of the description."""
 
     name: str
@@ -73,7 +73,7 @@ class _File:
     link: str = ""
     most: int = 0
     is_level: bool = False
-    domains: dict[str, _Domain] = field(default_factory=dict)
+    domains: dict[str, _DraftDomain] = field(default_factory=dict)
     unread: list[tuple[str, str]] = field(default_factory=list)
 
 
@@ -110,19 +110,21 @@ def draft(dictionary: Dictionary, named: str, out: str = "FILE") -> str:
 # What is there.
 
 
-def _files(dictionary: Dictionary) -> list[_File]:
+def _files(dictionary: Dictionary) -> list[_DraftFile]:
     """The files of all levels and record types, parents first, with what their columns hold."""
-    found: list[_File] = []
+    found: list[_DraftFile] = []
     keys, ids = case_keys(dictionary), list[DictionaryItem]()
     above = ("", "")
     for level, key in zip(dictionary.levels, keys, strict=True):
         ids += level.ids
         if level.name:
-            found.append(_File(level.name, _called(level.label, level.name), tuple(ids), key, *above, is_level=True))
+            found.append(
+                _DraftFile(level.name, _called(level.label, level.name), tuple(ids), key, *above, is_level=True)
+            )
             above = (level.name, key)
         for of in level.records:
             parent, link = above if level.name else (of.parent, of.link)
-            found.append(_File(of.name, _called(of.label, of.name), of.items, of.key, parent, link, of.most))
+            found.append(_DraftFile(of.name, _called(of.label, of.name), of.items, of.key, parent, link, of.most))
     known = {file.name for file in found}
     for file in found:
         if file.parent not in known:
@@ -143,7 +145,7 @@ def _file_name(name: str, place: int) -> str:
     return plain if NAME.fits(plain) else f"file{place + 1}"
 
 
-def _take(file: _File, item: DictionaryItem, width: int) -> None:
+def _take(file: _DraftFile, item: DictionaryItem, width: int) -> None:
     """Put a column to those that are read, or to those that are not."""
     if item.name.lower() in {file.key.lower(), file.link.lower()}:
         return
@@ -161,7 +163,7 @@ def _called(label: str, name: str) -> str:
     return _label(bare or name).lower()
 
 
-def _unit(files: Sequence[_File]) -> _File:
+def _unit(files: Sequence[_DraftFile]) -> _DraftFile:
     """The file whose records are people, or of which a questionnaire may have most, or that nothing belongs to."""
     parents = {file.parent for file in files}
     rows = [file for file in files if not file.is_level] or list(files)
@@ -176,7 +178,7 @@ def _unit(files: Sequence[_File]) -> _File:
     )
 
 
-def _chain(files: Sequence[_File], file: _File) -> list[_File]:
+def _chain(files: Sequence[_DraftFile], file: _DraftFile) -> list[_DraftFile]:
     """A file and those above it; each once, should links go in a circle."""
     of, found = {one.name: one for one in files}, [file]
     while (above := of.get(found[-1].parent)) and above not in found:
@@ -196,7 +198,7 @@ def _words(text: str) -> list[str]:
 # Columns.
 
 
-def _domain(item: DictionaryItem, width: int) -> _Domain | str:
+def _domain(item: DictionaryItem, width: int) -> _DraftDomain | str:
     """What a column may hold; or why it is not read, in words.
 
     Parameters
@@ -226,7 +228,7 @@ def _domain(item: DictionaryItem, width: int) -> _Domain | str:
     if isinstance(found, str):
         return found
     missing = _missing(blank, found) if blank is not None else ""
-    return _Domain(found.codes, found.whole, missing, found.remark)
+    return _DraftDomain(found.codes, found.whole, missing, found.remark)
 
 
 def _without_values(item: DictionaryItem) -> str:
@@ -252,31 +254,35 @@ def _is_range(of: ValueRange) -> bool:
     return of.first != of.last
 
 
-def _numbers(values: Sequence[ValueRange], width: int) -> _Domain | str:
+def _numbers(values: Sequence[ValueRange], width: int) -> _DraftDomain | str:
     """Codes, where all values stand alone or are few; else a range."""
     spans = [(ends, of) for of in values if (ends := _ends(of))]
     if not spans:
         return "a number without values or a range"
     low, high = min(ends[0] for ends, _ in spans), max(ends[1] for ends, _ in spans)
-    number = sum(last - first + 1 for (first, last), _ in spans)
+    has_ranges, number = any(_is_range(of) for _, of in spans), _held([ends for ends, _ in spans])
     is_whole = low >= 0 and high - low < MOST_VALUES
-    held: dict[int, ValueRange] = {}
-    if number <= MOST_VALUES:
-        for (first, last), of in reversed(spans):
-            held.update(dict.fromkeys(range(first, last + 1), of))
-    has_ranges = any(_is_range(of) for _, of in spans)
-    if is_whole and has_ranges and len(held) == high - low + 1 and (len(held) > _FEW or not _labelled(values)):
-        return _Domain({}, (low, high))
-    if held and (not has_ranges or len(held) <= _LISTED):
-        return _Domain({str(n).zfill(width): _label_of(of, n) for n, of in sorted(held.items())} if width and low >= 0
-                       else {str(n): _label_of(of, n) for n, of in sorted(held.items())})  # fmt: skip
+    # Areas have codes as long as the item; whole numbers have as many digits as the largest.
+    is_short = number <= _LISTED and len(str(high)) < width
+    is_full = has_ranges and number == high - low + 1 and (number > _FEW or not any(of.label for of in values))
+    if is_whole and is_full and not is_short:
+        return _DraftDomain({}, (low, high))
+    if not has_ranges or number <= _LISTED:
+        labels = {n: _label_of(of, n) for ends, of in reversed(spans) for n in range(ends[0], ends[1] + 1)}
+        return _DraftDomain({str(n).zfill(width if low >= 0 else 0): labels[n] for n in sorted(labels)})
     if is_whole:
-        return _Domain({}, (low, high), remark="allows numbers between those that the dictionary has")
+        return _DraftDomain({}, (low, high), remark="allows numbers between those that the dictionary has")
     return f"numbers from {low} to {high}; whole numbers of 0 and above in a range of a million can be read"
 
 
-def _labelled(values: Iterable[ValueRange]) -> bool:
-    return any(of.label for of in values)
+def _held(ranges: Iterable[tuple[int, int]]) -> int:
+    """How many numbers lie in some of the ranges."""
+    number, last = 0, None
+    for low, high in sorted(ranges):
+        first = low if last is None else max(low, last + 1)
+        number += max(high - first + 1, 0)
+        last = high if last is None else max(last, high)
+    return number
 
 
 def _label_of(of: ValueRange, number: int) -> str:
@@ -286,13 +292,13 @@ def _label_of(of: ValueRange, number: int) -> str:
     return f"{label}, {number}" if label and ends[1] - ends[0] < _FEW else ""
 
 
-def _texts(values: Sequence[ValueRange]) -> _Domain | str:
+def _texts(values: Sequence[ValueRange]) -> _DraftDomain | str:
     codes = {of.first: _label(of.label) for of in values}
     if not codes:
         return "a text without codes"
     if strange := [code for code in codes if not is_text(code) or not is_word(code) or code != code.strip()]:
         return f"{len(strange)} of its codes hold quotes, bars, blanks at an end or what is no text"
-    return _Domain(codes)
+    return _DraftDomain(codes)
 
 
 def _label(text: str) -> str:
@@ -301,7 +307,7 @@ def _label(text: str) -> str:
     return bare if is_text(bare) else ""
 
 
-def _missing(blank: ValueRange, domain: _Domain) -> str:
+def _missing(blank: ValueRange, domain: _DraftDomain) -> str:
     """The text that stands for no value: what the dictionary writes or calls it."""
     for text in (blank.first, _label(blank.label), _NO_VALUE, "none", "-", "no value here"):
         if is_word(text) and text not in domain.codes and (not domain.whole or stands_for_none(text, *domain.whole)):
@@ -312,7 +318,7 @@ def _missing(blank: ValueRange, domain: _Domain) -> str:
 # Areas.
 
 
-def _areas(files: Sequence[_File], chain: Sequence[_File]) -> Iterator[tuple[str, list[str]]]:
+def _areas(files: Sequence[_DraftFile], chain: Sequence[_DraftFile]) -> Iterator[tuple[str, list[str]]]:
     """Kinds of areas, each with its columns: the ids of questionnaires that nest, or columns that are called so."""
     level = next((file for file in files if file.is_level), None)
     if level is not None:
@@ -343,12 +349,13 @@ def _areas(files: Sequence[_File], chain: Sequence[_File]) -> Iterator[tuple[str
 # Text.
 
 
-def _head(dictionary: Dictionary, named: str, out: str, unit: _File, chain: Sequence[_File]) -> Iterator[str]:
+def _head(dictionary: Dictionary, named: str, out: str, unit: _DraftFile, chain: Sequence[_DraftFile]) -> Iterator[str]:
     title = _label(dictionary.label)
     about = f"{_label(dictionary.name)}{f', {title}' if title else ''}"
     yield f"# Drafted from a dictionary ({dictionary.kind}): {about}."
     yield "# It says what the dictionary says, and nothing of any record. Read it, and change what you want otherwise;"
-    yield "# docs/tables.md tells what each key means. Then:"
+    yield "# docs/tables.md tells what each key means. Values that a column does not list are refused, unless it says"
+    yield "# others. Then:"
     yield "#"
     for verb, says in (
         (f"plan {out}", "what the tables cost, and their margins of error"),
@@ -372,7 +379,7 @@ def _head(dictionary: Dictionary, named: str, out: str, unit: _File, chain: Sequ
     yield 'privacy_defn = "zcdp" # budgets are rho'
 
 
-def _file_lines(file: _File, fixed: set[str]) -> Iterator[str]:
+def _file_lines(file: _DraftFile, fixed: set[str]) -> Iterator[str]:
     yield ""
     yield f"[files.{_key(file.name)}]"
     yield f"record = {_text(file.record)}"
@@ -395,7 +402,7 @@ def _file_lines(file: _File, fixed: set[str]) -> Iterator[str]:
             yield f"#   {_comment(name):<{width}}  {label + ': ' if label else ''}{why}"
 
 
-def _column_lines(place: str, label: str, domain: _Domain, fixed: bool) -> Iterator[str]:  # noqa: FBT001 (private)
+def _column_lines(place: str, label: str, domain: _DraftDomain, fixed: bool) -> Iterator[str]:  # noqa: FBT001 (private)
     said = _comment(label)
     yield f"[{place}]{f' # {said}' if said else ''}"
     if domain.whole:
@@ -441,7 +448,7 @@ def _list(key: str, texts: Sequence[str]) -> Iterator[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Recode:
+class _DraftRecode:
     name: str
     label: str
     column: str
@@ -449,7 +456,7 @@ class _Recode:
     incomplete: bool
 
 
-def _recode_lines(files: Sequence[_File]) -> Iterator[str]:
+def _recode_lines(files: Sequence[_DraftFile]) -> Iterator[str]:
     taken: set[str] = set()
     found = [one for file in files for item in file.items for one in _recodes(file, item, taken)]
     if found:
@@ -469,7 +476,7 @@ def _recode_lines(files: Sequence[_File]) -> Iterator[str]:
             yield from _list(key, values) if len(values) > 1 else [f"{key} = {_text(values[0])}"]
 
 
-def _recodes(file: _File, item: DictionaryItem, taken: set[str]) -> Iterator[_Recode]:
+def _recodes(file: _DraftFile, item: DictionaryItem, taken: set[str]) -> Iterator[_DraftRecode]:
     """The sets of values of a column that have classes of several values."""
     domain = file.domains.get(item.name)
     if domain is None:
@@ -483,7 +490,7 @@ def _recodes(file: _File, item: DictionaryItem, taken: set[str]) -> Iterator[_Re
         name = next(name for name in _recode_names(of.name, item, number) if name.lower() not in taken)
         if len(classes) > 1 and NAME.fits(name):
             taken.add(name.lower())
-            yield _Recode(name, of.label or item.label, f"{file.name}.{item.name}", classes, incomplete)
+            yield _DraftRecode(name, of.label or item.label, f"{file.name}.{item.name}", classes, incomplete)
 
 
 def _recode_names(name: str, item: DictionaryItem, number: int) -> Iterator[str]:
@@ -495,7 +502,7 @@ def _recode_names(name: str, item: DictionaryItem, number: int) -> Iterator[str]
         yield f"{item.name}_groups{place if place > 1 else ''}"
 
 
-def _classes(domain: _Domain, values: Iterable[ValueRange]) -> tuple[dict[str, list[str]], bool]:
+def _classes(domain: _DraftDomain, values: Iterable[ValueRange]) -> tuple[dict[str, list[str]], bool]:
     """Classes by label, each value in the first that names it; and whether some are in none."""
     place = {int(code): code for code in domain.codes} if _are_numbers(domain) else {}
     left = set(domain.codes)
@@ -524,7 +531,7 @@ def _classes(domain: _Domain, values: Iterable[ValueRange]) -> tuple[dict[str, l
     return found, incomplete
 
 
-def _are_numbers(domain: _Domain) -> bool:
+def _are_numbers(domain: _DraftDomain) -> bool:
     return bool(domain.codes) and all(re.fullmatch(r"-?\d{1,18}", code, re.ASCII) for code in domain.codes)
 
 
@@ -541,7 +548,7 @@ def _cut(free: Sequence[tuple[int, int]], low: int, high: int) -> tuple[list[tup
 
 
 def _area_lines(
-    dictionary: Dictionary, files: Sequence[_File], areas: Sequence[tuple[str, list[str]]]
+    dictionary: Dictionary, files: Sequence[_DraftFile], areas: Sequence[tuple[str, list[str]]]
 ) -> Iterator[str]:
     names = {name.lower() for name, _ in areas}
     yield ""
@@ -571,7 +578,7 @@ def _everything(taken: set[str]) -> str:
     return next(name for name in ("country", "all", "everything", "the-whole") if name not in taken)
 
 
-def _table_lines(unit: _File, areas: Sequence[tuple[str, list[str]]], in_areas: set[str]) -> Iterator[str]:
+def _table_lines(unit: _DraftFile, areas: Sequence[tuple[str, list[str]]], in_areas: set[str]) -> Iterator[str]:
     few = [
         item
         for item in unit.items
