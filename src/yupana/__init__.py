@@ -58,6 +58,7 @@ if TYPE_CHECKING:
         attribute_loss,
         build_spine,
         count,
+        draft,
         estimate_measurements,
         read_pl,
         spine_distances,
@@ -81,7 +82,7 @@ __all__ = [
     "InputError", "Intervals", "NamedArea", "NodeEstimate", "OutputError", "Plan", "Product", "Release", "Step",
     "Strategy", "SummaryFile", "YupanaError", "__version__", "accuracy", "areas", "atlas", "attribute_bounds",
     "attribute_loss", "build_spine", "certificate", "check", "combine_coterminous", "compare", "count",
-    "delta_exact", "districts", "empirical_loss", "epsilon_bun_steinke", "epsilon_exact", "epsilon_tight",
+    "delta_exact", "districts", "draft", "empirical_loss", "epsilon_bun_steinke", "epsilon_exact", "epsilon_tight",
     "estimate", "estimate_measurements", "estimate_node", "exact", "export", "interval", "intervals", "margin_of_error",
     "missed_exact", "open_release", "plan", "read_pl", "report", "rho_for_epsilon", "rho_for_margin", "round_node",
     "run", "setup", "sign", "solve", "spine_distances", "strategy", "suppress", "synthesize", "topdown",
@@ -103,7 +104,7 @@ _HOMES = {
         "intervals open_release report sign suppress topdown_intervals write_pl"
     ),
     "yupana.interface.tools": (
-        "attribute_loss build_spine count estimate_measurements read_pl spine_distances synthesize"
+        "attribute_loss build_spine count draft estimate_measurements read_pl spine_distances synthesize"
     ),
     "yupana.plan.exact_loss": "delta_exact epsilon_exact missed_exact",
     "yupana.plan.measurement": "margin_of_error rho_for_margin",

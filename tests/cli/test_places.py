@@ -52,7 +52,7 @@ FOLDERS: Final = (
 FILES: Final = (
     *("config", "columns", "targets", "areas", "names", "geography", "totals", "reference", "policy"),
     *("entities", "plan", "individuals", "queries", "keys", "housing_units", "blocks", "boundaries", "beside"),
-    *("noisy_counts", "ledger", "topdown", "tables", "key", "signers"),
+    *("noisy_counts", "ledger", "topdown", "tables", "dictionary", "key", "signers"),
 )
 READS_FILE: Final = {("count", "data"), ("audit epl", "data")}
 TABLES_TAKEN: Final = {"postprocess coterminous", "postprocess suppress", "interval", "check"}

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from yupana.errors import ConfigError, nearest
-from yupana.files.regular import regular
+from yupana.files.regular import regular, replacing
 
 _HEAD: Final = re.compile(r"\s*(\[{1,2})([^\[\]]+)\]{1,2}\s*(?:#.*)?$")
 _KEY: Final = re.compile(
@@ -225,6 +225,14 @@ def _unique(pairs: list[tuple[str, Any]], faults: list[str]) -> dict[str, Any]:
     keys = [key for key, _ in pairs]
     faults += [f"key {key!r} is given twice" for key in dict.fromkeys(keys) if keys.count(key) > 1]
     return dict(pairs)
+
+
+def write_document(path: Path, text: str) -> None:
+    """Write a document that is told in TOML; as JSON, without its comments, where the name says so."""
+    if path.suffix.lower() == ".json":
+        text = json.dumps(tomllib.loads(text), indent=1) + "\n"
+    with replacing(path) as file:
+        file.write(text.encode())
 
 
 def check_keys(

@@ -484,7 +484,11 @@ _TOOLS: Final = {
     ),
     "count": Command(
         "one table of one record file, with noise, and what it costs",
-        {"data": Argument("a file of records: .csv or .parquet", "place", "RECORDS")},
+        {
+            "data": Argument(
+                "a file of records: .csv, .parquet, or of SPSS, Stata or SAS (.sav, .dta, ...)", "place", "RECORDS"
+            )
+        },
         {
             "by": Option(
                 "columns of codes, or whole numbers in classes as COLUMN:WIDTH:LOW-HIGH, such as "
@@ -717,7 +721,17 @@ OF_CONFIGURATIONS: Final = {
                 many="?",
             )
         },
-        {"like": Option("a built-in configuration (that of the 2020 run, US)", "text", "NAME")},
+        {
+            "like": Option("a built-in configuration (that of the 2020 run, US)", "text", "NAME"),
+            "dictionary": Option(
+                "draft it from what a dictionary says of record files: CSPro, DDI-Codebook, SPSS, Stata, SAS, "
+                "datapackage.json, CSVW or a CSV of codes (docs/tables.md)",
+                "path",
+                "DICTIONARY",
+                flag="from",
+                takes="draft",
+            ),
+        },
     ),
     "schema": Command("print what a configuration may hold, as JSON Schema"),
     "show": Command("print a built-in configuration", {"name": Argument("(list the names)", "text", "NAME", many="?")}),

@@ -24,7 +24,7 @@ from yupana.products.described.product import described_in
 
 TABLES = PRODUCTS["tables"]
 PAGE = Path(__file__).parents[3] / "docs" / "tables.md"
-DOCUMENT = PAGE.read_text(encoding="utf-8").partition("```toml\n")[2].partition("```")[0]
+DOCUMENT = re.findall(r"```toml\n(name = \"origins\".*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)[0]
 FILES = {
     "codes.txt": "CODE|NAME\n10|Hill\n11|Dale\n20|Fen\n30|Island\n",
     "groups.txt": "GROUP|NAME|DEPTH|ALONE\nB|Upland|1|no\nA|Upland alone|1|yes\n\nC|Hill|2|no\n",

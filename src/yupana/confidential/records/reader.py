@@ -222,7 +222,7 @@ def open_part(
     """
     here = slice(part, part + 1)
     alone = {column: values[here] for column, values in source.in_path.alone.items()}
-    one = Source(source.paths[here], source.names[here], source.header, in_path=PathColumns(alone))
+    one = Source(source.paths[here], source.names[here], source.header, rows=source.rows, in_path=PathColumns(alone))
     record = f"record + {part << PART_SHIFT} AS {RECORD}"
     raw = replace(schema, alias="as_written")
     if one.header:
@@ -372,7 +372,7 @@ def stored_types(
             continue
         kinds = {ours[column.lower()]: kind for column, kind in found.items() if column.lower() in ours}
         kinds = dict.fromkeys(source.in_path.alone, "VARCHAR") | kinds
-        wrong = check_header(name, [*header, *in_folders], schema) or _check_types(name, kinds, schema)
+        wrong = check_header(name, [*header, *in_folders], schema) or check_types(name, kinds, schema)
         wrong += [
             Finding("columns_present", name, f"column {column} has a name that rows are numbered by; rename or drop it")
             for column in header
@@ -402,7 +402,8 @@ _FLOATS: Final = {"FLOAT", "DOUBLE"}
 INTEGERS: Final = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"}
 
 
-def _check_types(file: str, types: Mapping[str, str], schema: RecordFile) -> list[Finding]:
+def check_types(file: str, types: Mapping[str, str], schema: RecordFile) -> list[Finding]:
+    """Find columns whose values of a SQL type are not read as those of their domain."""
     findings = []
     for column in schema.columns:
         kind = types[column.name]

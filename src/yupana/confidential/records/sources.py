@@ -196,6 +196,11 @@ def forms(folder: Path, schema: RecordFile) -> list[Path]:
     return there + [parts] * partitioned
 
 
+def rows_of(folder: Path, schema: str) -> Path:
+    """Where the rows of some records of a shard lie."""
+    return folder / f".{schema}.rows"
+
+
 def write_shard(folder: Path, schema: RecordFile, source: Source) -> None:
     """Say in the folder of a shard where its rows of some records are, and what they were cut from."""
     told = {name: [str(path) for path in getattr(source, name)] for name in ("paths", "names", "beside", "rows")}

@@ -176,6 +176,8 @@ class DescribedProduct(Product[Description]):
             "the codes and ranges of all columns, and the lists of areas and groups",
             "the tables, population groups and cells that are published",
         ]
+        if config.layout is not None:
+            told.append(f"the dictionary {config.layout.name}: which items lines of records hold, and where")
         if config.blocks is not None:
             told.append(f"the file of blocks, {config.blocks.file}, and so which areas there are and where blocks lie")
             if units := config.blocks.housing_units:

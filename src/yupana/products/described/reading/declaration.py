@@ -27,6 +27,7 @@ from yupana.files.declaration import (
     table_of,
     whole,
 )
+from yupana.files.dictionaries.layout import LAYOUT, DeclaredLayout
 from yupana.files.document import Number, is_text
 from yupana.geography.block_file import HousingUnitFile
 from yupana.plan.plan import Neighbours
@@ -39,6 +40,9 @@ T = TypeVar("T")
 NEIGHBOURS: Final = {"add-remove": Neighbours.UNBOUNDED, "replace": Neighbours.BOUNDED}
 MOST_DIGITS: Final = 18
 """Of all columns of a key of blocks, and of the code of an area: they are whole numbers of 64 bits."""
+
+ENCODINGS: Final = ("utf-8", "utf-16", "latin-1", *(f"cp{number}" for number in (437, 850, 852, *range(1250, 1259))))
+"""Of text."""
 
 MOST_COLUMNS: Final = 8
 """Of a response."""
@@ -208,9 +212,12 @@ class DeclaredHierarchy:
 
 @dataclass(frozen=True, kw_only=True)
 class DeclaredAreaKind:
-    """A kind of areas: every code of a column, its first characters, or what lies in it; without a column, one area."""
+    """A kind of areas: codes of a column, their first characters, or what they lie in; without a column, one area."""
 
     column: str | None = key(TEXT, default=None)
+    columns: tuple[str, ...] | None = key(
+        list_of(TEXT, "a list of columns"), "columns of which each combination of values is an area", default=None
+    )
     from_: str | None = key(TEXT, "a kind of areas before it, that these areas are made of", default=None)
     first: int | None = key(whole(1, 999, "a number of characters that every code has"), default=None)
     of: Pairs | None = key(PAIRS, "of each code the areas it lies in; they may overlap", default=None)
@@ -408,6 +415,11 @@ class DeclaredDescription:
         default="",
     )
     noise_distribution: bool = key(FLAG, "whether tables have the column NOISE_DISTRIBUTION", default=True)
+    dictionary: str | DeclaredLayout | None = key(
+        TEXT | LAYOUT, "of CSPro or DDI-Codebook: the file that says where lines of records hold what", default=None
+    )
+    data: str | None = key(TEXT, "the file in the data folder that the dictionary describes", default=None)
+    encoding: str | None = key(choice(*ENCODINGS), "of that file; UTF-8 if nothing says another", default=None)
     files: Mapping[str, DeclaredFile] = key(_each(declared(DeclaredFile)), "record files")
     recodes: Mapping[str, DeclaredRecodes] = key(
         _each(declared(DeclaredRecodes)), "classes of the values of a column", default={}

@@ -26,6 +26,7 @@ from yupana.products.described.reading.areas import check_blocks, check_parts, r
 from yupana.products.described.reading.declaration import DOCUMENT, NEIGHBOURS, DeclaredCriterion
 from yupana.products.described.reading.groups import read_groups, read_levels
 from yupana.products.described.reading.later_faults import later_faults
+from yupana.products.described.reading.layout import lines_of, read_layout
 from yupana.products.described.reading.records import DescriptionDocument, read_recodes, read_records
 from yupana.products.described.reading.tables import read_table
 from yupana.products.described.stability import derive
@@ -80,6 +81,7 @@ def _read(document: object, folder: Path, faults: list[str], *, check: bool = Tr
 def _made(doc: DescriptionDocument, *, check: bool) -> Description | None:
     told = doc.read
     doc.blocks = read_blocks(doc)
+    layout = read_layout(doc)
     for together in ((read_records,), (read_recodes,), (read_areas, read_groups), (read_levels,)):
         for read in together:
             read(doc)
@@ -87,6 +89,7 @@ def _made(doc: DescriptionDocument, *, check: bool) -> Description | None:
             return None
     labels = {code: str(of.get("label", code)) for code, of in doc.told.get("groups", {}).items()}
     tables = [read_table(doc, name, of) for name, of in told.tables.items()]
+    files = {name: replace(file, lines_of=lines_of(layout, name, tuple(doc.files))) for name, file in doc.files.items()}
     names = [name for table in tables if table for name in table.published]
     doc.fault_each("tables", "is the name of two tables", (n for n in dict.fromkeys(names) if names.count(n) > 1))
     if not tables:
@@ -96,8 +99,9 @@ def _made(doc: DescriptionDocument, *, check: bool) -> Description | None:
     made = Description(
         name=told.name, title=told.title or told.name, mechanism=MECHANISMS[told.privacy_defn],
         neighbours=NEIGHBOURS[told.neighbours], confidence=told.confidence, truncation_key=told.truncation_key,
-        unit=doc.unit, files=doc.files, areas=doc.areas, groups=doc.groups, group_labels=labels,
+        unit=doc.unit, files=files, areas=doc.areas, groups=doc.groups, group_labels=labels,
         tables=tuple(filter(None, tables)), document=doc.told, postprocess=told.postprocess, blocks=doc.blocks,
+        layout=layout, data=told.data or "", encoding=told.encoding or (layout.encoding if layout else ""),
     )  # fmt: skip
     if check:
         _check(doc, made)

@@ -256,7 +256,7 @@ def _check_level(
     doc: DescriptionDocument, place: str, level: DescribedLevel, chain: Sequence[str], own: Collection[str]
 ) -> None:
     """That a table can read what tells areas and groups apart; ``own`` are groups with conditions of its own."""
-    if column := doc.areas[level.areas].column:
+    for column in doc.areas[level.areas].columns:
         doc.check_reach(f"{place}.budget.{level.name}", column, chain)
     for code in level.groups:
         of = {} if (code,) == EVERYONE or code in own else doc.told["groups"][code].get("where", {})
