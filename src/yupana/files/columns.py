@@ -12,6 +12,7 @@ from typing import Final
 from yupana.errors import ConfigError, nearest
 from yupana.files.declaration import TEXT, scalar, table_of
 from yupana.files.document import is_text, read_document, refuse
+from yupana.files.names import folded, normal
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,8 +353,8 @@ def column_map_of(
 
 
 _NAME: Final = scalar(
-    "a name in ASCII that begins with a letter",
-    lambda told: str(told) if is_text(told) and str(told).isascii() and str(told)[0].isalpha() else None,
+    "the name of a column, as its file writes it",
+    lambda told: normal(str(told)) if is_text(told) else None,
     TEXT.schema,
 )
 
@@ -381,6 +382,6 @@ def _check_names(file: RecordFile, table: Mapping[str, str], faults: list[str]) 
     ours: dict[str, str] = {}
     for column in file.header:
         name = table.get(column, column)
-        first = ours.setdefault(name.lower(), column)
+        first = ours.setdefault(folded(name), column)
         if first != column:
             faults.append(f"{file.name}: {name!r} would be both {first} and {column}; map each to a name of its own")

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from yupana.errors import ConfigError, OutputError
+from yupana.files.names import file_of
 from yupana.files.regular import FILE, FOLDER, must_be
 from yupana.geography.spine_files import check_folder
 from yupana.plan.exact_loss import EXACT, plan_as_json
@@ -273,7 +274,7 @@ def _table_faults(manifest: Mapping[str, Any], product: Product[Any]) -> Iterato
             yield f"tables.{name}.{missing[0]} is missing"
         elif families and told["table"] not in due:
             yield f"table {told['table']} is not in the plan"
-        elif told["table"] != str(Path(name).with_suffix("")):
+        elif file_of(told["table"]) != str(Path(name).with_suffix("")):
             yield f"tables.{name}.table is {told['table']}"
         elif is_fitted and not told["table"].startswith(f"{MEASURED_TABLES}/"):
             continue  # their columns follow from what is done to the counts, which `check` does again
