@@ -59,8 +59,7 @@ def fault_of(told: str, *, parted: bool = True) -> str:
     if told != told.strip():
         return "begins or ends with a space; take it away"
     if odd := next((one for place, one in enumerate(told) if one in never or not is_line(told[: place + 1])), ""):
-        others = f", nor may {' '.join(one for one in never if one != odd)}" if odd in never else ""
-        return f"holds {_shown(odd)}, which no name of this kind may{others}"
+        return f"holds {_shown(odd)}; a name is without {' '.join(never)} and what is not seen or no plain space"
     if told[0] in _NOT_FIRST or category(told[0])[0] == "M":
         why = "which a name does not" if told[0] in _NOT_FIRST else "which belongs to a letter before it"
         return f"begins with {_shown(told[0])}, {why}"

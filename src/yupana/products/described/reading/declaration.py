@@ -51,6 +51,13 @@ MOST_VALUES: Final = 1_000_000
 """Most values of a column of whole numbers."""
 
 
+def _of_file(place: str, told: object, faults: list[str]) -> str | None:
+    found = COLUMN.read(place, told, faults)
+    if found is None:
+        faults[-1] += "; what the file calls it otherwise, --columns tells a run"
+    return found
+
+
 _ABOVE_0: Final = exact(lambda number: number > 0, "must be a number above 0")
 _BELOW_1: Final = exact(lambda number: 0 < number < 1, "must be a number above 0 and below 1")
 
@@ -144,7 +151,9 @@ class DeclaredFile:
     hashed: tuple[str, ...] | None = key(
         _TEXTS, "all columns, in the order in which the hash of a limit reads them", default=None
     )
-    columns: Mapping[str, DeclaredColumn] = key(table_of(declared(DeclaredColumn).checked(_check_domain), name=COLUMN))
+    columns: Mapping[str, DeclaredColumn] = key(
+        table_of(declared(DeclaredColumn).checked(_check_domain), name=replace(COLUMN, read=_of_file))
+    )
     responses: Mapping[str, DeclaredResponse] = key(
         _each(declared(DeclaredResponse), COLUMN), "questions that one record may answer with several codes", default={}
     )

@@ -30,6 +30,7 @@ from yupana.products.described.reading.later_faults import later_faults
 from yupana.products.described.reading.records import DescriptionDocument, read_recodes, read_records
 from yupana.products.described.reading.tables import read_table
 from yupana.products.described.stability import derive
+from yupana.release.recipe import CERTIFICATE, SPINE
 
 _SMALLEST: Final = Fraction(1, 10**15)
 
@@ -81,6 +82,8 @@ def _read(document: object, folder: Path, faults: list[str], *, check: bool = Tr
 def _made(doc: DescriptionDocument, *, check: bool) -> Description | None:
     told = doc.read
     doc.blocks = read_blocks(doc)
+    if told.name in {SPINE, CERTIFICATE}:
+        doc.faults.append("name: means another kind of output; take another")
     for together in ((read_records,), (read_recodes,), (read_areas, read_groups), (read_levels,)):
         for read in together:
             read(doc)
