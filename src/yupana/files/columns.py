@@ -353,14 +353,21 @@ def column_map_of(
 
 
 _NAME: Final = scalar(
+    "a name in ASCII that begins with a letter",
+    lambda told: str(told) if is_text(told) and str(told).isascii() and str(told)[0].isalpha() else None,
+    TEXT.schema,
+)
+_HEADING: Final = scalar(
     "the name of a column, as its file writes it",
     lambda told: normal(str(told)) if is_text(told) else None,
     TEXT.schema,
 )
+"""In files that a description tells of; the Census Bureau's are stricter."""
 
 
 def _checked(document: object, files: Mapping[str, RecordFile], faults: list[str]) -> ColumnMap:
-    names = table_of(table_of(_NAME)).read("", document, faults) or {}
+    are_described = any(file.alias for file in files.values())
+    names = table_of(table_of(_HEADING if are_described else _NAME)).read("", document, faults) or {}
     known = ", ".join(files)
     faults += [
         f"{name!r} is no record file; there are {known}{nearest(name, files)}" for name in names if name not in files
