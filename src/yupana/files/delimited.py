@@ -18,7 +18,7 @@ import numpy as np
 from yupana.arrays import Indices, Ints
 from yupana.errors import InputError, is_control
 from yupana.files.database import STOPS, named, open_database, quoted, source_of
-from yupana.files.names import normal
+from yupana.files.names import normal, on_disk
 from yupana.files.regular import must_be_regular, regular
 
 _HEADER_LIMIT: Final = 1 << 16
@@ -448,6 +448,7 @@ def read_rows(place: str, path: Path, columns: tuple[str, ...], faults: list[str
     faults : list of str
         What is wrong is added to it.
     """
+    path = next(iter(on_disk(path)), path)
     try:
         with open(path, encoding="utf-8-sig", newline="", opener=regular) as file:
             return list(_rows(f"{place}: {path}", file.read().splitlines(), columns, faults))
