@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, ParamSpec, TypeVar, U
 
 from yupana.engine.engine import LEAST_MEMORY
 from yupana.errors import ConfigError, nearest
-from yupana.files.document import Changes
+from yupana.files.document import Changes, keys_of
 from yupana.files.store import scheme_of
 from yupana.interface.options import Exact, Place, Places, Values, declared
 from yupana.privacy.exact import Budget, read_exact
@@ -280,7 +280,7 @@ def changes_of(values: Values | Changes | None) -> Changes:
         return values
     try:
         named = [(key, value) for key, value in (values.items() if isinstance(values, Mapping) else values or ())]
-        wrong = [key for key, _ in named if not isinstance(key, str) or not all(key.split("."))]
+        wrong = [key for key, _ in named if not isinstance(key, str) or not all(keys_of(key))]
     except (TypeError, ValueError):
         raise ConfigError('set: give a mapping, such as {"tau.PH2": 10}') from None
     if wrong:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from yupana.errors import ConfigError, OutputError
+from yupana.files.names import file_of
 from yupana.files.regular import FILE, FOLDER, must_be
 from yupana.geography.spine_files import check_folder
 from yupana.plan.exact_loss import EXACT, plan_as_json
@@ -31,6 +32,7 @@ from yupana.release.recipe import (
     CERTIFICATE,
     CONFIGURATION,
     DESCRIBED,
+    DESCRIBED_TABLES,
     ESTIMATES,
     EXPORT,
     OPTIONS,
@@ -272,12 +274,14 @@ def _table_faults(manifest: Mapping[str, Any], product: Product[Any]) -> Iterato
     due = {table: columns for family in families for table, columns in family.tables.items()}
     rules = {record["rule"] for record in manifest.get(RECORD, ())}
     reason, is_fitted = [REASON] if SUPPRESSION in rules else [], DESCRIBED in rules
+    # Of other products a name is the path itself.
+    called = file_of if manifest.get("system") == DESCRIBED_TABLES else str
     for name, told in manifest["tables"].items():
         if missing := [key for key in ("table", "rows", "columns") if key not in told]:
             yield f"tables.{name}.{missing[0]} is missing"
         elif families and told["table"] not in due:
             yield f"table {told['table']} is not in the plan"
-        elif told["table"] != str(Path(name).with_suffix("")):
+        elif called(told["table"]) != str(Path(name).with_suffix("")):
             yield f"tables.{name}.table is {told['table']}"
         elif is_fitted and not told["table"].startswith(f"{MEASURED_TABLES}/"):
             continue  # their columns follow from what is done to the counts, which `check` does again

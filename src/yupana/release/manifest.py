@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
-from yupana.errors import OutputError
+from yupana.errors import OutputError, is_line
 from yupana.files.document import is_deeper
 from yupana.plan.plan import read_plan
 
@@ -75,7 +75,7 @@ def _or_null(check: Check, place: str, value: object) -> Iterator[str]:
 
 
 # What a terminal would obey is no text; neither is half of a character.
-_TEXT: Final = _must_be("a text of one line", lambda value: isinstance(value, str) and value.isprintable())
+_TEXT: Final = _must_be("a text of one line", lambda value: isinstance(value, str) and is_line(value))
 _NATURAL: Final = _must_be("a whole number, 0 or more", lambda value: type(value) is int and value >= 0)
 _WHOLE: Final = _must_be("a whole number, 0 or more", lambda value: type(value) is int and 0 <= value < 1 << 63)
 _NUMBER: Final = _must_be("a number", lambda value: type(value) in {int, float})
@@ -120,7 +120,7 @@ def _object(required: Mapping[str, Check], optional: Mapping[str, Check], place:
 def _file_name(place: str, value: object) -> Iterator[str]:
     """A path within the folder, as a manifest writes it."""
     wrong = f"{place} must be the path of a file within the folder"
-    if not isinstance(value, str) or not value or not value.isprintable():
+    if not isinstance(value, str) or not value or not is_line(value):
         yield wrong
         return
     path = PurePosixPath(value)

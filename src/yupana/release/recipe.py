@@ -146,6 +146,9 @@ DESCRIBED: Final = "description"
 MEASURED: Final = "measured"
 """The folder of the tables as they were measured, in a release whose description has more done to them."""
 
+DESCRIBED_TABLES: Final = "tables"
+"""The system of tables of a description, whose columns and cells people have named."""
+
 SUPPRESSED: Final = "X"
 """What a suppressed number says."""
 

@@ -129,7 +129,7 @@ FAULTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
         "blocks.housing_units",
     ),
     "blocks that are records": (_set("blocks", "file", "People"), "blocks.file: People is a file of records"),
-    "blocks in a folder": (_set("blocks", "file", "a/b"), "blocks.file: must be a name: letters"),
+    "blocks in a folder": (_set("blocks", "file", "a/b"), "blocks.file: holds /; a name is without"),
     "a choice of other columns": (_set("blocks", "only", {"CITY": ["001"]}), "may choose values of STATE"),
     "a choice without zeros": (_set("blocks", "only", "STATE", ["1"]), "blocks.only.STATE: must be a text of 2 digits"),
     "a hierarchy": (_set("hierarchies", {}), "blocks: hierarchies needs areas that are known without the records"),

@@ -85,6 +85,13 @@ def test_what_has_no_codes_is_a_comment_that_says_what_is_missing(tmp_path: Path
         assert line in text.splitlines()
 
 
+def test_names_of_any_script_are_taken_as_they_are(tmp_path: Path) -> None:
+    (tmp_path / "isle.dcf").write_text(CSPRO_TEXT.replace("Name=SEX", "Name=Géne\u0301ro"), encoding="utf-8")
+    drafted(tmp_path / "isle.dcf")
+    columns = TABLES.read(tmp_path / "drafted.toml").files["PERSON"].columns
+    assert "Généro" in columns
+
+
 def test_both_forms_of_a_dictionary_draft_the_same_bytes_whatever_the_records(tmp_path: Path) -> None:
     said = set()
     for name, data in (("a.dcf", CSPRO_TEXT), ("b.dcf", json.dumps(cspro_json())), ("c.dcf", CSPRO_TEXT)):

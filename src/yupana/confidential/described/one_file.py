@@ -19,6 +19,7 @@ from yupana.errors import ConfigError, InputError, YupanaError
 from yupana.files.arrow import ArrowStream
 from yupana.files.columns import Column, RecordFile
 from yupana.files.database import STOPS, named
+from yupana.files.names import normal
 from yupana.files.regular import FILE, must_be
 from yupana.products.described.count import MOST_CELLS, RECORDS
 
@@ -115,7 +116,7 @@ def occurring(
     InputError
         If the file or a column is missing or unreadable, or a column has no value, or too many.
     """
-    schema = RecordFile(RECORDS, "record", tuple(Column(name, range(1), key=True) for name in columns))
+    schema = RecordFile(RECORDS, "record", tuple(Column(name, range(1), key=True) for name in columns), alias=RECORDS)
     forms = RecordForms({RECORDS: schema})
     with as_parquet(folder, forms, memory) as place, private_database(memory) as db:
         source, findings = find_source(place, schema)
@@ -135,5 +136,5 @@ def occurring(
             if not 0 < len(rows) <= MOST_CELLS:
                 amount = f"more than {MOST_CELLS:,} values" if rows else "no value at all"
                 raise InputError(f"keys_public: {column} has {amount}, so it is no column of codes")
-            found[column] = tuple(sorted(str(row[0]) for row in rows))
+            found[column] = tuple(sorted({normal(str(row[0])) for row in rows}))
     return found

@@ -4,11 +4,12 @@ Columns are named as SQL names them in a join, ``"persons.AGE"``; the values of 
 the list of codes, those of a column of whole numbers the numbers themselves.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import numpy as np
 
@@ -149,6 +150,9 @@ class MultipleResponse:
     numbers: tuple[int, ...] = ()
 
 
+_AS_WORD: Final = {"_": "__", "-": "_h"}
+
+
 @dataclass(frozen=True, slots=True)
 class DescribedFile:
     """A record file.
@@ -202,8 +206,8 @@ class DescribedFile:
             own += [replace(response.column, name=name) for name in response.columns]
         columns = tuple(replace(column, name=f"{self.name}.{column.name}") for column in own)
         called = tuple((renamed.name, column.name) for renamed, column in zip(columns, own, strict=True))
-        # No two names become one.
-        alias = "records_" + self.name.replace("_", "__").replace("-", "_h")
+        # No two names become one, and SQL needs no quotes.
+        alias = "records_" + re.sub(r"[^A-Za-z0-9]", lambda one: _AS_WORD.get(one[0], f"_x{ord(one[0]):x}_"), self.name)
         return RecordFile(self.name, self.record, columns, ("csv", "txt", "parquet"), called=called, alias=alias)
 
 

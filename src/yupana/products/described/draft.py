@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Final
 
-from yupana.files.declaration import NAME
 from yupana.files.dictionaries.dictionary import Dictionary, DictionaryItem, ValueRange, case_keys
 from yupana.files.document import is_text
+from yupana.files.names import fault_of, file_of, normal
 from yupana.products.described.reading.declaration import MOST_VALUES, is_word, stands_for_none
 
 _LISTED: Final = 2_000
@@ -131,26 +131,23 @@ def _files(dictionary: Dictionary) -> list[_DraftFile]:
             file.parent = file.link = ""
         for item in file.items:
             _take(file, item, width=item.length if file.is_level else 0)
-    renamed = {file.name: _file_name(file.name, place) for place, file in enumerate(found)}
+    renamed = {file.name: _named(file.name, f"file{place + 1}") for place, file in enumerate(found)}
     for file in found:
         file.name, file.parent = renamed[file.name], renamed.get(file.parent, "")
     return found
 
 
-def _file_name(name: str, place: int) -> str:
-    """A name that files may have."""
-    if NAME.fits(name):
-        return name
-    plain = re.sub(r"[^A-Za-z0-9_-]+", "_", _plain(name)).strip("_-")
-    return plain if NAME.fits(plain) else f"file{place + 1}"
+def _named(name: str, otherwise: str) -> str:
+    """A name that files and areas may have."""
+    return next((one for one in (normal(name), file_of(normal(name))) if not fault_of(one)), otherwise)
 
 
 def _take(file: _DraftFile, item: DictionaryItem, width: int) -> None:
     """Put a column to those that are read, or to those that are not."""
     if item.name.lower() in {file.key.lower(), file.link.lower()}:
         return
-    found = "its name is none that a column may have here; give it another, which --columns maps to its own"
-    domain = _domain(item, width) if NAME.fits(item.name) else found
+    fault = fault_of(normal(item.name), parted=False)
+    domain = f"its name {fault}; give it another, which --columns maps to its own" if fault else _domain(item, width)
     if isinstance(domain, str):
         file.unread.append((item.name, domain))
     else:
@@ -333,7 +330,7 @@ def _areas(files: Sequence[_DraftFile], chain: Sequence[_DraftFile]) -> Iterator
                 break
             columns.append(f"{level.name}.{item.name}")
             sizes.append(domain.size)
-            yield item.name, list(columns)
+            yield _named(item.name, f"area{len(columns)}"), list(columns)
         return
     taken: set[str] = set()
     for file in chain:
@@ -343,7 +340,7 @@ def _areas(files: Sequence[_DraftFile], chain: Sequence[_DraftFile]) -> Iterator
             called = {*names, "".join(names), *(label if len(label) == 1 else ())}
             if domain and domain.codes and domain.size <= _MOST_AREAS and called & _PLACES and item.name not in taken:
                 taken.add(item.name)
-                yield item.name, [f"{file.name}.{item.name}"]
+                yield _named(item.name, f"area{len(taken)}"), [f"{file.name}.{item.name}"]
 
 
 # Text.
@@ -488,18 +485,19 @@ def _recodes(file: _DraftFile, item: DictionaryItem, taken: set[str]) -> Iterato
             continue
         classes, incomplete = _classes(domain, of.values)
         name = next(name for name in _recode_names(of.name, item, number) if name.lower() not in taken)
-        if len(classes) > 1 and NAME.fits(name):
+        if len(classes) > 1:
             taken.add(name.lower())
             yield _DraftRecode(name, of.label or item.label, f"{file.name}.{item.name}", classes, incomplete)
 
 
 def _recode_names(name: str, item: DictionaryItem, number: int) -> Iterator[str]:
     suffix = f"_{item.occurrence}" if item.occurrence else ""
-    yield from ([f"{name}{suffix}"] if NAME.fits(f"{name}{suffix}") else [])
+    own = normal(f"{name}{suffix}")
+    yield from ([own] if name and not fault_of(own, parted=False) else [])
     place = number
     while True:
         place += 1
-        yield f"{item.name}_groups{place if place > 1 else ''}"
+        yield f"{normal(item.name)[:180]}_groups{place if place > 1 else ''}"
 
 
 def _classes(domain: _DraftDomain, values: Iterable[ValueRange]) -> tuple[dict[str, list[str]], bool]:
@@ -568,7 +566,8 @@ def _area_lines(
         else:
             yield from _list("columns", columns)
     level = next((file for file in files if file.is_level), None)
-    rest = [item.name for item in level.items if item.name not in {name for name, _ in areas}] if level else []
+    nested = {columns[-1] for _, columns in areas}
+    rest = [item.name for item in level.items if f"{level.name}.{item.name}" not in nested] if level else []
     if level and rest:
         yield ""
         yield f"# Other ids of {level.name} name too many areas, or none: {', '.join(rest)}."

@@ -8,8 +8,9 @@ from typing import Final
 from yupana.errors import nearest
 from yupana.files.codes import pairs_of
 from yupana.files.document import is_text
+from yupana.files.names import fault_of, folded
 from yupana.geography.block_file import BlockAreas, BlockColumn, BlockFile, HousingUnitFile
-from yupana.geography.hierarchy import check_level_names, hierarchy_of
+from yupana.geography.hierarchy import hierarchy_of
 from yupana.plan.responses import ResponseGroup
 from yupana.products.described.description import AreaKind, DescribedColumn, Description, in_join
 from yupana.products.described.reading.declaration import (
@@ -33,7 +34,9 @@ def _hierarchy(doc: DescriptionDocument, name: str, told: DeclaredHierarchy) -> 
     """Kinds of areas by one table of units and parents, from the one that holds everything to codes of a column."""
     place, levels = f"hierarchies.{name}", told.levels
     column = doc.column(f"{place}.column", told.column)
-    check_level_names(f"{place}.levels", levels, doc.faults)
+    doc.faults.extend(f"{place}.levels: {level!r} {fault}" for level in levels if (fault := fault_of(level)))
+    doc.fault_alike(f"{place}.levels", "are one name", levels)
+    doc.fault_each(f"{place}.levels", "is named twice", (one for i, one in enumerate(levels) if one in levels[:i]))
     again = [level for level in levels if level in {*doc.areas, *doc.read.areas}]
     doc.fault_each(f"{place}.levels", "is the name of two kinds of areas", again)
     pairs = pairs_of(f"{place}.of", told.of, doc.folder, doc.faults)
@@ -207,7 +210,7 @@ def read_blocks(doc: DescriptionDocument) -> BlockFile | None:
     told = doc.read.blocks
     if told is None:
         return None
-    if told.file.lower() in map(str.lower, doc.read.files):
+    if folded(told.file) in map(folded, doc.read.files):
         doc.faults.append(f"blocks.file: {told.file} is a file of records; blocks are public and stand in another")
     key = _columns(doc, "blocks.key", told.key_, ())
     others = _columns(doc, "blocks.columns", told.columns, [column.name for column in key])
@@ -227,9 +230,9 @@ def read_blocks(doc: DescriptionDocument) -> BlockFile | None:
 
 def _check_housing_units(doc: DescriptionDocument, blocks: str, of: HousingUnitFile) -> None:
     place = "blocks.housing_units"
-    if of.file.lower() in {name.lower() for name in (blocks, *doc.read.files)}:
+    if folded(of.file) in map(folded, (blocks, *doc.read.files)):
         doc.faults.append(f"{place}.file: {of.file} is another file of the description")
-    if of.block.lower() == of.number.lower() or '"' in of.block + of.number:
+    if folded(of.block) == folded(of.number) or '"' in of.block + of.number:
         doc.faults.append(f"{place}: block and number must be names of two columns, without quotes")
 
 
@@ -237,7 +240,7 @@ def _columns(
     doc: DescriptionDocument, place: str, told: Mapping[str, int], taken: Collection[str]
 ) -> tuple[BlockColumn, ...]:
     for name in told:
-        if not is_text(name) or '"' in name or name.lower() in {other.lower() for other in taken}:
+        if not is_text(name) or '"' in name or folded(name) in map(folded, taken):
             doc.faults.append(f"{place}.{name}: must be the name of a column, without quotes, that stands once")
         if name.lower() == "housing_units":
             text = "is the number of homes of a block, which no area is made of; blocks.housing_units names its file"
