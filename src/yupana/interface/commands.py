@@ -398,7 +398,7 @@ _TOOLS: Final = {
     ),
     "count": Command(
         "one table of one record file, with noise, and what it costs",
-        {"data": Argument("a file of records: .csv or .parquet", "place", "RECORDS")},
+        {"data": Argument("a file of records: .csv, .txt, .tsv or .parquet", "place", "RECORDS")},
         {
             "by": Option(
                 "columns of codes, or whole numbers in classes as COLUMN:WIDTH:LOW-HIGH, such as "

@@ -130,6 +130,8 @@ class Source:
         What the names of folders say.
     digests : tuple of str
         SHA-256 of each part, where others than this process have read them.
+    encoding : str
+        Of text; empty for one whose lines end as those of ASCII.
     """
 
     paths: tuple[Path, ...]
@@ -139,6 +141,7 @@ class Source:
     rows: tuple[Path, ...] = ()
     in_path: PathColumns = field(default_factory=PathColumns)
     digests: tuple[str, ...] = ()
+    encoding: str = ""
 
     def called(self, name: str) -> str:
         """What a finding about all parts calls records of this name."""
@@ -149,7 +152,7 @@ class Source:
         wanted = sorted(records)
         if not self.header or not wanted:
             return tuple(wanted)
-        return lines_below_header(self.paths[part], wanted)
+        return lines_below_header(self.paths[part], wanted, self.encoding)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -220,7 +223,10 @@ def find_source(folder: Path, schema: RecordFile) -> tuple[Source | None, list[F
     path = there[0]
     if path.suffix == SHARD:
         return read_shard(path), []
-    return _partitioned(path, schema) if path.is_dir() else (Source((path,), (path.name,), path.suffix != PARQUET), [])
+    if path.is_dir():
+        return _partitioned(path, schema)
+    encoding = schema.dialect.encoding if schema.dialect else ""
+    return Source((path,), (path.name,), path.suffix != PARQUET, encoding=encoding), []
 
 
 def _partitioned(root: Path, schema: RecordFile) -> tuple[Source | None, list[Finding]]:
@@ -279,12 +285,12 @@ def check_readable(source: Source) -> list[Finding]:
     return findings
 
 
-def lines_below_header(path: Path, wanted: Sequence[int]) -> tuple[int, ...]:
+def lines_below_header(path: Path, wanted: Sequence[int], encoding: str = "") -> tuple[int, ...]:
     """Lines of a CSV file on which records stand, whose numbers are in order."""
     found: list[int] = []
     record = 0
     # Universal newlines, as the database reads them; the bytes of a record do not matter here.
-    with path.open(encoding="latin-1") as file:
+    with path.open(encoding=encoding or "latin-1", errors="replace") as file:
         for line, text in enumerate(file, 1):
             if line == 1 or text == "\n":
                 continue

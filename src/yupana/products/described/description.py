@@ -10,7 +10,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, Self
 
-from yupana.files.columns import Column, RecordFile
+from yupana.files.columns import UNSAID, Column, Dialect, RecordFile
 from yupana.files.database import named
 from yupana.files.declaration import FLAG, TEXT, key, whole
 from yupana.geography.block_file import BlockAreas, BlockFile
@@ -146,6 +146,10 @@ class MultipleResponse:
     numbers: tuple[int, ...] = ()
 
 
+ENDINGS = ("csv", "txt", "tsv", "parquet")
+"""How the names of record files may end."""
+
+
 @dataclass(frozen=True, slots=True)
 class DescribedFile:
     """A record file.
@@ -169,6 +173,8 @@ class DescribedFile:
     responses : mapping of name to MultipleResponse
     blocks : tuple of Column
         Of a description with a file of blocks: the columns that name a record's block; empty if it has none.
+    dialect : Dialect
+        How the file is written, if it is one of text.
     """
 
     name: str
@@ -181,6 +187,7 @@ class DescribedFile:
     hashed: tuple[str, ...] = ()
     responses: Mapping[str, MultipleResponse] = field(default_factory=dict)
     blocks: tuple[Column, ...] = ()
+    dialect: Dialect = UNSAID
 
     @property
     def block(self) -> str:
@@ -194,11 +201,14 @@ class DescribedFile:
         own = [*keys, *(column.column for column in self.columns.values()), *self.blocks]
         for response in self.responses.values():
             own += [replace(response.column, name=name) for name in response.columns]
-        columns = tuple(replace(column, name=f"{self.name}.{column.name}") for column in own)
+        columns = tuple(
+            replace(column, name=f"{self.name}.{column.name}", free=True, decimal=self.dialect.decimal)
+            for column in own
+        )
         called = tuple((renamed.name, column.name) for renamed, column in zip(columns, own, strict=True))
         # No two names become one.
         alias = "records_" + self.name.replace("_", "__").replace("-", "_h")
-        return RecordFile(self.name, self.record, columns, ("csv", "txt", "parquet"), called=called, alias=alias)
+        return RecordFile(self.name, self.record, columns, ENDINGS, called=called, alias=alias, dialect=self.dialect)
 
 
 @dataclass(frozen=True, slots=True)
