@@ -165,13 +165,18 @@ def _free(column: Column, kind: str) -> str:
     name = f"CAST({named(column.name)} AS VARCHAR)" if kind == '"NULL"' else named(column.name)
     if column.key:
         return _key(column, name, kind)
-    text = kind if not is_text_type(kind) else ""
-    ways, nothing = _of_type(column, name, text) if text else _of_text(column, name)
+    ways, nothing = _of_text(column, name) if is_text_type(kind) else _of_type(column, name, kind)
+    none, other = f"{column.none}::{column.storage}", f"{column.high}::{column.storage}"
     if column.blank:
-        ways.append(f"CASE WHEN {nothing} THEN {column.none}::{column.storage} END")
+        ways.append(f"CASE WHEN {nothing} THEN {none} END")
     if column.others:
-        ways.append(f"{column.high}::{column.storage}")
-    return f"CAST(coalesce({', '.join(ways)}) AS {column.storage})" if len(ways) > 1 else ways[0]
+        ways.append(other)
+    if len(ways) == 1:
+        return ways[0]
+    lost = none if column.blank else other if column.others else "NULL"
+    # Within a CASE, so that the database does not find what the later ways share for all records.
+    rest = f"CASE WHEN {name} IS NULL THEN {lost} ELSE coalesce({', '.join(ways[1:])}) END"
+    return f"CAST(coalesce({ways[0]}, {rest}) AS {column.storage})"
 
 
 def _of_text(column: Column, name: str) -> tuple[list[str], str]:
