@@ -430,6 +430,8 @@ def count(
         codes, or codes with labels; ``keys_public``: the values that occur are declared to be public.
         The loss for one unit added or removed: ``epsilon`` alone (pure differential privacy), ``rho`` (zCDP), or
         ``epsilon`` at ``delta`` (zCDP with the largest rho that keeps within it).
+        ``others``: what values are called that are none of the codes or bounds, which are then counted so; or that by
+        column. Of text: ``separator``, ``encoding``, ``decimal`` (docs/tables.md).
         ``totals``: tables of each column alone and the total, too, as sums of the noisy cells.
         All others are those of `run`.
 
@@ -467,5 +469,9 @@ def count(
 
     memory = bytes_of(given.get("memory"))
     with one_file(data, RECORDS, Path(out), synthetic=synthetic, seeded="seed" in given, memory=memory) as folder:
-        found = occurring(folder, question.to_look_up, question.columns, memory) if question.to_look_up else {}
+        found = (
+            occurring(folder, question.to_look_up, question.columns, memory, question.dialect)
+            if question.to_look_up
+            else {}
+        )
         return run("tables", question.document(found), folder, out, **given)
