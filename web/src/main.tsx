@@ -6,7 +6,7 @@ import { Compared } from "./compared";
 import { type Areas, type Release, type Table, areasOf, hasArea, loadRelease } from "./data";
 import { AreaPicker, Picker, Search, kindsOf } from "./find";
 import { localeOf } from "./numbers";
-import { Reading } from "./reading";
+import { Reading, acrossOf } from "./reading";
 import { type Shared, Label, areaName, cellName, columnTitle, dangerOf, faultWords, groupLabel, kindName, short, titleOf } from "./shared";
 import { type View, areaKey, areaOf, cellKey, cellOf, chosenOf, readView, tableKey, tableOf, writeView } from "./state";
 import { Tray } from "./tray";
@@ -114,8 +114,8 @@ function OneTable({ shared, table, area, group }: { shared: Shared; table: Table
         {isAreas && !view.other && table.cells.length > 1 && <Picker label={words.show} value={share} of={[-1, ...table.cells.map((_, at) => at).filter((at) => at !== cell)]} name={(one) => (one < 0 ? words.counts : fill(words.shareOf, cellName(shared, table, one)))} onPick={(one) => go({ share: one < 0 ? "" : cellKey(table, one) })} />}
         {!isAreas && !view.other && !beside.length && table.columns.length > 1 && !table.depths.length && (
           <label>{words.across}
-            <select value={view.across} onChange={(event) => go({ across: event.currentTarget.value })}>
-              <option value="">…</option><option value="-">{words.list}</option>
+            <select value={table.columns[acrossOf(table, view.across)]?.name ?? "-"} onChange={(event) => go({ across: event.currentTarget.value })}>
+              <option value="-">{words.list}</option>
               {table.columns.map((column, at) => <option value={column.name}>{short(columnTitle(shared, table, at))}</option>)}
             </select>
           </label>

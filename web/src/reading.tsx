@@ -80,7 +80,7 @@ function inOrder(table: Table, a: number, b: number): number {
 }
 
 /** Which variable stands in the columns: the one that is asked for, or the last short one; -1 where rows are one list. */
-function acrossOf(table: Table, asked: string): number {
+export function acrossOf(table: Table, asked: string): number {
   if (table.columns.length < 2 || table.depths.length || asked === "-") return -1;
   const named = table.columns.findIndex((column) => column.name === asked);
   if (named >= 0) return named;

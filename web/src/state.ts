@@ -65,14 +65,16 @@ export function cellOf(table: Table, key: string): number {
   return Number.isInteger(number) && number >= 0 && number < table.cells.length ? number : -1;
 }
 
+const escaped = (text: string) => text.replaceAll("%", "%25").replaceAll("|", "%7C");
+const plain = (text: string) => text.replaceAll("%7C", "|").replaceAll("%25", "%");
 export function rowKey(release: Release, areas: Areas, one: Chosen): string {
   const group = one.table.groups ? one.table.groups.codes[one.group] : "";
-  return [tableKey(one.table), areaKey(release, areas, one.area), group, cellKey(one.table, one.cell)].join("|");
+  return [tableKey(one.table), areaKey(release, areas, one.area), group].map(escaped).concat(cellKey(one.table, one.cell)).join("|");
 }
 export function chosenOf(release: Release, areas: Areas, key: string): Chosen | null {
   const fields = key.split("|");
   if (fields.length !== 4) return null;
-  const [name, area, group, cell] = fields;
+  const [name, area, group] = fields.slice(0, 3).map(plain), cell = fields[3];
   const table = tableOf(release, name);
   if (!table) return null;
   const place = areaOf(release, areas, area);

@@ -251,7 +251,7 @@ def _table(
     )
     title = one_line(resource["title"]) or name
     universe = _universe(part, PurePosixPath(within).name) or title
-    rows = int(part.manifest["tables"][file]["rows"])
+    rows = int(part.manifest["tables"][file].get("rows", 0))
     return ExportTable(name, title, universe, tuple(columns), f"SELECT {selected} FROM {query}", rows, part)
 
 
