@@ -28,7 +28,7 @@ export function Compared({ shared, table, group, cell, kind, share, area }: Told
   const key = [table.id, group, cell, kind, share, isDifference].join("/");
   const found = useFound(() => measured({ shared, table, group, cell, kind, share, area }, isDifference, setProgress), key);
   const map = useFound<Outlines | null>(async () => (release.maps[String(kind)] ? loadMap(release.maps[String(kind)], Object.values(release.maps)) : null), String(kind));
-  const rows = found instanceof Error || !found ? [] : found;
+  const rows = useMemo(() => (found instanceof Error || !found ? [] : found.filter((row) => areas.kind[row.area] === kind)), [found, kind]);
   const scale = useMemo(() => scaleOf(rows), [found]);
   const sorted = useMemo(() => {
     const of = rows.map((row) => ({ row, name: areaName(shared, row.area) }));
@@ -109,7 +109,10 @@ async function measured({ shared, table, group, cell, kind, share, area }: Told,
       found.push(typeof told === "string" ? { area: row.area, value: NaN, low: NaN, high: NaN, reason: told } : { area: row.area, value: told.estimate, low: told.low, high: told.high, reason: told.reason });
     } else {
       const told = await intervalOf(release, [own, { ...own, cell: share }], "share");
-      found.push(typeof told === "string" ? { area: row.area, value: NaN, low: NaN, high: NaN, reason: told === "suppressed" ? undefined : told } : { area: row.area, value: told.estimate, low: told.low, high: told.high, reason: told.reason === "rays" ? undefined : told.reason });
+      if (typeof told === "string") found.push({ area: row.area, value: NaN, low: NaN, high: NaN, reason: told === "suppressed" || told === "zero" ? undefined : told });
+      // Where the set has no two ends any number may be true.
+      else if (told.reason === "rays") found.push({ area: row.area, value: told.estimate, low: -Infinity, high: Infinity });
+      else found.push({ area: row.area, value: told.estimate, low: told.low, high: told.high, reason: told.reason === "zero" ? undefined : told.reason });
     }
     if (found.length % 500 === 0) tell(found.length / rows.length);
   }

@@ -3,11 +3,11 @@ import { render } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { About } from "./about";
 import { Compared } from "./compared";
-import { type Areas, type Release, type Table, areasOf, hasArea, loadRelease } from "./data";
+import { type Areas, type Release, type Table, areasOf, hasArea, loadRelease, rowsOfArea } from "./data";
 import { AreaPicker, Picker, Search, kindsOf } from "./find";
 import { localeOf } from "./numbers";
 import { Reading, acrossOf } from "./reading";
-import { type Shared, Label, areaName, cellName, columnTitle, dangerOf, faultWords, groupLabel, kindName, short, titleOf } from "./shared";
+import { type Shared, Label, areaName, cellName, columnTitle, dangerOf, faultWords, groupLabel, kindName, short, titleOf, useFound } from "./shared";
 import { type View, areaKey, areaOf, cellKey, cellOf, chosenOf, readView, tableKey, tableOf, writeView } from "./state";
 import { Tray } from "./tray";
 import { type Language, fill, languages } from "./words";
@@ -39,7 +39,10 @@ function Atlas({ release, areas }: { release: Release; areas: Areas }) {
   const chosen = view.chosen.map((key) => ({ key, one: chosenOf(release, areas, key) })).filter((one) => one.one !== null) as Parameters<typeof Tray>[0]["chosen"];
   const wanted = areaOf(release, areas, view.area);
   const area = hasArea(table, wanted) ? wanted : sameArea(shared, table, wanted);
-  const group = Math.max(table.groups ? table.groups.codes.indexOf(view.group) : 0, 0);
+  const asking = table.groups ? table.groups.codes.indexOf(view.group) : 0;
+  // Without a group that is asked for, the first that the area has.
+  const first = useFound(async () => (asking < 0 && area >= 0 ? (await rowsOfArea(table, area)) : []), `${table.id}/${area}/${asking}`);
+  const group = asking >= 0 ? asking : first instanceof Error || !first?.length ? first ? 0 : -1 : Math.min(...first.map((row) => row.group));
   const faults = [
     view.table && !asked ? view.table : "", view.area && wanted < 0 ? view.area : "",
     view.group && !tables.some((one) => one.groups?.codes.includes(view.group)) ? view.group : "",
@@ -54,7 +57,7 @@ function Atlas({ release, areas }: { release: Release; areas: Areas }) {
       <a class="skip" href="#main" onClick={(event) => { event.preventDefault(); document.getElementById("main")?.focus(); }}>{words.skip}</a>
       {danger && <p class="banner">{danger}: {words.dangerWords} {here.status.reasons.map(short).join("; ")}</p>}
       <header>
-        <p class="title"><Label text={here.title} /> <small>{here.folder}{other ? ` · ${other.folder}` : ""}</small></p>
+        <p class="title" title={short(here.title)}><bdi>{short(here.title)}</bdi> <small>{here.folder}{other ? ` · ${other.folder}` : ""}</small></p>
         {!danger && <span class="status public">{words.public}</span>}
         <Search shared={shared} />
         <div class="links">
@@ -78,7 +81,7 @@ function Atlas({ release, areas }: { release: Release; areas: Areas }) {
         </nav>
         <main id="main" tabIndex={-1}>
           {faults.length > 0 && <p class="fault" role="status">{fill(words.linkFaults, faults.join("; "))}</p>}
-          {view.view === "about" ? <About shared={shared} /> : <OneTable shared={shared} table={table} area={area} group={group} />}
+          {view.view === "about" ? <About shared={shared} /> : group < 0 ? <p class="note" aria-busy="true">{words.loading}</p> : <OneTable shared={shared} table={table} area={area} group={group} />}
         </main>
       </div>
       <Tray shared={shared} chosen={chosen} />

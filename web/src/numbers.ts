@@ -31,8 +31,8 @@ export function scaleOf(rows: Iterable<Pick<Row, "value" | "low" | "high">>): Sc
   let low = 0, high = 0;
   for (const row of rows) {
     for (const end of [row.value, row.low, row.high]) {
-      if (end < low) low = end;
-      if (end > high) high = end;
+      if (end < low && end > -Infinity) low = end;
+      if (end > high && end < Infinity) high = end;
     }
   }
   if (low === high) high = low + 1;

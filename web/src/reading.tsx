@@ -27,7 +27,7 @@ export function Reading({ shared, table, area, group }: Place) {
   if (found instanceof Error) return <p class="note" role="alert">{faultWords(words, found)}</p>;
   if (!found) return <p class="note" aria-busy="true">{words.loading}</p>;
   const cells = [...new Set(found.flatMap((one) => [...one.rows.keys()]))].sort((a, b) => inOrder(table, a, b));
-  if (!cells.length) return <p class="note">{words.noRows}</p>;
+  if (!cells.length) return <NoRows shared={shared} table={table} area={area} />;
   const across = found.length === 1 ? acrossOf(table, view.across) : -1;
   const place = { shared, table, area, group };
   const reason = found.flatMap((one) => [...one.rows.values()]).find((row) => row.reason)?.reason;
@@ -36,6 +36,19 @@ export function Reading({ shared, table, area, group }: Place) {
       {across >= 0 ? <Crossed place={place} series={found[0]} cells={cells} across={across} /> : <Listed place={place} series={found} cells={cells} />}
       {reason && <p class="note">{reasonWords(words, reason)}</p>}
       <Save seen={seenOf(place, found, cells)} words={words} locale={shared.locale} />
+    </>
+  );
+}
+
+/** Which groups an area has, where it has not the one that was asked for. */
+function NoRows({ shared, table, area }: Omit<Place, "group">) {
+  const { words, go } = shared;
+  const found = useFound(async () => [...new Set((await rowsOfArea(table, area)).map((row) => row.group))].sort((a, b) => a - b), `${table.id}/${area}`);
+  const groups = found instanceof Error || !table.groups ? [] : (found ?? []);
+  return (
+    <>
+      <p class="note">{words.noRows} {groups.length > 0 && words.groupsHere}</p>
+      <ul class="groups">{groups.map((one) => <li><button type="button" class="plain" onClick={() => go({ group: table.groups!.codes[one] })}><Label text={groupLabel(table, one)} /></button></li>)}</ul>
     </>
   );
 }

@@ -381,7 +381,9 @@ def _of_estimates(told: ShownTable, areas: AreaIndex, kinds: Collection[str]) ->
     (table,), columns = told.tables, told.columns()
     with open_database() as db:
         _open(db, table.query, KIND, kinds)
-        lines = db.execute("SELECT DATA_CELL, any_value(LABEL), any_value(DEPTH) FROM rows GROUP BY 1").fetchall()
+        lines = db.execute(
+            "SELECT DATA_CELL, any_value(LABEL), any_value(DEPTH) FROM rows GROUP BY 1 ORDER BY min(rowid)"
+        ).fetchall()
         for kind, code, called in db.execute(f"SELECT DISTINCT {KIND}, {AREA}, AREA FROM rows").fetchall():
             areas.names.setdefault((kind, code), called)
         line = replace(columns["DATA_CELL"], labels={str(c): str(label) for c, label, _ in lines})
@@ -399,7 +401,9 @@ def _of_variables(told: ShownTable, areas: AreaIndex, kinds: Collection[str]) ->
     """A table of TopDown with a column for each variable, and its interval beside it where the release has one."""
     (table,), columns = told.tables, told.columns()
     variables = _variables(table)
-    levels = "".join(f" WHEN {quoted(code)} THEN {quoted(kind)}" for code, kind in columns[LEVEL].labels.items())
+    levels = "".join(
+        f" WHEN {quoted(code)} THEN {quoted(kind.replace(' ', '_'))}" for code, kind in columns[LEVEL].labels.items()
+    )
     kind = f"CASE {LEVEL}{levels} ELSE {LEVEL} END" if levels else LEVEL
     with open_database() as db:
         _open(db, f"SELECT * REPLACE ({kind} AS {LEVEL}) FROM ({table.query})", LEVEL, kinds)
