@@ -660,28 +660,29 @@ def report(
     return path_of("to", to)
 
 
-@overload
-def atlas(
-    release: "Release | Place",
-    to: Place,
-    *,
-    boundaries: Places | None = None,
-    other: "Release | Place | None" = None,
-    kinds: Sequence[str] = (),
-    overwrite: bool = False,
-) -> Path: ...
+if TYPE_CHECKING:  # as of `interval`
 
+    @overload
+    def atlas(
+        release: "Release | Place",
+        to: Place,
+        *,
+        boundaries: Places | None = None,
+        other: "Release | Place | None" = None,
+        kinds: Sequence[str] = (),
+        overwrite: bool = False,
+    ) -> Path: ...
 
-@overload
-def atlas(
-    release: "Release | Place",
-    to: None = None,
-    *,
-    boundaries: Places | None = None,
-    other: "Release | Place | None" = None,
-    kinds: Sequence[str] = (),
-    overwrite: bool = False,
-) -> "InlineAtlas": ...
+    @overload
+    def atlas(
+        release: "Release | Place",
+        to: None = None,
+        *,
+        boundaries: Places | None = None,
+        other: "Release | Place | None" = None,
+        kinds: Sequence[str] = (),
+        overwrite: bool = False,
+    ) -> "InlineAtlas": ...
 
 
 @checked
