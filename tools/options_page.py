@@ -14,10 +14,15 @@ PAGE: Final = Path(__file__).parent.parent / "docs" / "options.md"
 _HEAD: Final = """\
 # Options
 
+*Reference. For everyone who runs a command: every option of Python and of the command line.*
+
 This page is written by `tools/options_page.py` from the declarations in `src/yupana/interface/options.py` and
 `src/yupana/interface/commands.py`.
 
 ## What is made
+
+A line has what the command line takes. In brackets are the name in Python, where it is not the same with `_` for `-`,
+and the products that have it, where not all have.
 
 `yupana.setup` takes these options. A configuration may hold them in its table `options`, and `set` may change them
 there, as `--set options.margins=bureau`. The manifest of a release tells those that were in force. What is given on the
@@ -66,16 +71,16 @@ def _command(words: str, command: Command) -> Iterator[str]:
 
 
 def _table(options: Mapping[str, Option], *, products: bool) -> Iterator[str]:
-    yield f"| Python | command line | {'products | ' if products else ''}what it decides |"
-    yield f"|---|---|{'---|' if products else ''}---|"
     for name, option in options.items():
         value = "|".join(option.choices) or option.metavar or ""
         flag = value if isinstance(option, Argument) else f"{option.written(name)} {value}".strip()
         having = [key for key in PRODUCTS if has(PRODUCTS.listing(key), option)]
-        of = "all" if len(having) == len(PRODUCTS) else ", ".join(having)
-        words = option.help.format_map(PRODUCTS.listing(having[0])._asdict()).replace("|", "\\|")
-        written = flag.replace("|", "\\|")
-        yield f"| `{name}` | `{written}` | {f'{of} | ' if products else ''}{words} |"
+        words = option.help.format_map(PRODUCTS.listing(having[0])._asdict())
+        remarks = [] if flag.split()[0].lower().lstrip("-").replace("-", "_") == name else [f"`{name}`"]
+        if products and len(having) < len(PRODUCTS):
+            remarks.append(f"of {', '.join(having)}")
+        remark = f" ({'; '.join(remarks)})" if remarks else ""
+        yield f"* `{flag}`{remark}: {words}"
 
 
 if __name__ == "__main__":

@@ -58,6 +58,15 @@ def test_the_index_names_every_page() -> None:
     assert [page.name for page in (ROOT / "docs").glob("*.md") if f"({page.name})" not in text] == ["README.md"]
 
 
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.stem)
+def test_every_page_is_of_one_kind_and_says_for_whom(page: Path) -> None:
+    # The site is made by kind (docs/conf.py); a page without one would be in no list of pages.
+    title, empty, line = page.read_text(encoding="utf-8").splitlines()[:3]
+    assert title.startswith("# ")
+    assert empty == ""
+    assert page.name == "README.md" or re.match(r"\*(Tutorial|How-to|Reference|Explanation)\. For ", line), line
+
+
 def test_it_fits_a_screen_and_a_half() -> None:
     assert len(README.splitlines()) <= 90
     assert len(README.split()) <= 800
