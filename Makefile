@@ -74,7 +74,7 @@ contracts: setup
 
 # Dead links and pages that nothing leads to end it.
 docs: setup
-	$(BIN)/python -m sphinx -W --keep-going -q -d build/doctrees -c docs . build/site
+	$(BIN)/python -m sphinx -E -W --keep-going -q -d build/doctrees -c docs . build/site
 	@echo "build/site/index.html"
 
 # The checklist is docs/releasing.md.

@@ -1,7 +1,7 @@
 """The site of the documentation: `make docs` makes it of the Markdown where it stands, without a network.
 
-The first word below a page's title is its kind, which is its place in the navigation. A page without a kind is in no list
-of pages, which ends the build. So does a link that leads nowhere.
+The first word below a page's title is its kind, which is its place in the navigation. A page without a kind is in no
+list of pages, which ends the build. So does a link that leads nowhere.
 """
 
 import inspect
