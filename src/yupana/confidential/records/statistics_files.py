@@ -134,7 +134,8 @@ def _read(path: Path, encoding: str, **options: Any) -> tuple[Any, Any]:  # noqa
         import pyreadstat  # noqa: PLC0415 (an extra)
     except ImportError:
         raise InputError(
-            f"{path.name}: files of SPSS, Stata and SAS need pyreadstat; install it with yupana[statistics]"
+            f"{path.name}: files of SPSS, Stata and SAS need pyreadstat; "
+            "install Yupana's extra statistics (docs/README.md)"
         ) from None
     read = getattr(pyreadstat, STATISTICS[path.suffix.lower()][0])
     failed = False

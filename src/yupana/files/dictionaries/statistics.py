@@ -54,7 +54,9 @@ def read_metadata(path: Path, kind: str) -> Dictionary:
     try:
         import pyreadstat  # noqa: PLC0415 (of an extra)
     except ImportError:
-        raise ConfigError(f"{path} is a file of {kind}, which needs pyreadstat; install yupana[statistics]") from None
+        raise ConfigError(
+            f"{path} is a file of {kind}, which needs pyreadstat; install Yupana's extra statistics (docs/README.md)"
+        ) from None
     name, options = _READERS[kind]
     read: Callable[..., Any] = getattr(pyreadstat, name)
     try:
