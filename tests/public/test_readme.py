@@ -14,29 +14,51 @@ from yupana.files.columns import GEO, PERSONS, UNITS
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def commands() -> list[str]:
-    blocks = re.findall(r"```console\n(.*?)```", README, re.DOTALL)
-    return [line for block in blocks for line in block.splitlines()]
+TUTORIALS = sorted((ROOT / "docs").glob("tutorial-*.md"))
+
+
+def work(page: str) -> list[tuple[str, str]]:
+    """What a page has its reader do, in order: lines of a console, programs in Python, and files to save."""
+    blocks = re.findall(r"```(console|python|toml)\n(.*?)```", page, re.DOTALL)
+    return [(kind, one) for kind, text in blocks for one in (text.splitlines() if kind == "console" else [text])]
+
+
+def follow(page: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(folder)
+    for kind, text in work(page):
+        if kind == "toml":
+            (name,) = re.findall(r"Save these lines as `(.*?)`", page)
+            (folder / name).write_text(text)
+        elif kind == "python":
+            exec(text, {})  # noqa: S102 (as a reader runs it)
+        else:
+            program, *words = shlex.split(text)
+            assert program == "yupana"
+            assert main(words) == 0, f"{text}: {capsys.readouterr().err}"
+    named = re.findall(r"`([a-z]+(?:/[a-z]+)?(?:\.[a-z]+)*\.(?:html|log|toml))`", page)
+    assert [name for name in named if not (folder / name).is_file()] == []
 
 
 def test_every_command_is_tried() -> None:
     # A command that stands elsewhere would not be; those within sentences name commands, not work to do.
-    assert len(commands()) > 12
-    assert not re.findall(r"^ {4}yupana", README, re.MULTILINE)
+    assert len(work(README)) > 9
+    assert len(TUTORIALS) == 4
+    for page in (README, *(path.read_text(encoding="utf-8") for path in TUTORIALS)):
+        assert work(page)
+        assert not re.findall(r"^ {4}yupana", page, re.MULTILINE)
 
 
-@pytest.mark.thorough
-def test_the_commands_run_as_typed_in_order_in_an_empty_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(path, id=path.stem, marks=() if path.stem == "tutorial-committee" else pytest.mark.thorough)
+        for path in (ROOT / "README.md", *TUTORIALS)
+    ],
+)
+def test_a_page_runs_as_typed_in_order_in_an_empty_folder(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    for command in commands():
-        program, *words = shlex.split(command)
-        assert program == "yupana"
-        assert main(words) == 0, f"{command}: {capsys.readouterr().err}"
-    named = re.findall(r"`([a-z]+(?:/[a-z]+)?(?:\.[a-z]+)*\.(?:html|log|toml))`", README)
-    assert len(named) == 5
-    assert all((tmp_path / name).is_file() for name in named)
+    follow(page.read_text(encoding="utf-8"), tmp_path, monkeypatch, capsys)
 
 
 def test_the_extras_it_installs_are_there() -> None:
