@@ -1,7 +1,7 @@
 """Writes docs/options.md from the declarations in `yupana.interface`: `python tools/options_page.py`."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -72,14 +72,14 @@ def page() -> str:
     )
 
 
-def _short(options: Mapping[str, Option], common: Set[str]) -> Iterator[str]:
+def _short(options: Mapping[str, Option], common: Collection[str]) -> Iterator[str]:
     lines = list(_table(options, products=False))
     yield from (line for line in lines if line not in common)
     if known := [line[2:].partition(":")[0] for line in lines if line in common]:
         yield f"* {', '.join(known)}"
 
 
-def _command(words: str, command: Command, common: Set[str]) -> Iterator[str]:
+def _command(words: str, command: Command, common: Collection[str]) -> Iterator[str]:
     places = [f"[{one.metavar}]" if one.many == "?" else one.metavar or name for name, one in command.arguments.items()]
     yield f"\n### {words}\n\n`yupana {' '.join([words, *places])}`: {command.about}."
     if shown := {**command.arguments, **command.options}:
