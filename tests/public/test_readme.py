@@ -67,12 +67,30 @@ def test_the_extras_it_installs_are_there() -> None:
     assert set(named.split(",")) <= set(extras)
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/README.md"])
-def test_links_lead_somewhere(page: str) -> None:
-    path = ROOT / page
-    links = re.findall(r"\]\(([^)#:]+)\)", path.read_text(encoding="utf-8"))
-    assert len(links) > 5
-    assert [link for link in links if not (path.parent / link).exists()] == []
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), ROOT / "benchmarks/README.md"])
+
+
+def anchors(page: Path) -> set[str]:
+    """Where a link may lead within a page: its headings, as readers of Markdown name them."""
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    headings = (re.sub(r"\]\([^)]*\)|[`*\[]", "", one) for one in re.findall(r"^#+ (.*)$", text, re.MULTILINE))
+    return {re.sub(r"[^\w\- ]", "", one.lower()).replace(" ", "-") for one in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_lead_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\(([^):#]*)(?:#([^)]+))?\)", page.read_text(encoding="utf-8"))
+    for name, anchor in links:
+        there = (page.parent / name).resolve() if name else page
+        assert there.exists(), name
+        assert not anchor or anchor in anchors(there), f"{name}#{anchor}"
+
+
+def test_messages_and_docstrings_name_pages_that_exist() -> None:
+    texts = (path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
+    named = {found for text in texts for found in re.findall(r"docs/([a-z-]+\.md)", text)}
+    assert len(named) > 30
+    assert {name for name in named if not (ROOT / "docs" / name).is_file()} == set()
 
 
 def test_the_index_names_every_page() -> None:
