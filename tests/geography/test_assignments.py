@@ -119,7 +119,7 @@ BAD = {
     "a block twice": ("block|ward\n" + "".join(f"{b}|1\n" for b in (*BLOCKS, BLOCKS[0])), "listed twice"),
     "no block": ("ward|x\n1|2\n", "no column block"),
     "nothing but blocks": ("block\n" + "".join(f"{b}\n" for b in BLOCKS), "no column but that of blocks"),
-    "a code too short": ("block|VTD|SLDU\n" + "".join(f"{b}|1|1\n" for b in BLOCKS), "3 characters"),
+    "a code too short": ("block|VTD|SLDU\n" + "".join(f"{b}|1|A\n" for b in BLOCKS), "3 characters"),
     "a code of another county": ("block|COUSUB\n" + "".join(f"{b}|4400111111\n" for b in BLOCKS), "5 characters"),
     "another place": ("block|place\n" + "".join(f"{b}|33333\n" for b in BLOCKS), "1 blocks lie in another place"),
     "told by digits": ("block|county\n" + "".join(f"{b}|1\n" for b in BLOCKS), "is told by the digits"),

@@ -226,7 +226,7 @@ def test_every_fault_of_what_is_asked_is_named_at_once(tmp_path: Path) -> None:
         "unit: sex is in by, too",
         "max_per_unit: must be a whole number above 0",
         "keys.csv has no column region or sex",
-        "missing.csv: No such file or directory",
+        "missing.csv cannot be read: No such file or directory",
         "keys: must be a file or a list of files, and one is of type int",
         "domains: age is no column of codes in by",
         "domains: region: must be a list of codes",

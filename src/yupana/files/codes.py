@@ -1,11 +1,12 @@
 """Lists of codes and of what each lies in: in a configuration, or in a public file that it names. Public."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from yupana.files.code_tables import read_rows
 from yupana.files.declaration import TEXT, Expected, declared, key, list_of, scalar, table_of
-from yupana.files.delimited import read_rows
 from yupana.files.document import is_text
 
 
@@ -36,6 +37,7 @@ class CodesFile:
     code: str = key(TEXT)
     label: str | None = key(TEXT, default=None)
     parent: str | None = key(TEXT, default=None)
+    encoding: str | None = key(TEXT, "of its text, if that is not UTF-8", default=None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +47,7 @@ class PairsFile:
     file: str = key(TEXT)
     code: str = key(TEXT)
     area: str = key(TEXT)
+    encoding: str | None = key(TEXT, "of its text, if that is not UTF-8", default=None)
 
 
 def _names_file(told: dict[str, object]) -> bool:
@@ -81,20 +84,23 @@ def codes_of(place: str, told: Codes | None, folder: Path, faults: list[str]) ->
         return _NONE
     if isinstance(told, CodesFile):
         names = (told.code, told.label or told.code, told.parent or told.code)
-        rows = [[row.values[name] for name in names] for row in read_rows(place, folder / told.file, names, faults)]
+        read = read_rows(place, folder / told.file, names, faults, told.encoding)
+        rows = [[row.values[name] for name in names] for row in read]
         above = {row[2] for row in rows} if told.parent else set()
-        pairs = list({row[0]: row[1] for row in rows if row[0] not in above}.items())
-    else:
-        pairs = list(told.items()) if isinstance(told, dict) else [(code, code) for code in told]
-    codes = tuple(dict(pairs))
-    if not codes and len(faults) > before:
-        return _NONE
+        pairs = {row[0]: row[1] for row in rows if row[0] not in above}
+        return _NONE if not pairs and len(faults) > before else listed(place, pairs, faults)
+    if not isinstance(told, dict) and len(set(told)) < len(told):
+        faults.append(f"{place}: a code stands twice")
+    return listed(place, told if isinstance(told, dict) else {code: code for code in told}, faults)
+
+
+def listed(place: str, labels: Mapping[str, str], faults: list[str]) -> CodeList:
+    """A list of codes with what they are called."""
+    codes = tuple(labels)
     if not codes or any(not is_text(code) or "|" in code or '"' in code for code in codes):
         faults.append(f"{place}: a code is a line of text without | and quotes, and there must be one")
         return _NONE
-    if len(codes) < len(pairs):
-        faults.append(f"{place}: a code stands twice")
-    return CodeList(codes, tuple(dict(pairs).values()))
+    return CodeList(codes, tuple(labels.values()))
 
 
 def pairs_of(place: str, told: Pairs, folder: Path, faults: list[str]) -> dict[str, list[str]]:
@@ -102,7 +108,7 @@ def pairs_of(place: str, told: Pairs, folder: Path, faults: list[str]) -> dict[s
     if isinstance(told, dict):
         return {code: [areas] if isinstance(areas, str) else list(areas) for code, areas in told.items()}
     found: dict[str, list[str]] = {}
-    for row in read_rows(place, folder / told.file, (told.code, told.area), faults):
+    for row in read_rows(place, folder / told.file, (told.code, told.area), faults, told.encoding):
         code, area = row.values[told.code], row.values[told.area]
         found.setdefault(code, []).extend([area] if area and area not in found.get(code, ()) else [])
     return found

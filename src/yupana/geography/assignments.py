@@ -1,18 +1,20 @@
 """Which areas the blocks lie in, from files beside the reference file: the Bureau's, or any table. Public."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
 import numpy as np
 
-from yupana.arrays import Ints
+from yupana.arrays import Flags, Ints
 from yupana.errors import InputError
-from yupana.files.delimited import DelimitedFile, Labels, open_delimited, positions
+from yupana.files.code_tables import CodeTable, open_codes
+from yupana.files.delimited import Labels, positions
 from yupana.geography.blocks import Reference, read_reference, refuse_repeated
 from yupana.geography.header import begins_as_header, open_blocks
 from yupana.geography.kinds import (
@@ -22,12 +24,17 @@ from yupana.geography.kinds import (
     KINDS,
     NONE,
     TOLD,
-    block_codes,
+    BureauKind,
     block_column,
+    block_names,
+    is_block,
     kind_of,
+    on_lost_zeros,
+    written_blocks,
 )
 from yupana.geography.published import PublishedBlocks, published_blocks
 from yupana.geography.settings import AREAS, PLACES, QUARTERS, SCHOOLS
+from yupana.geography.vintages import vintage_of
 
 _BUREAU: Final = re.compile(r"BlockAssign_ST\d{2}_[A-Z]{2}_(\w+)", re.IGNORECASE)
 """Block assignment files of the Bureau. The kind is in the name, and the code in a column of another name."""
@@ -56,6 +63,8 @@ class Assignment:
         One of these, or ``""``.
     listed : str
         What lists the blocks, in words.
+    restored : str
+        Which codes got a leading zero back that they had lost, or ``""``.
     """
 
     kind: str
@@ -64,16 +73,16 @@ class Assignment:
     unknown: int
     example: str
     listed: str = _REFERENCE
+    restored: str = ""
 
     @property
     def remark(self) -> str:
         """What whoever runs it should know, or ``""``."""
-        if not self.unknown:
-            return ""
-        return (
+        passed = (
             f"{self.file}: {self.unknown:,} of its blocks are not in {self.listed} and were passed over, such as "
             f"{self.example}"
         )
+        return "; ".join(one for one in (passed if self.unknown else "", self.restored) if one)
 
 
 def read_with_areas(
@@ -108,9 +117,24 @@ def kinds_of(path: Path) -> tuple[str, ...]:
         return tuple(_kinds(file).values())
 
 
-def _opened(path: Path) -> AbstractContextManager[DelimitedFile]:
+def _opened(path: Path) -> AbstractContextManager[CodeTable]:
     """A table of blocks and areas, or the blocks of a geographic header."""
-    return open_blocks(path) if begins_as_header(path) else open_delimited(path, (), others=True)
+    return open_blocks(path) if begins_as_header(path) else open_codes(path, names_of=partial(_without_names, path))
+
+
+def _without_names(path: Path, fields: Sequence[str]) -> tuple[str, ...] | None:
+    """The columns of a block assignment file that does not name them.
+
+    Raises
+    ------
+    InputError
+        If another file does not.
+    """
+    if not any(map(is_block, fields)):
+        return None
+    if _BUREAU.match(path.name) and (found := block_names(fields)):
+        return found
+    raise InputError(f"{path}, line 1: holds codes; it must name the columns: block, and each kind of areas")
 
 
 def assign(reference: Reference, paths: Iterable[Path]) -> tuple[Reference, tuple[Assignment, ...]]:
@@ -170,42 +194,40 @@ def _told(
 
 
 def _read(path: Path, known: Ints, listed: str) -> list[tuple[str, Labels, Assignment]]:
+    strict = begins_as_header(path)
     with _opened(path) as file:
-        block = _blocks(file)
+        named = block_column(file)
+        block, lost = written_blocks(file, named).whole(known)
+        refuse_repeated(file, named, block)
         at = positions(block, known)
         unknown = np.flatnonzero(at < 0)
         missing = np.delete(known, at[at >= 0])
         if len(missing):
             shown = ", ".join(f"{code:016d}" for code in missing[:_SHOWN].tolist())
+            vintage = f"; {len(unknown):,} are in the file alone: {vintage_of(block[unknown], known)}"
             raise InputError(
                 f"{path}: {len(missing):,} of {len(known):,} blocks of {listed} are missing, such as "
-                f"{shown}; is it of another vintage? Give every block a row, with an empty field for no area"
+                f"{shown}{vintage if len(unknown) else ''}. Give every block a row, with an empty field for no area"
             )
         example = f"{block[unknown[0]]:016d}" if len(unknown) else ""
         found = []
         for name, kind in _kinds(file).items():
-            texts = file.texts(name)
+            texts = file.texts(name, whole=True)
             index = np.full(len(known), -1, dtype=np.int32)
             index[at[at >= 0]] = texts.index[at >= 0]
             rows = np.full(len(known), -1, dtype=np.int64)
             rows[at[at >= 0]] = np.flatnonzero(at >= 0)
-            column = _used(Labels(index, texts.labels))
+            column, short = _used(Labels(index, texts.labels)), np.zeros(len(known), dtype=np.bool_)
             if kind in KINDS:
-                column = _identifiers(file, name, kind, known, column, rows)
-            told = Assignment(kind, path.name, len(column.labels), len(unknown), example, listed)
+                column, short = _identifiers(file, name, kind, known, column, rows, strict=strict)
+            restored = [on_lost_zeros(file, named, lost), on_lost_zeros(file, name, short[at] & (at >= 0))]
+            said = "; ".join(filter(None, restored))
+            told = Assignment(kind, path.name, len(column.labels), len(unknown), example, listed, said)
             found.append((kind, column, told))
         return found
 
 
-def _blocks(file: DelimitedFile) -> Ints:
-    """The blocks of a file, of shape (rows,), each once."""
-    name = block_column(file)
-    block = block_codes(file, name)
-    refuse_repeated(file, name, block)
-    return block
-
-
-def _kinds(file: DelimitedFile) -> dict[str, str]:
+def _kinds(file: CodeTable) -> dict[str, str]:
     """The kind that each column tells.
 
     Raises
@@ -213,7 +235,7 @@ def _kinds(file: DelimitedFile) -> dict[str, str]:
     InputError
         If there is none, or one cannot be told apart or used.
     """
-    others = [name for name in file.header if name.lower() not in BLOCK_COLUMNS]
+    others = [name for name in file.header if name and name.lower() not in BLOCK_COLUMNS and name != block_column(file)]
     bureau = _BUREAU.match(file.path.name)
     if bureau:
         kind = kind_of(bureau[1])
@@ -247,8 +269,10 @@ def _used(column: Labels) -> Labels:
     return Labels((index - none).astype(np.int32), tuple(column.labels[i] for i in kept[none:].tolist()))
 
 
-def _identifiers(file: DelimitedFile, name: str, kind: str, block: Ints, column: Labels, rows: Ints) -> Labels:
-    """Whole identifiers of the areas of one of the Bureau's kinds.
+def _identifiers(
+    file: CodeTable, name: str, kind: str, block: Ints, column: Labels, rows: Ints, *, strict: bool
+) -> tuple[Labels, Flags]:
+    """Whole identifiers of the areas of one of the Bureau's kinds, and of which blocks they had lost a leading zero.
 
     Raises
     ------
@@ -262,21 +286,33 @@ def _identifiers(file: DelimitedFile, name: str, kind: str, block: Ints, column:
     pairs, first, place = np.unique(
         before[some] * (len(column.labels) or 1) + column.index[some], return_index=True, return_inverse=True
     )
-    written = []
+    written, lost = [], []
     for pair, at in zip(pairs.tolist(), some[first].tolist(), strict=True):
         prefix = f"{pair // len(column.labels):0{width}d}" if width else ""
-        code = column.labels[pair % len(column.labels)]
+        given = column.labels[pair % len(column.labels)]
+        code = given if strict else _with_zeros(given, told, prefix)
+        lost.append(code != given)
         whole = code if len(code) > told.most and code.startswith(prefix) else prefix + code
         if not told.least <= len(whole) - width <= told.most:
             size = f"{told.least}" if told.least == told.most else f"{told.least} to {told.most}"
             rest = f", or these after the {width} digits of its {told.within}, here {prefix}" if width else ""
-            raise file.fault(int(rows[at]), name, f"{code!r} is no {kind}: its code has {size} characters{rest}")
+            raise file.fault(int(rows[at]), name, f"{given!r} is no {kind}: its code has {size} characters{rest}")
         written.append(whole)
     labels = sorted(set(written))
     rank = {label: i for i, label in enumerate(labels)}
     index = np.full(len(block), -1, dtype=np.int32)
     index[some] = np.array([rank[label] for label in written], dtype=np.int32)[place]
-    return Labels(index, tuple(labels))
+    short = np.zeros(len(block), dtype=np.bool_)
+    short[some] = np.array(lost, dtype=np.bool_)[place]
+    return Labels(index, tuple(labels)), short
+
+
+def _with_zeros(code: str, kind: BureauKind, prefix: str) -> str:
+    """A code of digits with the leading zeros that it lost, where all codes of its kind are as long."""
+    if not code.isdecimal() or kind.least < kind.most:
+        return code
+    whole = code.zfill(kind.most if len(code) < kind.most else len(prefix) + kind.most)
+    return whole if len(whole) == kind.most or whole.startswith(prefix) else code
 
 
 def _compare(one: Assignment, published: PublishedBlocks, given: Labels, listed: str) -> None:

@@ -97,6 +97,17 @@ class DistrictOptions(TypedDict, total=False):
     chance: Annotated[Exact | None, Option("that a tightened rule keeps (95%)", "level", "C", default=Fraction(19, 20))]
     query: Annotated[str | None, Option("what is counted, such as P0030001 (total)", "text", "Q", default="total")]
     confidence: Annotated[Exact | None, Option("of intervals (that of the release's margins)", "level", "C")]
+    unassigned: Annotated[
+        str | None,
+        Option(
+            "the district of blocks in none, such as ZZ: they, and those without one, are kept apart", "text", "CODE"
+        ),
+    ]
+    crosswalk: Annotated[
+        Place | None,
+        Option("a table of blocks as PLAN has them (from) and as the release does (to)", "path", "FILE"),
+    ]
+    encoding: Annotated[str | None, Option("of PLAN and crosswalk, such as cp1252 (utf-8)", "text", "NAME")]
 
 
 class EstimateOptions(TypedDict, total=False):

@@ -297,10 +297,13 @@ def districts(
     docs/districts.md
     """
     from yupana.estimate.districts import districts as found
+    from yupana.geography.district_plan import PlanOptions
 
     terms = terms_of(DistrictOptions, options)
     level = terms.pop("chance")
-    return found(folder_of(release), path_of("plan", plan), path_of("noisy", noisy), level=level, **terms)
+    reading = PlanOptions(**{name: terms.pop(name) for name in ("encoding", "unassigned", "crosswalk")})
+    places = folder_of(release), path_of("plan", plan), path_of("noisy", noisy)
+    return found(*places, level=level, reading=reading, **terms)
 
 
 @checked

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
+from unicodedata import normalize
 
 from yupana.errors import ConfigError
-from yupana.files.codes import CODES, CodesFile, codes_of
+from yupana.files.code_tables import TextRow, read_rows
+from yupana.files.codes import CODES, codes_of, listed
 from yupana.files.declaration import NAME
-from yupana.files.delimited import read_header
 from yupana.plan.measurement import Mechanism
 from yupana.plan.plan import DEFAULT_DELTA, Plan
 from yupana.privacy.exact import read_exact
@@ -338,18 +339,32 @@ def _codes(
         if not isinstance(file, str | Path):
             faults.append(f"keys: must be a file or a list of files, and one is of type {type(file).__name__}")
             continue
-        held = [column for column in wanted if column in _header(Path(file), faults)]
-        if not held and not any(str(file) in fault for fault in faults):
-            faults.append(
-                f"keys: {file} has no column {' or '.join(wanted)}" if wanted else "keys: no column of by has codes"
-            )
-        for column in held:
-            if column in found:
-                faults.append(f"keys: {file} has codes of {column}, which has codes already; give them once")
-                continue
-            of = CodesFile(file=str(Path(file).absolute()), code=column)
-            found[column] = codes_of(f"keys: {column}", of, Path(), faults).document
+        lists = _keys(Path(file), wanted, faults)
+        for column in [column for column in lists if column in found]:
+            faults.append(f"keys: {file} has codes of {column}, which has codes already; give them once")
+        found |= {column: codes for column, codes in lists.items() if column not in found}
     return found
+
+
+def _keys(path: Path, wanted: Sequence[str], faults: list[str]) -> dict[str, list[str] | dict[str, str]]:
+    """The codes of columns that a public file lists."""
+
+    def alone(fields: Sequence[str]) -> list[str] | None:
+        # What begins with a digit is the name of no column.
+        return list(wanted) if len(fields) == len(wanted) == 1 and fields[0][:1].isdecimal() else None
+
+    before, rows = len(faults), read_rows("keys", path, (), faults, names_of=alone)
+    header = rows[0].values if rows else {}
+    held = [column for column in wanted if normalize("NFC", column) in header]
+    if not held and len(faults) == before:
+        text = f"{path} has no column {' or '.join(wanted)}" if wanted else "no column of by has codes"
+        faults.append(f"keys: {text}; it has {', '.join(header)}" if header else f"keys: {path} has no rows")
+    return {column: listed(f"keys: {column}", _codes_in(rows, column), faults).document for column in held}
+
+
+def _codes_in(rows: Sequence[TextRow], column: str) -> dict[str, str]:
+    codes = [row.values[normalize("NFC", column)] for row in rows]
+    return dict(zip(codes, codes, strict=True))
 
 
 def _in_place(told: object) -> object:
@@ -359,16 +374,6 @@ def _in_place(told: object) -> object:
     if isinstance(told, str) or not isinstance(told, Sequence):
         return told
     return [str(code) if isinstance(code, int) and not isinstance(code, bool) else code for code in told]
-
-
-def _header(path: Path, faults: list[str]) -> tuple[str, ...]:
-    try:
-        return tuple(name.strip() for name in read_header(path).names)
-    except OSError as error:
-        faults.append(f"keys: {path}: {error.strerror}")
-    except UnicodeDecodeError:
-        faults.append(f"keys: {path} is no text file of columns")
-    return ()
 
 
 def _loss(epsilon: object, rho: object, delta: object, faults: list[str]) -> tuple[Mechanism, Fraction, float | None]:

@@ -192,6 +192,7 @@ class DeclaredGroupList:
         keyed({"file": TEXT, "group": TEXT, "code": TEXT}), "a public file of groups and their codes"
     )
     alone: Condition | None = key(CONDITION, "the rows of groups of whose records all codes are members", default=None)
+    encoding: str | None = key(TEXT, "of the text of both files, if that is not UTF-8", default=None)
 
 
 @dataclass(frozen=True, kw_only=True)
