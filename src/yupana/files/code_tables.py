@@ -11,10 +11,12 @@ import tempfile
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Final
 from unicodedata import normalize
 
+import duckdb
 import numpy as np
 
 from yupana.errors import InputError, is_control
@@ -210,14 +212,25 @@ def open_codes(
             )
         header = tuple(normalize("NFC", name.strip(_BLANKS)) for name in header)
         refuse_twice(path, [name for name in header if name])
-        cleaned = ", ".join(f"{_bare(f'c{place}')} AS c{place}" for place in range(len(header)))
-        some = " OR ".join(f"c{place} IS NOT NULL" for place in range(len(header)))
-        query = f"SELECT * FROM (SELECT {cleaned} FROM {rows}) WHERE {some}"
+        query = partial(_cleaned, rows=rows, columns=[f"c{place}" for place in range(len(header))])
         database = stack.enter_context(loaded_rows(path, query, layout, len(header)))
         table = CodeTable(path, header, database, layout=layout)
         if table.rows == 0 and not empty:
             raise InputError(f"{path} has a header and no rows; it must have one at least")
         yield table
+
+
+def _cleaned(database: duckdb.DuckDBPyConnection, rows: str, columns: Sequence[str]) -> str:
+    """A query for rows without what stands around codes, and without those that are wholly blank."""
+    # Most files have bare codes alone. Two quick passes take less time than one that changes each field.
+    bare = [
+        f"bool_and({one} IS NULL OR regexp_full_match({one}, '[0-9A-Za-z]+') AND substr({one}, 8, 2) <> 'US')"
+        for one in columns
+    ]
+    found = database.execute(f"SELECT {', '.join(bare)} FROM {rows}").fetchone() or ()
+    cleaned = (one if is_bare else f"{_bare(one)} AS {one}" for one, is_bare in zip(columns, found, strict=True))
+    some = " OR ".join(f"{one} IS NOT NULL" for one in columns)
+    return f"SELECT * FROM (SELECT {', '.join(cleaned)} FROM {rows}) WHERE {some}"
 
 
 def _bare(column: str) -> str:

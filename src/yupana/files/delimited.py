@@ -6,7 +6,7 @@ line, column and rule.
 
 import codecs
 import csv
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -357,7 +357,7 @@ def open_delimited(
     # Names differ by case alone in some files, which the database would not tell apart.
     columns = [f"c{place}" for place in range(len(header))]
     kept = columns if others else [columns[place] for place in sorted(place for place in held if place is not None)]
-    with loaded_rows(path, f"SELECT {', '.join(kept)} FROM {rows}", layout, len(header)) as database:
+    with loaded_rows(path, lambda _: f"SELECT {', '.join(kept)} FROM {rows}", layout, len(header)) as database:
         opened = DelimitedFile(path, header, database, layout=layout)
         if opened.rows == 0:
             raise InputError(f"{path} has a header and no rows; it must name at least one block")
@@ -365,14 +365,17 @@ def open_delimited(
 
 
 @contextmanager
-def loaded_rows(path: Path, query: str, layout: TextLayout | None, fields: int) -> Iterator[duckdb.DuckDBPyConnection]:
+def loaded_rows(
+    path: Path, query: Callable[[duckdb.DuckDBPyConnection], str], layout: TextLayout | None, fields: int
+) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open a database with a table ``rows`` of what a query on a file gives.
 
     Parameters
     ----------
     path : Path
         What messages call the file.
-    query : str
+    query : callable
+        Given the database, what to ask it.
     layout : TextLayout, optional
         None of Parquet.
     fields : int
@@ -387,7 +390,7 @@ def loaded_rows(path: Path, query: str, layout: TextLayout | None, fields: int) 
     full = InputError(f"{path} does not fit into the memory of this machine")
     with open_database(spills=False, full=full) as database:
         try:
-            database.execute(f"CREATE TABLE rows AS {query}")
+            database.execute(f"CREATE TABLE rows AS {query(database)}")
         except STOPS:
             raise
         except (duckdb.Error, UnicodeDecodeError):

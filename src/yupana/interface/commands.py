@@ -99,9 +99,7 @@ class DistrictOptions(TypedDict, total=False):
     confidence: Annotated[Exact | None, Option("of intervals (that of the release's margins)", "level", "C")]
     unassigned: Annotated[
         str | None,
-        Option(
-            "the district of blocks in none, such as ZZ: they, and those without one, are kept apart", "text", "CODE"
-        ),
+        Option("the district of blocks in none, such as ZZ, which are kept apart, as are blanks", "text", "CODE"),
     ]
     crosswalk: Annotated[
         Place | None,

@@ -200,7 +200,7 @@ FAULTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     "a list without a file": (_set(*LIST, "file", "none.txt"), "none.txt cannot be read: No such file"),
     "a list without a column": (
         _set(*LIST, "code", "GRUP"),
-        "line 1: no column GRUP; it has GROUP, NAME, DEPTH, ALONE",
+        "no column GRUP; it has GROUP, NAME, DEPTH, ALONE",
     ),
     "members without a column": (_set(*LIST, "members", "code", "COD"), "line 1: no column COD"),
     "flags of no column": (

@@ -340,8 +340,11 @@ def _codes(
             faults.append(f"keys: must be a file or a list of files, and one is of type {type(file).__name__}")
             continue
         lists = _keys(Path(file), wanted, faults)
-        for column in [column for column in lists if column in found]:
-            faults.append(f"keys: {file} has codes of {column}, which has codes already; give them once")
+        faults += [
+            f"keys: {file} has codes of {column}, which has codes already; give them once"
+            for column in lists
+            if column in found
+        ]
         found |= {column: codes for column, codes in lists.items() if column not in found}
     return found
 
