@@ -148,7 +148,8 @@ class CodeTable(DelimitedFile):
         """The line of each row, or its number in Parquet."""
         if self._layout is None:
             return list(range(1, self.rows + 1))
-        return [line for line, _ in self._layout.read()]
+        found = [line for line, _ in self._layout.read()]
+        return found if len(found) == self.rows else [at + self._layout.skipped + 1 for at in range(self.rows)]
 
     def records(self, columns: Sequence[str]) -> Iterator[tuple[str, ...]]:
         """The rows in order, as texts that are empty where there is none."""
@@ -360,7 +361,7 @@ def _separator(path: Path, sample: Sequence[str], line: int) -> str:
 
 def _fields(lines: Sequence[str], separator: str) -> list[list[str]]:
     try:
-        return list(csv.reader(lines, delimiter=separator)) or [[]]
+        return list(csv.reader(lines, delimiter=separator, skipinitialspace=True)) or [[]]
     except csv.Error:
         return [[]]
 

@@ -166,8 +166,8 @@ class TextLayout:
     skipped: int = 1
     blanks: bool = True
 
-    def read(self) -> Iterator[tuple[int, list[str]]]:
-        """The rows, each with the line that it ends on; slower than the database.
+    def read(self, *, strict: bool = False) -> Iterator[tuple[int, list[str]]]:
+        """The rows, each with the line that it ends on; slower than the database. If `strict`, quotes must end.
 
         Raises
         ------
@@ -175,7 +175,7 @@ class TextLayout:
             If they cannot be read.
         """
         with self.text.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(file, delimiter=self.separator, strict=True)
+            reader = csv.reader(file, delimiter=self.separator, skipinitialspace=True, strict=strict)
             for fields in reader:
                 if reader.line_num > self.skipped and (any(map(str.strip, fields)) or (fields and self.blanks)):
                     yield reader.line_num, fields
@@ -475,7 +475,7 @@ def _usable_header(path: Path) -> Header:
 def _why_unreadable(path: Path, layout: TextLayout, fields: int) -> InputError:
     """Find the line that the database could not read: the slow way, once something is wrong."""
     try:
-        for line, row in layout.read():
+        for line, row in layout.read(strict=True):
             if len(row) != fields:
                 held = f"the header names {fields} columns" if layout.skipped else f"the first line has {fields}"
                 return InputError(f"{path}, line {line}: {len(row)} fields, but {held}")

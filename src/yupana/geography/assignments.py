@@ -86,7 +86,7 @@ class Assignment:
 
 
 def read_with_areas(
-    path: Path, classes: Iterable[str], files: Iterable[Path], *, schools: bool
+    path: Path, classes: Iterable[str], files: Iterable[Path], *, schools: bool, encoding: str | None = None
 ) -> tuple[Reference, tuple[Assignment, ...]]:
     """Read a reference file with the areas that other files tell of its blocks.
 
@@ -99,6 +99,8 @@ def read_with_areas(
     files : iterable of Path
     schools : bool
         Whether the columns of school districts must be there, too.
+    encoding : str, optional
+        Of the text of ``files``; see `open_codes`.
 
     Raises
     ------
@@ -106,20 +108,22 @@ def read_with_areas(
         As `read_reference` and `assign`.
     """
     files = tuple(files)
-    told = {kind for file in files for kind in kinds_of(file)}
+    told = {kind for file in files for kind in kinds_of(file, encoding)}
     columns = [name for name in classes if name not in {PLACES, AREAS, QUARTERS, SCHOOLS} and name not in told]
-    return assign(read_reference(path, columns, schools=schools), files)
+    return assign(read_reference(path, columns, schools=schools), files, encoding)
 
 
-def kinds_of(path: Path) -> tuple[str, ...]:
+def kinds_of(path: Path, encoding: str | None = None) -> tuple[str, ...]:
     """The kinds of areas that a file tells."""
-    with _opened(path) as file:
+    with _opened(path, encoding) as file:
         return tuple(_kinds(file).values())
 
 
-def _opened(path: Path) -> AbstractContextManager[CodeTable]:
+def _opened(path: Path, encoding: str | None) -> AbstractContextManager[CodeTable]:
     """A table of blocks and areas, or the blocks of a geographic header."""
-    return open_blocks(path) if begins_as_header(path) else open_codes(path, names_of=partial(_without_names, path))
+    if begins_as_header(path):
+        return open_blocks(path)
+    return open_codes(path, encoding=encoding, names_of=partial(_without_names, path))
 
 
 def _without_names(path: Path, fields: Sequence[str]) -> tuple[str, ...] | None:
@@ -137,19 +141,23 @@ def _without_names(path: Path, fields: Sequence[str]) -> tuple[str, ...] | None:
     raise InputError(f"{path}, line 1: holds codes; it must name the columns: block, and each kind of areas")
 
 
-def assign(reference: Reference, paths: Iterable[Path]) -> tuple[Reference, tuple[Assignment, ...]]:
+def assign(
+    reference: Reference, paths: Iterable[Path], encoding: str | None = None
+) -> tuple[Reference, tuple[Assignment, ...]]:
     """Add the kinds of areas that files tell to the blocks of a reference file.
 
-    A file is a table with a column of blocks, of 15 or 16 digits, and a column for each kind, empty or all nines for
-    none; or a block assignment file of the Bureau, whose name says the kind; or a geographic header of P.L. 94-171,
-    which tells every kind that it has in the records of its blocks (`open_blocks`). Codes of the Bureau's kinds may be
-    those within the state or county, or whole identifiers; they become whole identifiers. Codes of other kinds are any
-    texts.
+    A file is a table (`open_codes`) with a column of blocks, of 15 or 16 digits, and a column for each kind, empty or
+    all nines for none; or a block assignment file of the Bureau, whose name says the kind; or a geographic header of
+    P.L. 94-171, which tells every kind that it has in the records of its blocks (`open_blocks`). Codes of the Bureau's
+    kinds may be those within the state or county, or whole identifiers; they become whole identifiers. Codes of other
+    kinds are any texts.
 
     Parameters
     ----------
     reference : Reference
     paths : iterable of Path
+    encoding : str, optional
+        Of their text.
 
     Raises
     ------
@@ -157,13 +165,13 @@ def assign(reference: Reference, paths: Iterable[Path]) -> tuple[Reference, tupl
         If a file is no such table, a block is listed twice, blocks of the reference file are missing, a code is none of
         its kind, a kind is told twice, or places and the like are told otherwise than by the reference file.
     """
-    given, found = _told(paths, published_blocks(reference, nation=False), _REFERENCE)
+    given, found = _told(paths, published_blocks(reference, nation=False), _REFERENCE, encoding)
     columns = MappingProxyType({**reference.columns, **given})
     return replace(reference, columns=columns, assigned=tuple(given)), found
 
 
 def assign_published(
-    published: PublishedBlocks, paths: Iterable[Path]
+    published: PublishedBlocks, paths: Iterable[Path], encoding: str | None = None
 ) -> tuple[PublishedBlocks, tuple[Assignment, ...]]:
     """Add the kinds of areas that files tell to the blocks of a release, as `assign` does to those of a reference file.
 
@@ -172,17 +180,17 @@ def assign_published(
     InputError
         As by `assign`.
     """
-    given, found = _told(paths, published, _RELEASE)
+    given, found = _told(paths, published, _RELEASE, encoding)
     return replace(published, kinds={**published.kinds, **given}), found
 
 
 def _told(
-    paths: Iterable[Path], known: PublishedBlocks, listed: str
+    paths: Iterable[Path], known: PublishedBlocks, listed: str, encoding: str | None
 ) -> tuple[dict[str, Labels], tuple[Assignment, ...]]:
     """The area of each block, by kind, and what each file said; nothing else than is known of the blocks."""
     columns, found = dict[str, Labels](), list[Assignment]()
     for path in paths:
-        for kind, column, assignment in _read(path, known.block, listed):
+        for kind, column, assignment in _read(path, known.block, listed, encoding):
             if told := [one.file for one in found if one.kind.lower() == kind.lower()]:
                 raise InputError(f"{path}: {kind} is told by {told[0]}, too; name one of them")
             columns[kind] = column
@@ -193,9 +201,9 @@ def _told(
     return columns, tuple(found)
 
 
-def _read(path: Path, known: Ints, listed: str) -> list[tuple[str, Labels, Assignment]]:
+def _read(path: Path, known: Ints, listed: str, encoding: str | None) -> list[tuple[str, Labels, Assignment]]:
     strict = begins_as_header(path)
-    with _opened(path) as file:
+    with _opened(path, encoding) as file:
         named = block_column(file)
         block, lost = written_blocks(file, named).whole(known)
         refuse_repeated(file, named, block)

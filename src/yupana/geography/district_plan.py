@@ -117,17 +117,14 @@ def read_plan(
     words = {listed.districts.labels[i] for i in listed.districts.index[none & (listed.districts.index >= 0)].tolist()}
     said = f" ({', '.join(sorted(words))})" if words else ""
     vintage = vintage_of(listed.codes[left_out], spine.block) if not spine.names else ""
-    hint = f"; {vintage}; --crosswalk FILE translates blocks" if vintage and not options.crosswalk else ""
     faults = [
-        *_fault("not in the release", map(listed.name, np.flatnonzero(left_out).tolist()), after=hint),
+        *_fault("not in the release", map(listed.name, np.flatnonzero(left_out).tolist())),
+        *([f"  {vintage}; --crosswalk FILE translates blocks"] if vintage and not options.crosswalk else []),
         *_fault("listed twice", map(listed.name, np.flatnonzero(again[0]).tolist())),
-        *_fault("in two districts", map(listed.name, np.flatnonzero(again[1]).tolist())),
+        *_fault("listed twice, in two districts", map(listed.name, np.flatnonzero(again[1]).tolist())),
         *_fault(f"left out{total}", map(spine.block_label, np.flatnonzero(lost).tolist())),
-        *_fault(
-            f"in no district{said}",
-            map(listed.name, np.flatnonzero(none & ~left_out).tolist()),
-            after="; assign them, or say --unassigned CODE to keep them apart",
-        ),
+        *_fault(f"in no district{said}", map(listed.name, np.flatnonzero(none & ~left_out).tolist())),
+        *(["  assign them, or say --unassigned CODE to keep them apart"] if (none & ~left_out).any() else []),
     ]
     used = np.unique(listed.districts.index[~none & ~apart & ~left_out])
     labels = sorted((listed.districts.labels[i] for i in used.tolist()), key=_by_number)

@@ -14,7 +14,7 @@ from yupana.errors import ConfigError, InputError, is_control, nearest
 from yupana.files.code_tables import read_rows
 from yupana.files.regular import read_regular
 from yupana.geography.header import PLACES, begins_as_header, records
-from yupana.geography.kinds import COUNTY, KINDS, STATE, kind_of
+from yupana.geography.kinds import COUNTY, KINDS, NESTED, STATE, kind_of
 from yupana.geography.published import AREAS_FOLDER, NATION, PublishedBlocks
 
 NAMES: Final = f"{AREAS_FOLDER}/names.csv"
@@ -30,6 +30,12 @@ _FIELDS: Final = {
     "longitude": "INTPTLON",
 }
 """Where a geographic header has what is read."""
+
+_BEFORE_OWN: Final = {STATE: 2, COUNTY: 5}
+_DIGITS: Final = NESTED | {
+    name: _BEFORE_OWN.get(kind.within, 0) + kind.most for name, kind in KINDS.items() if 0 < kind.least == kind.most
+}
+"""Digits of the whole identifiers of a kind, where all have as many."""
 
 _KIND_OF: Final = {kind.summary_level: name for name, kind in KINDS.items()}
 _BEFORE_CODE: Final = "US"
@@ -59,8 +65,16 @@ AreaNames = Mapping[tuple[str, str], AreaName]
 """By kind and identifier."""
 
 
-def read_names(path: Path, encoding: str | None = None) -> AreaNames:
+def read_names(path: Path, encoding: str | None = None, notes: list[str] | None = None) -> AreaNames:
     """Read a geographic header file of P.L. 94-171, or a table of `NAME_COLUMNS` with the first three at least.
+
+    Parameters
+    ----------
+    path : Path
+    encoding : str, optional
+        Of the text of a table; see `open_codes`.
+    notes : list of str, optional
+        How codes were changed is added to it.
 
     Raises
     ------
@@ -68,7 +82,10 @@ def read_names(path: Path, encoding: str | None = None) -> AreaNames:
         If it is neither, an area is named twice, or a number is none.
     """
     found: dict[tuple[str, str], AreaName] = {}
-    for line, kind, code, name in _rows(path, encoding):
+    restored: list[int] = []
+    for line, kind, given, name in _rows(path, encoding):
+        code = given.zfill(len(given) + 1) if given.isdecimal() and len(given) + 1 == _DIGITS.get(kind) else given
+        restored += [line] if code != given else []
         if (kind, code) in found:
             raise InputError(f"{path}, line {line}: {kind} {code} is there twice")
         for column, text, low, high in (
@@ -82,6 +99,9 @@ def read_names(path: Path, encoding: str | None = None) -> AreaNames:
         found[kind, code] = name
     if not found:
         raise InputError(f"{path} names no area")
+    if restored and notes is not None:
+        text = "codes got back the leading zero that they had lost, first in line"
+        notes.append(f"{path.name}: {len(restored):,} {text} {restored[0]}")
     return found
 
 

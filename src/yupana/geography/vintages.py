@@ -34,13 +34,13 @@ def vintage_of(unknown: Ints, known: Ints) -> str:
         return ""
     county = unknown // BLOCKS_OF_COUNTY
     there = np.unique(known // BLOCKS_OF_COUNTY)
+    here = np.isin(unknown // _BLOCKS_OF_STATE, known // _BLOCKS_OF_STATE)
     for codes, words in _CHANGED:
-        number = int(np.isin(county, codes).sum())
+        number = int((np.isin(county, codes) & here).sum())
         if number and not np.isin(there, codes).any():
             return f"{number:,} of them are codes of {words}"
-    states = np.setdiff1d(unknown // _BLOCKS_OF_STATE, known // _BLOCKS_OF_STATE)
-    if len(states):
-        return f"they lie in other states, such as {states[0]:02d}"
+    if not here.all():
+        return f"they lie in other states, such as {unknown[~here][0] // _BLOCKS_OF_STATE:02d}"
     if not np.isin(county, there).all():
         return "they lie in other counties; they may be of another census"
     return "their counties are known, so they may be of another census"

@@ -69,6 +69,7 @@ class IntervalOptions(TypedDict, total=False):
             default=(),
         ),
     ]
+    encoding: Annotated[str | None, Option("of the text of --areas, such as cp1252 (utf-8)", "text", "NAME")]
     confidence: Annotated[
         Exact | None,
         Option("(that of the release's margins of error, of areas that of the published intervals)", "level", "C"),

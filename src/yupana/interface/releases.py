@@ -168,7 +168,7 @@ def interval(
         pairs = [(place, one) for place in asked for one in queries]
         return intervals(release, pairs, **options)
     terms = terms_of(IntervalOptions, options)
-    if terms["areas"]:
+    if terms["areas"] or terms["encoding"]:
         raise ConfigError("areas: files of areas are for queries of areas; name some with area='place=1714000'")
     from yupana.estimate.intervals.query_intervals import intervals as found
 
@@ -229,7 +229,7 @@ def intervals(
 
 
 @checked
-def areas(release: "Release | Place", *, files: Places | None = None) -> "AreaList":
+def areas(release: "Release | Place", *, files: Places | None = None, encoding: str | None = None) -> "AreaList":
     """List the areas of a TopDown release, and what can be counted of them.
 
     Parameters
@@ -237,6 +237,8 @@ def areas(release: "Release | Place", *, files: Places | None = None) -> "AreaLi
     release : Release, str or Path
     files : path or sequence of paths, optional
         As ``areas`` of `interval`.
+    encoding : str, optional
+        Of their text, such as cp1252, if that is not UTF-8.
 
     Returns
     -------
@@ -256,7 +258,7 @@ def areas(release: "Release | Place", *, files: Places | None = None) -> "AreaLi
     """
     from yupana.estimate.areas.released import listed_areas
 
-    return listed_areas(folder_of(release), paths_of("files", files))
+    return listed_areas(folder_of(release), paths_of("files", files), encoding)
 
 
 @checked

@@ -80,6 +80,8 @@ class CountedBlocks:
     request : RunRequest
     names : mapping or None
         What areas are called; read before anything is drawn.
+    notes : tuple of str
+        How codes of their file were changed.
     findings : tuple
         Empty: blocks that break a rule are not opened.
     """
@@ -90,6 +92,7 @@ class CountedBlocks:
     checkpoint: BatchCheckpoint | None
     request: RunRequest
     names: AreaNames | None = None
+    notes: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
 
     @cached_property
@@ -246,10 +249,11 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
         check_labels(config.schema)
         check_terms(request.intervals, request.replicates)
         checkpoint = None if kept is None else BatchCheckpoint(kept)
-        names = None if request.names is None else read_names(request.names)
+        notes: list[str] = []
+        names = None if request.names is None else read_names(request.names, notes=notes)
         with scratch_folder() as scratch:
             world = open_world(config, data, request, clock, scratch)
-            yield CountedBlocks(config, data, world, checkpoint, request, names)
+            yield CountedBlocks(config, data, world, checkpoint, request, names, tuple(notes))
 
     def public_inputs(self, records: CountedBlocks, config: Configuration) -> dict[str, str]:
         """The reference file, housing units with facilities, and the spine where it is given."""
@@ -332,7 +336,7 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
         terms = records.intervals(plan.confidence)
         if measured.estimated is None:
             terms = replace(terms, method="none")
-        remarks = list(world.remarks)
+        remarks = [*world.remarks, *records.notes]
         if measured.estimated is not None and request.intervals is None and records.no_intervals is not None:
             remarks.append(records.no_intervals)
         if measured.estimated is not None and measured.estimated.descent.posterior is not None:

@@ -114,7 +114,7 @@ def _area_pairs(doc: DescriptionDocument, name: str, told: DeclaredAreaKind, wor
     if told.of is None:
         return [[word] for word in words]
     pairs = pairs_of(f"{place}.of", told.of, doc.folder, doc.faults)
-    strange = [code for code in pairs if code not in words]
+    strange, given = [code for code in pairs if code not in words], set(pairs)
     if not isinstance(told.of, dict):
         # A public file of a whole hierarchy tells of other levels, too.
         strange, pairs = [], {code: areas for code, areas in pairs.items() if code in words}
@@ -123,10 +123,17 @@ def _area_pairs(doc: DescriptionDocument, name: str, told: DeclaredAreaKind, wor
     lost = [word for word in words if word not in pairs]
     if lost:
         doc.faults.append(
-            f"{place}.of: {len(lost)} codes below lie in no area, such as {lost[0]!r}; write them with an "
-            "empty list if that is meant"
+            f"{place}.of: {len(lost)} codes below lie in no area, such as {lost[0]!r}{_shorter(lost[0], given)}; write "
+            "them with an empty list if that is meant"
         )
     return [pairs.get(word, []) for word in words]
+
+
+def _shorter(code: str, given: Collection[str]) -> str:
+    """What to say of a code that a file has without its leading zeros."""
+    bare = code.lstrip("0")
+    known = next((one for one in given if one.lstrip("0") == bare), "") if code.isdecimal() else ""
+    return f" (the file has {known!r}, which lost its leading zero, as in a spreadsheet; restore it)" if known else ""
 
 
 def _area_kind(name: str, column: str, pairs: Iterable[Sequence[str]], labels: Mapping[str, str]) -> AreaKind:
