@@ -128,7 +128,14 @@ def test_rounded_codes_and_totals_are_named(tmp_path: Path) -> None:
         faults: list[str] = []
         read_rows("keys", path, ("code",), faults)
         assert len(faults) == 1
+        assert [fault.replace("keys: ", "") for fault in faults] == _faults(path)
         assert said in faults[0], faults
+
+
+def _faults(path: Path) -> list[str]:
+    faults: list[str] = []
+    read_rows("", path, (), faults)
+    return faults
 
 
 PIECES = (b'"', b",", b";", b"\0", b"\xff", b"\r", b"\n", b"|", b"'", b"US", b"\t", b"E+14")

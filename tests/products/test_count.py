@@ -235,6 +235,25 @@ def test_every_fault_of_what_is_asked_is_named_at_once(tmp_path: Path) -> None:
         assert text in words, text
 
 
+def test_keys_are_read_as_people_have_them(tmp_path: Path) -> None:
+    path = tmp_path / "keys.csv"
+    for text, found in (
+        ("region;name\r\n'1;a\r\n 2 ;b\r\n;\r\n", ["1", "2"]),
+        ("1\n2\n", ["1", "2"]),
+        ("1E05\nx, y\n", ["1E05", "x, y"]),
+    ):
+        path.write_text(text, encoding="utf-16")
+        assert told(by="region", keys=path, epsilon=1).question.codes == {"region": found}
+    for text, said in (
+        ("rgion\n1\n", "keys.csv has no column region; it has rgion"),
+        ("region,n\n1,5\nTotal,5\n", "keys.csv, line 3 seems to be a row of totals; remove it"),
+        ("region,n\n1,5\n3.6E+14,5\n", "keys.csv, line 3, column region: '3.6E+14' is a number that a spreadsheet"),
+        ("region,n\n1\n", "keys.csv, line 2: 1 fields, but the header names 2 columns"),
+    ):
+        path.write_text(text)
+        assert said in refusal(by="region", keys=path, epsilon=1, out=tmp_path / "out")
+
+
 @pytest.mark.parametrize(
     ("of", "text"),
     [

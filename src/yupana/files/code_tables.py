@@ -42,7 +42,7 @@ _SAMPLED: Final = 50
 _ROWS_AT_ONCE: Final = 10_000
 _BLANKS: Final = " \t\u00a0\u202f\u3000\ufeff"
 
-_EXPONENT: Final = re.compile(r"[0-9](?:[.,][0-9]*)?[eE]\+?[0-9]{2,3}")
+_EXPONENT: Final = re.compile(r"[0-9](?:[eE]\+|[.,][0-9]+[eE]\+?)[0-9]{2,3}")
 _TOTAL: Final = re.compile(r"(?:grand |sub)?totals?(?: .*)?:?|sum:?", re.IGNORECASE)
 _DRESSED: Final = r"""^(?:=")?['‘’`]?(?:[0-9]{3}[0-9A-Z]{4}US)?([0-9][0-9A-Za-z.]*)['‘’`]?"?$"""
 """A code with what a spreadsheet puts around it, or the Bureau before it: ="06", '06, 0500000US06."""
@@ -420,7 +420,7 @@ def read_rows(
                 return []
             called |= asked
             table.refuse_totals([*asked, *called][0])
-            return list(_text_rows(where, table, called, asked, faults))
+            return list(_text_rows(where, table, called, asked or called, faults))
     except InputError as error:
         faults.append(f"{where}{error}")
         return []
