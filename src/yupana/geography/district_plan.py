@@ -14,7 +14,7 @@ from yupana.files.code_tables import CodeTable, open_codes
 from yupana.files.delimited import Labels, positions
 from yupana.geography.kinds import (
     BLOCK_WIDTH,
-    WrittenBlocks,
+    BlockDigits,
     block_column,
     block_names,
     is_block,
@@ -236,7 +236,7 @@ def _again(blocks: Ints, district: np.ndarray[tuple[int], np.dtype[np.int32]], k
 
 
 def _translated(
-    path: Path, encoding: str | None, plan: WrittenBlocks, known: Ints, districts: Labels
+    path: Path, encoding: str | None, plan: BlockDigits, known: Ints, districts: Labels
 ) -> tuple[Ints, Labels, str]:
     """The blocks of the release that a crosswalk makes of those of a plan, each once; their districts, and a note.
 

@@ -132,7 +132,7 @@ def block_column(file: DelimitedFile) -> str:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class WrittenBlocks:
+class BlockDigits:
     """Codes of blocks as a file writes them.
 
     Attributes
@@ -165,7 +165,7 @@ class WrittenBlocks:
         return found, lost
 
 
-def written_blocks(file: CodeTable, column: str) -> WrittenBlocks:
+def written_blocks(file: CodeTable, column: str) -> BlockDigits:
     """Read codes of blocks; one may be there twice.
 
     Raises
@@ -174,7 +174,7 @@ def written_blocks(file: CodeTable, column: str) -> WrittenBlocks:
         If a field is no such code, or its block group is not that of its block.
     """
     value = file.digits(column, _LEAST, most=BLOCK_WIDTH, said=f"{_SHORT} to {BLOCK_WIDTH} digits")
-    found = WrittenBlocks(value, file.lengths(column))
+    found = BlockDigits(value, file.lengths(column))
     wrong = np.flatnonzero((found.digits == BLOCK_WIDTH) & (value // 10**4 % 10 != value // 10**3 % 10))
     if len(wrong):
         raise file.fault(int(wrong[0]), column, "the block group disagrees with the first digit of the block")
