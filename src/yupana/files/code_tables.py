@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Final
-from unicodedata import normalize
 
 import duckdb
 import numpy as np
@@ -32,6 +31,7 @@ from yupana.files.delimited import (
     parquet_as_text,
     refuse_twice,
 )
+from yupana.files.names import normal, on_disk
 from yupana.files.regular import regular
 from yupana.files.temporary import temporary_folder
 
@@ -181,7 +181,7 @@ def open_codes(
 ) -> Iterator[CodeTable]:
     """Open a public table of codes.
 
-    Rows that are wholly blank are passed over, and so are columns without a name. Names of columns are compared in NFC.
+    Rows that are wholly blank are passed over, and so are columns without a name. Names and fields are in NFC.
 
     Parameters
     ----------
@@ -200,6 +200,7 @@ def open_codes(
         If the file is missing or no such table, its encoding or separator is another, a column is there twice, or a row
         has too few or too many fields.
     """
+    path = next(iter(on_disk(path)), path)
     with ExitStack() as stack:
         layout: TextLayout | None = None
         if path.suffix == PARQUET:
@@ -211,7 +212,7 @@ def open_codes(
             rows = csv_rows(text, columns, separator=layout.separator, quote='"').replace(
                 "skip = 1", f"skip = {layout.skipped}"
             )
-        header = tuple(normalize("NFC", name.strip(_BLANKS)) for name in header)
+        header = tuple(normal(name.strip(_BLANKS)) for name in header)
         refuse_twice(path, [name for name in header if name])
         query = partial(_cleaned, rows=rows, columns=[f"c{place}" for place in range(len(header))])
         database = stack.enter_context(loaded_rows(path, query, layout, len(header)))
@@ -236,7 +237,7 @@ def _cleaned(database: duckdb.DuckDBPyConnection, rows: str, columns: Sequence[s
 
 def _bare(column: str) -> str:
     """SQL for a field without blanks, and of a code without what stands around it; NULL if nothing is left."""
-    bare = f"trim({column}, {quoted(_BLANKS)})"
+    bare = f"trim(nfc_normalize({column}), {quoted(_BLANKS)})"
     dressed = f"left({bare}, 1) IN ('''', '‘', '’', '`', '=') OR substr({bare}, 8, 2) = 'US' OR right({bare}, 1) = ''''"
     code = f"coalesce(nullif(regexp_extract({bare}, {quoted(_DRESSED)}, 1), ''), {bare})"
     double = f"suffix({bare}, '.0') AND regexp_full_match({bare}, {quoted(_DOUBLE)})"
@@ -413,7 +414,7 @@ def read_rows(
     try:
         with open_codes(path, encoding=encoding, names_of=names_of, empty=True) as table:
             called = {name: name.lower() if fold else name for name in table.header if name}
-            wanted = {normalize("NFC", name): name for name in columns}
+            wanted = {normal(name): name for name in columns}
             asked = {name: wanted[other] for name, other in called.items() if other in wanted}
             if lost := [name for name in columns if name not in asked.values()]:
                 faults.extend(f"{where}{table.no_column([name])}" for name in dict.fromkeys(lost))

@@ -1,11 +1,13 @@
 """What is made or told beside the releases of configured products."""
 
+import os
+import shlex
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
-from yupana.errors import ConfigError, nearest
+from yupana.errors import ConfigError, OutputError, nearest
 from yupana.interface.arguments import (
     bytes_of,
     checked,
@@ -352,6 +354,51 @@ def synthesize(
         )
 
 
+def draft(dictionary: Place, out: Place | None = None) -> str:
+    """Draft a description of tables from what a dictionary says of record files; no record is read.
+
+    Parameters
+    ----------
+    dictionary : str or Path
+        A dictionary of CSPro, a DDI-Codebook, a file of SPSS, Stata or SAS, a datapackage.json, a file of CSVW, or a
+        CSV of codes. What it is, is seen in the file.
+    out : str or Path, optional
+        A file that does not exist, to write it to (.json is without comments).
+
+    Returns
+    -------
+    str
+        The description in TOML: files, columns, recodes, areas, and a first table with a budget.
+
+    Raises
+    ------
+    ConfigError
+        If it is no dictionary, or has faults: all are named by their places.
+    OutputError
+        If ``out`` is there, or cannot be written.
+
+    Source
+    ------
+    docs/tables.md
+    """
+    from yupana.files.dictionaries.reading import read_dictionary
+    from yupana.files.document import write_document
+    from yupana.products.described.draft import draft as drafted
+
+    path, place = path_of("dictionary", dictionary), None if out is None else path_of("out", out)
+    if place is not None and (place.exists() or place.is_symlink()):
+        raise OutputError(f"{place} exists; name a place that does not")
+    beside = Path.cwd() if place is None else place.parent
+    named = Path(os.path.relpath(path, beside)).as_posix()
+    text = drafted(read_dictionary(path), named, "FILE" if out is None else shlex.quote(str(out)))
+    if place is not None:
+        try:
+            write_document(place, text)
+        except OSError as error:
+            raise OutputError(f"{place} cannot be written: {error.strerror}") from None
+    return text
+
+
 def count(
     data: "ArrowStream | Place | None",
     by: str | Sequence[str],
@@ -366,7 +413,7 @@ def count(
     Parameters
     ----------
     data : frame, str or Path
-        A frame as of `Configured.run`, or a file (CSV or Parquet); None with ``dry_run``.
+        A frame as of `Configured.run`, or a file (CSV, Parquet, or of SPSS, Stata or SAS); None with ``dry_run``.
     by : str or sequence of str
         Columns, such as "region,age:5:0-115,sex": of codes, or of whole numbers in classes of a width between bounds;
         "age:5:0-115:unknown" where some are missing.
@@ -383,6 +430,8 @@ def count(
         codes, or codes with labels; ``keys_public``: the values that occur are declared to be public.
         The loss for one unit added or removed: ``epsilon`` alone (pure differential privacy), ``rho`` (zCDP), or
         ``epsilon`` at ``delta`` (zCDP with the largest rho that keeps within it).
+        ``others``: what values are called that are none of the codes or bounds, which are then counted so; or that by
+        column. Of text: ``separator``, ``encoding``, ``decimal`` (docs/tables.md).
         ``totals``: tables of each column alone and the total, too, as sums of the noisy cells.
         All others are those of `run`.
 
@@ -420,5 +469,9 @@ def count(
 
     memory = bytes_of(given.get("memory"))
     with one_file(data, RECORDS, Path(out), synthetic=synthetic, seeded="seed" in given, memory=memory) as folder:
-        found = occurring(folder, question.to_look_up, question.columns, memory) if question.to_look_up else {}
+        found = (
+            occurring(folder, question.to_look_up, question.columns, memory, question.dialect)
+            if question.to_look_up
+            else {}
+        )
         return run("tables", question.document(found), folder, out, **given)

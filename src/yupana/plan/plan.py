@@ -9,6 +9,7 @@ from enum import Enum
 from fractions import Fraction
 from typing import Any, Final
 
+from yupana.errors import is_line
 from yupana.files.arrow import ArrowTable
 from yupana.plan.measurement import (
     Margins,
@@ -524,7 +525,7 @@ def _margins(value: object) -> Margins:
 
 
 def _text(value: object) -> str:
-    if not isinstance(value, str) or not value.isprintable():
+    if not isinstance(value, str) or not is_line(value):
         raise ValueError("a name in the plan is no text of one line")
     return value
 

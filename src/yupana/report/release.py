@@ -9,7 +9,7 @@ from yupana.plan.plan import DEFAULT_DELTA, Plan
 from yupana.products.phsafe.product import PHSAFE
 from yupana.products.safetab.regions import BY_NAME, Level
 from yupana.products.safetab.specification import DETAILED_ONLY
-from yupana.release.recipe import leaves_out_small
+from yupana.release.recipe import DESCRIBED_TABLES, leaves_out_small
 from yupana.report.errors import CELLS, Columns, published_counts, relative_section
 from yupana.report.groups import sizes_section
 from yupana.report.numbers import loss, rounded, whole
@@ -32,7 +32,10 @@ def write_release_report(
     tables : mapping of table to columns
         As published; only those of PHSafe are looked at.
     """
-    of_product = _phsafe(plan, tables) if plan.product == PHSAFE.key else _safetab(plan) or measured_sections(plan)
+    if manifest.get("system") == DESCRIBED_TABLES:
+        of_product = measured_sections(plan)
+    else:
+        of_product = _phsafe(plan, tables) if plan.product == PHSAFE.key else _safetab(plan) or measured_sections(plan)
     described = manifest["tables"]
     differences = [] if production is None else plan.differences(production)
     page = read_page(

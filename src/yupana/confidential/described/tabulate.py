@@ -140,7 +140,7 @@ def _count(
 def _linked_table(
     description: Description, table: DescribedTable, level: DescribedLevel, codes: Sequence[str], *, limited: bool
 ) -> LinkedTable:
-    predicates = description.predicates(table, codes)
+    predicates, kind = description.predicates(table, codes), description.areas[level.areas]
     limit = None
     if table.limit and limited:
         per = description.files[table.limit.per]
@@ -150,7 +150,7 @@ def _linked_table(
         name=f"{table.name}/{level.name}/{','.join(codes)}",
         universe=table.universe,
         cells=tuple(cell for code in codes for cell in predicates[code]),
-        column=description.areas[level.areas].column,
+        areas=dict(zip(kind.columns, kind.values, strict=True)),
         limit=limit,
     )
 
@@ -178,8 +178,9 @@ def _written(file: DescribedFile, name: str) -> str:
     if name not in file.columns:
         return field
     column = file.columns[name].column
-    if column.blank_is_last:
-        return f"CASE WHEN {field} = {column.none} THEN {quoted(column.blank)} ELSE CAST({field} AS VARCHAR) END"
+    if column.in_words:
+        words = " ".join(f"WHEN {field} = {value} THEN {quoted(word)}" for word, value in column.in_words.items())
+        return f"CASE {words} ELSE CAST({field} AS VARCHAR) END"
     if column.width:
         return f"lpad(CAST({field} AS VARCHAR), {column.width}, '0')"
     return f"([{', '.join(map(quoted, column.words))}])[{field} + 1]" if column.words else field

@@ -4,22 +4,29 @@ import html
 import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import count
 from pathlib import Path
 from typing import Any, Final
-from unicodedata import normalize
 
 from yupana.errors import ConfigError
 from yupana.files.code_tables import TextRow, read_rows
 from yupana.files.codes import CODES, codes_of, listed
-from yupana.files.declaration import NAME
+from yupana.files.columns import Dialect
+from yupana.files.names import LONGEST, fault_of, file_of, folded, normal
 from yupana.plan.measurement import Mechanism
 from yupana.plan.plan import DEFAULT_DELTA, Plan
 from yupana.privacy.exact import read_exact
 from yupana.privacy.zcdp import epsilon_tight, rho_for_epsilon
 from yupana.products.described.product import TABLES, described
-from yupana.products.described.reading.declaration import MOST_VALUES, stands_for_none
+from yupana.products.described.reading.declaration import (
+    MOST_VALUES,
+    WRITTEN,
+    dialect_of,
+    is_word,
+    stands_for_none,
+)
 from yupana.products.described.reading.tables import RESERVED
 
 RECORDS: Final = "records"
@@ -33,6 +40,9 @@ MOST_CELLS: Final = 20_000
 
 Codes = Sequence[str | int] | Mapping[str, str]
 """Codes of a column, or these with a label each."""
+
+_VARIABLE: Final = re.compile(r'(?:"([^"]*)"(?=:|$)|([^:]*))(:?)(.*)', re.DOTALL)
+"""A column, in quotes if it has a colon, and its classes."""
 
 _BINS: Final = re.compile(r"(\d{1,9}):(\d{1,9})-(\d{1,9})(?::(.*))?")
 _LEAST: Final = Fraction(1, 10**15)
@@ -52,6 +62,8 @@ class Variable:
         Of the classes; 0 of a column of codes.
     missing : str
         The class of records without a number, and what they may write; empty if each must have one.
+    others : str
+        The class of records with a value that is not allowed; empty if there may be none.
     """
 
     column: str
@@ -59,13 +71,19 @@ class Variable:
     low: int = 0
     high: int = 0
     missing: str = ""
+    others: str = ""
 
     @property
     def classes(self) -> list[str]:
-        """The classes of whole numbers, of which the highest may be shorter, and of none."""
+        """The classes of whole numbers, of which the highest may be shorter, of none, and of others."""
         ends = ((at, min(at + self.width - 1, self.high)) for at in range(self.low, self.high + 1, self.width))
         numbers = [f"{low}-{high}" if low < high else f"{low}" for low, high in ends]
-        return [*numbers, *([self.missing] if self.missing else [])]
+        return [*numbers, *filter(None, (self.missing, self.others))]
+
+    def declared(self, codes: object) -> dict[str, Any]:
+        """The column as a description has it, with its codes, if it has some."""
+        of: dict[str, Any] = {"whole": [self.low, self.high]} if self.width else {"codes": codes}
+        return of | {name: word for name in ("missing", "others") if (word := getattr(self, name))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +106,8 @@ class CountQuestion:
         At which the budget was said as an epsilon.
     totals : bool
         Whether there are tables of each column alone, too.
+    written : mapping of str to str
+        How a file of text is written, as a description says it: its separator, encoding and decimal point or comma.
     """
 
     by: tuple[Variable, ...]
@@ -98,6 +118,12 @@ class CountQuestion:
     budget: Fraction
     delta: float | None
     totals: bool
+    written: Mapping[str, str]
+
+    @property
+    def dialect(self) -> Dialect:
+        """How a file of text is written."""
+        return dialect_of(*(self.written.get(name) for name in ("separator", "encoding", "decimal")))
 
     @property
     def to_look_up(self) -> tuple[str, ...]:
@@ -126,12 +152,10 @@ class CountQuestion:
             raise ConfigError(f"count cannot be made:\n  {fault}")
         columns: dict[str, Any] = {}
         for of in self.by:
-            if of.width:
-                columns[of.column] = {"whole": [of.low, of.high], **({"missing": of.missing} if of.missing else {})}
-            elif of.column in self.codes:
-                columns[of.column] = {"codes": self.codes[of.column]}
+            if of.width or of.column in self.codes:
+                columns[of.column] = of.declared(self.codes.get(of.column))
             else:
-                columns[of.column] = {"codes": list(found[of.column]), "occurring": True}
+                columns[of.column] = of.declared(list(found[of.column])) | {"occurring": True}
         names = [of.column for of in self.by]
         table: dict[str, Any] = {
             "title": f"Records by {_listed(names)}",
@@ -142,14 +166,13 @@ class CountQuestion:
         if self.unit:
             table["limit"] = {"per": self.unit, "most": self.most}
         if self.totals:
-            alone = {f"by_{name}": [name] for name in names} if len(names) > 1 else {}
-            table["margins"] = {**alone, "total": []}
+            table["margins"] = {**(_alone(names) if len(names) > 1 else {}), "total": []}
         return {
             "name": "count",
             "title": table["title"],
             "unit": {"file": RECORDS, "column": self.unit} if self.unit else RECORDS,
             "privacy_defn": "puredp" if self.mechanism is Mechanism.PURE else "zcdp",
-            "files": {RECORDS: {"record": "record", "columns": columns}},
+            "files": {RECORDS: {"record": "record", **self.written, "columns": columns}},
             "recodes": {
                 of.column: {"column": f"{RECORDS}.{of.column}", "classes": {label: label for label in of.classes}}
                 for of in self.by
@@ -206,6 +229,10 @@ def read_question(
     rho: object = None,
     delta: object = None,
     totals: bool = False,
+    others: object = None,
+    separator: object = None,
+    encoding: object = None,
+    decimal: object = None,
 ) -> CountQuestion:
     """Read what is asked; see `yupana.count`.
 
@@ -215,7 +242,8 @@ def read_question(
         Naming every fault.
     """
     faults: list[str] = []
-    variables = _variables(by, faults)
+    variables = _with_others(_variables(by, faults), others, faults)
+    written = _written({"separator": separator, "encoding": encoding, "decimal": decimal}, faults)
     _check_unit(unit, most, variables, faults)
     wanted = [of.column for of in variables if not of.width]
     codes = _codes(wanted, keys, domains, faults)
@@ -234,7 +262,7 @@ def read_question(
     mechanism, budget, at = _loss(epsilon, rho, delta, faults)
     if faults:
         raise ConfigError("\n".join(["count cannot be made:", *(f"  {fault}" for fault in faults)]))
-    return CountQuestion(tuple(variables), codes, unit or "", most, mechanism, budget, at, totals)
+    return CountQuestion(tuple(variables), codes, normal(unit or ""), most, mechanism, budget, at, totals, written)
 
 
 def plan_of(question: CountQuestion, confidence: Fraction | None) -> CountPlan:
@@ -242,31 +270,58 @@ def plan_of(question: CountQuestion, confidence: Fraction | None) -> CountPlan:
     unknown = question.to_look_up
     document = question.document({column: ["?"] for column in unknown})
     plan = TABLES.plan(described(document), confidence=confidence)
-    sizes = {of.column: len(of.classes) if of.width else len(question.codes.get(of.column, ())) for of in question.by}
+    sizes = {
+        of.column: len(of.classes) if of.width else len(question.codes.get(of.column, ())) + bool(of.others)
+        for of in question.by
+    }
     return CountPlan(question, plan, {column: None if column in unknown else size for column, size in sizes.items()})
+
+
+def _alone(columns: Iterable[str]) -> dict[str, list[str]]:
+    """Tables of one column each, called after it as a table may be, with files of their own."""
+    found: dict[str, list[str]] = {}
+    for column in columns:
+        start = f"by_{re.sub('[./:]+', ' ', column)}"[: LONGEST - 4].strip()
+        names = (start if number == 1 else f"{start}_{number}" for number in count(1))
+        taken = {folded(file_of(name)) for name in found}
+        found[next(name for name in names if folded(file_of(name)) not in taken)] = [column]
+    return found
 
 
 def _too_many_cells(by: Iterable[Variable], codes: Mapping[str, Collection[str]]) -> str:
     """What is wrong if the columns make too many cells, as far as their codes are known."""
-    cells = math.prod(len(of.classes) if of.width else len(codes.get(of.column, "?")) for of in by)
+    cells = math.prod(len(of.classes) if of.width else len(codes.get(of.column, "?")) + bool(of.others) for of in by)
     if cells <= MOST_CELLS:
         return ""
     return f"by: makes {cells:,} cells, and at most {MOST_CELLS:,} are allowed; take wider classes or fewer columns"
 
 
+def _columns_of(by: str) -> list[str]:
+    """The texts between commas; one in double quotes may hold some."""
+    texts, is_quoted = [""], False
+    for one in by:
+        is_quoted ^= one == '"'
+        if one == "," and not is_quoted:
+            texts.append("")
+        else:
+            texts[-1] += one
+    return texts
+
+
 def _variables(by: object, faults: list[str]) -> list[Variable]:
-    texts = by.split(",") if isinstance(by, str) else by
+    texts = _columns_of(by) if isinstance(by, str) else by
     if not isinstance(texts, Sequence) or not texts or not all(isinstance(text, str) for text in texts):
         faults.append("by: must be columns, such as 'region,age:5:0-115,sex', or a list of them")
         return []
     found: list[Variable] = []
     for text in texts:
-        column, colon, rest = text.strip().partition(":")
-        if not NAME.fits(column):
-            faults.append(f"by: {column!r} is no column; its name is letters, digits, - and _, beginning with a letter")
-        elif column.upper() in RESERVED:
+        quoted, bare, colon, rest = _VARIABLE.fullmatch(normal(text.strip())).groups("")  # type: ignore[union-attr]
+        column = quoted or bare
+        if fault := fault_of(column, parted=False):
+            faults.append(f"by: {column[:LONGEST]!r} {fault}")
+        elif folded(column).upper() in RESERVED:
             faults.append(f"by: {column} has a meaning of its own in tables; give the column another name")
-        elif column.lower() in {of.column.lower() for of in found}:
+        elif folded(column) in {folded(of.column) for of in found}:
             faults.append(f"by: {column} stands twice")
         elif not colon:
             found.append(Variable(column))
@@ -284,7 +339,8 @@ def _classes(column: str, rest: str, faults: list[str]) -> Variable | None:
             faults.append(f"{place} {text}, so say what is possible, as {column}:{rest}:0-115")
         else:
             text = (
-                f"whole numbers without a sign, as {column}:5:0-115, or {column}:5:0-115:unknown where some are missing"
+                f"whole numbers without a sign, as {column}:5:0-115, or {column}:5:0-115:unknown where some are "
+                "missing; a column whose name has a colon stands in double quotes"
             )
             faults.append(f"{place} must be {column}:WIDTH:LOW-HIGH, {text}")
         return None
@@ -303,6 +359,33 @@ def _classes(column: str, rest: str, faults: list[str]) -> Variable | None:
     return None
 
 
+def _with_others(by: Iterable[Variable], others: object, faults: list[str]) -> list[Variable]:
+    """The columns with a class for what is not allowed: all of them, or those that are named."""
+    variables = list(by)
+    told = {of.column: others for of in variables} if isinstance(others, str) else others
+    if told is None:
+        return variables
+    if not isinstance(told, Mapping) or not told:
+        faults.append("others: must be what others are called, such as 'other', or that by column")
+        return variables
+    known = {of.column for of in variables}
+    faults += [f"others: {column} is no column of by" for column in told if column not in known]
+    for of in variables:
+        if (word := told.get(of.column)) is None:
+            continue
+        if not is_word(word) or (of.width and not stands_for_none(word, of.low, of.high)) or word == of.missing:
+            faults.append(
+                f"others: {of.column}: must be a text that is no value, such as 'other', without | and quotes"
+            )
+    return [replace(of, others=str(told.get(of.column) or "")) for of in variables]
+
+
+def _written(told: Mapping[str, object], faults: list[str]) -> dict[str, str]:
+    """How a file of text is written, as far as that was said."""
+    found = {name: WRITTEN[name].read(name, value, faults) for name, value in told.items() if value is not None}
+    return {name: value for name, value in found.items() if value is not None}
+
+
 def _check_unit(unit: object, most: object, variables: Iterable[Variable], faults: list[str]) -> None:
     if isinstance(most, bool) or not isinstance(most, int) or not 0 < most < _MOST:
         faults.append(f"max_per_unit: must be a whole number above 0 and below {_MOST:,}")
@@ -310,14 +393,12 @@ def _check_unit(unit: object, most: object, variables: Iterable[Variable], fault
         faults.append("max_per_unit: needs a unit, the column that says whose each record is")
     if unit is None:
         return
-    if not isinstance(unit, str) or not NAME.fits(unit):
-        faults.append(
-            "unit: must be the name of a column: letters, digits, - and _, beginning with a letter; leave it out where "
-            "each record is a unit"
-        )
-    elif unit.lower() in {of.column.lower() for of in variables}:
+    fault = fault_of(normal(unit), parted=False) if isinstance(unit, str) else "is no text"
+    if fault or not isinstance(unit, str):
+        faults.append(f"unit: must be the name of a column, and {fault}; leave it out where each record is a unit")
+    elif folded(unit) in {folded(of.column) for of in variables}:
         faults.append(f"unit: {unit} is in by, too; a table by those it protects would show each of them")
-    elif unit.lower() == RECORDS:
+    elif folded(unit) == RECORDS:
         faults.append(f"unit: a column named {RECORDS} cannot be the unit; rename it")
 
 
@@ -329,7 +410,9 @@ def _codes(
     if not isinstance(domains, Mapping | None) or not all(isinstance(column, str) for column in domains or ()):
         faults.append("domains: must be codes by column, such as {'sex': ['1', '2']}")
         domains = None
-    for column, told in (domains or {}).items():
+    for column, told in ((normal(column), told) for column, told in (domains or {}).items()):
+        if column in found:
+            faults.append(f"domains: {column} is given twice, in two spellings of one text")
         if column not in wanted:
             faults.append(f"domains: {column} is no column of codes in by")
         else:
@@ -358,7 +441,7 @@ def _keys(path: Path, wanted: Sequence[str], faults: list[str]) -> dict[str, lis
 
     before, rows = len(faults), read_rows("keys", path, (), faults, names_of=alone)
     header = rows[0].values if rows else {}
-    held = [column for column in wanted if normalize("NFC", column) in header]
+    held = [column for column in wanted if normal(column) in header]
     if not held and len(faults) == before:
         text = f"{path} has no column {' or '.join(wanted)}" if wanted else "no column of by has codes"
         faults.append(f"keys: {text}; it has {', '.join(header)}" if header else f"keys: {path} has no rows")
@@ -366,7 +449,7 @@ def _keys(path: Path, wanted: Sequence[str], faults: list[str]) -> dict[str, lis
 
 
 def _codes_in(rows: Sequence[TextRow], column: str) -> dict[str, str]:
-    codes = [row.values[normalize("NFC", column)] for row in rows]
+    codes = [row.values[normal(column)] for row in rows]
     return dict(zip(codes, codes, strict=True))
 
 

@@ -3,6 +3,7 @@
 docs/tables.md tells what each key means. Public.
 """
 
+import codecs
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -10,12 +11,15 @@ from fractions import Fraction
 from typing import Final, TypeVar
 
 from yupana.files.codes import CODES, PAIRS, Codes, Pairs
+from yupana.files.columns import DATE_PARTS, Dialect
 from yupana.files.declaration import (
     BUDGET,
+    COLUMN,
     FLAG,
     NAME,
     SCALAR,
     TEXT,
+    WORD,
     Expected,
     choice,
     declared,
@@ -27,6 +31,8 @@ from yupana.files.declaration import (
     table_of,
     whole,
 )
+from yupana.files.delimited import SEPARATORS
+from yupana.files.dictionaries.layout import LAYOUT, DeclaredLayout
 from yupana.files.document import Number, is_text
 from yupana.geography.block_file import HousingUnitFile
 from yupana.plan.plan import Neighbours
@@ -40,6 +46,9 @@ NEIGHBOURS: Final = {"add-remove": Neighbours.UNBOUNDED, "replace": Neighbours.B
 MOST_DIGITS: Final = 18
 """Of all columns of a key of blocks, and of the code of an area: they are whole numbers of 64 bits."""
 
+ENCODINGS: Final = ("utf-8", "utf-16", "latin-1", *(f"cp{number}" for number in (437, 850, 852, *range(1250, 1259))))
+"""Of text."""
+
 MOST_COLUMNS: Final = 8
 """Of a response."""
 
@@ -49,7 +58,14 @@ MOST_VALUES: Final = 1_000_000
 """Most values of a column of whole numbers."""
 
 
-_COLUMN: Final = replace(NAME, words=f"{NAME.words}; what the file calls it otherwise, --columns tells a run")
+def _of_file(place: str, told: object, faults: list[str]) -> str | None:
+    found = COLUMN.read(place, told, faults)
+    if found is None:
+        faults[-1] += "; what the file calls it otherwise, --columns tells a run"
+    return found
+
+
+_OF_FILE: Final = replace(COLUMN, read=_of_file)
 _ABOVE_0: Final = exact(lambda number: number > 0, "must be a number above 0")
 _BELOW_1: Final = exact(lambda number: 0 < number < 1, "must be a number above 0 and below 1")
 
@@ -80,9 +96,9 @@ _LABELS: Final = table_of(TEXT)
 _MISSING: Final = replace(SCALAR, schema=TEXT.schema)
 
 
-def _each(kind: Expected[T]) -> Expected[dict[str, T]]:
+def _each(kind: Expected[T], name: Expected[str] = NAME) -> Expected[dict[str, T]]:
     """By names that the user chooses."""
-    return table_of(kind, name=NAME)
+    return table_of(kind, name=name)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,6 +108,10 @@ class DeclaredColumn:
     codes: Codes | None = key(CODES, "all values: a list, a table of codes and labels, or a file", default=None)
     whole: tuple[int, int] | None = key(_WHOLE_RANGE, "the least and the largest value", default=None)
     missing: str | None = key(_MISSING, "the text of a record without a value, which may then lack one", default=None)
+    others: str | None = key(
+        _MISSING, "what values are called that are not allowed, which are then counted", default=None
+    )
+    of: str | None = key(choice(*DATE_PARTS), "of whole numbers: which part of a date they are", default=None)
     fixed: bool = key(FLAG, "whether no change of a unit below changes it", default=False)
     occurring: bool = key(FLAG, "whether the codes are those that occur, declared to be public", default=False)
 
@@ -103,6 +123,14 @@ def _check_domain(place: str, column: DeclaredColumn, faults: list[str]) -> None
         low, high = column.whole
         text = f"must be a text that is no number from {low} to {high} and no range, such as 'unknown' or '999'"
         faults.append(f"{place}.missing: {text}, without | and quotes; an empty field says the same")
+    if column.of and not column.whole:
+        faults.append(f"{place}.of: is of whole numbers, such as whole = [1900, 2030]")
+    if column.others is None:
+        return
+    if column.others == column.missing:
+        faults.append(f"{place}.others: is the text for no value, too; without missing, others hold these as well")
+    if not is_word(column.others) or (column.whole and not stands_for_none(column.others, *column.whole)):
+        faults.append(f"{place}.others: must be a text that is no value, such as 'other', without | and quotes")
 
 
 def is_word(missing: object) -> bool:
@@ -114,6 +142,36 @@ def stands_for_none(missing: object, low: int, high: int) -> bool:
     """Whether a text can stand for no value of whole numbers between two."""
     ends = whole_range(missing)
     return is_word(missing) and (ends is None or ("-" not in str(missing) and not low <= ends[0] <= high))
+
+
+def codec_of(name: object) -> str | None:
+    """An encoding of text that Python knows, as it calls it; empty for UTF-8, None if there is no such encoding."""
+    if not is_text(name):
+        return None
+    try:
+        found = codecs.lookup(str(name)).name
+        known = "id".encode(found).decode(found) == "id"
+    except (LookupError, ValueError):
+        return None
+    return (None if not known else "") if found in {"utf-8", "utf-8-sig", "ascii"} else found if known else None
+
+
+WRITTEN: Final[Mapping[str, Expected[str]]] = {
+    "separator": choice(*SEPARATORS, "\t"),
+    "encoding": scalar(
+        "an encoding of text, such as utf-8, cp1252, latin-1 or utf-16",
+        lambda told: None if codec_of(told) is None else str(told),
+        TEXT.schema,
+    ),
+    "decimal": choice(",", "."),
+}
+"""What may be said of how a file of text is written."""
+
+
+def dialect_of(separator: str | None, encoding: str | None, decimal: str | None) -> Dialect:
+    """How a file of text is written, of what was said of it."""
+    sign = SEPARATORS.get(separator or "", separator or "")
+    return Dialect(sign, codec_of(encoding) or "", decimal or "")
 
 
 _ANSWERS: Final = list_of(TEXT, f"a list of 1 to {MOST_COLUMNS} columns")
@@ -136,6 +194,11 @@ class DeclaredFile:
     """A record file, by its name without ending."""
 
     record: str | None = key(TEXT, "what one record is called", default=None)
+    separator: str | None = key(WRITTEN["separator"], "of text: what separates fields (the header tells)", default=None)
+    encoding: str | None = key(WRITTEN["encoding"], "of text: such as cp1252 (UTF-8)", default=None)
+    decimal: str | None = key(
+        WRITTEN["decimal"], "of text: what may stand between a whole number and zeros, as in 12,0", default=None
+    )
     key_: str | None = key(TEXT, "the column that tells its records apart", default=None)
     parent: Mapping[str, str] | None = key(
         keyed({"file": TEXT, "column": TEXT}), "the record that each belongs to", default=None
@@ -143,9 +206,11 @@ class DeclaredFile:
     hashed: tuple[str, ...] | None = key(
         _TEXTS, "all columns, in the order in which the hash of a limit reads them", default=None
     )
-    columns: Mapping[str, DeclaredColumn] = key(table_of(declared(DeclaredColumn).checked(_check_domain), name=_COLUMN))
+    columns: Mapping[str, DeclaredColumn] = key(
+        table_of(declared(DeclaredColumn).checked(_check_domain), name=replace(COLUMN, read=_of_file))
+    )
     responses: Mapping[str, DeclaredResponse] = key(
-        _each(declared(DeclaredResponse)), "questions that one record may answer with several codes", default={}
+        _each(declared(DeclaredResponse), COLUMN), "questions that one record may answer with several codes", default={}
     )
 
 
@@ -209,9 +274,12 @@ class DeclaredHierarchy:
 
 @dataclass(frozen=True, kw_only=True)
 class DeclaredAreaKind:
-    """A kind of areas: every code of a column, its first characters, or what lies in it; without a column, one area."""
+    """A kind of areas: codes of a column, their first characters, or what they lie in; without a column, one area."""
 
     column: str | None = key(TEXT, default=None)
+    columns: tuple[str, ...] | None = key(
+        list_of(TEXT, "a list of columns"), "columns of which each combination of values is an area", default=None
+    )
     from_: str | None = key(TEXT, "a kind of areas before it, that these areas are made of", default=None)
     first: int | None = key(whole(1, 999, "a number of characters that every code has"), default=None)
     of: Pairs | None = key(PAIRS, "of each code the areas it lies in; they may overlap", default=None)
@@ -386,7 +454,7 @@ def _check_postprocess(place: str, told: Postprocess, faults: list[str]) -> None
 class DeclaredDescription:
     """Tables of a description."""
 
-    name: str = key(NAME, "what manifests call it")
+    name: str = key(WORD, "what manifests call it")
     title: str | None = key(TEXT, default=None)
     unit: str | Mapping[str, str] = key(
         TEXT | keyed({"file": TEXT, "column": TEXT, "record": TEXT}, optional=("record",)),
@@ -409,9 +477,14 @@ class DeclaredDescription:
         default="",
     )
     noise_distribution: bool = key(FLAG, "whether tables have the column NOISE_DISTRIBUTION", default=True)
+    dictionary: str | DeclaredLayout | None = key(
+        TEXT | LAYOUT, "of CSPro or DDI-Codebook: the file that says where lines of records hold what", default=None
+    )
+    data: str | None = key(TEXT, "the file in the data folder that the dictionary describes", default=None)
+    encoding: str | None = key(choice(*ENCODINGS), "of that file; UTF-8 if nothing says another", default=None)
     files: Mapping[str, DeclaredFile] = key(_each(declared(DeclaredFile)), "record files")
     recodes: Mapping[str, DeclaredRecodes] = key(
-        _each(declared(DeclaredRecodes)), "classes of the values of a column", default={}
+        _each(declared(DeclaredRecodes), COLUMN), "classes of the values of a column", default={}
     )
     blocks: DeclaredBlocks | None = key(declared(DeclaredBlocks), default=None)
     group_lists: Mapping[str, DeclaredGroupList] = key(
@@ -422,10 +495,10 @@ class DeclaredDescription:
     )
     areas: Mapping[str, DeclaredAreaKind] = key(_each(declared(DeclaredAreaKind)), "kinds of areas", default={})
     groups: Mapping[str, DeclaredGroup | DeclaredResponseGroup] = key(
-        table_of(GROUP), "population groups, which may overlap", default={}
+        _each(GROUP, COLUMN), "population groups, which may overlap", default={}
     )
     levels: Mapping[str, DeclaredLevel] = key(
-        table_of(declared(DeclaredLevel)),
+        _each(declared(DeclaredLevel)),
         "areas by groups; every kind of areas is a level of its name, too",
         default={},
     )

@@ -1,6 +1,6 @@
 """Read the record files, the privacy unit, and what tells records apart: columns, recodes and conditions. Public."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
@@ -10,6 +10,7 @@ from yupana.errors import nearest
 from yupana.files.codes import Codes, codes_of
 from yupana.files.columns import Column
 from yupana.files.document import is_text
+from yupana.files.names import LONGEST, folded
 from yupana.geography.block_file import BlockFile
 from yupana.plan.predicates import Where
 from yupana.plan.responses import ResponseGroup
@@ -28,6 +29,7 @@ from yupana.products.described.reading.declaration import (
     DeclaredColumn,
     DeclaredDescription,
     DeclaredResponse,
+    dialect_of,
     is_word,
     whole_range,
 )
@@ -119,6 +121,14 @@ class DescriptionDocument:
             f"{place}: {what} {one}" if what.startswith("no ") else f"{place}: {one} {what}" for one in which
         )
 
+    def fault_alike(self, place: str, what: str, names: Iterable[str], seen: Callable[[str], str] = folded) -> None:
+        """A fault for each name that is seen as another one before it."""
+        met: dict[str, str] = {}
+        for name in names:
+            first = met.setdefault(seen(name), name)
+            if first != name:
+                self.faults.append(f"{place}: {first} and {name} {what}; give one another name")
+
     def variable(self, place: str, name: str) -> Classified | None:
         """A recode, or a column with a class for each of its values; None, with a fault, if it is neither."""
         if name in self.recodes:
@@ -195,8 +205,8 @@ class DescriptionDocument:
                 else:
                     found.add(codes[value])
                 continue
-            if column.column.blank_is_last and value == column.column.blank:
-                found.add(column.column.none)
+            if value in column.column.in_words:
+                found.add(column.column.in_words[value])
                 continue
             ends = whole_range(value)
             domain = column.column.numbers.domain
@@ -232,6 +242,7 @@ def read_records(doc: DescriptionDocument) -> None:
         doc.files[name] = DescribedFile(
             name, told.record or name, key, parent, link, columns,
             hashed=told.hashed or fields, responses=responses, blocks=blocks,
+            dialect=dialect_of(told.separator, told.encoding, told.decimal),
         )  # fmt: skip
     if not doc.files:
         doc.faults.append("files: describes none")
@@ -253,14 +264,15 @@ def read_records(doc: DescriptionDocument) -> None:
 def _check_keys(doc: DescriptionDocument, place: str, key: str, link: str) -> None:
     if '"' in key + link:
         doc.faults.append(f"{place}: key and parent.column are names of columns, without quotes")
-    if key != link and key.lower() == link.lower():
+    if key != link and folded(key) == folded(link):
         doc.faults.append(f"{place}: key and parent.column differ by upper and lower case alone")
 
 
 def _check_links(doc: DescriptionDocument) -> None:
     files = doc.files
-    lower = [name.lower() for name in files]
-    doc.fault_each("files", "is the name of two files", (n for n in dict.fromkeys(lower) if lower.count(n) > 1))
+    doc.fault_alike("files", "are names of one file", files)
+    long = (name for name in files if len(name.encode()) > LONGEST and not files[name].ids_in)
+    doc.fault_each("files", f"has more than {LONGEST} bytes in UTF-8, which no disk holds as the name of a file", long)
     for file in files.values():
         place = f"files.{file.name}.parent"
         if file.parent and file.parent not in files:
@@ -297,7 +309,7 @@ def _set_unit(doc: DescriptionDocument) -> None:
     if of.parent:
         text = "so that the records of one id could be of several; name a file at the top"
         doc.faults.append(f"unit.file: {file} belongs to {of.parent}, {text}")
-    if column.lower() in {name.lower() for name in (*of.columns, *files)}:
+    if folded(column) in set(map(folded, (*of.columns, *files))):
         doc.faults.append(f"unit.column: {column} is a file, or a column that tables read; ids tell no cells apart")
     doc.unit = column
     ids = DescribedFile(column, told.get("record", column), column, "", "", {}, ids_in=of.name)
@@ -320,7 +332,7 @@ def _columns(
 ) -> dict[str, DescribedColumn]:
     found: dict[str, DescribedColumn] = {}
     for name, of in told.items():
-        if name.lower() in {key.lower() for key in (*keys, *found)}:
+        if folded(name) in set(map(folded, (*keys, *found))):
             doc.faults.append(
                 f"files.{file}.columns.{name}: stands twice, or is a key, a link or part of a block, which have no "
                 "values to count by"
@@ -332,11 +344,14 @@ def _columns(
 
 def _domain(doc: DescriptionDocument, keys: tuple[str, ...], of: DeclaredColumn) -> tuple[Column, Mapping[int, str]]:
     if of.codes is not None:
-        return _coded(doc, keys, of.codes, of.missing)
+        return _coded(doc, keys, of.codes, of.missing, of.others)
     low, high = of.whole or (0, 0)
-    if of.missing is None:
-        return Column(keys[-1], range(low, high + 1)), {}
-    return Column(keys[-1], range(low, high + 2), blank=of.missing, blank_is_last=True), {}
+    words = (of.missing is not None) + (of.others is not None)
+    column = Column(
+        keys[-1], range(low, high + 1 + words), blank=of.missing or "", blank_is_last=of.missing is not None,
+        of=of.of or "", others=of.others or "",
+    )  # fmt: skip
+    return column, {}
 
 
 MOST_CODES: Final = 16_383
@@ -344,18 +359,23 @@ MOST_CODES: Final = 16_383
 
 
 def _coded(
-    doc: DescriptionDocument, keys: tuple[str, ...], told: Codes, missing: str | None
+    doc: DescriptionDocument, keys: tuple[str, ...], told: Codes, missing: str | None, others: str | None = None
 ) -> tuple[Column, Mapping[int, str]]:
-    """A column of codes with what they are called; that for ``missing`` values, if there is one, is the first."""
+    """A column of codes with what they are called: ``missing``, if there is one, is the first, ``others`` the last."""
     place = ".".join(keys)
     listed = codes_of(f"{place}.codes", told, doc.folder, doc.faults)
     doc.at(*keys)["codes"] = listed.document
     codes, labels = listed.codes, listed.labels
+    if others is not None:
+        if others in codes:
+            doc.faults.append(f"{place}.others: must be a code that is not listed")
+        codes, labels = (*codes, others), (*labels, others)
     if missing is not None:
         if not is_word(missing) or missing in codes:
             doc.faults.append(f"{place}.missing: must be a code that is not listed, without | and quotes")
         codes, labels = (missing, *codes), (missing, *labels)
-    return Column(keys[-1], range(len(codes)), words=codes, blank=missing or ""), dict(enumerate(labels))
+    column = Column(keys[-1], range(len(codes)), words=codes, blank=missing or "", others=others or "")
+    return column, dict(enumerate(labels))
 
 
 def _responses(
@@ -363,15 +383,15 @@ def _responses(
 ) -> dict[str, MultipleResponse]:
     """Those of a file; ``taken`` are the names of its columns, keys and links, which are no answers."""
     found: dict[str, MultipleResponse] = {}
-    known = {name.lower() for name in taken}
+    known = set(map(folded, taken))
     used = set(known)
     for name, of in told.items():
         place = f"files.{file}.responses.{name}"
-        if name.lower() in known:
+        if folded(name) in known:
             doc.faults.append(f"{place}: is the name of a column, a key, a link or another response")
-        known.add(name.lower())
+        known.add(folded(name))
         _check_columns(doc, f"{place}.columns", of.columns, used)
-        used.update(column.lower() for column in of.columns)
+        used.update(map(folded, of.columns))
         column, labels = _coded(doc, ("files", file, "responses", name), of.codes, of.missing)
         if len(column.words) - bool(column.blank) > MOST_CODES:
             doc.faults.append(f"{place}.codes: at most {MOST_CODES:,} are allowed")
@@ -388,13 +408,13 @@ def _check_columns(doc: DescriptionDocument, place: str, told: Sequence[str], us
     if len(told) > MOST_COLUMNS:
         doc.faults.append(f"{place}: must be a list of 1 to {MOST_COLUMNS} columns")
         return
-    lower = [name.lower() for name in told]
+    lower = [*map(folded, told)]
     doc.fault_each(place, "stands twice", (name for i, name in enumerate(told) if lower[i] in lower[:i]))
     doc.fault_each(place, "is a name without quotes, which is not", (repr(name) for name in told if '"' in name))
     doc.fault_each(
         place,
         "is a column, a key or a link of the file already, or one of another response",
-        (name for name in told if name.lower() in used),
+        (name for name in told if folded(name) in used),
     )
 
 
@@ -403,6 +423,8 @@ def read_recodes(doc: DescriptionDocument) -> None:
     for name, told in doc.read.recodes.items():
         place = f"recodes.{name}"
         column = doc.column(f"{place}.column", told.column)
+        if name in doc.columns:
+            doc.faults.append(f"{place}: is the name of a column, too; give the recode another")
         if column is None:
             continue
         classes = {
@@ -423,9 +445,8 @@ def _check_complete(
     incomplete: bool,
 ) -> None:
     """Refuse a recode with a hole that does not say so: who is in it would be counted nowhere, without a word."""
-    # A missing value is in a class where one names it; that it is in none is told by the plan.
-    missing = {column.column.none} if column.column.blank else set[int]()
-    lost = set(column.column.domain).difference(missing, *classes.values())
+    # A missing value and others are in a class where one names them; that they are in none is told by the plan.
+    lost = set(column.column.domain).difference(column.column.in_no_class, *classes.values())
     if lost and classes and all(classes.values()) and not incomplete:
         doc.faults.append(
             f"{place}.classes: no class holds {shown(lost, column.column)} of {column.file}.{column.name}, so that "
