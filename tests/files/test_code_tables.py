@@ -81,7 +81,7 @@ BAD: dict[str, tuple[bytes, str | None, str]] = {
     "a column twice": (b"a,b,a\n1,2,3\n", None, "line 1: column a is there twice"),
     "a column twice in NFC": ("\u00e9,e\u0301\n1,2\n".encode(), None, "line 1: column \u00e9 is there twice"),
     "too many fields": (b"a,b\n1,2\n\n1,2,3\n", None, "line 4: 3 fields, but the header names 2 columns"),
-    "too many without a header": (b"060014001001000,1\n060014001001001\n", None, "line 2: 1 fields, but the first"),
+    "too many without a header": (b"060014001001000,1\n060014001001001\n", None, "line 2: 1 field, but the first"),
     "Latin-1 at once": ("a,b\n1,\u00e9\n".encode("latin-1"), None, "line 2: not text in UTF-8; name the encoding"),
     "Latin-1 late": (b"a,b\n" + b"1,2\n" * 100 + b"1,\xff\n", None, "line 102: not text in UTF-8"),
     "UTF-8 that was told otherwise": ("a,b\n1,\u00e9\n".encode(), "cp1252", "is text in UTF-8, and cp1252 was told"),
@@ -93,7 +93,7 @@ BAD: dict[str, tuple[bytes, str | None, str]] = {
     "no encoding of text": (b"a,b\n1,2\n", "base64", "'base64' is none that is known"),
     "NUL": (b"a,b\n1,\0\n", None, "is no text file"),
     "binary": (bytes(range(256)) * 9, None, "is no text file"),
-    "a quote that does not end": (b'a,b\n1,"2\n3,4\n', None, "not readable as a table of text"),
+    "a quote that does not end": (b'a,b\n1,"2\n3,4\n', None, "line 2: a quote is opened and not closed"),
     "a line that does not end": (b"x" * 100_000, None, "line 1: longer than 65,536 bytes"),
     "no Parquet": (b"PAR1", "parquet", "is not readable as Parquet"),
 }

@@ -248,7 +248,7 @@ def test_keys_are_read_as_people_have_them(tmp_path: Path) -> None:
         ("rgion\n1\n", "keys.csv has no column region; it has rgion"),
         ("region,n\n1,5\nTotal,5\n", "keys.csv, line 3 seems to be a row of totals; remove it"),
         ("region,n\n1,5\n3.6E+14,5\n", "keys.csv, line 3, column region: '3.6E+14' is a number that a spreadsheet"),
-        ("region,n\n1\n", "keys.csv, line 2: 1 fields, but the header names 2 columns"),
+        ("region,n\n1\n", "keys.csv, line 2: 1 field, but the header names 2 columns"),
     ):
         path.write_text(text)
         assert said in refusal(by="region", keys=path, epsilon=1, out=tmp_path / "out")

@@ -27,10 +27,12 @@ from yupana.files.delimited import (
     Labels,
     TextLayout,
     csv_rows,
+    is_total,
     loaded_rows,
     parquet_as_text,
     refuse_twice,
 )
+from yupana.files.document import is_text
 from yupana.files.names import normal, on_disk
 from yupana.files.regular import regular
 from yupana.files.temporary import temporary_folder
@@ -43,7 +45,6 @@ _ROWS_AT_ONCE: Final = 10_000
 _BLANKS: Final = " \t\u00a0\u202f\u3000\ufeff"
 
 _EXPONENT: Final = re.compile(r"[0-9](?:[eE]\+|[.,][0-9]+[eE]\+?)[0-9]{2,3}")
-_TOTAL: Final = re.compile(r"(?:grand |sub)?totals?(?: .*)?:?|sum:?", re.IGNORECASE)
 _DRESSED: Final = r"""^(?:=")?['‘’`]?(?:[0-9]{3}[0-9A-Z]{4}US)?([0-9][0-9A-Za-z.]*)['‘’`]?"?$"""
 """A code with what a spreadsheet puts around it, or the Bureau before it: ="06", '06, 0500000US06."""
 
@@ -71,6 +72,21 @@ ROUNDED: Final = (
 )
 
 
+_NO_ENCODING_OF_FILES: Final = frozenset({"idna", "punycode", "utf-7", "hz", "unicode_escape", "raw_unicode_escape"})
+
+
+def codec_of(name: object) -> str | None:
+    """An encoding of text that Python knows, as it calls it; empty for UTF-8, None if there is no such encoding."""
+    if not is_text(name):
+        return None
+    try:
+        found = codecs.lookup(str(name)).name
+        known = found not in _NO_ENCODING_OF_FILES and "id".encode(found).decode(found) == "id"
+    except (LookupError, ValueError):
+        return None
+    return (None if not known else "") if found in {"utf-8", "utf-8-sig", "ascii"} else found if known else None
+
+
 def check_encoding(encoding: str | None) -> str | None:
     """An encoding by the name that Python has for it.
 
@@ -81,13 +97,40 @@ def check_encoding(encoding: str | None) -> str | None:
     """
     if encoding is None:
         return None
-    try:
-        found = codecs.lookup(encoding)
-        "a".encode(found.name)
-    except (LookupError, ValueError, TypeError):
+    found = codec_of(encoding)
+    if found is None:
         text = "such as utf-8, utf-16, cp1252 or latin-1"
-        raise InputError(f"encoding: {encoding!r} is none that is known; name one {text}") from None
-    return found.name.removesuffix("-sig")
+        raise InputError(f"encoding: {encoding!r} is none that is known; name one {text}")
+    return found or "utf-8"
+
+
+def in_utf_8(path: Path) -> bool:
+    """Whether a file that can be read is text in UTF-8, or says by its first bytes what it is."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        with open(path, "rb", opener=regular) as file:
+            part = file.read(_AT_ONCE)
+            if any(part.startswith(mark) for mark, _ in _MARKS):
+                return True
+            while part:
+                decoder.decode(part)
+                part = file.read(_AT_ONCE)
+            decoder.decode(b"", final=True)
+    except OSError:
+        return True
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def shown(names: Sequence[str]) -> str:
+    """Names of columns in a message: the first ones, and the beginning of long ones."""
+    some = [name if len(name) <= _LONG else f"{name[:_LONG]}..." for name in names[:_MOST_SHOWN]]
+    return ", ".join([*some, *(["..."] if len(names) > _MOST_SHOWN else [])])
+
+
+_LONG: Final = 40
+_MOST_SHOWN: Final = 10
 
 
 class CodeTable(DelimitedFile):
@@ -124,7 +167,7 @@ class CodeTable(DelimitedFile):
     def fault(self, row: int, column: str, rule: str) -> InputError:
         """Return an error about a field; where it is of a row of totals at the end, that."""
         text = self.field(row, column)
-        if row == self.rows - 1 and row > 0 and (not text or _TOTAL.fullmatch(text)):
+        if row == self.rows - 1 and row > 0 and (not text or is_total(text)):
             return self.of_totals(row)
         return super().fault(row, column, f"{text!r} {ROUNDED}" if is_exponent(text) else rule)
 
@@ -141,14 +184,14 @@ class CodeTable(DelimitedFile):
         InputError
         """
         last = self.rows - 1
-        if last > 0 and _TOTAL.fullmatch(self.field(last, column)):
+        if last > 0 and is_total(self.field(last, column)):
             raise self.of_totals(last)
 
     def lines(self) -> list[int]:
         """The line of each row, or its number in Parquet."""
         if self._layout is None:
             return list(range(1, self.rows + 1))
-        found = [line for line, _ in self._layout.read()]
+        found = self._layout.lines()
         return found if len(found) == self.rows else [at + self._layout.skipped + 1 for at in range(self.rows)]
 
     def records(self, columns: Sequence[str]) -> Iterator[tuple[str, ...]]:
@@ -160,7 +203,7 @@ class CodeTable(DelimitedFile):
 
     def no_column(self, missing: Sequence[str]) -> InputError:
         """Return an error about columns that are not there."""
-        there = ", ".join(name for name in self.header if name)
+        there = shown([name for name in self.header if name])
         return InputError(f"{self.path}, line 1: no column {', '.join(missing)}; it has {there}")
 
 
@@ -255,8 +298,11 @@ def _in_utf8(path: Path, encoding: str | None) -> Iterator[Path]:
                 raise InputError(f"{path} is empty; give a table with a row for each code")
             if marked and encoding and not encoding.startswith(marked):
                 raise InputError(f"{path} is in {marked}, as its first bytes say, and {encoding} was told")
-            # Without a mark the first character, which is of ASCII, tells the order of bytes.
-            order = "" if encoding != "utf-16" else "-be" if head.startswith(b"\0") else "-le"
+            if encoding == "utf-16" and not marked and b"\0" not in head:
+                raise InputError(f"{path}, line 1: not text in {encoding}; {_NAME_ENCODING}")
+            # Without a mark the zeros of what is of ASCII, such as separators, tell the order of bytes.
+            zeros = head[::2].count(0) - head[1::2].count(0)
+            order = "" if encoding != "utf-16" else "-be" if zeros > 0 else "-le"
             found = marked or (f"{encoding}{order}" if encoding else "utf-8")
             if found == "utf-8" and b"\0" in head:
                 text = "give a table of text; one in UTF-16 without its mark needs the encoding utf-16"
@@ -342,6 +388,9 @@ def _layout(path: Path, text: Path, names_of: NamesOf) -> tuple[TextLayout, tupl
     first = _fields(sample, separator)[0]
     codes = names_of([_dressed(field) for field in first])
     names = tuple(first if codes is None else codes)
+    if any(map(is_control, "".join(names))):
+        held = "a line break or another control character; a quote may not be closed"
+        raise InputError(f"{path}, line {skipped + 1}: a name of a column holds {held}")
     return TextLayout(text, separator, skipped + (codes is None), blanks=False), names
 
 

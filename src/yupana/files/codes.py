@@ -1,11 +1,11 @@
 """Lists of codes and of what each lies in: in a configuration, or in a public file that it names. Public."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from yupana.files.code_tables import read_rows
+from yupana.files.code_tables import TextRow, read_rows
 from yupana.files.declaration import TEXT, Expected, declared, key, list_of, scalar, table_of
 from yupana.files.document import is_text
 
@@ -85,10 +85,11 @@ def codes_of(place: str, told: Codes | None, folder: Path, faults: list[str]) ->
     if isinstance(told, CodesFile):
         names = (told.code, told.label or told.code, told.parent or told.code)
         read = read_rows(place, folder / told.file, names, faults, told.encoding)
-        rows = [[row.values[name] for name in names] for row in read]
-        above = {row[2] for row in rows} if told.parent else set()
-        pairs = {row[0]: row[1] for row in rows if row[0] not in above}
-        return _NONE if not pairs and len(faults) > before else listed(place, pairs, faults)
+        above = {row.values[names[2]] for row in read} if told.parent else set()
+        wanted = [row for row in read if row.values[told.code] not in above]
+        if not wanted and len(faults) > before:
+            return _NONE
+        return listed_rows(f"{place}: {folder / told.file}", wanted, told.code, names[1], faults)
     if not isinstance(told, dict) and len(set(told)) < len(told):
         faults.append(f"{place}: a code stands twice")
     return listed(place, told if isinstance(told, dict) else {code: code for code in told}, faults)
@@ -97,10 +98,26 @@ def codes_of(place: str, told: Codes | None, folder: Path, faults: list[str]) ->
 def listed(place: str, labels: Mapping[str, str], faults: list[str]) -> CodeList:
     """A list of codes with what they are called."""
     codes = tuple(labels)
-    if not codes or any(not is_text(code) or "|" in code or '"' in code for code in codes):
-        faults.append(f"{place}: a code is a line of text without | and quotes, and there must be one")
+    if not codes or not all(map(_is_code, codes)):
+        faults.append(f"{place}: {_CODE}, and there must be one")
         return _NONE
     return CodeList(codes, tuple(labels.values()))
+
+
+def listed_rows(place: str, rows: Sequence[TextRow], code: str, label: str, faults: list[str]) -> CodeList:
+    """The codes that a column of a file lists, with what they are called in another."""
+    if odd := [row.line for row in rows if not _is_code(row.values[code])]:
+        more = f"; so are {len(odd) - 1:,} more" if len(odd) > 1 else ""
+        faults.append(f"{place}, line {odd[0]}, column {code}: is empty or no code: {_CODE}{more}")
+        return _NONE
+    return listed(place, {row.values[code]: row.values[label] for row in rows}, faults)
+
+
+def _is_code(text: str) -> bool:
+    return is_text(text) and "|" not in text and '"' not in text
+
+
+_CODE: Final = "a code is a line of text without | and quotes"
 
 
 def pairs_of(place: str, told: Pairs, folder: Path, faults: list[str]) -> dict[str, list[str]]:

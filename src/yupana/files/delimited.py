@@ -8,8 +8,8 @@ import codecs
 import csv
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -227,6 +227,13 @@ class TextLayout:
                 if reader.line_num > self.skipped and (any(map(str.strip, fields)) or (fields and self.blanks)):
                     yield reader.line_num, fields
 
+    def lines(self) -> list[int]:
+        """The line that each row ends on, up to a field that is longer than can be told."""
+        found = list[int]()
+        with suppress(csv.Error):
+            found.extend(line for line, _ in self.read())
+        return found
+
 
 class DelimitedFile:
     """A file with columns, its rows held in an embedded database. Made by `open_delimited`."""
@@ -353,7 +360,7 @@ class DelimitedFile:
             return int(self._lines[row])
         if self._layout is None:
             return row + 1
-        return next(islice((line for line, _ in self._layout.read()), row, None), row + 1 + self._layout.skipped)
+        return next(islice(self._layout.lines(), row, None), row + 1 + self._layout.skipped)
 
     def no_column(self, missing: Sequence[str]) -> InputError:
         """Return an error about columns that are not there."""
@@ -521,11 +528,13 @@ def _usable_header(path: Path) -> Header:
 
 def _why_unreadable(path: Path, layout: TextLayout, fields: int) -> InputError:
     """Find the line that the database could not read: the slow way, once something is wrong."""
+    line = layout.skipped
     try:
-        for line, row in layout.read(strict=True):
+        for line, row in replace(layout, blanks=True).read(strict=True):
             if len(row) != fields:
                 held = f"the header names {fields} columns" if layout.skipped else f"the first line has {fields}"
-                return InputError(f"{path}, line {line}: {len(row)} fields, but {held}")
+                more = "; it seems to be a row of totals; remove it" if is_total(row[0].strip()) else ""
+                return InputError(f"{path}, line {line}: {len(row)} field{'s' * (len(row) > 1)}, but {held}{more}")
             if any("\0" in field for field in row):
                 return InputError(f"{path}, line {line}: not text; a field holds a NUL character")
     except UnicodeDecodeError:
@@ -534,10 +543,27 @@ def _why_unreadable(path: Path, layout: TextLayout, fields: int) -> InputError:
         text = "write it so, or name the encoding that it has where one can be told"
         return InputError(f"{path}, line {line}: not text in UTF-8; {text}")
     except csv.Error as error:
-        return InputError(f"{path}: not readable as a table of text ({error})")
+        text = str(error)
+        fault = "a field is longer than 131,072 characters" if "limit" in text else _QUOTES
+        return InputError(f"{path}, line {line + 1}: {fault}")
     except OSError as error:
         return InputError(f"{path} cannot be read: {error.strerror}")
     return InputError(f"{path} is not readable as a table of text")
+
+
+_QUOTES: Final = (
+    "a quote is opened and not closed, or text follows one that is closed; put quotes around a whole field, and write "
+    "those within it twice"
+)
+_TOTAL: Final = re.compile(
+    r"(?:grand |sub)?totals?(?: .*)?:?|sum:?|totale|totaal|(?:ins)?gesamt|всего|итого|合計|总计|總計|합계|المجموع",
+    re.IGNORECASE,
+)
+
+
+def is_total(text: str) -> bool:
+    """Whether the first field of a row says that it adds up the others."""
+    return _TOTAL.fullmatch(text) is not None
 
 
 def _is_text(line: bytes) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 
 from yupana.arrays import Flags, Ints
 from yupana.errors import InputError
-from yupana.files.code_tables import CodeTable, open_codes
+from yupana.files.code_tables import CodeTable, open_codes, shown
 from yupana.files.delimited import Labels, positions
 from yupana.geography.kinds import (
     BLOCK_WIDTH,
@@ -29,7 +29,10 @@ _DISTRICT: Final = "district"
 _SHOWN: Final = 3
 _DIGITS: Final = 19
 _ENDS: Final = ("from", "to")
-_NO_DISTRICT: Final = re.compile(r"z{2,}|unassigned|not assigned|n/?a|nan|none|null|-+", re.IGNORECASE)
+_NO_DISTRICT: Final = re.compile(
+    r"z{2,}|un-?assigned|(?:not|un) ?(?:assigned|defined)|no district|#?n/?a|nan|<na>|none|null|-+1?|[.?]",
+    re.IGNORECASE,
+)
 """What says that a block is in no district: ZZ in block assignment files of the Census Bureau, and words of others."""
 
 
@@ -206,7 +209,7 @@ def _columns(file: CodeTable) -> tuple[str, str]:
     chosen = named if len(named) == 1 else others
     if len(chosen) != 1:
         raise InputError(
-            f"{file.path}, line 1: columns {', '.join(file.header)}; a plan has one column of blocks, and one of "
+            f"{file.path}, line 1: columns {shown(file.header)}; a plan has one column of blocks, and one of "
             f"districts, called {_DISTRICT} if there are others"
         )
     return blocks, chosen[0]
@@ -245,7 +248,7 @@ def _translated(
     InputError
         If it leads from a block to several, or loses blocks.
     """
-    start, end = _crosswalk(path, encoding, known)
+    start, end, turned = _crosswalk(path, encoding, known)
     codes, _ = plan.whole(np.union1d(known, start))
     once, first = np.unique(start, return_index=True)
     at = positions(codes, once)
@@ -254,13 +257,11 @@ def _translated(
     several = np.unique(pairs[0][1:][pairs[0][1:] == pairs[0][:-1]])
     astray = np.unique(pairs[0][positions(pairs[1], known) < 0])
     lost = np.unique(codes[(at < 0) & (positions(codes, known) < 0)])
-    swapped = len(astray) and (positions(start, known) >= 0).all()
     faults = [
         *_fault("in several blocks of the release by it", map(_label, several.tolist())),
         *_fault(
             "led to what is no block of the release",
             map(_label, astray.tolist()),
-            after=f"; its columns may stand the other way round: name them {' and '.join(_ENDS)}" if swapped else "",
         ),
         *_fault("neither in it nor in the release", map(_label, lost.tolist())),
     ]
@@ -274,40 +275,44 @@ def _translated(
     same = np.unique(codes, return_counts=True)
     joined |= np.isin(codes, same[0][same[1] > 1])
     moved = int((new != codes).sum())
-    note = f"{path.name}: {moved:,} of {len(codes):,} blocks of the plan were translated"
+    note = f"{path.name}: {moved:,} of {len(codes):,} blocks of the plan were translated{turned}"
     return new[joined], replace(districts, index=districts.index[joined]), note
 
 
-def _crosswalk(path: Path, encoding: str | None, known: Ints) -> tuple[Ints, Ints]:
-    """The blocks that a crosswalk leads from, and to; arrays of shape (rows,)."""
+def _crosswalk(path: Path, encoding: str | None, known: Ints) -> tuple[Ints, Ints, str]:
+    """The blocks that a crosswalk leads from, and to, of shape (rows,); and what is said if the columns were turned."""
 
     def names(fields: list[str]) -> tuple[str, ...] | None:
         return _ENDS if len(fields) == len(_ENDS) and all(map(is_block, fields)) else None
 
     with open_codes(path, encoding=encoding, names_of=lambda fields: names(list(fields))) as file:
         header = [name for name in file.header if name]
-        columns = list(_ENDS) if all(file.has(name) for name in _ENDS) else header
+        named = all(file.has(name) for name in _ENDS)
+        columns = list(_ENDS) if named else [name for name in header if is_block(file.field(0, name))]
         if len(columns) != len(_ENDS):
             raise InputError(
-                f"{path}, line 1: columns {', '.join(header)}; name the blocks of the plan from, and those of the "
-                "release to"
+                f"{path}, line 1: columns {shown(header)}; call that of the plan's blocks from, and that of the "
+                "release's to"
             )
         start, end = (written_blocks(file, column).whole(known)[0] for column in columns)
-        return start, end
+        share, other = (float((positions(blocks, known) >= 0).mean()) for blocks in (start, end))
+        if not named and share > other:
+            return end, start, f", from {columns[1]} to {columns[0]}"
+        return start, end, ""
 
 
 def _label(block: int) -> str:
     return f"{block:0{BLOCK_WIDTH}d}"
 
 
-def _fault(words: str, blocks: Iterable[str], after: str = "") -> list[str]:
+def _fault(words: str, blocks: Iterable[str]) -> list[str]:
     """How many blocks have a fault, and the first few; nothing of none."""
     found = list(dict.fromkeys(blocks))
     if not found:
         return []
     more = ", ..." if len(found) > _SHOWN else ""
     number = f"{len(found):,} block{'s are' if len(found) > 1 else ' is'}"
-    return [f"{number} {words}: {', '.join(found[:_SHOWN])}{more}{after}"]
+    return [f"{number} {words}: {', '.join(found[:_SHOWN])}{more}"]
 
 
 def _by_number(label: str) -> tuple[int, str]:

@@ -540,6 +540,7 @@ _TOOLS: Final = {
             "strong_mcd_states": Option("where county subdivisions count, not places", "names", "09,23,..."),
             "blocks": Option("block, housing_units, gq1 .. gq7: facilities by major type", "path", "FILE"),
             "areas": Option("of (block, area), each kind a class; may be repeated", "paths", "FILE"),
+            "encoding": Option("of the text of --areas, such as cp1252 (utf-8)", "text", "NAME"),
             "live": Option("only blocks with a housing unit or group quarters", "switch", default=False),
             "overwrite": _RUN["overwrite"],
         },

@@ -212,7 +212,9 @@ class Made:
 class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBlocks, Made]):
     """Draws as the estimate asks, or all beforehand, and keeps every draw until the release stands."""
 
-    takes = frozenset({"estimator", "spine", "areas", "names", "microdata", "intervals", "replicates", "pl", *LAYOUTS})
+    takes = frozenset(
+        {"estimator", "spine", "areas", "names", "encoding", "microdata", "intervals", "replicates", "pl", *LAYOUTS}
+    )
     stages = ("", "", "checking")
     draws_at_the_door = False
     reads_on = True  # exact counts lie on scratch
@@ -257,7 +259,7 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
         check_terms(request.intervals, request.replicates)
         checkpoint = None if kept is None else BatchCheckpoint(kept)
         notes: list[str] = []
-        names = None if request.names is None else read_names(request.names, notes=notes)
+        names = None if request.names is None else read_names(request.names, request.encoding, notes)
         with scratch_folder() as scratch:
             world = open_world(config, data, request, clock, scratch)
             yield CountedBlocks(config, data, world, checkpoint, request, names, tuple(notes))
@@ -366,7 +368,12 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
             if descent.posterior is not None:
                 others["posterior"] = descent.posterior.told()
         log = {"records": world.exact.records}
-        options = {"estimator": request.estimator, **(terms.options if measured.estimated is not None else {})}
+        encoded = {} if request.encoding is None else {"encoding": request.encoding}
+        options = {
+            "estimator": request.estimator,
+            **encoded,
+            **(terms.options if measured.estimated is not None else {}),
+        }
         return Told(told, tuple(public), log, options, others)
 
     def write(

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from yupana.errors import ConfigError
-from yupana.files.code_tables import TextRow, read_rows
-from yupana.files.codes import CODES, codes_of, listed
+from yupana.files.code_tables import in_utf_8, read_rows, shown
+from yupana.files.codes import CODES, codes_of, listed_rows
 from yupana.files.columns import Dialect
 from yupana.files.names import LONGEST, fault_of, file_of, folded, normal
 from yupana.plan.measurement import Mechanism
@@ -246,7 +246,7 @@ def read_question(
     written = _written({"separator": separator, "encoding": encoding, "decimal": decimal}, faults)
     _check_unit(unit, most, variables, faults)
     wanted = [of.column for of in variables if not of.width]
-    codes = _codes(wanted, keys, domains, faults)
+    codes = _codes(wanted, keys, written.get("encoding", ""), domains, faults)
     for column in wanted:
         if column not in codes and not keys_public and not faults:
             faults.append(
@@ -403,7 +403,7 @@ def _check_unit(unit: object, most: object, variables: Iterable[Variable], fault
 
 
 def _codes(
-    wanted: Sequence[str], keys: object, domains: object, faults: list[str]
+    wanted: Sequence[str], keys: object, encoding: str, domains: object, faults: list[str]
 ) -> dict[str, list[str] | dict[str, str]]:
     """The codes of columns, from lists and from public files."""
     found: dict[str, list[str] | dict[str, str]] = {}
@@ -422,7 +422,7 @@ def _codes(
         if not isinstance(file, str | Path):
             faults.append(f"keys: must be a file or a list of files, and one is of type {type(file).__name__}")
             continue
-        lists = _keys(Path(file), wanted, faults)
+        lists = _keys(Path(file), wanted, encoding, faults)
         faults += [
             f"keys: {file} has codes of {column}, which has codes already; give them once"
             for column in lists
@@ -432,25 +432,21 @@ def _codes(
     return found
 
 
-def _keys(path: Path, wanted: Sequence[str], faults: list[str]) -> dict[str, list[str] | dict[str, str]]:
-    """The codes of columns that a public file lists."""
+def _keys(path: Path, wanted: Sequence[str], encoding: str, faults: list[str]) -> dict[str, list[str] | dict[str, str]]:
+    """The codes of columns that a public file lists, in UTF-8 or the encoding of the records."""
 
     def alone(fields: Sequence[str]) -> list[str] | None:
         # What begins with a digit is the name of no column.
         return list(wanted) if len(fields) == len(wanted) == 1 and fields[0][:1].isdecimal() else None
 
-    before, rows = len(faults), read_rows("keys", path, (), faults, names_of=alone)
+    told = None if not encoding or in_utf_8(path) else encoding
+    before, rows = len(faults), read_rows("keys", path, (), faults, told, alone)
     header = rows[0].values if rows else {}
-    held = [column for column in wanted if normal(column) in header]
+    held = [column for column in wanted if column in header]
     if not held and len(faults) == before:
         text = f"{path} has no column {' or '.join(wanted)}" if wanted else "no column of by has codes"
-        faults.append(f"keys: {text}; it has {', '.join(header)}" if header else f"keys: {path} has no rows")
-    return {column: listed(f"keys: {column}", _codes_in(rows, column), faults).document for column in held}
-
-
-def _codes_in(rows: Sequence[TextRow], column: str) -> dict[str, str]:
-    codes = [row.values[normal(column)] for row in rows]
-    return dict(zip(codes, codes, strict=True))
+        faults.append(f"keys: {text}; it has {shown(list(header))}" if header else f"keys: {path} has no rows")
+    return {column: listed_rows(f"keys: {path}", rows, column, column, faults).document for column in held}
 
 
 def _in_place(told: object) -> object:
