@@ -456,14 +456,16 @@ def count(
     ------
     docs/count.md; docs/tables-privacy.md proves the loss.
     """
-    from yupana.products.described.count import RECORDS, plan_of, read_question
+    from yupana.products.described.count import LOSS, RECORDS, TEXT, plan_of, read_question
 
     given = {name: value for name, value in options.items() if value is not None}
     asked = {name: given.pop(name) for name in [*given] if name in declared(CountTerms)}
     places = [data] if isinstance(data, str | Path) else []
     if out is not None:
         out_of(out, *places, overwrite=given.get("overwrite", False))
-    question = read_question(by, most=asked.pop("max_per_unit", 1), **asked)
+    loss = {str(name): asked.pop(name) for name in LOSS if name in asked}
+    text = {str(name): asked.pop(name) for name in TEXT if name in asked}
+    question = read_question(by, most=asked.pop("max_per_unit", 1), loss=loss, text=text, **asked)
     if dry_run:
         confidence = given.get("confidence")
         return plan_of(question, None if confidence is None else confidence_of(confidence))

@@ -152,8 +152,8 @@ def _free_header(path: Path, name: str, schema: RecordFile) -> tuple[Header | No
         advice = f"; or is its encoding not {dialect.encoding}?" if dialect.encoding else ""
         return headers[place], [replace(finding, text=finding.text + advice) for finding in wrong[place]]
     called = {sign: word for word, sign in SEPARATORS.items()}
-    signs = [called[header.separator] for header in headers]
-    text = f"the header could be separated by {' or '.join(signs)}; say which, such as separator = {signs[0]!r}"
+    signs = [repr(called[header.separator]) for header in headers]
+    text = f"the header could be separated by {' or '.join(signs)}; say which, such as separator = {signs[0]}"
     if all(wrong):
         text += f", by which there is {wrong[0][0].text}" if wrong[0][0].text.startswith("missing") else ""
     return None, [Finding("separator", name, text, lines=(1,))]

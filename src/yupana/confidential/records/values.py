@@ -239,7 +239,7 @@ def _whole(name: str, kind: str) -> str:
         return name
     if kind.startswith("DECIMAL"):
         return f"CASE WHEN {name} = floor({name}) THEN TRY_CAST({name} AS HUGEINT) END"
-    exact = f"abs({name}) <= {1 << _FLOATS[kind]} AND {name} = floor({name})"
+    exact = f"abs({name}) < {1 << _FLOATS[kind]} AND {name} = floor({name})"
     # NULL of what is not finite, whatever the database believes of the values of a file.
     return f"CASE WHEN {exact} THEN TRY_CAST({name} AS BIGINT) END"
 

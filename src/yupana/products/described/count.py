@@ -29,6 +29,8 @@ from yupana.products.described.reading.declaration import (
 )
 from yupana.products.described.reading.tables import RESERVED
 
+LOSS: Final = ("epsilon", "rho", "delta")
+TEXT: Final = ("separator", "encoding", "decimal")
 RECORDS: Final = "records"
 """What the description calls the record file."""
 
@@ -123,7 +125,7 @@ class CountQuestion:
     @property
     def dialect(self) -> Dialect:
         """How a file of text is written."""
-        return dialect_of(*(self.written.get(name) for name in ("separator", "encoding", "decimal")))
+        return dialect_of(*map(self.written.get, TEXT))
 
     @property
     def to_look_up(self) -> tuple[str, ...]:
@@ -225,16 +227,12 @@ def read_question(
     keys: str | Path | Sequence[str | Path] | None = None,
     domains: Mapping[str, Codes] | None = None,
     keys_public: bool = False,
-    epsilon: object = None,
-    rho: object = None,
-    delta: object = None,
     totals: bool = False,
     others: object = None,
-    separator: object = None,
-    encoding: object = None,
-    decimal: object = None,
+    loss: Mapping[str, object],
+    text: Mapping[str, object],
 ) -> CountQuestion:
-    """Read what is asked; see `yupana.count`.
+    """Read what is asked; see `yupana.count`, whose arguments named in `LOSS` and `TEXT` are in ``loss`` and ``text``.
 
     Raises
     ------
@@ -243,7 +241,7 @@ def read_question(
     """
     faults: list[str] = []
     variables = _with_others(_variables(by, faults), others, faults)
-    written = _written({"separator": separator, "encoding": encoding, "decimal": decimal}, faults)
+    written = _written(text, faults)
     _check_unit(unit, most, variables, faults)
     wanted = [of.column for of in variables if not of.width]
     codes = _codes(wanted, keys, written.get("encoding", ""), domains, faults)
@@ -259,7 +257,7 @@ def read_question(
         faults.append("keys_public: every column has its codes already, so none is to be looked up; leave it out")
     if fault := _too_many_cells(variables, codes):
         faults.append(fault)
-    mechanism, budget, at = _loss(epsilon, rho, delta, faults)
+    mechanism, budget, at = _loss(loss.get("epsilon"), loss.get("rho"), loss.get("delta"), faults)
     if faults:
         raise ConfigError("\n".join(["count cannot be made:", *(f"  {fault}" for fault in faults)]))
     return CountQuestion(tuple(variables), codes, normal(unit or ""), most, mechanism, budget, at, totals, written)

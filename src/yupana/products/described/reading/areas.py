@@ -129,8 +129,8 @@ def _parts(column: DescribedColumn) -> list[tuple[str, str]]:
     of = column.column
     if of.words:
         return [(word, column.labels.get(value, word)) for value, word in enumerate(of.words)]
-    width, none = len(str(of.numbers.high)), of.none if of.blank_is_last else None
-    return [(of.written(value).zfill(0 if value == none else width), of.written(value)) for value in of.domain]
+    width, words = len(str(of.numbers.high)), set(of.in_words.values())
+    return [(of.written(value).zfill(0 if value in words else width), of.written(value)) for value in of.domain]
 
 
 def _area_above(doc: DescriptionDocument, name: str, told: DeclaredAreaKind) -> AreaKind:
