@@ -94,6 +94,11 @@ BAD: dict[str, tuple[bytes, str | None, str]] = {
     "NUL": (b"a,b\n1,\0\n", None, "is no text file"),
     "binary": (bytes(range(256)) * 9, None, "is no text file"),
     "a quote that does not end": (b'a,b\n1,"2\n3,4\n', None, "line 2: a quote is opened and not closed"),
+    "lines that end in several ways": (b"a,b\r\n1,2\r3,4\n5\n", None, "line 4: 1 field"),
+    "a name of two lines": (b'a,"b\n1,2\n3,4"\n', None, "line 1: a name of a column holds a line break"),
+    "UTF-8 of even length told as UTF-16": (b"a,b\n1,22\n", "utf-16", "line 1: not text in utf-16"),
+    "no encoding of files": (b"a,b\n1,2\n", "idna", "'idna' is none that is known"),
+    "a total without other fields": (b"a,b\n1,2\nTotal\n", None, "it seems to be a row of totals; remove it"),
     "a line that does not end": (b"x" * 100_000, None, "line 1: longer than 65,536 bytes"),
     "no Parquet": (b"PAR1", "parquet", "is not readable as Parquet"),
 }

@@ -106,7 +106,7 @@ def test_unassigned_blocks_are_refused_or_kept_apart(marker: str, tmp_path: Path
     found = plan(path, text, unassigned=marker or "ZZ")
     assert (found.districts, found.apart, districts(found)) == (("1", "2"), 1, ["1", "2", "apart", "1"])
     if marker:
-        assert "in no district" in refusal(path, text, unassigned="Q")
+        assert "or write Q in their place" in refusal(path, text, unassigned="Q")
     assert "one district alone, 1" in refusal(path, text.replace(",2\n", f",{marker}\n"), unassigned=marker or "ZZ")
 
 
@@ -140,6 +140,11 @@ def test_a_crosswalk_translates_blocks(tmp_path: Path) -> None:
     cross.write_text("to,name,from\n" + "".join(f"{int(b)},x,{int(a)}\n" for a, b in pairs) + elsewhere)
     lost = tuple(str(int(block)) for block in REGIONS)
     assert districts(plan(path, rows(lost, "1122"), CONNECTICUT, crosswalk=cross)) == ["1", "1", "2", "2"]
+    # Columns of other names are taken by what they hold, in the order in which the release has the last.
+    cross.write_text("block_2020,tract,block_2022\n" + "".join(f"{int(b)},9001,{int(a)}\n" for a, b in pairs))
+    found = plan(path, rows(REGIONS, "1122"), CONNECTICUT, crosswalk=cross)
+    assert districts(found) == ["1", "1", "2", "2"]
+    assert found.notes[-1].endswith("4 of 4 blocks of the plan were translated, from block_2022 to block_2020")
     # Several blocks may become one, if they have one district.
     cross.write_text("from,to\n" + "".join(f"{a},{b}\n" for a, b in [*pairs, ("091100101011002", CONNECTICUT[1])]))
     joined = (*REGIONS, "091100101011002")
@@ -164,6 +169,6 @@ def test_a_crosswalk_that_loses_something_is_refused(tmp_path: Path) -> None:
     assert "1 block is led to what is no block of the release" in astray
     left = said([*pairs[:3], (REGIONS[3], CONNECTICUT[2])])
     assert f"1 block is left out, where the release has 10: {whole(CONNECTICUT[3])}" in left
-    assert "name the blocks of the plan from" in said([], "a,b,c\n1,2,3\n")
+    assert "that of the plan's blocks from" in said([], "a,b,c\n1,2,3\n")
     assert "not a code of 15 to 16 digits" in said([("09110", "09001")])
     assert "neither in it" in said([(b, a) for a, b in pairs])

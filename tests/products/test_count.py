@@ -249,9 +249,15 @@ def test_keys_are_read_as_people_have_them(tmp_path: Path) -> None:
         ("region,n\n1,5\nTotal,5\n", "keys.csv, line 3 seems to be a row of totals; remove it"),
         ("region,n\n1,5\n3.6E+14,5\n", "keys.csv, line 3, column region: '3.6E+14' is a number that a spreadsheet"),
         ("region,n\n1\n", "keys.csv, line 2: 1 field, but the header names 2 columns"),
+        ("region,n\n1,2\n,3\n2,4\n", "keys.csv, line 3, column region: is empty or no code"),
     ):
         path.write_text(text)
         assert said in refusal(by="region", keys=path, epsilon=1, out=tmp_path / "out")
+    # The encoding of the records is that of keys, too, unless these are text in UTF-8.
+    for encoding in ("utf-8", "latin-1"):
+        path.write_text("region\nPará\n", encoding=encoding)
+        assert told(by="region", keys=path, epsilon=1, encoding="latin-1").question.codes == {"region": ["Pará"]}
+    assert "keys.csv, line 2: not text in UTF-8; name the encoding" in refusal(by="region", keys=path, epsilon=1)
 
 
 @pytest.mark.parametrize(

@@ -308,7 +308,7 @@ def _in_utf8(path: Path, encoding: str | None) -> Iterator[Path]:
                 text = "give a table of text; one in UTF-16 without its mark needs the encoding utf-16"
                 raise InputError(f"{path} is no text file; {text}")
             lines = head.replace(b"\r\n", b"")
-            if found == "utf-8" and (b"\r\n" not in head or b"\n" not in lines):
+            if found == "utf-8" and b"\r" not in lines and (b"\r\n" not in head or b"\n" not in lines):
                 yield path
                 return
             file.seek(0)

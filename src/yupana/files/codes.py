@@ -1,11 +1,12 @@
 """Lists of codes and of what each lies in: in a configuration, or in a public file that it names. Public."""
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from yupana.files.code_tables import TextRow, read_rows
+from yupana.files.code_tables import NamesOf, TextRow, read_rows
 from yupana.files.declaration import TEXT, Expected, declared, key, list_of, scalar, table_of
 from yupana.files.document import is_text
 
@@ -84,7 +85,7 @@ def codes_of(place: str, told: Codes | None, folder: Path, faults: list[str]) ->
         return _NONE
     if isinstance(told, CodesFile):
         names = (told.code, told.label or told.code, told.parent or told.code)
-        read = read_rows(place, folder / told.file, names, faults, told.encoding)
+        read = read_rows(place, folder / told.file, names, faults, told.encoding, _unnamed(names))
         above = {row.values[names[2]] for row in read} if told.parent else set()
         wanted = [row for row in read if row.values[told.code] not in above]
         if not wanted and len(faults) > before:
@@ -93,6 +94,21 @@ def codes_of(place: str, told: Codes | None, folder: Path, faults: list[str]) ->
     if not isinstance(told, dict) and len(set(told)) < len(told):
         faults.append(f"{place}: a code stands twice")
     return listed(place, told if isinstance(told, dict) else {code: code for code in told}, faults)
+
+
+def _unnamed(names: Sequence[str]) -> NamesOf:
+    """The columns of a file that does not name them: of codes that begin with a digit, and of what does not."""
+    wanted = tuple(dict.fromkeys(names))
+
+    def found(fields: Sequence[str]) -> tuple[str, ...] | None:
+        code, *others = (field[:1].isdecimal() for field in fields)
+        there = len(fields) == len(wanted) <= _PAIR and code and not any(others)
+        return wanted if there and not {*fields} & {*wanted} else None
+
+    return found
+
+
+_PAIR: Final = 2
 
 
 def listed(place: str, labels: Mapping[str, str], faults: list[str]) -> CodeList:
@@ -120,12 +136,29 @@ def _is_code(text: str) -> bool:
 _CODE: Final = "a code is a line of text without | and quotes"
 
 
+def lost_zeros(given: Collection[str], codes: Sequence[str]) -> dict[str, str]:
+    """Of codes of digits that a file has without their leading zeros: how it writes them. It has lost all or none."""
+    if any(code.startswith("0") and code in given for code in codes):
+        return {}
+    written = {code.lstrip("0"): code for code in given if code.isdecimal()}
+    alike = Counter(code.lstrip("0") for code in codes)
+    return {
+        code: short
+        for code in codes
+        if code not in given
+        and code.isdecimal()
+        and alike[code.lstrip("0")] == 1
+        and len(short := written.get(code.lstrip("0"), code)) < len(code)
+    }
+
+
 def pairs_of(place: str, told: Pairs, folder: Path, faults: list[str]) -> dict[str, list[str]]:
     """Of each code the areas it lies in, read from the file that is named, if one is."""
     if isinstance(told, dict):
         return {code: [areas] if isinstance(areas, str) else list(areas) for code, areas in told.items()}
     found: dict[str, list[str]] = {}
-    for row in read_rows(place, folder / told.file, (told.code, told.area), faults, told.encoding):
+    names = (told.code, told.area)
+    for row in read_rows(place, folder / told.file, names, faults, told.encoding, _unnamed(names)):
         code, area = row.values[told.code], row.values[told.area]
         found.setdefault(code, []).extend([area] if area and area not in found.get(code, ()) else [])
     return found

@@ -548,7 +548,8 @@ def _why_unreadable(path: Path, layout: TextLayout, fields: int) -> InputError:
         return InputError(f"{path}, line {line + 1}: {fault}")
     except OSError as error:
         return InputError(f"{path} cannot be read: {error.strerror}")
-    return InputError(f"{path} is not readable as a table of text")
+    text = "its lines may end in several ways, so write them in one"
+    return InputError(f"{path} is not readable as a table of text; {text}")
 
 
 _QUOTES: Final = (

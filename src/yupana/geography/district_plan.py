@@ -127,7 +127,7 @@ def read_plan(
         *_fault("listed twice, in two districts", map(listed.name, np.flatnonzero(again[1]).tolist())),
         *_fault(f"left out{total}", map(spine.block_label, np.flatnonzero(lost).tolist())),
         *_fault(f"in no district{said}", map(listed.name, np.flatnonzero(none & ~left_out).tolist())),
-        *(["  assign them, or say --unassigned CODE to keep them apart"] if (none & ~left_out).any() else []),
+        *([f"  {_advice(options.unassigned)}"] if (none & ~left_out).any() else []),
     ]
     used = np.unique(listed.districts.index[~none & ~apart & ~left_out])
     labels = sorted((listed.districts.labels[i] for i in used.tolist()), key=_by_number)
@@ -224,6 +224,12 @@ def _without(districts: Labels, unassigned: str | None) -> tuple[Flags, Flags]:
         return none, np.zeros_like(none)
     apart = np.array([*(label == unassigned for label in districts.labels), False])[districts.index] | empty
     return none & ~apart, apart
+
+
+def _advice(unassigned: str | None) -> str:
+    if unassigned is None:
+        return "assign them, or say --unassigned CODE to keep them apart"
+    return f"assign them, or write {unassigned or 'nothing'} in their place"
 
 
 def _again(blocks: Ints, district: np.ndarray[tuple[int], np.dtype[np.int32]], known: Flags) -> tuple[Flags, Flags]:

@@ -42,5 +42,5 @@ def vintage_of(unknown: Ints, known: Ints) -> str:
     if not here.all():
         return f"they lie in other states, such as {unknown[~here][0] // _BLOCKS_OF_STATE:02d}"
     if not np.isin(county, there).all():
-        return "they lie in other counties; they may be of another census"
+        return "they lie in other counties; the file may be of a larger area, or of another census"
     return "their counties are known, so they may be of another census"
