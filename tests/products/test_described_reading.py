@@ -15,8 +15,10 @@ import pytest
 from described_worlds import make_world
 
 import yupana
+from yupana.errors import ConfigError
 from yupana.files.document import read_value
 from yupana.products import PRODUCTS
+from yupana.products.described.description import Description
 from yupana.products.described.product import described
 from yupana.products.described.reading.description import parse
 from yupana.products.described.stability import derive
