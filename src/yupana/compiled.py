@@ -5,11 +5,69 @@ from contextlib import contextmanager
 from typing import Any, Final, ParamSpec, TypeVar
 
 from numba import njit
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.event import Event, Listener, install_listener
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
+
+class _LinkedCode(JITCodeLibrary):  # type: ignore[misc]
+    """Code that only compiled functions call: it is optimized and made machine code where it is linked in.
+
+    numba would do so for every function by itself, too, and throw the result away.
+    """
+
+    _is_linked_only = False
+
+    def finalize(self) -> None:
+        """Link what is called, and leave the rest to the callers."""
+        self._raise_if_finalized()
+        for library in dict.fromkeys(self._linking_libraries):
+            self._reload_init.update(library._reload_init)  # noqa: SLF001 (as the class above does)
+            self._final_module.link_in(library._get_module_for_linking(), preserve=True)  # noqa: SLF001
+        self._finalized = self._is_linked_only = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """Find no machine code, but of what was kept on disk."""
+        self._ensure_finalized()
+        return 0 if self._is_linked_only else int(super().get_pointer_to_function(name))
+
+    @property
+    def codegen(self) -> Any:  # noqa: ANN401 (of numba)
+        """What the caller of numba hands the environment of the function to."""
+        return self if self._is_linked_only else super().codegen
+
+    def set_env(self, env_name: str, env: object) -> None:
+        """Leave the environment to the function that this is linked into."""
+
+
+class _Compiler(CompilerBase):  # type: ignore[misc]
+    """Compiles a function that Python calls, and what it calls as `_LinkedCode`."""
+
+    def define_pipelines(self) -> list[Any]:
+        """The steps of numba."""
+        if self.state.library is None:
+            self.state.library = JITCodeLibrary(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
+            self.state.library.enable_object_caching()
+        return [DefaultPassBuilder.define_nopython_pipeline(self.state)]
+
+    def _compile_core(self) -> Any:  # noqa: ANN401 (of numba)
+        codegen = self.state.targetctx.codegen()
+        before, codegen._library_class = codegen._library_class, _LinkedCode  # noqa: SLF001 (numba's lock is held)
+        try:
+            result = super()._compile_core()
+        finally:
+            codegen._library_class = before  # noqa: SLF001
+        for environment in result._find_referenced_environments():  # noqa: SLF001
+            codegen.set_env(environment.env_name, environment)
+        return result
+
+
+_WHOLE: Final[dict[str, Any]] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+if hasattr(JITCodeLibrary, "_get_module_for_linking") and hasattr(CompilerBase, "_compile_core"):  # as of numba 0.68
+    _WHOLE["pipeline_class"] = _Compiler
 _PART: Final = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "no_rewrites": True}
 
 
@@ -24,9 +82,9 @@ def compiled(function: Callable[_P, _R]) -> Callable[_P, _R]:
     another file calls, delete the ``__pycache__`` folder beside them.
     """
     try:
-        return njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)(function)  # type: ignore[no-any-return]
+        return njit(cache=True, **_WHOLE)(function)  # type: ignore[no-any-return]
     except RuntimeError:  # no folder to keep it in
-        return njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True)(function)  # type: ignore[no-any-return]
+        return njit(**_WHOLE)(function)  # type: ignore[no-any-return]
 
 
 def compiled_part(function: Callable[_P, _R]) -> Callable[_P, _R]:

@@ -3,7 +3,8 @@
 import numpy as np
 
 from yupana.geography.header import HEADER
-from yupana.products.topdown.pl.summary_file import SEGMENTS, SummaryFile
+from yupana.products.topdown.pl.summary_file import SEGMENTS
+from yupana.products.topdown.pl.summary_records import SummaryFile
 from yupana.products.topdown.tables import SIZES
 
 LETTERS = np.frombuffer("aZ9 -.+ñüé'\"".encode("latin-1"), dtype=np.uint8)

@@ -6,6 +6,7 @@ from typing import Any
 from yupana.files.regular import NewFile
 from yupana.plan.measurement import Measurement, margin_words
 from yupana.plan.plan import DEFAULT_DELTA, Plan
+from yupana.products.parts import not_added
 from yupana.products.phsafe.product import PHSAFE
 from yupana.products.safetab.regions import BY_NAME, Level
 from yupana.products.safetab.specification import DETAILED_ONLY
@@ -63,6 +64,23 @@ def write_release_report(
         },
     )
     write_page(place, render(page))
+
+
+def write_parts_report(
+    place: NewFile, manifest: Mapping[str, Any], plans: Mapping[str, Plan], pages: Mapping[str, str]
+) -> None:
+    """Write the page of a release of parts: what each costs, and where its page is.
+
+    Parameters
+    ----------
+    place : NewFile
+        As `yupana.report.page.claim_page` gave it.
+    manifest : mapping
+    plans, pages : mapping
+        Of each part its plan, and the name of its page in the same folder.
+    """
+    told = [(name, plan, pages[name], loss(plan.loss())) for name, plan in plans.items()]
+    write_page(place, render(read_page("parts.html", manifest=manifest, told=told, not_added=not_added(plans.values()))))
 
 
 def _phsafe(plan: Plan, tables: Mapping[str, Columns]) -> Sequence[Section]:

@@ -15,13 +15,13 @@ from yupana.files.database import open_database, source_of
 from yupana.geography.header import HEADER
 from yupana.products.topdown.pl.summary_file import (
     SEGMENTS,
-    SummaryFile,
     file_names,
     read_geographic_header,
     read_summary_file,
     segment_variables,
     write_summary_file,
 )
+from yupana.products.topdown.pl.summary_records import SummaryFile
 
 RHODE_ISLAND = SHARED / "data" / "ri_2018_e2e_pl_and_baf"
 ILLINOIS = SHARED / "data" / "il_2020_2010_pl_tracts"
@@ -31,8 +31,8 @@ GEO, ONE, TWO, THREE = file_names("ri", "2020.pl")
 
 def same(one: SummaryFile, other: SummaryFile) -> bool:
     return (
-        all((one.header[name] == other.header[name]).all() for name in HEADER)
-        and all((one.tables[table] == other.tables[table]).all() for segment in SEGMENTS for table in segment)
+        all((one.fields[name] == other.fields[name]).all() for name in HEADER)
+        and all((one.counts[table] == other.counts[table]).all() for segment in SEGMENTS for table in segment)
         and one.ends == other.ends
     )
 
@@ -41,7 +41,7 @@ def same(one: SummaryFile, other: SummaryFile) -> bool:
 def test_the_files_of_rhode_island_come_out_byte_for_byte(tmp_path: Path) -> None:
     found = read_summary_file(RHODE_ISLAND)
     assert found.records == 606
-    assert (found.variable("P0010001") == found.header["POP100"].astype(np.int64)).all()
+    assert (found.variable("P0010001") == found.fields["POP100"].astype(np.int64)).all()
     names = write_summary_file(tmp_path, found, REST)
     assert names == list(file_names("ri", REST))
     for name in names:
@@ -73,13 +73,13 @@ def test_what_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, recor
         assert text.endswith(end.decode())
         lines = [line.split("|") for line in text.split(end.decode())[:-1]]
         assert {len(line) for line in lines} == {width}
-        assert [line[7 if name == GEO else 4].encode() for line in lines] == file.header["LOGRECNO"].tolist()
+        assert [line[7 if name == GEO else 4].encode() for line in lines] == file.fields["LOGRECNO"].tolist()
         if name == THREE:
-            assert [list(map(int, line[5:])) for line in lines] == file.tables["P5"].tolist()
+            assert [list(map(int, line[5:])) for line in lines] == file.counts["P5"].tolist()
         if name == GEO:
-            assert [line[87] for line in lines] == np.char.decode(file.header["NAME"], "latin-1").tolist()
+            assert [line[87] for line in lines] == np.char.decode(file.fields["NAME"], "latin-1").tolist()
     assert same(read_summary_file(folder), file)
-    assert (read_geographic_header(folder / GEO)["GEOID"] == file.header["GEOID"]).all()
+    assert (read_geographic_header(folder / GEO)["GEOID"] == file.fields["GEOID"]).all()
     # Segments may be in another order.
     two = (folder / TWO).read_bytes().splitlines(keepends=True)
     (folder / TWO).write_bytes(b"".join(reversed(two)))

@@ -230,6 +230,17 @@ class AttributeAnswer:
             "compared": self.exact.tried,
         }
 
+COLUMNS: Final[Mapping[str, tuple[str, Callable[[AttributeAnswer], object]]]] = {
+    "individual": ("VARCHAR", lambda answer: answer.individual.name),
+    "secret": ("VARCHAR", lambda answer: answer.secret.name),
+    "printed": ("DOUBLE", lambda answer: answer.printed),
+    "rule": ("DOUBLE", lambda answer: float(answer.rule)),
+    "rule_without_exceptions": ("DOUBLE", lambda answer: float(answer.consistent)),
+    "exact": ("DOUBLE", lambda answer: float(answer.exact.value)),
+    "exact_fraction": ("VARCHAR", lambda answer: str(answer.exact.value)),
+}
+"""Answers as a table, in rho."""
+
 
 def answers(
     costs: Costs, individuals: Sequence[Individual], secrets: Sequence[Secret], *, slides: bool
