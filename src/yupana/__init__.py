@@ -37,16 +37,19 @@ if TYPE_CHECKING:
     from yupana.interface.releases import (
         Release,
         areas,
+        atlas,
         certificate,
         check,
         combine_coterminous,
         districts,
         empirical_loss,
         estimate,
+        export,
         interval,
         intervals,
         open_release,
         report,
+        sign,
         suppress,
         topdown_intervals,
         write_pl,
@@ -55,6 +58,7 @@ if TYPE_CHECKING:
         attribute_loss,
         build_spine,
         count,
+        draft,
         estimate_measurements,
         read_pl,
         spine_distances,
@@ -76,12 +80,12 @@ __all__ = [
     "PRODUCTS", "Account", "AreaIntervals", "AreaList", "ArrowStream", "ArrowTable", "BudgetError", "Certificate",
     "ConfigError", "Configured", "DistrictEstimates", "EngineError", "EntropyError", "Execution", "InfeasibleNode",
     "InputError", "Intervals", "NamedArea", "NodeEstimate", "OutputError", "Plan", "Product", "Release", "Step",
-    "Strategy", "SummaryFile", "YupanaError", "__version__", "accuracy", "areas", "attribute_bounds",
+    "Strategy", "SummaryFile", "YupanaError", "__version__", "accuracy", "areas", "atlas", "attribute_bounds",
     "attribute_loss", "build_spine", "certificate", "check", "combine_coterminous", "compare", "count",
-    "delta_exact", "districts", "empirical_loss", "epsilon_bun_steinke", "epsilon_exact", "epsilon_tight",
-    "estimate", "estimate_measurements", "estimate_node", "exact", "interval", "intervals", "margin_of_error",
+    "delta_exact", "districts", "draft", "empirical_loss", "epsilon_bun_steinke", "epsilon_exact", "epsilon_tight",
+    "estimate", "estimate_measurements", "estimate_node", "exact", "export", "interval", "intervals", "margin_of_error",
     "missed_exact", "open_release", "plan", "read_pl", "report", "rho_for_epsilon", "rho_for_margin", "round_node",
-    "run", "setup", "solve", "spine_distances", "strategy", "suppress", "synthesize", "topdown",
+    "run", "setup", "sign", "solve", "spine_distances", "strategy", "suppress", "synthesize", "topdown",
     "topdown_intervals", "validate", "write_pl",
 ]  # fmt: skip
 
@@ -96,11 +100,11 @@ _HOMES = {
     ),
     "yupana.interface.options": "Account Execution",
     "yupana.interface.releases": (
-        "Release areas certificate check combine_coterminous districts empirical_loss estimate interval intervals "
-        "open_release report suppress topdown_intervals write_pl"
+        "Release areas atlas certificate check combine_coterminous districts empirical_loss estimate export interval "
+        "intervals open_release report sign suppress topdown_intervals write_pl"
     ),
     "yupana.interface.tools": (
-        "attribute_loss build_spine count estimate_measurements read_pl spine_distances synthesize"
+        "attribute_loss build_spine count draft estimate_measurements read_pl spine_distances synthesize"
     ),
     "yupana.plan.exact_loss": "delta_exact epsilon_exact missed_exact",
     "yupana.plan.measurement": "margin_of_error rho_for_margin",

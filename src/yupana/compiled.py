@@ -1,12 +1,13 @@
 """Loops that numpy cannot say, compiled by numba when first called and kept on disk from then on."""
 
+import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, ParamSpec, TypeVar
 
 from numba import njit
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler import Compiler, CompilerBase, DefaultPassBuilder, Flags
 from numba.core.event import Event, Listener, install_listener
 
 _P = ParamSpec("_P")
@@ -43,7 +44,52 @@ class _LinkedCode(JITCodeLibrary):  # type: ignore[misc]
         """Leave the environment to the function that this is linked into."""
 
 
-class _Compiler(CompilerBase):  # type: ignore[misc]
+class _Flags(Flags):  # type: ignore[misc]
+    """Flags that are compared by what was set: numba looks them up some hundred thousand times."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not _Flags:
+            return bool(super().__eq__(other))
+        here, there = self._values, other._values
+        return here == there or all(
+            here.get(name, self.options[name].default) == there.get(name, self.options[name].default)
+            for name in here.keys() | there.keys()
+        )
+
+    def __hash__(self) -> int:
+        return _HASH
+
+
+_HASH: Final = hash(Flags())
+"""That of all flags, which numba makes of the names alone."""
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Put the search for garbage off: what numba makes nearly all stays, and it takes a quarter of the time."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        if not gc.get_freeze_count():
+            gc.freeze()
+            gc.unfreeze()  # counts what was made as old
+        gc.enable()
+
+
+class _PartCompiler(Compiler):  # type: ignore[misc]
+    """Compiles a function that only compiled ones call."""
+
+    def __init__(self, *terms: Any) -> None:  # noqa: ANN401 (of numba)
+        super().__init__(*(_Flags(term) if type(term) is Flags else term for term in terms))
+
+
+class _Compiler(_PartCompiler):
     """Compiles a function that Python calls, and what it calls as `_LinkedCode`."""
 
     def define_pipelines(self) -> list[Any]:
@@ -57,7 +103,8 @@ class _Compiler(CompilerBase):  # type: ignore[misc]
         codegen = self.state.targetctx.codegen()
         before, codegen._library_class = codegen._library_class, _LinkedCode  # noqa: SLF001 (numba's lock is held)
         try:
-            result = super()._compile_core()
+            with _no_collection():
+                result = super()._compile_core()
         finally:
             codegen._library_class = before  # noqa: SLF001
         for environment in result._find_referenced_environments():  # noqa: SLF001
@@ -66,9 +113,9 @@ class _Compiler(CompilerBase):  # type: ignore[misc]
 
 
 _WHOLE: Final[dict[str, Any]] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+_PART: Final[dict[str, Any]] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "no_rewrites": True}
 if hasattr(JITCodeLibrary, "_get_module_for_linking") and hasattr(CompilerBase, "_compile_core"):  # as of numba 0.68
-    _WHOLE["pipeline_class"] = _Compiler
-_PART: Final = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "no_rewrites": True}
+    _WHOLE["pipeline_class"], _PART["pipeline_class"] = _Compiler, _PartCompiler
 
 
 def compiled(function: Callable[_P, _R]) -> Callable[_P, _R]:

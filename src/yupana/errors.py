@@ -58,6 +58,21 @@ def is_control(character: str) -> bool:
     return category(character) in {"Cc", "Cs", "Zl", "Zp"} or character in _TURNING
 
 
+JOINERS = "\u200c\u200d"
+"""Without a form of their own: between the letters of Persian, Sinhala and others, and within pictographs."""
+
+
+def is_line(text: str) -> bool:
+    """Whether a text is one line without characters that nobody sees, but for joiners within a word of some script."""
+    if text.isprintable():
+        return True
+    return all(
+        one.isprintable()
+        or (one in JOINERS and category(text[place - 1 : place] or " ")[0] in "LMS" and not text[place - 1].isascii())
+        for place, one in enumerate(text)
+    )
+
+
 def visible(text: str) -> str:
     """A message with what a terminal would obey written as Python writes it; line ends and tabs stay."""
     if text.isascii() and text.isprintable():

@@ -100,7 +100,7 @@ def _most_memory() -> int:
 @contextlib.contextmanager
 def spoiled(path: Path, rng: random.Random) -> Iterator[str]:
     """Spoil a file, tell how, and put it back."""
-    kept = path.read_bytes()
+    kept, mode = path.read_bytes(), path.stat().st_mode
     try:
         if rng.random() < 0.12:
             kind = rng.choice(KIND)
@@ -117,6 +117,7 @@ def spoiled(path: Path, rng: random.Random) -> Iterator[str]:
         elif os.path.lexists(path):
             path.unlink()
         path.write_bytes(kept)
+        path.chmod(mode)
 
 
 def targets(world: Path, attacked: Attacked) -> list[Path]:

@@ -51,6 +51,8 @@ STRUCK: Final = (
     Struck(f"safetab-h run {{w}}/p {{w}}/d {{o}}/out --totals {{w}}/relp/T01001.csv {_LEDGER}", charges=True),
     Struck(f"topdown run {{w}}/t.json {{w}}/t {{o}}/out {_LEDGER}", charges=True),
     Struck("phsafe estimate {w}/rel {o}/out"),
+    Struck("export {w}/rel {o}/out --to workbook"),
+    Struck("export {w}/rel {o}/out --to sdmx"),
     Struck("postprocess coterminous {w}/relp {w}/d/GRF-C.txt {o}/out"),
     Struck("spine build {w}/d/GRF-C.txt {o}/out --kind conventional"),
     Struck("audit certificate {w}/rel {o}/out"),
@@ -65,6 +67,7 @@ STRUCK: Final = (
     Struck("phsafe init {o}/out.json", is_file=True),
     Struck("topdown strategy {w}/t.json --out {o}/out", is_file=True),
     Struck("report {w}/rel {o}/out.html", is_file=True),
+    Struck("atlas {w}/rel --to {o}/out"),
     Struck("report {w}/relt {o}/out.html", is_file=True),
 )
 

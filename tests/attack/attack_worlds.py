@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from boundary_files import write_geojson, write_shapefile, write_topojson
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from topdown_worlds import configuration, make_world, write_configuration, write_world
 
 from yupana.cli.main import main
@@ -134,6 +136,7 @@ def build(folder: Path) -> None:
     made("postprocess", "suppress", "{w}/relp", "{w}/policy.toml", "{w}/relsup")
     made("postprocess", "coterminous", "{w}/relp", "{w}/d/GRF-C.txt", "{w}/relcot")
     made("audit", "certificate", "{w}/rel", "{w}/certificate")
+    _signed(folder, made)
     (folder / "people.toml").write_text(INDIVIDUALS)
     (folder / "shares.json").write_text('{"tables": {"PH2": 2, "PH3": "1/2"}, "margins": {"PH2/usa_*": 500}}')
     (folder / "plan.json").write_text(made("phsafe", "plan", "{w}/config.json", "--json"))
@@ -143,6 +146,15 @@ def build(folder: Path) -> None:
         *("phsafe", "run", "{w}/config.json", "{w}/d", "{w}/other"),
         *("--ledger", "{w}/ledger.json", "--dataset", "D", "--limit", "100"),
     )
+
+
+def _signed(folder: Path, made: Callable[..., str]) -> None:
+    key, form = Ed25519PrivateKey.generate(), serialization.PrivateFormat.OpenSSH
+    (folder / "key").touch(0o600)
+    (folder / "key").write_bytes(key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption()))
+    public = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
+    (folder / "signers").write_text(f'a@b namespaces="yupana-release",valid-after="20200101Z" {public.decode()}\n')
+    made("sign", "{w}/est", "--key", "{w}/key", "--signer", "a@b", "--beside", "{w}/policy.toml")
 
 
 def _topdown(folder: Path, made: Callable[..., str]) -> None:

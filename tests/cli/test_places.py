@@ -40,18 +40,19 @@ WRITES_FILE: Final = {
 }
 WRITES_FOLDER: Final = {
     *((words, "out") for words in LEAVES if (words, "out") not in WRITES_FILE),
+    ("atlas", "to"),
     *(("topdown run", name) for name in ("pl", "nmf", "noisy_measurements")),
 }
 FOLDERS: Final = (
     *("data", "release", "releases", "files", "codes", "parameters", "inputs", "puerto_rico", "counts", "truth"),
-    *("noisy", "noisy_measurements", "nmf", "spine"),
+    *("noisy", "noisy_measurements", "nmf", "spine", "source"),
 )
 """What is read as a folder, where it is not written."""
 
 FILES: Final = (
     *("config", "columns", "targets", "areas", "names", "geography", "totals", "reference", "policy"),
     *("entities", "plan", "individuals", "queries", "keys", "housing_units", "blocks", "boundaries", "beside"),
-    *("noisy_counts", "ledger", "topdown", "tables"),
+    *("noisy_counts", "ledger", "topdown", "tables", "dictionary", "key", "signers"),
 )
 READS_FILE: Final = {("count", "data"), ("audit epl", "data")}
 TABLES_TAKEN: Final = {"postprocess coterminous", "postprocess suppress", "interval", "check"}
@@ -80,7 +81,7 @@ def asked(words: str, places: dict[str, str]) -> list[str]:
         built_in = PRODUCTS.listing(product).built_in[0] if product in PRODUCTS else NOT_READ
         built_in = "s-dhc-2020-us" if words == "audit attribute" else built_in
         usual = (TEXTS | {"policy": "../../policy"}).get(action.dest, built_in if action.dest == "config" else NOT_READ)
-        value = places.get(action.dest, usual)
+        value = places.get(action.dest, next(iter(action.choices)) if action.choices else usual)
         if action.option_strings and (action.required or action.dest in places):
             line += [action.option_strings[-1], value]
         elif not action.option_strings and (action.nargs != "?" or action.dest in places):
@@ -164,7 +165,7 @@ def test_what_can_be_no_folder_is_refused_before_anything_is_read(
     (here / "link").symlink_to("link")
     before = state(here)
     for place in ("kept.csv", "kept.csv/x", "x" * 300, "link"):
-        told = refused(asked(words, {"out": place}), capsys)
+        told = refused(asked(words, {"to" if words == "atlas" else "out": place}), capsys)
         assert NOT_READ not in told
         assert Path(place).parts[0] in told
     assert state(here) == before

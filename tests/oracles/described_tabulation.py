@@ -116,8 +116,29 @@ def _areas_by_code(document: Document, kind: str) -> dict[str, list[str]]:
     return {code: [code] for code in codes}
 
 
+def _codes_of_columns(document: Document, told: Document) -> dict[tuple[str, ...], str]:
+    """Of each combination of values of columns, as texts, the code of its area."""
+    parts = []
+    for name in told["columns"]:
+        file, _, column = name.partition(".")
+        of = document["files"][file]["columns"][column]
+        missing = {of["missing"]: of["missing"]} if "missing" in of else {}
+        if "codes" in of:
+            parts.append(missing | {code: code for code in of["codes"]})
+        else:
+            low, high = map(int, of["whole"])
+            parts.append({str(n): f"{n:0{len(str(high))}}" for n in range(low, high + 1)} | missing)
+    between = "-" if any(len({len(code) for code in of.values()}) > 1 for of in parts) else ""
+    return {
+        tuple(value for value, _ in some): between.join(code for _, code in some)
+        for some in product(*(of.items() for of in parts))
+    }
+
+
 def _area_codes(document: Document, kind: str) -> list[str]:
     told = document["areas"][kind]
+    if "columns" in told:
+        return sorted(_codes_of_columns(document, told).values())
     if "column" not in told:
         return [told.get("code", "1")]
     return sorted({area for areas in _areas_by_code(document, kind).values() for area in areas})
@@ -125,6 +146,9 @@ def _area_codes(document: Document, kind: str) -> list[str]:
 
 def _areas_of(document: Document, kind: str, joined: Joined) -> list[str]:
     told = document["areas"][kind]
+    if "columns" in told:
+        names = [name.partition(".") for name in told["columns"]]
+        return [_codes_of_columns(document, told)[tuple(str(joined[file][column]) for file, _, column in names)]]
     if "column" not in told:
         return _area_codes(document, kind)
     file, _, column = told["column"].partition(".")

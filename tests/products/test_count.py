@@ -202,7 +202,7 @@ def test_the_release_can_be_made_again_from_its_manifest(folder: Path) -> None:
 def test_every_fault_of_what_is_asked_is_named_at_once(tmp_path: Path) -> None:
     (tmp_path / "keys.csv").write_text("other\n1\n")
     words = refusal(
-        by="region,age:5,sex,SEX,b d,x:0:1-2,y:1:5-2,z:a,COUNT,w:1:0-9999999,_s,u:5:0-9:,v:5:0-9:7,t:5:0-9:1-2",
+        by="region,age:5,sex,SEX,=b,x:0:1-2,y:1:5-2,z:a,COUNT,w:1:0-9999999,_s,u:5:0-9:,v:5:0-9:7,t:5:0-9:1-2",
         unit="sex",
         max_per_unit=0,
         keys=[tmp_path / "keys.csv", tmp_path / "missing.csv", 3],
@@ -213,7 +213,7 @@ def test_every_fault_of_what_is_asked_is_named_at_once(tmp_path: Path) -> None:
     for text in (
         "by: age:5 has a width without bounds",
         "by: SEX stands twice",
-        "by: 'b d' is no column",
+        "by: '=b' begins with =, which a name does not",
         "by: x:0:1-2 has classes of width 0",
         "by: y:1:5-2 has its bounds reversed; write y:1:2-5",
         "by: z:a must be z:WIDTH:LOW-HIGH",
@@ -222,7 +222,7 @@ def test_every_fault_of_what_is_asked_is_named_at_once(tmp_path: Path) -> None:
         "by: t:5:0-9:1-2 names no text for what is missing: no number from 0 to 9, range, | or quote",
         "by: COUNT has a meaning of its own",
         "by: w:1:0-9999999 has more than 1,000,000 values",
-        "by: '_s' is no column",
+        "by: '_s' begins with _, which a name does not",
         "unit: sex is in by, too",
         "max_per_unit: must be a whole number above 0",
         "keys.csv has no column region or sex",
@@ -238,7 +238,7 @@ def test_every_fault_of_what_is_asked_is_named_at_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("of", "text"),
     [
-        ({"by": ""}, "by: '' is no column"),
+        ({"by": ""}, "by: '' has 0 characters, and a name has 1 to 200"),
         ({"by": []}, "by: must be columns"),
         ({"by": 3}, "by: must be columns"),
         ({}, "region has no list of codes. A code that occurs tells of a record"),
@@ -249,7 +249,7 @@ def test_every_fault_of_what_is_asked_is_named_at_once(tmp_path: Path) -> None:
         ({"by": "age:1:0-9", "keys_public": True}, "keys_public: every column has its codes already"),
         ({"by": "age:1:0-9", "max_per_unit": 2}, "max_per_unit: needs a unit"),
         ({"by": "age:1:0-9", "max_per_unit": "2"}, "max_per_unit: must be a whole number"),
-        ({"by": "age:1:0-9", "unit": "person id"}, "unit: must be the name of a column"),
+        ({"by": "age:1:0-9", "unit": "person|id"}, "unit: must be the name of a column, and holds |"),
         ({"by": "age:1:0-9", "unit": "records"}, "unit: a column named records cannot be the unit"),
         ({"by": "a:1:0-999,b:1:0-999"}, "makes 1,000,000 cells, and at most 20,000 are allowed"),
         ({"by": "age:1:0-9", "epsilon": None}, "epsilon: give either epsilon or rho"),
@@ -317,7 +317,7 @@ def test_codes_that_occur_and_make_too_many_cells_are_refused_before_anything_is
 def test_a_file_must_be_one_and_a_seed_needs_synthetic_records(folder: Path) -> None:
     out = folder / "out"
     (folder / "people.txt").write_text("sex\n1\n")
-    assert "must end in .csv or .parquet" in refusal(folder / "people.txt", **asked(folder), out=out)
+    assert "must end in .csv, .parquet" in refusal(folder / "people.txt", **asked(folder), out=out)
     assert "gone.csv does not exist" in refusal(folder / "gone.csv", **asked(folder), out=out)
     assert "which is to be read" in refusal(folder / "people.csv", **asked(folder), out=folder)
     assert "which has no __arrow_c_stream__" in refusal(["p17"], **asked(folder), out=out)

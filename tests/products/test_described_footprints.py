@@ -11,7 +11,7 @@ from described_neighbours import random_document
 
 from yupana.plan.predicates import TooManyClassesError
 from yupana.products.described import stability as module
-from yupana.products.described.description import DescribedLevel, DescribedTable, Description
+from yupana.products.described.description import AreaKind, DescribedLevel, DescribedTable, Description
 from yupana.products.described.product import described
 from yupana.products.described.stability import footprints
 
@@ -38,13 +38,19 @@ def every_record(description: Description, table: DescribedTable) -> list[Record
     ]
 
 
+def place_of(description: Description, kind: AreaKind, record: Record) -> int:
+    """The place of a record's combination of values among all of them."""
+    domains = [description.columns[name].column.domain for name in kind.columns]
+    return list(product(*domains)).index(tuple(record[name] for name in kind.columns))
+
+
 def footprint(
     description: Description, table: DescribedTable, level: DescribedLevel, record: Record
 ) -> frozenset[tuple[Any, ...]]:
     kind = description.areas[level.areas]
     return frozenset(
         (area, group, cell)
-        for area in (kind.of[record[kind.column]] if kind.column else (0,))
+        for area in kind.of[place_of(description, kind, record)]
         for group in level.groups
         for cell, of in enumerate(table.cells)
         if record in description.group(table, group) and record in of

@@ -35,7 +35,9 @@ def test_kinds_are_those_of_the_parents_walked_up(seed: int) -> None:
     assert sorted(found.areas) == sorted(country.levels)
     for steps, level in enumerate(reversed(country.levels)):
         kind = found.areas[level]
-        for word, places in zip(country.blocks, kind.of if kind.column else ((0,),) * len(country.blocks), strict=True):
+        for word, places in zip(
+            country.blocks, kind.of if kind.columns else ((0,),) * len(country.blocks), strict=True
+        ):
             unit = word
             for _ in range(steps):
                 unit = country.parent[unit]

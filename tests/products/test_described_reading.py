@@ -147,10 +147,10 @@ FAULTS: dict[str, tuple[tuple[str, ...], Any, str]] = {
         )
         for word in ("", "7", "07", "50-60", "a|b", 99)
     },
-    "a column with a space": (
-        ("files", "farms", "columns", "legal form"),
+    "a column with a bar": (
+        ("files", "farms", "columns", "legal|form"),
         {"codes": ["1"]},
-        "legal form: must be a name: letters, digits, - and _, beginning with a letter; what the file calls it "
+        'legal|form: holds |; a name is without | " \\ and what is not seen or no plain space; what the file calls it '
         "otherwise, --columns tells a run",
     ),
     "two domains": (("files", "farms", "columns", "kind", "whole"), [0, 1], "must have either codes or whole"),

@@ -61,6 +61,10 @@ def random_document(rng: Random) -> dict[str, Any]:
         if rng.random() < 0.5:
             areas["kind"]["of"] = {code: rng.sample(["N", "S"], rng.randint(1, 2)) for code in CODES}
         level = "kind"
+    elif (own := Random(f"{files} {table}")).random() < 0.15:  # noqa: S311 (no noise)
+        # Other draws are as without it.
+        areas["kind"] = {"columns": own.sample(columns, own.randint(2, min(3, len(columns))))}
+        level = "kind"
     levels = {}
     groups = {}
     if rng.random() < 0.4:
@@ -207,7 +211,8 @@ def counts(database: Database, document: Mapping[str, Any]) -> dict[tuple[str, s
     kind = document["areas"][told["areas"]]
     found: dict[tuple[str, str, str], int] = {}
     for row in _kept(database, table):
-        areas = ["1"] if "column" not in kind else [row[kind["column"]]]
+        named = kind.get("columns", [kind["column"]] if "column" in kind else [])
+        areas = ["".join(row[column] for column in named)]
         if "of" in kind:
             areas = kind["of"][areas[0]]
         for area, group, (cell, condition) in product(areas, told["groups"], table["cells"].items()):

@@ -240,6 +240,12 @@ def _areas(rng: random.Random, files: dict[str, Any]) -> dict[str, Any]:
             area["of"] = {code: rng.choice([rng.choice(areas), rng.sample(areas, rng.randint(0, 3))]) for code in codes}
             area["of"][codes[0]] = "North"
         found[f"kind{number}"] = area
+    own = random.Random(str(files))  # noqa: S311 (no noise)
+    if own.random() < 0.4:
+        # Other draws are as without it.
+        chain = _chain(files, own.choice([*files]))
+        columns = [f"{file}.{name}" for file in chain for name in files[file]["columns"]]
+        found["several"] = {"columns": own.sample(columns, min(len(columns), own.randint(1, 3)))}
     return dict(rng.sample(list(found.items()), len(found)))
 
 

@@ -1,8 +1,7 @@
 """`yupana PRODUCT init|schema|show`: a configuration to begin with, what one may hold, and the built-in ones."""
 
 import argparse
-import json
-import tomllib
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 from yupana.cli.options import Commands, add_verb, fill, print_json
 from yupana.cli.parser import verbs_of
 from yupana.errors import ConfigError, OutputError, nearest
-from yupana.files.regular import replacing
+from yupana.files.document import write_document
 from yupana.interface.commands import OF_CONFIGURATIONS
+from yupana.interface.options import has
 from yupana.interface.options import schema as options_schema
+from yupana.interface.tools import draft
 from yupana.products import PRODUCTS
 
 if TYPE_CHECKING:
@@ -25,18 +26,24 @@ def add(commands: Commands) -> None:
         verbs = verbs_of(commands.choices[key])
         for name, do in (("init", _init), ("schema", _schema), ("show", _show)):
             declared = OF_CONFIGURATIONS[name]
-            fill(add_verb(verbs, name, declared.about, partial(do, key)), declared)
+            own = {option: one for option, one in declared.options.items() if has(PRODUCTS.listing(key), one)}
+            fill(add_verb(verbs, name, declared.about, partial(do, key)), replace(declared, options=own))
 
 
 def _init(key: str, options: argparse.Namespace) -> None:
-    product = PRODUCTS[key]
-    text = _text(product, options.like or next(iter(product.built_in)))
+    product, dictionary = PRODUCTS[key], getattr(options, "dictionary", None)
+    if dictionary is not None and options.like:
+        raise ConfigError("--from and --like each say what to begin with; leave one out")
+    text = "" if dictionary else _text(product, options.like or next(iter(product.built_in)))
     if options.out is None:
-        print(text, end="")
+        print(draft(dictionary) if dictionary else text, end="")
         return
     if options.out.exists() or options.out.is_symlink():
         raise OutputError(f"{options.out} exists; name a place that does not")
-    (_write_folder if "parameters" in PRODUCTS.listing(key).takes else _write_file)(options.out, text)
+    if dictionary:
+        draft(dictionary, options.out)
+    else:
+        (_write_folder if "parameters" in PRODUCTS.listing(key).takes else write_document)(options.out, text)
     print(f"{options.out}: written; change it, and see what it costs with plan")
 
 
@@ -56,13 +63,6 @@ def _text(product: "Product[Any]", name: str) -> str:
         known, meant = ", ".join(product.built_in), nearest(name, product.built_in)
         raise ConfigError(f"{name!r} is none of the built-in names {known}{meant}")
     return product.locate(name).read_text(encoding="utf-8")
-
-
-def _write_file(out: Path, text: str) -> None:
-    if out.suffix.lower() == ".json":
-        text = json.dumps(tomllib.loads(text), indent=1) + "\n"
-    with replacing(out) as file:
-        file.write(text.encode())
 
 
 def _write_folder(out: Path, text: str) -> None:

@@ -8,6 +8,7 @@ import yupana
 from yupana.cli.options import given, print_json
 from yupana.cli.product import print_release, resumable
 from yupana.errors import ConfigError
+from yupana.files.names import normal
 
 
 def count(options: argparse.Namespace) -> None:
@@ -30,6 +31,9 @@ def count(options: argparse.Namespace) -> None:
         print_release(options, release)
 
 
+_DOMAIN = re.compile(r'(?:"([^"]+)"|([^"=]+))=(.+)')
+
+
 def _as_typed(message: str) -> str:
     """A message about arguments of Python in the words of the command line."""
     message = re.sub(r"(?m)^(  )(by|unit|keys|epsilon|rho|delta):", r"\1--\2:", message)
@@ -40,8 +44,9 @@ def _as_typed(message: str) -> str:
 def _domains(told: list[str]) -> dict[str, list[str]] | None:
     found: dict[str, list[str]] = {}
     for text in told:
-        column, sign, codes = text.partition("=")
-        if not sign or not column or not codes:
+        parts = _DOMAIN.fullmatch(text)
+        column, codes = (normal(parts[1] or parts[2]), parts[3]) if parts else ("", "")
+        if not column:
             raise ConfigError(f"--domain {text}: must be COLUMN=CODE,CODE, such as sex=1,2")
         if column in found:
             raise ConfigError(f"--domain {column}: is given twice; name all its codes at once")

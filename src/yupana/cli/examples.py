@@ -27,6 +27,7 @@ MADE_BY: Final = {
     "homes.toml": "yupana tables init homes.toml",
     "map.toml": """printf '[persons]\\nQAGE = "age"\\n' > map.toml""",
     "renamed": "mkdir renamed && cp census/*.csv census/SYNTHETIC renamed && sed -i '1s/QAGE/age/' renamed/persons.csv",
+    "key": "ssh-keygen -q -t ed25519 -N '' -f key",
     "policy.toml": (
         """printf '[[rule]]\\nrule = "negative"\\ntables = ["T01001"]\\nreason = "NEG"\\n' > policy.toml"""
     ),
@@ -135,12 +136,19 @@ EXAMPLES: Final = {
         "yupana account --plan pl94-2020-us --delta 1e-10",
         "yupana account --moe 50 --sensitivity 484 --confidence 0.95",
     ),
+    "export": (
+        "yupana export release workbook --to workbook",
+        "yupana export release sdmx --to sdmx --agency OFFICE",
+        "yupana check sdmx",
+    ),
     "audit epl": ("yupana audit epl --mechanism geometric --epsilon 1", "yupana audit epl release truth"),
     "audit attribute": ("yupana audit attribute parameters",),
     "audit certificate": ("yupana audit certificate release certificate",),
     "explore": ("yupana explore",),
+    "atlas": ("yupana atlas release --to atlas",),
     "report": ("yupana report release release.html", "yupana report counts counts.html"),
     "check": ("yupana check release",),
+    "sign": ("yupana sign release --key key --signer releases@example.org",),
     "demo": ("yupana demo demo --households 400 --trials 2",),
     "completion": ("yupana completion bash > yupana.bash",),
 }

@@ -46,7 +46,10 @@ _DO = {
     "audit certificate": release.certificate,
     "explore": tools.explore,
     "check": release.check,
+    "sign": release.sign,
     "report": release.report,
+    "atlas": release.atlas,
+    "export": release.export,
     "demo": tools.demo,
     "completion": tools.completion,
 }

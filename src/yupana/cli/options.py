@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from yupana.cli.parser import path, verbs_of
 from yupana.engine.engine import LEAST_MEMORY
+from yupana.files.document import keys_of
 from yupana.files.store import scheme_of
 from yupana.interface.commands import COMMANDS, GROUPS, Argument, Command
 from yupana.interface.options import OPTIONS, STAGES, Option, Stage, has
@@ -34,10 +35,15 @@ def budget(text: str) -> Budget:
 
 def setting(text: str) -> tuple[str, str]:
     """A key of a configuration, dots between the tables it lies in, and its value: ``queries.County.total=1/4``."""
-    key, sign, value = text.partition("=")
-    if not sign or not all(key.split(".")):
+    found = _SETTING.fullmatch(text)
+    key, value = found.groups() if found else ("", "")
+    if not all(keys_of(key)):
         raise argparse.ArgumentTypeError(f"{text} is no KEY=VALUE, such as tau.PH2=10")
     return key, value
+
+
+_SETTING = re.compile(r'((?:"[^"]*"|[^"=])+)=(.*)', re.DOTALL)
+"""A key and its value; within quotes a key may hold the sign between them."""
 
 
 def limits(text: str) -> dict[str, Budget]:

@@ -17,25 +17,67 @@ def check(options: argparse.Namespace) -> None:
     """Tell whether a release agrees with its manifest, plan and configuration."""
     from yupana.release.release import read_release
 
-    checked = yupana.check(**given(options))
+    checked = yupana.check(**given(options), progress=True)
     manifest = read_release(options.release, confidential=True).manifest
     tables, status = len(manifest["tables"]), manifest.get("status")
     if options.json:
         answer = {"release": str(options.release), "status": status, "tables": tables, "wrong": list(checked.wrong)}
-        print_json({**answer, "unchecked": list(checked.unchecked)})
+        print_json({**answer, "unchecked": list(checked.unchecked), "signed": checked.signed})
     if checked.wrong:
         faults = [f"  {fault}" for fault in checked.wrong]
         raise OutputError("\n".join([f"{options.release} does not hold together:", *faults]))
     if not options.json:
-        number = f"{tables} table{'s' * (tables != 1)} agree{'s' * (tables == 1)}"
+        what = "file" if manifest.get("product") == "export" else "table"
+        number = f"{tables} {what}{'s' * (tables != 1)} agree{'s' * (tables == 1)}"
         print(f"{options.release}: {number} with {checked.against}; status: {status}")
+        if checked.signed:
+            print(f"signed by {checked.signed}")
         for note in checked.unchecked:
             print(f"not checked: {note}")
+
+
+def export(options: argparse.Namespace) -> None:
+    """Write a release in a form that offices publish."""
+    made = yupana.export(**given(options), progress=True)
+    if options.json:
+        from yupana.release.folder import read_manifest
+
+        print_json(read_manifest(made))
+        return
+    for path in sorted(made.iterdir()):
+        print(options.out / path.name)
+
+
+def sign(options: argparse.Namespace) -> None:
+    """Sign a release."""
+    from yupana.files.ssh_signature import NAMESPACE
+
+    made = yupana.sign(**given(options))
+    print(made)
+    if options.key is None:
+        print(f"not signed yet: ssh-keygen -Y sign -n {NAMESPACE} -f KEY {made}")
 
 
 def report(options: argparse.Namespace) -> None:
     """Write a page on a release."""
     print(yupana.report(**given(options), progress=True))
+
+
+def atlas(options: argparse.Namespace) -> None:
+    """Serve the atlas of a release, or write it."""
+    if options.to is not None:
+        print(yupana.atlas(options.release, options.to, boundaries=options.boundaries, overwrite=options.overwrite))
+        return
+    from yupana.atlas.server import serve
+    from yupana.atlas.site import site_of
+
+    try:
+        serve(site_of(options.release, options.boundaries or ()), options.port, browser=options.browser)
+    except OSError as error:
+        raise OutputError(f"port {options.port} cannot be used: {error.strerror}; name another with --port") from None
+    except KeyboardInterrupt:
+        # How a page like this is left.
+        return
 
 
 def certificate(options: argparse.Namespace) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar, overload
 
 from yupana.confidential.records.data_frames import FILES
+from yupana.confidential.records.foreign_files import RecordForms
 from yupana.confidential.records.sources import Source
 from yupana.confidential.records.validation import Finding
 from yupana.confidential.request import Layout, RunRequest
@@ -160,6 +161,11 @@ class Counter(ABC, Generic[C, R, E, M]):
         """The record files that may be given as frames, and how the name of each ends when it is written."""
         del config
         return FILES
+
+    def forms(self, config: C, columns: ColumnMap) -> RecordForms:
+        """The record files that may be there in other forms than CSV and Parquet."""
+        del config, columns
+        return RecordForms()
 
     @abstractmethod
     def without_noise(self, config: C) -> C:

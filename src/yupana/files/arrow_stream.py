@@ -52,13 +52,36 @@ class TextColumn:
         return TextColumn(self.texts[low : low + len(seen)][seen], (np.cumsum(seen) - 1)[self.at - low])
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Texts:
+    """A column of texts that lie one after the other.
+
+    Attributes
+    ----------
+    content : ndarray of uint8
+        In UTF-8, as whoever makes it has seen to.
+    ends : ndarray of int64, shape (rows + 1,)
+        Where each begins, and where the last ends.
+    """
+
+    content: NDArray[np.uint8]
+    ends: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.ends) - 1
+
+    def __getitem__(self, rows: slice) -> "Texts":
+        first, last, _ = rows.indices(len(self))
+        return Texts(self.content, self.ends[first : last + 1])
+
+
 def letters(texts: NDArray[np.bytes_]) -> NDArray[np.uint8]:
     """The bytes of each text, shorter ones padded with null bytes; of shape (texts, width)."""
     contiguous = np.ascontiguousarray(texts)
     return contiguous.view(np.uint8).reshape(len(contiguous), contiguous.itemsize)
 
 
-Column: TypeAlias = TextColumn | NDArray[np.number[Any]]
+Column: TypeAlias = TextColumn | Texts | NDArray[np.number[Any]]
 """Texts, or numbers: the database is told whole ones in eight bytes and others in double precision."""
 
 _Lent: TypeAlias = list[Any]
@@ -144,6 +167,8 @@ class ArrowParts:
             return errno.EIO
 
     def _array(self, column: Column, lent: _Lent) -> list[int]:
+        if isinstance(column, Texts):
+            return self._struct(len(column), [None, column.ends, column.content], lent)
         if not isinstance(column, TextColumn):
             kind = np.float64 if column.dtype.kind == "f" else np.int64
             return self._struct(len(column), [None, column.astype(kind)], lent)
@@ -214,6 +239,8 @@ def _of_bytes(text: bytes) -> NDArray[np.uint8]:
 def _format(column: Column) -> bytes:
     if isinstance(column, TextColumn):
         return b"u"
+    if isinstance(column, Texts):
+        return b"U"
     return b"g" if column.dtype.kind == "f" else b"l"
 
 

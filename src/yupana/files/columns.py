@@ -12,6 +12,7 @@ from typing import Final
 from yupana.errors import ConfigError, nearest
 from yupana.files.declaration import TEXT, scalar, table_of
 from yupana.files.document import is_text, read_document, refuse
+from yupana.files.names import folded, normal
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,10 +357,17 @@ _NAME: Final = scalar(
     lambda told: str(told) if is_text(told) and str(told).isascii() and str(told)[0].isalpha() else None,
     TEXT.schema,
 )
+_HEADING: Final = scalar(
+    "the name of a column, as its file writes it",
+    lambda told: normal(str(told)) if is_text(told) else None,
+    TEXT.schema,
+)
+"""In files that a description tells of; the Census Bureau's are stricter."""
 
 
 def _checked(document: object, files: Mapping[str, RecordFile], faults: list[str]) -> ColumnMap:
-    names = table_of(table_of(_NAME)).read("", document, faults) or {}
+    are_described = any(file.alias for file in files.values())
+    names = table_of(table_of(_HEADING if are_described else _NAME)).read("", document, faults) or {}
     known = ", ".join(files)
     faults += [
         f"{name!r} is no record file; there are {known}{nearest(name, files)}" for name in names if name not in files
@@ -381,6 +389,6 @@ def _check_names(file: RecordFile, table: Mapping[str, str], faults: list[str]) 
     ours: dict[str, str] = {}
     for column in file.header:
         name = table.get(column, column)
-        first = ours.setdefault(name.lower(), column)
+        first = ours.setdefault(folded(name), column)
         if first != column:
             faults.append(f"{file.name}: {name!r} would be both {first} and {column}; map each to a name of its own")

@@ -13,6 +13,7 @@ from typing import Any, Final, Generic, TypeVar, overload
 
 from yupana.errors import nearest
 from yupana.files.document import Number, check_keys, is_text, read_document, refuse
+from yupana.files.names import LONGEST, RULE, fault_of, normal
 from yupana.privacy.exact import INFINITE, Budget, read_exact
 
 T = TypeVar("T")
@@ -165,9 +166,10 @@ def table_of(
             return None
         found = {}
         for key, of in told.items():
-            if name is not None and not name.fits(key):
-                must_be(below(place, key), name.words, faults)
-            read = value.read(below(place, key), of, faults)
+            here = below(place, key if len(key) <= LONGEST and key.isprintable() else f"{ascii(key)[1:41]}...")
+            if name is not None:
+                name.read(here, key, faults)
+            read = value.read(here, of, faults)
             found[key] = instead if read is None else read
         return {key: one for key, one in found.items() if one is not None}
 
@@ -284,18 +286,38 @@ def key(kind: Expected[Any], says: str = "", *, default: Any = MISSING) -> Any:
     return field(default_factory=lambda: None if default is MISSING else default, metadata=metadata)
 
 
-_NAME: Final = "[A-Za-z][A-Za-z0-9_-]{0,62}"
+_WORD: Final = "[A-Za-z][A-Za-z0-9_-]{0,62}"
 TEXT: Final = scalar(
     "a text of one line", lambda told: str(told) if is_text(told) else None, {"type": "string", "pattern": r"\S"}
 )
 SCALAR: Final = scalar(
     "a number or a text", lambda told: told if isinstance(told, str) else None, {"type": ["string", "number"]}
 )
-NAME: Final = scalar(
-    "a name: letters, digits, - and _, beginning with a letter",
-    lambda told: str(told) if is_text(told) and re.fullmatch(_NAME, str(told)) else None,
-    {"pattern": f"^{_NAME}$"},
+WORD: Final = scalar(
+    "a word: letters, digits, - and _, beginning with a letter",
+    lambda told: str(told) if is_text(told) and re.fullmatch(_WORD, str(told)) else None,
+    {"pattern": f"^{_WORD}$"},
 )
+
+
+def _name(*, parted: bool) -> Expected[str]:
+    def take(told: object) -> str | None:
+        if not isinstance(told, str) or isinstance(told, Number):
+            return None
+        if fault := fault_of(own := normal(told), parted=parted):
+            raise ValueError(fault)
+        return own
+
+    never = r'|"\\' + ("./:" if parted else "")
+    return scalar(RULE, take, {"type": "string", "maxLength": LONGEST, "pattern": f"^[^{never}\\s_=+@-][^{never}]*$"})
+
+
+NAME: Final = _name(parted=True)
+"""What people call a file, a table, a kind of areas, a level or a criterion (`yupana.files.names`)."""
+
+COLUMN: Final = _name(parted=False)
+"""What people call a column, a recode or a group, which may have ``.``, ``/`` and ``:`` in it, too."""
+
 FLAG: Final = scalar("true or false", lambda told: told if isinstance(told, bool) else None, {"type": "boolean"})
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from yupana.arrays import Indices, Ints
 from yupana.errors import InputError, is_control
 from yupana.files.database import STOPS, named, open_database, quoted, source_of
+from yupana.files.names import normal, on_disk
 from yupana.files.regular import must_be_regular, regular
 
 _HEADER_LIMIT: Final = 1 << 16
@@ -447,6 +448,7 @@ def read_rows(place: str, path: Path, columns: tuple[str, ...], faults: list[str
     faults : list of str
         What is wrong is added to it.
     """
+    path = next(iter(on_disk(path)), path)
     try:
         with open(path, encoding="utf-8-sig", newline="", opener=regular) as file:
             return list(_rows(f"{place}: {path}", file.read().splitlines(), columns, faults))
@@ -460,7 +462,7 @@ def read_rows(place: str, path: Path, columns: tuple[str, ...], faults: list[str
 def _rows(where: str, lines: list[str], columns: tuple[str, ...], faults: list[str]) -> Iterator[TextRow]:
     separator = "|" if lines and "|" in lines[0] else ","
     read = csv.reader(lines, delimiter=separator)
-    header = [name.strip() for name in next(read, [])]
+    header = [normal(name.strip()) for name in next(read, [])]
     lost = [column for column in dict.fromkeys(columns) if column not in header]
     faults += [f"{where} has no column {column}; it has {', '.join(header)}" for column in lost]
     for fields in read if not lost else ():
@@ -472,4 +474,4 @@ def _rows(where: str, lines: list[str], columns: tuple[str, ...], faults: list[s
         if odd := [name for name, field in zip(header, fields, strict=True) if any(map(is_control, field))]:
             faults.append(f"{where}: line {read.line_num}, column {odd[0]}: holds a control character; remove it")
             continue
-        yield TextRow(read.line_num, dict(zip(header, (field.strip() for field in fields), strict=True)))
+        yield TextRow(read.line_num, dict(zip(header, (normal(field.strip()) for field in fields), strict=True)))

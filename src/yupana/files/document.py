@@ -12,8 +12,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
-from yupana.errors import ConfigError, nearest
-from yupana.files.regular import regular
+from yupana.errors import ConfigError, is_line, nearest
+from yupana.files.names import normal
+from yupana.files.regular import regular, replacing
 
 _HEAD: Final = re.compile(r"\s*(\[{1,2})([^\[\]]+)\]{1,2}\s*(?:#.*)?$")
 _KEY: Final = re.compile(
@@ -123,9 +124,9 @@ def located(name: str | Path, package: str, built_in: Sequence[str]) -> Path:
 
 
 def read_document(path: Path) -> tuple[object, list[str]]:
-    """Read TOML, or JSON with the same keys, whose numbers are `Number`; keys that JSON gives twice are first faults.
+    """Read TOML, or JSON with the same keys, whose numbers are `Number`; keys that are given twice are first faults.
 
-    A file is JSON if its name says so, or if it begins with a brace, as no TOML does.
+    A file is JSON if its name says so, or if it begins with a brace, as no TOML does. Texts are in normal form C.
 
     Raises
     ------
@@ -141,10 +142,22 @@ def read_document(path: Path) -> tuple[object, list[str]]:
     except RecursionError:
         raise _too_deep(path) from None
     except ValueError as error:
-        raise ConfigError(f"config {path}: not TOML: {error}") from None
+        raise ConfigError(f"config {path}: not TOML: {error}{_unquoted(text, str(error))}") from None
     if is_deeper(document):
         raise _too_deep(path)
-    return _numbers(document), []
+    faults: list[str] = []
+    return _settled("", document, faults), faults
+
+
+def _unquoted(text: str, error: str) -> str:
+    """What to do, where the line that is no TOML may have a key that must stand in quotes."""
+    at, lines = re.search(r"at line (\d+)", error), text.splitlines()
+    if at is None or int(at[1]) > len(lines):
+        return ""
+    bare = re.sub(r""""[^"]*"|'[^']*'|#.*""", "", lines[int(at[1]) - 1])
+    if bare.isascii() and "Expected '='" not in error:
+        return ""
+    return '; a key with a space or other letters than A to Z stands in quotes, such as "région" = ...'
 
 
 def _is_json(path: Path, text: str) -> bool:
@@ -166,11 +179,14 @@ def _text(path: Path) -> str:
 
 
 def read_value(text: str, faults: list[str]) -> object:
-    """A value in JSON, its numbers as written; what is none, such as ``1/2``, is a text as it stands."""
+    """A value in JSON, its numbers as written; what is none, such as ``1/2``, is a text as it stands.
+
+    Texts are in normal form C.
+    """
     try:
-        return _loads(text, faults)
+        return _settled("", _loads(text, faults), faults)
     except (ValueError, RecursionError):
-        return text
+        return normal(text)
 
 
 def _loads(text: str, faults: list[str]) -> object:
@@ -195,26 +211,34 @@ def _json(path: Path, text: str) -> tuple[object, list[str]]:
         raise _too_deep(path) from None
     if is_deeper(document):
         raise _too_deep(path)
-    return document, faults
+    return _settled("", document, faults), faults
 
 
 def _too_deep(path: Path) -> ConfigError:
     return ConfigError(f"config {path}: not a configuration: nested too deeply")
 
 
-def _numbers(value: object) -> object:
-    """Make whole numbers `Number`, too, as JSON's are; true and false are no numbers."""
+def _settled(place: str, value: object, faults: list[str]) -> object:
+    """Make texts those of normal form C, and whole numbers `Number`, as JSON's are; true and false are no numbers."""
     if isinstance(value, dict):
-        return {key: _numbers(item) for key, item in value.items()}
+        found: dict[str, object] = {}
+        for key, item in value.items():
+            own = normal(key)
+            if own in found:
+                faults.append(f"{place}: key {own!r} is given twice, in two spellings of one text".lstrip(": "))
+            found[own] = _settled(f"{place}.{own}".lstrip("."), item, faults)
+        return found
     if isinstance(value, list):
-        return [_numbers(item) for item in value]
+        return [_settled(place, item, faults) for item in value]
+    if type(value) is str:
+        return normal(value)
     return Number(value) if type(value) is int else value
 
 
 def refuse(path: Path, faults: list[str]) -> ConfigError:
     """The error that names all faults of a document, with their lines where it has several."""
     try:
-        text = _text(path)
+        text = normal(_text(path))
         told = with_lines(text, faults, of_json=_is_json(path, text))
     except ConfigError:
         told = faults
@@ -225,6 +249,14 @@ def _unique(pairs: list[tuple[str, Any]], faults: list[str]) -> dict[str, Any]:
     keys = [key for key, _ in pairs]
     faults += [f"key {key!r} is given twice" for key in dict.fromkeys(keys) if keys.count(key) > 1]
     return dict(pairs)
+
+
+def write_document(path: Path, text: str) -> None:
+    """Write a document that is told in TOML; as JSON, without its comments, where the name says so."""
+    if path.suffix.lower() == ".json":
+        text = json.dumps(tomllib.loads(text), indent=1) + "\n"
+    with replacing(path) as file:
+        file.write(text.encode())
 
 
 def check_keys(
@@ -242,7 +274,7 @@ def check_keys(
 
 def is_text(value: object) -> bool:
     """Whether a value is a text of one line that is not empty; a `Number` is none."""
-    return isinstance(value, str) and not isinstance(value, Number) and bool(value.strip()) and value.isprintable()
+    return isinstance(value, str) and not isinstance(value, Number) and bool(value.strip()) and is_line(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +284,7 @@ class Changes:
     Attributes
     ----------
     values : tuple of (str, str)
-        Keys with dots between the tables they lie in, and values as JSON, or texts as they are.
+        Keys with dots between the tables they lie in (`keys_of`), and values as JSON, or texts as they are.
     within : tuple of str
         The keys of the table that is meant, where a document holds several; empty for the document itself.
     """
@@ -272,8 +304,28 @@ class Changes:
         places = [place for place, _ in self.values]
         faults += [f"{place}: is set twice" for place in dict.fromkeys(places) if places.count(place) > 1]
         for place, text in self.values:
-            document = _with(document, place, place.split("."), read_value(text, faults), faults)
+            document = _with(document, place, keys_of(place), read_value(text, faults), faults)
         return document
+
+
+def keys_of(place: str) -> list[str]:
+    """The keys of a place such as ``tables.T1.budget``; one with a dot in it stands in quotes, as in TOML.
+
+    A key is empty where there is none, or quotes do not end.
+    """
+    keys: list[str] = []
+    at = 0
+    while found := _IN_PLACE.match(place, at):
+        keys.append(normal(found[1] or found[2] or ""))
+        at = found.end() + 1
+        if at > len(place):
+            return keys
+        if place[at - 1] != ".":
+            break
+    return [*keys, ""]
+
+
+_IN_PLACE: Final = re.compile(r'"([^"]*)"|([^."]+)')
 
 
 UNCHANGED: Final = Changes()

@@ -49,6 +49,23 @@ def read_regular(path: Path) -> bytes:
         return file.read()
 
 
+def read_at_most(path: Path, most: int) -> bytes:
+    """Read a small file whole.
+
+    Raises
+    ------
+    OSError
+        As `regular` does.
+    ValueError
+        If it has more bytes.
+    """
+    with open(path, "rb", opener=regular) as file:
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise ValueError(f"more than {most:,} bytes")
+    return content
+
+
 def must_be_regular(path: Path) -> None:
     """Refuse what is no file before a library opens it by name.
 

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from yupana.files.declaration import NAME
+from yupana.files.declaration import WORD
 from yupana.files.document import is_text
 from yupana.geography.spine import Geolevel, Spine
 from yupana.geography.tree import Tree
@@ -54,7 +54,7 @@ class Hierarchy:
 
 def check_level_names(place: str, levels: Sequence[object], faults: list[str]) -> None:
     """Name the geolevels that could not be columns and names of files, each another whatever its case."""
-    faults += [f"{place}: {level!r} must be {NAME.words}" for level in levels if not NAME.fits(level)]
+    faults += [f"{place}: {level!r} must be {WORD.words}" for level in levels if not WORD.fits(level)]
     lower = [str(level).lower() for level in levels]
     faults += [f"{place}: {level!r} is named twice" for i, level in enumerate(levels) if lower[i] in lower[:i]]
     if "block" in lower[:-1]:

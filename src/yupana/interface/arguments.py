@@ -1,9 +1,11 @@
 """What users give, in whatever form they have it, read for the Python interface and the command line."""
 
 import functools
+import getpass
 import inspect
 import json
 import math
+import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
@@ -14,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, ParamSpec, TypeVar, U
 
 from yupana.engine.engine import LEAST_MEMORY
 from yupana.errors import ConfigError, nearest
-from yupana.files.document import Changes
+from yupana.files.document import Changes, keys_of
 from yupana.files.store import scheme_of
 from yupana.interface.options import Exact, Place, Places, Values, declared
 from yupana.privacy.exact import Budget, read_exact
@@ -127,6 +129,23 @@ def folder_of(release: "ReleaseFolder | Place", name: str = "release") -> Path:
     from yupana.release.release import ReleaseFolder
 
     return release.folder if isinstance(release, ReleaseFolder) else path_of(name, release)
+
+
+def ask_passphrase(question: str) -> str:
+    """What a user types on the terminal, where it is not shown.
+
+    Raises
+    ------
+    ConfigError
+        If there is no terminal.
+    """
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
+        return getpass.getpass(question)
+    except (OSError, EOFError):
+        raise ConfigError(
+            "key: has a passphrase, and there is no terminal to ask for it; let ssh-keygen sign (docs/signing.md)"
+        ) from None
 
 
 def out_of(out: object, *reads: Place, overwrite: bool | None = None, name: str = "out") -> Path:
@@ -261,7 +280,7 @@ def changes_of(values: Values | Changes | None) -> Changes:
         return values
     try:
         named = [(key, value) for key, value in (values.items() if isinstance(values, Mapping) else values or ())]
-        wrong = [key for key, _ in named if not isinstance(key, str) or not all(key.split("."))]
+        wrong = [key for key, _ in named if not isinstance(key, str) or not all(keys_of(key))]
     except (TypeError, ValueError):
         raise ConfigError('set: give a mapping, such as {"tau.PH2": 10}') from None
     if wrong:

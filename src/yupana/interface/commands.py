@@ -39,6 +39,50 @@ class CheckOptions(TypedDict, total=False):
     """How a release is checked."""
 
     inputs: Annotated[Place | None, Option("public files of the run, to compare with", "path", "FOLDER")]
+    source: Annotated[
+        Place | None,
+        Option(
+            "of an export: the release that it was made of (the folder of its name beside it)",
+            "path",
+            "RELEASE",
+            flag="release",
+        ),
+    ]
+    signers: Annotated[
+        Place | None, Option("verify the signature: who may sign, as of ssh-keygen (docs/signing.md)", "path", "FILE")
+    ]
+
+
+class ExportOptions(TypedDict, total=False):
+    """How a release is exported."""
+
+    tables: Annotated[
+        Sequence[str] | None, Option("these tables alone (all that hold numbers)", "names", "TABLE,...", default=())
+    ]
+    split: Annotated[
+        str | None,
+        Option("a workbook for each value of a column, such as REGION_TYPE", "text", "COLUMN", default=""),
+    ]
+    agency: Annotated[str | None, Option("of SDMX: who maintains the structures (YUPANA)", "text", "ID", default="")]
+    overwrite: Overwrite
+
+
+class SignOptions(TypedDict, total=False):
+    """What a release is signed as, and with what."""
+
+    signer: Annotated[
+        str | None, Option("who signs, as --signers names them, such as releases@example.org", "text", "NAME")
+    ]
+    beside: Annotated[
+        Places | None,
+        Option(
+            "sign a page, an export or a folder of these, too, which is published with the release; may be repeated",
+            "paths",
+            "FILE",
+            default=(),
+        ),
+    ]
+    overwrite: Annotated[bool, Option("replace an earlier signature", "switch", default=False)]
 
 
 class ReportOptions(TypedDict, total=False):
@@ -266,10 +310,35 @@ _RUN: Final = declared(Configured.run)
 
 _RELEASES: Final = {
     "check": Command(
-        "check a release against its manifest, plan and configuration",
-        {"release": Argument("a release, or a certificate", metavar="RELEASE")},
+        "check a release against its manifest, plan and configuration, or an export against its release",
+        {"release": Argument("a release, an export, or a certificate", metavar="RELEASE")},
         declared(CheckOptions),
         json="print what is wrong, and what could not be checked",
+    ),
+    "export": Command(
+        "write a release as a workbook, as SDMX, or as tables with labels",
+        {"release": Argument("a release with a codebook", metavar="RELEASE"), "out": OUT},
+        {
+            "to": Option(
+                "an accessible workbook, SDMX-CSV with its structure message, or CSV and Parquet with labels",
+                choices=("workbook", "sdmx", "labelled"),
+                required=True,
+            ),
+            **declared(ExportOptions),
+        },
+        json=_MANIFEST,
+    ),
+    "sign": Command(
+        "sign a release with an SSH key, so that check tells a changed or forged one",
+        {"release": Argument("a sound release", metavar="RELEASE")},
+        {
+            "key": Option(
+                "a private key of SSH (default: write what is to be signed, and leave that to ssh-keygen)",
+                "path",
+                "FILE",
+            ),
+            **declared(SignOptions),
+        },
     ),
     "report": Command(
         "write an HTML page on a release: its loss, margins and tables, of TopDown with maps; no truth",
@@ -278,6 +347,23 @@ _RELEASES: Final = {
             "to": Argument("the page", metavar="OUT.html"),
         },
         declared(ReportOptions),
+    ),
+    "atlas": Command(
+        "read a release in the browser: tables, areas, intervals; or write that as a static site",
+        {"release": Argument("a release", metavar="RELEASE")},
+        {
+            "to": Option("write a static site, which opens from disk, and serve nothing", "path", "FOLDER"),
+            "boundaries": Option(
+                "boundaries of areas for a map, as of report; may be repeated",
+                "paths",
+                "FILE",
+                default=(),
+            ),
+            "overwrite": _RUN["overwrite"],
+            "port": Option("0 takes any that is free (0)", "port", "N", default=0),
+            "browser": Option("only print the address", "switch", flag="no-browser", default=True),
+        },
+        more="Without --to the pages are served to this machine alone, and the address is printed. Ctrl-C ends it.",
     ),
     "audit certificate": Command(
         "what releases promise, on one page (HTML) and in JSON",
@@ -398,7 +484,11 @@ _TOOLS: Final = {
     ),
     "count": Command(
         "one table of one record file, with noise, and what it costs",
-        {"data": Argument("a file of records: .csv or .parquet", "place", "RECORDS")},
+        {
+            "data": Argument(
+                "a file of records: .csv, .parquet, or of SPSS, Stata or SAS (.sav, .dta, ...)", "place", "RECORDS"
+            )
+        },
         {
             "by": Option(
                 "columns of codes, or whole numbers in classes as COLUMN:WIDTH:LOW-HIGH, such as "
@@ -631,7 +721,17 @@ OF_CONFIGURATIONS: Final = {
                 many="?",
             )
         },
-        {"like": Option("a built-in configuration (that of the 2020 run, US)", "text", "NAME")},
+        {
+            "like": Option("a built-in configuration (that of the 2020 run, US)", "text", "NAME"),
+            "dictionary": Option(
+                "draft it from what a dictionary says of record files: CSPro, DDI-Codebook, SPSS, Stata, SAS, "
+                "datapackage.json, CSVW or a CSV of codes (docs/tables.md)",
+                "path",
+                "DICTIONARY",
+                flag="from",
+                takes="draft",
+            ),
+        },
     ),
     "schema": Command("print what a configuration may hold, as JSON Schema"),
     "show": Command("print a built-in configuration", {"name": Argument("(list the names)", "text", "NAME", many="?")}),

@@ -41,10 +41,10 @@ from yupana.progress import Listener
 
 if TYPE_CHECKING:
     from yupana.audit.attribute.bounds import AttributeBound
-    from yupana.files.arrow import Findings
     from yupana.confidential.accuracy import Accuracy
     from yupana.confidential.product_counter import Validation
     from yupana.confidential.records.data_frames import Data
+    from yupana.files.arrow import Findings
     from yupana.files.regular import NewFile
     from yupana.interface.releases import Release
     from yupana.plan.budgets import Question
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 _HERE = Execution()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Configured:
     """A product with its configuration, made by `setup`.
 
@@ -87,6 +87,10 @@ class Configured:
     repeats: "Recipe | None" = None
     title: str = ""
     parts: "Mapping[str, Configured]" = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        shown = f"{self.title} in parts: {', '.join(self.parts)}" if self.parts else repr(self.config).strip("<>")
+        return f"<{self.product.key} set up: {shown}>"
 
     @property
     def listing(self) -> Listing:

@@ -1,13 +1,15 @@
 """The records of a run, opened where they lie, and what all verbs ask of a run."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from yupana.confidential.product_counter import COUNTERS
 from yupana.confidential.records.data_frames import Data, as_folder
+from yupana.confidential.records.foreign_files import as_parquet
 from yupana.confidential.records.object_store import stored_records
 from yupana.confidential.request import LedgerAccount, RunRequest, check_outside
 from yupana.confidential.run import PartRun
@@ -81,20 +83,24 @@ def opened(
     if out is not None:
         check_outside(path_of("out", out), [Path(place) for place in places_of(data)])
     stage = STAGES.index(_STAGE_OF.get(verb, "records"))
-    read = [name for name in _OF_REQUEST if STAGES.index(OPTIONS[name].stage) <= stage]
+    asked_of = [name for name in _OF_REQUEST if STAGES.index(OPTIONS[name].stage) <= stage]
     with (
         listening(execution.progress, f"{asked.product.key} {verb}") as tell,
         _at_hand(data, files, memory, tell, synthetic=synthetic) as (folder, bring),
         open_engine(engine_terms(execution)) as engine,
+        ExitStack() as read,
     ):
         folders = data_of(folder, tuple(cases))
+        for name, case in cases.items():
+            forms, place = COUNTERS[case.product.key].forms(case.config, case.options["columns"]), folders[name]
+            folders[name] = read.enter_context(as_parquet(place, forms, memory, partial(bring, place, ())))
         yield {
             name: PartRun(
                 case.product,
                 case.config,
                 folders[name],
                 RunRequest(
-                    **{option: case.options[option] for option in read},
+                    **{option: case.options[option] for option in asked_of},
                     repeats=case.repeats,
                     memory=memory,
                     engine=engine,

@@ -4,21 +4,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack, overload
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from yupana.errors import ConfigError, OutputError
 from yupana.files.arrow import Findings
-from yupana.interface.arguments import checked, folder_of, out_of, path_of, paths_of
+from yupana.interface.arguments import ask_passphrase, checked, folder_of, out_of, path_of, paths_of
 from yupana.interface.commands import (
     AddedIntervalOptions,
     CheckOptions,
     CoterminousOptions,
     DistrictOptions,
     EstimateOptions,
+    ExportOptions,
     IntervalOptions,
     LossOptions,
     PlOptions,
     ReportOptions,
+    SignOptions,
     SuppressOptions,
 )
 from yupana.interface.options import Place, Places
@@ -66,12 +68,17 @@ def open_release(folder: Place) -> "Release":
 
 
 @checked
-def check(release: "Release | Place", **options: Unpack[CheckOptions]) -> "Checked":
-    """Check a release against its manifest, plan and configuration.
+def check(
+    release: "Release | Place", *, progress: Listener | bool = False, **options: Unpack[CheckOptions]
+) -> "Checked":
+    """Check a release against its manifest, plan and configuration, or an export against its release.
 
     Parameters
     ----------
     release : Release, str or Path
+        Or the folder of an export.
+    progress
+        As of `run`.
     options
         {options}
 
@@ -85,16 +92,77 @@ def check(release: "Release | Place", **options: Unpack[CheckOptions]) -> "Check
     ------
     OutputError
         If it is no release.
+    InputError, ConfigError
+        If the file of signers cannot be read, or the extra ``sign`` is not installed.
+
+    Source
+    ------
+    docs/manifest.md, docs/signing.md
     """
     from yupana.products.gate import check_release
     from yupana.release.release import read_release
+    from yupana.release.signature import verify_release
 
-    folder = folder_of(release)
-    if read_release(folder, confidential=True).product == "certificate":
+    folder, terms = folder_of(release), terms_of(CheckOptions, options)
+    opened = read_release(folder, confidential=True)
+    signature = verify_release(opened, terms["signers"])
+    if terms["source"] is not None and opened.product != "export":
+        raise ConfigError(f"source (--release) is for exports, and {folder} holds {opened.product}")
+    if opened.product == "export":
+        from yupana.report.export.publish import check_export
+
+        with listening(progress, "check") as tell:
+            found = check_export(folder, terms["source"], tell)
+    elif opened.product == "certificate":
         from yupana.report.certificate import check_certificate
 
-        return check_certificate(folder)
-    return check_release(folder, terms_of(CheckOptions, options)["inputs"])
+        found = check_certificate(folder)
+    else:
+        found = check_release(folder, terms["inputs"])
+    wrong, unchecked = (*found.wrong, *signature.wrong), (*found.unchecked, *signature.unchecked)
+    return replace(found, wrong=wrong, unchecked=unchecked, signed="" if wrong else signature.signed)
+
+
+@checked
+def sign(release: "Release | Place", key: Place | None = None, **options: Unpack[SignOptions]) -> Path:
+    """Sign a release with an SSH key, so that `check` tells one that was changed or forged.
+
+    If the key has a passphrase, it is asked for on the terminal.
+
+    Parameters
+    ----------
+    release : Release, str or Path
+        Of which `check` finds nothing wrong.
+    key : str or Path, optional
+        A private key: Ed25519, ECDSA or RSA. Without one what is to be signed is written, and ``ssh-keygen -Y sign``
+        signs it.
+    options
+        {options}
+
+    Returns
+    -------
+    Path
+        The signature, or without a key the statement that is to be signed.
+
+    Raises
+    ------
+    OutputError
+        If the release does not hold together, is CONFIDENTIAL or signed, or cannot be written to.
+    InputError
+        If the key is none, others can read it, or its passphrase is wrong.
+    ConfigError
+        If the signer is no name, or the extra ``sign`` is not installed.
+
+    Source
+    ------
+    docs/signing.md
+    """
+    from yupana.release.signature import sign_release
+
+    folder, terms = folder_of(release), terms_of(SignOptions, options)
+    if wrong := check(folder).wrong:
+        raise OutputError("\n  ".join([f"{folder} does not hold together, and is not signed:", *wrong]))
+    return sign_release(folder, None if key is None else path_of("key", key), ask_passphrase, **terms)
 
 
 if TYPE_CHECKING:  # `typing` keeps what it has seen overloaded to the end, and the database would complain of it
@@ -540,8 +608,8 @@ def report(
 ) -> Path:
     """Write an HTML page on a release: its loss, its margins and its tables; no truth. Of a spine: how far areas are.
 
-    Of TopDown it has maps and a profile of every area, too. Of a release of parts it is the page of the whole, and those
-    of the parts lie beside it, such as ``report-persons.html``.
+    Of TopDown it has maps and a profile of every area, too. Of a release of parts it is the page of the whole, and the
+    pages of the parts lie beside it, such as ``report-persons.html``.
 
     Parameters
     ----------
@@ -597,6 +665,42 @@ def report(
 
 
 @checked
+def atlas(release: "Release | Place", to: Place, *, boundaries: Places | None = None, overwrite: bool = False) -> Path:
+    """Write the atlas of a release: a static site on which anybody reads its tables, error first.
+
+    Parameters
+    ----------
+    release : Release, str or Path
+        Also of several parts.
+    to : str or Path
+        A folder that does not exist or is empty. Its ``index.html`` opens from disk and from any web server.
+    boundaries : path or sequence of paths, optional
+        Boundaries of areas for maps: zipped shapefiles such as TIGER/Line, GeoJSON or TopoJSON.
+    overwrite : bool
+        Replace an earlier atlas there.
+
+    Returns
+    -------
+    Path
+        The first page.
+
+    Raises
+    ------
+    OutputError
+        If it is no sound release, is CONFIDENTIAL, has more rows than a static site may, or the folder cannot be used.
+
+    Source
+    ------
+    docs/atlas.md
+    """
+    from yupana.atlas.site import write_site
+
+    reads = release.folder if isinstance(release, ReleaseFolder) else release
+    out = out_of(to, reads, overwrite=overwrite, name="to")
+    return write_site(out, folder_of(release), paths_of("boundaries", boundaries), overwrite=overwrite)
+
+
+@checked
 def write_pl(release: Place, out: Place, **options: Unpack[PlOptions]) -> "Release":
     """Write the files of P.L. 94-171 of every state, from published tables alone.
 
@@ -633,6 +737,61 @@ def write_pl(release: Place, out: Place, **options: Unpack[PlOptions]) -> "Relea
 
 
 @checked
+def export(
+    release: "Release | Place",
+    out: Place,
+    *,
+    to: Literal["workbook", "sdmx", "labelled"],
+    progress: Listener | bool = False,
+    **options: Unpack[ExportOptions],
+) -> Path:
+    """Write a release in a form that offices publish; made of the release alone, it costs no privacy.
+
+    Parameters
+    ----------
+    release : Release, str or Path
+        With a codebook.
+    out : str or Path
+        A folder that does not exist or is empty.
+    to : "workbook", "sdmx" or "labelled"
+        A workbook that follows the guidance on accessible spreadsheets; SDMX-CSV 2.0 with a structure message in
+        SDMX-ML 3.0; or CSV and Parquet with labels beside codes.
+    progress
+        As of `run`.
+    options
+        {options}
+
+    Returns
+    -------
+    Path
+        The folder, which `check` compares with the release.
+
+    Raises
+    ------
+    ConfigError
+        If an option does not go with the form, or the extra ``publish`` is not installed.
+    OutputError
+        If the release does not hold together, is CONFIDENTIAL, or is too large for a workbook.
+
+    Source
+    ------
+    docs/export.md
+    """
+    from yupana.report.export.publish import ExportRequest, publish_export
+
+    terms = terms_of(ExportOptions, options)
+    made = out_of(out, folder_of(release), overwrite=terms["overwrite"])
+    if to not in {"workbook", "sdmx", "labelled"}:
+        raise ConfigError(f"to: must be 'workbook', 'sdmx' or 'labelled', and is {to!r}")
+    request = ExportRequest(
+        folder_of(release), made, to, tuple(terms["tables"]), terms["split"], terms["agency"], terms["overwrite"]
+    )
+    with listening(progress, "export") as tell:
+        publish_export(request, tell)
+    return made
+
+
+@checked
 def empirical_loss(
     release: "Release | Place",
     truth: "Release | Place",
@@ -654,7 +813,8 @@ def empirical_loss(
     Returns
     -------
     Findings of LossFinding
-        A sequence with the Arrow C stream interface, one for each table and level: ``finding.loss`` is an epsilon, None where it cannot be told.
+        A sequence with the Arrow C stream interface, one for each table and level: ``finding.loss`` is an epsilon,
+        None where it cannot be told.
 
     Raises
     ------
@@ -741,6 +901,7 @@ class Release(ReleaseFolder):
     """
 
     check = check
+    sign = sign
     interval = interval
     intervals = intervals
     areas = areas
@@ -751,7 +912,9 @@ class Release(ReleaseFolder):
     suppress = suppress
     certificate = certificate
     report = report
+    atlas = atlas
     write_pl = write_pl
+    export = export
     empirical_loss = empirical_loss
 
     @classmethod

@@ -1,11 +1,13 @@
 """What is made or told beside the releases of configured products."""
 
+import os
+import shlex
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
-from yupana.errors import ConfigError, nearest
+from yupana.errors import ConfigError, OutputError, nearest
 from yupana.interface.arguments import (
     bytes_of,
     checked,
@@ -153,7 +155,8 @@ def attribute_loss(
     Returns
     -------
     Findings of AttributeAnswer
-        A sequence with the Arrow C stream interface: for each individual and secret the loss by the rule of the slides, and the largest found, in rho.
+        A sequence with the Arrow C stream interface: for each individual and secret the loss by the rule of the
+        slides, and the largest found, in rho.
 
     Raises
     ------
@@ -354,6 +357,51 @@ def synthesize(
         )
 
 
+def draft(dictionary: Place, out: Place | None = None) -> str:
+    """Draft a description of tables from what a dictionary says of record files; no record is read.
+
+    Parameters
+    ----------
+    dictionary : str or Path
+        A dictionary of CSPro, a DDI-Codebook, a file of SPSS, Stata or SAS, a datapackage.json, a file of CSVW, or a
+        CSV of codes. What it is, is seen in the file.
+    out : str or Path, optional
+        A file that does not exist, to write it to (.json is without comments).
+
+    Returns
+    -------
+    str
+        The description in TOML: files, columns, recodes, areas, and a first table with a budget.
+
+    Raises
+    ------
+    ConfigError
+        If it is no dictionary, or has faults: all are named by their places.
+    OutputError
+        If ``out`` is there, or cannot be written.
+
+    Source
+    ------
+    docs/tables.md
+    """
+    from yupana.files.dictionaries.reading import read_dictionary
+    from yupana.files.document import write_document
+    from yupana.products.described.draft import draft as drafted
+
+    path, place = path_of("dictionary", dictionary), None if out is None else path_of("out", out)
+    if place is not None and (place.exists() or place.is_symlink()):
+        raise OutputError(f"{place} exists; name a place that does not")
+    beside = Path.cwd() if place is None else place.parent
+    named = Path(os.path.relpath(path, beside)).as_posix()
+    text = drafted(read_dictionary(path), named, "FILE" if out is None else shlex.quote(str(out)))
+    if place is not None:
+        try:
+            write_document(place, text)
+        except OSError as error:
+            raise OutputError(f"{place} cannot be written: {error.strerror}") from None
+    return text
+
+
 def count(
     data: "ArrowStream | Place | None",
     by: str | Sequence[str],
@@ -368,7 +416,7 @@ def count(
     Parameters
     ----------
     data : frame, str or Path
-        A frame as of `Configured.run`, or a file (CSV or Parquet); None with ``dry_run``.
+        A frame as of `Configured.run`, or a file (CSV, Parquet, or of SPSS, Stata or SAS); None with ``dry_run``.
     by : str or sequence of str
         Columns, such as "region,age:5:0-115,sex": of codes, or of whole numbers in classes of a width between bounds;
         "age:5:0-115:unknown" where some are missing.

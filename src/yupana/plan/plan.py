@@ -9,7 +9,8 @@ from enum import Enum
 from fractions import Fraction
 from typing import Any, Final
 
-from yupana.files.arrow import ArrowTable
+from yupana.errors import is_line
+from yupana.files.arrow import ArrowTable, Tabular
 from yupana.plan.measurement import (
     Margins,
     Measurement,
@@ -60,7 +61,7 @@ class PlanDifference:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Plan:
+class Plan(Tabular):
     """Everything a run will measure, public and computed without data.
 
     Attributes
@@ -524,7 +525,7 @@ def _margins(value: object) -> Margins:
 
 
 def _text(value: object) -> str:
-    if not isinstance(value, str) or not value.isprintable():
+    if not isinstance(value, str) or not is_line(value):
         raise ValueError("a name in the plan is no text of one line")
     return value
 

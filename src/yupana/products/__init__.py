@@ -118,7 +118,7 @@ _LISTINGS: Final = {
         "a folder with the record files (CSV or Parquet)",
         "scale the noise to the sensitivities that the description states (published), or to the derived ones",
         (),
-        frozenset({"codes", "report", "compare", "totals"}),
+        frozenset({"codes", "report", "compare", "totals", "draft"}),
         ("tables",),
     ),
 }

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from yupana.errors import ConfigError, OutputError
+from yupana.files.names import file_of
 from yupana.files.regular import FILE, FOLDER, must_be
 from yupana.geography.spine_files import check_folder
 from yupana.plan.exact_loss import EXACT, plan_as_json
@@ -27,10 +28,13 @@ from yupana.release.codebook import DATA_PACKAGE, READABLE, REASON, readable
 from yupana.release.manifest import MANIFEST
 from yupana.release.recipe import (
     ACCURACY,
+    ATLAS,
     CERTIFICATE,
     CONFIGURATION,
     DESCRIBED,
+    DESCRIBED_TABLES,
     ESTIMATES,
+    EXPORT,
     OPTIONS,
     PUBLIC_INPUTS,
     RECORD,
@@ -147,6 +151,8 @@ def _publishable(manifest: Mapping[str, Any]) -> str:
     kind = str(manifest.get("product"))
     if kind == SPINE:
         return PUBLIC_SPINE
+    if kind == EXPORT and manifest["status"] in {MEASURED, ESTIMATED}:
+        return str(manifest["status"])  # that of its release, which alone tells
     return ESTIMATED if kind == ESTIMATES or MEASUREMENTS in manifest else MEASURED
 
 
@@ -268,12 +274,14 @@ def _table_faults(manifest: Mapping[str, Any], product: Product[Any]) -> Iterato
     due = {table: columns for family in families for table, columns in family.tables.items()}
     rules = {record["rule"] for record in manifest.get(RECORD, ())}
     reason, is_fitted = [REASON] if SUPPRESSION in rules else [], DESCRIBED in rules
+    # Of other products a name is the path itself.
+    called = file_of if manifest.get("system") == DESCRIBED_TABLES else str
     for name, told in manifest["tables"].items():
         if missing := [key for key in ("table", "rows", "columns") if key not in told]:
             yield f"tables.{name}.{missing[0]} is missing"
         elif families and told["table"] not in due:
             yield f"table {told['table']} is not in the plan"
-        elif told["table"] != str(Path(name).with_suffix("")):
+        elif called(told["table"]) != str(Path(name).with_suffix("")):
             yield f"tables.{name}.table is {told['table']}"
         elif is_fitted and not told["table"].startswith(f"{MEASURED_TABLES}/"):
             continue  # their columns follow from what is done to the counts, which `check` does again
@@ -392,6 +400,6 @@ def _of_kind(release: Path, manifest: Mapping[str, Any], wrong: list[str]) -> Ch
     if kind == SPINE:
         against = "the manifest and each other, and shares sum to 1 along every path"
         return Checked(tuple(check_folder(release)), against=against)
-    if kind in {PL_FILES, ESTIMATES, CERTIFICATE} or kind.endswith((ACCURACY, _SIDE_BY_SIDE)):
+    if kind in {PL_FILES, ESTIMATES, CERTIFICATE, EXPORT, ATLAS} or kind.endswith((ACCURACY, _SIDE_BY_SIDE)):
         return Checked(against="the manifest")
     raise OutputError(f"{release} is a release of an unknown product, {kind!r}")

@@ -69,11 +69,14 @@ class Checked:
         What could not be checked, in words.
     against : str
         What the tables were compared with.
+    signed : str
+        Whose signature was verified, in words; empty if none was.
     """
 
     wrong: tuple[str, ...] = ()
     unchecked: tuple[str, ...] = ()
     against: str = "the manifest and its plan"
+    signed: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,7 +125,7 @@ class Strategy(Generic[C]):
         return ArrowTable.of({name: (kind, [getattr(row, name) for row in self.rows]) for name, kind in kinds.items()})
 
     def __repr__(self) -> str:
-        return f"<strategy: loss {self.found_loss:.6g}, where {self.given_loss:.6g} was given; {len(self.rows)} targets>"
+        return f"<strategy: loss {self.found_loss:.6g}, given {self.given_loss:.6g}; {len(self.rows)} targets>"
 
     def _repr_html_(self) -> str:
         return f"<p>{html.escape(repr(self)[1:-1])}</p>{self.table().as_html(100)}"

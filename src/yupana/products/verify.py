@@ -295,7 +295,7 @@ class _Checks:
             (*map(str, cell.labels), place, *(weight.get(cell, 0) for weight in weights.values()))
             for place, cell in enumerate(table.cells)
         ]
-        self._store(f"cells of {name}", kinds, lines)
+        self._store(f"cells|{name}", kinds, lines)
         distinct = "bit_count(bit_or(CAST(1 AS BIGINT) << _cell))" if len(lines) < 63 else "count(DISTINCT _cell)"
         hidden = _UNSUPPRESSED if self.release.suppressed else _WITHOUT_NUMBER
         gathered = _listed(
@@ -312,8 +312,8 @@ class _Checks:
         )
         self._gathered.add(name)
         return self._keep(
-            f"groups of {name}",
-            f"SELECT {gathered} FROM {named(name)} t LEFT JOIN {named(f'cells of {name}')} c"
+            f"groups|{name}",
+            f"SELECT {gathered} FROM {named(name)} t LEFT JOIN {named(f'cells|{name}')} c"
             f" ON {_same(table.columns, 't', 'c')} GROUP BY {keys}",
         )
 
@@ -346,14 +346,14 @@ class _Checks:
             # Of a family of one choice each table shows them all; of several, all tables together.
             together = [here] if len(here) == len(family.tables) else []
             for some in [[name] for name in here] if len(family.choices) == 1 else together:
-                shown = " UNION ALL ".join(f"SELECT {keys} FROM {named(f'groups of {name}')}" for name in some)
+                shown = " UNION ALL ".join(f"SELECT {keys} FROM {named(f'groups|{name}')}" for name in some)
                 yield (
                     (f"{', '.join(some)}: every group of the plan is there",),
                     f"SELECT count(*) FROM (SELECT {keys} FROM {due} WHERE _place IN ({', '.join(whole) or -1})"
                     f" EXCEPT SELECT {keys} FROM ({shown}))",
                 )
         if len(tables) > 1:
-            groups = " UNION ALL ".join(f"SELECT {keys} FROM {named(f'groups of {table}')}" for table in tables)
+            groups = " UNION ALL ".join(f"SELECT {keys} FROM {named(f'groups|{table}')}" for table in tables)
             yield (
                 (f"{tables[0]} to {tables[-1]}: a group is in one of them",),
                 f"SELECT count(*) FROM (SELECT 1 FROM ({groups}) GROUP BY {keys} HAVING count(*) > 1)",
@@ -361,10 +361,10 @@ class _Checks:
         for name in family.tables:
             owns = [choice.own.name for choice in family.having(name)]
             if name in self.release.tables and name not in owns and set(owns) <= set(self.release.tables):
-                there = " UNION ALL ".join(f"SELECT {keys} FROM {named(f'groups of {own}')}" for own in owns)
+                there = " UNION ALL ".join(f"SELECT {keys} FROM {named(f'groups|{own}')}" for own in owns)
                 yield (
                     (f"{name}: every group has its cells in {', '.join(owns)}",),
-                    f"SELECT count(*) FROM {named(f'groups of {name}')} ANTI JOIN ({there}) USING ({keys})",
+                    f"SELECT count(*) FROM {named(f'groups|{name}')} ANTI JOIN ({there}) USING ({keys})",
                 )
 
     def _noise(self, name: str, plan: Mapping[str, Any]) -> Iterator[Check]:
@@ -387,11 +387,11 @@ class _Checks:
                     ]
         by = {"_choice": "INTEGER", "_place": "INTEGER", "REGION_TYPE": "VARCHAR"}
         by |= dict.fromkeys(table.columns, "VARCHAR")
-        self._store(f"due noise of {name}", {**by, "_law": "VARCHAR", "_variance": "DOUBLE", "_moe": "DOUBLE"}, lines)
+        self._store(f"due noise|{name}", {**by, "_law": "VARCHAR", "_variance": "DOUBLE", "_moe": "DOUBLE"}, lines)
         keys = _names(family.keys)
         joins, picked = "", ["-1 AS _choice", "-1 AS _place", "REGION_TYPE", *map(named, table.columns)]
         if deciding:
-            chosen = (f"SELECT {keys}, {n} AS _choice FROM {named(f'groups of {own}')}" for own, n in deciding.items())
+            chosen = (f"SELECT {keys}, {n} AS _choice FROM {named(f'groups|{own}')}" for own, n in deciding.items())
             joins += f" LEFT JOIN (SELECT DISTINCT * FROM ({' UNION ALL '.join(chosen)})) USING ({keys})"
             picked[0] = "coalesce(_choice, -1) AS _choice"
         if due := self._due(name, plan):
@@ -399,12 +399,12 @@ class _Checks:
             picked[1] = "coalesce(_place, -1) AS _place"
         picked += ["NOISE_DISTRIBUTION AS _law"] if says_law else []
         said = self._keep(
-            f"noise of {name}",
+            f"noise|{name}",
             f"SELECT {_listed([*picked, 'VARIANCE AS _variance', 'MOE AS _moe', 'count(*) AS _n'])}"
             f" FROM {named(name)}{joins} GROUP BY ALL",
         )
         same = " AND ".join([_same([*by, *(["_law"] if says_law else [])], "s", "d"), _near("_variance")])
-        due_noise = named(f"due noise of {name}")
+        due_noise = named(f"due noise|{name}")
         fits = f"EXISTS (SELECT 1 FROM {due_noise} d WHERE {same})"
         fits_too = f"EXISTS (SELECT 1 FROM {due_noise} d WHERE {same} AND {_near('_moe')})"
         if self.release.combined:
@@ -433,7 +433,7 @@ class _Checks:
         """The groups of a family that its plan measures, and the place of the measurement, where the plan tells."""
         if self.codes.groups is None:
             return None
-        name = f"due groups of {family.name}"
+        name = f"due groups|{family.name}"
         if name not in self._gathered:
             lines = [
                 (*key, place)
@@ -450,13 +450,13 @@ class _Checks:
         self.db.execute(f"CREATE TEMP TABLE {named(name)} ({_listed(f'{named(c)} {k}' for c, k in kinds.items())})")
         if lines:
             columns = zip(*lines, strict=True)
-            self.db.register("lines", {f"c{i}": np.array(values, dtype=object) for i, values in enumerate(columns)})
-            self.db.execute(f"INSERT INTO {named(name)} SELECT * FROM lines")
-            self.db.unregister("lines")
+            self.db.register("|lines", {f"c{i}": np.array(values, dtype=object) for i, values in enumerate(columns)})
+            self.db.execute(f"INSERT INTO {named(name)} SELECT * FROM {named('|lines')}")
+            self.db.unregister("|lines")
 
     def _keep(self, name: str, query: str) -> str:
         """Make a table of a query; its name as SQL writes it."""
-        _read(self.db, f"CREATE TEMP TABLE {named(name)} AS {query}", name.rpartition(" ")[2])
+        _read(self.db, f"CREATE TEMP TABLE {named(name)} AS {query}", name.rpartition("|")[2])
         return named(name)
 
 

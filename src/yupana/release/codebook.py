@@ -1,5 +1,6 @@
 """The codebook in a release, for machines (a Data Package) and for readers (Markdown); what codes mean."""
 
+import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -112,8 +113,9 @@ def resource_name(path: str) -> str:
 
 
 def slug(text: str) -> str:
-    """A text as a Data Package has names: small letters, digits, points and strokes."""
-    return re.sub(r"[^a-z0-9._-]+", "-", text.lower())
+    """A text as a Data Package has names: small letters, digits, points and strokes; of other letters a checksum."""
+    made = re.sub(r"[^a-z0-9._-]+", "-", text.lower())
+    return made if text.isascii() else f"{made}-{hashlib.sha256(text.encode()).hexdigest()[:10]}"
 
 
 def readable(package: Package) -> str:

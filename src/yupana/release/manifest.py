@@ -5,12 +5,19 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
-from yupana.errors import OutputError
+from yupana.errors import OutputError, is_line
 from yupana.files.document import is_deeper
 from yupana.plan.plan import read_plan
 
 MANIFEST: Final = "manifest.json"
 """The name of the file."""
+
+STATEMENT: Final = "signed.txt"
+SIGNATURE: Final = f"{STATEMENT}.sig"
+OF_MANIFEST: Final = f"{MANIFEST}.sig"
+"""What signs a release (docs/signing.md), and so is in no manifest: a statement, its signature, one of the manifest."""
+
+SIGNATURES: Final = frozenset({STATEMENT, SIGNATURE, OF_MANIFEST})
 
 _LONGEST_NAME: Final = 255
 """Bytes in the name of a file."""
@@ -68,7 +75,7 @@ def _or_null(check: Check, place: str, value: object) -> Iterator[str]:
 
 
 # What a terminal would obey is no text; neither is half of a character.
-_TEXT: Final = _must_be("a text of one line", lambda value: isinstance(value, str) and value.isprintable())
+_TEXT: Final = _must_be("a text of one line", lambda value: isinstance(value, str) and is_line(value))
 _NATURAL: Final = _must_be("a whole number, 0 or more", lambda value: type(value) is int and value >= 0)
 _WHOLE: Final = _must_be("a whole number, 0 or more", lambda value: type(value) is int and 0 <= value < 1 << 63)
 _NUMBER: Final = _must_be("a number", lambda value: type(value) in {int, float})
@@ -113,7 +120,7 @@ def _object(required: Mapping[str, Check], optional: Mapping[str, Check], place:
 def _file_name(place: str, value: object) -> Iterator[str]:
     """A path within the folder, as a manifest writes it."""
     wrong = f"{place} must be the path of a file within the folder"
-    if not isinstance(value, str) or not value or not value.isprintable():
+    if not isinstance(value, str) or not value or not is_line(value):
         yield wrong
         return
     path = PurePosixPath(value)
@@ -121,7 +128,7 @@ def _file_name(place: str, value: object) -> Iterator[str]:
         path.is_absolute()
         or path.as_posix() != value
         or {"..", "."} & set(path.parts)
-        or value == MANIFEST
+        or value in {MANIFEST, *SIGNATURES}
         or max(len(part.encode()) for part in path.parts) > _LONGEST_NAME
         or len(value.encode()) > _LONGEST_NAME * 4
     ):

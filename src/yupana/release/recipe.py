@@ -146,12 +146,17 @@ DESCRIBED: Final = "description"
 MEASURED: Final = "measured"
 """The folder of the tables as they were measured, in a release whose description has more done to them."""
 
+DESCRIBED_TABLES: Final = "tables"
+"""The system of tables of a description, whose columns and cells people have named."""
+
 SUPPRESSED: Final = "X"
 """What a suppressed number says."""
 
 SPINE: Final = "spine"
 ESTIMATES: Final = "phsafe estimates"
 CERTIFICATE: Final = "certificate"
+EXPORT: Final = "export"
+ATLAS: Final = "atlas"
 """Products of what is no release of a run."""
 
 ACCURACY: Final = " accuracy"

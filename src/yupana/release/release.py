@@ -21,13 +21,14 @@ from yupana.errors import OutputError, nearest
 from yupana.files.arrow import ArrowTable
 from yupana.files.database import named, open_database, unreadable, write_query
 from yupana.files.delimited import PARQUET, column_types, csv_rows, parquet_rows, read_header
+from yupana.files.names import normal
 from yupana.files.regular import FOLDER, must_be, must_be_regular
 from yupana.plan.measurement import Mechanism
 from yupana.plan.plan import Plan, read_plan
 from yupana.release.codebook import DATA_PACKAGE, meanings, of_tables, read_codebook, write_codebook
 from yupana.release.folder import check_out, new_folder, read_manifest, write_manifest
 from yupana.release.manifest import MANIFEST
-from yupana.release.recipe import CONFIGURATION, RECORD
+from yupana.release.recipe import CONFIGURATION, DESCRIBED_TABLES, RECORD
 from yupana.release.status import CONFIDENTIAL, NOT_FOR_RELEASE, refuse_confidential, status_of
 from yupana.release.tables import ReleaseTable, checked_file, checksum, describe, folder_faults, read_table, table_rows
 from yupana.version import __version__
@@ -120,13 +121,15 @@ _SUPPRESSED: Final = "REASON"
 """A table with this column has texts in place of suppressed numbers."""
 
 
-def read_columns(path: Path) -> ArrowTable:
+def read_columns(path: Path, kinds: Mapping[str, str] | None = None) -> ArrowTable:
     """Hand out a table of a release; its rows are read from the file each time they are asked for.
 
     Parameters
     ----------
     path : Path
         Written by `write_table`, `write_parts` or `write_query`.
+    kinds : mapping of str to str, optional
+        SQL types of the columns that are not text, where people have named the others; else names tell.
 
     Returns
     -------
@@ -146,7 +149,7 @@ def read_columns(path: Path) -> ArrowTable:
         else:
             names = list(_distinct(read_header(path, separators="|", quote="").names))
             rows = csv_rows(path, names)
-        query = f"SELECT {', '.join(_typed(name, names) for name in names)} FROM {rows}"
+        query = f"SELECT {', '.join(_typed(name, names, kinds) for name in names)} FROM {rows}"
         database.execute(f"DESCRIBE {query}")
     return ArrowTable(query)
 
@@ -161,8 +164,9 @@ def typed_columns(table: ReleaseTable) -> dict[str, tuple[str, list[object]]]:
     return made
 
 
-def _typed(name: str, names: Sequence[str]) -> str:
-    kind = "VARCHAR" if _SUPPRESSED in names else _kind(name)
+def _typed(name: str, names: Sequence[str], kinds: Mapping[str, str] | None) -> str:
+    kind = _kind(name) if kinds is None else kinds.get(name, "VARCHAR")
+    kind = "VARCHAR" if _SUPPRESSED in names else kind
     return f"CAST({named(name)} AS {kind}) AS {named(name)}"
 
 
@@ -352,7 +356,7 @@ class ReleaseFolder:
         KeyError, OutputError
             As by `path`, or if it is no table of a release.
         """
-        return read_columns(self.path(table))
+        return read_columns(self.path(table), KINDS if self.product == DESCRIBED_TABLES else None)
 
     def _repr_html_(self) -> str:
         rows = "".join(
@@ -364,7 +368,7 @@ class ReleaseFolder:
 
     def __contains__(self, table: object) -> bool:
         """Whether there is a table of this name."""
-        return table in self.files
+        return isinstance(table, str) and normal(table) in self.files
 
     def path(self, table: str) -> Path:
         """The file of a table, whose bytes are those of the manifest: compared once, at the first use.
@@ -379,10 +383,10 @@ class ReleaseFolder:
         return self.file(self._file_of(table))
 
     def _file_of(self, table: str) -> str:
-        if table not in self.files:
+        if table not in self:
             known = nearest(table, self.files) if isinstance(table, str) else ""
             raise KeyError(f"there is no table {table!r}{known or '; there are ' + ', '.join(self.files)}")
-        return self.files[table]
+        return self.files[normal(table)]
 
     def file(self, name: str) -> Path:
         """A file that the manifest lists under "tables", by its name within the folder; checked as by `path`."""
@@ -486,7 +490,7 @@ class ReleaseFolder:
         with new_folder(out, overwrite=overwrite) as draft:
             described = {}
             for name, query in tables.items():
-                path = draft / Path(self.files[name]).with_stem(name).name
+                path = draft / Path(self.files[name]).name
                 write_query(database, query, path)
                 ((rows,),) = database.execute(f"SELECT count(*) FROM ({query})").fetchall()
                 described[path.name] = describe(name, path, int(rows), column_types(database, f"({query})"))

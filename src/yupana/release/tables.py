@@ -18,14 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from yupana.arrays import Integers, Ints
-from yupana.errors import OutputError
+from yupana.errors import OutputError, is_line
 from yupana.files.arrow_stream import ArrowParts, Column, TextColumn
 from yupana.files.database import open_database, write_query
 from yupana.files.delimited import PARQUET, apart, column_types, csv_rows, parquet_rows, read_header
+from yupana.files.names import file_of
 from yupana.files.regular import must_be_regular, read_regular, regular
 from yupana.interruption import whole
 from yupana.release.lines import texts
-from yupana.release.manifest import MANIFEST
+from yupana.release.manifest import MANIFEST, SIGNATURES
 
 Value = str | int | float
 Format = Literal["csv", "parquet"]
@@ -70,7 +71,7 @@ def write_table(folder: Path, table: ReleaseTable, fmt: Format) -> Path:
     OSError
         If it cannot be written.
     """
-    path = folder / f"{table.name}.{fmt}"
+    path = folder / f"{file_of(table.name)}.{fmt}"
     if fmt == "csv":
         rows = zip(*table.columns.values(), strict=True)
         lines = ["|".join(table.columns), *("|".join(map(written, row)) for row in rows)]
@@ -263,7 +264,8 @@ def folder_faults(release: Path, manifest: Mapping[str, Any]) -> list[str]:
     """What is wrong with the files of a release, in words: missing, changed or not listed, links and empty folders."""
     listed = manifest["tables"] | manifest.get("reports", {})
     wrong = [fault for name, described in listed.items() if (fault := file_fault(release, name, described))]
-    return wrong + _beside(release, {MANIFEST, *listed})
+    signed = {name for name in SIGNATURES if not (release / name).is_symlink()}
+    return wrong + _beside(release, {MANIFEST, *listed, *signed})
 
 
 def _beside(release: Path, listed: set[str]) -> list[str]:
@@ -276,7 +278,7 @@ def _beside(release: Path, listed: set[str]) -> list[str]:
         linked = [name for name in below if (Path(folder) / name).is_symlink()]
         strangers = [*linked, *(name for name in files if (within / name).as_posix() not in listed)]
         wrong += [f"{(within / name).as_posix()} is not in the manifest" for name in strangers]
-    return sorted(ascii(text)[1:-1] if not text.isprintable() else text for text in wrong)
+    return sorted(ascii(text)[1:-1] if not is_line(text) else text for text in wrong)
 
 
 @dataclass(frozen=True, eq=False)
@@ -328,7 +330,7 @@ def write_all(folder: Path, tables: Iterable[RowTable], fmt: Format) -> dict[str
         If they cannot be written.
     """
     with open_database() as db:
-        return {one.name: write_parts(db, folder / f"{one.name}.{fmt}", _parts(one, fmt)) for one in tables}
+        return {one.name: write_parts(db, folder / f"{file_of(one.name)}.{fmt}", _parts(one, fmt)) for one in tables}
 
 
 def write_parts(db: duckdb.DuckDBPyConnection, path: Path, parts: Iterable[Mapping[str, Column]]) -> Path:

@@ -10,7 +10,7 @@ from yupana.products.parts import not_added
 from yupana.products.phsafe.product import PHSAFE
 from yupana.products.safetab.regions import BY_NAME, Level
 from yupana.products.safetab.specification import DETAILED_ONLY
-from yupana.release.recipe import leaves_out_small
+from yupana.release.recipe import DESCRIBED_TABLES, leaves_out_small
 from yupana.report.errors import CELLS, Columns, published_counts, relative_section
 from yupana.report.groups import sizes_section
 from yupana.report.numbers import loss, rounded, whole
@@ -33,7 +33,10 @@ def write_release_report(
     tables : mapping of table to columns
         As published; only those of PHSafe are looked at.
     """
-    of_product = _phsafe(plan, tables) if plan.product == PHSAFE.key else _safetab(plan) or measured_sections(plan)
+    if manifest.get("system") == DESCRIBED_TABLES:
+        of_product = measured_sections(plan)
+    else:
+        of_product = _phsafe(plan, tables) if plan.product == PHSAFE.key else _safetab(plan) or measured_sections(plan)
     described = manifest["tables"]
     differences = [] if production is None else plan.differences(production)
     page = read_page(
@@ -79,8 +82,26 @@ def write_parts_report(
     plans, pages : mapping
         Of each part its plan, and the name of its page in the same folder.
     """
-    told = [(name, plan, pages[name], loss(plan.loss())) for name, plan in plans.items()]
-    write_page(place, render(read_page("parts.html", manifest=manifest, told=told, not_added=not_added(plans.values()))))
+    described = manifest["tables"]
+    page = read_page(
+        "parts.html",
+        manifest=manifest,
+        plans=plans,
+        pages=pages,
+        not_added=not_added(plans.values()),
+        parts={
+            "Part": list(plans),
+            "Configuration": [plan.product for plan in plans.values()],
+            "One": [plan.privacy_unit for plan in plans.values()],
+            "Neighbours": [plan.neighbours.value for plan in plans.values()],
+            "Loss": [f"{plan.mechanism.symbol} = {loss(plan.loss())}" for plan in plans.values()],
+        },
+        files={
+            "File": list(described),
+            "Rows": [whole(table["rows"]) for table in described.values()],
+        },
+    )
+    write_page(place, render(page))
 
 
 def _phsafe(plan: Plan, tables: Mapping[str, Columns]) -> Sequence[Section]:

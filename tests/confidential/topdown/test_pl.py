@@ -77,8 +77,8 @@ def test_published_counts_with_their_names_are_the_published_files_again(
         assert len(lines) == 604
     # Areas that the header lacks are numbered after its last record, 7295.
     others = found.keep(np.isin(found.fields["SUMLEV"], [b"060", b"155", b"160"]))
-    assert others.header["LOGRECNO"].tolist() == [b"7296", b"7297", b"7298"]
-    assert others.header["GEOID"].tolist() == [
+    assert others.fields["LOGRECNO"].tolist() == [b"7296", b"7297", b"7298"]
+    assert others.fields["GEOID"].tolist() == [
         b"0600000US4400759000",
         b"1550000US4459000007",
         b"1600000US4459000",
@@ -204,7 +204,7 @@ def test_a_release_of_both_has_its_files_written_with_it(whole: tuple[ReleaseFol
     assert (within(found).fields["POP100"] != published.fields["POP100"]).any()
     levels = {level: found.keep(found.fields["SUMLEV"] == level) for level in (b"040", b"750")}
     for table in ("P1", "P2", "P3", "P4", "P5", "H1"):
-        assert (levels[b"750"].tables[table].sum(axis=0) == levels[b"040"].tables[table][0]).all()
+        assert (levels[b"750"].counts[table].sum(axis=0) == levels[b"040"].counts[table][0]).all()
 
 
 def test_a_header_has_the_names_and_areas_of_the_release(whole: tuple[ReleaseFolder, Path]) -> None:

@@ -24,7 +24,7 @@ from yupana.products.described.product import described_in
 
 TABLES = PRODUCTS["tables"]
 PAGE = Path(__file__).parents[3] / "docs" / "tables.md"
-DOCUMENT = PAGE.read_text(encoding="utf-8").partition("```toml\n")[2].partition("```")[0]
+DOCUMENT = re.findall(r"```toml\n(name = \"origins\".*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)[0]
 FILES = {
     "codes.txt": "CODE|NAME\n10|Hill\n11|Dale\n20|Fen\n30|Island\n",
     "groups.txt": "GROUP|NAME|DEPTH|ALONE\nB|Upland|1|no\nA|Upland alone|1|yes\n\nC|Hill|2|no\n",
@@ -129,7 +129,7 @@ FAULTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
         "blocks.housing_units",
     ),
     "blocks that are records": (_set("blocks", "file", "People"), "blocks.file: People is a file of records"),
-    "blocks in a folder": (_set("blocks", "file", "a/b"), "blocks.file: must be a name: letters"),
+    "blocks in a folder": (_set("blocks", "file", "a/b"), "blocks.file: holds /; a name is without"),
     "a choice of other columns": (_set("blocks", "only", {"CITY": ["001"]}), "may choose values of STATE"),
     "a choice without zeros": (_set("blocks", "only", "STATE", ["1"]), "blocks.only.STATE: must be a text of 2 digits"),
     "a hierarchy": (_set("hierarchies", {}), "blocks: hierarchies needs areas that are known without the records"),

@@ -55,7 +55,9 @@ def test_a_level_must_hold_a_group_that_records_can_be_of() -> None:
 
 def test_names_must_not_differ_by_case_alone() -> None:
     files = PEOPLE["files"]
-    assert faults(files={**files, "Homes": files["homes"]}) == ["files: homes is the name of two files"]
+    assert faults(files={**files, "Homes": files["homes"]}) == [
+        "files: homes and Homes are names of one file; give one another name"
+    ]
     persons = {**files["persons"], "key": "Home"}
     assert faults(files__persons=persons) == [
         "files.persons: key and parent.column differ by upper and lower case alone"

@@ -86,7 +86,7 @@ def lost_by_hand(config: Description) -> dict[tuple[str, str], set[tuple[int, ..
                     dict(zip(('"people.a"', '"people.b"', '"people.c"', '"people.place"'), values, strict=True)) in one
                     for one in predicates
                 )
-                or (kind.column and not kind.of[values[3]])
+                or (kind.columns and not kind.of[values[3]])
             }
     return found
 

@@ -18,10 +18,11 @@ from yupana.confidential.described.block_counts import (
     count_shard_of_blocks,
     count_streams,
 )
-from yupana.confidential.described.records import DescribedRecords, cut_of, open_described
+from yupana.confidential.described.records import DescribedRecords, cut_of, forms_of, open_described
 from yupana.confidential.described.tabulate import merge_tabulated, tabulate
 from yupana.confidential.product_counter import Counter, Observed, Opened, Told, input_checksums, not_published
 from yupana.confidential.records.database import default_memory
+from yupana.confidential.records.foreign_files import RecordForms
 from yupana.confidential.records.sources import Source
 from yupana.confidential.records.validation import Finding
 from yupana.confidential.request import RunRequest, check_outside
@@ -129,6 +130,10 @@ class DescribedCounter(TablesCounter[Description, DescribedRecords]):
         """The files of the description, and the public ones of blocks that lie beside them."""
         public = config.blocks.files if config.blocks else ()
         return dict.fromkeys((*(file.name for file in config.record_files), *public), "parquet")
+
+    def forms(self, config: Description, columns: ColumnMap) -> RecordForms:
+        """The files of the description."""
+        return forms_of(config, columns)
 
     def is_checked(self, config: Description) -> bool:
         """Unless areas are made of blocks: then tables may have hundreds of millions of rows, as SafeTab's."""

@@ -8,19 +8,23 @@ import duckdb
 
 from yupana.confidential.records.data_frames import as_folder
 from yupana.confidential.records.database import private_database
+from yupana.confidential.records.foreign_files import RecordForms, as_parquet
 from yupana.confidential.records.phsafe_records import SYNTHETIC_MARK, is_synthetic
 from yupana.confidential.records.reader import damaged_parts, open_records
 from yupana.confidential.records.sources import find_source
+from yupana.confidential.records.statistics_files import STATISTICS
 from yupana.confidential.records.validation import require_none
 from yupana.confidential.request import check_outside
 from yupana.errors import ConfigError, InputError, YupanaError
 from yupana.files.arrow import ArrowStream
 from yupana.files.columns import Column, RecordFile
 from yupana.files.database import STOPS, named
+from yupana.files.names import normal
 from yupana.files.regular import FILE, must_be
 from yupana.products.described.count import MOST_CELLS, RECORDS
 
-_ENDINGS = (".csv", ".parquet")
+_ENDINGS = (".csv", ".parquet", *STATISTICS)
+_LISTED = f"{', '.join(_ENDINGS[:-1])} or {_ENDINGS[-1]}"
 
 
 @contextmanager
@@ -85,9 +89,9 @@ def _file(data: str | Path) -> Path:
             "the records and name their folder on the store to tables run"
         )
     path = Path(data)
-    must_be(FILE, path, f"name one file of records that ends in {' or '.join(_ENDINGS)}")
+    must_be(FILE, path, f"name one file of records that ends in {_LISTED}")
     if path.suffix not in _ENDINGS:
-        raise InputError(f"{path}: must end in {' or '.join(_ENDINGS)}")
+        raise InputError(f"{path}: must end in {_LISTED}")
     return path
 
 
@@ -112,9 +116,10 @@ def occurring(
     InputError
         If the file or a column is missing or unreadable, or a column has no value, or too many.
     """
-    schema = RecordFile(RECORDS, "record", tuple(Column(name, range(1), key=True) for name in columns))
-    with private_database(memory) as db:
-        source, findings = find_source(folder, schema)
+    schema = RecordFile(RECORDS, "record", tuple(Column(name, range(1), key=True) for name in columns), alias=RECORDS)
+    forms = RecordForms({RECORDS: schema})
+    with as_parquet(folder, forms, memory) as place, private_database(memory) as db:
+        source, findings = find_source(place, schema)
         if source is not None and not findings:
             findings = open_records(db, source, schema)
         require_none(findings)
@@ -131,5 +136,5 @@ def occurring(
             if not 0 < len(rows) <= MOST_CELLS:
                 amount = f"more than {MOST_CELLS:,} values" if rows else "no value at all"
                 raise InputError(f"keys_public: {column} has {amount}, so it is no column of codes")
-            found[column] = tuple(sorted(str(row[0]) for row in rows))
+            found[column] = tuple(sorted({normal(str(row[0])) for row in rows}))
     return found

@@ -9,6 +9,7 @@ from typing import Any, Final
 import duckdb
 
 from yupana.confidential.records.database import numbers, private_database
+from yupana.confidential.records.foreign_files import RecordForms
 from yupana.confidential.records.object_store import require_at_hand
 from yupana.confidential.records.phsafe_records import is_synthetic
 from yupana.confidential.records.reader import count_unfit, damaged_parts, open_records, trust
@@ -222,6 +223,12 @@ def open_described(
             if name in schemas:
                 trust(db, source, schemas[name])
         yield DescribedRecords(db, folder, sources, tuple(findings), synthetic)
+
+
+def forms_of(description: Description, columns: ColumnMap) -> RecordForms:
+    """The files of a description, each of which may be in any form."""
+    schemas = {file.name: columns.applied(file.schema) for file in description.record_files}
+    return RecordForms(schemas, description.layout, description.data, description.encoding)
 
 
 def cut_of(description: Description, columns: ColumnMap, shards: int | None) -> Cut:

@@ -136,7 +136,7 @@ class _Free:
 def _naming_areas(description: Description) -> dict[str, tuple[str, ...]]:
     """The files whose columns name areas, with these columns."""
     kinds = {level.areas for _, level in description.measured.values()}
-    columns = {description.areas[kind].column for kind in kinds} - {""}
+    columns = {column for kind in kinds for column in description.areas[kind].columns}
     files = dict.fromkeys(description.columns[column].file for column in sorted(columns))
     return {
         file: tuple(sorted(column for column in columns if description.columns[column].file == file)) for file in files
@@ -187,7 +187,7 @@ def _risky(
             small = np.zeros(len(of_batch.number), dtype=bool)
             for table in batch.tables:
                 counts = counted[table.name] = batch.counts(table, of_batch, 0)
-                if table.column and description.columns[table.column].file == file:
+                if any(description.columns[column].file == file for column in table.areas):
                     small |= _in_small_cells(counts, kinds[table.name.split("/")[1]], below)
             if small.any():
                 db.register("small_now", {"small": of_batch.number[small]})

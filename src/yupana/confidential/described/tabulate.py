@@ -140,7 +140,7 @@ def _count(
 def _linked_table(
     description: Description, table: DescribedTable, level: DescribedLevel, codes: Sequence[str], *, limited: bool
 ) -> LinkedTable:
-    predicates = description.predicates(table, codes)
+    predicates, kind = description.predicates(table, codes), description.areas[level.areas]
     limit = None
     if table.limit and limited:
         per = description.files[table.limit.per]
@@ -150,7 +150,7 @@ def _linked_table(
         name=f"{table.name}/{level.name}/{','.join(codes)}",
         universe=table.universe,
         cells=tuple(cell for code in codes for cell in predicates[code]),
-        column=description.areas[level.areas].column,
+        areas=dict(zip(kind.columns, kind.values, strict=True)),
         limit=limit,
     )
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from yupana.confidential.records.database import private_database, scratch_folder
 from yupana.confidential.records.phsafe_records import SYNTHETIC_MARK, is_synthetic
@@ -17,8 +17,11 @@ from yupana.errors import InputError, YupanaError
 from yupana.files.arrow import ArrowStream
 from yupana.files.arrow_stream import NO_TYPE, stream_columns
 from yupana.files.database import quoted
+from yupana.files.names import normal
 from yupana.files.regular import FILE, must_be
 from yupana.files.store import scheme_of
+
+T = TypeVar("T")
 
 Data = str | Path | Mapping[str, "ArrowStream | str | Path"]
 """A folder of record files, or each of them by its name without ending: a frame, or where the file lies."""
@@ -65,6 +68,7 @@ def as_folder(
         return
     if not isinstance(data, Mapping):
         raise InputError(f"data is {_a(data)}; give a folder, or frames by name such as {{'persons': frame, ...}}")
+    data = _by_name(data)
     frames = {name: given for name, given in data.items() if not isinstance(given, str | Path)}
     with scratch_folder() as folder:
         for name, given in data.items():
@@ -106,6 +110,16 @@ def in_words(text: str, folder: Path, frames: Mapping[str, object], files: Mappi
 
 def _file(name: str, files: Mapping[str, str]) -> str:
     return f"{name}.{files[name]}"
+
+
+def _by_name(data: Mapping[str, T]) -> dict[str, T]:
+    found: dict[str, T] = {}
+    for name, given in data.items():
+        own = normal(name) if isinstance(name, str) else name
+        if own in found:
+            raise InputError(f"data: {own!r} is there twice, in two spellings of one text")
+        found[own] = given
+    return found
 
 
 def _check_name(name: object, files: Mapping[str, str]) -> None:

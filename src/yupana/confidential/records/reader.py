@@ -35,6 +35,7 @@ from yupana.files.delimited import (
     parquet_rows,
     read_header,
 )
+from yupana.files.names import folded
 
 _FEW_CODES: Final = 100
 
@@ -93,10 +94,10 @@ def ascii_header(path: Path, separators: str = "|,") -> Header | None:
 
 def check_header(file: str, header: Sequence[str], schema: RecordFile) -> list[Finding]:
     """Compare column names with the schema: missing, or twice. Order, case and other columns do not matter."""
-    lower = [name.lower() for name in header]
+    seen = [*map(folded, header)]
     written = schema.written
-    missing = [name for name in schema.header if written[name].lower() not in lower]
-    twice = [name for name in written.values() if lower.count(name.lower()) > 1]
+    missing = [name for name in schema.header if folded(written[name]) not in seen]
+    twice = [name for name in written.values() if seen.count(folded(name)) > 1]
     findings = []
     if missing:
         of_map = {name: written[name] for name in missing if not schema.alias and name != written[name]}
@@ -104,8 +105,8 @@ def check_header(file: str, header: Sequence[str], schema: RecordFile) -> list[F
         text = f"missing column {', '.join(told)} in the header"
         # Without a name of ours the line may be a record, which is not shown.
         if len(missing) < len(schema.columns):
-            ours = {name.lower() for name in written.values()}
-            text += nearest(written[missing[0]], [name for name in header if name.lower() not in ours])
+            ours = set(map(folded, written.values()))
+            text += nearest(written[missing[0]], [name for name in header if folded(name) not in ours])
         findings.append(Finding("columns_present", file, text))
     return findings + [Finding("columns_present", file, f"column {name} is there twice") for name in twice]
 
@@ -114,14 +115,18 @@ def _open_csv(
     db: duckdb.DuckDBPyConnection, path: Path, schema: RecordFile, values: Mapping[str, str] | None = None
 ) -> list[Finding]:
     """Load a text file: SQL for the value of each column is that of its domain, if none is given."""
-    if (found := ascii_header(path)) is None:
+    try:
+        found = read_header(path) if schema.alias else ascii_header(path)
+    except UnicodeDecodeError:
+        found = None
+    if found is None:
         return [Finding("is_text", path.name, NO_HEADER)]
     header = found.names
     if findings := check_header(path.name, header, schema):
         return findings
-    ours = {name.lower(): column for column, name in schema.written.items()}
+    ours = {folded(name): column for column, name in schema.written.items()}
     # Names that are not ours may be empty, or differ by case alone, which the database does not see.
-    names = [ours.get(name.lower(), f"column {place}") for place, name in enumerate(header, 1)]
+    names = [ours.get(folded(name), f"column {place}") for place, name in enumerate(header, 1)]
     of = values or {column.name: from_text(column) for column in schema.columns}
     typed = ", ".join(f"{value} AS {named(name)}" for name, value in of.items())
     return load_text(db, path, schema.relation, found.separator, names, typed)
@@ -222,7 +227,8 @@ def open_part(
     """
     here = slice(part, part + 1)
     alone = {column: values[here] for column, values in source.in_path.alone.items()}
-    one = Source(source.paths[here], source.names[here], source.header, in_path=PathColumns(alone))
+    paths, names, in_path = source.paths[here], source.names[here], PathColumns(alone)
+    one = Source(paths, names, source.header, rows=source.rows, in_path=in_path, spelled=source.spelled)
     record = f"record + {part << PART_SHIFT} AS {RECORD}"
     raw = replace(schema, alias="as_written")
     if one.header:
@@ -343,7 +349,7 @@ def stored_rows(source: Source, schema: RecordFile) -> str:
     alone = source.in_path.alone
     columns = ", ".join(
         f"{in_path(alone[column]) if column in alone else f'f.{named(name)}'} AS {named(column)}"
-        for column, name in schema.written.items()
+        for column, name in (schema.written | dict(source.spelled)).items()
     )
     index = ", f.file_index" if len(source.paths) > 1 else ""
     return f"(SELECT {columns}, f.file_row_number{index} FROM {rows} f)"
@@ -359,7 +365,7 @@ def stored_types(
     if source.rows:
         # What was cut into shards has been looked at before.
         return column_types(db, stored_rows(source, schema)), []
-    ours = {name.lower(): column for column, name in schema.written.items()}
+    ours = {folded(name): column for column, name in schema.written.items()}
     in_folders = [schema.written[column] for column in source.in_path.alone]
     for path, name in zip(source.paths, source.names, strict=True):
         try:
@@ -370,15 +376,15 @@ def stored_types(
         except duckdb.Error:
             findings.append(Finding("is_parquet", name, "not a complete Parquet file; was it cut off?"))
             continue
-        kinds = {ours[column.lower()]: kind for column, kind in found.items() if column.lower() in ours}
+        kinds = {ours[own]: kind for column, kind in found.items() if (own := folded(column)) in ours}
         kinds = dict.fromkeys(source.in_path.alone, "VARCHAR") | kinds
-        wrong = check_header(name, [*header, *in_folders], schema) or _check_types(name, kinds, schema)
+        wrong = check_header(name, [*header, *in_folders], schema) or check_types(name, kinds, schema)
         wrong += [
             Finding("columns_present", name, f"column {column} has a name that rows are numbered by; rename or drop it")
             for column in header
             if column.lower() in _NUMBERED
         ]
-        if not wrong and types and [column.lower() for column in header] != order:
+        if not wrong and types and [*map(folded, header)] != order:
             # The database takes columns of later parts by their position.
             wrong = [Finding("column_order", name, f"the columns are not those of {first} in their order")]
         elif not wrong and types and kinds != types:
@@ -386,7 +392,7 @@ def stored_types(
             columns = ", ".join(column for column, kind in kinds.items() if kind != types[column])
             wrong = [Finding("column_type", name, f"column {columns} has another type than in {first}; all must agree")]
         elif not wrong and not types:
-            types, first, order = kinds, name, [column.lower() for column in header]
+            types, first, order = kinds, name, [*map(folded, header)]
         findings += wrong
     return types, findings
 
@@ -402,7 +408,8 @@ _FLOATS: Final = {"FLOAT", "DOUBLE"}
 INTEGERS: Final = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"}
 
 
-def _check_types(file: str, types: Mapping[str, str], schema: RecordFile) -> list[Finding]:
+def check_types(file: str, types: Mapping[str, str], schema: RecordFile) -> list[Finding]:
+    """Find columns whose values of a SQL type are not read as those of their domain."""
     findings = []
     for column in schema.columns:
         kind = types[column.name]
@@ -447,7 +454,7 @@ def from_text(column: Column) -> str:
     if column.words:
         return _from_words(column, name)
     if column.blank_is_last:
-        text = f"coalesce({name}, '')"
+        text = f"coalesce({_compared(name, column.blank)}, '')"
         return _or_none(column, f"{text} IN ('', {quoted(column.blank)})", from_text(column.numbers))
     number = f"TRY_CAST({name} AS {'INTEGER' if column.high < 1 << 31 else 'BIGINT'})"
     if column.width:
@@ -510,10 +517,16 @@ def _from_list(column: Column, text: str) -> str:
     makes this ten times as fast as `from_text` there. Words are found by a hash: there may be thousands.
     """
     values = sorted(column.domain)
+    text = _compared(text, "".join(column.words))
     codes = ", ".join(quoted(column.written(value)) for value in values)
     if column.words:
         return f"CAST(enum_code(TRY_CAST({text} AS ENUM({codes}))) AS {column.storage})"
     return f"([{', '.join(map(str, values))}]::{column.storage}[])[list_position([{codes}], {text})]"
+
+
+def _compared(text: str, with_: str) -> str:
+    """SQL for a text in the normal form of what it is compared with; as it is where that is ASCII."""
+    return text if with_.isascii() else f"nfc_normalize({text})"
 
 
 def in_domain(column: Column, number: str) -> str:

@@ -19,6 +19,7 @@ from yupana.errors import InputError
 from yupana.files.columns import Column, RecordFile
 from yupana.files.database import open_database, quoted
 from yupana.files.delimited import PARQUET, column_types, parquet_rows
+from yupana.files.names import folded, normal, on_disk
 from yupana.files.regular import FOLDER, must_be, regular
 from yupana.privacy.sealed import Sealed
 
@@ -62,13 +63,13 @@ def columns_in_path(paths: Sequence[Path], names: Sequence[str], schema: RecordF
     schema : RecordFile
     """
     told = [_told(name) for name in names]
-    columns = [(column, schema.written[column.name].lower()) for column in schema.columns if not column.key]
+    columns = [(column, folded(schema.written[column.name])) for column in schema.columns if not column.key]
     found = {column: [values[name] for values in told] for column, name in columns if all(name in of for of in told)}
     if not found:
         return PathColumns()
-    there = _columns_of_first(paths)
+    there = _columns_of_first(paths).keys()
     told_by_name = {column.name: tuple(_written(column, value) for value in of) for column, of in found.items()}
-    besides = {name for name in told_by_name if schema.written[name].lower() in there}
+    besides = {name for name in told_by_name if folded(schema.written[name]) in there}
     return PathColumns(
         {name: values for name, values in told_by_name.items() if name not in besides},
         {name: values for name, values in told_by_name.items() if name in besides},
@@ -76,20 +77,27 @@ def columns_in_path(paths: Sequence[Path], names: Sequence[str], schema: RecordF
 
 
 def _told(name: str) -> dict[str, str]:
-    """What the folders of a path say, by lower case; of one that is there twice the inner one."""
+    """What the folders of a path say, by `folded` names; of one that is there twice the inner one."""
     pairs = (segment.partition("=") for segment in name.split("/")[1:-1])
-    return {unquote(column).lower(): unquote(value) for column, equals, value in pairs if equals}
+    return {folded(unquote(column)): unquote(value) for column, equals, value in pairs if equals}
 
 
-def _columns_of_first(paths: Sequence[Path]) -> frozenset[str]:
-    """The columns, in lower case, of the first part that is sound."""
+def _columns_of_first(paths: Sequence[Path]) -> dict[str, str]:
+    """The columns of the first part that is sound as it spells them, by `folded` names."""
     with open_database() as db:
         for path in paths:
             try:
-                return frozenset(name.lower() for name in column_types(db, parquet_rows([path])))
+                return {folded(name): name for name in column_types(db, parquet_rows([path]))}
             except duckdb.Error:
                 continue
-    return frozenset()
+    return {}
+
+
+def _spelled(paths: Sequence[Path], schema: RecordFile) -> dict[str, str]:
+    """How Parquet spells the columns that it may spell otherwise than by case, by our names."""
+    wanted = {column: name for column, name in schema.written.items() if not name.isascii() or " " in name}
+    there = _columns_of_first(paths) if wanted else {}
+    return {column: there[folded(name)] for column, name in wanted.items() if folded(name) in there}
 
 
 def _written(column: Column, value: str) -> str | None:
@@ -130,6 +138,8 @@ class Source:
         What the names of folders say.
     digests : tuple of str
         SHA-256 of each part, where others than this process have read them.
+    spelled : mapping of str to str
+        How Parquet spells columns that the database would not find by what the schema says, by our names.
     """
 
     paths: tuple[Path, ...]
@@ -139,6 +149,7 @@ class Source:
     rows: tuple[Path, ...] = ()
     in_path: PathColumns = field(default_factory=PathColumns)
     digests: tuple[str, ...] = ()
+    spelled: Mapping[str, str] = field(default_factory=dict)
 
     def called(self, name: str) -> str:
         """What a finding about all parts calls records of this name."""
@@ -186,14 +197,22 @@ def forms(folder: Path, schema: RecordFile) -> list[Path]:
     # In the folder of a user it would lead to any file of this machine.
     if is_scratch(folder) and (cut := folder / f".{schema.name}{SHARD}").is_file():
         return [cut]
-    paths = [folder / f"{schema.name}.{ending}" for ending in schema.endings]
+    paths = [path for name in schema.file_names for path in on_disk(folder / name)]
     there = [path for path in paths if path.is_file() or (path.suffix == PARQUET and path.is_dir())]
-    parts = folder / schema.name
+    folders = on_disk(folder / schema.name) if PARQUET[1:] in schema.endings else []
+    return there + [parts for parts in folders if _is_partitioned(parts)]
+
+
+def _is_partitioned(parts: Path) -> bool:
     try:
-        partitioned = PARQUET[1:] in schema.endings and parts.is_dir() and any(parts.rglob(f"*{PARQUET}"))
+        return parts.is_dir() and any(parts.rglob(f"*{PARQUET}"))
     except OSError:
-        partitioned = False
-    return there + [parts] * partitioned
+        return False
+
+
+def rows_of(folder: Path, schema: str) -> Path:
+    """Where the rows of some records of a shard lie."""
+    return folder / f".{schema}.rows"
 
 
 def write_shard(folder: Path, schema: RecordFile, source: Source) -> None:
@@ -214,13 +233,19 @@ def find_source(folder: Path, schema: RecordFile) -> tuple[Source | None, list[F
     there = forms(folder, schema)
     if len(there) > 1:
         names = " or ".join(path.name for path in there)
-        return None, [Finding("one_file", names, f"{'both' if len(there) == 2 else 'all'} are there; leave one")]
+        text = f"{'both' if len(there) == 2 else 'all'} are there; leave one"
+        if len({normal(path.name) for path in there}) < len(there):
+            text = f"are there, two spellings of one name in Unicode ({there[0].name!a}, {there[1].name!a}); leave one"
+        return None, [Finding("one_file", names, text)]
     if not there:
         return None, [Finding("file_present", " or ".join(schema.file_names), f"no such file in {folder}")]
     path = there[0]
     if path.suffix == SHARD:
         return read_shard(path), []
-    return _partitioned(path, schema) if path.is_dir() else (Source((path,), (path.name,), path.suffix != PARQUET), [])
+    if path.is_dir():
+        return _partitioned(path, schema)
+    is_text = path.suffix != PARQUET
+    return Source((path,), (path.name,), is_text, spelled={} if is_text else _spelled([path], schema)), []
 
 
 def _partitioned(root: Path, schema: RecordFile) -> tuple[Source | None, list[Finding]]:
@@ -242,7 +267,8 @@ def _partitioned(root: Path, schema: RecordFile) -> tuple[Source | None, list[Fi
     if findings:
         return None, findings
     paths, names = tuple(path for path, _ in parts), tuple(name for _, name in parts)
-    return Source(paths, names, in_path=columns_in_path(paths, names, schema)), []
+    in_path = columns_in_path(paths, names, schema)
+    return Source(paths, names, in_path=in_path, spelled=_spelled(paths, schema)), []
 
 
 def require_folder(folder: Path) -> None:

@@ -12,6 +12,9 @@ from yupana.errors import InputError
 MOST_LINES = 20
 """How many places of one rule are listed."""
 
+_IN_ROWS = (".parquet", ".sav", ".zsav", ".dta", ".sas7bdat", ".xpt", ".csdb")
+"""How names of files end that have rows, where others have lines."""
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -45,7 +48,7 @@ class Finding:
 
     def __str__(self) -> str:
         """One line for people."""
-        place = "row" if self.file.endswith(".parquet") else "line"
+        place = "row" if self.file.lower().endswith(_IN_ROWS) or ".csdb (" in self.file.lower() else "line"
         parts = [f"{self.file}: {self.rule}: {self.text}"]
         if self.count is not None:
             parts.append(f"{self.count:,} record{'s' * (self.count != 1)}")

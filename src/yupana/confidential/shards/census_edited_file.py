@@ -37,7 +37,7 @@ from yupana.confidential.records.fixed_width import Layout, ShapeError, numbers,
 from yupana.confidential.records.reader import RECORD
 from yupana.confidential.records.safetab_files import BLOCK_CODE
 from yupana.confidential.records.safetab_records import blocks_with_housing, detailed_sources, open_detailed_cef
-from yupana.confidential.records.sources import SHARD, Source, write_shard
+from yupana.confidential.records.sources import SHARD, Source, rows_of, write_shard
 from yupana.confidential.records.validation import failing, require_none
 from yupana.confidential.shards.cut_records import KeysOfAreas, shared_out
 from yupana.confidential.shards.shard_tasks import (
@@ -51,7 +51,6 @@ from yupana.confidential.shards.shard_tasks import (
     count_told,
     make_rows,
     require_stamp,
-    rows_of,
 )
 from yupana.engine.engine import Engine
 from yupana.errors import YupanaError

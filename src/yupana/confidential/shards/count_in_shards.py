@@ -17,7 +17,7 @@ from yupana.confidential.records.census_edited_file import edited_sources
 from yupana.confidential.records.database import default_memory, scratch_folder
 from yupana.confidential.records.object_store import left_on_store, require_at_hand
 from yupana.confidential.records.reader import RECORD, check_parts, stored_types
-from yupana.confidential.records.sources import Source, find_source, forms, require_folder
+from yupana.confidential.records.sources import Source, find_source, forms, require_folder, rows_of
 from yupana.confidential.records.validation import Finding
 from yupana.confidential.shards.census_edited_file import count_by_state, lies_by_state
 from yupana.confidential.shards.cut_records import areas_of, count_by_area, count_by_key, is_repeated
@@ -31,7 +31,6 @@ from yupana.confidential.shards.shard_tasks import (
     TaskLimits,
     lay_out,
     make_rows,
-    rows_of,
     stamps_of,
 )
 from yupana.engine.engine import Engine, EngineTerms

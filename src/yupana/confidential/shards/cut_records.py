@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from yupana.confidential.records.database import memory_limit, numbers, scratch_folder
-from yupana.confidential.records.sources import Source
+from yupana.confidential.records.sources import Source, rows_of
 from yupana.confidential.records.validation import Finding, merge_findings
 from yupana.confidential.shards.shard_tasks import (
     EMPTY,
@@ -34,7 +34,6 @@ from yupana.confidential.shards.shard_tasks import (
     lost_rows,
     make_rows,
     read_part,
-    rows_of,
     write_columns,
 )
 from yupana.engine.engine import MOST_BYTES, Engine

@@ -12,7 +12,7 @@ import duckdb
 from yupana.confidential.records.database import default_memory, private_database, scratch_folder, threads_at_most
 from yupana.confidential.records.object_store import LeftOnStore, bring_part, folder_of_others
 from yupana.confidential.records.reader import damaged_parts, open_part
-from yupana.confidential.records.sources import SHARD, Source, forms, write_shard
+from yupana.confidential.records.sources import SHARD, Source, forms, rows_of, write_shard
 from yupana.confidential.records.validation import BrokenRulesError, Finding, merge_findings
 from yupana.engine.engine import LEAST_MEMORY, Engine
 from yupana.errors import EngineError, InputError
@@ -253,11 +253,6 @@ def count_told(task: Shard, folder: Path) -> Told:
         found, counted = error.findings, None
     ours, theirs = str(folder), str(task.folder)
     return [replace(finding, text=finding.text.replace(ours, theirs)) for finding in found], counted
-
-
-def rows_of(folder: Path, schema: str) -> Path:
-    """Where the rows of some records of a shard lie (`make_rows`)."""
-    return folder / f".{schema}.rows"
 
 
 def make_rows(folder: Path, schemas: Iterable[RecordFile]) -> None:

@@ -91,15 +91,15 @@ class LinkedTable:
         Which records a limit is about.
     cells : tuple of Where
         Which records each cell counts, the universe included.
-    column : str
-        Whose values name the areas; empty where there is one area.
+    areas : mapping of column to range
+        The columns whose values name the areas, with these; none where there is one area.
     limit : LinkedLimit or None
     """
 
     name: str
     universe: Where
     cells: tuple[Where, ...]
-    column: str
+    areas: Mapping[str, range]
     limit: LinkedLimit | None
 
 
@@ -114,6 +114,8 @@ class Tally:
 @dataclass(frozen=True, slots=True, eq=False)
 class LinkedCounts:
     """Records counted by the value that names their area, and by class: columns of one length.
+
+    Of several columns the value is the place of the combination of their values, the last one's next to each other.
 
     Attributes
     ----------
@@ -165,22 +167,23 @@ class TableBatch:
     ----------
     tables : tuple of LinkedTable
     classes : Classes
-    areas : mapping of column to int
-        The columns that name areas, and how many values each has.
+    areas : mapping of column to range
+        The columns that name areas, and their values.
     """
 
     tables: tuple[LinkedTable, ...]
     classes: Classes
-    areas: Mapping[str, int]
+    areas: Mapping[str, range]
 
     @property
     def terms(self) -> dict[str, list[str]]:
         """By column, SQL for what it adds to the number of a record."""
         found = {column: [sql] for column, sql in self.classes.terms.items()}
         stride = len(self.classes.class_of)
-        for column, size in self.areas.items():
-            found.setdefault(column, []).append(f"{stride} * {column}::BIGINT")
-            stride *= size
+        for column, values in self.areas.items():
+            from_0 = f"({column}::BIGINT - {values.start})" if values.start else f"{column}::BIGINT"
+            found.setdefault(column, []).append(f"{stride} * {from_0}")
+            stride *= len(values)
         return found
 
     def counts(self, table: LinkedTable, tally: Tally, left_out: int) -> LinkedCounts:
@@ -188,11 +191,12 @@ class TableBatch:
         first = sum(len(other.cells) for other in self.tables[: self.tables.index(table)])
         combinations = len(self.classes.class_of)
         of_class = self.classes.class_of[tally.number % combinations]
-        value, stride = np.zeros_like(tally.number), combinations
-        for column, size in self.areas.items():
-            if column == table.column:
-                value = tally.number // stride % size
-            stride *= size
+        value, stride, own = np.zeros_like(tally.number), combinations, dict[str, Ints]()
+        for column, values in self.areas.items():
+            own[column] = tally.number // stride % len(values)
+            stride *= len(values)
+        for column in table.areas:
+            value = value * len(self.areas[column]) + own[column]
         return LinkedCounts(
             value, of_class, tally.count, self.classes.members[first : first + len(table.cells)], left_out
         )
@@ -204,12 +208,12 @@ class _Needed:
 
     tables: tuple[LinkedTable, ...]
     kinds: Mapping[str, Ints]
-    areas: Mapping[str, int]
+    areas: Mapping[str, range]
 
     @property
     def size(self) -> int:
         """Numbers that records may have."""
-        return math.prod([*(int(kind.max()) + 1 for kind in self.kinds.values()), *self.areas.values()])
+        return math.prod([*(int(kind.max()) + 1 for kind in self.kinds.values()), *map(len, self.areas.values())])
 
     def __add__(self, other: "_Needed") -> "_Needed":
         kinds = dict(self.kinds)
@@ -234,8 +238,7 @@ def make_batches(chain: Chain, tables: Sequence[LinkedTable]) -> list[TableBatch
     file = RecordFile("", "", tuple(columns.values()))
     found: list[_Needed] = []
     for table in tables:
-        areas = {table.column: columns[table.column].high + 1} if table.column else {}
-        own = _Needed((table,), told_apart(file, table.cells), areas)
+        own = _Needed((table,), told_apart(file, table.cells), table.areas)
         grown: list[tuple[int, int, _Needed]] = []
         for place, batch in enumerate(found):
             both = batch + own

@@ -8,9 +8,10 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Final
 
-from yupana.confidential.described.records import cut_of
+from yupana.confidential.described.records import cut_of, forms_of
 from yupana.confidential.product_counter import MeasurementsCounter, Observed, Told, input_checksums
 from yupana.confidential.records.database import scratch_folder
+from yupana.confidential.records.foreign_files import RecordForms
 from yupana.confidential.records.validation import Finding
 from yupana.confidential.request import LAYOUTS, Layout, RunRequest
 from yupana.confidential.tabulate.block_histograms import files_of_microdata
@@ -218,6 +219,12 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
         if isinstance(config, DescribedConfiguration):
             return dict.fromkeys((file.name for file in config.description.record_files), "parquet")
         return super().frames(config)
+
+    def forms(self, config: Configuration, columns: ColumnMap) -> RecordForms:
+        """The files of a description; those of a census are as the Bureau writes them."""
+        if isinstance(config, DescribedConfiguration):
+            return forms_of(config.description, columns)
+        return super().forms(config, columns)
 
     def cut_files(self, config: Configuration, columns: ColumnMap) -> tuple[RecordFile, ...]:
         """Files of a description, or microdata, if there is any and no histogram."""

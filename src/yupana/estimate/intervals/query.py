@@ -6,9 +6,10 @@
     cell       = TABLE [ "[" [ condition { "," condition } ] "]" ]
     condition  = COLUMN ("=" | "^=") value { "|" value }
 
-``A % B`` is A in percent of B; ``^=`` is "begins with". Values are texts as the table writes them, in double quotes
-where they hold one of ``, | ]`` or a space. All that a query may come to is a linear form in measured cells, or a ratio
-of two.
+``A % B`` is A in percent of B; ``^=`` is "begins with". TABLE and COLUMN are words of letters, digits and ``_``, or
+stand in double quotes. Values are texts as the table writes them, in double quotes where they hold one of ``, | ]`` or
+a space. Texts are compared in normal form C. All that a query may come to is a linear form in measured cells, or a
+ratio of two.
 """
 
 import re
@@ -18,14 +19,17 @@ from fractions import Fraction
 from typing import Final
 
 from yupana.errors import ConfigError
+from yupana.files.names import normal
 
 _MOST_CHARACTERS: Final = 1_000_000
 _MOST_NESTED: Final = 50
 _SHOWN: Final = 200
 
 _NUMBER: Final = re.compile(r"[0-9]{1,30}(?:\.[0-9]{1,30})?", re.ASCII)
-_TABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:/[A-Za-z0-9_.*]+|(?:[.*][A-Za-z_][A-Za-z0-9_]*)+)?", re.ASCII)
-_COLUMN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_LETTER: Final = r"(?:[A-Za-z_]|[^\x00-\x7f])"
+_WORD: Final = rf"{_LETTER}(?:[0-9]|{_LETTER})*"
+_TABLE: Final = re.compile(rf"{_WORD}(?:/[A-Za-z0-9_.*]+|(?:[.*]{_WORD})+)?", re.ASCII)
+_COLUMN: Final = re.compile(_WORD, re.ASCII)
 _BARE: Final = re.compile(r'[^\s,|\]\["=()]+')
 _QUOTED: Final = re.compile(r'"([^"]*)"')
 _SUM: Final = re.compile(r"sum\s*\(")
@@ -144,12 +148,12 @@ class _Reader:
     def _selection(self, *, is_sum: bool) -> Selection:
         self._skip()
         start = self.at
-        table = self._match(_TABLE)
+        table = self._name(_TABLE)
         if not table:
             raise self._fault("a number, a parenthesis, or a table such as T01001[...]")
         conditions: list[Condition] = []
         if self._peek() != "[":
-            return Selection(table.group(), (), is_sum, table.group())
+            return Selection(table, (), is_sum, self.text[start : self.at].strip())
         self.at += 1
         while self._peek() != "]":
             if conditions:
@@ -158,10 +162,10 @@ class _Reader:
             if [c.column for c in conditions].count(conditions[-1].column) > 1:
                 raise self._fault(f"each column once; {conditions[-1].column} is there twice (several values: A=1|2)")
         self.at += 1
-        return Selection(table.group(), tuple(conditions), is_sum, self.text[start : self.at].strip())
+        return Selection(table, tuple(conditions), is_sum, self.text[start : self.at].strip())
 
     def _condition(self) -> Condition:
-        column = self._match(_COLUMN)
+        column = self._name(_COLUMN)
         if not column:
             raise self._fault("a column and its value, such as REGION_ID=06")
         is_prefix = self._peek() == "^"
@@ -171,13 +175,19 @@ class _Reader:
         while self._peek() == "|":
             self.at += 1
             values.append(self._value())
-        return Condition(column.group(), tuple(dict.fromkeys(values)), is_prefix)
+        return Condition(column, tuple(dict.fromkeys(values)), is_prefix)
+
+    def _name(self, bare: re.Pattern[str]) -> str:
+        """A word, or what stands in quotes; empty if neither is there."""
+        if quoted := self._match(_QUOTED):
+            return normal(quoted.group(1))
+        return normal(word.group()) if (word := self._match(bare)) else ""
 
     def _value(self) -> str:
-        if quoted := self._match(_QUOTED):
-            return str(quoted.group(1))
-        if bare := self._match(_BARE):
-            return str(bare.group())
+        if found := self._match(_QUOTED):
+            return normal(found.group(1))
+        if found := self._match(_BARE):
+            return normal(found.group())
         raise self._fault("a value; in double quotes if it holds a space or one of , | ] [ = ( )")
 
     def _peek(self) -> str:

@@ -2,6 +2,10 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
+
+CASE_KEY: Final = "QUESTIONNAIRE"
+"""What the column is called that tells questionnaires apart, if no item has that name; `case_keys` says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +29,22 @@ class ValueRange:
 
 
 @dataclass(frozen=True, slots=True)
+class ValueSet:
+    """Values of an item, as one of several sets that a dictionary has of it.
+
+    Attributes
+    ----------
+    name, label : str
+        Empty where the dictionary has no name for it.
+    values : tuple of ValueRange
+    """
+
+    name: str
+    label: str
+    values: tuple[ValueRange, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class DictionaryItem:
     """A column.
 
@@ -41,7 +61,16 @@ class DictionaryItem:
         Of a number without a decimal point: how many of its digits stand behind it.
     values : tuple of ValueRange
         The values that are allowed; empty where the dictionary does not say. Of several sets of values this is the
-        first one.
+        first one. A blank is the empty text.
+    sets : tuple of ValueSet
+        All sets of values, the first one included.
+    is_fraction : bool
+        Whether numbers are written with a decimal point.
+    source, occurrence : str, int
+        Of an item that a record holds several times: its own name, and which of the times it is, from 1. The name is
+        both together. Else empty and 0.
+    required : bool
+        Whether every record has a value.
     """
 
     name: str
@@ -51,6 +80,11 @@ class DictionaryItem:
     is_number: bool = False
     decimals: int = 0
     values: tuple[ValueRange, ...] = ()
+    sets: tuple[ValueSet, ...] = ()
+    is_fraction: bool = False
+    source: str = ""
+    occurrence: int = 0
+    required: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +98,25 @@ class RecordType:
         What a line says at the place of record types; empty where all records are of one kind.
     items : tuple of DictionaryItem
         Without the ids of its questionnaire.
+    most : int
+        How many a questionnaire has at most; 0 where the dictionary does not say.
+    key : str
+        The column that tells records apart, where records are not of a questionnaire; else empty.
+    parent, link : str
+        The record type that each record belongs to one record of, and the column that holds that one's key; else empty.
+    length : int
+        How many characters its lines have at most, fillers included; 0 where that is what the items say.
     """
 
     name: str
     label: str
     code: str
     items: tuple[DictionaryItem, ...]
+    most: int = 0
+    key: str = ""
+    parent: str = ""
+    link: str = ""
+    length: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +151,10 @@ class Dictionary:
         From the top down; one, mostly.
     path : Path
         Where it was read.
+    kind : str
+        What wrote it, in words, such as ``CSPro``.
+    encoding : str
+        Of the file of records, as Python calls it; empty where the dictionary does not say.
     """
 
     name: str
@@ -112,3 +163,30 @@ class Dictionary:
     type_length: int
     levels: tuple[Questionnaire, ...]
     path: Path
+    kind: str = ""
+    encoding: str = ""
+
+    @property
+    def is_fixed_width(self) -> bool:
+        """Whether it says where a line holds each item."""
+        return any(item.start for level in self.levels for record in level.records for item in record.items)
+
+
+def case_keys(dictionary: Dictionary) -> tuple[str, ...]:
+    """Of each level the column that tells its questionnaires apart: a name that no item has.
+
+    Their ids are many columns, and a key is one. The second level has ``QUESTIONNAIRE_2``.
+    """
+    taken = {
+        item.name.lower()
+        for level in dictionary.levels
+        for items in (level.ids, *(record.items for record in level.records))
+        for item in items
+    }
+    found = []
+    for number in range(1, len(dictionary.levels) + 1):
+        name = f"{CASE_KEY}_{number}" if number > 1 else CASE_KEY
+        while name.lower() in taken:
+            name += "_"
+        found.append(name)
+    return tuple(found)

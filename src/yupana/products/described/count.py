@@ -6,13 +6,14 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
 from yupana.errors import ConfigError
 from yupana.files.codes import CODES, CodesFile, codes_of
-from yupana.files.declaration import NAME
 from yupana.files.delimited import read_header
+from yupana.files.names import LONGEST, fault_of, file_of, folded, normal
 from yupana.plan.measurement import Mechanism
 from yupana.plan.plan import DEFAULT_DELTA, Plan
 from yupana.privacy.exact import read_exact
@@ -32,6 +33,9 @@ MOST_CELLS: Final = 20_000
 
 Codes = Sequence[str | int] | Mapping[str, str]
 """Codes of a column, or these with a label each."""
+
+_VARIABLE: Final = re.compile(r'(?:"([^"]*)"(?=:|$)|([^:]*))(:?)(.*)', re.DOTALL)
+"""A column, in quotes if it has a colon, and its classes."""
 
 _BINS: Final = re.compile(r"(\d{1,9}):(\d{1,9})-(\d{1,9})(?::(.*))?")
 _LEAST: Final = Fraction(1, 10**15)
@@ -141,8 +145,7 @@ class CountQuestion:
         if self.unit:
             table["limit"] = {"per": self.unit, "most": self.most}
         if self.totals:
-            alone = {f"by_{name}": [name] for name in names} if len(names) > 1 else {}
-            table["margins"] = {**alone, "total": []}
+            table["margins"] = {**(_alone(names) if len(names) > 1 else {}), "total": []}
         return {
             "name": "count",
             "title": table["title"],
@@ -233,7 +236,7 @@ def read_question(
     mechanism, budget, at = _loss(epsilon, rho, delta, faults)
     if faults:
         raise ConfigError("\n".join(["count cannot be made:", *(f"  {fault}" for fault in faults)]))
-    return CountQuestion(tuple(variables), codes, unit or "", most, mechanism, budget, at, totals)
+    return CountQuestion(tuple(variables), codes, normal(unit or ""), most, mechanism, budget, at, totals)
 
 
 def plan_of(question: CountQuestion, confidence: Fraction | None) -> CountPlan:
@@ -245,6 +248,17 @@ def plan_of(question: CountQuestion, confidence: Fraction | None) -> CountPlan:
     return CountPlan(question, plan, {column: None if column in unknown else size for column, size in sizes.items()})
 
 
+def _alone(columns: Iterable[str]) -> dict[str, list[str]]:
+    """Tables of one column each, called after it as a table may be, with files of their own."""
+    found: dict[str, list[str]] = {}
+    for column in columns:
+        start = f"by_{re.sub('[./:]+', ' ', column)}"[: LONGEST - 4].strip()
+        names = (start if number == 1 else f"{start}_{number}" for number in count(1))
+        taken = {folded(file_of(name)) for name in found}
+        found[next(name for name in names if folded(file_of(name)) not in taken)] = [column]
+    return found
+
+
 def _too_many_cells(by: Iterable[Variable], codes: Mapping[str, Collection[str]]) -> str:
     """What is wrong if the columns make too many cells, as far as their codes are known."""
     cells = math.prod(len(of.classes) if of.width else len(codes.get(of.column, "?")) for of in by)
@@ -253,19 +267,32 @@ def _too_many_cells(by: Iterable[Variable], codes: Mapping[str, Collection[str]]
     return f"by: makes {cells:,} cells, and at most {MOST_CELLS:,} are allowed; take wider classes or fewer columns"
 
 
+def _columns_of(by: str) -> list[str]:
+    """The texts between commas; one in double quotes may hold some."""
+    texts, is_quoted = [""], False
+    for one in by:
+        is_quoted ^= one == '"'
+        if one == "," and not is_quoted:
+            texts.append("")
+        else:
+            texts[-1] += one
+    return texts
+
+
 def _variables(by: object, faults: list[str]) -> list[Variable]:
-    texts = by.split(",") if isinstance(by, str) else by
+    texts = _columns_of(by) if isinstance(by, str) else by
     if not isinstance(texts, Sequence) or not texts or not all(isinstance(text, str) for text in texts):
         faults.append("by: must be columns, such as 'region,age:5:0-115,sex', or a list of them")
         return []
     found: list[Variable] = []
     for text in texts:
-        column, colon, rest = text.strip().partition(":")
-        if not NAME.fits(column):
-            faults.append(f"by: {column!r} is no column; its name is letters, digits, - and _, beginning with a letter")
-        elif column.upper() in RESERVED:
+        quoted, bare, colon, rest = _VARIABLE.fullmatch(normal(text.strip())).groups("")  # type: ignore[union-attr]
+        column = quoted or bare
+        if fault := fault_of(column, parted=False):
+            faults.append(f"by: {column[:LONGEST]!r} {fault}")
+        elif folded(column).upper() in RESERVED:
             faults.append(f"by: {column} has a meaning of its own in tables; give the column another name")
-        elif column.lower() in {of.column.lower() for of in found}:
+        elif folded(column) in {folded(of.column) for of in found}:
             faults.append(f"by: {column} stands twice")
         elif not colon:
             found.append(Variable(column))
@@ -283,7 +310,8 @@ def _classes(column: str, rest: str, faults: list[str]) -> Variable | None:
             faults.append(f"{place} {text}, so say what is possible, as {column}:{rest}:0-115")
         else:
             text = (
-                f"whole numbers without a sign, as {column}:5:0-115, or {column}:5:0-115:unknown where some are missing"
+                f"whole numbers without a sign, as {column}:5:0-115, or {column}:5:0-115:unknown where some are "
+                "missing; a column whose name has a colon stands in double quotes"
             )
             faults.append(f"{place} must be {column}:WIDTH:LOW-HIGH, {text}")
         return None
@@ -309,14 +337,12 @@ def _check_unit(unit: object, most: object, variables: Iterable[Variable], fault
         faults.append("max_per_unit: needs a unit, the column that says whose each record is")
     if unit is None:
         return
-    if not isinstance(unit, str) or not NAME.fits(unit):
-        faults.append(
-            "unit: must be the name of a column: letters, digits, - and _, beginning with a letter; leave it out where "
-            "each record is a unit"
-        )
-    elif unit.lower() in {of.column.lower() for of in variables}:
+    fault = fault_of(normal(unit), parted=False) if isinstance(unit, str) else "is no text"
+    if fault or not isinstance(unit, str):
+        faults.append(f"unit: must be the name of a column, and {fault}; leave it out where each record is a unit")
+    elif folded(unit) in {folded(of.column) for of in variables}:
         faults.append(f"unit: {unit} is in by, too; a table by those it protects would show each of them")
-    elif unit.lower() == RECORDS:
+    elif folded(unit) == RECORDS:
         faults.append(f"unit: a column named {RECORDS} cannot be the unit; rename it")
 
 
@@ -328,7 +354,9 @@ def _codes(
     if not isinstance(domains, Mapping | None) or not all(isinstance(column, str) for column in domains or ()):
         faults.append("domains: must be codes by column, such as {'sex': ['1', '2']}")
         domains = None
-    for column, told in (domains or {}).items():
+    for column, told in ((normal(column), told) for column, told in (domains or {}).items()):
+        if column in found:
+            faults.append(f"domains: {column} is given twice, in two spellings of one text")
         if column not in wanted:
             faults.append(f"domains: {column} is no column of codes in by")
         else:
@@ -363,7 +391,7 @@ def _in_place(told: object) -> object:
 
 def _header(path: Path, faults: list[str]) -> tuple[str, ...]:
     try:
-        return tuple(name.strip() for name in read_header(path).names)
+        return tuple(normal(name.strip()) for name in read_header(path).names)
     except OSError as error:
         faults.append(f"keys: {path}: {error.strerror}")
     except UnicodeDecodeError:

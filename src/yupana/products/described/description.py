@@ -4,15 +4,19 @@ Columns are named as SQL names them in a join, ``"persons.AGE"``; the values of 
 the list of codes, those of a column of whole numbers the numbers themselves.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Final, Self
+
+import numpy as np
 
 from yupana.files.columns import Column, RecordFile
 from yupana.files.database import named
 from yupana.files.declaration import FLAG, TEXT, key, whole
+from yupana.files.dictionaries.dictionary import Dictionary
 from yupana.geography.block_file import BlockAreas, BlockFile
 from yupana.plan.budgets import budgets_as_html
 from yupana.plan.measurement import Mechanism, Sensitivity
@@ -146,6 +150,9 @@ class MultipleResponse:
     numbers: tuple[int, ...] = ()
 
 
+_AS_WORD: Final = {"_": "__", "-": "_h"}
+
+
 @dataclass(frozen=True, slots=True)
 class DescribedFile:
     """A record file.
@@ -169,6 +176,8 @@ class DescribedFile:
     responses : mapping of name to MultipleResponse
     blocks : tuple of Column
         Of a description with a file of blocks: the columns that name a record's block; empty if it has none.
+    lines_of : tuple of str
+        Of a file of questionnaires: the record types whose lines make it; empty of all others.
     """
 
     name: str
@@ -181,6 +190,7 @@ class DescribedFile:
     hashed: tuple[str, ...] = ()
     responses: Mapping[str, MultipleResponse] = field(default_factory=dict)
     blocks: tuple[Column, ...] = ()
+    lines_of: tuple[str, ...] = ()
 
     @property
     def block(self) -> str:
@@ -196,8 +206,8 @@ class DescribedFile:
             own += [replace(response.column, name=name) for name in response.columns]
         columns = tuple(replace(column, name=f"{self.name}.{column.name}") for column in own)
         called = tuple((renamed.name, column.name) for renamed, column in zip(columns, own, strict=True))
-        # No two names become one.
-        alias = "records_" + self.name.replace("_", "__").replace("-", "_h")
+        # No two names become one, and SQL needs no quotes.
+        alias = "records_" + re.sub(r"[^A-Za-z0-9]", lambda one: _AS_WORD.get(one[0], f"_x{ord(one[0]):x}_"), self.name)
         return RecordFile(self.name, self.record, columns, ("csv", "txt", "parquet"), called=called, alias=alias)
 
 
@@ -209,12 +219,13 @@ class AreaKind:
     ----------
     name : str
         As tables call it, in REGION_TYPE.
-    column : str
-        The column whose codes name the areas; empty where there is one area that holds everything.
+    columns : tuple of str
+        The columns whose values name the areas: one, mostly; none where there is one area that holds everything.
     codes : tuple of str
         Of the areas, in order.
     of : tuple of tuple of int
-        Of each value of the column, in order, the places of the areas it lies in; of everything, ``((0,),)``.
+        Of each value of the column, in order, the places of the areas it lies in; of everything, ``((0,),)``. Of
+        several columns, of each combination of values, those of the last column next to each other: one area each.
     labels : mapping of str to str
     blocks : BlockAreas or None
         Of areas that are made of blocks: how. Which there are is found in the file of blocks, beside the records;
@@ -222,20 +233,31 @@ class AreaKind:
     chosen : frozenset of int or None
         As `BlockFile` has it, where kinds of areas are of blocks and records that others are not of. Kinds of the same
         are a pass; passes have no block in common.
+    values : tuple of range
+        Of each column.
     """
 
     name: str
-    column: str
+    columns: tuple[str, ...]
     codes: tuple[str, ...]
     of: tuple[tuple[int, ...], ...]
     labels: Mapping[str, str]
     blocks: BlockAreas | None = None
     chosen: frozenset[int] | None = None
+    values: tuple[range, ...] = ()
 
     @property
     def overlap(self) -> int:
         """The most areas of the kind that one record lies in."""
         return 1 if self.blocks else max(map(len, self.of), default=0)
+
+    def over(self, other: Self) -> list[tuple[int, ...]]:
+        """Of each combination of values of another kind's columns, its own among them, the areas it lies in."""
+        place = np.zeros(tuple(map(len, other.values)), dtype=np.int64)
+        for column, values in zip(self.columns, self.values, strict=True):
+            axis = [-1 if name == column else 1 for name in other.columns]
+            place = place * len(values) + np.arange(len(values)).reshape(axis)
+        return [self.of[at] for at in place.ravel().tolist()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -431,6 +453,10 @@ class Description:
     postprocess : Postprocess
     blocks : BlockFile or None
         The file of blocks beside the records that areas are made of.
+    layout : Dictionary or None
+        Where one file of text holds the records of all files that are called as its record types and levels are.
+    data, encoding : str
+        The name of that file and its encoding; empty where nothing is said.
     """
 
     name: str
@@ -449,6 +475,9 @@ class Description:
     criteria: tuple[Criterion, ...] = ()
     postprocess: Postprocess = Postprocess()
     blocks: BlockFile | None = None
+    layout: Dictionary | None = field(default=None, compare=False)
+    data: str = ""
+    encoding: str = ""
 
     def __repr__(self) -> str:
         measured = sum(budget != 0 for table in self.tables for budget in table.budgets.values())

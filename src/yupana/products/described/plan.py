@@ -21,7 +21,7 @@ from yupana.release.recipe import MEASURED
 from yupana.release.tables import RowTable
 
 TOTALS_OF: Final = "totals of "
-"""How plans call what decides the detail of a table; no table's own name has a space."""
+"""How plans call what decides the detail of a table; no table's own name begins so."""
 
 _COARSEST_OF: Final = "coarsest of "
 

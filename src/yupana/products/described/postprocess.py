@@ -122,14 +122,14 @@ def _replace(plan: Plan, of: _Nodes, order: NDArray[np.intp], counts: Ints, valu
 def parents_of(above: AreaKind, below: AreaKind) -> NDArray[np.intp] | None:
     """Of each area of a kind the one of another that it lies in; None unless these are sums of those.
 
-    They are if every value of one column lies in one area of each kind, or in none of either, and the areas of the
-    upper kind hold the lower ones whole.
+    They are if every value of one column, or combination of values of several, lies in one area of each kind, or in
+    none of either, and the areas of the upper kind hold the lower ones whole.
     """
-    if above.column and below.column and above.column != below.column:
+    finest = max(above, below, key=lambda kind: len(kind.columns))
+    if not {*above.columns, *below.columns} <= {*finest.columns}:
         return None
-    values = max(len(above.of) if above.column else 1, len(below.of) if below.column else 1)
     parent = np.full(len(below.codes), -1, dtype=np.intp)
-    uppers, lowers = (kind.of if kind.column else kind.of * values for kind in (above, below))
+    uppers, lowers = (kind.over(finest) for kind in (above, below))
     for upper, lower in zip(uppers, lowers, strict=True):
         if len(upper) != len(lower) or len(lower) > 1:
             return None
@@ -155,12 +155,12 @@ def _forest(kinds: Sequence[AreaKind]) -> tuple[list[NDArray[np.intp]], Parents]
 
 
 def _held(kind: AreaKind) -> list[object]:
-    """What each area holds: the column and its values, or everything."""
+    """What each area holds: the columns and their values, or everything."""
     held: list[list[int]] = [[] for _ in kind.codes]
     for value, areas in enumerate(kind.of):
         for area in areas:
             held[area].append(value)
-    return ["everything" if len(values) == len(kind.of) else (kind.column, *values) for values in held]
+    return ["everything" if len(values) == len(kind.of) else (kind.columns, *values) for values in held]
 
 
 def suppressed(table: RowTable, below: int) -> RowTable:

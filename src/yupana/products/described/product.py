@@ -13,6 +13,7 @@ from yupana.errors import ConfigError
 from yupana.files.columns import RecordFile
 from yupana.files.declaration import schema_of
 from yupana.files.document import UNCHANGED, Changes, Number, located, read_value, refuse
+from yupana.files.names import file_of
 from yupana.plan.budgets import Entry
 from yupana.plan.measurement import Accounting, Margins, Measurement
 from yupana.plan.plan import Plan
@@ -37,9 +38,9 @@ from yupana.products.described.uncounted import left_out
 from yupana.products.described.verify import noise_faults, verify_described
 from yupana.products.product import BuiltIn, Checked, Product, Stated, Words, terms_of
 from yupana.products.tables import Family
-from yupana.release.recipe import CONFIGURATION, DESCRIBED, MEASURED, RECORD, read_configuration_in
+from yupana.release.recipe import CONFIGURATION, DESCRIBED, DESCRIBED_TABLES, MEASURED, RECORD, read_configuration_in
 
-SYSTEM: Final = "tables"
+SYSTEM: Final = DESCRIBED_TABLES
 
 LEFT_OUT: Final = "left_out"
 """Where a manifest and a plan tell which records are counted nowhere."""
@@ -176,6 +177,8 @@ class DescribedProduct(Product[Description]):
             "the codes and ranges of all columns, and the lists of areas and groups",
             "the tables, population groups and cells that are published",
         ]
+        if config.layout is not None:
+            told.append(f"the dictionary {config.layout.name}: which items lines of records hold, and where")
         if config.blocks is not None:
             told.append(f"the file of blocks, {config.blocks.file}, and so which areas there are and where blocks lie")
             if units := config.blocks.housing_units:
@@ -265,8 +268,8 @@ class DescribedProduct(Product[Description]):
 
     def described(self, config: Description, plan: Plan, table: str) -> Described:
         """Titles of tables, and names of areas, groups and cells."""
-        folder, _, table = table.rpartition("/")
-        of = next(of for of in config.tables if table in of.published)
+        folder, _, file = table.rpartition("/")
+        of, table = next((of, name) for of in config.tables for name in of.published if file_of(name) == file)
         labels = self._labels(config, of)
         groups: dict[Value, str] = {"*": "Everyone", **dict(config.group_labels.items())}
         title = f"{of.title}, as it was measured" if folder else of.title

@@ -4,7 +4,7 @@ In which cells a record can count, and how far two are apart, decides that with 
 their proofs are in docs/tables-privacy.md. Public: nothing here sees a record.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import isqrt, prod
@@ -46,8 +46,8 @@ class Footprints:
     overlap : Cells
         The most cells that one record counts in, whatever its columns hold.
     kind : AreaKind
-    place : str
-        The column that tells in which areas of the kind a record lies; empty where one area holds everything.
+    places : frozenset of str
+        The columns that tell in which areas of the kind a record lies; none where one area holds everything.
     classes : Classes or None
         Of combinations of values, by the groups, cells and number of areas that they count in; None if there are too
         many combinations.
@@ -65,7 +65,7 @@ class Footprints:
 
     overlap: Cells
     kind: AreaKind
-    place: str
+    places: frozenset[str]
     classes: Classes | None
     within: Flags
     rows: tuple[tuple[str, int], ...]
@@ -113,7 +113,7 @@ class Footprints:
         """Of records of some classes that agree in some columns: in their areas if what tells these is among them."""
         if not len(classes):
             return Cells(0, exact=True)
-        one_area, number = self.place in {"", *shared}, np.array([number for _, number in self.rows])
+        one_area, number = self.places <= {*shared}, np.array([number for _, number in self.rows])
         # Two records that may answer otherwise may be in groups of which none is of both.
         agreeing = np.array([response in {"", *shared} for response, _ in self.rows])
         plain = bool(agreeing.all() and (number == 1).all())
@@ -133,41 +133,44 @@ class Footprints:
             # Records without a cell in common may lie in any areas, and answer anything; others in areas that cells do
             # not read.
             apart = not together[far == best].all()
-            exact = apart or (agreeing.all() and (one_area or self._areas_are_free))
+            exact = apart or (agreeing.all() and (one_area or self._areas_are_free(shared)))
             if best == most or len(some) == len(classes):
                 return Cells(best, self.overlap.exact and bool(exact))
         return Cells(most, exact=False)
 
-    @property
-    def _areas_are_free(self) -> bool:
-        """Whether records of every class may lie in each set of areas of one size."""
+    def _areas_are_free(self, shared: Collection[str]) -> bool:
+        """Whether records of every class, which agree in some columns, may lie in each set of areas of one size."""
+        if self.places & {*shared}:
+            return False
         atoms = dict(zip(self.classes.terms, self.classes.sizes, strict=True)) if self.classes else {}
         sizes = {len(inside) for inside in self.kind.of}
-        return atoms.get(self.kind.column, 1) == len(sizes) and len(set(self.kind.of)) <= _MOST_SETS
+        read = prod(atoms.get(column, 1) for column in self.kind.columns)
+        return read == len(sizes) and len(set(self.kind.of)) <= _MOST_SETS
 
 
 def footprints(description: Description, table: DescribedTable, level: DescribedLevel) -> Footprints:
     """Find the sets of cells of a level that records of a table can count in."""
     kind = description.areas[level.areas]
-    place = description.files[table.counts].block if kind.blocks else kind.column
+    places = frozenset([description.files[table.counts].block] if kind.blocks else kind.columns)
     groups, exact = _groups(description, level)
     of_group = description.predicates(table, [code for _, _, code in groups])
     predicates = [cell for _, _, code in groups for cell in of_group[code]]
     rows = tuple((response, number) for response, number, _ in groups for _ in table.cells)
     sizes = sorted({len(inside) for inside in kind.of}) or [1]
     lying_in = [frozenset(at for at, inside in enumerate(kind.of) if len(inside) == size) for size in sizes]
-    lie_in = [Where(((kind.column, values),)) for values in lying_in if len(sizes) > 1]
+    # Combinations of several columns lie in one area each.
+    lie_in = [Where(((kind.columns[0], values),)) for values in lying_in if len(sizes) > 1]
     try:
         classes = classify(description.of_record(table), [table.universe, *predicates, *lie_in])
     except TooManyClassesError:
         bound = Cells(kind.overlap * sum(number for _, number in rows), exact=False)
         nothing = np.zeros((0, 0), dtype=np.bool_)
-        return Footprints(bound, kind, place, None, nothing.ravel(), rows, nothing, *np.zeros((2, 0), dtype=np.int64))
+        return Footprints(bound, kind, places, None, nothing.ravel(), rows, nothing, *np.zeros((2, 0), dtype=np.int64))
     (within,), members, numbers = np.split(classes.members, [1, 1 + len(predicates)])
     areas = np.array(sizes) @ numbers if lie_in else np.full(classes.count, sizes[0])
     counted = np.array([number for _, number in rows]) @ members
     overlap = Cells(int((areas * counted).max(initial=0)), exact)
-    return Footprints(overlap, kind, place, classes, within, rows, members, areas.astype(np.int64), _in_common(kind))
+    return Footprints(overlap, kind, places, classes, within, rows, members, areas.astype(np.int64), _in_common(kind))
 
 
 def _groups(description: Description, level: DescribedLevel) -> tuple[list[tuple[str, int, str]], bool]:
@@ -389,8 +392,8 @@ def _of_own_records(
         text = f"{because}, which displace as many of the same {files[limit.per].record}"
         return Stability((Move(most, shared, shared, alone=True),), text)
     # Each unit has one record of its own file, perhaps outside the universe, and perhaps none of those below; but an
-    # id is there because a record has it.
-    always = table.counts == unit or files[unit].ids_in == table.counts
+    # id is there because a record has it, and a questionnaire because a line has its ids.
+    always = table.counts == unit or files[unit].ids_in == table.counts or files[unit].lines_of == (table.counts,)
     idle = not always or bool(sifting_columns(description, table))
     return Stability((Move(most, None, None, alone=True, idle=idle),), because)
 
@@ -445,9 +448,24 @@ def sorting_columns(description: Description, table: DescribedTable, level: Desc
     area = description.areas[level.areas]
     if area.blocks or area.chosen is not None:
         found.add(description.files[table.counts].block)
-    if area.column and len({area.of[value] for value in values(area.column)}) > 1:
-        found.add(area.column)
-    return found
+    return found | _telling_areas(description, area, within)
+
+
+def _telling_areas(description: Description, kind: AreaKind, within: Mapping[str, Collection[int]]) -> set[str]:
+    """The columns of which two values that the universe holds, beside others that it holds, are of different areas."""
+    if not kind.columns:
+        return set()
+    held = []
+    for name, values in zip(kind.columns, kind.values, strict=True):
+        some = within.get(name, description.columns[name].column.domain)
+        held.append([place for place, value in enumerate(values) if value in some])
+    number = {areas: place for place, areas in enumerate(dict.fromkeys(kind.of))}
+    areas: Ints = np.array([number[inside] for inside in kind.of], dtype=np.int64).reshape(
+        tuple(map(len, kind.values))
+    )[np.ix_(*held)]
+    return {
+        name for axis, name in enumerate(kind.columns) if areas.size and (areas != areas.take([0], axis=axis)).any()
+    }
 
 
 def _changing_columns(description: Description, table: DescribedTable, level: DescribedLevel, file: str) -> set[str]:

@@ -218,9 +218,10 @@ def _by_area(config: Description, table: DescribedTable, level: DescribedLevel) 
             if value is not None:
                 of, text = f"{config.blocks.file}.{column.name}", f"{value:0{column.digits}}"
                 yield of, text, f"their blocks lie {why} {kind.name}"
-    elif kind.column:
-        of_areas = config.columns[kind.column]
-        allowed = dict(table.universe.columns).get(kind.column, frozenset(of_areas.column.domain))
+    elif len(kind.columns) == 1:
+        # A combination of several columns lies in one area.
+        of_areas = config.columns[kind.columns[0]]
+        allowed = dict(table.universe.columns).get(kind.columns[0], frozenset(of_areas.column.domain))
         values = sorted(of_areas.column.domain)
         lost = [value for value, areas in zip(values, kind.of, strict=True) if not areas and value in allowed]
         if lost:

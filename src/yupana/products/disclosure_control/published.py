@@ -166,9 +166,9 @@ def _areas(description: Description, one: PublishedLevel, other: PublishedLevel)
 
 def _inside(one: AreaKind, other: AreaKind) -> Iterator[tuple[int, list[int], bool]]:
     """Of each area of a kind the areas of another that lie in it, told by public codes, and whether they make it up."""
-    if not other.column or one.column not in {"", other.column}:
+    if not other.columns or not {*one.columns} <= {*other.columns}:
         return
-    of = one.of if one.column else ((0,),) * len(other.of)
+    of = one.over(other)
     sizes, small_sizes = (
         Counter(area for areas in of for area in areas),
         Counter(a for areas in other.of for a in areas),

@@ -55,7 +55,10 @@ def of_states(description: D, states: Iterable[str]) -> D:
     return replace(
         description,
         files={**description.files, "geo": replace(geo, columns={**geo.columns, "TABBLKST": state})},
-        areas={**description.areas, "STATE": replace(kind, codes=codes, of=of, labels=labels)},
+        areas={
+            **description.areas,
+            "STATE": replace(kind, codes=codes, of=of, labels=labels, values=(range(len(of)),)),
+        },
     )
 
 

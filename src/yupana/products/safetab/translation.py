@@ -201,6 +201,6 @@ def _areas(settings: Settings) -> Iterator[AreaKind]:
         if region.run in settings.runs:
             states, areas = settings.states_of(region.run), region.areas
             if areas.columns:
-                yield AreaKind(region.name, "", (), (), {}, areas, states)
+                yield AreaKind(region.name, (), (), (), {}, areas, states)
             else:
-                yield AreaKind(region.name, "", (areas.code,), ((0,),), {}, None, states)
+                yield AreaKind(region.name, (), (areas.code,), ((0,),), {}, None, states)

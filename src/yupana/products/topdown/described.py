@@ -149,7 +149,7 @@ class _TopdownReader:
         finest, counted = variables[cells], tables[cells].counts
         queries, recodes = self._queries(variables, finest)
         budgets = self._budgets(tables, queries)
-        self._check_fixed([*(of.column for of in finest), self.description.areas[self.told.spine[-1]].column])
+        self._check_fixed([*(of.column for of in finest), *self.description.areas[self.told.spine[-1]].columns])
         if self.faults:
             return None
         document = self._document(finest, recodes, budgets, hierarchy)
@@ -215,15 +215,15 @@ class _TopdownReader:
         check_level_names("topdown.spine", spine, self.faults)
         of_blocks = kinds[spine[-1]]
         for kind in (kinds[name] for name in spine):
-            if kind.column not in {"", of_blocks.column}:
-                self.faults.append(f"topdown.spine: {kind.name} is of another column than {of_blocks.name}")
+            if len(kind.columns) > 1 or kind.columns not in {(), of_blocks.columns}:
+                self.faults.append(f"topdown.spine: {kind.name} is of another column than {of_blocks.name}, or several")
             elif any(len(areas) != 1 for areas in kind.of):
                 self.faults.append(f"topdown.spine: a code lies in no area of {kind.name}, or in several")
         if len(kinds[spine[0]].codes) != 1:
             self.faults.append(f"topdown.spine: {spine[0]} must be one area, which holds everything")
         if len(self.faults) > before:
             return None
-        of_value = [[kind.of[value if kind.column else 0][0] for kind in map(kinds.__getitem__, spine)]
+        of_value = [[kind.of[value if kind.columns else 0][0] for kind in map(kinds.__getitem__, spine)]
                     for value in range(len(of_blocks.of))]  # fmt: skip
         parent: list[dict[str, str]] = []
         for above, here in pairwise(range(len(spine))):
@@ -242,7 +242,9 @@ class _TopdownReader:
     def _block(self, hierarchy: Hierarchy) -> CountedColumn:
         kind = self.description.areas[hierarchy.levels[-1]]
         number = {code: i for i, code in enumerate(hierarchy.blocks)}
-        return CountedColumn(kind.column, tuple(number[kind.codes[of[0]]] for of in kind.of))
+        # No record has a number below the least.
+        below = [0] * kind.values[0].start if kind.values else []
+        return CountedColumn("".join(kind.columns), (*below, *(number[kind.codes[of[0]]] for of in kind.of)))
 
     def _check_fixed(self, columns: Sequence[str]) -> None:
         """That no change of a unit changes what the histogram reads of other records, measured or not."""

@@ -1,17 +1,21 @@
 """Read the kinds of areas of a description: of columns, of hierarchies, and of the blocks of a public file. Public."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import product
+from math import prod
 from typing import Final
 
 from yupana.errors import nearest
 from yupana.files.codes import pairs_of
 from yupana.files.document import is_text
+from yupana.files.names import fault_of, folded
 from yupana.geography.block_file import BlockAreas, BlockColumn, BlockFile, HousingUnitFile
-from yupana.geography.hierarchy import check_level_names, hierarchy_of
+from yupana.geography.hierarchy import hierarchy_of
 from yupana.plan.responses import ResponseGroup
-from yupana.products.described.description import AreaKind, Description, in_join
+from yupana.products.described.description import AreaKind, DescribedColumn, Description, in_join
 from yupana.products.described.reading.declaration import (
     MOST_DIGITS,
+    MOST_VALUES,
     DeclaredAreaKind,
     DeclaredHierarchy,
 )
@@ -30,7 +34,9 @@ def _hierarchy(doc: DescriptionDocument, name: str, told: DeclaredHierarchy) -> 
     """Kinds of areas by one table of units and parents, from the one that holds everything to codes of a column."""
     place, levels = f"hierarchies.{name}", told.levels
     column = doc.column(f"{place}.column", told.column)
-    check_level_names(f"{place}.levels", levels, doc.faults)
+    doc.faults.extend(f"{place}.levels: {level!r} {fault}" for level in levels if (fault := fault_of(level)))
+    doc.fault_alike(f"{place}.levels", "are one name", levels)
+    doc.fault_each(f"{place}.levels", "is named twice", (one for i, one in enumerate(levels) if one in levels[:i]))
     again = [level for level in levels if level in {*doc.areas, *doc.read.areas}]
     doc.fault_each(f"{place}.levels", "is the name of two kinds of areas", again)
     pairs = pairs_of(f"{place}.of", told.of, doc.folder, doc.faults)
@@ -56,24 +62,24 @@ def _hierarchy(doc: DescriptionDocument, name: str, told: DeclaredHierarchy) -> 
     for level in reversed(levels[1:]):
         inside = [[above[word]] for word in words]
         labels = named if level == levels[-1] else {}
-        doc.areas[level] = _area_kind(level, in_join(column.file, column.name), inside, labels)
+        doc.areas[level] = _area_kind(level, [column], inside, labels)
         above = {word: str(above_of[unit]) for word, unit in above.items()}
-    doc.areas[levels[0]] = AreaKind(levels[0], "", found.units[0], ((0,),), {})
+    doc.areas[levels[0]] = AreaKind(levels[0], (), found.units[0], ((0,),), {})
 
 
 def _area(doc: DescriptionDocument, name: str, told: DeclaredAreaKind) -> AreaKind:
     place = f"areas.{name}"
-    one = AreaKind(name, "", (told.code or "1",), ((0,),), told.labels)
+    one = AreaKind(name, (), (told.code or "1",), ((0,),), told.labels)
     if told.blocks is not None:
         return read_block_areas(doc, name, told, doc.blocks)
     if told.nowhere is not None:
         doc.faults.append(f"{place}.nowhere: is of areas that are made of blocks")
-    if doc.blocks and (told.column or told.from_ or told.first or told.of is not None):
+    if doc.blocks and (told.column or told.columns or told.from_ or told.first or told.of is not None):
         text = "where there is a file of blocks, areas are made of these (blocks) or hold everything (code)"
         doc.faults.append(f"{place}: {text}")
         return one
-    if told.from_ is not None:
-        return _area_above(doc, name, told)
+    if told.columns is not None or told.from_ is not None:
+        return _area_above(doc, name, told) if told.columns is None else _area_of_columns(doc, name, told) or one
     if told.column is None:
         if told.of is not None or told.first is not None:
             doc.faults.append(f"{place}: without a column it is one area, and has a code and labels alone")
@@ -86,22 +92,63 @@ def _area(doc: DescriptionDocument, name: str, told: DeclaredAreaKind) -> AreaKi
     pairs = _area_pairs(doc, name, told, words)
     if told.first is None and told.of is None:
         labels = {words[value]: label for value, label in column.labels.items()} | dict(labels)
-    return _area_kind(name, in_join(column.file, column.name), pairs, labels)
+    return _area_kind(name, [column], pairs, labels)
+
+
+def _area_of_columns(doc: DescriptionDocument, name: str, told: DeclaredAreaKind) -> AreaKind | None:
+    """Each combination of values of some columns is an area. Its code is their codes one after another.
+
+    Whole numbers have leading zeros. Where the codes of a column differ in length, hyphens stand between.
+    """
+    place, names = f"areas.{name}.columns", told.columns or ()
+    if others := [key for key in ("column", "from", "first", "of", "code") if key in doc.at("areas", name)]:
+        doc.faults.append(f"areas.{name}: has columns and {', '.join(others)}; keep columns, and labels")
+    columns = [column for column in (doc.column(place, name) for name in names) if column]
+    doc.fault_each(place, "stands twice", (one for one in dict.fromkeys(names) if names.count(one) > 1))
+    combinations = prod(len(column.column.domain) for column in columns)
+    if combinations > MOST_VALUES:
+        text = f"make {combinations:,} areas, and at most {MOST_VALUES:,} are allowed; leave the last out"
+        doc.faults.append(f"{place}: {text}")
+    if doc.faults:
+        return None
+    parts = [_parts(column) for column in columns]
+    between = "" if all(len({len(code) for code, _ in some}) == 1 for some in parts) else "-"
+    codes = [between.join(code for code, _ in some) for some in product(*parts)]
+    labels = [", ".join(label for _, label in some) for some in product(*parts)]
+    if len(set(codes)) < len(codes):
+        doc.faults.append(f"{place}: two areas would have one code, as some codes of a column hold hyphens")
+        return None
+    named = dict(zip(codes, labels, strict=True)) if any(column.labels for column in columns) else {}
+    return _area_kind(name, columns, ([code] for code in codes), {**named, **told.labels})
+
+
+def _parts(column: DescribedColumn) -> list[tuple[str, str]]:
+    """Codes and labels of a column: whole numbers as long as the longest."""
+    of = column.column
+    if of.words:
+        return [(word, column.labels.get(value, word)) for value, word in enumerate(of.words)]
+    width, none = len(str(of.numbers.high)), of.none if of.blank_is_last else None
+    return [(of.written(value).zfill(0 if value == none else width), of.written(value)) for value in of.domain]
 
 
 def _area_above(doc: DescriptionDocument, name: str, told: DeclaredAreaKind) -> AreaKind:
     """Areas of areas: what the areas of another kind, which stands before it, lie in."""
     place, below = f"areas.{name}", doc.areas.get(str(told.from_))
-    if below is None or not below.column:
-        known = [kind for kind, of in doc.areas.items() if of.column]
+    if below is None or not below.columns:
+        known = [kind for kind, of in doc.areas.items() if of.columns]
         doc.faults.append(f"{place}.from: must be a kind of areas that stands before it: {', '.join(known)}")
     if told.column is not None or (told.of is None) == (told.first is None):
         doc.faults.append(f"{place}: with from it has either of or first, and no column")
     if below is None or doc.faults:
-        return AreaKind(name, "", ("1",), ((0,),), told.labels)
+        return AreaKind(name, (), ("1",), ((0,),), told.labels)
     above = _area_pairs(doc, name, told, below.codes)
     pairs = [sorted({area for code in codes for area in above[code]}) for codes in below.of]
-    return _area_kind(name, below.column, pairs, told.labels)
+    if len(below.columns) > 1 and any(len(areas) != 1 for areas in pairs):
+        text = f"areas of {below.name}, which are of several columns, must lie in one area each"
+        doc.faults.append(f"{place}.of: {text}")
+    of_name = {in_join(column.file, column.name): column for column in doc.columns.values()}
+    columns = [of_name[column] for column in below.columns]
+    return _area_kind(name, columns, pairs, told.labels)
 
 
 def _area_pairs(doc: DescriptionDocument, name: str, told: DeclaredAreaKind, words: Sequence[str]) -> list[list[str]]:
@@ -129,13 +176,23 @@ def _area_pairs(doc: DescriptionDocument, name: str, told: DeclaredAreaKind, wor
     return [pairs.get(word, []) for word in words]
 
 
-def _area_kind(name: str, column: str, pairs: Iterable[Sequence[str]], labels: Mapping[str, str]) -> AreaKind:
-    """Areas by what each value of a column lies in."""
+def _area_kind(
+    name: str, columns: Sequence[DescribedColumn], pairs: Iterable[Sequence[str]], labels: Mapping[str, str]
+) -> AreaKind:
+    """Areas by what each value of a column, or each combination of values of several, lies in."""
     inside = list(pairs)
     codes = tuple(sorted({area for areas in inside for area in areas}))
     number = {code: i for i, code in enumerate(codes)}
     of = tuple(tuple(sorted({number[area] for area in areas})) for areas in inside)
-    return AreaKind(name, column, codes, of, labels)
+    joined = tuple(in_join(column.file, column.name) for column in columns)
+    return AreaKind(
+        name,
+        joined,
+        codes,
+        of,
+        labels,
+        values=tuple(range(column.column.low, column.column.high + 1) for column in columns),
+    )
 
 
 _NEED_AREAS: Final = ("hierarchies", "criteria", "topdown")
@@ -153,7 +210,7 @@ def read_blocks(doc: DescriptionDocument) -> BlockFile | None:
     told = doc.read.blocks
     if told is None:
         return None
-    if told.file.lower() in map(str.lower, doc.read.files):
+    if folded(told.file) in map(folded, doc.read.files):
         doc.faults.append(f"blocks.file: {told.file} is a file of records; blocks are public and stand in another")
     key = _columns(doc, "blocks.key", told.key_, ())
     others = _columns(doc, "blocks.columns", told.columns, [column.name for column in key])
@@ -173,9 +230,9 @@ def read_blocks(doc: DescriptionDocument) -> BlockFile | None:
 
 def _check_housing_units(doc: DescriptionDocument, blocks: str, of: HousingUnitFile) -> None:
     place = "blocks.housing_units"
-    if of.file.lower() in {name.lower() for name in (blocks, *doc.read.files)}:
+    if folded(of.file) in map(folded, (blocks, *doc.read.files)):
         doc.faults.append(f"{place}.file: {of.file} is another file of the description")
-    if of.block.lower() == of.number.lower() or '"' in of.block + of.number:
+    if folded(of.block) == folded(of.number) or '"' in of.block + of.number:
         doc.faults.append(f"{place}: block and number must be names of two columns, without quotes")
 
 
@@ -183,7 +240,7 @@ def _columns(
     doc: DescriptionDocument, place: str, told: Mapping[str, int], taken: Collection[str]
 ) -> tuple[BlockColumn, ...]:
     for name in told:
-        if not is_text(name) or '"' in name or name.lower() in {other.lower() for other in taken}:
+        if not is_text(name) or '"' in name or folded(name) in map(folded, taken):
             doc.faults.append(f"{place}.{name}: must be the name of a column, without quotes, that stands once")
         if name.lower() == "housing_units":
             text = "is the number of homes of a block, which no area is made of; blocks.housing_units names its file"
@@ -219,7 +276,7 @@ def read_block_areas(doc: DescriptionDocument, name: str, told: DeclaredAreaKind
         doc.faults.extend([] if strange else [f"{place}.blocks: names a column twice"])
     if (width := sum(column.digits for column in columns)) > MOST_DIGITS:
         doc.faults.append(f"{place}.blocks: makes codes of {width} digits, and at most {MOST_DIGITS} are allowed")
-    return AreaKind(name, "", (), (), {}, BlockAreas(name, columns, nowhere=_nowhere(doc, place, told, columns)))
+    return AreaKind(name, (), (), (), {}, BlockAreas(name, columns, nowhere=_nowhere(doc, place, told, columns)))
 
 
 def _nowhere(

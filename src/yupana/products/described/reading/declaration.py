@@ -12,10 +12,12 @@ from typing import Final, TypeVar
 from yupana.files.codes import CODES, PAIRS, Codes, Pairs
 from yupana.files.declaration import (
     BUDGET,
+    COLUMN,
     FLAG,
     NAME,
     SCALAR,
     TEXT,
+    WORD,
     Expected,
     choice,
     declared,
@@ -27,6 +29,7 @@ from yupana.files.declaration import (
     table_of,
     whole,
 )
+from yupana.files.dictionaries.layout import LAYOUT, DeclaredLayout
 from yupana.files.document import Number, is_text
 from yupana.geography.block_file import HousingUnitFile
 from yupana.plan.plan import Neighbours
@@ -40,6 +43,9 @@ NEIGHBOURS: Final = {"add-remove": Neighbours.UNBOUNDED, "replace": Neighbours.B
 MOST_DIGITS: Final = 18
 """Of all columns of a key of blocks, and of the code of an area: they are whole numbers of 64 bits."""
 
+ENCODINGS: Final = ("utf-8", "utf-16", "latin-1", *(f"cp{number}" for number in (437, 850, 852, *range(1250, 1259))))
+"""Of text."""
+
 MOST_COLUMNS: Final = 8
 """Of a response."""
 
@@ -49,7 +55,14 @@ MOST_VALUES: Final = 1_000_000
 """Most values of a column of whole numbers."""
 
 
-_COLUMN: Final = replace(NAME, words=f"{NAME.words}; what the file calls it otherwise, --columns tells a run")
+def _of_file(place: str, told: object, faults: list[str]) -> str | None:
+    found = COLUMN.read(place, told, faults)
+    if found is None:
+        faults[-1] += "; what the file calls it otherwise, --columns tells a run"
+    return found
+
+
+_OF_FILE: Final = replace(COLUMN, read=_of_file)
 _ABOVE_0: Final = exact(lambda number: number > 0, "must be a number above 0")
 _BELOW_1: Final = exact(lambda number: 0 < number < 1, "must be a number above 0 and below 1")
 
@@ -80,9 +93,9 @@ _LABELS: Final = table_of(TEXT)
 _MISSING: Final = replace(SCALAR, schema=TEXT.schema)
 
 
-def _each(kind: Expected[T]) -> Expected[dict[str, T]]:
+def _each(kind: Expected[T], name: Expected[str] = NAME) -> Expected[dict[str, T]]:
     """By names that the user chooses."""
-    return table_of(kind, name=NAME)
+    return table_of(kind, name=name)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,9 +156,11 @@ class DeclaredFile:
     hashed: tuple[str, ...] | None = key(
         _TEXTS, "all columns, in the order in which the hash of a limit reads them", default=None
     )
-    columns: Mapping[str, DeclaredColumn] = key(table_of(declared(DeclaredColumn).checked(_check_domain), name=_COLUMN))
+    columns: Mapping[str, DeclaredColumn] = key(
+        table_of(declared(DeclaredColumn).checked(_check_domain), name=replace(COLUMN, read=_of_file))
+    )
     responses: Mapping[str, DeclaredResponse] = key(
-        _each(declared(DeclaredResponse)), "questions that one record may answer with several codes", default={}
+        _each(declared(DeclaredResponse), COLUMN), "questions that one record may answer with several codes", default={}
     )
 
 
@@ -208,9 +223,12 @@ class DeclaredHierarchy:
 
 @dataclass(frozen=True, kw_only=True)
 class DeclaredAreaKind:
-    """A kind of areas: every code of a column, its first characters, or what lies in it; without a column, one area."""
+    """A kind of areas: codes of a column, their first characters, or what they lie in; without a column, one area."""
 
     column: str | None = key(TEXT, default=None)
+    columns: tuple[str, ...] | None = key(
+        list_of(TEXT, "a list of columns"), "columns of which each combination of values is an area", default=None
+    )
     from_: str | None = key(TEXT, "a kind of areas before it, that these areas are made of", default=None)
     first: int | None = key(whole(1, 999, "a number of characters that every code has"), default=None)
     of: Pairs | None = key(PAIRS, "of each code the areas it lies in; they may overlap", default=None)
@@ -385,7 +403,7 @@ def _check_postprocess(place: str, told: Postprocess, faults: list[str]) -> None
 class DeclaredDescription:
     """Tables of a description."""
 
-    name: str = key(NAME, "what manifests call it")
+    name: str = key(WORD, "what manifests call it")
     title: str | None = key(TEXT, default=None)
     unit: str | Mapping[str, str] = key(
         TEXT | keyed({"file": TEXT, "column": TEXT, "record": TEXT}, optional=("record",)),
@@ -408,9 +426,14 @@ class DeclaredDescription:
         default="",
     )
     noise_distribution: bool = key(FLAG, "whether tables have the column NOISE_DISTRIBUTION", default=True)
+    dictionary: str | DeclaredLayout | None = key(
+        TEXT | LAYOUT, "of CSPro or DDI-Codebook: the file that says where lines of records hold what", default=None
+    )
+    data: str | None = key(TEXT, "the file in the data folder that the dictionary describes", default=None)
+    encoding: str | None = key(choice(*ENCODINGS), "of that file; UTF-8 if nothing says another", default=None)
     files: Mapping[str, DeclaredFile] = key(_each(declared(DeclaredFile)), "record files")
     recodes: Mapping[str, DeclaredRecodes] = key(
-        _each(declared(DeclaredRecodes)), "classes of the values of a column", default={}
+        _each(declared(DeclaredRecodes), COLUMN), "classes of the values of a column", default={}
     )
     blocks: DeclaredBlocks | None = key(declared(DeclaredBlocks), default=None)
     group_lists: Mapping[str, DeclaredGroupList] = key(
@@ -421,10 +444,10 @@ class DeclaredDescription:
     )
     areas: Mapping[str, DeclaredAreaKind] = key(_each(declared(DeclaredAreaKind)), "kinds of areas", default={})
     groups: Mapping[str, DeclaredGroup | DeclaredResponseGroup] = key(
-        table_of(GROUP), "population groups, which may overlap", default={}
+        _each(GROUP, COLUMN), "population groups, which may overlap", default={}
     )
     levels: Mapping[str, DeclaredLevel] = key(
-        table_of(declared(DeclaredLevel)),
+        _each(declared(DeclaredLevel)),
         "areas by groups; every kind of areas is a level of its name, too",
         default={},
     )

@@ -15,20 +15,23 @@ import numpy as np
 
 from yupana.arrays import Flags
 from yupana.errors import ConfigError, nearest
+from yupana.files.names import file_of, folded
 from yupana.plan.budgets import least
 from yupana.plan.predicates import TooManyClassesError, classify
 from yupana.products.census import MECHANISMS
 from yupana.products.described.criteria import rows_of
 from yupana.products.described.description import Criterion, DescribedLevel, DescribedTable, Description
-from yupana.products.described.plan import entries, families, families_of
+from yupana.products.described.plan import entries, families, families_of, table_of
 from yupana.products.described.postprocess import parents_of
 from yupana.products.described.reading.areas import check_blocks, check_parts, read_areas, read_blocks
 from yupana.products.described.reading.declaration import DOCUMENT, NEIGHBOURS, DeclaredCriterion
 from yupana.products.described.reading.groups import read_groups, read_levels
 from yupana.products.described.reading.later_faults import later_faults
+from yupana.products.described.reading.layout import lines_of, read_layout
 from yupana.products.described.reading.records import DescriptionDocument, read_recodes, read_records
 from yupana.products.described.reading.tables import read_table
 from yupana.products.described.stability import derive
+from yupana.release.recipe import CERTIFICATE, SPINE
 
 _SMALLEST: Final = Fraction(1, 10**15)
 
@@ -80,6 +83,9 @@ def _read(document: object, folder: Path, faults: list[str], *, check: bool = Tr
 def _made(doc: DescriptionDocument, *, check: bool) -> Description | None:
     told = doc.read
     doc.blocks = read_blocks(doc)
+    layout = read_layout(doc)
+    if told.name in {SPINE, CERTIFICATE}:
+        doc.faults.append("name: means another kind of output; take another")
     for together in ((read_records,), (read_recodes,), (read_areas, read_groups), (read_levels,)):
         for read in together:
             read(doc)
@@ -87,8 +93,11 @@ def _made(doc: DescriptionDocument, *, check: bool) -> Description | None:
             return None
     labels = {code: str(of.get("label", code)) for code, of in doc.told.get("groups", {}).items()}
     tables = [read_table(doc, name, of) for name, of in told.tables.items()]
+    files = {name: replace(file, lines_of=lines_of(layout, name, tuple(doc.files))) for name, file in doc.files.items()}
     names = [name for table in tables if table for name in table.published]
     doc.fault_each("tables", "is the name of two tables", (n for n in dict.fromkeys(names) if names.count(n) > 1))
+    doc.fault_alike("tables", "would have files of one name", names, lambda name: folded(file_of(name)))
+    doc.fault_each("tables", "begins as plans call totals of a table", (n for n in names if table_of(n) != n))
     if not tables:
         doc.faults.append("tables: describes none")
     if doc.faults:
@@ -96,8 +105,9 @@ def _made(doc: DescriptionDocument, *, check: bool) -> Description | None:
     made = Description(
         name=told.name, title=told.title or told.name, mechanism=MECHANISMS[told.privacy_defn],
         neighbours=NEIGHBOURS[told.neighbours], confidence=told.confidence, truncation_key=told.truncation_key,
-        unit=doc.unit, files=doc.files, areas=doc.areas, groups=doc.groups, group_labels=labels,
+        unit=doc.unit, files=files, areas=doc.areas, groups=doc.groups, group_labels=labels,
         tables=tuple(filter(None, tables)), document=doc.told, postprocess=told.postprocess, blocks=doc.blocks,
+        layout=layout, data=told.data or "", encoding=told.encoding or (layout.encoding if layout else ""),
     )  # fmt: skip
     if check:
         _check(doc, made)

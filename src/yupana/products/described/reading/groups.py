@@ -1,12 +1,12 @@
 """Read population groups, by conditions, by responses and from public lists; and the levels that have them. Public."""
 
-import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from yupana.errors import nearest
 from yupana.files.delimited import TextRow, read_rows
 from yupana.files.document import is_text
+from yupana.files.names import fault_of
 from yupana.plan.responses import ResponseGroup
 from yupana.products.described.description import EVERYONE, DescribedLevel, MultipleResponse
 from yupana.products.described.reading.declaration import (
@@ -18,8 +18,6 @@ from yupana.products.described.reading.declaration import (
     DeclaredResponseGroup,
 )
 from yupana.products.described.reading.records import DescriptionDocument, GroupList
-
-_LEVEL: Final = re.compile(r"[^\s\"'|=\[\]/:.]{1,63}")
 
 
 def _response_of(doc: DescriptionDocument, place: str, told: str) -> MultipleResponse | None:
@@ -97,7 +95,7 @@ def _list(doc: DescriptionDocument, place: str, told: DeclaredGroupList) -> tupl
 
 def _is_group_code(code: str) -> bool:
     """Whether a group may be called so in tables, where ``*`` is everyone."""
-    return is_text(code) and "|" not in code and (code,) != EVERYONE
+    return not fault_of(code, parted=False) and (code,) != EVERYONE
 
 
 def listed_groups(doc: DescriptionDocument, place: str, told: Sequence[str] | DeclaredChoice) -> list[str]:
@@ -169,8 +167,6 @@ def read_levels(doc: DescriptionDocument) -> None:
     doc.levels.update((name, DescribedLevel(name, name, EVERYONE)) for name in doc.areas)
     for name, told in doc.read.levels.items():
         place = f"levels.{name}"
-        if not _LEVEL.fullmatch(name):
-            doc.faults.append(f"{place}: a name is one word without quotes, brackets, |, =, / and :")
         if told.areas not in doc.areas:
             doc.faults.append(f"{place}.areas: {told.areas!r} is no kind of areas{nearest(told.areas, doc.areas)}")
         of = EVERYONE if told.groups is None else listed_groups(doc, f"{place}.groups", told.groups)

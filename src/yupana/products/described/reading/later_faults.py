@@ -146,7 +146,7 @@ def _depends(told: dict[str, Any], part: Part, gone: set[str]) -> bool:
     if part[0] == "files":
         names = _names(_table(of.get("parent")).get("file")) if len(part) == len(("files", "FILE")) else set()
     elif part[0] in {"recodes", "hierarchies", "areas"}:
-        names = _names([of.get("column"), of.get("from")])
+        names = _names([of.get("column"), of.get("columns"), of.get("from")])
     else:
         names = _names(of)
     return bool(names & gone) or any(name.partition(".")[0] in gone for name in names if "." in name)

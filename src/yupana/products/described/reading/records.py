@@ -1,6 +1,6 @@
 """Read the record files, the privacy unit, and what tells records apart: columns, recodes and conditions. Public."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
@@ -10,6 +10,7 @@ from yupana.errors import nearest
 from yupana.files.codes import Codes, codes_of
 from yupana.files.columns import Column
 from yupana.files.document import is_text
+from yupana.files.names import LONGEST, folded
 from yupana.geography.block_file import BlockFile
 from yupana.plan.predicates import Where
 from yupana.plan.responses import ResponseGroup
@@ -118,6 +119,14 @@ class DescriptionDocument:
         self.faults.extend(
             f"{place}: {what} {one}" if what.startswith("no ") else f"{place}: {one} {what}" for one in which
         )
+
+    def fault_alike(self, place: str, what: str, names: Iterable[str], seen: Callable[[str], str] = folded) -> None:
+        """A fault for each name that is seen as another one before it."""
+        met: dict[str, str] = {}
+        for name in names:
+            first = met.setdefault(seen(name), name)
+            if first != name:
+                self.faults.append(f"{place}: {first} and {name} {what}; give one another name")
 
     def variable(self, place: str, name: str) -> Classified | None:
         """A recode, or a column with a class for each of its values; None, with a fault, if it is neither."""
@@ -253,14 +262,15 @@ def read_records(doc: DescriptionDocument) -> None:
 def _check_keys(doc: DescriptionDocument, place: str, key: str, link: str) -> None:
     if '"' in key + link:
         doc.faults.append(f"{place}: key and parent.column are names of columns, without quotes")
-    if key != link and key.lower() == link.lower():
+    if key != link and folded(key) == folded(link):
         doc.faults.append(f"{place}: key and parent.column differ by upper and lower case alone")
 
 
 def _check_links(doc: DescriptionDocument) -> None:
     files = doc.files
-    lower = [name.lower() for name in files]
-    doc.fault_each("files", "is the name of two files", (n for n in dict.fromkeys(lower) if lower.count(n) > 1))
+    doc.fault_alike("files", "are names of one file", files)
+    long = (name for name in files if len(name.encode()) > LONGEST and not files[name].ids_in)
+    doc.fault_each("files", f"has more than {LONGEST} bytes in UTF-8, which no disk holds as the name of a file", long)
     for file in files.values():
         place = f"files.{file.name}.parent"
         if file.parent and file.parent not in files:
@@ -297,7 +307,7 @@ def _set_unit(doc: DescriptionDocument) -> None:
     if of.parent:
         text = "so that the records of one id could be of several; name a file at the top"
         doc.faults.append(f"unit.file: {file} belongs to {of.parent}, {text}")
-    if column.lower() in {name.lower() for name in (*of.columns, *files)}:
+    if folded(column) in set(map(folded, (*of.columns, *files))):
         doc.faults.append(f"unit.column: {column} is a file, or a column that tables read; ids tell no cells apart")
     doc.unit = column
     ids = DescribedFile(column, told.get("record", column), column, "", "", {}, ids_in=of.name)
@@ -320,7 +330,7 @@ def _columns(
 ) -> dict[str, DescribedColumn]:
     found: dict[str, DescribedColumn] = {}
     for name, of in told.items():
-        if name.lower() in {key.lower() for key in (*keys, *found)}:
+        if folded(name) in set(map(folded, (*keys, *found))):
             doc.faults.append(
                 f"files.{file}.columns.{name}: stands twice, or is a key, a link or part of a block, which have no "
                 "values to count by"
@@ -363,15 +373,15 @@ def _responses(
 ) -> dict[str, MultipleResponse]:
     """Those of a file; ``taken`` are the names of its columns, keys and links, which are no answers."""
     found: dict[str, MultipleResponse] = {}
-    known = {name.lower() for name in taken}
+    known = set(map(folded, taken))
     used = set(known)
     for name, of in told.items():
         place = f"files.{file}.responses.{name}"
-        if name.lower() in known:
+        if folded(name) in known:
             doc.faults.append(f"{place}: is the name of a column, a key, a link or another response")
-        known.add(name.lower())
+        known.add(folded(name))
         _check_columns(doc, f"{place}.columns", of.columns, used)
-        used.update(column.lower() for column in of.columns)
+        used.update(map(folded, of.columns))
         column, labels = _coded(doc, ("files", file, "responses", name), of.codes, of.missing)
         if len(column.words) - bool(column.blank) > MOST_CODES:
             doc.faults.append(f"{place}.codes: at most {MOST_CODES:,} are allowed")
@@ -388,13 +398,13 @@ def _check_columns(doc: DescriptionDocument, place: str, told: Sequence[str], us
     if len(told) > MOST_COLUMNS:
         doc.faults.append(f"{place}: must be a list of 1 to {MOST_COLUMNS} columns")
         return
-    lower = [name.lower() for name in told]
+    lower = [*map(folded, told)]
     doc.fault_each(place, "stands twice", (name for i, name in enumerate(told) if lower[i] in lower[:i]))
     doc.fault_each(place, "is a name without quotes, which is not", (repr(name) for name in told if '"' in name))
     doc.fault_each(
         place,
         "is a column, a key or a link of the file already, or one of another response",
-        (name for name in told if name.lower() in used),
+        (name for name in told if folded(name) in used),
     )
 
 
@@ -403,6 +413,8 @@ def read_recodes(doc: DescriptionDocument) -> None:
     for name, told in doc.read.recodes.items():
         place = f"recodes.{name}"
         column = doc.column(f"{place}.column", told.column)
+        if name in doc.columns:
+            doc.faults.append(f"{place}: is the name of a column, too; give the recode another")
         if column is None:
             continue
         classes = {

@@ -9,7 +9,7 @@ from operator import and_
 from typing import Any, Final
 
 from yupana.errors import nearest
-from yupana.files.declaration import NAME
+from yupana.files.names import fault_of, folded
 from yupana.plan.measurement import Sensitivity
 from yupana.plan.predicates import Where
 from yupana.privacy.exact import Budget
@@ -31,9 +31,10 @@ from yupana.products.described.reading.declaration import (
 )
 from yupana.products.described.reading.groups import listed_groups
 from yupana.products.described.reading.records import Classified, DescriptionDocument
+from yupana.release.codebook import REASON
 
 MOST_CELLS: Final = 100_000
-RESERVED: Final = ("REGION_ID", "REGION_TYPE", "ITERATION_CODE", *NUMBERS, "CELL")
+RESERVED: Final = ("REGION_ID", "REGION_TYPE", "ITERATION_CODE", *NUMBERS, REASON, "CELL")
 """Columns of published tables that have a meaning of their own."""
 
 
@@ -103,7 +104,7 @@ def _headings(doc: DescriptionDocument, name: str, told: DeclaredTable) -> dict[
                 which = "no sum of the table, whose own columns are those of by"
             doc.faults.append(f"{place}: {table!r} is {which}")
         several = (heading,) if isinstance(heading, str) else heading
-        wrong = [column for column in several if not NAME.fits(column) or column in RESERVED[:-1]]
+        wrong = [column for column in several if fault_of(column, parted=False) or column.upper() in RESERVED[:-1]]
         if wrong or len(set(several)) < len(several) or (table == name and not isinstance(heading, str)):
             doc.faults.append(f"{place}.{table}: must be the name of a column of cells")
         found[table] = tuple(several)
@@ -169,8 +170,8 @@ def _by(
     if any(variable is None for variable in variables):
         return nothing
     chosen = [variable for variable in variables if variable is not None]
-    names = tuple(name.rpartition(".")[2] for name in by)
-    if len({name.upper() for name in names} | set(RESERVED)) < len(names) + len(RESERVED):
+    names = tuple(_heading(doc, name) for name in by)
+    if len({folded(name).upper() for name in names} | set(RESERVED)) < len(names) + len(RESERVED):
         doc.faults.append(f"{place}.by: every column needs a name of its own, none of {', '.join(RESERVED)}")
     for name, variable in zip(by, chosen, strict=True):
         doc.check_reach(f"{place}.by", variable.column, chain)
@@ -193,6 +194,12 @@ def _by(
     return names, labels, cells, (*margins, *sums)
 
 
+def _heading(doc: DescriptionDocument, name: str) -> str:
+    """What a recode or a column, with or without its file, is called over the cells of a table."""
+    file, _, column = name.partition(".")
+    return column if name not in doc.recodes and file in doc.files and column else name
+
+
 def _margins(
     doc: DescriptionDocument,
     place: str,
@@ -202,7 +209,7 @@ def _margins(
 ) -> Iterator[Sums]:
     """Tables that keep some of the columns of cells, as they are or in coarser classes."""
     for name, kept in told.items():
-        called = [column.rpartition(".")[2] for column in kept]
+        called = [column if column in variables else _heading(doc, column) for column in kept]
         if len(set(called)) < len(called):
             doc.faults.append(f"{place}.margins.{name}: names a column twice")
         kept_classes = [_coarser(doc, f"{place}.margins.{name}", column, variables) for column in called]
@@ -256,7 +263,7 @@ def _check_level(
     doc: DescriptionDocument, place: str, level: DescribedLevel, chain: Sequence[str], own: Collection[str]
 ) -> None:
     """That a table can read what tells areas and groups apart; ``own`` are groups with conditions of its own."""
-    if column := doc.areas[level.areas].column:
+    for column in doc.areas[level.areas].columns:
         doc.check_reach(f"{place}.budget.{level.name}", column, chain)
     for code in level.groups:
         of = {} if (code,) == EVERYONE or code in own else doc.told["groups"][code].get("where", {})

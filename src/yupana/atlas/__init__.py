@@ -1,0 +1,1 @@
+"""The atlas: pages on which anybody reads a release, error first."""
