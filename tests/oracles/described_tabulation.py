@@ -108,11 +108,14 @@ def _level(document: Document, name: str) -> tuple[str, list[str]]:
 def _areas_by_code(document: Document, kind: str) -> dict[str, list[str]]:
     told = document["areas"][kind]
     file, _, column = told["column"].partition(".")
-    codes = [*document["files"][file]["columns"][column]["codes"]]
+    own = document["files"][file]["columns"][column]
+    codes, others = [*own["codes"]], [own["others"]] if "others" in own else []
     if "first" in told:
-        return {code: [code[: told["first"]]] for code in codes}
+        return {code: [code[: told["first"]]] for code in codes} | {code: [] for code in others}
     if "of" in told:
-        return {code: [of] if isinstance(of := told["of"][code], str) else of for code in codes}
+        areas = {**{code: [] for code in others}, **told["of"]}
+        return {code: [of] if isinstance(of := areas[code], str) else of for code in [*codes, *others]}
+    codes += others
     return {code: [code] for code in codes}
 
 
@@ -122,12 +125,12 @@ def _codes_of_columns(document: Document, told: Document) -> dict[tuple[str, ...
     for name in told["columns"]:
         file, _, column = name.partition(".")
         of = document["files"][file]["columns"][column]
-        missing = {of["missing"]: of["missing"]} if "missing" in of else {}
+        missing, others = ({of[word]: of[word]} if word in of else {} for word in ("missing", "others"))
         if "codes" in of:
-            parts.append(missing | {code: code for code in of["codes"]})
+            parts.append(missing | {code: code for code in of["codes"]} | others)
         else:
             low, high = map(int, of["whole"])
-            parts.append({str(n): f"{n:0{len(str(high))}}" for n in range(low, high + 1)} | missing)
+            parts.append({str(n): f"{n:0{len(str(high))}}" for n in range(low, high + 1)} | missing | others)
     between = "-" if any(len({len(code) for code in of.values()}) > 1 for of in parts) else ""
     return {
         tuple(value for value, _ in some): between.join(code for _, code in some)
@@ -175,7 +178,7 @@ def _values(document: Document, column: str, told: object) -> set[Any]:
     found: set[Any] = set()
     of = document["files"][file]["columns"][own]
     for value in told if isinstance(told, list) else [told]:
-        if "codes" in of or str(value) == of.get("missing"):
+        if "codes" in of or str(value) in (of.get("missing"), of.get("others")):
             found.add(value)
         else:
             low, _, high = str(value).partition("-")
@@ -195,8 +198,9 @@ def _cells(document: Document, table: Document) -> tuple[list[str], list[tuple[t
             file, _, own = name.partition(".")
             column = document["files"][file]["columns"][own]
             low, high = column.get("whole", (0, -1))
-            none = [column["missing"]] if "missing" in column else []
+            none, others = ([column[word]] if word in column else [] for word in ("missing", "others"))
             values = [*none, *column["codes"]] if "codes" in column else [*range(low, high + 1), *none]
+            values += others
             choices.append([(str(value), {name: value}) for value in values])
     return [name.rpartition(".")[2] for name in table["by"]], [
         (tuple(label for label, _ in of), [where for _, where in of]) for of in product(*choices)

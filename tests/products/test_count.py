@@ -316,8 +316,8 @@ def test_codes_that_occur_and_make_too_many_cells_are_refused_before_anything_is
 
 def test_a_file_must_be_one_and_a_seed_needs_synthetic_records(folder: Path) -> None:
     out = folder / "out"
-    (folder / "people.txt").write_text("sex\n1\n")
-    assert "must end in .csv, .parquet" in refusal(folder / "people.txt", **asked(folder), out=out)
+    (folder / "people.dat").write_text("sex\n1\n")
+    assert "must end in .csv, .txt" in refusal(folder / "people.dat", **asked(folder), out=out)
     assert "gone.csv does not exist" in refusal(folder / "gone.csv", **asked(folder), out=out)
     assert "which is to be read" in refusal(folder / "people.csv", **asked(folder), out=folder)
     assert "which has no __arrow_c_stream__" in refusal(["p17"], **asked(folder), out=out)

@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from free_files import FREE, save_free
 
 from yupana.files.document import read_value
 from yupana.products.described.reading.description import parse
@@ -71,6 +72,30 @@ def with_missing(world: World, seed: int) -> World | None:
             for told, key in places:
                 if rng.random() < 0.5:
                     told[key] = [*(told[key] if isinstance(told[key], list) else [told[key]]), missing]
+    found = accepted(document)
+    return World(found, records) if found else None
+
+
+def with_others(world: World, seed: int) -> World | None:
+    """The world with classes of what no column allows, and records, classes and conditions where it is."""
+    rng = random.Random(seed)  # noqa: S311 (no noise)
+    document, records = deepcopy(world.document), deepcopy(world.records)
+    for file, of in document["files"].items():
+        for name, column in of["columns"].items():
+            if rng.random() < 0.3:
+                continue
+            words = [word for word in ("other", "é else", "it's", "77777") if word not in column.get("codes", [])]
+            others = column["others"] = rng.choice([word for word in words if word != column.get("missing")])
+            for record in records[file]:
+                if rng.random() < 0.3:
+                    record[name] = others
+            recodes = [of["classes"] for of in document["recodes"].values() if of["column"] == f"{file}.{name}"]
+            for told, label in [(classes, label) for classes in recodes for label in classes]:
+                if rng.random() < 0.3:
+                    told[label] = [*(told[label] if isinstance(told[label], list) else [told[label]]), others]
+            for area in document["areas"].values():
+                if area.get("column") == f"{file}.{name}" and "of" in area and rng.random() < 0.5:
+                    area["of"][others] = "North"
     found = accepted(document)
     return World(found, records) if found else None
 
@@ -315,12 +340,16 @@ def save(world: World, folder: Path, seed: int = 0, form: str = "csv") -> tuple[
     data = folder / "data"
     data.mkdir(parents=True)
     (data / "SYNTHETIC").write_text("invented by a test\n", encoding="utf-8")
+    told = world.document
     for name, of in world.document["files"].items():
         keys = [*dict.fromkeys([of.get("key"), of.get("parent", {}).get("column")])]
         columns = [*filter(None, keys), *of["columns"], "another column"]
         rng.shuffle(columns)
         rows = _without(rng, of, [{**row, "another column": "9"} for row in world.records[name]])
-        if form == "csv":
+        if form in FREE:
+            told = deepcopy(told)
+            told["files"][name] |= save_free(rng, data, name, of, columns, rows, form)
+        elif form == "csv":
             _write_csv(data / f"{name}.csv", rng, columns, rows)
         else:
             table = pa.table(
@@ -328,7 +357,7 @@ def save(world: World, folder: Path, seed: int = 0, form: str = "csv") -> tuple[
             )
             pq.write_table(table, data / f"{name}.parquet")
     path = folder / "description.json"
-    path.write_text(json.dumps(_with_lists(world.document, folder, rng)), encoding="utf-8")
+    path.write_text(json.dumps(_with_lists(told, folder, rng)), encoding="utf-8")
     return path, data
 
 

@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import yupana
 from yupana.cli.options import Commands, add_verb, fill, print_json
 from yupana.cli.parser import verbs_of
 from yupana.errors import ConfigError, OutputError, nearest
@@ -13,7 +14,6 @@ from yupana.files.document import write_document
 from yupana.interface.commands import OF_CONFIGURATIONS
 from yupana.interface.options import has
 from yupana.interface.options import schema as options_schema
-from yupana.interface.tools import draft
 from yupana.products import PRODUCTS
 
 if TYPE_CHECKING:
@@ -36,12 +36,12 @@ def _init(key: str, options: argparse.Namespace) -> None:
         raise ConfigError("--from and --like each say what to begin with; leave one out")
     text = "" if dictionary else _text(product, options.like or next(iter(product.built_in)))
     if options.out is None:
-        print(draft(dictionary) if dictionary else text, end="")
+        print(yupana.draft(dictionary) if dictionary else text, end="")
         return
     if options.out.exists() or options.out.is_symlink():
         raise OutputError(f"{options.out} exists; name a place that does not")
     if dictionary:
-        draft(dictionary, options.out)
+        yupana.draft(dictionary, options.out)
     else:
         (_write_folder if "parameters" in PRODUCTS.listing(key).takes else write_document)(options.out, text)
     print(f"{options.out}: written; change it, and see what it costs with plan")

@@ -14,6 +14,7 @@ from yupana.files.names import normal
 def count(options: argparse.Namespace) -> None:
     """Tell what a table of one file costs, and make it."""
     options.domains = _domains(options.domains)
+    options.others = _others(options.others)
     asked = given(options, "dry_run")
     try:
         told: Any = yupana.count(**{**asked, "dry_run": True})
@@ -36,9 +37,24 @@ _DOMAIN = re.compile(r'(?:"([^"]+)"|([^"=]+))=(.+)')
 
 def _as_typed(message: str) -> str:
     """A message about arguments of Python in the words of the command line."""
-    message = re.sub(r"(?m)^(  )(by|unit|keys|epsilon|rho|delta):", r"\1--\2:", message)
+    message = re.sub(
+        r"(?m)^(  )(by|unit|keys|others|separator|encoding|decimal|epsilon|rho|delta):", r"\1--\2:", message
+    )
     message = message.replace("  domains:", "  --domain:").replace("domains (as ", "--domain (as ")
     return re.sub(r"(?<![\w-])keys_public", "--keys-public", message).replace("Give keys (", "Give --keys (")
+
+
+def _others(told: list[str]) -> dict[str, str] | str | None:
+    """What others are called: of all columns, or by column."""
+    if len(told) == 1 and "=" not in told[0]:
+        return told[0]
+    found: dict[str, str] = {}
+    for text in told:
+        column, sign, label = text.partition("=")
+        if not sign or column in found:
+            raise ConfigError(f"--others {text}: must be LABEL once, or COLUMN=LABEL, once for a column")
+        found[column] = label
+    return found or None
 
 
 def _domains(told: list[str]) -> dict[str, list[str]] | None:

@@ -40,6 +40,15 @@ class Column:
         SQL for the code where a file may write more than that; empty if it is written as it is.
     key : bool
         Whether it tells records apart and is read as it stands, whatever the domain: never NULL, never counted by.
+    free : bool
+        Whether files may write values in the ways of any office (`yupana.confidential.records.values`).
+    decimal : str
+        What may stand between a whole number and zeros in a text, where ``free``; empty if nothing may.
+    of : str
+        Of whole numbers: which part of a date they are (`DATE_PARTS`); empty if they stand there as numbers.
+    others : str
+        The word for every value that is not allowed, which becomes the last of the domain. Without a word for no value
+        it stands for no value, too. Empty if such values are refused. It is the last of ``words``.
     """
 
     name: str
@@ -51,18 +60,34 @@ class Column:
     saying: str = ""
     text: str = ""
     key: bool = False
+    free: bool = False
+    decimal: str = ""
+    of: str = ""
+    others: str = ""
 
     @property
     def none(self) -> int:
         """What no value becomes."""
-        return self.high if self.blank_is_last else 0
+        return self.high - bool(self.others) if self.blank_is_last else 0
+
+    @property
+    def in_words(self) -> dict[str, int]:
+        """Of whole numbers: what is no number, by its word; they are the last of the domain."""
+        none = {self.blank: self.none} if self.blank_is_last else {}
+        return none if self.words or not self.others else none | {self.others: self.high}
+
+    @property
+    def in_no_class(self) -> set[int]:
+        """Values that a recode need not put into a class: none, and others."""
+        return ({self.none} if self.blank else set()) | ({self.high} if self.others else set())
 
     @property
     def numbers(self) -> "Column":
-        """The same without a word for no value that is the last of the domain."""
-        if not self.blank_is_last or not isinstance(self.domain, range):
+        """The same without words that are the last of the domain of whole numbers."""
+        if not self.in_words or not isinstance(self.domain, range):
             return self
-        return replace(self, domain=self.domain[:-1], blank="", blank_is_last=False)
+        domain = self.domain[: -len(self.in_words)]
+        return replace(self, domain=domain, blank="", blank_is_last=False, others="")
 
     @property
     def low(self) -> int:
@@ -88,8 +113,8 @@ class Column:
         """What is allowed, in words."""
         if self.saying:
             return self.saying
-        if self.blank_is_last:
-            return f"{self.numbers.rule}, or {self.blank}"
+        if self.in_words:
+            return ", or ".join([self.numbers.rule, *self.in_words])
         if len(self.words) > 6:
             return f"one of {len(self.words):,} codes, such as {', '.join(self.words[:3])}"
         if len(self.domain) <= 6:
@@ -103,9 +128,42 @@ class Column:
 
     def written(self, value: int) -> str:
         """A value as the file writes it."""
-        if self.blank_is_last and value == self.none:
-            return self.blank
+        for word, number in self.in_words.items():
+            if value == number:
+                return word
         return self.words[value] if self.words else str(value).zfill(self.width or 1)
+
+
+DATE_PARTS: Final = {
+    "year": "1985",
+    "month": "1 to 12",
+    "year-month": "198503",
+    "date": "19850317",
+}
+"""What whole numbers may be of a date, with an example."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How an office writes its files of text.
+
+    Attributes
+    ----------
+    separator : str
+        What separates fields; empty if the header tells.
+    encoding : str
+        As Python calls it; empty for UTF-8.
+    decimal : str
+        As `Column` has it.
+    """
+
+    separator: str = ""
+    encoding: str = ""
+    decimal: str = ""
+
+
+UNSAID: Final = Dialect()
+"""Of a file of which nothing is said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +184,8 @@ class RecordFile:
         Columns that the file calls otherwise, and how (`yupana.files.columns`).
     alias : str
         The name in the database, if that is not the file's.
+    dialect : Dialect or None
+        How a file of text is written that may be of any office; None of the Census Bureau's, whose form is fixed.
     """
 
     name: str
@@ -134,6 +194,7 @@ class RecordFile:
     endings: tuple[str, ...] = ("csv", "parquet")
     called: tuple[tuple[str, str], ...] = ()
     alias: str = ""
+    dialect: Dialect | None = None
 
     def __getitem__(self, name: str) -> Column:
         """Find a column by name, or raise KeyError."""

@@ -6,6 +6,7 @@ line, column and rule.
 
 import codecs
 import csv
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -72,6 +73,52 @@ def read_header(path: Path, *, separators: str = "|,", quote: str = '"') -> Head
     separator = next((s for s in separators if s in line), separators[0])
     names = next(csv.reader([line], delimiter=separator), []) if quote else line.split(separator)
     return Header(separator, tuple(name.strip() for name in names))
+
+
+SEPARATORS: Final = {",": ",", ";": ";", "|": "|", "tab": "\t"}
+"""What may separate the fields of a file of any office, by its name."""
+
+
+def possible_headers(path: Path, *, separator: str = "", encoding: str = "") -> list[Header]:
+    """Read the names of the columns of a text file, as each separator that stands in them outside quotes divides them.
+
+    Parameters
+    ----------
+    path : Path
+    separator : str
+        The one there is; empty if the header tells.
+    encoding : str
+        As Python calls it; empty for UTF-8, with or without a byte order mark.
+
+    Raises
+    ------
+    OSError
+        If it is no file or cannot be read.
+    UnicodeError
+        If its first line is no text in this encoding.
+    """
+    decoder = codecs.getincrementaldecoder(encoding or UTF_8)()
+    head = ""
+    with open(path, "rb", opener=regular) as file:
+        while len(head) < _LONGEST_LINE and not _LINE_END.search(head) and (some := file.read(_HEADER_LIMIT)):
+            head += decoder.decode(some)
+    line = _LINE_END.split(head.removeprefix("\ufeff"), maxsplit=1)[0]
+    unquoted = re.sub('"[^"]*"', "", line)
+    there = [separator] if separator else [one for one in SEPARATORS.values() if one in unquoted] or [","]
+    return [Header(one, _names(line, one)) for one in there]
+
+
+def _names(line: str, separator: str) -> tuple[str, ...]:
+    try:
+        names = next(csv.reader([line], delimiter=separator, skipinitialspace=separator != "\t"), [])
+    except csv.Error:  # a name beyond what a field may hold
+        names = line.split(separator)
+    return tuple(name.strip() for name in names)
+
+
+UTF_8: Final = "utf-8-sig"
+_LONGEST_LINE: Final = 1 << 22
+_LINE_END: Final = re.compile("[\r\n]")
 
 
 def csv_rows(

@@ -261,6 +261,19 @@ class CountTerms(TypedDict, total=False):
             "switch",
         ),
     ]
+    others: Annotated[
+        "Mapping[str, str] | str",
+        Option(
+            "count values that are none of the codes or bounds, as LABEL; COLUMN=LABEL of one column, may be repeated",
+            "domains",
+            "LABEL",
+        ),
+    ]
+    separator: Annotated[Literal[",", ";", "|", "tab"], Option("of text: what separates fields (the header tells)")]
+    encoding: Annotated[str, Option("of text: such as cp1252, latin-1 or utf-16 (utf-8)", "text", "NAME")]
+    decimal: Annotated[
+        Literal[",", "."], Option("of text: what may stand between a whole number and zeros, as in 12,0")
+    ]
     epsilon: Annotated[
         Exact,
         Option("loss of one unit: pure differential privacy, or with --delta zCDP that keeps within it", "text", "E"),

@@ -433,6 +433,8 @@ def count(
         codes, or codes with labels; ``keys_public``: the values that occur are declared to be public.
         The loss for one unit added or removed: ``epsilon`` alone (pure differential privacy), ``rho`` (zCDP), or
         ``epsilon`` at ``delta`` (zCDP with the largest rho that keeps within it).
+        ``others``: what values are called that are none of the codes or bounds, which are then counted so; or that by
+        column. Of text: ``separator``, ``encoding``, ``decimal`` (docs/tables.md).
         ``totals``: tables of each column alone and the total, too, as sums of the noisy cells.
         All others are those of `run`.
 
@@ -453,14 +455,16 @@ def count(
     ------
     docs/count.md; docs/tables-privacy.md proves the loss.
     """
-    from yupana.products.described.count import RECORDS, plan_of, read_question
+    from yupana.products.described.count import LOSS, RECORDS, TEXT, plan_of, read_question
 
     given = {name: value for name, value in options.items() if value is not None}
     asked = {name: given.pop(name) for name in [*given] if name in declared(CountTerms)}
     places = [data] if isinstance(data, str | Path) else []
     if out is not None:
         out_of(out, *places, overwrite=given.get("overwrite", False))
-    question = read_question(by, most=asked.pop("max_per_unit", 1), **asked)
+    loss = {str(name): asked.pop(name) for name in LOSS if name in asked}
+    text = {str(name): asked.pop(name) for name in TEXT if name in asked}
+    question = read_question(by, most=asked.pop("max_per_unit", 1), loss=loss, text=text, **asked)
     if dry_run:
         confidence = given.get("confidence")
         return plan_of(question, None if confidence is None else confidence_of(confidence))
@@ -470,5 +474,9 @@ def count(
 
     memory = bytes_of(given.get("memory"))
     with one_file(data, RECORDS, Path(out), synthetic=synthetic, seeded="seed" in given, memory=memory) as folder:
-        found = occurring(folder, question.to_look_up, question.columns, memory) if question.to_look_up else {}
+        found = (
+            occurring(folder, question.to_look_up, question.columns, memory, question.dialect)
+            if question.to_look_up
+            else {}
+        )
         return run("tables", question.document(found), folder, out, **given)

@@ -81,7 +81,10 @@ def test_records_that_fit_have_no_findings(tmp_path: Path) -> None:
             ],
         ),
         ({"homes": "home id,where\n", "my_people": "id,home,employed,age\n"}, []),
-        ({"homes": None}, ["homes.csv or homes.txt or homes.parquet: file_present: no such file in FOLDER"]),
+        (
+            {"homes": None},
+            ["homes.csv or homes.txt or homes.tsv or homes.parquet: file_present: no such file in FOLDER"],
+        ),
         ({"homes": ""}, ["homes.csv: not_empty: the file is empty: not even a header"]),
         (
             {"homes": HOMES.replace("where", "place")},
@@ -118,7 +121,7 @@ def parquet(tmp_path: Path, **columns: list[Any] | None) -> tuple[Path, Path]:
 
 def test_truth_values_are_not_taken_for_codes_by_their_places(tmp_path: Path) -> None:
     (told,) = map(str, yupana.validate("tables", *parquet(tmp_path, employed=[True, False])))
-    assert told == "my-people.parquet: column_type: column my-people.employed has type BOOLEAN; text is needed"
+    assert told == "my-people.parquet: column_type: column employed has type BOOLEAN; text is needed"
 
 
 @pytest.mark.parametrize("column", ["file_row_number", "File_Index"])

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from described_tabulation import published
-from described_worlds import World, make_world, save, with_missing
+from described_worlds import World, make_world, save, with_missing, with_others
+from free_files import FREE
 
 import yupana
 from yupana.confidential.described.counter import DescribedCounter
@@ -80,6 +81,44 @@ def test_whole_numbers_that_are_missing_are_counted_as_in_plain_python(tmp_path:
             saved = save(world, tmp_path / str(seed), seed, form)
             assert counted(*saved) == published(world.document, world.records), seed
     assert found > 8
+
+
+def _worlds(first: int, number: int) -> list[tuple[int, World]]:
+    """Worlds with others, and of half of them with missing values, too."""
+    found = []
+    for seed in range(first, first + number):
+        world: World | None = make_world(seed)
+        if world and seed % 2:
+            world = with_missing(world, seed)
+        if world and (made := with_others(world, seed)):
+            found.append((seed, made))
+    return found
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("form", FREE)
+@pytest.mark.parametrize("first", [600, 640, 680, 720])
+def test_values_in_all_ways_to_write_them_are_counted_as_in_plain_python(tmp_path: Path, first: int, form: str) -> None:
+    worlds = _worlds(first, 16)
+    assert len(worlds) > 8
+    for seed, world in worlds:
+        saved = save(world, tmp_path / str(seed), seed, form)
+        assert counted(*saved) == published(world.document, world.records), seed
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("form", ["frames", *FREE])
+def test_frames_and_shards_are_counted_as_in_plain_python(tmp_path: Path, form: str) -> None:
+    for seed, world in _worlds(760, 5):
+        description, data = save(world, tmp_path / str(seed), seed, "typed" if form == "frames" else form)
+        records: Any = data
+        options: dict[str, Any] = {"shards": 3}
+        if form == "frames":
+            records = {name: pq.read_table(data / f"{name}.parquet") for name in world.document["files"]}
+            options = {"synthetic": True}
+        yupana.exact("tables", description, records, out := tmp_path / f"{seed}-out", **options)
+        for name, rows in published(world.document, world.records).items():
+            assert read_rows(out / f"{name}.csv") == rows, seed
 
 
 def test_worlds_are_counted_alike_by_many_numbers_of_a_record_and_a_few_rows_at_once(

@@ -109,7 +109,6 @@ BAD = {
     "a class": ({"persons": pl.DataFrame}, "has no __arrow_c_stream__"),
     "a frame in place of a mapping": (pl.DataFrame(ROWS), "data is a DataFrame; give a folder, or frames by name"),
     "a column twice": ({"persons": DOUBLED}, r"data\['persons'\]: column MAFID is there twice"),
-    "a column without a type": ({"persons": pl.DataFrame({"QAGE": [None]})}, "column QAGE has no type; make it text"),
     "no columns": ({"persons": pl.DataFrame()}, "no columns"),
     "a stream that fails": ({"persons": Failing()}, r"could not be read \(ValueError\)"),
     "a stream that fails later": ({"persons": failing_batches()}, "could not be read"),

@@ -17,13 +17,14 @@ from yupana.confidential.records.validation import require_none
 from yupana.confidential.request import check_outside
 from yupana.errors import ConfigError, InputError, YupanaError
 from yupana.files.arrow import ArrowStream
-from yupana.files.columns import Column, RecordFile
+from yupana.files.columns import Column, Dialect, RecordFile
 from yupana.files.database import STOPS, named
 from yupana.files.names import normal
 from yupana.files.regular import FILE, must_be
 from yupana.products.described.count import MOST_CELLS, RECORDS
+from yupana.products.described.description import ENDINGS
 
-_ENDINGS = (".csv", ".parquet", *STATISTICS)
+_ENDINGS = (*(f".{ending}" for ending in ENDINGS), *STATISTICS)
 _LISTED = f"{', '.join(_ENDINGS[:-1])} or {_ENDINGS[-1]}"
 
 
@@ -96,7 +97,7 @@ def _file(data: str | Path) -> Path:
 
 
 def occurring(
-    folder: Path, wanted: Sequence[str], columns: Sequence[str], memory: int | None
+    folder: Path, wanted: Sequence[str], columns: Sequence[str], memory: int | None, dialect: Dialect
 ) -> dict[str, tuple[str, ...]]:
     """Look up the values of columns, in order. Records without a value are left to the check of the records.
 
@@ -110,13 +111,16 @@ def occurring(
         All columns that will be read, so that those that are missing are all told at once.
     memory : int, optional
         Bytes to get along with.
+    dialect : Dialect
+        How the file is written, if it is one of text.
 
     Raises
     ------
     InputError
         If the file or a column is missing or unreadable, or a column has no value, or too many.
     """
-    schema = RecordFile(RECORDS, "record", tuple(Column(name, range(1), key=True) for name in columns), alias=RECORDS)
+    keys = tuple(Column(name, range(1), key=True, free=True, decimal=dialect.decimal) for name in columns)
+    schema = RecordFile(RECORDS, "record", keys, ENDINGS, alias=RECORDS, dialect=dialect)
     forms = RecordForms({RECORDS: schema})
     with as_parquet(folder, forms, memory) as place, private_database(memory) as db:
         source, findings = find_source(place, schema)

@@ -178,8 +178,9 @@ def _written(file: DescribedFile, name: str) -> str:
     if name not in file.columns:
         return field
     column = file.columns[name].column
-    if column.blank_is_last:
-        return f"CASE WHEN {field} = {column.none} THEN {quoted(column.blank)} ELSE CAST({field} AS VARCHAR) END"
+    if column.in_words:
+        words = " ".join(f"WHEN {field} = {value} THEN {quoted(word)}" for word, value in column.in_words.items())
+        return f"CASE {words} ELSE CAST({field} AS VARCHAR) END"
     if column.width:
         return f"lpad(CAST({field} AS VARCHAR), {column.width}, '0')"
     return f"([{', '.join(map(quoted, column.words))}])[{field} + 1]" if column.words else field

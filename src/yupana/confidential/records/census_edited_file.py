@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from yupana.confidential.records.fixed_width import NONE, Layout, distinct_fields, read_columns
-from yupana.confidential.records.reader import ascii_header, from_text, rejected
+from yupana.confidential.records.reader import ascii_header, rejected
 from yupana.confidential.records.sources import PART_SHIFT, Source, forms, place_finding
 from yupana.confidential.records.validation import Finding
+from yupana.confidential.records.values import from_text
 from yupana.files.columns import GEO, PERSONS, UNITS, Column, RecordFile
 from yupana.files.database import STOPS
 from yupana.files.delimited import csv_rows

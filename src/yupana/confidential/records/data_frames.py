@@ -16,7 +16,7 @@ from yupana.confidential.records.sources import require_folder
 from yupana.errors import InputError, YupanaError
 from yupana.files.arrow import ArrowStream
 from yupana.files.arrow_stream import NO_TYPE, stream_columns
-from yupana.files.database import quoted
+from yupana.files.database import named, quoted
 from yupana.files.names import normal
 from yupana.files.regular import FILE, must_be
 from yupana.files.store import scheme_of
@@ -89,9 +89,12 @@ def _write(folder: Path, frames: Mapping[str, object], files: Mapping[str, str],
         return
     with private_database(memory) as database:
         for name, frame in frames.items():
-            database.register("frame", _stream(name, frame))
+            stream, untyped = _stream(name, frame)
+            database.register("frame", stream)
+            as_text = ", ".join(f"NULL::VARCHAR AS {named(column)}" for column in untyped)
+            select = f"SELECT * REPLACE ({as_text}) FROM frame" if untyped else "FROM frame"
             kind = "FORMAT parquet" if files[name] == "parquet" else "FORMAT csv, DELIMITER '|', HEADER"
-            database.execute(f"COPY (FROM frame) TO {quoted(str(folder / _file(name, files)))} ({kind})")
+            database.execute(f"COPY ({select}) TO {quoted(str(folder / _file(name, files)))} ({kind})")
             database.unregister("frame")
 
 
@@ -140,8 +143,11 @@ def _link(folder: Path, name: str, path: Path) -> None:
     (folder / f"{name}{path.suffix}").symlink_to(path.absolute())
 
 
-def _stream(name: str, frame: object) -> object:
-    """The stream of a frame; what a library says of a failure may quote records, so its words are left out."""
+def _stream(name: str, frame: object) -> tuple[object, list[str]]:
+    """The stream of a frame, and its columns that hold nothing at all and so have no type.
+
+    What a library says of a failure may quote records, so its words are left out.
+    """
     if not isinstance(frame, ArrowStream) or isinstance(frame, type):
         raise InputError(
             f"data[{name!r}] is {_a(frame)}, which has no __arrow_c_stream__; give a frame of Polars, pandas, pyarrow "
@@ -157,11 +163,9 @@ def _stream(name: str, frame: object) -> object:
         raise InputError(f"data[{name!r}]: the frame could not be read ({failure})")
     if twice := [column for column, times in Counter(column for column, _ in columns).items() if times > 1]:
         raise InputError(f"data[{name!r}]: column {', '.join(twice)} is there twice")
-    if untyped := [column for column, kind in columns if kind == NO_TYPE]:
-        raise InputError(f"data[{name!r}]: column {', '.join(untyped)} has no type; make it text")
     if not columns:
         raise InputError(f"data[{name!r}]: the frame has no columns")
-    return capsule
+    return capsule, [column for column, kind in columns if kind == NO_TYPE]
 
 
 def _a(value: object) -> str:

@@ -5,7 +5,9 @@ schema as numbers and a column ``record``: its number in its part of the file, f
 part (`Source`). A file of one part numbers its records from 1.
 """
 
-from collections.abc import Mapping, Sequence
+import codecs
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -24,20 +26,22 @@ from yupana.confidential.records.sources import (
     place_finding,
 )
 from yupana.confidential.records.validation import MOST_LINES, Finding
-from yupana.errors import nearest
-from yupana.files.columns import Column, RecordFile
-from yupana.files.database import STOPS, named, quoted, source_of
+from yupana.confidential.records.values import from_stored, from_text, is_readable, trusted
+from yupana.errors import OutputError, nearest
+from yupana.files.columns import UNSAID, Dialect, RecordFile
+from yupana.files.database import STOPS, named, source_of
 from yupana.files.delimited import (
     NO_SEPARATOR,
+    SEPARATORS,
     Header,
     column_types,
     csv_rows,
     parquet_rows,
+    possible_headers,
     read_header,
 )
 from yupana.files.names import folded
-
-_FEW_CODES: Final = 100
+from yupana.files.regular import regular
 
 _NUMBERED: Final = ("file_row_number", "file_index")
 """What the database calls the numbers of the rows and files of Parquet."""
@@ -66,7 +70,7 @@ def open_records(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFi
     """
     if findings := [] if source.rows else check_readable(source):
         return findings
-    return _open_csv(db, source.paths[0], schema) if source.header else _open_parquet(db, source, schema)
+    return _open_csv(db, source, schema) if source.header else _open_parquet(db, source, schema)
 
 
 def open_files(
@@ -112,28 +116,104 @@ def check_header(file: str, header: Sequence[str], schema: RecordFile) -> list[F
 
 
 def _open_csv(
-    db: duckdb.DuckDBPyConnection, path: Path, schema: RecordFile, values: Mapping[str, str] | None = None
+    db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFile, values: Mapping[str, str] | None = None
 ) -> list[Finding]:
     """Load a text file: SQL for the value of each column is that of its domain, if none is given."""
-    try:
-        found = read_header(path) if schema.alias else ascii_header(path)
-    except UnicodeDecodeError:
-        found = None
-    if found is None:
-        return [Finding("is_text", path.name, NO_HEADER)]
-    header = found.names
-    if findings := check_header(path.name, header, schema):
+    path, name = source.paths[0], source.names[0]
+    if schema.dialect is not None:
+        found, findings = _free_header(path, name, schema)
+    else:
+        found = ascii_header(path)
+        findings = [] if found else [Finding("is_text", name, NO_HEADER)]
+        findings = findings if found is None else check_header(name, found.names, schema)
+    if found is None or findings:
         return findings
     ours = {folded(name): column for column, name in schema.written.items()}
     # Names that are not ours may be empty, or differ by case alone, which the database does not see.
-    names = [ours.get(folded(name), f"column {place}") for place, name in enumerate(header, 1)]
+    names = [ours.get(folded(name), f"column {place}") for place, name in enumerate(found.names, 1)]
     of = values or {column.name: from_text(column) for column in schema.columns}
     typed = ", ".join(f"{value} AS {named(name)}" for name, value in of.items())
-    return load_text(db, path, schema.relation, found.separator, names, typed)
+    with _in_utf_8(db, path, name, schema.dialect or UNSAID) as (text, findings):
+        return findings or load_text(db, text, schema.relation, found.separator, names, typed, called=name)
+
+
+def _free_header(path: Path, name: str, schema: RecordFile) -> tuple[Header | None, list[Finding]]:
+    """The header of a file of any office: of several separators the one by which all columns are there."""
+    dialect = schema.dialect or UNSAID
+    try:
+        headers = possible_headers(path, separator=dialect.separator, encoding=dialect.encoding)
+    except UnicodeError:
+        return None, [_other_encoding(name, dialect.encoding, 1)]
+    if any("\0" in one for one in headers[0].names):
+        return None, [_other_encoding(name, dialect.encoding, 1)]
+    wrong = [check_header(name, header.names, schema) for header in headers]
+    if len(headers) == 1 or wrong.count([]) == 1:
+        place = wrong.index([]) if [] in wrong else 0
+        advice = f"; or is its encoding not {dialect.encoding}?" if dialect.encoding else ""
+        return headers[place], [replace(finding, text=finding.text + advice) for finding in wrong[place]]
+    called = {sign: word for word, sign in SEPARATORS.items()}
+    signs = [repr(called[header.separator]) for header in headers]
+    text = f"the header could be separated by {' or '.join(signs)}; say which, such as separator = {signs[0]}"
+    if all(wrong):
+        text += f", by which there is {wrong[0][0].text}" if wrong[0][0].text.startswith("missing") else ""
+    return None, [Finding("separator", name, text, lines=(1,))]
+
+
+def _other_encoding(name: str, encoding: str, line: int) -> Finding:
+    """That a file is not in the encoding that was told."""
+    advice = "say its encoding, such as encoding = 'cp1252' or 'utf-16'"
+    return Finding("is_text", name, f"is not {encoding or 'UTF-8'} text; {advice}", lines=(line,))
+
+
+@contextmanager
+def _in_utf_8(
+    db: duckdb.DuckDBPyConnection, path: Path, name: str, dialect: Dialect
+) -> Iterator[tuple[Path, list[Finding]]]:
+    """Give a file as the database reads it: one in another encoding is copied into its private folder for a while."""
+    if not dialect.encoding:
+        yield path, []
+        return
+    ((folder,),) = db.execute("SELECT current_setting('temp_directory')").fetchall()
+    copy = Path(str(folder)) / "in-utf-8.csv"
+    try:
+        try:
+            line = _copy_text(path, dialect.encoding, copy)
+        except OSError as error:
+            raise OutputError(f"{name} could not be copied in UTF-8 into {folder}: {error.strerror}") from None
+        yield copy, [] if line is None else [_other_encoding(name, dialect.encoding, line)]
+    finally:
+        copy.unlink(missing_ok=True)
+
+
+def _copy_text(path: Path, encoding: str, copy: Path) -> int | None:
+    """Write a text in UTF-8, or return the line from which on it cannot be read in an encoding."""
+    decoder, line = codecs.getincrementaldecoder(encoding)(), 1
+    with open(path, "rb", opener=regular) as file, copy.open("w", encoding="utf-8", newline="") as into:
+        while True:
+            some = file.read(_AT_ONCE)
+            try:
+                text = decoder.decode(some, final=not some)
+                into.write(text)
+            except UnicodeError as error:
+                before = error.object[: error.start] if isinstance(error, UnicodeDecodeError) else b""
+                return line + before.decode(encoding, "replace").count("\n")
+            line += text.count("\n")
+            if not some:
+                return None
+
+
+_AT_ONCE: Final = 1 << 20
 
 
 def load_text(
-    db: duckdb.DuckDBPyConnection, path: Path, table: str, separator: str, names: Sequence[str], typed: str
+    db: duckdb.DuckDBPyConnection,
+    path: Path,
+    table: str,
+    separator: str,
+    names: Sequence[str],
+    typed: str,
+    *,
+    called: str = "",
 ) -> list[Finding]:
     """Load the rows below the header of a text file.
 
@@ -148,7 +228,10 @@ def load_text(
         What to call the columns of the file, each by another name.
     typed : str
         SQL for the columns of the relation, from texts.
+    called : str
+        What findings call the file, if that is not its name.
     """
+    called = called or path.name
     rows = csv_rows(path, names, separator=separator, quote='"', rejects=f"{table}_rejects")
     try:
         db.execute(f"CREATE TABLE {table}_rows AS SELECT {typed} FROM {rows}")
@@ -156,13 +239,25 @@ def load_text(
         raise
     except duckdb.Error:
         text = "not readable as CSV throughout: binary content, or line ends of more than one kind"
-        return [Finding("is_text", path.name, text)]
-    findings = rejected(db, table, path.name, len(names))
+        return [Finding("is_text", called, text, lines=_odd_line(path))]
+    findings = rejected(db, table, called, len(names))
     if not findings:
-        findings = _empty_last_fields(db, path, separator, len(names))
+        findings = _empty_last_fields(db, path, called, separator, len(names))
     if not findings:
         db.execute(f"CREATE VIEW {table} AS SELECT *, rowid + 1 AS record FROM {table}_rows")
     return findings
+
+
+def _odd_line(path: Path) -> tuple[int, ...]:
+    """The first line that ends otherwise than the header or holds a NUL; none if there is no such line."""
+    with open(path, encoding="latin-1", newline="", opener=regular) as file:
+        end = ""
+        for number, line in enumerate(iter(lambda: file.readline(_AT_ONCE), ""), 1):
+            ends = line[len(line.rstrip("\r\n")) :]
+            end = end or ends
+            if (ends and ends != end) or "\0" in line:
+                return (number,)
+    return ()
 
 
 def rejected(db: duckdb.DuckDBPyConnection, table: str, file: str, fields: int) -> list[Finding]:
@@ -178,7 +273,9 @@ def rejected(db: duckdb.DuckDBPyConnection, table: str, file: str, fields: int) 
     return findings
 
 
-def _empty_last_fields(db: duckdb.DuckDBPyConnection, path: Path, separator: str, fields: int) -> list[Finding]:
+def _empty_last_fields(
+    db: duckdb.DuckDBPyConnection, path: Path, file: str, separator: str, fields: int
+) -> list[Finding]:
     """Find rows with a field too many that is empty: the database forgives them."""
     read = f"SELECT line FROM {csv_rows(path, ['line'], separator=NO_SEPARATOR)}"
     # A separator in quotes separates nothing; few lines come so far that quotes must be looked for.
@@ -193,14 +290,14 @@ def _empty_last_fields(db: duckdb.DuckDBPyConnection, path: Path, separator: str
     numbered = f"SELECT line, row_number() OVER () AS record FROM ({read})"
     query = f"SELECT record FROM ({numbered}) WHERE {broken} ORDER BY 1 LIMIT {MOST_LINES}"
     lines = lines_below_header(path, [int(row[0]) for row in db.execute(query).fetchall()])
-    return [Finding("row_shape", path.name, _REJECTED["TOO MANY COLUMNS"], int(count), lines)]
+    return [Finding("row_shape", file, _REJECTED["TOO MANY COLUMNS"], int(count), lines)]
 
 
 _REJECTED: Final = {
     "MISSING COLUMNS": "has too few fields",
     "TOO MANY COLUMNS": "has too many fields",
     "UNQUOTED VALUE": "has a quotation mark that is not closed",
-    "INVALID ENCODING": "is not UTF-8 text",
+    "INVALID ENCODING": "is not UTF-8 text; of a description say its encoding, such as encoding = 'cp1252'",
     "LINE SIZE OVER MAXIMUM": "is too long to be a record",
 }
 
@@ -234,7 +331,7 @@ def open_part(
     if one.header:
         # An empty field of text is a text, where Parquet may have nothing at all.
         texts = {column.name: f"coalesce({named(column.name)}, '')" for column in schema.columns}
-        findings = _open_csv(db, one.paths[0], raw, texts)
+        findings = _open_csv(db, one, raw, texts)
         typed = {column.name: from_text(column) for column in schema.columns}
     else:
         types, findings = stored_types(db, one, schema)
@@ -309,7 +406,7 @@ def trust(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFile) -> 
     if source.header:
         return
     types, _ = stored_types(db, source, schema)
-    _make_view(db, source, schema, {c.name: _trusted(c, types[c.name]) for c in schema.columns})
+    _make_view(db, source, schema, {c.name: trusted(c, types[c.name]) for c in schema.columns})
 
 
 def count_unfit(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFile) -> dict[str, int]:
@@ -330,13 +427,6 @@ def count_unfit(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFil
             unfit = f"{from_stored(column, types[column.name])} IS NULL"
             (found[column.name],) = numbers(db, f"SELECT sum(n) FILTER ({unfit}) FROM ({values})")
     return found
-
-
-def _trusted(column: Column, kind: str) -> str:
-    """SQL for a value of the domain as a number."""
-    if column.width and kind == "VARCHAR" and not (column.key or column.words or column.text or column.blank):
-        return f"TRY_CAST({named(column.name)} AS {column.storage})"
-    return from_stored(column, kind)
 
 
 def stored_rows(source: Source, schema: RecordFile) -> str:
@@ -404,32 +494,14 @@ def _stored_names(db: duckdb.DuckDBPyConnection, path: Path, found: Mapping[str,
     return [name if name in written else name.rpartition("_")[0] for name in found]
 
 
-_FLOATS: Final = {"FLOAT", "DOUBLE"}
-INTEGERS: Final = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"}
-
-
 def check_types(file: str, types: Mapping[str, str], schema: RecordFile) -> list[Finding]:
     """Find columns whose values of a SQL type are not read as those of their domain."""
     findings = []
     for column in schema.columns:
-        kind = types[column.name]
-        if column.words and not _are_numbers([word for word in column.words if word != column.blank]):
-            # Of false and true the database makes 0 and 1.
-            truth = tuple(word.lower() for word in column.words) == ("false", "true")
-            allowed = {"BOOLEAN"} if truth else set[str]()
-            needed = "text or true and false are" if truth else "text is"
-        else:
-            # Data frames make floating-point numbers of whole ones where some are missing.
-            allowed = INTEGERS | _FLOATS if column.blank_is_last else INTEGERS
-            needed = "text or an integer type is"
-        if kind not in {"VARCHAR", *allowed}:
-            findings.append(Finding("column_type", file, f"column {column.name} has type {kind}; {needed} needed"))
+        if needed := is_readable(column, kind := types[column.name]):
+            text = f"column {schema.written[column.name]} has type {kind}; {needed} needed"
+            findings.append(Finding("column_type", file, text))
     return findings
-
-
-def _are_numbers(words: Sequence[str]) -> bool:
-    """Whether words are whole numbers as an integer type tells them: without leading zeros."""
-    return all(word.isdecimal() and str(int(word)) == word for word in words)
 
 
 def damaged_parts(db: duckdb.DuckDBPyConnection, source: Source) -> list[Finding]:
@@ -444,94 +516,3 @@ def damaged_parts(db: duckdb.DuckDBPyConnection, source: Source) -> list[Finding
         except duckdb.Error:
             findings.append(Finding("is_parquet", name, text))
     return findings or [Finding("is_parquet", source.names[0], text)]
-
-
-def from_text(column: Column) -> str:
-    """SQL for a text value as a number of the domain, or NULL. Codes need their leading zeros."""
-    name = column.text or named(column.name)
-    if column.key:
-        return f"nullif({name}, '')"
-    if column.words:
-        return _from_words(column, name)
-    if column.blank_is_last:
-        text = f"coalesce({_compared(name, column.blank)}, '')"
-        return _or_none(column, f"{text} IN ('', {quoted(column.blank)})", from_text(column.numbers))
-    number = f"TRY_CAST({name} AS {'INTEGER' if column.high < 1 << 31 else 'BIGINT'})"
-    if column.width:
-        written = f"{_written_code(column, number)} = {name}"
-    else:
-        written = f"regexp_full_match({name}, '[0-9]{{1,9}}')"
-    blank = f"WHEN {name} = {quoted(column.blank)} THEN 0::{column.storage} " if column.blank else ""
-    return f"CASE {blank}WHEN {written} THEN {in_domain(column, number)} END"
-
-
-def _written_code(column: Column, number: str) -> str:
-    """SQL for the digits of a code, filled up with zeros where codes begin with some."""
-    text = f"{number}::VARCHAR"
-    return text if column.width and column.low >= 10 ** (column.width - 1) else f"lpad({text}, {column.width}, '0')"
-
-
-def from_stored(column: Column, kind: str) -> str:
-    """SQL for a value as Parquet stores it, of the SQL type `kind`, as a number of the domain, or NULL."""
-    name = named(column.name)
-    if column.key:
-        return f"nullif({name}, '')" if kind == "VARCHAR" else name
-    if kind == "BOOLEAN":
-        return f"CAST({name} AS {column.storage})"
-    if column.words:
-        return _from_words(column, name if kind == "VARCHAR" else f"CAST({name} AS VARCHAR)")
-    if column.blank_is_last and kind != "VARCHAR":
-        missing = f"{name} IS NULL" + (f" OR {name} = {int(column.blank)}" if column.blank.isdecimal() else "")
-        value = in_domain(column.numbers, name)
-        if kind in _FLOATS:
-            # The database takes isnan for false where it knows the least and the largest value of a file.
-            missing += f" OR CAST({name} AS VARCHAR) = 'nan'"
-            value = f"CASE WHEN {name} = floor({name}) THEN {value} END"
-        return _or_none(column, missing, value)
-    if kind != "VARCHAR":
-        value = in_domain(column, name)
-    else:
-        few = column.width is not None and len(column.domain) <= _FEW_CODES and not column.blank
-        value = _from_list(column, name) if few else from_text(column)
-    return _or_none(column, f"{name} IS NULL", value) if column.blank else value
-
-
-def _or_none(column: Column, missing: str, value: str) -> str:
-    """SQL for a value, or for what stands for none where a condition holds."""
-    return f"CASE WHEN {missing} THEN {column.none}::{column.storage} ELSE {value} END"
-
-
-def _from_words(column: Column, text: str) -> str:
-    """SQL for a word by its place; nothing at all is the word for no value, which comes first."""
-    value = _from_list(column, text)
-    # Not a function around the text, which would then be read for each record.
-    return (
-        f"CASE WHEN {text} IS NULL OR {text} = '' THEN 0::{column.storage} ELSE {value} END" if column.blank else value
-    )
-
-
-def _from_list(column: Column, text: str) -> str:
-    """SQL for a text value by its place in the list of those allowed.
-
-    The database evaluates a function of one column once per distinct value where Parquet stores each value once, which
-    makes this ten times as fast as `from_text` there. Words are found by a hash: there may be thousands.
-    """
-    values = sorted(column.domain)
-    text = _compared(text, "".join(column.words))
-    codes = ", ".join(quoted(column.written(value)) for value in values)
-    if column.words:
-        return f"CAST(enum_code(TRY_CAST({text} AS ENUM({codes}))) AS {column.storage})"
-    return f"([{', '.join(map(str, values))}]::{column.storage}[])[list_position([{codes}], {text})]"
-
-
-def _compared(text: str, with_: str) -> str:
-    """SQL for a text in the normal form of what it is compared with; as it is where that is ASCII."""
-    return text if with_.isascii() else f"nfc_normalize({text})"
-
-
-def in_domain(column: Column, number: str) -> str:
-    """SQL for a number if it lies in the domain, else NULL."""
-    test = f"{number} BETWEEN {column.low} AND {column.high}"
-    if isinstance(column.domain, frozenset):
-        test = f"{number} IN ({', '.join(map(str, sorted(column.domain)))})"
-    return f"CASE WHEN {test} THEN CAST({number} AS {column.storage}) END"

@@ -13,9 +13,10 @@ from typing import Final, NamedTuple, TypeAlias
 import duckdb
 
 from yupana.confidential.records.database import numbers, require_memory
-from yupana.confidential.records.reader import damaged_parts, from_stored, open_files, stored_rows, stored_types
+from yupana.confidential.records.reader import damaged_parts, open_files, stored_rows, stored_types
 from yupana.confidential.records.sources import Source, find_broken, place_finding, tell
 from yupana.confidential.records.validation import BrokenRecords, Finding
+from yupana.confidential.records.values import from_stored
 from yupana.files.columns import HOUSING_UNITS, REFERENCE, Column, RecordFile
 from yupana.files.database import STOPS
 

@@ -140,6 +140,8 @@ class Source:
         SHA-256 of each part, where others than this process have read them.
     spelled : mapping of str to str
         How Parquet spells columns that the database would not find by what the schema says, by our names.
+    encoding : str
+        Of text; empty for one whose lines end as those of ASCII.
     """
 
     paths: tuple[Path, ...]
@@ -150,6 +152,7 @@ class Source:
     in_path: PathColumns = field(default_factory=PathColumns)
     digests: tuple[str, ...] = ()
     spelled: Mapping[str, str] = field(default_factory=dict)
+    encoding: str = ""
 
     def called(self, name: str) -> str:
         """What a finding about all parts calls records of this name."""
@@ -160,7 +163,7 @@ class Source:
         wanted = sorted(records)
         if not self.header or not wanted:
             return tuple(wanted)
-        return lines_below_header(self.paths[part], wanted)
+        return lines_below_header(self.paths[part], wanted, self.encoding)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -244,8 +247,10 @@ def find_source(folder: Path, schema: RecordFile) -> tuple[Source | None, list[F
         return read_shard(path), []
     if path.is_dir():
         return _partitioned(path, schema)
+    encoding = schema.dialect.encoding if schema.dialect else ""
     is_text = path.suffix != PARQUET
-    return Source((path,), (path.name,), is_text, spelled={} if is_text else _spelled([path], schema)), []
+    spelled = {} if is_text else _spelled([path], schema)
+    return Source((path,), (path.name,), is_text, spelled=spelled, encoding=encoding), []
 
 
 def _partitioned(root: Path, schema: RecordFile) -> tuple[Source | None, list[Finding]]:
@@ -305,12 +310,12 @@ def check_readable(source: Source) -> list[Finding]:
     return findings
 
 
-def lines_below_header(path: Path, wanted: Sequence[int]) -> tuple[int, ...]:
+def lines_below_header(path: Path, wanted: Sequence[int], encoding: str = "") -> tuple[int, ...]:
     """Lines of a CSV file on which records stand, whose numbers are in order."""
     found: list[int] = []
     record = 0
     # Universal newlines, as the database reads them; the bytes of a record do not matter here.
-    with path.open(encoding="latin-1") as file:
+    with path.open(encoding=encoding or "latin-1", errors="replace") as file:
         for line, text in enumerate(file, 1):
             if line == 1 or text == "\n":
                 continue

@@ -20,9 +20,10 @@ from yupana.confidential.records.database import numbers
 from yupana.confidential.records.fixed_width import Layout, read_lines
 from yupana.confidential.records.fixed_width import numbers as columns_of
 from yupana.confidential.records.phsafe_records import Census
-from yupana.confidential.records.reader import INTEGERS, NO_HEADER, ascii_header, damaged_parts, load_text, open_records
+from yupana.confidential.records.reader import NO_HEADER, ascii_header, damaged_parts, load_text, open_records
 from yupana.confidential.records.sources import PART_SHIFT, Source, check_readable, find_source, forms, place_finding
 from yupana.confidential.records.validation import Finding
+from yupana.confidential.records.values import INTEGERS
 from yupana.files.columns import MAFID, UNITS, Column, RecordFile
 from yupana.files.database import STOPS, named, quoted
 from yupana.files.delimited import column_types, parquet_rows

@@ -206,7 +206,7 @@ def stamps_of(folder: Path, sources: Iterable[Source]) -> dict[Path, Stamp | Non
     return {path: Stamp.of(path) for path in (*beside, *(path for source in sources for path in source.paths))}
 
 
-_TABLES: Final = (".csv", PARQUET, ".txt")
+_TABLES: Final = (".csv", PARQUET, ".tsv", ".txt")
 
 
 def read_part(

@@ -4,7 +4,7 @@ import html
 import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import count
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from yupana.errors import ConfigError
 from yupana.files.codes import CODES, CodesFile, codes_of
+from yupana.files.columns import Dialect
 from yupana.files.delimited import read_header
 from yupana.files.names import LONGEST, fault_of, file_of, folded, normal
 from yupana.plan.measurement import Mechanism
@@ -19,9 +20,17 @@ from yupana.plan.plan import DEFAULT_DELTA, Plan
 from yupana.privacy.exact import read_exact
 from yupana.privacy.zcdp import epsilon_tight, rho_for_epsilon
 from yupana.products.described.product import TABLES, described
-from yupana.products.described.reading.declaration import MOST_VALUES, stands_for_none
+from yupana.products.described.reading.declaration import (
+    MOST_VALUES,
+    WRITTEN,
+    dialect_of,
+    is_word,
+    stands_for_none,
+)
 from yupana.products.described.reading.tables import RESERVED
 
+LOSS: Final = ("epsilon", "rho", "delta")
+TEXT: Final = ("separator", "encoding", "decimal")
 RECORDS: Final = "records"
 """What the description calls the record file."""
 
@@ -55,6 +64,8 @@ class Variable:
         Of the classes; 0 of a column of codes.
     missing : str
         The class of records without a number, and what they may write; empty if each must have one.
+    others : str
+        The class of records with a value that is not allowed; empty if there may be none.
     """
 
     column: str
@@ -62,13 +73,19 @@ class Variable:
     low: int = 0
     high: int = 0
     missing: str = ""
+    others: str = ""
 
     @property
     def classes(self) -> list[str]:
-        """The classes of whole numbers, of which the highest may be shorter, and of none."""
+        """The classes of whole numbers, of which the highest may be shorter, of none, and of others."""
         ends = ((at, min(at + self.width - 1, self.high)) for at in range(self.low, self.high + 1, self.width))
         numbers = [f"{low}-{high}" if low < high else f"{low}" for low, high in ends]
-        return [*numbers, *([self.missing] if self.missing else [])]
+        return [*numbers, *filter(None, (self.missing, self.others))]
+
+    def declared(self, codes: object) -> dict[str, Any]:
+        """The column as a description has it, with its codes, if it has some."""
+        of: dict[str, Any] = {"whole": [self.low, self.high]} if self.width else {"codes": codes}
+        return of | {name: word for name in ("missing", "others") if (word := getattr(self, name))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +108,8 @@ class CountQuestion:
         At which the budget was said as an epsilon.
     totals : bool
         Whether there are tables of each column alone, too.
+    written : mapping of str to str
+        How a file of text is written, as a description says it: its separator, encoding and decimal point or comma.
     """
 
     by: tuple[Variable, ...]
@@ -101,6 +120,12 @@ class CountQuestion:
     budget: Fraction
     delta: float | None
     totals: bool
+    written: Mapping[str, str]
+
+    @property
+    def dialect(self) -> Dialect:
+        """How a file of text is written."""
+        return dialect_of(*map(self.written.get, TEXT))
 
     @property
     def to_look_up(self) -> tuple[str, ...]:
@@ -129,12 +154,10 @@ class CountQuestion:
             raise ConfigError(f"count cannot be made:\n  {fault}")
         columns: dict[str, Any] = {}
         for of in self.by:
-            if of.width:
-                columns[of.column] = {"whole": [of.low, of.high], **({"missing": of.missing} if of.missing else {})}
-            elif of.column in self.codes:
-                columns[of.column] = {"codes": self.codes[of.column]}
+            if of.width or of.column in self.codes:
+                columns[of.column] = of.declared(self.codes.get(of.column))
             else:
-                columns[of.column] = {"codes": list(found[of.column]), "occurring": True}
+                columns[of.column] = of.declared(list(found[of.column])) | {"occurring": True}
         names = [of.column for of in self.by]
         table: dict[str, Any] = {
             "title": f"Records by {_listed(names)}",
@@ -151,7 +174,7 @@ class CountQuestion:
             "title": table["title"],
             "unit": {"file": RECORDS, "column": self.unit} if self.unit else RECORDS,
             "privacy_defn": "puredp" if self.mechanism is Mechanism.PURE else "zcdp",
-            "files": {RECORDS: {"record": "record", "columns": columns}},
+            "files": {RECORDS: {"record": "record", **self.written, "columns": columns}},
             "recodes": {
                 of.column: {"column": f"{RECORDS}.{of.column}", "classes": {label: label for label in of.classes}}
                 for of in self.by
@@ -204,12 +227,12 @@ def read_question(
     keys: str | Path | Sequence[str | Path] | None = None,
     domains: Mapping[str, Codes] | None = None,
     keys_public: bool = False,
-    epsilon: object = None,
-    rho: object = None,
-    delta: object = None,
     totals: bool = False,
+    others: object = None,
+    loss: Mapping[str, object],
+    text: Mapping[str, object],
 ) -> CountQuestion:
-    """Read what is asked; see `yupana.count`.
+    """Read what is asked; see `yupana.count`, whose arguments named in `LOSS` and `TEXT` are in ``loss`` and ``text``.
 
     Raises
     ------
@@ -217,7 +240,8 @@ def read_question(
         Naming every fault.
     """
     faults: list[str] = []
-    variables = _variables(by, faults)
+    variables = _with_others(_variables(by, faults), others, faults)
+    written = _written(text, faults)
     _check_unit(unit, most, variables, faults)
     wanted = [of.column for of in variables if not of.width]
     codes = _codes(wanted, keys, domains, faults)
@@ -233,10 +257,10 @@ def read_question(
         faults.append("keys_public: every column has its codes already, so none is to be looked up; leave it out")
     if fault := _too_many_cells(variables, codes):
         faults.append(fault)
-    mechanism, budget, at = _loss(epsilon, rho, delta, faults)
+    mechanism, budget, at = _loss(loss.get("epsilon"), loss.get("rho"), loss.get("delta"), faults)
     if faults:
         raise ConfigError("\n".join(["count cannot be made:", *(f"  {fault}" for fault in faults)]))
-    return CountQuestion(tuple(variables), codes, normal(unit or ""), most, mechanism, budget, at, totals)
+    return CountQuestion(tuple(variables), codes, normal(unit or ""), most, mechanism, budget, at, totals, written)
 
 
 def plan_of(question: CountQuestion, confidence: Fraction | None) -> CountPlan:
@@ -244,7 +268,10 @@ def plan_of(question: CountQuestion, confidence: Fraction | None) -> CountPlan:
     unknown = question.to_look_up
     document = question.document({column: ["?"] for column in unknown})
     plan = TABLES.plan(described(document), confidence=confidence)
-    sizes = {of.column: len(of.classes) if of.width else len(question.codes.get(of.column, ())) for of in question.by}
+    sizes = {
+        of.column: len(of.classes) if of.width else len(question.codes.get(of.column, ())) + bool(of.others)
+        for of in question.by
+    }
     return CountPlan(question, plan, {column: None if column in unknown else size for column, size in sizes.items()})
 
 
@@ -261,7 +288,7 @@ def _alone(columns: Iterable[str]) -> dict[str, list[str]]:
 
 def _too_many_cells(by: Iterable[Variable], codes: Mapping[str, Collection[str]]) -> str:
     """What is wrong if the columns make too many cells, as far as their codes are known."""
-    cells = math.prod(len(of.classes) if of.width else len(codes.get(of.column, "?")) for of in by)
+    cells = math.prod(len(of.classes) if of.width else len(codes.get(of.column, "?")) + bool(of.others) for of in by)
     if cells <= MOST_CELLS:
         return ""
     return f"by: makes {cells:,} cells, and at most {MOST_CELLS:,} are allowed; take wider classes or fewer columns"
@@ -328,6 +355,33 @@ def _classes(column: str, rest: str, faults: list[str]) -> Variable | None:
     else:
         return Variable(column, width, low, high, missing)
     return None
+
+
+def _with_others(by: Iterable[Variable], others: object, faults: list[str]) -> list[Variable]:
+    """The columns with a class for what is not allowed: all of them, or those that are named."""
+    variables = list(by)
+    told = {of.column: others for of in variables} if isinstance(others, str) else others
+    if told is None:
+        return variables
+    if not isinstance(told, Mapping) or not told:
+        faults.append("others: must be what others are called, such as 'other', or that by column")
+        return variables
+    known = {of.column for of in variables}
+    faults += [f"others: {column} is no column of by" for column in told if column not in known]
+    for of in variables:
+        if (word := told.get(of.column)) is None:
+            continue
+        if not is_word(word) or (of.width and not stands_for_none(word, of.low, of.high)) or word == of.missing:
+            faults.append(
+                f"others: {of.column}: must be a text that is no value, such as 'other', without | and quotes"
+            )
+    return [replace(of, others=str(told.get(of.column) or "")) for of in variables]
+
+
+def _written(told: Mapping[str, object], faults: list[str]) -> dict[str, str]:
+    """How a file of text is written, as far as that was said."""
+    found = {name: WRITTEN[name].read(name, value, faults) for name, value in told.items() if value is not None}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _check_unit(unit: object, most: object, variables: Iterable[Variable], faults: list[str]) -> None:

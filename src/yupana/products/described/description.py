@@ -13,7 +13,7 @@ from typing import Any, Final, Self
 
 import numpy as np
 
-from yupana.files.columns import Column, RecordFile
+from yupana.files.columns import UNSAID, Column, Dialect, RecordFile
 from yupana.files.database import named
 from yupana.files.declaration import FLAG, TEXT, key, whole
 from yupana.files.dictionaries.dictionary import Dictionary
@@ -152,6 +152,9 @@ class MultipleResponse:
 
 _AS_WORD: Final = {"_": "__", "-": "_h"}
 
+ENDINGS = ("csv", "txt", "tsv", "parquet")
+"""How the names of record files may end."""
+
 
 @dataclass(frozen=True, slots=True)
 class DescribedFile:
@@ -178,6 +181,8 @@ class DescribedFile:
         Of a description with a file of blocks: the columns that name a record's block; empty if it has none.
     lines_of : tuple of str
         Of a file of questionnaires: the record types whose lines make it; empty of all others.
+    dialect : Dialect
+        How the file is written, if it is one of text.
     """
 
     name: str
@@ -191,6 +196,7 @@ class DescribedFile:
     responses: Mapping[str, MultipleResponse] = field(default_factory=dict)
     blocks: tuple[Column, ...] = ()
     lines_of: tuple[str, ...] = ()
+    dialect: Dialect = UNSAID
 
     @property
     def block(self) -> str:
@@ -204,11 +210,14 @@ class DescribedFile:
         own = [*keys, *(column.column for column in self.columns.values()), *self.blocks]
         for response in self.responses.values():
             own += [replace(response.column, name=name) for name in response.columns]
-        columns = tuple(replace(column, name=f"{self.name}.{column.name}") for column in own)
+        columns = tuple(
+            replace(column, name=f"{self.name}.{column.name}", free=True, decimal=self.dialect.decimal)
+            for column in own
+        )
         called = tuple((renamed.name, column.name) for renamed, column in zip(columns, own, strict=True))
         # No two names become one, and SQL needs no quotes.
         alias = "records_" + re.sub(r"[^A-Za-z0-9]", lambda one: _AS_WORD.get(one[0], f"_x{ord(one[0]):x}_"), self.name)
-        return RecordFile(self.name, self.record, columns, ("csv", "txt", "parquet"), called=called, alias=alias)
+        return RecordFile(self.name, self.record, columns, ENDINGS, called=called, alias=alias, dialect=self.dialect)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ _FEW: Final = 20
 _WIDTH: Final = 118
 _NO_VALUE: Final = "no value"
 _ALL: Final = "All"
+_OTHERS: Final = ("other", "not listed", "none of the codes", "outside the list")
 
 _PEOPLE: Final = {
     *("person", "persons", "people", "population", "individual", "individuals", "member", "members", "roster"),
@@ -351,8 +352,8 @@ def _head(dictionary: Dictionary, named: str, out: str, unit: _DraftFile, chain:
     about = f"{_label(dictionary.name)}{f', {title}' if title else ''}"
     yield f"# Drafted from a dictionary ({dictionary.kind}): {about}."
     yield "# It says what the dictionary says, and nothing of any record. Read it, and change what you want otherwise;"
-    yield "# docs/tables.md tells what each key means. Values that a column does not list are refused, unless it says"
-    yield "# others. Then:"
+    yield "# docs/tables.md tells what each key means. A value that a column does not list is refused, unless it has"
+    yield "# others, as here columns with many codes do. Then:"
     yield "#"
     for verb, says in (
         (f"plan {out}", "what the tables cost, and their margins of error"),
@@ -411,6 +412,10 @@ def _column_lines(place: str, label: str, domain: _DraftDomain, fixed: bool) -> 
         yield f"missing = {_text(domain.missing)}"
     if domain.whole:
         return
+    others = [word for word in _OTHERS if word not in {*domain.codes, domain.missing}]
+    if len(domain.codes) > _FEW and others and not fixed:
+        # Long lists, as of occupations, are seldom complete. One record must not stop a release for that.
+        yield f"others = {_text(others[0])}"
     # A table with the key "file" would name one.
     if not any(domain.codes.values()) or "file" in domain.codes:
         yield from _list("codes", [*domain.codes])

@@ -98,11 +98,12 @@ def shown(values: Iterable[int], column: Column) -> str:
     if column.words:
         texts = [column.written(value) for value in ordered]
     else:
-        numbers = [value for value in ordered if not (column.blank_is_last and value == column.none)]
+        said = [word for word, value in column.in_words.items() if value in ordered]
+        numbers = [value for value in ordered if value not in column.in_words.values()]
         ends = [i for i, (one, other) in enumerate(pairwise(numbers), 1) if other != one + 1]
         runs = [(numbers[i], numbers[j - 1]) for i, j in pairwise([0, *ends, len(numbers)])] if numbers else []
         texts = [column.written(low) if low == high else f"{low}-{high}" for low, high in runs]
-        texts += [column.blank] * (len(numbers) < len(ordered))
+        texts += said
     more = [f"and {len(texts) - _MOST_SHOWN:,} more"] if len(texts) > _MOST_SHOWN else []
     return ", ".join([*(text or "none" for text in texts[:_MOST_SHOWN]), *more])
 

@@ -48,19 +48,21 @@ def _hierarchy(doc: DescriptionDocument, name: str, told: DeclaredHierarchy) -> 
     if found is None:
         return
     above_of, words = found.pairs, column.column.words
+    units = set(words) - {column.column.others}
     doc.at("hierarchies", name)["of"] = above_of
     for what, odd in (
-        (f"codes of {column.file}.{column.name} are no unit of {levels[-1]}", set(words) - set(found.blocks)),
-        (f"units of {levels[-1]} are no code of {column.file}.{column.name}", set(found.blocks) - set(words)),
+        (f"codes of {column.file}.{column.name} are no unit of {levels[-1]}", units - set(found.blocks)),
+        (f"units of {levels[-1]} are no code of {column.file}.{column.name}", set(found.blocks) - units),
     ):
         if odd:
             doc.faults.append(f"{place}.of: {len(odd)} {what}, such as {min(odd)!r}")
     if doc.faults:
         return
     named = {words[value]: label for value, label in column.labels.items()}
-    above = {word: word for word in words}
+    # Others lie in no unit.
+    above = {word: word for word in units}
     for level in reversed(levels[1:]):
-        inside = [[above[word]] for word in words]
+        inside = [[above[word]] if word in above else [] for word in words]
         labels = named if level == levels[-1] else {}
         doc.areas[level] = _area_kind(level, [column], inside, labels)
         above = {word: str(above_of[unit]) for word, unit in above.items()}
@@ -89,7 +91,7 @@ def _area(doc: DescriptionDocument, name: str, told: DeclaredAreaKind) -> AreaKi
         doc.faults.append(f"{place}.column: must be a column of codes")
         return one
     words, labels = column.column.words, told.labels
-    pairs = _area_pairs(doc, name, told, words)
+    pairs = _area_pairs(doc, name, told, words, column.column.others)
     if told.first is None and told.of is None:
         labels = {words[value]: label for value, label in column.labels.items()} | dict(labels)
     return _area_kind(name, [column], pairs, labels)
@@ -127,8 +129,8 @@ def _parts(column: DescribedColumn) -> list[tuple[str, str]]:
     of = column.column
     if of.words:
         return [(word, column.labels.get(value, word)) for value, word in enumerate(of.words)]
-    width, none = len(str(of.numbers.high)), of.none if of.blank_is_last else None
-    return [(of.written(value).zfill(0 if value == none else width), of.written(value)) for value in of.domain]
+    width, words = len(str(of.numbers.high)), set(of.in_words.values())
+    return [(of.written(value).zfill(0 if value in words else width), of.written(value)) for value in of.domain]
 
 
 def _area_above(doc: DescriptionDocument, name: str, told: DeclaredAreaKind) -> AreaKind:
@@ -141,7 +143,8 @@ def _area_above(doc: DescriptionDocument, name: str, told: DeclaredAreaKind) -> 
         doc.faults.append(f"{place}: with from it has either of or first, and no column")
     if below is None or doc.faults:
         return AreaKind(name, (), ("1",), ((0,),), told.labels)
-    above = _area_pairs(doc, name, told, below.codes)
+    others = [of.column.others for of in doc.columns.values() if (in_join(of.file, of.name),) == below.columns]
+    above = _area_pairs(doc, name, told, below.codes, *others)
     pairs = [sorted({area for code in codes for area in above[code]}) for codes in below.of]
     if len(below.columns) > 1 and any(len(areas) != 1 for areas in pairs):
         text = f"areas of {below.name}, which are of several columns, must lie in one area each"
@@ -151,13 +154,15 @@ def _area_above(doc: DescriptionDocument, name: str, told: DeclaredAreaKind) -> 
     return _area_kind(name, columns, pairs, told.labels)
 
 
-def _area_pairs(doc: DescriptionDocument, name: str, told: DeclaredAreaKind, words: Sequence[str]) -> list[list[str]]:
-    """Of each code of a column, or of areas below, the areas it lies in."""
+def _area_pairs(
+    doc: DescriptionDocument, name: str, told: DeclaredAreaKind, words: Sequence[str], others: str = ""
+) -> list[list[str]]:
+    """Of each code of a column, or of areas below, the areas it lies in; of others those that are told alone."""
     place = f"areas.{name}"
     if told.first is not None:
-        if told.first > min(map(len, words)):
+        if told.first > min(len(word) for word in words if word != others):
             doc.faults.append(f"{place}.first: must be a number of characters that every code has")
-        return [[word[: told.first]] for word in words]
+        return [[word[: told.first]] if word != others else [] for word in words]
     if told.of is None:
         return [[word] for word in words]
     pairs = pairs_of(f"{place}.of", told.of, doc.folder, doc.faults)
@@ -167,7 +172,7 @@ def _area_pairs(doc: DescriptionDocument, name: str, told: DeclaredAreaKind, wor
         strange, pairs = [], {code: areas for code, areas in pairs.items() if code in words}
     doc.at("areas", name)["of"] = pairs
     doc.fault_each(f"{place}.of", "is none of the codes below", map(repr, strange))
-    lost = [word for word in words if word not in pairs]
+    lost = [word for word in words if word not in pairs and word != others]
     if lost:
         doc.faults.append(
             f"{place}.of: {len(lost)} codes below lie in no area, such as {lost[0]!r}; write them with an "

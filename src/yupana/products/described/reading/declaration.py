@@ -3,6 +3,7 @@
 docs/tables.md tells what each key means. Public.
 """
 
+import codecs
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -10,6 +11,7 @@ from fractions import Fraction
 from typing import Final, TypeVar
 
 from yupana.files.codes import CODES, PAIRS, Codes, Pairs
+from yupana.files.columns import DATE_PARTS, Dialect
 from yupana.files.declaration import (
     BUDGET,
     COLUMN,
@@ -29,6 +31,7 @@ from yupana.files.declaration import (
     table_of,
     whole,
 )
+from yupana.files.delimited import SEPARATORS
 from yupana.files.dictionaries.layout import LAYOUT, DeclaredLayout
 from yupana.files.document import Number, is_text
 from yupana.geography.block_file import HousingUnitFile
@@ -105,6 +108,10 @@ class DeclaredColumn:
     codes: Codes | None = key(CODES, "all values: a list, a table of codes and labels, or a file", default=None)
     whole: tuple[int, int] | None = key(_WHOLE_RANGE, "the least and the largest value", default=None)
     missing: str | None = key(_MISSING, "the text of a record without a value, which may then lack one", default=None)
+    others: str | None = key(
+        _MISSING, "what values are called that are not allowed, which are then counted", default=None
+    )
+    of: str | None = key(choice(*DATE_PARTS), "of whole numbers: which part of a date they are", default=None)
     fixed: bool = key(FLAG, "whether no change of a unit below changes it", default=False)
     occurring: bool = key(FLAG, "whether the codes are those that occur, declared to be public", default=False)
 
@@ -116,6 +123,14 @@ def _check_domain(place: str, column: DeclaredColumn, faults: list[str]) -> None
         low, high = column.whole
         text = f"must be a text that is no number from {low} to {high} and no range, such as 'unknown' or '999'"
         faults.append(f"{place}.missing: {text}, without | and quotes; an empty field says the same")
+    if column.of and not column.whole:
+        faults.append(f"{place}.of: is of whole numbers, such as whole = [1900, 2030]")
+    if column.others is None:
+        return
+    if column.others == column.missing:
+        faults.append(f"{place}.others: is the text for no value, too; without missing, others hold these as well")
+    if not is_word(column.others) or (column.whole and not stands_for_none(column.others, *column.whole)):
+        faults.append(f"{place}.others: must be a text that is no value, such as 'other', without | and quotes")
 
 
 def is_word(missing: object) -> bool:
@@ -127,6 +142,36 @@ def stands_for_none(missing: object, low: int, high: int) -> bool:
     """Whether a text can stand for no value of whole numbers between two."""
     ends = whole_range(missing)
     return is_word(missing) and (ends is None or ("-" not in str(missing) and not low <= ends[0] <= high))
+
+
+def codec_of(name: object) -> str | None:
+    """An encoding of text that Python knows, as it calls it; empty for UTF-8, None if there is no such encoding."""
+    if not is_text(name):
+        return None
+    try:
+        found = codecs.lookup(str(name)).name
+        known = "id".encode(found).decode(found) == "id"
+    except (LookupError, ValueError):
+        return None
+    return (None if not known else "") if found in {"utf-8", "utf-8-sig", "ascii"} else found if known else None
+
+
+WRITTEN: Final[Mapping[str, Expected[str]]] = {
+    "separator": choice(*SEPARATORS, "\t"),
+    "encoding": scalar(
+        "an encoding of text, such as utf-8, cp1252, latin-1 or utf-16",
+        lambda told: None if codec_of(told) is None else str(told),
+        TEXT.schema,
+    ),
+    "decimal": choice(",", "."),
+}
+"""What may be said of how a file of text is written."""
+
+
+def dialect_of(separator: str | None, encoding: str | None, decimal: str | None) -> Dialect:
+    """How a file of text is written, of what was said of it."""
+    sign = SEPARATORS.get(separator or "", separator or "")
+    return Dialect(sign, codec_of(encoding) or "", decimal or "")
 
 
 _ANSWERS: Final = list_of(TEXT, f"a list of 1 to {MOST_COLUMNS} columns")
@@ -149,6 +194,11 @@ class DeclaredFile:
     """A record file, by its name without ending."""
 
     record: str | None = key(TEXT, "what one record is called", default=None)
+    separator: str | None = key(WRITTEN["separator"], "of text: what separates fields (the header tells)", default=None)
+    encoding: str | None = key(WRITTEN["encoding"], "of text: such as cp1252 (UTF-8)", default=None)
+    decimal: str | None = key(
+        WRITTEN["decimal"], "of text: what may stand between a whole number and zeros, as in 12,0", default=None
+    )
     key_: str | None = key(TEXT, "the column that tells its records apart", default=None)
     parent: Mapping[str, str] | None = key(
         keyed({"file": TEXT, "column": TEXT}), "the record that each belongs to", default=None

@@ -29,6 +29,7 @@ from yupana.products.described.reading.declaration import (
     DeclaredColumn,
     DeclaredDescription,
     DeclaredResponse,
+    dialect_of,
     is_word,
     whole_range,
 )
@@ -204,8 +205,8 @@ class DescriptionDocument:
                 else:
                     found.add(codes[value])
                 continue
-            if column.column.blank_is_last and value == column.column.blank:
-                found.add(column.column.none)
+            if value in column.column.in_words:
+                found.add(column.column.in_words[value])
                 continue
             ends = whole_range(value)
             domain = column.column.numbers.domain
@@ -241,6 +242,7 @@ def read_records(doc: DescriptionDocument) -> None:
         doc.files[name] = DescribedFile(
             name, told.record or name, key, parent, link, columns,
             hashed=told.hashed or fields, responses=responses, blocks=blocks,
+            dialect=dialect_of(told.separator, told.encoding, told.decimal),
         )  # fmt: skip
     if not doc.files:
         doc.faults.append("files: describes none")
@@ -342,11 +344,14 @@ def _columns(
 
 def _domain(doc: DescriptionDocument, keys: tuple[str, ...], of: DeclaredColumn) -> tuple[Column, Mapping[int, str]]:
     if of.codes is not None:
-        return _coded(doc, keys, of.codes, of.missing)
+        return _coded(doc, keys, of.codes, of.missing, of.others)
     low, high = of.whole or (0, 0)
-    if of.missing is None:
-        return Column(keys[-1], range(low, high + 1)), {}
-    return Column(keys[-1], range(low, high + 2), blank=of.missing, blank_is_last=True), {}
+    words = (of.missing is not None) + (of.others is not None)
+    column = Column(
+        keys[-1], range(low, high + 1 + words), blank=of.missing or "", blank_is_last=of.missing is not None,
+        of=of.of or "", others=of.others or "",
+    )  # fmt: skip
+    return column, {}
 
 
 MOST_CODES: Final = 16_383
@@ -354,18 +359,23 @@ MOST_CODES: Final = 16_383
 
 
 def _coded(
-    doc: DescriptionDocument, keys: tuple[str, ...], told: Codes, missing: str | None
+    doc: DescriptionDocument, keys: tuple[str, ...], told: Codes, missing: str | None, others: str | None = None
 ) -> tuple[Column, Mapping[int, str]]:
-    """A column of codes with what they are called; that for ``missing`` values, if there is one, is the first."""
+    """A column of codes with what they are called: ``missing``, if there is one, is the first, ``others`` the last."""
     place = ".".join(keys)
     listed = codes_of(f"{place}.codes", told, doc.folder, doc.faults)
     doc.at(*keys)["codes"] = listed.document
     codes, labels = listed.codes, listed.labels
+    if others is not None:
+        if others in codes:
+            doc.faults.append(f"{place}.others: must be a code that is not listed")
+        codes, labels = (*codes, others), (*labels, others)
     if missing is not None:
         if not is_word(missing) or missing in codes:
             doc.faults.append(f"{place}.missing: must be a code that is not listed, without | and quotes")
         codes, labels = (missing, *codes), (missing, *labels)
-    return Column(keys[-1], range(len(codes)), words=codes, blank=missing or ""), dict(enumerate(labels))
+    column = Column(keys[-1], range(len(codes)), words=codes, blank=missing or "", others=others or "")
+    return column, dict(enumerate(labels))
 
 
 def _responses(
@@ -435,9 +445,8 @@ def _check_complete(
     incomplete: bool,
 ) -> None:
     """Refuse a recode with a hole that does not say so: who is in it would be counted nowhere, without a word."""
-    # A missing value is in a class where one names it; that it is in none is told by the plan.
-    missing = {column.column.none} if column.column.blank else set[int]()
-    lost = set(column.column.domain).difference(missing, *classes.values())
+    # A missing value and others are in a class where one names them; that they are in none is told by the plan.
+    lost = set(column.column.domain).difference(column.column.in_no_class, *classes.values())
     if lost and classes and all(classes.values()) and not incomplete:
         doc.faults.append(
             f"{place}.classes: no class holds {shown(lost, column.column)} of {column.file}.{column.name}, so that "
