@@ -207,6 +207,18 @@ def test_a_release_of_both_has_its_files_written_with_it(whole: tuple[ReleaseFol
         assert (levels[b"750"].counts[table].sum(axis=0) == levels[b"040"].counts[table][0]).all()
 
 
+@pytest.mark.thorough
+def test_the_files_of_two_states_are_read_as_they_were_written(tmp_path: Path) -> None:
+    yupana.synthesize(tmp_path / "census", households=60, states=["06", "44"], seed=1)
+    made = yupana.run("topdown", "pl94-2020-us-whole", tmp_path / "census", tmp_path / "out", pl=tmp_path / "pl")
+    found = yupana.read_pl(tmp_path / "pl")
+    assert repr(found).startswith("<P.L. 94-171 of CA, RI: ")
+    assert repr(yupana.read_pl(yupana.open_release(tmp_path / "pl"))) == repr(found)
+    told, states = made.parts["persons"]["tables/P1"].where({"SUMLEV": "040"}), found["P1"].where({"SUMLEV": "040"})
+    assert [*map(int, told["P0010001"])] == states["P0010001"]
+    assert told["GEOCODE"] == states["STATE"] == ["06", "44"]
+
+
 def test_a_header_has_the_names_and_areas_of_the_release(whole: tuple[ReleaseFolder, Path]) -> None:
     made, _ = whole
     (found,) = summary_files(made.parts["persons"], made.parts["units"], None)

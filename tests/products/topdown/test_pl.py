@@ -4,12 +4,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from places import SHARED
 from summary_files import random_summary_file
 
+import yupana
 from yupana.errors import InputError
 from yupana.files.database import open_database, source_of
 from yupana.geography.header import HEADER
@@ -148,6 +151,49 @@ def test_damaged_files_are_refused_with_file_and_line(what: str, tmp_path: Path)
         read_summary_file(tmp_path)
     assert told in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+def test_states_are_read_as_tables_one_after_another(tmp_path: Path) -> None:
+    states = {name: random_summary_file(4, seed, state=name.encode()) for seed, name in enumerate(("MA", "RI"))}
+    for file in states.values():
+        write_summary_file(tmp_path, file)
+    found = yupana.read_pl(tmp_path)
+    assert repr(found) == "<P.L. 94-171 of MA, RI: 8 areas; tables header, P1, P2, P3, P4, H1, P5>"
+    assert list(found) == ["header", "P1", "P2", "P3", "P4", "H1", "P5"]
+    for name in list(found):
+        assert "\n" not in repr(found[name])
+        assert len(repr(found[name])) < 400
+    for name in HEADER:
+        here = [text.decode("latin-1") or None for file in states.values() for text in file.fields[name].tolist()]
+        if name not in {"AREALAND", "AREAWATR", "POP100", "HU100", "INTPTLAT", "INTPTLON"}:
+            assert found.header[name] == here
+    assert found.header["POP100"] == found["P1"]["P0010001"] == found.variable("P0010001").tolist()
+    for name, values in found.counts.items():
+        assert found[name][f"{name[0]}00{name[1]}0001"] == values[:, 0].tolist()
+    frame = pl.DataFrame(found)
+    assert frame.shape == (8, 97 + sum(values.shape[1] for values in found.counts.values()))
+    assert frame["STUSAB"].to_list() == ["MA"] * 4 + ["RI"] * 4
+    assert pd.DataFrame.from_arrow(found["H1"])["H0010003"].tolist() == found.variable("H0010003").tolist()
+    assert "<table>" in found._repr_html_()
+    one = yupana.read_pl([tmp_path / "rigeo2020.pl", str(tmp_path / "mageo2020.pl")])
+    assert one.fields["STUSAB"].tolist() == [b"RI"] * 4 + [b"MA"] * 4
+    with pytest.raises(KeyError, match="there is no table 'P9'; there are header, P1"):
+        found["P9"]
+    with pytest.raises(InputError, match="of the same state, 'RI'; name one"):
+        yupana.read_pl([tmp_path, tmp_path / "rigeo2020.pl"])
+    (tmp_path / "vt000012020.pl").write_text("x\n")
+    with pytest.raises(InputError, match=r"vt000012020.pl has no geographic header beside it"):
+        yupana.read_pl(tmp_path)
+    (tmp_path / "vt000012020.pl").rename(tmp_path / "vtgeo2018.pl")
+    with pytest.raises(InputError, match=r"mageo2020.pl and vtgeo2018.pl are of different runs; name one"):
+        yupana.read_pl(tmp_path)
+
+
+def test_names_are_text_in_either_encoding_of_the_bureau(tmp_path: Path) -> None:
+    file = random_summary_file(3, 1)
+    names = np.array(["Cañon".encode("latin-1"), "Mayagüez".encode(), b""])
+    write_summary_file(tmp_path, SummaryFile({**file.fields, "NAME": names}, file.counts))
+    assert yupana.read_pl(tmp_path).header["NAME"] == ["Cañon", "Mayagüez", None]
 
 
 def test_a_folder_must_hold_one_geographic_header(tmp_path: Path) -> None:
