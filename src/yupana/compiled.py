@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from typing import Any, Final, ParamSpec, TypeVar
 
 from numba import njit
-from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import Compiler, CompilerBase, DefaultPassBuilder, Flags
+from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
+from numba.core.compiler import Compiler, CompilerBase, CompileResult, DefaultPassBuilder, Flags
 from numba.core.event import Event, Listener, install_listener
 
 _P = ParamSpec("_P")
@@ -114,7 +114,18 @@ class _Compiler(_PartCompiler):
 
 _WHOLE: Final[dict[str, Any]] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 _PART: Final[dict[str, Any]] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "no_rewrites": True}
-if hasattr(JITCodeLibrary, "_get_module_for_linking") and hasattr(CompilerBase, "_compile_core"):  # as of numba 0.68
+_OF_NUMBA: Final = (
+    (
+        JITCodeLibrary,
+        ("_get_module_for_linking", "_raise_if_finalized", "_ensure_finalized"),
+    ),
+    (JITCPUCodegen, ("_library_class", "set_env")),
+    (CompilerBase, ("_compile_core",)),
+    (CompileResult, ("_find_referenced_environments",)),
+    (Flags, ("_values", "options")),
+)
+"""What is used of numba beyond its promises, there as of 0.68; without one of them it compiles as it usually does."""
+if all(hasattr(of, name) for of, names in _OF_NUMBA for name in names):
     _WHOLE["pipeline_class"], _PART["pipeline_class"] = _Compiler, _PartCompiler
 
 
