@@ -28,6 +28,7 @@ _LEDGER: Final = "--ledger {o}/ledger.json --dataset D"
 
 _PARTS: Final = "--intervals none --no-microdata --ledger {o}/ledger.json --dataset persons=D,units=E"
 _COUNT: Final = "count {w}/d/persons.csv --by QAGE:20:0-115,CENHISP --epsilon 1"
+_TEXT: Final = "count {w}/text/PERSON.csv --by AGE:10:0-99 --epsilon 1"
 _NOISY: Final = "--noisy-measurements {w}/relm"
 
 _RECORDS: Final = (
@@ -61,6 +62,14 @@ _RECORDS: Final = (
     (f"tables run {{w}}/homes.toml {{w}}/h {{o}}/out --shards 2 {_LEDGER}", ("h/persons.csv", "h/homes.csv")),
     (f"tables run {{w}}/homes.toml {{w}}/h {{o}}/out --columns {{w}}/map.toml {_LEDGER}", ("map.toml",)),
     ("tables exact {w}/homes.toml {w}/h {o}/out", ("h/SYNTHETIC", "h/persons.csv")),
+    *(
+        (f"tables run {{w}}/foreign.toml {{w}}/{form} {{o}}/out {_LEDGER}", (f"{form}/*", "foreign.toml"))
+        for form in ("sav", "dta", "xpt")
+    ),
+    (f"tables run {{w}}/text.toml {{w}}/text {{o}}/out {_LEDGER}", ("text/*", "text.toml")),
+    (f"tables run {{w}}/fixed.toml {{w}}/dat {{o}}/out {_LEDGER}", ("dat/*", "fixed.toml")),
+    (f"tables run {{w}}/fixed.toml {{w}}/csdb {{o}}/out {_LEDGER}", ("csdb/*",)),
+    (f"{_TEXT} --others else --encoding cp1252 --separator ; --out {{o}}/out", ("text/*",)),
     ("tables accuracy {w}/treated.toml {w}/h {o}/out", ("treated.toml", "h/persons.csv", "h/homes.csv")),
     ("tables compare {w}/homes.toml {w}/h {o}/out --seed 1", ("homes.toml", "h/persons.csv", "h/homes.csv")),
     (f"{_COUNT} --keys {{w}}/origin.csv --out {{o}}/out {_LEDGER}", ("d/persons.csv", "origin.csv", "d/SYNTHETIC")),
@@ -113,6 +122,10 @@ _PUBLIC: Final = (
     ),
     ("phsafe run {w}/config.json {w}/d {o}/out --ledger {w}/ledger.json --dataset D", ("ledger.json",)),
     ("phsafe strategy {w}/config.json --targets {w}/shares.json --out {o}/found.json", ("config.json", "shares.json")),
+    *(
+        (f"tables init {{o}}/out.toml --from {{w}}/dict/{name}", (f"dict/{name}",))
+        for name in ("text.dcf", "json.dcf", "ddi.xml", "datapackage.json", "csvw.json", "codes.csv", "isle.sav")
+    ),
     ("tables plan {w}/homes.toml --json", ("homes.toml", "tenure.csv")),
     ("tables plan {w}/treated.toml", ("treated.toml", "tenure.csv")),
     ("tables plan {w}/treated/manifest.json --json", ("treated/manifest.json",)),

@@ -3,17 +3,21 @@
 import json
 import re
 import shutil
+import sqlite3
 from collections.abc import Callable
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import closing, redirect_stderr, redirect_stdout
 from fractions import Fraction
 from functools import partial
 from io import StringIO
 from pathlib import Path
 from typing import Any, Final
 
+import pandas as pd
+import pyreadstat
 from boundary_files import write_geojson, write_shapefile, write_topojson
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from dictionaries import write_all
 from topdown_worlds import configuration, make_world, write_configuration, write_world
 
 from yupana.cli.main import main
@@ -97,6 +101,31 @@ chance = 0.9
 TENURE: Final = "CODE,NAME,KIND\n0,none,other\n1,owned,owned\n2,mortgage,owned\n3,rented,other\n4,free,other\n"
 
 
+FOREIGN: Final = """
+name = "people"
+unit = "PERSON"
+[areas.all]
+[tables.sexes]
+counts = "PERSON"
+by = ["PERSON.SEX"]
+budget = { all = 1 }
+[files.PERSON.columns]
+SEX = { codes = ["1", "2"], others = "else" }
+AGE = { whole = [0, 99], missing = "none" }
+"""
+LINES: Final = "D0101001 3 4.5\n" + "".join(f"P0101{n:03}{n % 3}{n:02}110551234aSEC\n" for n in range(1, 20))
+CASES: Final = """
+CREATE TABLE meta (dictionary TEXT); INSERT INTO meta VALUES ('{"name": "ISLE", "labels": []}');
+CREATE TABLE cases (id TEXT, deleted INTEGER, partial_save_mode TEXT);
+INSERT INTO cases VALUES ('u', 0, NULL), ('v', 1, NULL);
+CREATE TABLE "level-1" ("level-1-id" INTEGER PRIMARY KEY, "case-id" TEXT, province INTEGER, district INTEGER,
+    hh INTEGER);
+INSERT INTO "level-1" VALUES (1, 'u', 1, 1, 5), (2, 'v', 12, 2, 7);
+CREATE TABLE person ("person-id" INTEGER PRIMARY KEY, "level-1-id" INTEGER, occ INTEGER, sex INTEGER, age INTEGER,
+    occ_major INTEGER, phone_1 INTEGER, phone_2 INTEGER, phone_3 INTEGER, letter TEXT, name TEXT);
+INSERT INTO person ("person-id", "level-1-id", occ, sex, age, name) VALUES
+    (4, 1, 1, 1, 30, 'SECRETX'), (5, 2, 1, 2, 40, 'SECRETX'), (6, 1, 2, NULL, NULL, NULL);
+"""
 COUNTED: Final = ("count", "{w}/d/persons.csv", "--by", "QAGE:20:0-115,CENHISP", "--epsilon", "1")
 
 
@@ -130,6 +159,7 @@ def build(folder: Path) -> None:
     made("safetab-h", "run", "{w}/p", "{w}/d", "{w}/relh", "--totals", "{w}/relp/T01001.csv")
     _topdown(folder, made)
     _tables(folder, made)
+    _foreign(folder, made)
     _cheaper(folder, made)
     made("spine", "build", "{w}/d/GRF-C.txt", "{w}/spine", "--kind", "conventional")
     (folder / "policy.toml").write_text(POLICY)
@@ -203,6 +233,29 @@ def _tables(folder: Path, made: Callable[..., str]) -> None:
     made("tables", "compare", "{w}/homes.toml", "{w}/h", "{w}/compared", "--seed", "1")
     made(*COUNTED, "--out", "{w}/cnt", "--keys", "{w}/origin.csv")
     made(*COUNTED, "--out", "{w}/cntpub", "--keys-public")
+
+
+def _foreign(folder: Path, made: Callable[..., str]) -> None:
+    """Records as CSPro, statistics programs and spreadsheets write them, and dictionaries of all kinds."""
+    (folder / "dict").mkdir()
+    write_all(folder / "dict")
+    people = pd.DataFrame({"SEX": [1.0, 2.0, 9.0] * 9, "AGE": [4.0, None, 98.0] * 9, "NAME": ["SECRETX"] * 27})
+    for name in ("sav", "dta", "xpt", "text", "dat", "csdb"):
+        (folder / name).mkdir()
+    pyreadstat.write_sav(people, folder / "sav" / "PERSON.sav")
+    pyreadstat.write_dta(people, folder / "dta" / "PERSON.dta")
+    pyreadstat.write_xport(people, folder / "xpt" / "PERSON.xpt")
+    labels = {"SEX": {1: "Male", 2: "Female"}}
+    pyreadstat.write_sav(people, folder / "dict" / "isle.sav", variable_value_labels=labels)
+    text = "SEX;AGE;Pr\u00e9nom\r\n" + "1,0;42;SECRETX\u00e9\r\n2;;\r\n9; 3 ;\r\n" * 9
+    (folder / "text" / "PERSON.csv").write_bytes(text.encode("cp1252"))
+    (folder / "dat" / "isle.dat").write_text(LINES)
+    with closing(sqlite3.connect(folder / "csdb" / "isle.csdb")) as db:
+        db.executescript(CASES)
+    (folder / "foreign.toml").write_text(FOREIGN)
+    (folder / "text.toml").write_text(f'{FOREIGN}[files.PERSON]\nencoding = "cp1252"\nseparator = ";"\ndecimal = ","\n')
+    (folder / "fixed.toml").write_text(f'dictionary = "dict/text.dcf"\n{FOREIGN}')
+    made("tables", "run", "{w}/foreign.toml", "{w}/sav", "{w}/foreign")
 
 
 def _cheaper(folder: Path, made: Callable[..., str]) -> None:

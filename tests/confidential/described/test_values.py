@@ -249,3 +249,20 @@ def test_keys_are_the_same_in_every_type(tmp_path: Path) -> None:
             given_frames = {"homes": homes, "people": people}
             found = yupana.exact("tables", document, given_frames, tmp_path / "out", synthetic=True, overwrite=True)
             assert pl.DataFrame(found["t"])["COUNT"].to_list() == [2, 2], (of_key, of_link)
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet", "frame"])
+@pytest.mark.parametrize("shards", [None, 2])
+def test_files_of_which_no_column_is_read_are_counted(tmp_path: Path, form: str, shards: int | None) -> None:
+    document = _described(tmp_path / "data")
+    document["files"]["people"]["columns"] = {}
+    document["tables"] = {"all": {"counts": "people", "budget": {"all": 1}}}
+    frame = pl.DataFrame({"x": [1, 2, 3]})
+    frame.write_csv(tmp_path / "data/people.csv") if form == "csv" else frame.write_parquet(
+        tmp_path / "data/people.parquet"
+    )
+    options: dict[str, Any] = {"shards": shards} if shards else {}
+    data: Any = tmp_path / "data"
+    if form == "frame":
+        data, options = {"people": frame}, options | {"synthetic": True}
+    assert _counts(document, data, tmp_path / "out", **options) == {"all": {"total": 3}}

@@ -272,6 +272,8 @@ def test_statistics_files_give_codes_and_no_labels(tmp_path: Path, ending: str) 
         found = rows("people")
     assert found[:3] == [("1", "30", "Nord", 1), ("2", None, "Süd", 2), ("1", "2.5", None, 3)]
     assert found[3:] in ([], [("2", None, "Süd", 4)])
+    with read(tmp_path, RecordForms({"people": RecordFile("people", "person", ())})) as rows:
+        assert len(rows("people")) == len(found)
     whole = path.read_bytes()
     for cut in (0, 80, *([len(whole) - 9] if ending == ".sav" else [])):  # others end in what is no record
         path.write_bytes(whole[:cut])

@@ -234,7 +234,7 @@ def load_text(
     called = called or path.name
     rows = csv_rows(path, names, separator=separator, quote='"', rejects=f"{table}_rejects")
     try:
-        db.execute(f"CREATE TABLE {table}_rows AS SELECT {typed} FROM {rows}")
+        db.execute(f"CREATE TABLE {table}_rows AS SELECT {typed or 'NULL AS nothing'} FROM {rows}")
     except STOPS:
         raise
     except duckdb.Error:
@@ -339,10 +339,10 @@ def open_part(
         if not findings:
             _make_view(db, one, raw, {column.name: named(column.name) for column in schema.columns})
     if not findings:
-        columns = ", ".join(named(column.name) for column in schema.columns)
-        db.execute(f"CREATE VIEW {named(schema.relation)} AS SELECT {columns}, {record} FROM as_written")
-        values = ", ".join(f"{typed[name]} AS {named(name)}" for name in source.in_path.besides)
-        rows = f"(SELECT {values}, {RECORD} AS record FROM {named(schema.relation)})"
+        columns = ", ".join([*(named(column.name) for column in schema.columns), record])
+        db.execute(f"CREATE VIEW {named(schema.relation)} AS SELECT {columns} FROM as_written")
+        values = [f"{typed[name]} AS {named(name)}" for name in source.in_path.besides]
+        rows = f"(SELECT {', '.join([*values, f'{RECORD} AS record'])} FROM {named(schema.relation)})"
         findings = _in_wrong_folder(db, source, schema, rows)
     return typed, findings
 
@@ -385,12 +385,11 @@ def _in_wrong_folder(db: duckdb.DuckDBPyConnection, source: Source, schema: Reco
 
 def _make_view(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFile, values: Mapping[str, str]) -> None:
     """Make the relation of Parquet files from SQL for the values of each column."""
-    columns = ", ".join(f"{value} AS {named(name)}" for name, value in values.items())
     record = RECORD if source.rows else "file_row_number + 1"
     if len(source.paths) > 1 and not source.rows:
         record += f" + (file_index::BIGINT << {PART_SHIFT})"
-    rows = stored_rows(source, schema)
-    db.execute(f"CREATE OR REPLACE VIEW {schema.relation} AS SELECT {columns}, {record} AS record FROM {rows}")
+    columns = ", ".join([*(f"{value} AS {named(name)}" for name, value in values.items()), f"{record} AS record"])
+    db.execute(f"CREATE OR REPLACE VIEW {schema.relation} AS SELECT {columns} FROM {stored_rows(source, schema)}")
 
 
 def trust(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFile) -> None:
@@ -437,12 +436,12 @@ def stored_rows(source: Source, schema: RecordFile) -> str:
     if not (schema.called or source.in_path.alone):
         return rows
     alone = source.in_path.alone
-    columns = ", ".join(
+    columns = [
         f"{in_path(alone[column]) if column in alone else f'f.{named(name)}'} AS {named(column)}"
         for column, name in (schema.written | dict(source.spelled)).items()
-    )
-    index = ", f.file_index" if len(source.paths) > 1 else ""
-    return f"(SELECT {columns}, f.file_row_number{index} FROM {rows} f)"
+    ]
+    columns += ["f.file_row_number", *(["f.file_index"] if len(source.paths) > 1 else [])]
+    return f"(SELECT {', '.join(columns)} FROM {rows} f)"
 
 
 def stored_types(

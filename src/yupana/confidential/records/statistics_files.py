@@ -84,15 +84,18 @@ def write_statistics(
     }
     values = {column: _value(column, name, formats[name], system, name in texts) for column, name in wanted.items()}
     require_none(check_types(path.name, {column.name: kind for column, (_, kind) in values.items()}, schema))
-    selected = ", ".join(f"{value} AS {named(column.name)}" for column, (value, _) in values.items())
+    selected = ", ".join([*(f"{value} AS {named(column.name)}" for column, (value, _) in values.items()), RECORD])
     done = 0
-    use = list(dict.fromkeys(wanted.values()))
+    # Where no column is wanted, one tells how many records there are.
+    use = list(dict.fromkeys(wanted.values())) or names[:1]
+    if not use:
+        raise _damaged(path)
     for number, part in enumerate(_parts(path, encoding, use, texts)):
         count = len(next(iter(part.values())))
         numbers = np.arange(done + 1, done + 1 + count, dtype=np.int64)
         db.register("part", ArrowParts([{**part, RECORD: numbers}]))
         place = quoted(str(rows / f"{number:06d}.parquet"))
-        db.execute(f"COPY (SELECT {selected}, {RECORD} FROM part) TO {place} (FORMAT parquet)")
+        db.execute(f"COPY (SELECT {selected} FROM part) TO {place} (FORMAT parquet)")
         db.unregister("part")
         done += count
     if told.number_rows is not None and told.number_rows > done:

@@ -173,8 +173,8 @@ def without_records(folder: Path, cut: Cut, memory: int | None = None) -> Iterat
                 columns = (
                     dict.fromkeys(schema.header, "VARCHAR") if source.header else stored_types(db, source, schema)[0]
                 )
-                none = ", ".join(f"NULL::{kind} AS {named(name)}" for name, kind in columns.items())
-                query = f"SELECT {none}, NULL::BIGINT AS {RECORD} WHERE false"
+                none = [f"NULL::{kind} AS {named(name)}" for name, kind in {**columns, RECORD: "BIGINT"}.items()]
+                query = f"SELECT {', '.join(none)} WHERE false"
                 path = rows_of(empty, schema.name) / EMPTY
                 db.execute(f"COPY ({query}) TO {quoted(str(path))} (FORMAT parquet)")
         lay_out(empty, folder.absolute(), there)

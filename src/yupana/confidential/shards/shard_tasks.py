@@ -228,7 +228,8 @@ def read_part(
 
 def hash_of_key(one: Part, typed: Mapping[str, str]) -> str:
     """SQL for 64 bits of a record's key, which is compared as the text of its value, whatever its type."""
-    key = ", ".join(f"CAST({typed[name]} AS VARCHAR)" for name in one.key)
+    # Records of which no column is read are all alike, and stay together.
+    key = ", ".join(f"CAST({typed[name]} AS VARCHAR)" for name in one.key) or "''"
     return f"hash(concat_ws('|', {key}))"
 
 

@@ -155,6 +155,8 @@ class Dictionary:
         What wrote it, in words, such as ``CSPro``.
     encoding : str
         Of the file of records, as Python calls it; empty where the dictionary does not say.
+    lists_all : bool
+        Whether an item that lists values lists all that are allowed. Files of statistics programs label some.
     """
 
     name: str
@@ -165,6 +167,7 @@ class Dictionary:
     path: Path
     kind: str = ""
     encoding: str = ""
+    lists_all: bool = True
 
     @property
     def is_fixed_width(self) -> bool:

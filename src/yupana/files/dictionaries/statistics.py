@@ -67,7 +67,7 @@ def read_metadata(path: Path, kind: str) -> Dictionary:
     items = tuple(_item(found, place) for place in range(len(found.column_names)))
     record = RecordType(path.stem, "", "", items)
     level = Questionnaire("", "", (), (record,))
-    return Dictionary(path.stem, clean(found.file_label or ""), 0, 0, (level,), path, kind)
+    return Dictionary(path.stem, clean(found.file_label or ""), 0, 0, (level,), path, kind, lists_all=False)
 
 
 def _item(found: Any, place: int) -> DictionaryItem:  # noqa: ANN401 (pyreadstat has no types)

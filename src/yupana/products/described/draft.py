@@ -102,7 +102,7 @@ def draft(dictionary: Dictionary, named: str, out: str = "FILE") -> str:
     for file in files:
         # No change of a unit changes the areas it lies in, and ids are what tells questionnaires apart.
         fixed = {name for name in file.domains if file.is_level or f"{file.name}.{name}" in in_areas}
-        lines += _file_lines(file, fixed if file in chain[1:] else set())
+        lines += _file_lines(file, fixed if file in chain[1:] else set(), dictionary.lists_all)
     lines += _recode_lines(files)
     lines += _area_lines(dictionary, files, areas)
     return "\n".join([*lines, *_table_lines(unit, areas, in_areas)]) + "\n"
@@ -353,7 +353,7 @@ def _head(dictionary: Dictionary, named: str, out: str, unit: _DraftFile, chain:
     yield f"# Drafted from a dictionary ({dictionary.kind}): {about}."
     yield "# It says what the dictionary says, and nothing of any record. Read it, and change what you want otherwise;"
     yield "# docs/tables.md tells what each key means. A value that a column does not list is refused, unless it has"
-    yield "# others, as here columns with many codes do. Then:"
+    yield "# others, as here columns do whose codes may not be all. Then:"
     yield "#"
     for verb, says in (
         (f"plan {out}", "what the tables cost, and their margins of error"),
@@ -377,7 +377,7 @@ def _head(dictionary: Dictionary, named: str, out: str, unit: _DraftFile, chain:
     yield 'privacy_defn = "zcdp" # budgets are rho'
 
 
-def _file_lines(file: _DraftFile, fixed: set[str]) -> Iterator[str]:
+def _file_lines(file: _DraftFile, fixed: set[str], lists_all: bool) -> Iterator[str]:  # noqa: FBT001 (private)
     yield ""
     yield f"[files.{_key(file.name)}]"
     yield f"record = {_text(file.record)}"
@@ -390,7 +390,10 @@ def _file_lines(file: _DraftFile, fixed: set[str]) -> Iterator[str]:
     labels = {item.name: item.label for item in file.items}
     for name, domain in file.domains.items():
         yield ""
-        yield from _column_lines(f"files.{_key(file.name)}.columns.{_key(name)}", labels[name], domain, name in fixed)
+        place = f"files.{_key(file.name)}.columns.{_key(name)}"
+        # Long lists, as of occupations, are seldom complete. One record must not stop a release for that.
+        is_complete = name in fixed or (lists_all and len(domain.codes) <= _FEW)
+        yield from _column_lines(place, labels[name], domain, fixed=name in fixed, is_complete=is_complete)
     if file.unread:
         width = max(len(_comment(name)) for name, _ in file.unread)
         yield ""
@@ -400,7 +403,7 @@ def _file_lines(file: _DraftFile, fixed: set[str]) -> Iterator[str]:
             yield f"#   {_comment(name):<{width}}  {label + ': ' if label else ''}{why}"
 
 
-def _column_lines(place: str, label: str, domain: _DraftDomain, fixed: bool) -> Iterator[str]:  # noqa: FBT001 (private)
+def _column_lines(place: str, label: str, domain: _DraftDomain, *, fixed: bool, is_complete: bool) -> Iterator[str]:
     said = _comment(label)
     yield f"[{place}]{f' # {said}' if said else ''}"
     if domain.whole:
@@ -413,8 +416,7 @@ def _column_lines(place: str, label: str, domain: _DraftDomain, fixed: bool) -> 
     if domain.whole:
         return
     others = [word for word in _OTHERS if word not in {*domain.codes, domain.missing}]
-    if len(domain.codes) > _FEW and others and not fixed:
-        # Long lists, as of occupations, are seldom complete. One record must not stop a release for that.
+    if others and not is_complete:
         yield f"others = {_text(others[0])}"
     # A table with the key "file" would name one.
     if not any(domain.codes.values()) or "file" in domain.codes:
