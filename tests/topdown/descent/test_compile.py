@@ -61,9 +61,11 @@ def told(process: subprocess.Popen[str]) -> list[str]:
 
 
 def test_two_processes_at_once_fill_an_empty_cache_and_a_third_finds_everything(tmp_path: Path) -> None:
-    """Both come to the same answers, and nothing is compiled a second time."""
+    """Both come to the same answers, and nothing is compiled a second time; one may find what the other has kept."""
     pair = [start(NUMBA_CACHE_DIR=str(tmp_path)) for _ in range(2)]
-    assert [told(process) for process in pair] == 2 * [["compiling", f"True {ANSWERS}"]]
+    lines = sorted(told(process) for process in pair)
+    assert lines[1] == ["compiling", f"True {ANSWERS}"]
+    assert lines[0] in (lines[1], lines[1][1:])
     assert told(start(NUMBA_CACHE_DIR=str(tmp_path))) == [f"True {ANSWERS}"]
 
 
