@@ -8,7 +8,7 @@ import csv
 import io
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -254,6 +254,27 @@ def _plain(value: float) -> int | float:
     return int(value) if math.isfinite(value) and value == int(value) else value
 
 
+@dataclass(frozen=True, slots=True)
+class Unassigned:
+    """Blocks in no district, which are kept apart from the balance.
+
+    Attributes
+    ----------
+    code : str
+        What the plan calls them.
+    blocks : int
+        How many of the spine.
+    published, estimate, standard_deviation : float
+        As of the districts.
+    """
+
+    code: str
+    blocks: int
+    published: float
+    estimate: float
+    standard_deviation: float
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class DistrictEstimates(Tabular):
     """A district plan under noise; a data-frame library takes its districts as it takes their `table`.
@@ -284,6 +305,8 @@ class DistrictEstimates(Tabular):
         The tolerance for published populations that keeps the chance at the level; None if there is none.
     notes : tuple of str
         What the numbers are of and what not.
+    unassigned : Unassigned, optional
+        What is in no district.
     """
 
     product: str
@@ -302,6 +325,7 @@ class DistrictEstimates(Tabular):
     chance: "Chance"
     tightened: float | None
     notes: tuple[str, ...]
+    unassigned: Unassigned | None = None
 
     @property
     def deviation(self) -> Floats:
@@ -343,6 +367,7 @@ class DistrictEstimates(Tabular):
                 "level": float(self.level),
                 "tightened": self.tightened,
             },
+            **({"unassigned": asdict(self.unassigned)} if self.unassigned else {}),
             "notes": list(self.notes),
         }
 

@@ -238,7 +238,7 @@ def interval(
         pairs = [(place, one) for place in asked for one in queries]
         return intervals(release, pairs, **options)
     terms = terms_of(IntervalOptions, options)
-    if terms["areas"]:
+    if terms["areas"] or terms["encoding"]:
         raise ConfigError("areas: files of areas are for queries of areas; name some with area='place=1714000'")
     from yupana.estimate.intervals.query_intervals import intervals as found
 
@@ -299,7 +299,7 @@ def intervals(
 
 
 @checked
-def areas(release: "Release | Place", *, files: Places | None = None) -> "AreaList":
+def areas(release: "Release | Place", *, files: Places | None = None, encoding: str | None = None) -> "AreaList":
     """List the areas of a TopDown release, and what can be counted of them.
 
     Parameters
@@ -307,6 +307,8 @@ def areas(release: "Release | Place", *, files: Places | None = None) -> "AreaLi
     release : Release, str or Path
     files : path or sequence of paths, optional
         As ``areas`` of `interval`.
+    encoding : str, optional
+        Of their text, such as cp1252, if that is not UTF-8.
 
     Returns
     -------
@@ -326,7 +328,7 @@ def areas(release: "Release | Place", *, files: Places | None = None) -> "AreaLi
     """
     from yupana.estimate.areas.released import listed_areas
 
-    return listed_areas(folder_of(release), paths_of("files", files))
+    return listed_areas(folder_of(release), paths_of("files", files), encoding)
 
 
 @checked
@@ -367,10 +369,13 @@ def districts(
     docs/districts.md
     """
     from yupana.estimate.districts import districts as found
+    from yupana.geography.district_plan import PlanOptions
 
     terms = terms_of(DistrictOptions, options)
     level = terms.pop("chance")
-    return found(folder_of(release), path_of("plan", plan), path_of("noisy", noisy), level=level, **terms)
+    reading = PlanOptions(**{name: terms.pop(name) for name in ("encoding", "unassigned", "crosswalk")})
+    places = folder_of(release), path_of("plan", plan), path_of("noisy", noisy)
+    return found(*places, level=level, reading=reading, **terms)
 
 
 @checked

@@ -200,6 +200,7 @@ def build_spine(
     *,
     blocks: Place | None = None,
     areas: Places | None = None,
+    encoding: str | None = None,
     overwrite: bool = False,
     progress: Listener | bool = False,
     **changes: Any,  # noqa: ANN401 (the fields of the settings)
@@ -218,6 +219,8 @@ def build_spine(
         Block attributes, which the classes "gq" and ``live`` need.
     areas : str or Path, or several
         Tables of the areas that blocks lie in, beside the reference file; each kind may be a class.
+    encoding : str, optional
+        Of their text, such as cp1252, if that is not UTF-8.
     overwrite, progress
         As of `run`.
     changes
@@ -257,6 +260,7 @@ def build_spine(
         made,
         overwrite,
         paths_of("areas", areas),
+        encoding,
     )
     with listening(progress, "spine") as tell:
         build(replace(settings, **changes), request, announcing(tell))
