@@ -15,7 +15,7 @@ from scipy import special
 
 from yupana.arrays import Flags, Floats, Ints
 from yupana.errors import ConfigError
-from yupana.estimate.areas.least_squares import law_of_areas
+from yupana.estimate.areas.least_squares import AreaLaw, law_of_areas
 from yupana.estimate.areas.released import released_blocks
 from yupana.estimate.intervals.query import Linear, evaluate, parse
 from yupana.estimate.intervals.selections import Counted, Levels, counted_in
@@ -320,15 +320,18 @@ def districts(
         chance_of(rule, float(bound), estimate, covariance),
         tightened(rule, float(bound), float(level), published, estimate, covariance),
         (*measurements.notes, *_NOTES, *_beyond(assigned), *assigned.notes, *_nobody(assigned, reading)),
-        Unassigned(
-            reading.unassigned or "",
-            assigned.apart,
-            float(law.published[number]),
-            float(law.estimate[number]),
-            float(law.covariance[number, number]) ** 0.5,
-        )
-        if assigned.apart
-        else None,
+        _apart(assigned, law, reading),
+    )
+
+
+def _apart(plan: DistrictPlan, law: AreaLaw, reading: PlanOptions) -> Unassigned | None:
+    """The blocks that are kept apart from the balance: the area after the districts."""
+    if not plan.apart:
+        return None
+    at = len(plan.districts)
+    deviation = float(law.covariance[at, at]) ** 0.5
+    return Unassigned(
+        reading.unassigned or "", plan.apart, float(law.published[at]), float(law.estimate[at]), deviation
     )
 
 

@@ -130,7 +130,7 @@ def released_areas(release: ReleaseFolder, files: Sequence[Path], encoding: str 
 GEOUNIT, LEVEL, CODE = "geounit", "SUMLEV", "GEOCODE"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class AreaList:
     """The areas of a release of TopDown. Made by `areas`.
 
@@ -144,6 +144,11 @@ class AreaList:
 
     areas: ReleasedAreas
     parts: tuple[ReleaseFolder, ...]
+
+    def __repr__(self) -> str:
+        kinds = self.kinds
+        shown = ", ".join(f"{kind} {number:,}" for kind, number in kinds.items())
+        return f"<{sum(kinds.values()):,} areas of a release: {shown}>"
 
     @property
     def kinds(self) -> dict[str, int]:
