@@ -28,7 +28,6 @@ PROJECT: Final = "The project"
 
 project = "Yupana"
 release = yupana.__version__
-project_copyright = "Apache-2.0"
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 root_doc = "docs/README"
 include_patterns = ["docs/*.md", "*.md", "benchmarks/README.md", "tests/README.md", "tools/*.md"]
@@ -39,7 +38,8 @@ html_theme = "furo"
 html_title = f"Yupana {release}"
 html_math_renderer = "mathml"
 html_copy_source = False
-autodoc_typehints = "description"
+html_show_copyright = False
+autodoc_typehints = "none"  # the docstrings have them
 suppress_warnings = ["misc.highlighting_failure", "myst.header"]
 
 _API: Final = """
@@ -69,12 +69,18 @@ def pages() -> dict[str, str]:
     return {name: found for name, found in named.items() if name != root_doc}
 
 
+def _of_readers(page: str) -> tuple[bool, str]:
+    """The tutorials of the four readers come first."""
+    return not page.startswith("docs/tutorial-"), page
+
+
 def _complete(_: Sphinx, name: str, source: list[str]) -> None:
     """Give the first page its navigation, and the page on Python the docstrings of all public names."""
     if name == root_doc:
         placed = pages()
         for caption in (*KINDS.values(), PROJECT):
-            listed = "\n".join(f"/{page}" for page, found in placed.items() if found == caption)
+            here = sorted((page for page, found in placed.items() if found == caption), key=_of_readers)
+            listed = "\n".join(f"/{page}" for page in here)
             source[0] += f"\n\n```{{toctree}}\n:hidden:\n:caption: {caption}\n\n{listed}\n```\n"
     if name == "docs/python":
         source[0] += _API.format("\n\n".join(_documented(one) for one in sorted(yupana.__all__) if one[0] != "_"))
