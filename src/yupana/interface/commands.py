@@ -400,7 +400,7 @@ _RELEASES: Final = {
     ),
     "interval": Command(
         "counts of areas with intervals, and intervals for any cells of a release and what is made of them",
-        {"release": Argument("of PHSafe, SafeTab-P, SafeTab-H or TopDown", metavar="RELEASE")},
+        {"release": Argument("of any product", metavar="RELEASE")},
         {
             "query": Option("what to give an interval of; may be repeated", "texts", "Q"),
             "area": Option(
