@@ -121,8 +121,8 @@ def _reader(path: Path, encoding: str) -> Iterator[Read]:
         with reading(function, path) as read:
             yield partial(read, **options)
     except NoLibraryError:
-        text = f"{path.name}: files of SPSS, Stata and SAS need pyreadstat; install it with yupana[statistics]"
-        raise InputError(text) from None
+        way_out = "install Yupana's extra statistics (docs/README.md)"
+        raise InputError(f"{path.name}: files of SPSS, Stata and SAS need pyreadstat; {way_out}") from None
     except (UnreadableError, OSError):
         failed = True
     if failed:  # raised here, so that it does not hold the library's
@@ -160,48 +160,6 @@ def _numbers(values: Sequence[Any]) -> Column:
     return np.array([np.nan if isinstance(value, str) else value for value in values], dtype=np.float64)
 
 
-<<<<<<< HEAD
-def _read(path: Path, encoding: str, **options: Any) -> tuple[Any, Any]:  # noqa: ANN401 (of a library)
-    """What pyreadstat reads; what it says of a failure may quote records, so its words are left out."""
-    try:
-        import pyreadstat  # noqa: PLC0415 (an extra)
-    except ImportError:
-        raise InputError(
-            f"{path.name}: files of SPSS, Stata and SAS need pyreadstat; "
-            "install Yupana's extra statistics (docs/README.md)"
-        ) from None
-    read = getattr(pyreadstat, STATISTICS[path.suffix.lower()][0])
-    failed = False
-    try:
-        must_be_regular(path)
-        found: tuple[Any, Any] = read(
-            str(path), output_format="dict", disable_datetime_conversion=True, **options,
-            **({"encoding": encoding} if encoding else {}),
-        )  # fmt: skip
-    except MemoryError:
-        raise
-    except Exception:  # noqa: BLE001 (whatever a library raises)
-        failed = True
-    if failed:  # raised here, so that it does not hold the library's
-        raise _damaged(path)
-    return found
-
-
-def _damaged(path: Path) -> InputError:
-    system = STATISTICS[path.suffix.lower()][1]
-    text = (
-        f"cannot be read to its end as {system} writes {path.suffix}: is it damaged, cut off, encrypted or of another "
-        "kind, or are its texts in another encoding than it says? Write it again, or say encoding in the description"
-    )
-    try:
-        require_none([Finding("is_statistics", path.name, text)])
-    except InputError as error:
-        return error
-    raise AssertionError
-
-
-=======
->>>>>>> main
 def _value(column: RecordColumn, name: str, form: str, system: str, is_text: bool) -> tuple[str, str]:  # noqa: FBT001
     """SQL for a value, and its type: a text, a whole number without a point as text, or a date."""
     value = named(name)

@@ -52,21 +52,14 @@ def read_metadata(path: Path, kind: str) -> Dictionary:
     ConfigError
         If pyreadstat is not there, or the file is damaged.
     """
-<<<<<<< HEAD
-    try:
-        import pyreadstat  # noqa: PLC0415 (of an extra)
-    except ImportError:
-        raise ConfigError(
-            f"{path} is a file of {kind}, which needs pyreadstat; install Yupana's extra statistics (docs/README.md)"
-        ) from None
-=======
->>>>>>> main
     name, options = _READERS[kind]
     try:
         with reading(name, path) as read:
             _, found = read(metadataonly=True, output_format="dict", **options)
     except NoLibraryError:
-        raise ConfigError(f"{path} is a file of {kind}, which needs pyreadstat; install yupana[statistics]") from None
+        raise ConfigError(
+            f"{path} is a file of {kind}, which needs pyreadstat; install Yupana's extra statistics (docs/README.md)"
+        ) from None
     except UnreadableError as error:
         # Of bytes, for no record was read.
         raise ConfigError(f"{path}: damaged, or no file of {kind}: {clean(str(error))[:200]}") from None
