@@ -25,7 +25,7 @@ from yupana.privacy.zcdp import epsilon_tight
 from yupana.products.phsafe.configuration import TAUS, budgets, read_config
 from yupana.products.phsafe.product import PHSAFE
 
-pytest.importorskip("uvicorn", reason="the explorer's server is not installed: pip install 'yupana[explore]'")
+pytest.importorskip("uvicorn", reason="the explorer's server is not installed: explore")
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright, which drives the browser, is not installed")
 
 CHROMIUM = next(

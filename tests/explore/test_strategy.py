@@ -16,7 +16,7 @@ import yupana
 from yupana.cli.main import main
 from yupana.plan.measurement import z_value
 
-pytest.importorskip("fastapi", reason="the explorer's server is not installed: pip install 'yupana[explore]'")
+pytest.importorskip("fastapi", reason="the explorer's server is not installed: explore")
 
 import httpx
 
