@@ -49,7 +49,7 @@ def read(tmp_path: Path, told: dict[str, Any]) -> Configuration:
         (document(GOOD | {"s2": "s1"}), ["'s2' (3)"]),
         (document(GOOD | {"a|b": "N"}), ["'a|b' is no code of a unit"]),
         (document({}), ["areas.of: has no unit"]),
-        (document({"file": "units.csv", "code": "UNIT", "area": "UP"}), ["units.csv has no column UP"]),
+        (document({"file": "units.csv", "code": "UNIT", "area": "UP"}), ["units.csv, line 1: no column UP"]),
         (document({"file": "nowhere.csv", "code": "UNIT", "area": "UP"}), ["No such file"]),
         (document({"file": "twice.csv", "code": "UNIT", "area": "PARENT"}), ["'n1' is in several units"]),
         (document(GOOD, ["country", "Country", "b"]), ["'Country' is named twice"]),
