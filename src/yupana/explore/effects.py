@@ -33,6 +33,9 @@ _STEPS: Final = 25
 _REACH: Final = (Fraction(1, 32), Fraction(32))
 """Totals of the frontier: so many, over so much of the total that a configuration begins with."""
 
+_CERTAIN: Final = 20
+"""Of a loss above nothing is computed: nobody is right more often than always, and less is hardly promised."""
+
 _NAMED: Final = 60
 """Areas and tables that are named; the rest are counted."""
 
@@ -40,7 +43,6 @@ _NAMED: Final = 60
 def view(page: Page, filled: Filled, chosen: Chosen) -> dict[str, Any]:
     """Everything the page shows of a scenario at once."""
     unreliable = unreliable_counts(chosen)
-    start = page.choose(page.start())
     return {
         "total": show_exact(chosen.plan.loss()),
         "symbol": chosen.plan.mechanism.symbol,
@@ -50,7 +52,7 @@ def view(page: Page, filled: Filled, chosen: Chosen) -> dict[str, Any]:
         "entries": _entries(filled, chosen),
         "groups": {kind: _shares(page, chosen, kind) for kind in ("table", "level")},
         "frontier": frontier(page, chosen),
-        "unreliable": unreliable | {"new": _new(chosen, start)},
+        "unreliable": unreliable | {"new": _new(chosen, page.first)},
         "against_release": list(chosen.plan.against_release),
     }
 
@@ -124,7 +126,7 @@ def _guess_of(plan: Plan, *, adaptive: bool) -> float:
 
 @lru_cache(maxsize=256)
 def _guessed(mechanism: Mechanism, value: Budget) -> float:
-    if value == INFINITE:
+    if value == INFINITE or value > _CERTAIN:
         return 1.0
     return pure_guess(float(value)) if mechanism is Mechanism.PURE else zcdp_guess(value)
 
@@ -168,13 +170,18 @@ def _entries(filled: Filled, chosen: Chosen) -> dict[str, Any]:
             "on": True,
             "budget": (typed.by == "budget" and shown) or short(budget),
             "budget_exact": show_exact(budget),
-            "margin": (typed.by == "margin" and shown) or rounded(margin, 5).replace(",", ""),
+            "margin": (typed.by == "margin" and shown) or _in_records(margin).replace(",", ""),
             "margin_exact": repr(margin),
             "share": percent(float(budget / of_pass[spent.population]), 2),
-            "least": rounded(float(margin / chosen.reliable), 3),
+            "least": _in_records(float(margin / chosen.reliable)),
             "typical": f"{int(known[name].typical):,}" if name in known else "",
         }
     return found
+
+
+def _in_records(value: float) -> str:
+    """A margin as it is, where it is whole, or to five digits."""
+    return f"{int(value):,}" if value == int(value) else rounded(value, 5)
 
 
 def short(budget: Fraction) -> str:
@@ -213,7 +220,7 @@ def frontier(page: Page, chosen: Chosen) -> dict[str, Any]:
     of, relative = sizes(chosen)
     kept = Fraction(sum(budget for name, budget in chosen.budgets.items() if name not in of))
     bare = {name: (e.sensitivity, e.share, e.population) for name, e in chosen.entries.items() if name in of}
-    began = Fraction(page.choose(page.start()).plan.loss())
+    began = Fraction(page.first.plan.loss())
     points = _curve(tuple(bare.items()), tuple(of.items()), chosen.plan.mechanism, began)
     z, total = z_value(chosen.plan.confidence), Fraction(chosen.plan.loss())
     here = largest_error(chosen)
@@ -364,7 +371,7 @@ def _rows_of_budgets(page: Page, chosen: Sequence[Chosen | None]) -> Iterator[di
         if len(set(budgets)) > 1 or len(set(margins)) > 1:
             place = page.places[name]
             label = f"{page.label_of_table(place.table)}; {page.label_of_level(place.level)}"
-            yield _row(label, "margins", margins, ["off" if m is None else f"± {rounded(m, 4)}" for m in margins])
+            yield _row(label, "margins", margins, ["off" if m is None else f"± {_in_records(m)}" for m in margins])
 
 
 def _exact(text: str) -> Fraction | float:

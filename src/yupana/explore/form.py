@@ -18,7 +18,7 @@ from yupana.explore.reference import Known
 from yupana.explore.scenario import Fault, Filled, RefusedError, Typed
 from yupana.files.document import Changes
 from yupana.plan.budgets import Entry, budget_for_margin
-from yupana.plan.measurement import Accounting, Margins, Measurement, margin_of, published_variance
+from yupana.plan.measurement import Accounting, Margins, Measurement, Mechanism, margin_of, published_variance
 from yupana.plan.plan import Plan
 from yupana.privacy.exact import Budget, read_exact, show_exact
 from yupana.products.product import Product
@@ -85,6 +85,16 @@ class Place:
     level: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Configured:
+    """A configuration with options, before budgets are typed: what does not depend on them."""
+
+    config: Any
+    entries: Mapping[str, Entry]
+    mechanism: Mechanism
+    known: Mapping[str, Known]
+
+
 @dataclass(frozen=True, eq=False)
 class Page:
     """A configuration on the page, with the counts its errors are set against. Nothing here reads a record.
@@ -109,7 +119,7 @@ class Page:
     read: Callable[[Changes], Any]
     known: Callable[[Any], Mapping[str, Known]]
     source: str
-    _read: dict[tuple[tuple[str, str], ...], Any] = field(default_factory=dict)
+    _read: dict[tuple[tuple[tuple[str, str], ...], Accounting], _Configured] = field(default_factory=dict)
     _chosen: dict[str, Chosen] = field(default_factory=dict)
 
     @cached_property
@@ -129,10 +139,10 @@ class Page:
         all_on = self.product.with_budgets(self.config, {n: e.budget or _OFF for n, e in entries.items()})
         found: dict[str, Measurement] = {}
         for m in self.product.plan(all_on).measurements:
-            # Of an entry that pays for several, that which has most of it.
-            before = found.setdefault(self.product.entry_of(m), m)
-            if m.budget > before.budget:
-                found[self.product.entry_of(m)] = m
+            name = self.product.entry_of(m)
+            # Of an entry that pays for several, the first whose cells it is named for.
+            if name not in found or found[name].budget != (entries[name].budget or _OFF) * entries[name].share:
+                found[name] = m
         return {name: Place(found[name].table, found[name].level) for name in entries}
 
     @cached_property
@@ -180,7 +190,7 @@ class Page:
         strategy = plan.mechanism.value == "zcdp"
         return {
             "key": self.key,
-            "title": self.title,
+            "title": str(getattr(self.config, "title", "")) or self.title,
             "product": self.product.key,
             "unit": plan.privacy_unit,
             "counts": self.source,
@@ -194,6 +204,15 @@ class Page:
 
     def start(self) -> Filled:
         """The configuration as it is."""
+        return self._start
+
+    @cached_property
+    def first(self) -> Chosen:
+        """The same, understood."""
+        return self.choose(self._start)
+
+    @cached_property
+    def _start(self) -> Filled:
         entries = self.product.entries(self.config)
         spent = {
             level: min((Fraction(entries[n].budget) for n, p in self.places.items() if p.level == level
@@ -221,29 +240,32 @@ class Page:
             self._chosen[told] = self._choose(filled)
         return self._chosen[told]
 
-    def configured(self, filled: Filled, faults: list[Fault]) -> Any:  # noqa: ANN401 (the product's own)
+    def _configured(self, filled: Filled, accounting: Accounting, faults: list[Fault]) -> _Configured:
         """The configuration with the options of a form; as it is where there are faults."""
         changed = tuple(
             (key, option.value(filled.fields[key]))
             for key, option in self.options.items()
             if filled.fields[key] != option.start
         )
-        if not changed:
-            return self.config
-        if changed not in self._read:
+        if (changed, accounting) not in self._read:
             while len(self._read) >= _KEPT:
                 self._read.pop(next(iter(self._read)), None)
             try:
-                self._read[changed] = self.read(Changes(changed))
+                config = self.read(Changes(changed)) if changed else self.config
             except ConfigError as error:
                 faults += faults_of(error, self.options)
-                return self.config
-        return self._read[changed]
+                config, changed = self.config, ()
+            self._read[changed, accounting] = _Configured(
+                config,
+                self.product.entries(config, accounting),
+                self.product.plan(config).mechanism,
+                self.known(config),
+            )
+        return self._read[changed, accounting]
 
     def _choose(self, filled: Filled) -> Chosen:
         faults: list[Fault] = []
         fields = filled.fields
-        config = self.configured(filled, faults)
         confidence = _between("confidence", fields["confidence"], 1, Fraction("99.999999"), faults) / 100
         margins: Margins = "bureau" if fields["margins"] == "bureau" else "exact"
         accounting: Accounting = "tight" if fields.get("accounting") == "tight" else "published"
@@ -257,19 +279,19 @@ class Page:
         if household.denominator > 1:
             faults.append(Fault("household", "must be a whole number"))
         reliable = _between("reliable", fields["reliable"], Fraction(1, 100), 1000, faults) / 100
-        entries = self.product.entries(config, accounting)
-        plan = self.product.plan(config)
+        made = self._configured(filled, accounting, faults)
+        entries, mechanism = made.entries, made.mechanism
         budgets: dict[str, Budget] = dict.fromkeys(entries, Fraction(0))
         for name, typed in filled.entries.items():
             if typed.on and name in entries:
                 entry, budgets[name] = entries[name], Fraction(0)
-                found = _budget(name, typed, plan, entry, (confidence, margins), faults)
+                found = _budget(name, typed, mechanism, entry, (confidence, margins), faults)
                 budgets[name] = found if typed.by == "budget" else found / entry.share
         if not any(entry.on for entry in filled.entries.values()):
             faults.append(Fault("", "nothing is switched on, so nothing would be measured: tick a box"))
         if faults:
             raise RefusedError(faults)
-        config = self.product.with_budgets(config, budgets)
+        config = self.product.with_budgets(made.config, budgets)
         try:
             plan = self.product.plan(config, accounting=accounting, confidence=confidence, margins=margins)
         except ConfigError as error:
@@ -280,7 +302,7 @@ class Page:
             plan, config, on,
             {name: margin_of(law, 1, plan.confidence, plan.margins) for name, law in laws.items()},
             {name: math.sqrt(published_variance(law)) for name, law in laws.items()},
-            delta, accounting, int(household), reliable, self.known(config),
+            delta, accounting, int(household), reliable, made.known,
         )  # fmt: skip
 
 
@@ -289,10 +311,10 @@ def _percent(plan: Plan) -> str:
 
 
 def _budget(
-    name: str, typed: Typed, plan: Plan, entry: Entry, of: tuple[Fraction, Margins], faults: list[Fault]
+    name: str, typed: Typed, mechanism: Mechanism, entry: Entry, of: tuple[Fraction, Margins], faults: list[Fault]
 ) -> Fraction:
     """The budget of an entry, by itself or by its margin of error; 0 where there is a fault."""
-    symbol = plan.mechanism.symbol
+    symbol = mechanism.symbol
     budget: Fraction | None = None
     if typed.by == "budget":
         budget = positive(name, typed.value, symbol, faults)
@@ -300,7 +322,7 @@ def _budget(
         if not _LEAST <= margin <= 1 / _LEAST:
             faults.append(Fault(name, "no noise has this margin of error: it must be between 1e-15 and 1e15"))
         elif of[0]:
-            budget = budget_for_margin(margin, entry.sensitivity, of[0], plan.mechanism, of[1])
+            budget = budget_for_margin(margin, entry.sensitivity, of[0], mechanism, of[1])
     if budget is not None and not _LEAST <= budget <= 1 / _LEAST:
         which = "this" if typed.by == "budget" else f"the {symbol} of this margin, {float(budget):.3g},"
         faults.append(Fault(name, f"{which} is out of reach: {symbol} must be between 1e-15 and 1e15"))

@@ -126,7 +126,9 @@ def _described(schema: Mapping[str, Any], path: tuple[str, ...]) -> Mapping[str,
     return at if isinstance(at, Mapping) else {}
 
 
-def _option(path: tuple[str, ...], value: object, described: Mapping[str, Any], names: Mapping[str, str]) -> Option | None:
+def _option(
+    path: tuple[str, ...], value: object, described: Mapping[str, Any], names: Mapping[str, str]
+) -> Option | None:
     """The option of a leaf; None of what is no number and no choice."""
     place = ".".join(key if key.replace("_", "").replace("-", "").isalnum() else f'"{key}"' for key in path)
     last, group = path[-1].strip("()").replace(", ", " "), " ".join(path[:-1]).replace("_", " ")

@@ -132,7 +132,7 @@ function App({ listed, version }: { listed: Listed[]; version: string }) {
 
   const points = useMemo(() => {
     const found: Point[] = [];
-    if (compared && !faults.length) compared.points.forEach((at, place) => { if (place && at) found.push({ name: place === 1 ? words.began : compared.names[place], at, kind: place === 1 ? "start" : "other" }); });
+    if (compared && !faults.length) compared.points.forEach((at, place) => { if (place && at && !(view && at[0] === view.frontier.here[0] && at[1] === view.frontier.here[1])) found.push({ name: place === 1 ? words.began : compared.names[place], at, kind: place === 1 ? "start" : "other" }); });
     if (view) found.push({ name: name || words.here, at: view.frontier.here, kind: "here" });
     return found;
   }, [compared, view, words, name, faults.length]);
@@ -201,7 +201,8 @@ function App({ listed, version }: { listed: Listed[]; version: string }) {
   const fields: Fields = { form, settings, view: faulty ? null : view, faults: [...faults, ...refused], words, symbol, change, solve };
   const homeless = faults.filter((fault) => !(fault.field in settings.entries) && !(fault.field in settings.fields));
   const products = [...new Set(listed.map((one) => one.product))];
-  const title = `${listed.find((one) => one.key === form.key)?.product ?? ""}, ${form.title}`;
+  const product = listed.find((one) => one.key === form.key)?.product ?? "";
+  const title = form.product === "tables" || form.title.startsWith(product) ? form.title : `${product}, ${form.title}`;
   return (
     <>
       <a class="skip" href="#fields" onClick={(event) => { event.preventDefault(); document.getElementById("fields")?.focus(); }}>{words.options}</a>
@@ -238,11 +239,11 @@ function App({ listed, version }: { listed: Listed[]; version: string }) {
           </>}
         </section>
         <section class="fields" id="fields" tabIndex={-1} aria-label={words.budget}>
-          <Total fields={fields} />
+          <Total key={form.key} fields={fields} />
           {Object.keys(form.tables).length > 1 && Object.keys(form.levels).length > 1 && <p class="by" role="group" aria-label={words.group}>{words.group}{" "}
             {(["table", "level"] as const).map((one) => <button type="button" aria-pressed={kind === one} onClick={() => setKind(one)}>{words[one]}</button>)}</p>}
           <Groups fields={fields} kind={kind} />
-          <Options fields={fields} />
+          <Options key={form.key} fields={fields} />
         </section>
         <div class="rest">
           {!faulty && view && <>
