@@ -190,7 +190,7 @@ class Page:
         strategy = plan.mechanism.value == "zcdp"
         return {
             "key": self.key,
-            "title": str(getattr(self.config, "title", "")) or self.title,
+            "title": self.config.title if self.product.key == "tables" else self.title,
             "product": self.product.key,
             "unit": plan.privacy_unit,
             "counts": self.source,

@@ -59,15 +59,24 @@ export function FrontierChart({ frontier, symbol, points, words, language, onTot
     const share = (event.clientX - box.left - room.left) / (width - room.left - room.right);
     return (x0 * (x1 / x0) ** Math.min(1, Math.max(0, share))).toPrecision(4);
   };
+  /** Only the point itself is dragged: a touch elsewhere scrolls. */
+  const near = (event: PointerEvent) => {
+    const box = (event.currentTarget as SVGElement).getBoundingClientRect();
+    return Math.hypot(event.clientX - box.left - x(here[0]), event.clientY - box.top - y(here[1])) < 26;
+  };
   const label = (point: Point) => {
+    const mine = y(point.at[1]);
+    const above = point.kind === "here"
+      ? !points.some((other) => other !== point && Math.abs(x(other.at[0]) - x(point.at[0])) < 90 && y(other.at[1]) <= mine && mine - y(other.at[1]) < 40)
+      : mine <= y(here[1]);
     const left = x(point.at[0]) > width * 0.6;
-    return <text x={x(point.at[0]) + (left ? -9 : 9)} y={y(point.at[1]) + (point.kind === "start" ? 15 : -7)} text-anchor={left ? "end" : "start"} class={point.kind}>{point.name}</text>;
+    return <text x={x(point.at[0]) + (left ? -9 : 9)} y={mine + (above ? -7 : 16)} text-anchor={left ? "end" : "start"} class={point.kind}>{point.name}</text>;
   };
   return (
     <div class="frontier" ref={node}>
       <svg width={width} height={height} viewBox={`0 0 ${width} ${height}`} role="img" aria-label={said}
         class={held ? "held" : ""}
-        onPointerDown={(event) => { setHeld(true); (event.currentTarget as SVGElement).setPointerCapture(event.pointerId); onTotal(at(event), false); }}
+        onPointerDown={(event) => { if (!near(event)) return; setHeld(true); (event.currentTarget as SVGElement).setPointerCapture(event.pointerId); onTotal(at(event), false); }}
         onPointerMove={(event) => held && onTotal(at(event), false)}
         onPointerUp={(event) => { if (held) onTotal(at(event), true); setHeld(false); }}
         onPointerCancel={() => setHeld(false)}>

@@ -129,7 +129,7 @@ export function Details({ view, exact, words }: { view: View; exact: Exact | nul
     <>
       <section aria-labelledby="losses">
         <h2 id="losses">{words.losses}</h2>
-        {view.words.map((word) => <p>{word.guess ? fill(words.attacker, word.change, word.guess) : word.change}</p>)}
+        {view.words.map((word) => <p>{word.guess ? fill(words.attacker, word.change, word.guess) : word.change}{word.guess === "100%" && ` (${words.certain})`}</p>)}
         <p class="note">{view.symbol === "ρ" ? words.rho : ""}</p>
         <table class="bars"><tbody>
           {[...view.numbers, ...(exact ? [exact.exact] : [])].map((told) => (

@@ -56,18 +56,23 @@ function Row({ fields, name, label }: { fields: Fields; name: string; label: str
   const fault = fields.faults.filter((one) => one.field === name).map((one) => one.message).join(" ");
   const set = (part: Partial<Typed>, done = true) =>
     change({ ...settings, entries: { ...settings.entries, [name]: { ...typed, ...part } } }, done);
-  const shown = (by: "budget" | "margin") => (typed.by === by && (!told?.[by] || fault) ? typed.value : (told?.[by] ?? ""));
+  const shown = (by: "budget" | "margin") => {
+    if (!typed.on) return "";
+    if (typed.by === by && (fault || (!told && typed.value.length <= 12))) return typed.value;
+    return told?.[by] ?? "";
+  };
+  const off = typed.on ? "" : words.off;
   return (
     <li class={`row${typed.on ? "" : " off"}`} data-entry={name}>
       <label class="switch"><input type="checkbox" checked={typed.on} aria-label={fill(words.measure, `${label}, ${name}`)} onChange={(event) => set({ on: event.currentTarget.checked })} />
         <span>{label}</span></label>
       <LogRange label={`${words.margin}: ${name}`} value={Number(told?.margin_exact || "NaN")} onDrag={(text, done) => set({ on: true, by: "margin", value: text }, done)} />
       <span class="pair"><span aria-hidden="true">±</span>
-        <Exact label={`${words.margin} ${words.of} ${name}`} value={typed.on ? shown("margin") : ""} exact={told?.margin_exact} given={typed.by === "margin"} fault={fault}
-          placeholder={words.off} onType={(text) => set({ on: true, by: "margin", value: text })} /></span>
+        <Exact label={`${words.margin} ${words.of} ${name}`} value={shown("margin")} exact={told?.margin_exact} given={typed.by === "margin"} fault={typed.by === "margin" ? fault : ""}
+          placeholder={off} onType={(text) => set({ on: true, by: "margin", value: text })} /></span>
       <span class="pair"><span aria-hidden="true">{symbol}</span>
-        <Exact label={`${words.budget} ${words.of} ${name}`} value={typed.on ? shown("budget") : ""} exact={told?.budget_exact} given={typed.by === "budget"} fault={fault}
-          placeholder={words.off} onType={(text) => set({ on: true, by: "budget", value: text })} /></span>
+        <Exact label={`${words.budget} ${words.of} ${name}`} value={shown("budget")} exact={told?.budget_exact} given={typed.by === "budget"} fault={typed.by === "budget" ? fault : ""}
+          placeholder={off} onType={(text) => set({ on: true, by: "budget", value: text })} /></span>
       {fault && <p class="fault" role="alert">{fault}</p>}
     </li>
   );
@@ -83,7 +88,7 @@ function Group({ fields, kind, group, label, names, opened }: {
   const share = view?.groups[kind][group];
   const margins = on.map((name) => Number(view?.entries[name]?.margin_exact || "NaN")).filter(Number.isFinite);
   const [low, high] = [Math.min(...margins), Math.max(...margins)];
-  const short = (value: number) => Number(value.toPrecision(3)).toLocaleString("en", { maximumFractionDigits: 2 });
+  const short = (value: number) => value >= 10_000 ? value.toLocaleString("en", { notation: "compact", maximumSignificantDigits: 2 }) : Number(value.toPrecision(3)).toLocaleString("en", { maximumFractionDigits: 2 });
   const same = margins.length > 0 && low === high;
   const entries = (part: Partial<Typed>) =>
     Object.fromEntries(names.map((name) => [name, { ...settings.entries[name], ...(settings.entries[name].on || part.on !== undefined ? part : {}) }]));
@@ -107,7 +112,7 @@ function Group({ fields, kind, group, label, names, opened }: {
       {names.length > 1 && on.length > 0 && <div class="head margins">
         <span class="what">{words.every}</span>
         <LogRange label={`${words.every}: ${label}`} value={Math.sqrt(low * high)} onDrag={(text, done) => set({ by: "margin", value: text }, done)} />
-        <span class="pair"><span aria-hidden="true">±</span><Exact label={`${words.every} ${words.of} ${label}`} value={same ? short(low).replaceAll(",", "") : ""} placeholder={margins.length ? `${short(low)}–${short(high)}` : ""}
+        <span class="pair"><span aria-hidden="true">±</span><Exact label={`${words.every} ${words.of} ${label}`} value={same ? String(low) : ""} placeholder={margins.length ? `${short(low)}–${short(high)}` : ""}
           onType={(text) => text && set({ by: "margin", value: text })} /></span>
       </div>}
       {(open || faulty) && <ul id={`${id}-rows`} class="rows">

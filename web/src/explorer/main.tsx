@@ -95,7 +95,7 @@ function App({ listed, version }: { listed: Listed[]; version: string }) {
     const [tables, levels] = [Object.keys(found.tables).length, Object.keys(found.levels).length];
     setKind(tables > 1 && tables < levels ? "table" : "level");
     setTold(wanted && wanted !== key ? fill(words.noPage, wanted) : linked.lost ? fill(words.lost, String(linked.lost)) : "");
-    step.current = "";
+    step.current = ""; drag.current = null;
     now(linked.settings);
     look(key, linked.settings);
   }, [listed]);
@@ -143,6 +143,7 @@ function App({ listed, version }: { listed: Listed[]; version: string }) {
     const before = current.current!;
     const changed = [...Object.keys(next.entries).filter((one) => next.entries[one] !== before.entries[one]), ...Object.keys(next.fields).filter((one) => next.fields[one] !== before.fields[one])];
     if (!changed.length) return;
+    drag.current = null;
     remember(before, changed.join(" "));
     if (done && document.activeElement?.getAttribute("type") === "range") step.current = "";
     setAnswer(null); setRefused([]); setTold("");
@@ -231,7 +232,7 @@ function App({ listed, version }: { listed: Listed[]; version: string }) {
           <p class="note">{fill(words.protects, form.unit)}</p>
           <p class="told" role="status">{told}</p></div>
         <section class="glance" aria-label={words.effects}>
-          {faulty && <div class="alarm" role="alert"><p>{words.correct}</p>{homeless.map((fault) => <p>{fault.field ? `${fault.field}: ` : ""}{fault.message}</p>)}</div>}
+          {faulty && <div class="alarm" role="alert"><p>{words.correct}{" "}{homeless.length < faults.length && <button type="button" class="plain" onClick={() => document.querySelector<HTMLElement>("[aria-invalid]")?.focus()}>{words.goto}</button>}</p>{homeless.map((fault) => <p>{fault.field ? `${fault.field}: ` : ""}{fault.message}</p>)}</div>}
           {!faulty && view && <>
             {view.against_release.length > 0 && <p class="alarm">{fill(words.notRelease, view.against_release.join("; "))}</p>}
             <Glance view={view} words={words} />

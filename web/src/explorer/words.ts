@@ -21,7 +21,7 @@ const en = {
   waiting: "being computed", correct: "Correct the marked field, and the numbers return.", gone: "The explorer does not answer. Start it again in the terminal: yupana explore",
   lost: "{0} settings of this link are of another version and were left out.", noPage: "There is no such configuration here: {0}.", version: "Version {0}. It runs on this machine alone and reads plans, never records.",
   unnamed: "Give the scenario a name first.", full: "Seven scenarios are the most; remove one.", exactEpsilon: "Total ε at δ, exact", set: "Set", notRelease: "Not for release: {0}",
-  language: "Español", typical: "typical count", change: "change", rho: "ρ grows with every count that is measured; ε is the same loss on the usual scale.", off: "off",
+  language: "Español", typical: "typical count", goto: "Go to it", change: "change", rho: "ρ grows with every count that is measured; ε is the same loss on the usual scale.", off: "off",
 };
 export type Words = typeof en;
 const es: Words = {
@@ -46,7 +46,7 @@ const es: Words = {
   waiting: "se está calculando", correct: "Corrija el campo marcado y los números vuelven.", gone: "El explorador no responde. Inícielo de nuevo en la terminal: yupana explore",
   lost: "{0} valores de este enlace son de otra versión y se omitieron.", noPage: "Aquí no hay tal configuración: {0}.", version: "Versión {0}. Funciona solo en esta máquina y lee planes, nunca registros.",
   unnamed: "Primero dé un nombre al escenario.", full: "Siete escenarios son el máximo; quite uno.", exactEpsilon: "ε total en δ, exacto", set: "Fijar", notRelease: "No publicar: {0}",
-  language: "English", typical: "recuento típico", change: "cambio", rho: "ρ crece con cada recuento que se mide; ε es la misma pérdida en la escala usual.", off: "sin medir",
+  language: "English", typical: "recuento típico", goto: "Ir a él", change: "cambio", rho: "ρ crece con cada recuento que se mide; ε es la misma pérdida en la escala usual.", off: "sin medir",
 };
 export const languages = { en, es };
 export type Language = keyof typeof languages;
