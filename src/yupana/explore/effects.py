@@ -228,9 +228,23 @@ def frontier(page: Page, chosen: Chosen) -> dict[str, Any]:
         "relative": relative,
         "curve": [[float(at + kept), z * error] for at, error in points],
         "here": [float(total), here],
-        "best": z * _least_error(bare, of, chosen.plan.mechanism, total - kept) if total > kept else None,
+        "best": _best(z, bare, of, chosen.plan.mechanism, total - kept),
         "shown": percent(here, 1 if here < 1 else 0) if relative else rounded(here, 3),
     }
+
+
+def _best(
+    z: float,
+    bare: Mapping[str, tuple[Fraction, Fraction, str]],
+    of: Mapping[str, Fraction],
+    mechanism: Mechanism,
+    total: Fraction,
+) -> float | None:
+    """The least that the largest margin can be for a total; None where it leaves nothing, or next to no noise."""
+    try:
+        return z * _least_error(bare, of, mechanism, total) if total > 0 else None
+    except OverflowError:
+        return None
 
 
 def _populations(bare: Mapping[str, tuple[Fraction, Fraction, str]]) -> Iterator[dict[str, Entry]]:
@@ -368,7 +382,8 @@ def _rows_of_budgets(page: Page, chosen: Sequence[Chosen | None]) -> Iterator[di
     for name in page.places:
         budgets = [None if of is None else of.budgets.get(name) for of in chosen]
         margins = [None if of is None else of.margins.get(name) for of in chosen]
-        if len(set(budgets)) > 1 or len(set(margins)) > 1:
+        usable = [place for place, of in enumerate(chosen) if of is not None]
+        if len({(budgets[place], margins[place]) for place in usable}) > 1:
             place = page.places[name]
             label = f"{page.label_of_table(place.table)}; {page.label_of_level(place.level)}"
             yield _row(label, "margins", margins, ["off" if m is None else f"± {_in_records(m)}" for m in margins])

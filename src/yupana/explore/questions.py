@@ -19,7 +19,7 @@ from yupana.topdown.configuration import Configuration
 _LONGEST: Final = 60
 """Characters of a share of a budget, beyond which all but one of those that are scaled are rounded."""
 
-_FEWEST: Final = Fraction(1, 10**9)
+_FEWEST: Final = Fraction(1, 10**14)
 """The least budget of an answer."""
 
 _NEAR: Final = 0.9995
@@ -98,7 +98,7 @@ def _shared(chosen: Chosen, settings: Filled, names: Collection[str], text: str)
 
 def _brief(budgets: Mapping[str, Fraction], total: Fraction) -> dict[str, Fraction]:
     """Budgets of a total as they are, or where they grow long rounded, all but the largest; the total is kept."""
-    if all(len(str(budget)) <= _LONGEST for budget in budgets.values()):
+    if all(len(str(budget)) <= _LONGEST for budget in budgets.values()) and sum(budgets.values()) == total:
         return dict(budgets)
     largest = max(budgets, key=lambda name: budgets[name])
     found = {name: Fraction(f"{float(budget):.15g}") for name, budget in budgets.items()}
@@ -138,9 +138,13 @@ def _solved(settings: Filled, chosen: Chosen, question: Question) -> Filled:
         found = solve(question, chosen.entries, plan.confidence, plan.mechanism, "bureau")
     except ConfigError as error:
         raise RefusedError([Fault("question", str(error))]) from None
+    except (OverflowError, ValueError):
+        raise RefusedError([Fault("question", "so large a budget leaves next to no noise to share out")]) from None
     wanted = question.sizes or question.margins
     # Less would be noise beyond all use, which configurations refuse.
-    return solved(settings, {n: max(Fraction(budget), _FEWEST) for n, budget in found.items() if n in wanted})
+    budgets = {name: max(Fraction(budget), _FEWEST) for name, budget in found.items() if name in wanted}
+    total = sum(Fraction(budget) for name, budget in found.items() if name in wanted)
+    return solved(settings, _brief(budgets, Fraction(total if question.total else sum(budgets.values()))))
 
 
 def _equal(page: Page, settings: Filled, chosen: Chosen) -> tuple[Filled, str]:

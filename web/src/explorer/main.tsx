@@ -111,7 +111,7 @@ function App({ listed, version }: { listed: Listed[]; version: string }) {
     if (!form || !settings) return;
     document.title = `${form.title} · Yupana`;
     const link = writeLink(form.key, name, settings, form.settings);
-    if (decodeURIComponent(location.hash) !== decodeURIComponent(link)) history.replaceState(null, "", link);
+    if (location.hash !== link) history.replaceState(null, "", link);
   }, [form, settings, name]);
 
   // What takes longer is asked when nothing has moved for a moment.
@@ -127,7 +127,7 @@ function App({ listed, version }: { listed: Listed[]; version: string }) {
     return () => { wanted = false; clearTimeout(timer); };
   }, [form, settings, columns, faults.length]);
 
-  useEffect(() => { document.body.toggleAttribute("data-busy", queue.busy || !view); }, [queue.busy, view]);
+  useEffect(() => { document.body.toggleAttribute("data-busy", queue.busy || (!view && !faults.length)); }, [queue.busy, view, faults]);
   useEffect(() => { document.documentElement.lang = language; }, [language]);
 
   const points = useMemo(() => {
