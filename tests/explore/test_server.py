@@ -7,6 +7,7 @@ import json
 import socket
 from dataclasses import replace
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -145,7 +146,7 @@ def same_numbers(view: Document, plan: Plan, margins: dict[str, float], budgets:
     assert guess - 1e-9 <= float(view["words"][0]["guess"].rstrip("%")) <= guess + 0.1
     curve, (at, here) = view["frontier"]["curve"], view["frontier"]["here"]
     assert at == float(plan.loss())
-    assert all(later <= error * (1 + 1e-12) for (_, error), (_, later) in zip(curve, curve[1:], strict=False))
+    assert all(later <= error * (1 + 1e-12) for (_, error), (_, later) in pairwise(curve))
     best = view["frontier"]["best"]
     assert best is None or best <= here * (1 + 1e-9)
 
@@ -352,7 +353,8 @@ def test_the_exact_epsilon_and_losses_of_attributes_come_after_the_rest(key: str
         moved = PHSAFE.by_attribute(chosen.plan, {"tau": TAUS})
         assert {one["name"]: Fraction(one["exact"]) for one in found["attributes"]} == dict(moved)
         household = Unit("household", 4).losses(chosen.plan)["unbounded"]
-        assert household is not None and household > 20
+        assert household is not None
+        assert household > 20
         assert viewed(key, document)["words"][1]["guess"] == "100%"
     assert all(len(set(map(len, one["columns"].values()))) == 1 for one in found["consequences"])
 
