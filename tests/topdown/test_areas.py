@@ -54,7 +54,7 @@ def read(tmp_path: Path, told: dict[str, Any]) -> Configuration:
         (document({"file": "twice.csv", "code": "UNIT", "area": "PARENT"}), ["'n1' is in several units"]),
         (document(GOOD, ["country", "Country", "b"]), ["'Country' is named twice"]),
         (document(GOOD, ["block", "canton", "b"]), ["only the last may be called block"]),
-        (document(GOOD, ["a/b", "canton", "b"]), ["'a/b' must be a name: letters"]),
+        (document(GOOD, ["a/b", "canton", "b"]), ["'a/b' must be a word: letters"]),
         (document(GOOD, []), ["areas.levels: must be a list of geolevels"]),
         (document(GOOD, spine={"kind": "optimized"}), ["spine: is built of the Census Bureau's blocks"]),
         (

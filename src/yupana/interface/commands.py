@@ -113,6 +113,7 @@ class IntervalOptions(TypedDict, total=False):
             default=(),
         ),
     ]
+    encoding: Annotated[str | None, Option("of the text of --areas, such as cp1252 (utf-8)", "text", "NAME")]
     confidence: Annotated[
         Exact | None,
         Option("(that of the release's margins of error, of areas that of the published intervals)", "level", "C"),
@@ -141,6 +142,15 @@ class DistrictOptions(TypedDict, total=False):
     chance: Annotated[Exact | None, Option("that a tightened rule keeps (95%)", "level", "C", default=Fraction(19, 20))]
     query: Annotated[str | None, Option("what is counted, such as P0030001 (total)", "text", "Q", default="total")]
     confidence: Annotated[Exact | None, Option("of intervals (that of the release's margins)", "level", "C")]
+    unassigned: Annotated[
+        str | None,
+        Option("the district of blocks in none, such as ZZ, which are kept apart, as are blanks", "text", "CODE"),
+    ]
+    crosswalk: Annotated[
+        Place | None,
+        Option("a table of blocks as PLAN has them (from) and as the release does (to)", "path", "FILE"),
+    ]
+    encoding: Annotated[str | None, Option("of PLAN and crosswalk, such as cp1252 (utf-8)", "text", "NAME")]
 
 
 class EstimateOptions(TypedDict, total=False):
@@ -386,7 +396,7 @@ _RELEASES: Final = {
     ),
     "interval": Command(
         "counts of areas with intervals, and intervals for any cells of a release and what is made of them",
-        {"release": Argument("of PHSafe, SafeTab-P, SafeTab-H or TopDown", metavar="RELEASE")},
+        {"release": Argument("of any product", metavar="RELEASE")},
         {
             "query": Option("what to give an interval of; may be repeated", "texts", "Q"),
             "area": Option(
@@ -530,6 +540,7 @@ _TOOLS: Final = {
             "strong_mcd_states": Option("where county subdivisions count, not places", "names", "09,23,..."),
             "blocks": Option("block, housing_units, gq1 .. gq7: facilities by major type", "path", "FILE"),
             "areas": Option("of (block, area), each kind a class; may be repeated", "paths", "FILE"),
+            "encoding": Option("of the text of --areas, such as cp1252 (utf-8)", "text", "NAME"),
             "live": Option("only blocks with a housing unit or group quarters", "switch", default=False),
             "overwrite": _RUN["overwrite"],
         },

@@ -144,6 +144,16 @@ class Options(TypedDict, total=False):
             default=(),
         ),
     ]
+    encoding: Annotated[
+        str,
+        Option(
+            "of the text of --areas and --names, such as cp1252 (utf-8)",
+            "text",
+            "NAME",
+            takes="areas",
+            stage="records",
+        ),
+    ]
     estimator: Annotated[
         Estimator,
         Option("how consistent counts are estimated (topdown)", takes="estimators", stage="records", default="topdown"),
@@ -248,7 +258,7 @@ class CountTerms(TypedDict, total=False):
     ]
     keys: Annotated[
         Places,
-        Option("a public CSV file with the codes of the columns of the same name; may be repeated", "paths", "FILE"),
+        Option("a public table with the codes of the columns of the same name; may be repeated", "paths", "FILE"),
     ]
     domains: Annotated[
         "Mapping[str, Codes]",
@@ -270,7 +280,9 @@ class CountTerms(TypedDict, total=False):
         ),
     ]
     separator: Annotated[Literal[",", ";", "|", "tab"], Option("of text: what separates fields (the header tells)")]
-    encoding: Annotated[str, Option("of text: such as cp1252, latin-1 or utf-16 (utf-8)", "text", "NAME")]
+    encoding: Annotated[
+        str, Option("of text, and of keys not in UTF-8: such as cp1252, latin-1 or utf-16 (utf-8)", "text", "NAME")
+    ]
     decimal: Annotated[
         Literal[",", "."], Option("of text: what may stand between a whole number and zeros, as in 12,0")
     ]
@@ -396,7 +408,7 @@ CHANGES: Final = {"set": declared(SetupOptions)["set"]}
 OF_ACCOUNT: Final = declared(Account)
 OF_EXECUTION: Final = declared(Execution)
 OF_MEASUREMENTS: Final = (
-    "areas", "names", "estimator", "confidence", "margins", "format", "microdata", "intervals",
+    "areas", "names", "encoding", "estimator", "confidence", "margins", "format", "microdata", "intervals",
 )  # fmt: skip
 """The options of what is estimated from files of noisy measurements."""
 
