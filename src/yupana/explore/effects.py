@@ -12,7 +12,7 @@ from yupana.audit.attribute.bounds import bounds
 from yupana.audit.certificate import CHANGES, OF_HOUSEHOLD, PlanNoise
 from yupana.audit.tradeoff import pure_guess, zcdp_guess
 from yupana.errors import BudgetError
-from yupana.explore.form import Chosen, Page
+from yupana.explore.form import BudgetPage, Chosen
 from yupana.explore.scenario import Filled, RefusedError, Typed
 from yupana.plan.account import Unit
 from yupana.plan.budgets import Entry, equal_errors
@@ -40,7 +40,7 @@ _NAMED: Final = 60
 """Areas and tables that are named; the rest are counted."""
 
 
-def view(page: Page, filled: Filled, chosen: Chosen) -> dict[str, Any]:
+def view(page: BudgetPage, filled: Filled, chosen: Chosen) -> dict[str, Any]:
     """Everything the page shows of a scenario at once."""
     unreliable = unreliable_counts(chosen)
     return {
@@ -57,7 +57,7 @@ def view(page: Page, filled: Filled, chosen: Chosen) -> dict[str, Any]:
     }
 
 
-def exact_view(page: Page, chosen: Chosen) -> dict[str, Any]:
+def exact_view(page: BudgetPage, chosen: Chosen) -> dict[str, Any]:
     """What takes longer: the epsilon of any run by the exact law, and what is lost about single attributes."""
     plan, delta = chosen.plan, float(chosen.delta)
     found = page.product.epsilon_exact(chosen.config, plan, delta)
@@ -101,7 +101,7 @@ def totals(chosen: Chosen) -> list[dict[str, str]]:
     return found
 
 
-def _words(page: Page, chosen: Chosen) -> Iterator[dict[str, Any]]:
+def _words(page: BudgetPage, chosen: Chosen) -> Iterator[dict[str, Any]]:
     """What the best attacker gains about a record and a household: how often a guess is right at most."""
     plan = chosen.plan
     kind = plan.neighbours.value
@@ -140,7 +140,7 @@ def _share(guess: float) -> str:
     return f"{min(-(-guess * 1000 // 1), 1000) / 10:g}%"
 
 
-def _attributes(page: Page, chosen: Chosen) -> Iterator[tuple[str, Budget]]:
+def _attributes(page: BudgetPage, chosen: Chosen) -> Iterator[tuple[str, Budget]]:
     """The most that is lost where one record differs in one attribute only, or is moved within a geounit."""
     product, plan = page.product, chosen.plan
     if page.product.key == "phsafe" or isinstance(product, SafetabProduct):
@@ -189,7 +189,7 @@ def short(budget: Fraction) -> str:
     return f"{float(budget):.{_DIGITS}f}" if budget >= Fraction(1, 10**5) else f"{float(budget):.{_DIGITS}g}"
 
 
-def _shares(page: Page, chosen: Chosen, kind: str) -> dict[str, dict[str, str]]:
+def _shares(page: BudgetPage, chosen: Chosen, kind: str) -> dict[str, dict[str, str]]:
     """What tables, or levels, have of the whole: in percent, and as a budget."""
     spent: defaultdict[str, Fraction] = defaultdict(Fraction)
     for name, budget in chosen.budgets.items():
@@ -215,7 +215,7 @@ def largest_error(chosen: Chosen) -> float:
     return max(z_value(chosen.plan.confidence) * chosen.sigmas[name] / float(size) for name, size in of.items())
 
 
-def frontier(page: Page, chosen: Chosen) -> dict[str, Any]:
+def frontier(page: BudgetPage, chosen: Chosen) -> dict[str, Any]:
     """The least that the largest margin can be for each total loss, and where this scenario stands."""
     of, relative = sizes(chosen)
     kept = Fraction(sum(budget for name, budget in chosen.budgets.items() if name not in of))
@@ -334,7 +334,7 @@ def _is_unreliable(name: str, chosen: Chosen, margin: float) -> bool:
     return known is not None and 2 * known.below(margin / float(chosen.reliable))[0] > known.total
 
 
-def compare(page: Page, scenarios: Sequence[tuple[str, Filled]]) -> dict[str, Any]:
+def compare(page: BudgetPage, scenarios: Sequence[tuple[str, Filled]]) -> dict[str, Any]:
     """Scenarios as columns: totals, shares, and every budget that is not the same in all; changes from the first."""
     chosen: list[Chosen | None] = []
     for _, filled in scenarios:
@@ -357,7 +357,7 @@ def _row(label: str, part: str, values: Sequence[float | None], shown: Sequence[
     return {"label": label, "part": part, "shown": list(shown), "changes": changes}
 
 
-def _rows_of_totals(page: Page, chosen: Sequence[Chosen | None]) -> Iterator[dict[str, Any]]:
+def _rows_of_totals(page: BudgetPage, chosen: Sequence[Chosen | None]) -> Iterator[dict[str, Any]]:
     by_label: dict[str, list[tuple[float | None, str]]] = {}
     for place, of in enumerate(chosen):
         told = [] if of is None else [(n["label"], float(_exact(n["exact"])), n["shown"]) for n in totals(of)]
@@ -378,7 +378,7 @@ def _rows_of_totals(page: Page, chosen: Sequence[Chosen | None]) -> Iterator[dic
         yield _row(label, "totals", [value for value, _ in cells], [shown for _, shown in cells])
 
 
-def _rows_of_budgets(page: Page, chosen: Sequence[Chosen | None]) -> Iterator[dict[str, Any]]:
+def _rows_of_budgets(page: BudgetPage, chosen: Sequence[Chosen | None]) -> Iterator[dict[str, Any]]:
     for name in page.places:
         budgets = [None if of is None else of.budgets.get(name) for of in chosen]
         margins = [None if of is None else of.margins.get(name) for of in chosen]

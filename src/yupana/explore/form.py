@@ -13,8 +13,8 @@ from functools import cached_property
 from typing import Any, Final
 
 from yupana.errors import ConfigError
-from yupana.explore.options import Option, faults_of, options_of
-from yupana.explore.reference import Known
+from yupana.explore.options import Setting, faults_of, options_of
+from yupana.explore.reference import KnownCounts
 from yupana.explore.scenario import Fault, Filled, RefusedError, Typed
 from yupana.files.document import Changes
 from yupana.plan.budgets import Entry, budget_for_margin
@@ -56,7 +56,7 @@ class Chosen:
         How many persons a household has whose loss is told.
     reliable : Fraction
         The largest margin of a reliable count, as a share of it.
-    known : mapping of name to Known
+    known : mapping of name to KnownCounts
         Public counts that the entries pay for, as far as there are any.
     """
 
@@ -69,7 +69,7 @@ class Chosen:
     accounting: Accounting
     household: int
     reliable: Fraction
-    known: Mapping[str, Known]
+    known: Mapping[str, KnownCounts]
 
     @property
     def budgets(self) -> dict[str, Fraction]:
@@ -92,11 +92,11 @@ class _Configured:
     config: Any
     entries: Mapping[str, Entry]
     mechanism: Mechanism
-    known: Mapping[str, Known]
+    known: Mapping[str, KnownCounts]
 
 
 @dataclass(frozen=True, eq=False)
-class Page:
+class BudgetPage:
     """A configuration on the page, with the counts its errors are set against. Nothing here reads a record.
 
     Attributes
@@ -117,7 +117,7 @@ class Page:
     title: str
     product: Product[Any]
     read: Callable[[Changes], Any]
-    known: Callable[[Any], Mapping[str, Known]]
+    known: Callable[[Any], Mapping[str, KnownCounts]]
     source: str
     _read: dict[tuple[tuple[tuple[str, str], ...], Accounting], _Configured] = field(default_factory=dict)
     _chosen: dict[str, Chosen] = field(default_factory=dict)
@@ -128,7 +128,7 @@ class Page:
         return self.read(Changes())
 
     @cached_property
-    def options(self) -> Mapping[str, Option]:
+    def options(self) -> Mapping[str, Setting]:
         """What of its document can be set beside budgets, by its place."""
         return options_of(self.product, self.config, self.read)
 
@@ -166,19 +166,19 @@ class Page:
         return self.product.words.levels.get(level, level.replace("_", " "))
 
     @cached_property
-    def _terms(self) -> tuple[Option, ...]:
+    def _terms(self) -> tuple[Setting, ...]:
         """What a plan is asked for beside its configuration, and what the page says of it."""
         choices = {"exact": "whole, by the exact law", "bureau": "z times σ, as in 2020"}
         found = [
-            Option("confidence", "Confidence of the margins, percent", _percent(self.product.plan(self.config))),
-            Option("margins", "Margins of error", "exact", choices=choices),
-            Option("delta", "δ of the ε stated", "1e-10"),
-            Option("household", "Persons of the household whose loss is told", "4"),
-            Option("reliable", "A count is unreliable whose margin is above this percentage of it", "50"),
+            Setting("confidence", "Confidence of the margins, percent", _percent(self.product.plan(self.config))),
+            Setting("margins", "Margins of error", "exact", choices=choices),
+            Setting("delta", "δ of the ε stated", "1e-10"),
+            Setting("household", "Persons of the household whose loss is told", "4"),
+            Setting("reliable", "A count is unreliable whose margin is above this percentage of it", "50"),
         ]
         if len(self.accountings) > 1:
             words = {"published": "as published", "tight": "tight: the least proven"}
-            found.append(Option("accounting", "Sensitivities", "published", choices=words))
+            found.append(Setting("accounting", "Sensitivities", "published", choices=words))
         return tuple(found)
 
     def as_json(self) -> dict[str, Any]:

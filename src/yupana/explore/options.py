@@ -24,7 +24,7 @@ _LONGEST: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
+class Setting:
     """A setting: a choice where it has choices, else a number or numbers.
 
     Attributes
@@ -67,14 +67,14 @@ class Option:
         return text.strip()
 
 
-def options_of(product: Product[Any], config: Any, read: Callable[[Changes], Any]) -> Mapping[str, Option]:  # noqa: ANN401
+def options_of(product: Product[Any], config: Any, read: Callable[[Changes], Any]) -> Mapping[str, Setting]:  # noqa: ANN401
     """The options of a configuration by their places. A choice that the product refuses here is not offered."""
     entries = product.entries(config)
     document, schema = product.document(config), product.schema()
     # What other budgets change in the document is theirs.
     others = product.document(product.with_budgets(config, {n: 2 * e.budget + (i + 1) for i, (n, e) in
                                                            enumerate(entries.items())}))  # fmt: skip
-    found: dict[str, Option] = {}
+    found: dict[str, Setting] = {}
     names = {**product.words.tables, **product.words.levels}
     for path, value in _leaves(document):
         if not _OF_RECORDS.isdisjoint(path) or _at(others, path) != value or "budget" in path:
@@ -85,13 +85,13 @@ def options_of(product: Product[Any], config: Any, read: Callable[[Changes], Any
         choices = {key: words for key, words in option.choices.items() if _can(read, option, key)}
         if option.choices and len(choices) < 2:
             continue
-        found[option.key] = Option(
+        found[option.key] = Setting(
             option.key, option.label, option.start, option.hint, choices, option.group, option.numbers
         )
     return found
 
 
-def _can(read: Callable[[Changes], Any], option: Option, value: str) -> bool:
+def _can(read: Callable[[Changes], Any], option: Setting, value: str) -> bool:
     if value == option.start:
         return True
     try:
@@ -128,24 +128,24 @@ def _described(schema: Mapping[str, Any], path: tuple[str, ...]) -> Mapping[str,
 
 def _option(
     path: tuple[str, ...], value: object, described: Mapping[str, Any], names: Mapping[str, str]
-) -> Option | None:
+) -> Setting | None:
     """The option of a leaf; None of what is no number and no choice."""
     place = ".".join(key if key.replace("_", "").replace("-", "").isalnum() else f'"{key}"' for key in path)
     last, group = path[-1].strip("()").replace(", ", " "), " ".join(path[:-1]).replace("_", " ")
     label = f"{last}: {names[last]}" if last in names else last.replace("_", " ")
     hint = str(described.get("description", ""))
     if isinstance(value, bool):
-        return Option(place, label, json.dumps(value), hint, {"true": "yes", "false": "no"}, group)
+        return Setting(place, label, json.dumps(value), hint, {"true": "yes", "false": "no"}, group)
     if isinstance(value, int | float):
-        return Option(place, label, json.dumps(value), hint, group=group)
+        return Setting(place, label, json.dumps(value), hint, group=group)
     if isinstance(value, str) and value in (allowed := described.get("enum", ())):
-        return Option(place, label, value, hint, {str(one): str(one) for one in allowed}, group)
+        return Setting(place, label, value, hint, {str(one): str(one) for one in allowed}, group)
     if isinstance(value, list) and 0 < len(value) <= _LONGEST and all(type(one) is int for one in value):
-        return Option(place, label, ", ".join(map(str, value)), hint, group=group, numbers=True)
+        return Setting(place, label, ", ".join(map(str, value)), hint, group=group, numbers=True)
     return None
 
 
-def faults_of(error: ConfigError, options: Mapping[str, Option]) -> list[Fault]:
+def faults_of(error: ConfigError, options: Mapping[str, Setting]) -> list[Fault]:
     """Each fault of a configuration by the option that it names, or by none."""
     lines = str(error).splitlines()
     found = []

@@ -8,9 +8,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from yupana.errors import ConfigError
-from yupana.explore.form import Page
+from yupana.explore.form import BudgetPage
 from yupana.explore.reference import (
-    Known,
+    KnownCounts,
     blocks,
     invented_groups,
     known_to_phsafe,
@@ -28,7 +28,7 @@ from yupana.products.safetab.iterations import read_iterations
 from yupana.products.safetab.product import Parameters
 
 
-class Pages(Mapping[str, Page]):
+class Pages(Mapping[str, BudgetPage]):
     """Pages by key. Making one may raise what reading its files raises, so files of the user are read at once.
 
     Parameters
@@ -53,9 +53,9 @@ class Pages(Mapping[str, Page]):
         tables: str | None = None,
         codes: Path | None = None,
     ) -> None:
-        self._made: dict[str, Page] = {}
+        self._made: dict[str, BudgetPage] = {}
         self._titles: dict[str, tuple[str, str]] = {}
-        self._makers: dict[str, Callable[[], Page]] = {}
+        self._makers: dict[str, Callable[[], BudgetPage]] = {}
         self._counts, self._parameters = counts, parameters
         for product in PRODUCTS.values():
             for source, built_in in product.built_in.items():
@@ -96,10 +96,10 @@ class Pages(Mapping[str, Page]):
         product: Product[Any],
         title: str,
         reader: Callable[[], Callable[[Changes], Any]],
-        known: Callable[[Any], Mapping[str, Known]],
+        known: Callable[[Any], Mapping[str, KnownCounts]],
     ) -> None:
         self._titles[key] = product.words.title, title
-        self._makers[key] = lambda: Page(key, title, product, reader(), known, self._source(product))
+        self._makers[key] = lambda: BudgetPage(key, title, product, reader(), known, self._source(product))
 
     def _source(self, product: Product[Any]) -> str:
         if product.key == "phsafe":
@@ -109,10 +109,10 @@ class Pages(Mapping[str, Page]):
         return str(invented_groups()["source"]) if product.key.startswith("safetab") else ""
 
     @cached_property
-    def _phsafe(self) -> tuple[Mapping[str, Known], str]:
+    def _phsafe(self) -> tuple[Mapping[str, KnownCounts], str]:
         return known_to_phsafe(self._counts)
 
-    def _known_to_phsafe(self, config: Any) -> Mapping[str, Known]:  # noqa: ANN401 (the product's own)
+    def _known_to_phsafe(self, config: Any) -> Mapping[str, KnownCounts]:  # noqa: ANN401 (the product's own)
         """Not of Puerto Rico, of which no counts are at hand."""
         return {} if config.is_puerto_rico and self._counts is None else self._phsafe[0]
 
@@ -128,7 +128,7 @@ class Pages(Mapping[str, Page]):
         first = Parameters(read_config(product.key, path), iterations)
         return lambda changes: replace(first, config=read_config(product.key, path, changes))
 
-    def __getitem__(self, key: str) -> Page:
+    def __getitem__(self, key: str) -> BudgetPage:
         """A page, made if it has not been."""
         if key not in self._made:
             page = self._makers[key]()
@@ -155,7 +155,7 @@ class Pages(Mapping[str, Page]):
         return self._titles
 
 
-def _nothing(_: Any) -> Mapping[str, Known]:  # noqa: ANN401 (the product's own)
+def _nothing(_: Any) -> Mapping[str, KnownCounts]:  # noqa: ANN401 (the product's own)
     """A description tells no counts."""
     return {}
 

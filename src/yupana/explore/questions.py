@@ -6,7 +6,7 @@ from typing import Any, Final, Literal
 
 from yupana.errors import ConfigError
 from yupana.explore.effects import largest_error, sizes, solved, to_six_decimals
-from yupana.explore.form import Chosen, Page, positive
+from yupana.explore.form import BudgetPage, Chosen, positive
 from yupana.explore.scenario import Fault, Filled, RefusedError
 from yupana.plan.budgets import Question, solve
 from yupana.plan.exact_budget import scale_to
@@ -31,7 +31,7 @@ _LOSSES: Final[Mapping[Literal["sum", "max"], str]] = {
 }
 
 
-def answer(page: Page, settings: Filled, chosen: Chosen, asked: Mapping[str, Any]) -> tuple[Filled, str]:
+def answer(page: BudgetPage, settings: Filled, chosen: Chosen, asked: Mapping[str, Any]) -> tuple[Filled, str]:
     """Answer a question: the settings, and what was done, in words.
 
     Raises
@@ -107,7 +107,7 @@ def _brief(budgets: Mapping[str, Fraction], total: Fraction) -> dict[str, Fracti
     return found
 
 
-def _scaled(page: Page, settings: Filled, chosen: Chosen, text: str, *, of_epsilon: bool) -> Filled:
+def _scaled(page: BudgetPage, settings: Filled, chosen: Chosen, text: str, *, of_epsilon: bool) -> Filled:
     """Every budget times the same, so that each pass costs at most the total, and the dearest exactly that."""
     faults: list[Fault] = []
     field, what = ("epsilon", "ε") if of_epsilon else ("total", "the total")
@@ -147,7 +147,7 @@ def _solved(settings: Filled, chosen: Chosen, question: Question) -> Filled:
     return solved(settings, _brief(budgets, Fraction(total if question.total else sum(budgets.values()))))
 
 
-def _equal(page: Page, settings: Filled, chosen: Chosen) -> tuple[Filled, str]:
+def _equal(page: BudgetPage, settings: Filled, chosen: Chosen) -> tuple[Filled, str]:
     """The same total with the least largest error."""
     of, relative = sizes(chosen)
     before = largest_error(chosen)
@@ -159,7 +159,7 @@ def _equal(page: Page, settings: Filled, chosen: Chosen) -> tuple[Filled, str]:
     )
 
 
-def _least(page: Page, settings: Filled, chosen: Chosen) -> tuple[Filled, str]:
+def _least(page: BudgetPage, settings: Filled, chosen: Chosen) -> tuple[Filled, str]:
     """The same largest error for the least total."""
     of, _ = sizes(chosen)
     largest = max(chosen.sigmas[name] / float(size) for name, size in of.items())
@@ -173,7 +173,7 @@ def _said(error: float, relative: bool) -> str:  # noqa: FBT001 (two ways to say
     return percent(error, 1) if relative else f"{error:,.1f}"
 
 
-def _strategy(page: Page, settings: Filled, chosen: Chosen, loss: Literal["sum", "max"]) -> tuple[Filled, str]:
+def _strategy(page: BudgetPage, settings: Filled, chosen: Chosen, loss: Literal["sum", "max"]) -> tuple[Filled, str]:
     """The budgets of the same total with which published counts vary least."""
     found: Strategy[Any]
     try:

@@ -31,7 +31,7 @@ _FOLDER: Final = files("yupana.explore") / "reference"
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
+class KnownCounts:
     """The counts that an entry pays for, as far as they are public.
 
     Attributes
@@ -49,7 +49,7 @@ class Known:
     names: tuple[tuple[str, str], ...] = ()
 
     @classmethod
-    def of(cls, found: Iterable[tuple[int, int, tuple[str, str]]]) -> "Known":
+    def of(cls, found: Iterable[tuple[int, int, tuple[str, str]]]) -> "KnownCounts":
         """Of counts with their numbers and names, in any order."""
         counts, numbers, names = zip(*sorted(found), strict=True)
         return cls(counts, numbers, names if any(area for area, _ in names) else ())
@@ -87,7 +87,7 @@ def invented_phsafe() -> dict[str, Any]:
     return _document(PHSAFE.key)
 
 
-def known_to_phsafe(release: Path | None) -> tuple[Mapping[str, Known], str]:
+def known_to_phsafe(release: Path | None) -> tuple[Mapping[str, KnownCounts], str]:
     """Counts of invented people, or of a release of PHSafe, by entry; and whose they are.
 
     Raises
@@ -114,7 +114,7 @@ def known_to_phsafe(release: Path | None) -> tuple[Mapping[str, Known], str]:
                 if (area == "1") == (level.areas == "USA")
             ]
             if rows:
-                found[f"{table.name}/{level.name}"] = Known.of(rows)
+                found[f"{table.name}/{level.name}"] = KnownCounts.of(rows)
     return found, source
 
 
@@ -133,24 +133,24 @@ def invented_groups() -> dict[str, Any]:
     return _document("safetab")
 
 
-def known_to_safetab(config: Parameters) -> Mapping[str, Known]:
+def known_to_safetab(config: Parameters) -> Mapping[str, KnownCounts]:
     """The sizes of groups by entry: persons, or of SafeTab-H households."""
-    product, found = config.config.product, dict[str, Known]()
+    product, found = config.config.product, dict[str, KnownCounts]()
     sizes: Mapping[str, Sizes] = invented_groups()["persons" if product == "safetab-p" else "households"]
     for level in config.config.settings.levels:
         name = us_level(level)
         of_level = [*sizes.get(name, ()), *(() if product == "safetab-p" else sizes.get(f"{name} {DETAILED_ONLY}", ()))]
         if of_level:
-            known = Known.of((size, number, ("", "")) for size, number in of_level)
+            known = KnownCounts.of((size, number, ("", "")) for size, number in of_level)
             found |= {question.entry(level): known for question in QUESTIONS[product]}
     return found
 
 
-def known_to_topdown(config: Configuration) -> Mapping[str, Known]:
+def known_to_topdown(config: Configuration) -> Mapping[str, KnownCounts]:
     """The records of an average geounit of each geolevel, for each of its queries."""
     sizes = average_geounits(config, blocks())
     return {
-        f"{level} {query.name}": Known((max(1, round(sizes[level])),), (1,))
+        f"{level} {query.name}": KnownCounts((max(1, round(sizes[level])),), (1,))
         for level in config.levels
         if level in sizes
         for query, _ in config.queries[level]

@@ -23,7 +23,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from yupana.errors import ConfigError
 from yupana.explore.consequences import consequences
 from yupana.explore.effects import as_csv, compare, exact_view, view
-from yupana.explore.form import Chosen, Page
+from yupana.explore.form import BudgetPage, Chosen
 from yupana.explore.products import Pages
 from yupana.explore.questions import answer
 from yupana.explore.scenario import Fault, Filled, RefusedError, Scenario, read_name, read_scenario, read_settings
@@ -59,7 +59,7 @@ _MOST_COLUMNS: Final = 8
 
 Call = Callable[[Request], Awaitable[Response]]
 _Body = dict[str, Any]
-_Answer = Callable[[Page, Filled, Chosen, _Body], dict[str, Any]]
+_Answer = Callable[[BudgetPage, Filled, Chosen, _Body], dict[str, Any]]
 
 
 def make_app(products: Pages, port: int) -> FastAPI:
@@ -165,7 +165,7 @@ def _faults(faults: tuple[Fault, ...] | list[Fault]) -> Response:
     return JSONResponse({"faults": [{"field": f.field, "message": f.message} for f in faults]})
 
 
-def _of_page(products: Mapping[str, Page], answer: _Answer, body: _Body) -> dict[str, Any]:
+def _of_page(products: Mapping[str, BudgetPage], answer: _Answer, body: _Body) -> dict[str, Any]:
     """Answer what is asked of the page of a product, as it is filled in."""
     key = body.get("product")
     if not isinstance(key, str) or key not in products:
@@ -175,18 +175,18 @@ def _of_page(products: Mapping[str, Page], answer: _Answer, body: _Body) -> dict
     return answer(product, settings, product.choose(settings), body)
 
 
-def _view(page: Page, settings: Filled, chosen: Chosen, body: _Body) -> dict[str, Any]:
+def _view(page: BudgetPage, settings: Filled, chosen: Chosen, body: _Body) -> dict[str, Any]:
     del body
     return view(page, settings, chosen)
 
 
-def _exact(page: Page, settings: Filled, chosen: Chosen, body: _Body) -> dict[str, Any]:
+def _exact(page: BudgetPage, settings: Filled, chosen: Chosen, body: _Body) -> dict[str, Any]:
     del settings, body
     found = [one.as_json() for one in consequences(page.product.key, chosen)]
     return exact_view(page, chosen) | {"consequences": found}
 
 
-def _compare(page: Page, settings: Filled, chosen: Chosen, body: _Body) -> dict[str, Any]:
+def _compare(page: BudgetPage, settings: Filled, chosen: Chosen, body: _Body) -> dict[str, Any]:
     """The scenario of the page beside others."""
     del chosen
     others = body.get("others")
@@ -200,12 +200,12 @@ def _compare(page: Page, settings: Filled, chosen: Chosen, body: _Body) -> dict[
     return compare(page, columns)
 
 
-def _solve(page: Page, settings: Filled, chosen: Chosen, body: _Body) -> dict[str, Any]:
+def _solve(page: BudgetPage, settings: Filled, chosen: Chosen, body: _Body) -> dict[str, Any]:
     found, said = answer(page, settings, chosen, body)
     return {"settings": found.as_json(), "said": said, "view": view(page, found, page.choose(found))}
 
 
-def _save(page: Page, settings: Filled, chosen: Chosen, body: _Body) -> dict[str, Any]:
+def _save(page: BudgetPage, settings: Filled, chosen: Chosen, body: _Body) -> dict[str, Any]:
     name = read_name(body.get("name"))
     scenario = Scenario(page.key, name, settings, show_exact(chosen.plan.loss()))
     return {
@@ -214,7 +214,7 @@ def _save(page: Page, settings: Filled, chosen: Chosen, body: _Body) -> dict[str
     }
 
 
-def _load(products: Mapping[str, Page], body: _Body) -> dict[str, Any]:
+def _load(products: Mapping[str, BudgetPage], body: _Body) -> dict[str, Any]:
     text = body.get("text")
     if not isinstance(text, str):
         raise RefusedError([Fault("file", "must be the text of a scenario")])
@@ -238,7 +238,7 @@ def _load(products: Mapping[str, Page], body: _Body) -> dict[str, Any]:
     }
 
 
-def _export(page: Page, _: Filled, chosen: Chosen, body: _Body) -> dict[str, Any]:
+def _export(page: BudgetPage, _: Filled, chosen: Chosen, body: _Body) -> dict[str, Any]:
     if body.get("form") == "csv":
         name = _file_name(read_name(body.get("name")))
         return {"filename": f"{name}.{_file_name(page.key)}.csv", "content": as_csv(chosen.plan)}
