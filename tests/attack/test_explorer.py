@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("fastapi", reason="the explorer's server is not installed: pip install 'yupana[explore]'")
+pytest.importorskip("fastapi", reason="the explorer's server is not installed: explore")
 
 import httpx
 from attack_mutations import ODD, nested, value

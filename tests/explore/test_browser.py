@@ -15,7 +15,7 @@ from plans import production_plan
 from yupana.plan.budgets import budget_for_margin
 from yupana.plan.measurement import Mechanism
 
-pytest.importorskip("uvicorn", reason="the explorer's server is not installed: pip install 'yupana[explore]'")
+pytest.importorskip("uvicorn", reason="the explorer's server is not installed: explore")
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright, which drives the browser, is not installed")
 CHROMIUM = next((found for name in ("chromium", "google-chrome") if (found := shutil.which(name))), "")
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not CHROMIUM, reason="no Chromium: apt-get install chromium")]

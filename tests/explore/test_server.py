@@ -43,7 +43,7 @@ from yupana.report.topdown import _spine, spine_errors
 from yupana.topdown.plan import make_plan as make_topdown_plan
 from yupana.topdown.reading.configuration import read_configuration
 
-pytest.importorskip("fastapi", reason="the explorer's server is not installed: pip install 'yupana[explore]'")
+pytest.importorskip("fastapi", reason="the explorer's server is not installed: explore")
 
 import httpx
 

@@ -10,7 +10,7 @@ from yupana.cli.main import main
 from yupana.products.phsafe.configuration import production_config
 from yupana.products.safetab.demonstration_parameters import write_parameters
 
-pytest.importorskip("vl_convert", reason="the charts of reports need the extra: pip install 'yupana[report]'")
+pytest.importorskip("vl_convert", reason="the charts of reports need the extra: report")
 
 
 @pytest.fixture(scope="module")

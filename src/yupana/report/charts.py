@@ -522,7 +522,7 @@ def renderer() -> ModuleType:
         import vl_convert  # noqa: PLC0415 (optional, and half a second to start)
     except ImportError:
         raise ConfigError(
-            "the charts of a report need the package vl-convert-python; install it: pip install 'yupana[report]'"
+            "the charts of a report need the package vl-convert-python; install Yupana's extra report (docs/README.md)"
         ) from None
     module: ModuleType = vl_convert
     return module

@@ -121,8 +121,8 @@ def _reader(path: Path, encoding: str) -> Iterator[Read]:
         with reading(function, path) as read:
             yield partial(read, **options)
     except NoLibraryError:
-        text = f"{path.name}: files of SPSS, Stata and SAS need pyreadstat; install it with yupana[statistics]"
-        raise InputError(text) from None
+        way_out = "install Yupana's extra statistics (docs/README.md)"
+        raise InputError(f"{path.name}: files of SPSS, Stata and SAS need pyreadstat; {way_out}") from None
     except (UnreadableError, OSError):
         failed = True
     if failed:  # raised here, so that it does not hold the library's

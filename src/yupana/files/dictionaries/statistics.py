@@ -57,7 +57,9 @@ def read_metadata(path: Path, kind: str) -> Dictionary:
         with reading(name, path) as read:
             _, found = read(metadataonly=True, output_format="dict", **options)
     except NoLibraryError:
-        raise ConfigError(f"{path} is a file of {kind}, which needs pyreadstat; install yupana[statistics]") from None
+        raise ConfigError(
+            f"{path} is a file of {kind}, which needs pyreadstat; install Yupana's extra statistics (docs/README.md)"
+        ) from None
     except UnreadableError as error:
         # Of bytes, for no record was read.
         raise ConfigError(f"{path}: damaged, or no file of {kind}: {clean(str(error))[:200]}") from None

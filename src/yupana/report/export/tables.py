@@ -388,7 +388,9 @@ def library(name: str, what: str) -> ModuleType:
             return import_module(name)
     except ImportError:
         package = name.partition(".")[0]
-        raise ConfigError(f"{what} needs the package {package}; install it: pip install 'yupana[publish]'") from None
+        raise ConfigError(
+            f"{what} needs the package {package}; install Yupana's extra publish (docs/README.md)"
+        ) from None
 
 
 _NUMBERS: Final = itertools.count()
