@@ -34,7 +34,6 @@ $(STAMP): uv.lock pyproject.toml
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --editable .
 	@echo "Compiling, half a minute ..."
 	@$(BIN)/python tools/compile_kernels.py
-	@$(BIN)/python -c "from yupana.explore.server import make_bundle; make_bundle()"
 	@touch $@
 
 setup: $(STAMP)

@@ -14,7 +14,7 @@ import pytest
 
 import yupana
 from yupana.cli.main import main
-from yupana.explore.described import finite_description
+from yupana.explore.products import Pages
 from yupana.files.columns import Column
 from yupana.geography.block_file import BlockAreas, BlockColumn, BlockFile
 from yupana.plan.responses import ResponseGroup
@@ -317,7 +317,7 @@ def test_public_files_may_lie_in_another_folder(
     assert plan == yupana.plan("tables", folder / "origins.toml") == yupana.plan("tables", read(folder))
     assert main(["tables", "plan", str(alone), "--codes", str(folder)]) == 0
     assert main(["audit", "attribute", str(alone), "--codes", str(folder)]) == 0
-    assert finite_description(str(alone), folder) == read(folder)
+    assert Pages(tables=str(alone), codes=folder)["tables-own"].config == read(folder)
     capsys.readouterr()
     assert main(["audit", "attribute", "s-dhc-2020", "--codes", str(folder)]) != 0
     assert "codes are of SafeTab and of descriptions of tables" in capsys.readouterr().err
