@@ -44,19 +44,19 @@ def convert_whole(source: Path, out: Path) -> int:
     attributes = ("hhgq", "votingage", "hispanic", "cenrace")
     write_data(out / "persons", public_counts(found, attributes, persons_by_quarters(found)), SOURCE)
     # Occupied and vacant in H1; vacant and occupied in the schema.
-    write_data(out / "units", public_counts(found, ("h1",), found.tables["H1"][:, :0:-1]), SOURCE)
+    write_data(out / "units", public_counts(found, ("h1",), found.counts["H1"][:, :0:-1]), SOURCE)
     return found.records
 
 
 def read_blocks(source: Path) -> "yupana.SummaryFile":
     """The records of blocks."""
     everything = yupana.read_pl(source)
-    return everything.keep(everything.header["SUMLEV"] == BLOCKS)
+    return everything.keep(everything.fields["SUMLEV"] == BLOCKS)
 
 
 def persons_by_origin_race_age(found: "yupana.SummaryFile") -> Ints:
     """Counts of shape (blocks, 2, 63, 2)."""
-    return cross_tables(*(found.tables[f"P{table}"][:, RACES + 2 * (table % 2 == 0)] for table in (1, 2, 3, 4)))
+    return cross_tables(*(found.counts[f"P{table}"][:, RACES + 2 * (table % 2 == 0)] for table in (1, 2, 3, 4)))
 
 
 def persons_by_quarters(found: "yupana.SummaryFile") -> Ints:
@@ -66,8 +66,8 @@ def persons_by_quarters(found: "yupana.SummaryFile") -> Ints:
     facilities last, as nobody under 18 lives there.
     """
     counts = persons_by_origin_race_age(found).transpose(0, 3, 1, 2).reshape(found.records, -1)
-    quarters = found.tables["P5"][:, P5_TYPES]
-    households = found.tables["P1"][:, :1] - found.tables["P5"][:, :1]
+    quarters = found.counts["P5"][:, P5_TYPES]
+    households = found.counts["P1"][:, :1] - found.counts["P5"][:, :1]
     people = np.concatenate([households, quarters], axis=1)[:, DEALT]
     block, cell = (np.repeat(place.reshape(-1), counts.reshape(-1)) for place in np.indices(counts.shape))
     kind = np.repeat(np.tile(DEALT, found.records), people.reshape(-1))
@@ -78,19 +78,19 @@ def persons_by_quarters(found: "yupana.SummaryFile") -> Ints:
 
 def public_counts(found: "yupana.SummaryFile", attributes: tuple[str, ...], counts: Ints) -> PublicCounts:
     """Counts of blocks with where these lie and what stands in them: one facility of each type that has people."""
-    code = found.header["STATE"]
+    code = found.fields["STATE"]
     for name in ("COUNTY", "TRACT", "BLKGRP", "BLOCK"):
-        code = np.char.add(code, found.header[name])
+        code = np.char.add(code, found.fields[name])
     areas = {
-        column: np.where(found.header[name] == b"", none, found.header[name]).astype(np.int64)
+        column: np.where(found.fields[name] == b"", none, found.fields[name]).astype(np.int64)
         for column, name, none in (
             ("AIANNHCE", "AIANHH", b"9999"),
             ("COUSUBFP", "COUSUB", b"99999"),
             ("PLACEFP", "PLACE", b"99999"),
         )
     }
-    quarters = found.tables["P5"][:, P5_TYPES] > 0
-    facilities = np.concatenate([found.tables["H1"][:, :1], quarters], axis=1)
+    quarters = found.counts["P5"][:, P5_TYPES] > 0
+    facilities = np.concatenate([found.counts["H1"][:, :1], quarters], axis=1)
     return PublicCounts(code.astype(np.int64), areas, attributes, counts, facilities)
 
 

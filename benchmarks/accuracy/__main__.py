@@ -7,7 +7,7 @@ by yupana synth. Every case is run with the seeds 1, 2, ...: cases of one spine 
 same noisy answers. Errors are mean absolute ones over all areas of a kind and all answers of a query, told as ratios to
 those of production's queries, spine and estimator with the same seed: the mean over replicates, and its standard error.
 What was measured is kept in FOLDER/NAME.json, run by run, so that work that was interrupted goes on, and cases can be
-added. --docs writes the tables and pictures of docs/accuracy.md and accuracy-tables.md, too.
+added, and all figures are in FOLDER/figures.md. --docs writes the table and pictures of docs/accuracy.md, too.
 """
 
 import argparse
@@ -57,12 +57,12 @@ def main() -> None:
     if COOK in there:
         lines += ["**Bars, Cook County**", "", *bars(COOK, done[COOK.name]), ""]
     print("\n".join(lines))
+    more = [line for world in there for line in _page(world, done[world.name])]
+    (options.folder / "figures.md").write_text("\n".join([_HEAD, *more]) + "\n", encoding="utf-8")
     if options.docs:
         page = options.docs / "accuracy.md"
         before, _, after = page.read_text(encoding="utf-8").partition(_BEGIN)
         page.write_text("\n".join([before + _BEGIN, "", *lines, _END]) + after.partition(_END)[2], encoding="utf-8")
-        more = [line for world in there for line in _page(world, done[world.name])]
-        (options.docs / "accuracy-tables.md").write_text("\n".join([_HEAD, *more]) + "\n", encoding="utf-8")
         draw_levels(there, done, options.docs / "accuracy-levels.svg")
         draw_sizes(COOK, done[COOK.name], options.docs / "accuracy-sizes.svg")
 
@@ -71,7 +71,7 @@ _BEGIN = "<!-- make accuracy writes what follows -->"
 _END = "<!-- as far as here -->"
 _HEAD = """# All figures of accuracy
 
-`make accuracy` writes this page; [accuracy.md](accuracy.md) says what it means. MAE is the mean absolute error. All
+docs/accuracy.md says what they mean. MAE is the mean absolute error. All
 other figures are ratios to production's with the same seed, ± their standard errors. By size they are mean absolute
 errors, and bias in brackets, in persons."""
 

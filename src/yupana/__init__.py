@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     from yupana.products import PRODUCTS
     from yupana.products.product import Product
     from yupana.products.strategy import Strategy
-    from yupana.products.topdown.pl.summary_file import SummaryFile
+    from yupana.products.topdown.pl.summary_records import SummaryFile
     from yupana.progress import Step
     from yupana.report.certificate import Certificate
     from yupana.topdown import InfeasibleNode, NodeEstimate, estimate_node, round_node
@@ -112,7 +112,7 @@ _HOMES = {
     "yupana.privacy.zcdp": "epsilon_bun_steinke epsilon_tight rho_for_epsilon",
     "yupana.products": "PRODUCTS",
     "yupana.products.product": "Product",
-    "yupana.products.topdown.pl.summary_file": "SummaryFile",
+    "yupana.products.topdown.pl.summary_records": "SummaryFile",
     "yupana.products.strategy": "Strategy",
     "yupana.progress": "Step",
     "yupana.report.certificate": "Certificate",

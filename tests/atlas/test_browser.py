@@ -306,7 +306,7 @@ def test_a_link_that_means_nothing_shows_the_first_table(release: Path, tmp_path
         page.goto(f"{site}#{odd}")
         page.wait_for_selector("table.reading tbody tr")
         assert "Homes by tenure" in page.locator("h1").inner_text()
-        assert page.locator(".fault").count() == (odd.startswith(("table", "row")))
+        assert page.locator(".doubt").count() == (odd.startswith(("table", "row")))
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     page.close()
 

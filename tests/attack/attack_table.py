@@ -145,6 +145,7 @@ _PUBLIC: Final = (
         ("nmf/*/*/*/**/*", "nmf/manifest.json", "t.json", "t/geography.txt", "areas.csv", "names.csv", "totals.csv"),
     ),
     (f"districts {{w}}/relt {{w}}/plan.csv {_NOISY}", ("plan.csv", "relt/spine/*", "relt/counts/*", "relm/**/*")),
+    (f"districts {{w}}/relt {{w}}/plan.csv --crosswalk {{w}}/crosswalk.csv {_NOISY}", ("crosswalk.csv", "plan.csv")),
     (
         "interval {w}/relt --areas {w}/areas.csv --queries {w}/queries.csv --out {o}/answers.csv",
         ("areas.csv", "queries.csv", "relt/areas/*", "relt/tables/*", "relt/tabulation/*", "relt/manifest.json"),

@@ -194,6 +194,8 @@ def _topdown(folder: Path, made: Callable[..., str]) -> None:
     for name, column, number in (("areas.csv", "ward", 3), ("plan.csv", "district", 2)):
         lines = (f"{block},{n % number + 1}\n" for n, block in enumerate(world.blocks))
         (folder / name).write_text(f"block,{column}\n" + "".join(lines))
+    pairs = (f"{block},{block}\n" for block in world.blocks)
+    (folder / "crosswalk.csv").write_text("from,to\n" + "".join(pairs))
     (folder / "names.csv").write_text("kind,code,name\nstate,01,Alabama\ncounty,01001,Adams\nward,1,First\n")
     (folder / "queries.csv").write_text("area,query\nstate=01,total\nward=1,T0010001\n")
     (folder / "totals.csv").write_text(f"state,total\n01,{sum(world.counts.values())}\n")

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("fastapi", reason="the explorer's server is not installed: pip install 'yupana[explore]'")
+pytest.importorskip("fastapi", reason="the explorer's server is not installed: explore")
 
 import httpx
 from attack_mutations import ODD, nested, value
@@ -24,7 +24,7 @@ from yupana.explore.server import make_app
 CASES = int(os.environ.get("YUPANA_ATTACKS", "4"))
 PORT = 8080
 HOST = f"127.0.0.1:{PORT}"
-POSTS = ("view", "solve", "save", "load", "export")
+POSTS = ("view", "exact", "compare", "solve", "save", "load", "export")
 SHELF = Pages()
 APP = make_app(SHELF, PORT)
 
@@ -64,18 +64,19 @@ def ask(method: str, path: str, body: bytes = b"", **headers: str) -> httpx.Resp
 
 
 def sound() -> dict[str, Any]:
-    settings = ask("GET", "/api/products/phsafe").json()["settings"]
+    settings = ask("GET", "/api/products/phsafe/s-dhc-2020-us").json()["settings"]
     text = ask(
-        "POST", "/api/save", json.dumps({"product": "phsafe", "settings": settings, "name": "a"}).encode()
+        "POST", "/api/save", json.dumps({"product": "phsafe/s-dhc-2020-us", "settings": settings, "name": "a"}).encode()
     ).json()
     return {
-        "product": "phsafe",
+        "product": "phsafe/s-dhc-2020-us",
         "settings": settings,
         "name": "a",
-        "question": "scale",
-        "total": "1",
+        "question": "share",
+        "value": "10",
+        "names": ["PH2/usa_*", "PH2/state_*"],
+        "others": [{"name": "b", "settings": settings}],
         "text": text["content"],
-        "narrow": True,
     }
 
 
@@ -93,7 +94,7 @@ def test_odd_requests_are_answered() -> None:
                 whole[rng.choice(list(whole))] = rng.choice(ODD)
                 body = json.dumps(whole).encode()
             case 2:
-                body = b'{"product": "phsafe", "settings": ' + b"9" * 5000 + b"}"
+                body = b'{"product": "phsafe/s-dhc-2020-us", "settings": ' + b"9" * 5000 + b"}"
             case _:
                 for _ in range(rng.randrange(1, 4)):
                     body = value(body, rng)

@@ -52,6 +52,7 @@ FOLDERS: Final = (
 FILES: Final = (
     *("config", "columns", "targets", "areas", "names", "geography", "totals", "reference", "policy"),
     *("entities", "plan", "individuals", "queries", "keys", "housing_units", "blocks", "boundaries", "beside"),
+    "crosswalk",
     *("noisy_counts", "ledger", "topdown", "tables", "dictionary", "key", "signers"),
 )
 READS_FILE: Final = {("count", "data"), ("audit epl", "data")}

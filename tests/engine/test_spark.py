@@ -128,7 +128,7 @@ def test_java_that_is_too_old_or_missing(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_without_pyspark(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spark, "find_spec", lambda name: None if name == "pyspark" else util.find_spec(name))
-    with pytest.raises(ConfigError, match=r"install yupana\[spark\]"):
+    with pytest.raises(ConfigError, match="install Yupana's extra spark"):
         check_installed("local[2]")
 
 

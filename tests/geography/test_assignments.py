@@ -119,7 +119,7 @@ BAD = {
     "a block twice": ("block|ward\n" + "".join(f"{b}|1\n" for b in (*BLOCKS, BLOCKS[0])), "listed twice"),
     "no block": ("ward|x\n1|2\n", "no column block"),
     "nothing but blocks": ("block\n" + "".join(f"{b}\n" for b in BLOCKS), "no column but that of blocks"),
-    "a code too short": ("block|VTD|SLDU\n" + "".join(f"{b}|1|1\n" for b in BLOCKS), "3 characters"),
+    "a code too short": ("block|VTD|SLDU\n" + "".join(f"{b}|1|A\n" for b in BLOCKS), "3 characters"),
     "a code of another county": ("block|COUSUB\n" + "".join(f"{b}|4400111111\n" for b in BLOCKS), "5 characters"),
     "another place": ("block|place\n" + "".join(f"{b}|33333\n" for b in BLOCKS), "1 blocks lie in another place"),
     "told by digits": ("block|county\n" + "".join(f"{b}|1\n" for b in BLOCKS), "is told by the digits"),
@@ -141,3 +141,30 @@ def test_a_kind_is_told_by_one_file(tmp_path: Path) -> None:
     text = "block|ward\n" + "".join(f"{b}|1\n" for b in BLOCKS)
     with pytest.raises(InputError, match="is told by one"):
         _read(tmp_path, _with(tmp_path, text, "one.csv"), _with(tmp_path, text, "two.csv"))
+
+
+def test_a_table_of_areas_as_people_have_it(tmp_path: Path) -> None:
+    header = "block;ward;SLDU;place;\n"
+    rows = zip(
+        BLOCKS, ("Sé", "Sé", "", "B"), ("1", "44002", "003", "3"), ("", "33333", "4433333", "33333"), strict=True
+    )
+    text = header + "".join(f"'{b};{ward};{sldu};{place};\n" for b, ward, sldu, place in rows)
+    path = tmp_path / "areas.csv"
+    path.write_bytes(text.encode("utf-16"))
+    reference, told = read_with_areas(_with(tmp_path, REFERENCE, "geography.txt"), (), [path], schools=False)
+    found = _areas(published_blocks(reference, nation=True))
+    assert found["ward"] == ["Sé", "Sé", "", "B"]
+    assert found["state_upper"] == ["44001", "44002", "44003", "44003"]
+    said = "areas.csv, column SLDU: 2 codes had lost the leading zero, as in a spreadsheet, and got it back"
+    assert [one.remark for one in told] == ["", f"{said}, first in line 2", ""]
+    path.write_bytes(text.encode("latin-1"))
+    with pytest.raises(InputError, match="line 2: not text in UTF-8; name the encoding"):
+        _read(tmp_path, path)
+    for encoding in ("latin-1", "cp1252"):
+        files = _with(tmp_path, REFERENCE, "geography.txt"), (), [path]
+        assert read_with_areas(*files, schools=False, encoding=encoding)[1] == told
+    _with(tmp_path, "".join(f"{b}|1\n" for b in BLOCKS))
+    with pytest.raises(InputError, match="line 1: holds codes; it must name the columns"):
+        _read(tmp_path, tmp_path / "districts.csv")
+    bare = _with(tmp_path, "".join(f"{b}|01\n" for b in BLOCKS), "BlockAssign_ST44_RI_CD118.txt")
+    assert set(_areas(_published(tmp_path, bare))["congressional_district"]) == {"4401"}

@@ -81,3 +81,18 @@ def test_no_file_and_no_text_are_refused(tmp_path: Path) -> None:
 
 def test_columns_are_those_of_the_documentation() -> None:
     assert NAME_COLUMNS == ("kind", "code", "name", "land", "water", "latitude", "longitude")
+
+
+def test_a_table_of_names_as_people_have_it(tmp_path: Path) -> None:
+    path, notes = tmp_path / "names.csv", list[str]()
+    path.write_bytes("county;0500000US06001;Alameda\nplace;'0600562;Piñon\nplace;653000;Oakland\n".encode("cp1252"))
+    assert read_names(path, "cp1252", notes) == {
+        ("county", "06001"): AreaName("Alameda"),
+        ("place", "0600562"): AreaName("Piñon"),
+        ("place", "0653000"): AreaName("Oakland"),
+    }
+    assert notes == ["names.csv: 1 codes got back the leading zero that they had lost, first in line 3"]
+    with pytest.raises(InputError, match="line 2: not text in UTF-8"):
+        read_names(path)
+    path.write_text("kind,code,name\nplace,1,a\nplace,Total,b\n")
+    assert len(read_names(path)) == 2

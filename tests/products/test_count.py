@@ -226,13 +226,38 @@ def test_every_fault_of_what_is_asked_is_named_at_once(tmp_path: Path) -> None:
         "unit: sex is in by, too",
         "max_per_unit: must be a whole number above 0",
         "keys.csv has no column region or sex",
-        "missing.csv: No such file or directory",
+        "missing.csv cannot be read: No such file or directory",
         "keys: must be a file or a list of files, and one is of type int",
         "domains: age is no column of codes in by",
         "domains: region: must be a list of codes",
         "epsilon: must be a number above 0",
     ):
         assert text in words, text
+
+
+def test_keys_are_read_as_people_have_them(tmp_path: Path) -> None:
+    path = tmp_path / "keys.csv"
+    for text, found in (
+        ("region;name\r\n'1;a\r\n 2 ;b\r\n;\r\n", ["1", "2"]),
+        ("1\n2\n", ["1", "2"]),
+        ("1E05\nx, y\n", ["1E05", "x, y"]),
+    ):
+        path.write_text(text, encoding="utf-16")
+        assert told(by="region", keys=path, epsilon=1).question.codes == {"region": found}
+    for text, said in (
+        ("rgion\n1\n", "keys.csv has no column region; it has rgion"),
+        ("region,n\n1,5\nTotal,5\n", "keys.csv, line 3 seems to be a row of totals; remove it"),
+        ("region,n\n1,5\n3.6E+14,5\n", "keys.csv, line 3, column region: '3.6E+14' is a number that a spreadsheet"),
+        ("region,n\n1\n", "keys.csv, line 2: 1 field, but the header names 2 columns"),
+        ("region,n\n1,2\n,3\n2,4\n", "keys.csv, line 3, column region: is empty or no code"),
+    ):
+        path.write_text(text)
+        assert said in refusal(by="region", keys=path, epsilon=1, out=tmp_path / "out")
+    # The encoding of the records is that of keys, too, unless these are text in UTF-8.
+    for encoding in ("utf-8", "latin-1"):
+        path.write_text("region\nPará\n", encoding=encoding)
+        assert told(by="region", keys=path, epsilon=1, encoding="latin-1").question.codes == {"region": ["Pará"]}
+    assert "keys.csv, line 2: not text in UTF-8; name the encoding" in refusal(by="region", keys=path, epsilon=1)
 
 
 @pytest.mark.parametrize(

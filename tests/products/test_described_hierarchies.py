@@ -65,7 +65,10 @@ def test_the_codes_of_a_column_are_the_units_that_nothing_lies_in(tmp_path: Path
         ({"levels": [["a"], 3]}, "hierarchies.h.levels: must be a list of kinds of areas"),
         ({"levels": ["a", "b"]}, "are not 1 steps below the root"),
         ({"of": {"a": "b", "b": "a"}}, "is a circle"),
-        ({"of": "units.csv"}, "hierarchies.h.of: must be a table of file, code, area, or a table of codes and areas"),
+        (
+            {"of": "units.csv"},
+            "h.of: must be a table of file, code, area, encoding, or a table of codes and areas",
+        ),
         ({"of": {"x": "y"}, "levels": ["all", "one"]}, "are no unit of one, such as"),
     ],
 )

@@ -15,8 +15,10 @@ import pytest
 from described_worlds import make_world
 
 import yupana
+from yupana.errors import ConfigError
 from yupana.files.document import read_value
 from yupana.products import PRODUCTS
+from yupana.products.described.description import Description
 from yupana.products.described.product import described
 from yupana.products.described.reading.description import parse
 from yupana.products.described.stability import derive
@@ -73,6 +75,32 @@ def test_areas_are_made_of_areas(farms: Path) -> None:
     farms.with_name("tree.json").write_text(json.dumps(changed), encoding="utf-8")
     found = TABLES.read(farms.with_name("tree.json")).areas
     assert (found["mid"].of, found["top"].of) == (((0,), (0,), (1,)), ((0,), (0,), (0,)))
+
+
+def test_a_file_of_areas_may_have_no_header_and_lost_its_zeros(farms: Path) -> None:
+    changed, path = document(farms), farms.with_name("mid.csv")
+    changed["areas"]["mid"] = {"column": "farms.district", "of": {"file": str(path), "code": "CODE", "area": "AREA"}}
+
+    def made(text: str) -> Description:
+        path.write_text(text, encoding="utf-8")
+        farms.with_name("mid.json").write_text(json.dumps(changed), encoding="utf-8")
+        return TABLES.read(farms.with_name("mid.json"))
+
+    found = made("0101;X\n0102;X\n0201;Y\n")
+    assert (found.areas["mid"].of, found.notes) == (((0,), (0,), (1,)), ())
+    found = made("CODE;AREA\n101;X\n102;X\n201;Y\n")
+    assert found.areas["mid"].of == ((0,), (0,), (1,))
+    assert found.notes == (
+        f"areas.mid.of: 3 codes of {path} had lost the leading zero, as in a spreadsheet, and got it back, such as "
+        "'0101', written '101'",
+    )
+    assert found.document["areas"]["mid"]["of"] == {"0101": ["X"], "0102": ["X"], "0201": ["Y"]}
+    for text, said in (
+        ("0101;X\n102;X\n201;Y\n", "2 codes below lie in no area, such as '0102'"),  # 102 may be of another level
+        ("0101;1\n0102;1\n0201;2\n", "line 1: no column CODE; it has 0101, 1"),
+    ):
+        with pytest.raises(ConfigError, match=said):
+            made(text)
 
 
 def test_every_example_of_a_key_is_read(farms: Path) -> None:

@@ -16,6 +16,15 @@ from yupana.products.phsafe.configuration import RULES_OF_CONSISTENCY
 
 def test_version_is_the_one_of_the_package() -> None:
     assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"] == yupana.__version__
+    for name in ("CITATION.cff", "packaging/conda/recipe.yaml"):
+        assert re.findall(r"^ *version: (\d[\w.]*)$", (ROOT / name).read_text(), re.MULTILINE) == [yupana.__version__]
+
+
+def test_the_conda_package_needs_what_the_package_does() -> None:
+    needed = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    recipe = (ROOT / "packaging/conda/recipe.yaml").read_text().partition("run:")[2].partition("tests:")[0]
+    listed = {line.strip("- ").replace(" ", "").removeprefix("python-") for line in recipe.split("\n") if "- " in line}
+    assert listed == {*needed, "python>=3.11"}
 
 
 def test_rules_that_take_a_policy_are_the_rules_of_consistency() -> None:
@@ -87,6 +96,13 @@ def test_nothing_inside_imports_the_package_itself() -> None:
     written = {path.relative_to(source): path.read_text(encoding="utf-8") for path in source.rglob("*.py")}
     found = {str(name) for name, text in written.items() if re.search(r"^\s*import yupana$", text, re.MULTILINE)}
     assert not {name for name in found if not name.startswith("cli/")}
+
+
+def test_no_module_needs_posix_to_be_imported() -> None:
+    # So a plan is made and a release is read on every system. What writes asks for a lock, and says if there is none.
+    source = (path.read_text(encoding="utf-8") for path in (ROOT / "src" / "yupana").rglob("*.py"))
+    needed = re.compile(r"^(?:import|from) (?:fcntl|grp|pty|pwd|resource|termios|tty)\b", re.MULTILINE)
+    assert not [found for text in source for found in needed.findall(text)]
 
 
 @pytest.mark.parametrize("door", ["releases", "configured", "tools", "records"])

@@ -59,7 +59,7 @@ def run(place: Path, *more: str, out: str = "out") -> int:
 
 
 def test_a_report_never_replaces_what_is_no_report(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("vl_convert", reason="the charts of reports need the extra: pip install 'yupana[report]'")
+    pytest.importorskip("vl_convert", reason="the charts of reports need the extra: report")
     (place / "mine.html").write_text("<!DOCTYPE html><p>mine")
     (place / "link.html").symlink_to(place / "data" / "persons.csv")
     os.mkfifo(place / "pipe.html")
@@ -80,7 +80,7 @@ def test_a_report_never_replaces_what_is_no_report(place: Path, capsys: pytest.C
 
 
 def test_the_report_of_a_spine_never_replaces_what_is_no_report(place: Path) -> None:
-    pytest.importorskip("vl_convert", reason="the charts of reports need the extra: pip install 'yupana[report]'")
+    pytest.importorskip("vl_convert", reason="the charts of reports need the extra: report")
     build = ["spine", "build", str(place / "data" / "GRF-C.txt"), str(place / "spine"), "--kind", "conventional"]
     assert main(build) == 0
     before = (place / "data" / "persons.csv").read_bytes()

@@ -149,7 +149,7 @@ def test_numbers_that_are_none_are_refused_in_words(tmp_path: Path) -> None:
 
 
 def test_published_boundaries_are_read() -> None:
-    pytest.importorskip("shapefile", reason="boundaries need the extra: pip install 'yupana[report]'")
+    pytest.importorskip("shapefile", reason="boundaries need the extra: report")
     towns = read_boundaries(SHARED / "data" / "cook_geometry_tiger" / "tl_2020_17031_cousub10.zip")
     assert len(towns) == 32
     assert [area.code for area in towns if area.is_water] == ["1703100000"]

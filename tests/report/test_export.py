@@ -283,7 +283,7 @@ def test_what_is_asked_wrongly_is_refused_and_leaves_nothing(
     monkeypatch.setattr(tables, "import_module", missing)
     for form in ("workbook", "sdmx"):
         assert main(["export", release, out, "--to", form]) == 2
-        assert "pip install 'yupana[publish]'" in capsys.readouterr().err
+        assert "install Yupana's extra publish (docs/README.md)" in capsys.readouterr().err
     assert not Path(out).exists()
     assert not Path(f"{out}.partial").exists()
 

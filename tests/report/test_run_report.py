@@ -4,12 +4,13 @@ import json
 from pathlib import Path
 
 import pytest
+from topdown_worlds import configuration, make_world, write_configuration, write_world
 
 from yupana.cli.main import main
 from yupana.products.phsafe.configuration import production_config
 from yupana.products.safetab.demonstration_parameters import write_parameters
 
-pytest.importorskip("vl_convert", reason="the charts of reports need the extra: pip install 'yupana[report]'")
+pytest.importorskip("vl_convert", reason="the charts of reports need the extra: report")
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +70,40 @@ def test_a_run_of_topdown_writes_the_page_of_its_release(tmp_path: Path) -> None
     assert main(asked) == 0
     assert main(["report", str(out), str(tmp_path / "again.html")]) == 0
     assert report.read_bytes() == (tmp_path / "again.html").read_bytes()
-    whole = ["topdown", "run", "pl94-2020-us-whole", str(tmp_path / "census"), str(tmp_path / "whole"), "--report"]
-    assert main([*whole, str(tmp_path / "whole.html")]) == 2
-    assert not (tmp_path / "whole").exists()
+
+
+def test_a_run_of_parts_writes_the_page_of_the_whole_and_of_each_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, sizes, rho, unit in (("persons", (3, 2), "1/2", "person record"), ("units", (2,), "1/3", "housing unit")):
+        write_world(make_world(6, sizes), tmp_path / "data" / name)
+        write_configuration(configuration(sizes, rho=rho, privacy_unit=unit), tmp_path / f"{name}.json")
+    parts = {name: f"{name}.json" for name in ("persons", "units")}
+    write_configuration({"product": "<both>", "parts": parts}, tmp_path / "both.json")
+    names = ["the page-persons.html", "the page-units.html", "the page.html"]
+    (tmp_path / names[1]).write_text("somebody's own")
+    command = ["topdown", "run", "both.json", "data", "out", "--seed", "1", "--report", "the page.html"]
+    assert main(command) == 2
+    assert names[1] in capsys.readouterr().err
+    assert not Path("out").exists()
+    Path(names[1]).unlink()
+    assert main(command) == 0
+    assert sorted(path.name for path in tmp_path.glob("*.html")) == names
+    page = Path(names[2]).read_text()
+    for words in (
+        "&lt;both&gt;",
+        "0.500000",
+        "0.333333",
+        'href="the%20page-units.html"',
+        "not added",
+        "NOT FOR RELEASE",
+    ):
+        assert words in page
+    for part in ("persons", "units"):
+        assert main(["report", f"out/{part}", f"{part}.html"]) == 0
+        assert Path(f"{part}.html").read_bytes() == Path(f"the page-{part}.html").read_bytes()
+    assert main(["report", "out", "again.html"]) == 0
+    assert Path("again.html").read_text() == page.replace("the%20page", "again")
+    assert Path("again-units.html").read_bytes() == Path(names[1]).read_bytes()
+    assert main(["report", "out", "out/again.html"]) == 2

@@ -26,7 +26,7 @@ from yupana.cli.main import main
 from yupana.interface.configured import setup
 from yupana.report.topdown_areas import TopdownRelease
 
-pytest.importorskip("vl_convert", reason="the charts of reports need the extra: pip install 'yupana[report]'")
+pytest.importorskip("vl_convert", reason="the charts of reports need the extra: report")
 
 SHAPE = (2, 3)
 KINDS = {"state": 2, "county": 5, "tract": 11, "block_group": 12}

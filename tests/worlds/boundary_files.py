@@ -31,7 +31,7 @@ def write_geojson(path: Path, squares: Mapping[str, Corner], side: float = 1.0, 
 
 def write_shapefile(path: Path, squares: Mapping[str, Corner], land: Sequence[int] = ()) -> Path:
     """A zipped shapefile as TIGER/Line has it, by the library that reads it."""
-    shapefile = pytest.importorskip("shapefile", reason="boundaries need the extra: pip install 'yupana[report]'")
+    shapefile = pytest.importorskip("shapefile", reason="boundaries need the extra: report")
     parts = {name: io.BytesIO() for name in ("shp", "shx", "dbf")}
     with shapefile.Writer(**parts, shapeType=shapefile.POLYGON) as writer:
         writer.field("STATEFP10", "C", 2)

@@ -3,13 +3,14 @@
 import numpy as np
 
 from yupana.geography.header import HEADER
-from yupana.products.topdown.pl.summary_file import SEGMENTS, SummaryFile
+from yupana.products.topdown.pl.summary_file import SEGMENTS
+from yupana.products.topdown.pl.summary_records import SummaryFile
 from yupana.products.topdown.tables import SIZES
 
 LETTERS = np.frombuffer("aZ9 -.+ñüé'\"".encode("latin-1"), dtype=np.uint8)
 
 
-def random_summary_file(records: int, seed: int, *, end: bytes = b"\n") -> SummaryFile:
+def random_summary_file(records: int, seed: int, *, end: bytes = b"\n", state: bytes = b"RI") -> SummaryFile:
     draw = np.random.default_rng(seed)
     header = {}
     for name, width in HEADER.items():
@@ -25,6 +26,6 @@ def random_summary_file(records: int, seed: int, *, end: bytes = b"\n") -> Summa
         tables[table][:, 0] = np.minimum(tables[table][:, 0], tables["P1"][:, 0])
     header["POP100"] = tables["P1"][:, 0].astype("S")
     header["CIFSN"] = np.full(records, b"00")
-    header["STUSAB"] = np.full(records, b"RI")
+    header["STUSAB"] = np.full(records, state)
     header["LOGRECNO"] = draw.permutation(np.arange(records)).astype("S")
     return SummaryFile(header, tables, (end,) * 4)

@@ -80,7 +80,7 @@ function Atlas({ release, areas }: { release: Release; areas: Areas }) {
           </ul>
         </nav>
         <main id="main" tabIndex={-1}>
-          {faults.length > 0 && <p class="fault" role="status">{fill(words.linkFaults, faults.join("; "))}</p>}
+          {faults.length > 0 && <p class="doubt" role="status">{fill(words.linkFaults, faults.join("; "))}</p>}
           {view.view === "about" ? <About shared={shared} /> : group < 0 ? <p class="note" aria-busy="true">{words.loading}</p> : <OneTable shared={shared} table={table} area={area} group={group} />}
         </main>
       </div>

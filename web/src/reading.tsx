@@ -48,7 +48,7 @@ function NoRows({ shared, table, area }: Omit<Place, "group">) {
   return (
     <>
       <p class="note">{words.noRows} {groups.length > 0 && words.groupsHere}</p>
-      <ul class="groups">{groups.map((one) => <li><button type="button" class="plain" onClick={() => go({ group: table.groups!.codes[one] })}><Label text={groupLabel(table, one)} /></button></li>)}</ul>
+      <ul class="of-groups">{groups.map((one) => <li><button type="button" class="plain" onClick={() => go({ group: table.groups!.codes[one] })}><Label text={groupLabel(table, one)} /></button></li>)}</ul>
     </>
   );
 }

@@ -68,7 +68,7 @@ def certificate(manifest: Mapping[str, Any]) -> dict[str, Any]:
     plan = _plan_in(manifest)
     status = refuse_confidential(manifest, "the release")
     product = PRODUCTS.of(manifest)
-    noise = _PlanNoise(plan, product is None or product.is_adaptive(plan))
+    noise = PlanNoise(plan, product is None or product.is_adaptive(plan))
     totals = manifest["plan"]["totals"]
     unit = plan.privacy_unit
     symbol = plan.mechanism.budget_name
@@ -155,7 +155,7 @@ def _read(text: str | None) -> Budget | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _PlanNoise:
+class PlanNoise:
     """The noise of a plan, and whether some of its measurements are chosen by the results of others."""
 
     plan: Plan
@@ -209,7 +209,7 @@ def _scale(plan: Plan) -> tuple[Fraction, Fraction]:
     return min(variances), _MOST_RATIO * sum((m.calibration for m in plan.measurements), Fraction(0))
 
 
-def _attacker(noise: _PlanNoise, guarantee: list[dict[str, Any]], *, told: bool) -> dict[str, Any]:
+def _attacker(noise: PlanNoise, guarantee: list[dict[str, Any]], *, told: bool) -> dict[str, Any]:
     """What the best test can achieve, for every kind of neighbours and by the smallest loss proven.
 
     Of neighbours whose exact law is known, the better of two proven bounds at every point: that of the law, and that of
@@ -247,7 +247,7 @@ def _attacker(noise: _PlanNoise, guarantee: list[dict[str, Any]], *, told: bool)
     return {"kind": kind, "curves": curves}
 
 
-def _spare(noise: _PlanNoise, own: Mapping[str, Any]) -> list[dict[str, float]]:
+def _spare(noise: PlanNoise, own: Mapping[str, Any]) -> list[dict[str, float]]:
     """Which share of the variance the exact accounting of Gaussian noise would save, by delta."""
     if noise.plan.mechanism is Mechanism.PURE:
         return []
@@ -353,7 +353,7 @@ _OF_PERSON: Final = {
     "same_household": "one person is changed and stays in the household",
     "bounded": "one person is changed in any way, the household included",
 }
-_OF_HOUSEHOLD: Final = {
+OF_HOUSEHOLD: Final = {
     "unbounded": "all persons of a household of at most {cap} are added or left out",
     "same_household": "all persons of a household of at most {cap} are changed and stay in it",
     "bounded": "all persons of a household of at most {cap} are changed in any way, the place included",
@@ -441,7 +441,7 @@ def _units(releases: Sequence[_Release], cap: int | None) -> Iterator[_Unit]:
     yield _Unit("person", "person", _OF_PERSON, [(r, r.person) for r in releases])
     if cap is not None:
         household = Unit("household", cap)
-        changes = {kind: text.format(cap=cap) for kind, text in _OF_HOUSEHOLD.items()}
+        changes = {kind: text.format(cap=cap) for kind, text in OF_HOUSEHOLD.items()}
         losses = [(r, household.of_persons(r.person, r.mechanism)) for r in releases]
         yield _Unit("household", f"household of at most {cap} persons", changes, losses)
     for unit in dict.fromkeys(r.certified["privacy_unit"] for r in releases):

@@ -65,7 +65,7 @@ def _phsafe(options: argparse.Namespace) -> None:
 
     known = planned(options.config, options.accounting)
     plan = known[1] if known else yupana.plan(PHSAFE, options.config, accounting=options.accounting)
-    found = yupana.attribute_loss(options.config, options.individuals, accounting=options.accounting, progress=True)
+    found = [*yupana.attribute_loss(options.config, options.individuals, accounting=options.accounting, progress=True)]
     example = options.individuals is None
     compared = list(comparisons(found))
     if options.classes and not compared:
@@ -193,7 +193,7 @@ def _bounds(product: str, options: argparse.Namespace) -> None:
     from yupana.topdown.plan import loss_as_json
 
     terms = {"accounting": options.accounting} if PRODUCTS.listing(product).accountings else {}
-    found = yupana.attribute_bounds(product, options.config, codes=options.codes, **terms)
+    found = [*yupana.attribute_bounds(product, options.config, codes=options.codes, **terms)]
     if not found:
         raise ConfigError(
             f"config {options.config}: no column of the unit's records or of those below them is described"

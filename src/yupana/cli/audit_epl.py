@@ -149,7 +149,7 @@ def _release(options: argparse.Namespace) -> "tuple[list[LossFinding], Sequence[
         raise ConfigError("--query and --beside are for releases of TopDown")
     beside = read_published_1940(options.beside) if options.beside is not None else ()
     terms = _loss_options(options)
-    return yupana.empirical_loss(options.noisy_counts, options.truth, queries=options.query, **terms), beside
+    return [*yupana.empirical_loss(options.noisy_counts, options.truth, queries=options.query, **terms)], beside
 
 
 def _demonstration(options: argparse.Namespace) -> "tuple[list[Series], list[str]]":

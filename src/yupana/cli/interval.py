@@ -24,7 +24,7 @@ def interval(options: argparse.Namespace) -> None:
     if wrong := _contradiction(options):
         raise ConfigError(wrong)
     if options.list is not None:
-        _list(yupana.areas(options.release, files=options.areas), options)
+        _list(yupana.areas(options.release, files=options.areas, encoding=options.encoding), options)
     elif options.area or options.queries is not None:
         _of_areas(options)
     else:

@@ -166,7 +166,9 @@ def _asked(verb: str, key: str, options: argparse.Namespace) -> tuple[Configured
             _place_found(options.out).check()
     elif verb != "plan":
         told["progress"] = True
-    return told_together(verb, key, options.config, told)
+    asked, own = told_together(verb, key, options.config, told)
+    _print_remarks([note for case in asked.cases.values() for note in getattr(case.config, "notes", ())])
+    return asked, own
 
 
 def _validate(asked: Configured, options: argparse.Namespace, own: dict[str, Any]) -> VerbAnswer:

@@ -167,6 +167,11 @@ def _print_districts(found: "DistrictEstimates") -> None:
             f"{name:<{width}}  {published:>9,.10g} {estimate:>12,.1f} {deviation:>10,.1f}  {interval:>25}  "
             f"{from_ideal:>+9.3%}"
         )
+    if found.unassigned is not None:
+        apart = found.unassigned
+        blocks = f"{apart.blocks:,} block{'s' if apart.blocks > 1 else ''}"
+        print(f"unassigned {apart.code}: {blocks}, published {apart.published:,.10g}, ", end="")
+        print(f"estimate {apart.estimate:,.1f}, std. dev. {apart.standard_deviation:,.1f}; not in the balance")
     chance, what = found.chance, {"range": "largest less smallest", "deviation": "largest difference from the ideal"}
     print()
     print(f"rule       {what[found.rule]} at most {_percent(float(found.tolerance))} of the ideal")

@@ -84,7 +84,7 @@ def _states(names: tuple[str, ...]) -> tuple[int, ...]:
 def build(options: argparse.Namespace) -> None:
     """Make a spine."""
     settings = _settings(options)
-    asked = {"blocks": options.blocks, "overwrite": options.overwrite, "areas": options.areas}
+    asked = {name: getattr(options, name) for name in ("blocks", "overwrite", "areas", "encoding")}
     manifest = yupana.build_spine(options.reference, options.out, settings, **asked, progress=True).manifest
     if options.json:
         print_json(manifest)

@@ -48,7 +48,7 @@ def explore(options: argparse.Namespace) -> None:
         if error.name is not None and error.name.startswith("yupana"):
             raise
         raise ConfigError(
-            f"the explorer needs the package {error.name}; install it: pip install 'yupana[explore]'"
+            f"the explorer needs the package {error.name}; install Yupana's extra explore (docs/README.md)"
         ) from None
     products = Pages(options.counts, options.parameters, options.topdown, options.tables, options.codes)
     try:

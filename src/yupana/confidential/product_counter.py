@@ -16,6 +16,7 @@ from yupana.confidential.records.sources import Source
 from yupana.confidential.records.validation import Finding
 from yupana.confidential.request import Layout, RunRequest
 from yupana.errors import InputError
+from yupana.files.arrow import ArrowTable
 from yupana.files.columns import ColumnMap, RecordFile
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
@@ -104,6 +105,11 @@ class Validation(Sealed, Sequence[Finding]):
     def __len__(self) -> int:
         """How many there are."""
         return len(self.findings)
+
+    def table(self) -> ArrowTable:
+        """Tabulate them, with a row for each finding; confidential."""
+        kinds = {"rule": "VARCHAR", "file": "VARCHAR", "text": "VARCHAR", "count": "BIGINT", "remark": "BOOLEAN"}
+        return ArrowTable.of({name: (kind, [getattr(one, name) for one in self]) for name, kind in kinds.items()})
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

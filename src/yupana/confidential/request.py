@@ -89,6 +89,8 @@ class RunRequest:
         Tables of the areas that blocks lie in, beside the reference file.
     names : Path, optional
         What areas are called.
+    encoding : str, optional
+        Of the text of both, if that is not UTF-8.
     microdata : bool
         Whether a record is written for each person or unit counted.
     intervals : "none", "least-squares" or "monte-carlo", optional
@@ -124,6 +126,7 @@ class RunRequest:
     noisy_measurements: Path | None = None
     areas: tuple[Path, ...] = ()
     names: Path | None = None
+    encoding: str | None = None
     microdata: bool = True
     nmf: Path | None = None
     intervals: IntervalMethod | None = None

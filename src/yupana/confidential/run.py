@@ -53,6 +53,7 @@ _OF_SOME: Final = (
     "estimator",
     "spine",
     "names",
+    "encoding",
     "microdata",
     "pl",
     "intervals",

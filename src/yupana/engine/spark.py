@@ -78,7 +78,7 @@ def check_installed(master: str) -> None:
     ConfigError
     """
     if find_spec("pyarrow") is None or find_spec("pyspark") is None:
-        raise ConfigError("--engine spark needs pyspark and pyarrow; install yupana[spark]")
+        raise ConfigError("--engine spark needs pyspark and pyarrow; install Yupana's extra spark (docs/README.md)")
     if is_connect(master):
         return
     submit = Path(os.environ.get("SPARK_HOME", ""), "bin", "spark-submit")
@@ -159,7 +159,8 @@ def why_it_gave_up(error: Exception) -> str:
     """Why Spark gave up. What it says may be as long as a stack of Java, and might quote what it moved."""
     told = str(error)
     if found := re.search(r"No module named '([A-Za-z_.]+)'", told):
-        return f"the Python of a worker has no {found[1]}; install yupana[spark] there, or set PYSPARK_PYTHON"
+        way_out = "install Yupana's extra spark there (docs/README.md), or set PYSPARK_PYTHON"
+        return f"the Python of a worker has no {found[1]}; {way_out}"
     if found := re.search(r"PYTHON_VERSION_MISMATCH.*?(\d+\.\d+).*?(\d+\.\d+)", told):
         return f"a worker has Python {found[1]} (here Python {found[2]}); all must have the same; set PYSPARK_PYTHON"
     if "Cannot run program" in told:

@@ -3,7 +3,6 @@
 See docs/districts.md.
 """
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
@@ -15,157 +14,18 @@ import numpy as np
 from scipy import special
 
 from yupana.arrays import Flags, Floats, Ints
-from yupana.errors import ConfigError, InputError
-from yupana.estimate.areas.least_squares import law_of_areas
+from yupana.errors import ConfigError
+from yupana.estimate.areas.least_squares import AreaLaw, law_of_areas
 from yupana.estimate.areas.released import released_blocks
 from yupana.estimate.intervals.query import Linear, evaluate, parse
 from yupana.estimate.intervals.selections import Counted, Levels, counted_in
 from yupana.estimate.intervals.tree import open_tree
-from yupana.estimate.results import DistrictEstimates
-from yupana.files.delimited import DelimitedFile, open_delimited, positions
-from yupana.geography.kinds import BLOCK_WIDTH, block_codes, block_column
-from yupana.geography.spine_files import WrittenSpine
-from yupana.geography.tree import Members, partition
+from yupana.estimate.results import DistrictEstimates, Unassigned
+from yupana.geography.district_plan import DistrictPlan, PlanOptions, read_plan
+from yupana.geography.tree import partition
 from yupana.products.gate import open_release
 from yupana.release.release import ReleaseFolder
 from yupana.topdown.plan import DEFAULT_CONFIDENCE
-
-_DISTRICT: Final = "district"
-_SHOWN: Final = 3
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class DistrictPlan:
-    """Which district each block of a spine lies in.
-
-    Attributes
-    ----------
-    districts : tuple of str
-        By number, and those that are no numbers before them.
-    members : Members
-        Every block of the spine in one district.
-    beyond : int
-        How many of its blocks the release has and the spine leaves out.
-    """
-
-    districts: tuple[str, ...]
-    members: Members
-    beyond: int
-
-
-def read_plan(path: Path, spine: WrittenSpine, others: Callable[[], Ints]) -> DistrictPlan:
-    """Read a plan for the blocks of a spine.
-
-    Parameters
-    ----------
-    path : Path
-        CSV or Parquet. The blocks' column is `block` or one of the Bureau's names, of 15 or 16 digits, or as the spine
-        has them where its codes are no digits; the other column, or `district` among several, is the district.
-    spine : WrittenSpine
-    others : callable
-        Gives more blocks, in order, that the release has and its spine leaves out: nobody lives there, and a plan may
-        have them or not. Asked if the plan has blocks that the spine does not.
-
-    Raises
-    ------
-    InputError
-        Naming all that is wrong: columns, blocks that are unknown, listed twice, left out or in no district, and a
-        plan of a single district.
-    """
-    with open_delimited(path, (), others=True) as file:
-        column, other = _columns(file)
-        districts = file.texts(other, nines=True)
-        given = _listed(file, column, spine)
-    at, left_out = given.places, ~given.on_spine
-    if left_out.any() and not spine.names:
-        left_out &= positions(given.codes, others()) < 0
-    counted = np.bincount(at[given.on_spine], minlength=len(spine.block))
-    outside = (at < 0) & ~left_out
-    again = outside & _repeated(given.codes)
-    faults = [
-        *_fault("not in the release", map(given.name, np.flatnonzero(left_out).tolist())),
-        *_fault("listed twice", map(spine.block_label, np.flatnonzero(counted > 1).tolist())),
-        *_fault("listed twice", map(given.name, np.flatnonzero(again).tolist())),
-        *_fault("left out", map(spine.block_label, np.flatnonzero(counted == 0).tolist())),
-        *_fault("in no district", map(given.name, np.flatnonzero((districts.index < 0) & ~left_out).tolist())),
-    ]
-    if len(districts.labels) == 1:
-        faults.append(f"there is one district alone, {districts.labels[0]}; a plan has several")
-    if faults:
-        raise InputError("\n  ".join([f"{path} is no plan for the blocks of the release:", *faults]))
-    labels = sorted(districts.labels, key=_by_number)
-    order = {label: i for i, label in enumerate(labels)}
-    of_label = np.array([order[label] for label in districts.labels], dtype=np.int32)
-    district = np.empty(len(spine.block), dtype=np.int32)
-    district[at[given.on_spine]] = of_label[districts.index[given.on_spine]]
-    return DistrictPlan(tuple(labels), partition(district, len(labels)), int(outside.sum()))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Listed:
-    """The blocks of a plan: the place of each on the spine or -1, and codes with what they are called."""
-
-    places: Ints
-    codes: Ints
-    labels: tuple[str, ...]
-
-    @property
-    def on_spine(self) -> Flags:
-        return self.places >= 0
-
-    def name(self, row: int) -> str:
-        code = int(self.codes[row])
-        return f"{code:0{BLOCK_WIDTH}d}" if not self.labels else self.labels[code] if code >= 0 else "no code"
-
-
-def _listed(file: DelimitedFile, column: str, spine: WrittenSpine) -> _Listed:
-    if not spine.names:
-        codes = block_codes(file, column)
-        order = np.argsort(spine.block)
-        found = positions(codes, spine.block[order])
-        return _Listed(np.where(found >= 0, order[found], -1), codes, ())
-    texts = file.texts(column, nines=True)
-    place = {code: i for i, code in enumerate(spine.block_labels())}
-    known = np.array([place.get(code, -1) for code in texts.labels] + [-1], dtype=np.int64)
-    return _Listed(known[texts.index], texts.index.astype(np.int64), texts.labels)
-
-
-def _repeated(codes: Ints) -> Flags:
-    """Which codes are there more than once."""
-    _, place, times = np.unique(codes, return_inverse=True, return_counts=True)
-    return np.asarray(times[place] > 1)
-
-
-def _columns(file: DelimitedFile) -> tuple[str, str]:
-    """The columns of blocks and of districts."""
-    blocks = block_column(file)
-    others = [name for name in file.header if name != blocks]
-    named = [name for name in others if name.lower() == _DISTRICT]
-    chosen = named if len(named) == 1 else others
-    if len(chosen) != 1:
-        raise InputError(
-            f"{file.path}, line 1: columns {', '.join(file.header)}; a plan has one column of blocks, and one of "
-            f"districts, called {_DISTRICT} if there are others"
-        )
-    return blocks, chosen[0]
-
-
-def _fault(words: str, blocks: Iterable[str]) -> list[str]:
-    """How many blocks have a fault, and the first few; nothing of none."""
-    found = list(dict.fromkeys(blocks))
-    if not found:
-        return []
-    more = ", ..." if len(found) > _SHOWN else ""
-    number = f"{len(found):,} block{'s are' if len(found) > 1 else ' is'}"
-    return [f"{number} {words}: {', '.join(found[:_SHOWN])}{more}"]
-
-
-def _by_number(label: str) -> tuple[int, str]:
-    return (int(label), label) if label.isdecimal() and len(label) < _DIGITS else (0, label)
-
-
-_DIGITS: Final = 19
-
 
 Rule = Literal["range", "deviation"]
 """The largest district less the smallest, or the largest difference from the ideal; in shares of the ideal."""
@@ -398,6 +258,7 @@ def districts(
     level: Fraction = LEVEL,
     query: str = "total",
     confidence: Fraction | None = None,
+    reading: PlanOptions = PlanOptions(),  # noqa: B008 (frozen)
 ) -> DistrictEstimates:
     """Estimate the populations of districts with their joint law, and tell whether the true ones are balanced.
 
@@ -414,6 +275,8 @@ def districts(
         What is counted: an attribute's level, a variable of the tables, or sums and differences of these.
     confidence : Fraction, optional
         Of the intervals; that of the release's margins of error if not given.
+    reading : PlanOptions
+        How the plan is read, and which of its blocks are kept apart from the balance.
 
     Raises
     ------
@@ -427,9 +290,16 @@ def districts(
     opened = open_release(release)
     measurements = open_tree(opened, noisy)
     counted = _counted(query, counted_in(measurements.schema))
-    assigned = read_plan(plan, measurements.spine, lambda: _published(opened))
+
+    def people(some: Flags) -> float:
+        members = partition(np.where(some, 0, -1).astype(np.int32), 1)
+        return float(law_of_areas(measurements, members, counted).published[0])
+
+    assigned = read_plan(plan, measurements.spine, lambda: _published(opened), reading, people)
     law = law_of_areas(measurements, assigned.members, counted)
-    if min(law.estimate.sum(), law.published.sum()) <= 0:
+    number = len(assigned.districts)
+    published, estimate, covariance = law.published[:number], law.estimate[:number], law.covariance[:number, :number]
+    if min(estimate.sum(), published.sum()) <= 0:
         raise ConfigError(f"--query {query!r}: the districts have nobody of it together, so there is no balance")
     bound = TOLERANCES[rule] if tolerance is None else tolerance
     sure = confidence or opened.confidence or DEFAULT_CONFIDENCE
@@ -438,19 +308,35 @@ def districts(
         str(opened.manifest.get("status")),
         query,
         assigned.districts,
-        law.published,
-        law.estimate,
-        law.covariance,
+        published,
+        estimate,
+        covariance,
         sure,
         NormalDist().inv_cdf(float((1 + sure) / 2)),
         rule,
         bound,
         level,
-        {"published": float(departure(rule, law.published)), "estimated": float(departure(rule, law.estimate))},
-        chance_of(rule, float(bound), law.estimate, law.covariance),
-        tightened(rule, float(bound), float(level), law.published, law.estimate, law.covariance),
-        (*measurements.notes, *_NOTES, *_beyond(assigned)),
+        {"published": float(departure(rule, published)), "estimated": float(departure(rule, estimate))},
+        chance_of(rule, float(bound), estimate, covariance),
+        tightened(rule, float(bound), float(level), published, estimate, covariance),
+        (*measurements.notes, *_NOTES, *_beyond(assigned), *assigned.notes, *_nobody(assigned, reading)),
+        _apart(assigned, law, reading),
     )
+
+
+def _apart(plan: DistrictPlan, law: AreaLaw, reading: PlanOptions) -> Unassigned | None:
+    """The blocks that are kept apart from the balance: the area after the districts."""
+    if not plan.apart:
+        return None
+    at = len(plan.districts)
+    deviation = float(law.covariance[at, at]) ** 0.5
+    return Unassigned(
+        reading.unassigned or "", plan.apart, float(law.published[at]), float(law.estimate[at]), deviation
+    )
+
+
+def _nobody(plan: DistrictPlan, reading: PlanOptions) -> list[str]:
+    return [] if reading.unassigned is None or plan.apart else ["no block of the plan is unassigned"]
 
 
 def _published(release: ReleaseFolder) -> Ints:

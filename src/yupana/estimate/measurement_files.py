@@ -1,6 +1,7 @@
 """From noisy measurement files to counts, tables, records and intervals, as a run writes them; no record is seen."""
 
 import platform
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -83,6 +84,8 @@ class MeasurementRequest:
         Which areas its blocks lie in (`assign`).
     names : Path or None
         What areas are called (`read_names`).
+    encoding : str or None
+        Of the text of ``areas`` and ``names``, if that is not UTF-8.
     totals : Path or None
         Exact totals of states.
     estimator : "topdown", "full-information" or "posterior"
@@ -105,6 +108,7 @@ class MeasurementRequest:
     geography: Path | None = None
     areas: tuple[Path, ...] = ()
     names: Path | None = None
+    encoding: str | None = None
     totals: Path | None = None
     estimator: Estimator = "topdown"
     confidence: Fraction | None = None
@@ -136,7 +140,8 @@ def publish_from_files(request: MeasurementRequest, clock: Stopwatch, progress: 
         )
     if request.areas and request.geography is None:
         raise ConfigError("--areas: says where the blocks of a reference file lie; give that by --geography, too")
-    names = None if request.names is None else read_names(request.names)
+    notes: list[str] = []
+    names = None if request.names is None else read_names(request.names, request.encoding, notes)
     files = find_files(request.root, request.dataset, request.states)
     _check_sides(request)
     source = _source(files)
@@ -161,7 +166,7 @@ def publish_from_files(request: MeasurementRequest, clock: Stopwatch, progress: 
         rows = _write(draft, request, spine, published, counts, names, config, finds)
         if isinstance(evidence, FullInformation) and tells_measured(terms.method, answers):
             rows |= write_intervals(draft, measured.premises.spine, config.schema, config.recodes, evidence)
-        manifest = _manifest(request, files, source, measured, plan, told, terms, descent)
+        manifest = _manifest(request, files, source, measured, plan, told, notes, terms, descent)
         manifest |= {"moved_blocks": moved, "tables": describe_files(draft, rows)}
         if descent.posterior is not None:
             manifest["posterior"] = descent.posterior.told()
@@ -293,7 +298,7 @@ def _published(request: MeasurementRequest, spine: Spine) -> tuple[PublishedBloc
             f"{request.geography}: {int(missing.sum()):,} of the {len(missing):,} blocks that were measured are not in "
             f"it, such as {spine.blocks[missing][0]:016d}; it is of another vintage, or of other states"
         )
-    reference, told = assign(reference, request.areas)
+    reference, told = assign(reference, request.areas, request.encoding)
     return published_blocks(reference, nation=nation), told
 
 
@@ -304,6 +309,7 @@ def _manifest(
     measured: FileMeasurements,
     plan: Plan,
     told: tuple[Assignment, ...],
+    notes: Sequence[str],
     terms: IntervalTerms,
     descent: Descent,
 ) -> dict[str, Any]:
@@ -314,7 +320,7 @@ def _manifest(
     beside = (*request.areas, *([] if request.names is None else [request.names]))
     public = checksums_by_name(path for path in (request.geography, request.totals) if path is not None)
     public |= checksums_by_name(beside, "areas/")
-    remarks = [one.remark for one in told if one.remark]
+    remarks = [*(one.remark for one in told if one.remark), *notes]
     if descent.posterior is not None:
         remarks.append(UNUSUAL_BLOCKS)
     return {
@@ -342,6 +348,7 @@ def _manifest(
             "sensitivity": plan.accounting,
             "format": request.format,
             "estimator": request.estimator,
+            **({} if request.encoding is None else {"encoding": request.encoding}),
             **terms.options,
         },
         "public_inputs": public,

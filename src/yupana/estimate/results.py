@@ -5,16 +5,15 @@ whatever that class can reach; so this file imports nothing that reaches it.
 """
 
 import csv
-import html
 import io
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from yupana.arrays import Floats
-from yupana.files.arrow import ArrowTable
+from yupana.files.arrow import ArrowTable, Tabular
 
 if TYPE_CHECKING:
     from yupana.estimate.districts import Chance, Rule
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Intervals:
+class Intervals(Tabular):
     """Intervals for the cells of a release; a data-frame library takes them as it takes their `table`.
 
     Attributes
@@ -68,10 +67,6 @@ class Intervals:
             }
         )
 
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Hand out a capsule with a stream of the rows of `table`."""
-        return self.table().__arrow_c_stream__(requested_schema)
-
     def __len__(self) -> int:
         """How many queries were answered."""
         return len(self.intervals)
@@ -84,9 +79,9 @@ class Intervals:
         number = len(self.intervals)
         return f"<{number} interval{'s' * (number != 1)} of {self.product} at {float(self.confidence):g} confidence>"
 
-    def _repr_html_(self) -> str:
-        notes = "".join(f"<li>{html.escape(note)}</li>" for note in (f"status: {self.status}", *self.notes))
-        return f"{self.table().as_html(100)}<ul>{notes}</ul>"
+    def notes_shown(self) -> tuple[str, ...]:
+        """What a notebook shows below the table."""
+        return f"status: {self.status}", *self.notes
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +149,7 @@ class AreaInterval:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class AreaIntervals:
+class AreaIntervals(Tabular):
     """Counts of areas with their intervals; a data-frame library takes them as it takes their `table`.
 
     Attributes
@@ -227,10 +222,6 @@ class AreaIntervals:
         writer.writerows(zip(*columns.values(), strict=True))
         return out.getvalue()
 
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Hand out a capsule with a stream of the rows of `table`."""
-        return self.table().__arrow_c_stream__(requested_schema)
-
     def __len__(self) -> int:
         """How many questions were answered."""
         return len(self.intervals)
@@ -249,9 +240,9 @@ class AreaIntervals:
             f"<{number} count{'s' * (number != 1)} of areas of {self.product} at {float(self.confidence):g} confidence>"
         )
 
-    def _repr_html_(self) -> str:
-        notes = "".join(f"<li>{html.escape(note)}</li>" for note in (f"status: {self.status}", *self.notes))
-        return f"{self.table().as_html(100)}<ul>{notes}</ul>"
+    def notes_shown(self) -> tuple[str, ...]:
+        """What a notebook shows below the table."""
+        return f"status: {self.status}", *self.notes
 
 
 _TEXTS = {"kind", "code", "name", "query", "method"}
@@ -263,8 +254,29 @@ def _plain(value: float) -> int | float:
     return int(value) if math.isfinite(value) and value == int(value) else value
 
 
+@dataclass(frozen=True, slots=True)
+class Unassigned:
+    """Blocks in no district, which are kept apart from the balance.
+
+    Attributes
+    ----------
+    code : str
+        What the plan calls them.
+    blocks : int
+        How many of the spine.
+    published, estimate, standard_deviation : float
+        As of the districts.
+    """
+
+    code: str
+    blocks: int
+    published: float
+    estimate: float
+    standard_deviation: float
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class DistrictEstimates:
+class DistrictEstimates(Tabular):
     """A district plan under noise; a data-frame library takes its districts as it takes their `table`.
 
     Attributes
@@ -293,6 +305,8 @@ class DistrictEstimates:
         The tolerance for published populations that keeps the chance at the level; None if there is none.
     notes : tuple of str
         What the numbers are of and what not.
+    unassigned : Unassigned, optional
+        What is in no district.
     """
 
     product: str
@@ -311,6 +325,7 @@ class DistrictEstimates:
     chance: "Chance"
     tightened: float | None
     notes: tuple[str, ...]
+    unassigned: Unassigned | None = None
 
     @property
     def deviation(self) -> Floats:
@@ -352,6 +367,7 @@ class DistrictEstimates:
                 "level": float(self.level),
                 "tightened": self.tightened,
             },
+            **({"unassigned": asdict(self.unassigned)} if self.unassigned else {}),
             "notes": list(self.notes),
         }
 
@@ -361,13 +377,13 @@ class DistrictEstimates:
             {name: ("VARCHAR" if name == "district" else "DOUBLE", values) for name, values in self.columns().items()}
         )
 
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Hand out a capsule with a stream of the rows of `table`."""
-        return self.table().__arrow_c_stream__(requested_schema)
-
     def __len__(self) -> int:
         """How many districts there are."""
         return len(self.districts)
 
     def __repr__(self) -> str:
         return f"<{len(self)} districts of {self.product}: balanced with chance {self.chance.value:.4f}>"
+
+    def notes_shown(self) -> tuple[str, ...]:
+        """What a notebook shows below the table."""
+        return f"status: {self.status}", *self.notes

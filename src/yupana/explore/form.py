@@ -1,111 +1,37 @@
-"""The form of a product on the page: its fields and grid, what is typed into them, and what it is understood as."""
+"""The form of a configuration: its budgets by table and level, its options, and what is understood of both.
 
+There is one form for all products. Budgets are those of `Product.entries`; what they pay for is read off the plan; and
+options are what else the document of the configuration says that decides how much noise there is.
+"""
+
+import json
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, Final
 
-from yupana.explore.scenario import Fault, Filled, Typed
+from yupana.errors import ConfigError
+from yupana.explore.options import Setting, faults_of, options_of
+from yupana.explore.reference import KnownCounts
+from yupana.explore.scenario import Fault, Filled, RefusedError, Typed
+from yupana.files.document import Changes
 from yupana.plan.budgets import Entry, budget_for_margin
-from yupana.plan.measurement import Accounting, Margins, Mechanism, margin_of, published_variance
+from yupana.plan.measurement import Accounting, Margins, Measurement, Mechanism, margin_of, published_variance
 from yupana.plan.plan import Plan
 from yupana.privacy.exact import Budget, read_exact, show_exact
-from yupana.products.census import MECHANISMS
 from yupana.products.product import Product
-from yupana.report.page import Section
+from yupana.report.numbers import percent
 
+_LEAST: Final = Fraction(1, 10**15)
+"""Smaller budgets, and larger than its inverse, are refused by every configuration: the noise would not fit."""
 
-@dataclass(frozen=True, slots=True)
-class Field:
-    """A setting with a label; a choice where it has choices, else a text. Those of a group are folded away together."""
+_OFF: Final = Fraction(1, 100)
+"""What the budget of an entry is that has none, once it is switched on, where no other of its level has one."""
 
-    key: str
-    label: str
-    hint: str = ""
-    choices: Mapping[str, str] = field(default_factory=dict)
-    group: str = ""
-
-    def as_json(self) -> dict[str, Any]:
-        """As the page reads it."""
-        return {"key": self.key, "label": self.label, "hint": self.hint, "choices": dict(self.choices)} | (
-            {"group": self.group} if self.group else {}
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A row of the grid of budgets, with the settings that belong to it."""
-
-    key: str
-    label: str
-    note: str = ""
-    fields: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Form:
-    """What can be set: fields, and a grid of budgets.
-
-    Attributes
-    ----------
-    title, intro : str
-    fields : tuple of Field
-        Those of rows included.
-    rows : tuple of Row
-    columns : mapping of key to label
-    cells : mapping of (row, column) to entry
-        Not every place of the grid has an entry.
-    corner : str
-        Heading of the rows.
-    solving : str
-        Which size the relative errors of "spend a total" refer to.
-    shares : bool
-        Whether columns can be given shares of the total.
-    compared : str
-        What a scenario is set beside if nothing else is asked, and can go back to.
-    """
-
-    title: str
-    intro: str
-    fields: tuple[Field, ...]
-    rows: tuple[Row, ...]
-    columns: Mapping[str, str]
-    cells: Mapping[tuple[str, str], str]
-    corner: str
-    solving: str
-    shares: bool = False
-    compared: str = "production of 2020"
-
-    def as_json(self) -> dict[str, Any]:
-        """As the page reads it."""
-        of_rows = {key for row in self.rows for key in row.fields}
-        return {
-            "title": self.title,
-            "intro": self.intro,
-            "fields": {f.key: f.as_json() for f in self.fields},
-            "general": [f.key for f in self.fields if f.key not in of_rows and not f.group],
-            "groups": {
-                group: [f.key for f in self.fields if f.group == group]
-                for group in dict.fromkeys(f.group for f in self.fields if f.group)
-            },
-            "corner": self.corner,
-            "solving": self.solving,
-            "shares": self.shares,
-            "compared": self.compared,
-            "columns": [{"key": key, "label": label} for key, label in self.columns.items()],
-            "rows": [
-                {
-                    "key": row.key,
-                    "label": row.label,
-                    "note": row.note,
-                    "fields": list(row.fields),
-                    "cells": {column: self.cells.get((row.key, column)) for column in self.columns},
-                }
-                for row in self.rows
-            ],
-        }
+_KEPT: Final = 48
+"""How many scenarios are remembered as they were understood."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +52,12 @@ class Chosen:
     delta : Fraction
     accounting : "published" or "tight"
         Which sensitivities the noise is scaled to.
+    household : int
+        How many persons a household has whose loss is told.
+    reliable : Fraction
+        The largest margin of a reliable count, as a share of it.
+    known : mapping of name to KnownCounts
+        Public counts that the entries pay for, as far as there are any.
     """
 
     plan: Plan
@@ -134,7 +66,10 @@ class Chosen:
     margins: Mapping[str, float]
     sigmas: Mapping[str, float]
     delta: Fraction
-    accounting: Accounting = "published"
+    accounting: Accounting
+    household: int
+    reliable: Fraction
+    known: Mapping[str, KnownCounts]
 
     @property
     def budgets(self) -> dict[str, Fraction]:
@@ -142,52 +77,257 @@ class Chosen:
         return {name: Fraction(entry.budget) for name, entry in self.entries.items()}
 
 
-class ProductPage(ABC):
-    """A product on the page, with the counts its errors are set against. Nothing here reads a record.
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What an entry pays for: a table (of TopDown a query) at a level, as the plan has them."""
+
+    table: str
+    level: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Configured:
+    """A configuration with options, before budgets are typed: what does not depend on them."""
+
+    config: Any
+    entries: Mapping[str, Entry]
+    mechanism: Mechanism
+    known: Mapping[str, KnownCounts]
+
+
+@dataclass(frozen=True, eq=False)
+class BudgetPage:
+    """A configuration on the page, with the counts its errors are set against. Nothing here reads a record.
 
     Attributes
     ----------
     key : str
         Its name in scenarios and addresses.
+    title : str
     product : Product
-        What the page is of.
-    filename : str
-        What the file of a configuration is called.
+    read : callable
+        From changes to the configuration with them.
+    known : callable
+        From a configuration to public counts by entry (`yupana.explore.reference`).
+    source : str
+        Whose counts these are, to finish a sentence; empty where there are none.
     """
 
     key: str
+    title: str
     product: Product[Any]
-    filename: str
+    read: Callable[[Changes], Any]
+    known: Callable[[Any], Mapping[str, KnownCounts]]
+    source: str
+    _read: dict[tuple[tuple[tuple[str, str], ...], Accounting], _Configured] = field(default_factory=dict)
+    _chosen: dict[str, Chosen] = field(default_factory=dict)
 
-    @property
-    @abstractmethod
-    def form(self) -> Form:
-        """What can be set."""
+    @cached_property
+    def config(self) -> Any:  # noqa: ANN401 (the product's own)
+        """The configuration as it is."""
+        return self.read(Changes())
 
-    @abstractmethod
+    @cached_property
+    def options(self) -> Mapping[str, Setting]:
+        """What of its document can be set beside budgets, by its place."""
+        return options_of(self.product, self.config, self.read)
+
+    @cached_property
+    def places(self) -> Mapping[str, Place]:
+        """What each budget pays for, in the order of the plan."""
+        entries = self.product.entries(self.config)
+        all_on = self.product.with_budgets(self.config, {n: e.budget or _OFF for n, e in entries.items()})
+        found: dict[str, Measurement] = {}
+        for m in self.product.plan(all_on).measurements:
+            name = self.product.entry_of(m)
+            # Of an entry that pays for several, the first whose cells it is named for.
+            if name not in found or found[name].budget != (entries[name].budget or _OFF) * entries[name].share:
+                found[name] = m
+        return {name: Place(found[name].table, found[name].level) for name in entries}
+
+    @cached_property
+    def accountings(self) -> tuple[Accounting, ...]:
+        """Which sensitivities differ, the published first."""
+        entries: list[Mapping[str, Entry]] = [self.product.entries(self.config, a) for a in ("published", "tight")]
+        return ("published", "tight") if entries[0] != entries[1] else ("published",)
+
+    def label_of_table(self, table: str) -> str:
+        """What a table is called."""
+        described = getattr(self.config, "tables", ())
+        titles = {of.name: of.title for of in described if getattr(of, "title", "")}
+        own = self.product.words
+        first, _, last = table.partition("-")
+        several = " to ".join(own.tables[of] for of in (first, last) if of in own.tables) if last else ""
+        words = titles.get(table) or own.tables.get(table) or own.kinds.get(table) or several
+        return f"{table}: {words}" if words and words != table else table
+
+    def label_of_level(self, level: str) -> str:
+        """What a level is called."""
+        return self.product.words.levels.get(level, level.replace("_", " "))
+
+    @cached_property
+    def _terms(self) -> tuple[Setting, ...]:
+        """What a plan is asked for beside its configuration, and what the page says of it."""
+        choices = {"exact": "whole, by the exact law", "bureau": "z times σ, as in 2020"}
+        found = [
+            Setting("confidence", "Confidence of the margins, percent", _percent(self.product.plan(self.config))),
+            Setting("margins", "Margins of error", "exact", choices=choices),
+            Setting("delta", "δ of the ε stated", "1e-10"),
+            Setting("household", "Persons of the household whose loss is told", "4"),
+            Setting("reliable", "A count is unreliable whose margin is above this percentage of it", "50"),
+        ]
+        if len(self.accountings) > 1:
+            words = {"published": "as published", "tight": "tight: the least proven"}
+            found.append(Setting("accounting", "Sensitivities", "published", choices=words))
+        return tuple(found)
+
+    def as_json(self) -> dict[str, Any]:
+        """The form, as the page reads it."""
+        plan = self.product.plan(self.config)
+        tables, levels = (
+            dict.fromkeys(getattr(place, kind) for place in self.places.values()) for kind in ("table", "level")
+        )
+        strategy = plan.mechanism.value == "zcdp"
+        return {
+            "key": self.key,
+            "title": self.config.title if self.product.key == "tables" else self.title,
+            "product": self.product.key,
+            "unit": plan.privacy_unit,
+            "counts": self.source,
+            "strategy": strategy,
+            "fields": [option.as_json() for option in (*self._terms, *self.options.values())],
+            "tables": {table: self.label_of_table(table) for table in tables},
+            "levels": {level: self.label_of_level(level) for level in levels},
+            "entries": [{"name": n, "table": p.table, "level": p.level} for n, p in self.places.items()],
+            "settings": self.start().as_json(),
+        }
+
     def start(self) -> Filled:
-        """The form the page opens with."""
+        """The configuration as it is."""
+        return self._start
 
-    def production(self, filled: Filled) -> Filled:
-        """That of 2020, for the same area; the start, where that is it or nothing was used."""
-        del filled
-        return self.start()
+    @cached_property
+    def first(self) -> Chosen:
+        """The same, understood."""
+        return self.choose(self._start)
 
-    @abstractmethod
+    @cached_property
+    def _start(self) -> Filled:
+        entries = self.product.entries(self.config)
+        spent = {
+            level: min((Fraction(entries[n].budget) for n, p in self.places.items() if p.level == level
+                        and entries[n].budget), default=_OFF)
+            for level in {place.level for place in self.places.values()}
+        }  # fmt: skip
+        return Filled(
+            {option.key: option.start for option in (*self._terms, *self.options.values())},
+            {
+                name: Typed(
+                    on=entries[name].budget > 0,
+                    by="budget",
+                    value=decimal(entries[name].budget or spent[place.level]),
+                )
+                for name, place in self.places.items()
+            },
+        )
+
     def choose(self, filled: Filled) -> Chosen:
         """Understand a form, or raise RefusedError with a fault by the field."""
+        told = json.dumps(filled.as_json())
+        if told not in self._chosen:
+            while len(self._chosen) >= _KEPT:
+                self._chosen.pop(next(iter(self._chosen)), None)
+            self._chosen[told] = self._choose(filled)
+        return self._chosen[told]
 
-    @abstractmethod
-    def sections(self, filled: Filled, chosen: Chosen) -> Sequence[Section]:
-        """What to show of it."""
+    def _configured(self, filled: Filled, accounting: Accounting, faults: list[Fault]) -> _Configured:
+        """The configuration with the options of a form; as it is where there are faults."""
+        changed = tuple(
+            (key, option.value(filled.fields[key]))
+            for key, option in self.options.items()
+            if filled.fields[key] != option.start
+        )
+        if (changed, accounting) not in self._read:
+            while len(self._read) >= _KEPT:
+                self._read.pop(next(iter(self._read)), None)
+            try:
+                config = self.read(Changes(changed)) if changed else self.config
+            except ConfigError as error:
+                faults += faults_of(error, self.options)
+                config, changed = self.config, ()
+            self._read[changed, accounting] = _Configured(
+                config,
+                self.product.entries(config, accounting),
+                self.product.plan(config).mechanism,
+                self.known(config),
+            )
+        return self._read[changed, accounting]
 
-    @abstractmethod
-    def sizes(self, chosen: Chosen) -> Mapping[str, Fraction]:
-        """How large a typical count of each entry is."""
+    def _choose(self, filled: Filled) -> Chosen:
+        faults: list[Fault] = []
+        fields = filled.fields
+        confidence = _between("confidence", fields["confidence"], 1, Fraction("99.999999"), faults) / 100
+        margins: Margins = "bureau" if fields["margins"] == "bureau" else "exact"
+        accounting: Accounting = "tight" if fields.get("accounting") == "tight" else "published"
+        faults += [
+            Fault(term.key, f"must be one of {', '.join(term.choices)}")
+            for term in self._terms
+            if term.choices and fields[term.key] not in term.choices
+        ]
+        delta = _between("delta", fields["delta"], Fraction(1, 10**300), 1 - Fraction(1, 10**15), faults)
+        household = _between("household", fields["household"], 1, 99, faults)
+        if household.denominator > 1:
+            faults.append(Fault("household", "must be a whole number"))
+        reliable = _between("reliable", fields["reliable"], Fraction(1, 100), 1000, faults) / 100
+        made = self._configured(filled, accounting, faults)
+        entries, mechanism = made.entries, made.mechanism
+        budgets: dict[str, Budget] = dict.fromkeys(entries, Fraction(0))
+        for name, typed in filled.entries.items():
+            if typed.on and name in entries:
+                entry, budgets[name] = entries[name], Fraction(0)
+                found = _budget(name, typed, mechanism, entry, (confidence, margins), faults)
+                budgets[name] = found if typed.by == "budget" else found / entry.share
+        if not any(entry.on for entry in filled.entries.values()):
+            faults.append(Fault("", "nothing is switched on, so nothing would be measured: tick a box"))
+        if faults:
+            raise RefusedError(faults)
+        config = self.product.with_budgets(made.config, budgets)
+        try:
+            plan = self.product.plan(config, accounting=accounting, confidence=confidence, margins=margins)
+        except ConfigError as error:
+            raise RefusedError(faults_of(error, self.options)) from None
+        on = {name: replace(entries[name], budget=budgets[name]) for name in entries if budgets[name]}
+        laws = {name: plan.mechanism.law(e.sensitivity, e.budget * e.share) for name, e in on.items()}
+        return Chosen(
+            plan, config, on,
+            {name: margin_of(law, 1, plan.confidence, plan.margins) for name, law in laws.items()},
+            {name: math.sqrt(published_variance(law)) for name, law in laws.items()},
+            delta, accounting, int(household), reliable, made.known,
+        )  # fmt: skip
 
 
-_LEAST: Final = Fraction(1, 10**15)
-"""Smaller budgets, and larger than its inverse, are refused by every configuration: the noise would not fit."""
+def _percent(plan: Plan) -> str:
+    return percent(float(plan.confidence), 8).rstrip("%").rstrip("0").rstrip(".")
+
+
+def _budget(
+    name: str, typed: Typed, mechanism: Mechanism, entry: Entry, of: tuple[Fraction, Margins], faults: list[Fault]
+) -> Fraction:
+    """The budget of an entry, by itself or by its margin of error; 0 where there is a fault."""
+    symbol = mechanism.symbol
+    budget: Fraction | None = None
+    if typed.by == "budget":
+        budget = positive(name, typed.value, symbol, faults)
+    elif (margin := positive(name, typed.value, "a margin of error", faults)) is not None:
+        if not _LEAST <= margin <= 1 / _LEAST:
+            faults.append(Fault(name, "no noise has this margin of error: it must be between 1e-15 and 1e15"))
+        elif of[0]:
+            budget = budget_for_margin(margin, entry.sensitivity, of[0], mechanism, of[1])
+    if budget is not None and not _LEAST <= budget <= 1 / _LEAST:
+        which = "this" if typed.by == "budget" else f"the {symbol} of this margin, {float(budget):.3g},"
+        faults.append(Fault(name, f"{which} is out of reach: {symbol} must be between 1e-15 and 1e15"))
+        budget = None
+    return budget or Fraction(0)
 
 
 def positive(field: str, text: str, what: str, faults: list[Fault]) -> Fraction | None:
@@ -206,152 +346,19 @@ def positive(field: str, text: str, what: str, faults: list[Fault]) -> Fraction 
     return None
 
 
-def between(field: str, text: str, what: str, faults: list[Fault]) -> Fraction | None:
-    """A number strictly between 0 and 1, and not so near to them that a double could not tell."""
-    value = _exact_or(text, Fraction(-1))
-    if isinstance(value, Fraction) and 0 < value < 1 and 0.0 < float(value) < 1.0:
-        return value
-    faults.append(Fault(field, f"{what} must be a number above 0 and below 1, such as 1e-10"))
-    return None
-
-
-def confidence_of(field: str, text: str, faults: list[Fault]) -> Fraction | None:
-    """A confidence level in percent, as such."""
-    value = _exact_or(text.strip().removesuffix("%"), Fraction(-1))
-    if isinstance(value, Fraction) and 1 <= value <= Fraction("99.999999"):
-        return value
-    faults.append(Fault(field, "confidence must be a percentage from 1 to 99.999999"))
-    return None
-
-
-def _exact_or(text: str, other: Fraction) -> Budget:
+def _between(field: str, text: str, low: Fraction | int, high: Fraction | int, faults: list[Fault]) -> Fraction:
+    """A number, ends included; 0 where there is a fault."""
     try:
-        return read_exact(text)
+        value = read_exact(text.strip().removesuffix("%"))
     except ValueError:
-        return other
-
-
-def whole(field: str, text: str, what: str, low: int, high: int, faults: list[Fault]) -> int | None:
-    """A whole number, ends included."""
-    digits = text.strip()
-    if digits.isascii() and digits.isdecimal() and len(digits) <= 9 and low <= int(digits) <= high:
-        return int(digits)
-    faults.append(Fault(field, f"{what} must be a whole number from {low} to {high:,}"))
-    return None
-
-
-def choice(field: str, text: str, choices: Mapping[str, str], faults: list[Fault]) -> str:
-    """One of several keys."""
-    if text not in choices:
-        faults.append(Fault(field, f"must be one of {', '.join(choices)}"))
-        return next(iter(choices))
-    return text
-
-
-def share(field: str, text: str, what: str, faults: list[Fault], *, zero: bool) -> Fraction | None:
-    """A decimal below 1, and above 0 or, where ``zero``, at least 0. It must be one that a configuration can hold."""
-    value = _exact_or(text, Fraction(-1))
-    if not isinstance(value, Fraction) or not 0 <= value < 1 or (value == 0 and not zero):
-        faults.append(Fault(field, f"{what} must be a number {'from' if zero else 'above'} 0 and below 1"))
-        return None
-    if Fraction(repr(float(value))) != value:
-        faults.append(Fault(field, f"{what} must be a decimal of at most 15 digits"))
-        return None
-    return value
-
-
-def require_some(filled: Filled, faults: list[Fault]) -> None:
-    """Refuse a form of which nothing is switched on."""
-    if not any(entry.on for entry in filled.entries.values()):
-        faults.append(Fault("", "nothing is switched on, so nothing would be measured: tick a box of the grid"))
+        value = Fraction(-1)
+    if isinstance(value, Fraction) and low <= value <= high:
+        return value
+    faults.append(Fault(field, f"must be a number from {float(low):.8g} to {float(high):.8g}"))
+    return Fraction(0)
 
 
 def decimal(budget: Budget) -> str:
-    """A budget as the box of a form begins with it: six digits where these are exact."""
+    """A budget as a field begins with it: six digits where these are exact."""
     text = f"{float(budget):.6f}"
     return text if Fraction(text) == budget else show_exact(budget)
-
-
-_MARGINS: Final = {"exact": "whole, by the exact law", "bureau": "z times σ, as in 2020"}
-_MECHANISMS: Final = {"zcdp": "zCDP, Gaussian noise", "puredp": "pure DP, geometric noise"}
-_ACCOUNTING: Final[Mapping[str, Accounting]] = {"published": "published", "tight": "tight"}
-
-OF_2020: Final = {"margins": "exact", "delta": "1e-10", "mechanism": "zcdp", "accounting": "published"}
-"""What the fields of `terms_fields` begin with, but for the confidence."""
-
-
-def terms_fields(confidence: str, published: str = "") -> tuple[Field, ...]:
-    """The fields that `read_terms` reads; ``published`` says what sensitivities are as the originals have them.
-
-    Without it a form has one mechanism and one sensitivity.
-    """
-    fields = (
-        Field("confidence", "Confidence, percent", confidence),
-        Field("margins", "Margins of error", choices=_MARGINS),
-        Field("delta", "δ of the ε stated", "1e-10 in 2020"),
-    )
-    if not published:
-        return fields
-    accounting = {"published": published, "tight": "tight: least proven"}
-    return (
-        *fields,
-        Field("mechanism", "Definition of privacy", choices=_MECHANISMS),
-        Field("accounting", "Sensitivities", choices=accounting),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class PlanTerms:
-    """By what the budgets of a form are read, and its plan is made. The confidence is None where it has a fault."""
-
-    mechanism: Mechanism
-    accounting: Accounting
-    margins: Margins
-    confidence: Fraction | None
-    delta: Fraction
-
-    def budget(self, name: str, entry: Typed, sensitivity: Fraction, faults: list[Fault]) -> Fraction:
-        """The budget of an entry, by itself or by its margin of error; 0 where there is a fault."""
-        symbol = self.mechanism.symbol
-        budget: Fraction | None = None
-        if entry.by == "budget":
-            budget = positive(name, entry.value, symbol, faults)
-        elif (margin := positive(name, entry.value, "a margin of error", faults)) is not None:
-            if not _LEAST <= margin <= 1 / _LEAST:
-                faults.append(Fault(name, "no noise has this margin of error: it must be between 1e-15 and 1e15"))
-            elif self.confidence is not None:
-                budget = budget_for_margin(margin, sensitivity, self.confidence, self.mechanism, self.margins)
-        if budget is not None and not _LEAST <= budget <= 1 / _LEAST:
-            which = "this" if entry.by == "budget" else f"the {symbol} of this margin, {float(budget):.3g},"
-            faults.append(Fault(name, f"{which} is out of reach: {symbol} must be between 1e-15 and 1e15"))
-            budget = None
-        return budget or Fraction(0)
-
-    def understood(self, product: Product[Any], config: object) -> Chosen:
-        """What the page shows of a configuration, whose form has no fault."""
-        plan = product.plan(config, accounting=self.accounting, confidence=self.confidence, margins=self.margins)
-        entries = product.entries(config, self.accounting)
-        on = {name: entry for name, entry in entries.items() if entry.budget > 0}
-        laws = {name: plan.mechanism.law(e.sensitivity, e.budget * e.share) for name, e in on.items()}
-        return Chosen(
-            plan,
-            config,
-            on,
-            {name: margin_of(law, 1, plan.confidence, plan.margins) for name, law in laws.items()},
-            {name: math.sqrt(published_variance(law)) for name, law in laws.items()},
-            self.delta,
-            self.accounting,
-        )
-
-
-def read_terms(fields: Mapping[str, str], faults: list[Fault], mechanism: Mechanism | None = None) -> PlanTerms:
-    """Read the fields of `terms_fields`: all of them, or those of a form with one ``mechanism``."""
-    percent = confidence_of("confidence", fields["confidence"], faults)
-    delta = between("delta", fields["delta"], "δ", faults)
-    margins: Margins = "bureau" if choice("margins", fields["margins"], _MARGINS, faults) == "bureau" else "exact"
-    accounting: Accounting = "published"
-    if mechanism is None:
-        mechanism = MECHANISMS[choice("mechanism", fields["mechanism"], _MECHANISMS, faults)]
-        accounting = _ACCOUNTING[choice("accounting", fields["accounting"], _ACCOUNTING, faults)]
-    confidence = None if percent is None else percent / 100
-    return PlanTerms(mechanism, accounting, margins, confidence, delta or Fraction(OF_2020["delta"]))

@@ -1,26 +1,34 @@
-"""The pages of the explorer, one for each product or built-in configuration, each made when it is first opened."""
+"""The configurations that can be explored: those that come with each product, and those given."""
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
-from typing import Final
+from tempfile import TemporaryDirectory
+from typing import Any
 
-from yupana.explore.described import DescribedPage, finite_description
-from yupana.explore.form import ProductPage
-from yupana.explore.phsafe import PhsafePage
-from yupana.explore.reference import blocks, iterations_of, phsafe_reference, safetab_reference
-from yupana.explore.safetab import HouseholdsPage, PersonsPage
-from yupana.explore.topdown import TopdownPage, finite_configuration
-from yupana.products.described.product import TABLES
-from yupana.products.phsafe.product import PHSAFE
-from yupana.products.safetab.product import HOUSEHOLDS, PERSONS
-from yupana.products.topdown.product import TOPDOWN
+from yupana.errors import ConfigError
+from yupana.explore.form import BudgetPage
+from yupana.explore.reference import (
+    KnownCounts,
+    blocks,
+    invented_groups,
+    known_to_phsafe,
+    known_to_safetab,
+    known_to_topdown,
+)
+from yupana.files.document import UNCHANGED, Changes
+from yupana.privacy.exact import INFINITE
+from yupana.products import PRODUCTS
+from yupana.products.parts import read_parts
+from yupana.products.product import Product
+from yupana.products.safetab.configuration import read_config
+from yupana.products.safetab.demonstration_parameters import write_parameters
+from yupana.products.safetab.iterations import read_iterations
+from yupana.products.safetab.product import Parameters
 
-_OWN: Final = f"{TOPDOWN.key}-own"
-"""The key of a configuration of TopDown that was given."""
 
-
-class Pages(Mapping[str, ProductPage]):
+class Pages(Mapping[str, BudgetPage]):
     """Pages by key. Making one may raise what reading its files raises, so files of the user are read at once.
 
     Parameters
@@ -30,7 +38,7 @@ class Pages(Mapping[str, ProductPage]):
     parameters : Path, optional
         A parameter folder of SafeTab.
     topdown : str, optional
-        A configuration of TopDown to show beside the built-in ones.
+        A configuration of TopDown to show beside the built-in ones, or a document of parts.
     tables : str, optional
         A description of tables to show.
     codes : Path, optional
@@ -45,31 +53,88 @@ class Pages(Mapping[str, ProductPage]):
         tables: str | None = None,
         codes: Path | None = None,
     ) -> None:
-        self._made: dict[str, ProductPage] = {}
-        self._makers: dict[str, Callable[[], ProductPage]] = {
-            PHSAFE.key: lambda: PhsafePage(phsafe_reference(counts)),
-            PERSONS.key: lambda: PersonsPage(iterations_of(parameters), safetab_reference()),
-            HOUSEHOLDS.key: lambda: HouseholdsPage(iterations_of(parameters), safetab_reference()),
-        }
-        self._titles = {product.key: product.words.title for product in (PHSAFE, PERSONS, HOUSEHOLDS)}
-        for source, built_in in TOPDOWN.built_in.items():
-            if built_in.page:
-                self._makers[built_in.page] = partial(_strategy, built_in.page, source, built_in.title)
-                self._titles[built_in.page] = built_in.title
+        self._made: dict[str, BudgetPage] = {}
+        self._titles: dict[str, tuple[str, str]] = {}
+        self._makers: dict[str, Callable[[], BudgetPage]] = {}
+        self._counts, self._parameters = counts, parameters
+        for product in PRODUCTS.values():
+            for source, built_in in product.built_in.items():
+                if parameters is None or not source.startswith("ddhc-2020-pr"):
+                    self._add(product, source, built_in.title)
         if topdown is not None:
-            self._makers[_OWN] = partial(_strategy, _OWN, topdown, Path(topdown).stem)
+            self._add(PRODUCTS["topdown"], topdown, Path(topdown).stem, own=True)
         if tables is not None:
-            self._makers[TABLES.key] = lambda: DescribedPage(tables, finite_description(tables, codes))
-            self._titles[TABLES.key] = Path(tables).stem
-        of_files = ((counts, PHSAFE.key), (parameters, PERSONS.key), (topdown, _OWN), (tables, TABLES.key))
-        for given, key in of_files:
-            if given is not None:
-                self[key]
+            self._add(PRODUCTS["tables"], tables, Path(tables).stem, codes, own=True)
+        own = [key for key in self._makers if key.endswith("-own") or "-own/" in key]
+        given = ((counts, "phsafe/s-dhc-2020-us"), (parameters, "safetab-p/ddhc-2020-us"))
+        for key in (*(key for value, key in given if value is not None), *own):
+            self[key]
 
-    def __getitem__(self, key: str) -> ProductPage:
+    def _add(
+        self, product: Product[Any], source: str, title: str, codes: Path | None = None, *, own: bool = False
+    ) -> None:
+        """A configuration, or each of its parts; nothing where it needs files that are not given."""
+        key = f"{product.key}-own" if own else f"{product.key}/{source}"
+        if product.key.startswith("safetab"):
+            self._put(key, product, title, lambda: self._safetab(product, source), known_to_safetab)
+            return
+        if product.key == "topdown":
+            whole = read_parts(source, product.locate(source), tuple(product.built_in))
+            if whole is not None:
+                for part, of in whole.sources.items() if own else ():
+                    reader = _reader(product, of.config, of.within)
+                    self._put(f"{key}/{part}", product, f"{title}, {part}", reader, known_to_topdown)
+                return
+        elif product.key == "tables" and not own and source.startswith("ddhc"):
+            return  # their code files are those of SafeTab, which has them under its own name
+        known = {"topdown": known_to_topdown, "phsafe": self._known_to_phsafe}.get(product.key, _nothing)
+        self._put(key, product, title, _reader(product, source, codes=codes), known)
+
+    def _put(
+        self,
+        key: str,
+        product: Product[Any],
+        title: str,
+        reader: Callable[[], Callable[[Changes], Any]],
+        known: Callable[[Any], Mapping[str, KnownCounts]],
+    ) -> None:
+        self._titles[key] = product.words.title, title
+        self._makers[key] = lambda: BudgetPage(key, title, product, reader(), known, self._source(product))
+
+    def _source(self, product: Product[Any]) -> str:
+        if product.key == "phsafe":
+            return self._phsafe[1]
+        if product.key == "topdown":
+            return f"an average geounit of {blocks().source}, and 51 times that state for the nation"
+        return str(invented_groups()["source"]) if product.key.startswith("safetab") else ""
+
+    @cached_property
+    def _phsafe(self) -> tuple[Mapping[str, KnownCounts], str]:
+        return known_to_phsafe(self._counts)
+
+    def _known_to_phsafe(self, config: Any) -> Mapping[str, KnownCounts]:  # noqa: ANN401 (the product's own)
+        """Not of Puerto Rico, of which no counts are at hand."""
+        return {} if config.is_puerto_rico and self._counts is None else self._phsafe[0]
+
+    def _safetab(self, product: Product[Any], source: str) -> Callable[[Changes], Any]:
+        """A built-in configuration with the groups of a parameter folder, or of the demonstration."""
+        if self._parameters is None:
+            with TemporaryDirectory() as folder:
+                write_parameters(Path(folder) / "parameters")
+                iterations = read_iterations(Path(folder) / "parameters")
+            path = product.locate(source)
+        else:
+            iterations, path = read_iterations(self._parameters), product.locate(self._parameters)
+        first = Parameters(read_config(product.key, path), iterations)
+        return lambda changes: replace(first, config=read_config(product.key, path, changes))
+
+    def __getitem__(self, key: str) -> BudgetPage:
         """A page, made if it has not been."""
         if key not in self._made:
-            self._made[key] = self._makers[key]()
+            page = self._makers[key]()
+            if any(entry.budget == INFINITE for entry in page.product.entries(page.config).values()):
+                raise ConfigError(f"config {key}: a budget is infinite, and without noise there is nothing to explore")
+            self._made[key] = page
         return self._made[key]
 
     def __iter__(self) -> Iterator[str]:
@@ -85,11 +150,23 @@ class Pages(Mapping[str, ProductPage]):
         return key in self._makers
 
     @property
-    def titles(self) -> Mapping[str, str]:
-        """What each is called."""
-        return self._titles | {key: page.form.title for key, page in self._made.items()}
+    def titles(self) -> Mapping[str, tuple[str, str]]:
+        """What the product and the configuration of each are called."""
+        return self._titles
 
 
-def _strategy(key: str, source: str, title: str) -> ProductPage:
-    """The page of a configuration of TopDown."""
-    return TopdownPage(key, source, finite_configuration(source), blocks(), title)
+def _nothing(_: Any) -> Mapping[str, KnownCounts]:  # noqa: ANN401 (the product's own)
+    """A description tells no counts."""
+    return {}
+
+
+def _reader(
+    product: Product[Any], source: Any, within: tuple[str, ...] = (), codes: Path | None = None  # noqa: ANN401
+) -> Callable[[], Callable[[Changes], Any]]:  # fmt: skip
+    """Reads a configuration with changes in it."""
+    more = {} if codes is None else {"codes": codes}
+
+    def read(changes: Changes = UNCHANGED) -> Any:  # noqa: ANN401 (the product's own)
+        return product.read(source, Changes(changes.values, within), **more)
+
+    return lambda: read

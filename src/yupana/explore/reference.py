@@ -1,12 +1,15 @@
-"""Public counts to set errors against, and blocks to try spines on: of invented people, or of a release."""
+"""Public counts to set errors against: of invented people, or of a release; and blocks to try spines on."""
 
 import json
-from collections.abc import Mapping
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from fractions import Fraction
+from functools import cache, cached_property
 from importlib.resources import as_file, files
+from itertools import accumulate
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -15,34 +18,62 @@ import numpy as np
 from yupana.errors import InputError
 from yupana.geography.blocks import Reference
 from yupana.products.phsafe.product import PHSAFE
-from yupana.products.safetab.demonstration_parameters import write_parameters
-from yupana.products.safetab.iterations import CharacteristicIterations, read_iterations
-from yupana.products.safetab.regions import Level
-from yupana.products.safetab.specification import DETAILED_ONLY
-from yupana.report.errors import Counts, published_counts
-from yupana.report.groups import Sizes
-from yupana.report.topdown import SampleBlocks
+from yupana.products.phsafe.shells import area_name
+from yupana.products.phsafe.specification import TABLES
+from yupana.products.safetab.product import Parameters
+from yupana.products.safetab.specification import DETAILED_ONLY, QUESTIONS
+from yupana.report.errors import CELLS, ITERATIONS, Counts, published_counts
+from yupana.report.groups import Sizes, us_level
+from yupana.report.topdown import SampleBlocks, average_geounits
+from yupana.topdown.configuration import Configuration
 
 _FOLDER: Final = files("yupana.explore") / "reference"
 
 
-@dataclass(frozen=True, slots=True)
-class PhsafeReference:
-    """Counts and households for PHSafe.
+@dataclass(frozen=True, eq=False)
+class KnownCounts:
+    """The counts that an entry pays for, as far as they are public.
 
     Attributes
     ----------
-    counts : Counts
-    source : str
-        Whose counts, to finish a sentence.
-    households : mapping of table to mapping of persons to households
-    households_source : str
+    counts : tuple of int
+        In ascending order.
+    numbers : tuple of int
+        How many cells have each of them.
+    names : tuple of (area, what) or ()
+        Whose each is; empty where they have no names.
     """
 
-    counts: Counts
-    source: str
-    households: Mapping[str, Mapping[int, int]]
-    households_source: str
+    counts: tuple[int, ...]
+    numbers: tuple[int, ...]
+    names: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def of(cls, found: Iterable[tuple[int, int, tuple[str, str]]]) -> "KnownCounts":
+        """Of counts with their numbers and names, in any order."""
+        counts, numbers, names = zip(*sorted(found), strict=True)
+        return cls(counts, numbers, names if any(area for area, _ in names) else ())
+
+    @cached_property
+    def total(self) -> int:
+        """How many cells there are."""
+        return sum(self.numbers)
+
+    @cached_property
+    def typical(self) -> Fraction:
+        """The median, 1 at least."""
+        until = list(accumulate(self.numbers))
+        return Fraction(max(1, self.counts[bisect_left(until, until[-1] / 2)]))
+
+    def below(self, least: float) -> tuple[int, Counter[str]]:
+        """How many counts are smaller than some number, and how many of each area."""
+        end = bisect_left(self.counts, least)
+        return sum(self.numbers[:end]), Counter(area for area, _ in self.names[:end])
+
+    @cached_property
+    def by_area(self) -> Counter[str]:
+        """How many counts each area has."""
+        return Counter(area for area, _ in self.names)
 
 
 def _document(name: str) -> dict[str, Any]:
@@ -51,27 +82,40 @@ def _document(name: str) -> dict[str, Any]:
 
 
 @cache
-def phsafe_reference(release: Path | None = None) -> PhsafeReference:
-    """Counts of invented people, or of a release of PHSafe; households are invented either way.
+def invented_phsafe() -> dict[str, Any]:
+    """Counts of PHSafe of invented people, ``counts`` by table, cell, group and area, and households by persons."""
+    return _document(PHSAFE.key)
+
+
+def known_to_phsafe(release: Path | None) -> tuple[Mapping[str, KnownCounts], str]:
+    """Counts of invented people, or of a release of PHSafe, by entry; and whose they are.
 
     Raises
     ------
     OutputError, InputError
         If the folder holds no release of PHSafe, or one that does not hold together.
     """
-    invented = _document(PHSAFE.key)
-    source = invented["source"]
+    invented = invented_phsafe()
     counts: Counts = {
-        table: {int(cell): of_cell for cell, of_cell in of_table.items()}
-        for table, of_table in invented["counts"].items()
+        table: {int(cell): of for cell, of in cells.items()} for table, cells in invented["counts"].items()
     }
+    source = str(invented["source"])
     if release is not None:
         counts, source = _counts_of(release), f"the release {release.name}, noise included"
-    households = {
-        table: {int(persons): number for persons, number in sizes.items()}
-        for table, sizes in invented["households_by_persons"].items()
-    }
-    return PhsafeReference(counts, source, households, invented["source"])
+    found = {}
+    for table in TABLES:
+        for level in table.levels:
+            rows = [
+                (count, 1, (area_name("USA" if area == "1" else "STATE", area, "United States"), f"{group}, {words}"))
+                for cell, words in CELLS[table.name].items()
+                for code in level.groups
+                if (group := ITERATIONS[code]) is not None
+                for area, count in counts[table.name][cell].get(code, {}).items()
+                if (area == "1") == (level.areas == "USA")
+            ]
+            if rows:
+                found[f"{table.name}/{level.name}"] = KnownCounts.of(rows)
+    return found, source
 
 
 def _counts_of(release: Path) -> Counts:
@@ -83,51 +127,34 @@ def _counts_of(release: Path) -> Counts:
     return published_counts({table: opened.columns(table) for table in opened})
 
 
-@dataclass(frozen=True, slots=True)
-class SafetabReference:
-    """How large population groups are.
-
-    Attributes
-    ----------
-    persons, households : mapping of level to Sizes
-        By the names of levels, such as ``COUNTY 2``; of persons, groups of which only totals are made stand apart under
-        ``COUNTY 2 detailed-only``, and of households they are among the others.
-    source : str
-        Whose groups, to finish a sentence.
-    """
-
-    persons: Mapping[str, Sizes]
-    households: Mapping[str, Sizes]
-    source: str
-
-    def all_persons(self, level: Level) -> Sizes:
-        """All groups of a level, by persons."""
-        apart = self.persons.get(f"{level.name} {DETAILED_ONLY}", ())
-        return (*self.persons.get(level.name, ()), *apart)
-
-
 @cache
-def safetab_reference() -> SafetabReference:
-    """The sizes of groups of invented people."""
-    invented = _document("safetab")
-
-    def sizes(kind: str) -> dict[str, list[tuple[int, int]]]:
-        return {level: [(size, groups) for size, groups in found] for level, found in invented[kind].items()}
-
-    households: dict[str, list[tuple[int, int]]] = {}
-    for level, found in sizes("households").items():
-        households.setdefault(level.removesuffix(f" {DETAILED_ONLY}"), []).extend(found)
-    return SafetabReference(sizes("persons"), households, invented["source"])
+def invented_groups() -> dict[str, Any]:
+    """Sizes of the population groups of invented people: ``persons`` and ``households`` by level, and ``source``."""
+    return _document("safetab")
 
 
-@cache
-def iterations_of(parameters: Path | None) -> CharacteristicIterations:
-    """The groups of a parameter folder, or those of the demonstration."""
-    if parameters is not None:
-        return read_iterations(parameters)
-    with TemporaryDirectory() as folder:
-        write_parameters(Path(folder) / "parameters")
-        return read_iterations(Path(folder) / "parameters")
+def known_to_safetab(config: Parameters) -> Mapping[str, KnownCounts]:
+    """The sizes of groups by entry: persons, or of SafeTab-H households."""
+    product, found = config.config.product, dict[str, KnownCounts]()
+    sizes: Mapping[str, Sizes] = invented_groups()["persons" if product == "safetab-p" else "households"]
+    for level in config.config.settings.levels:
+        name = us_level(level)
+        of_level = [*sizes.get(name, ()), *(() if product == "safetab-p" else sizes.get(f"{name} {DETAILED_ONLY}", ()))]
+        if of_level:
+            known = KnownCounts.of((size, number, ("", "")) for size, number in of_level)
+            found |= {question.entry(level): known for question in QUESTIONS[product]}
+    return found
+
+
+def known_to_topdown(config: Configuration) -> Mapping[str, KnownCounts]:
+    """The records of an average geounit of each geolevel, for each of its queries."""
+    sizes = average_geounits(config, blocks())
+    return {
+        f"{level} {query.name}": KnownCounts((max(1, round(sizes[level])),), (1,))
+        for level in config.levels
+        if level in sizes
+        for query, _ in config.queries[level]
+    }
 
 
 @cache

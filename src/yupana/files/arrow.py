@@ -4,18 +4,26 @@ import html
 import itertools
 import threading
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, Self, TypeVar, runtime_checkable
 
 from yupana.errors import InputError
 
 if TYPE_CHECKING:
     import duckdb
 
+    from yupana.files.arrow_stream import Column
+
+_T = TypeVar("_T")
 
 _SHOWN: Final = 10
 """Rows that a notebook shows."""
+
+_SHOWN_OF_RESULTS: Final = 100
+
+_NAMED: Final = 12
+"""Columns that a representation names."""
 
 _NUMBERS: Final = itertools.count()
 _LOCK: Final = threading.Lock()
@@ -27,6 +35,70 @@ class ArrowStream(Protocol):
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Hand out a capsule with a stream of record batches."""
+
+
+class Tabular:
+    """What a data-frame library takes as it takes its `table`, and a notebook shows as that."""
+
+    __slots__ = ()
+
+    def table(self) -> "ArrowTable":
+        """Tabulate it."""
+        raise NotImplementedError
+
+    def notes_shown(self) -> Sequence[str]:
+        """What a notebook shows below the table."""
+        return ()
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Hand out a capsule with a stream of the rows of `table`."""
+        return self.table().__arrow_c_stream__(requested_schema)
+
+    def _repr_html_(self) -> str:
+        notes = "".join(f"<li>{html.escape(note)}</li>" for note in self.notes_shown())
+        told = html.escape(repr(self).strip("<>"))
+        return f"<p>{told}</p>{self.table().as_html(_SHOWN_OF_RESULTS)}{f'<ul>{notes}</ul>' if notes else ''}"
+
+
+class Findings(Tabular, Generic[_T]):
+    """Several findings, in order, and a table with a row for each.
+
+    Parameters
+    ----------
+    name : str
+        What they are, in the plural.
+    found : iterable
+    columns : mapping of str to (str, callable)
+        Of each column the type that SQL gives it, and what it holds of a finding.
+    """
+
+    __slots__ = ("_columns", "_found", "_name")
+
+    def __init__(
+        self, name: str, found: Iterable[_T], columns: Mapping[str, tuple[str, Callable[[_T], object]]]
+    ) -> None:
+        self._name, self._found, self._columns = name, tuple(found), columns
+
+    def table(self) -> "ArrowTable":
+        """Tabulate them, with a row for each."""
+        return ArrowTable.of(
+            {name: (kind, [value(one) for one in self._found]) for name, (kind, value) in self._columns.items()}
+        )
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._found)
+
+    def __iter__(self) -> Iterator[_T]:
+        """Go through them."""
+        return iter(self._found)
+
+    def __getitem__(self, place: int) -> _T:
+        """One of them, by its place."""
+        return self._found[place]
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} {self._name}>"
 
 
 class ArrowTable:
@@ -75,6 +147,39 @@ class ArrowTable:
         fields = ", ".join(f"unnest(?::{kind}[]) AS {named(column)}" for column, (kind, _) in columns.items())
         values = [list(values) for _, values in columns.values()]
         _cursor().execute(f"CREATE TABLE {name} AS SELECT {fields}", values)
+        table = cls(f"FROM {name}")
+        weakref.finalize(table, _drop, name).atexit = False
+        return table
+
+    @classmethod
+    def of_arrays(cls, columns: "Mapping[str, Column]", kinds: Mapping[str, str]) -> Self:
+        """Make a table of arrays in memory; an empty text is no value.
+
+        Parameters
+        ----------
+        columns : mapping of str to Column
+            All are as long.
+        kinds : mapping of str to str
+            Of each column of texts the type that SQL gives it; one that is no such number is no value either.
+        """
+        from yupana.files.arrow_stream import ArrowParts
+        from yupana.files.database import named
+
+        with _LOCK:
+            name = f"table_{next(_NUMBERS)}"
+        fields = (
+            f"TRY_CAST(NULLIF({named(column)}, '') AS {kinds[column]}) AS {named(column)}"
+            if column in kinds
+            else named(column)
+            for column in columns
+        )
+        cursor = _cursor()
+        stream = f"{name}_stream"
+        cursor.register(stream, ArrowParts([columns]))
+        try:
+            cursor.execute(f"CREATE TABLE {name} AS SELECT {', '.join(fields)} FROM {stream}")
+        finally:
+            cursor.unregister(stream)
         table = cls(f"FROM {name}")
         weakref.finalize(table, _drop, name).atexit = False
         return table
@@ -163,7 +268,9 @@ class ArrowTable:
             return _cursor().sql(self._query).__arrow_c_stream__(requested_schema)
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{name} {kind}" for name, kind in self._types.items())
+        columns = [f"{name} {kind}" for name, kind in self._types.items()]
+        more = len(columns) - _NAMED
+        shown = ", ".join(columns if more <= 1 else [*columns[:_NAMED], f"and {more} more columns"])
         try:
             rows = len(self)
         except InputError:

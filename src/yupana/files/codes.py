@@ -1,11 +1,13 @@
 """Lists of codes and of what each lies in: in a configuration, or in a public file that it names. Public."""
 
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from yupana.files.code_tables import NamesOf, TextRow, read_rows
 from yupana.files.declaration import TEXT, Expected, declared, key, list_of, scalar, table_of
-from yupana.files.delimited import read_rows
 from yupana.files.document import is_text
 
 
@@ -36,6 +38,7 @@ class CodesFile:
     code: str = key(TEXT)
     label: str | None = key(TEXT, default=None)
     parent: str | None = key(TEXT, default=None)
+    encoding: str | None = key(TEXT, "of its text, if that is not UTF-8", default=None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +48,7 @@ class PairsFile:
     file: str = key(TEXT)
     code: str = key(TEXT)
     area: str = key(TEXT)
+    encoding: str | None = key(TEXT, "of its text, if that is not UTF-8", default=None)
 
 
 def _names_file(told: dict[str, object]) -> bool:
@@ -81,20 +85,71 @@ def codes_of(place: str, told: Codes | None, folder: Path, faults: list[str]) ->
         return _NONE
     if isinstance(told, CodesFile):
         names = (told.code, told.label or told.code, told.parent or told.code)
-        rows = [[row.values[name] for name in names] for row in read_rows(place, folder / told.file, names, faults)]
-        above = {row[2] for row in rows} if told.parent else set()
-        pairs = list({row[0]: row[1] for row in rows if row[0] not in above}.items())
-    else:
-        pairs = list(told.items()) if isinstance(told, dict) else [(code, code) for code in told]
-    codes = tuple(dict(pairs))
-    if not codes and len(faults) > before:
-        return _NONE
-    if not codes or any(not is_text(code) or "|" in code or '"' in code for code in codes):
-        faults.append(f"{place}: a code is a line of text without | and quotes, and there must be one")
-        return _NONE
-    if len(codes) < len(pairs):
+        read = read_rows(place, folder / told.file, names, faults, told.encoding, _unnamed(names))
+        above = {row.values[names[2]] for row in read} if told.parent else set()
+        wanted = [row for row in read if row.values[told.code] not in above]
+        if not wanted and len(faults) > before:
+            return _NONE
+        return listed_rows(f"{place}: {folder / told.file}", wanted, told.code, names[1], faults)
+    if not isinstance(told, dict) and len(set(told)) < len(told):
         faults.append(f"{place}: a code stands twice")
-    return CodeList(codes, tuple(dict(pairs).values()))
+    return listed(place, told if isinstance(told, dict) else {code: code for code in told}, faults)
+
+
+def _unnamed(names: Sequence[str]) -> NamesOf:
+    """The columns of a file that does not name them: of codes that begin with a digit, and of what does not."""
+    wanted = tuple(dict.fromkeys(names))
+
+    def found(fields: Sequence[str]) -> tuple[str, ...] | None:
+        code, *others = (field[:1].isdecimal() for field in fields)
+        there = len(fields) == len(wanted) <= _PAIR and code and not any(others)
+        return wanted if there and not {*fields} & {*wanted} else None
+
+    return found
+
+
+_PAIR: Final = 2
+
+
+def listed(place: str, labels: Mapping[str, str], faults: list[str]) -> CodeList:
+    """A list of codes with what they are called."""
+    codes = tuple(labels)
+    if not codes or not all(map(_is_code, codes)):
+        faults.append(f"{place}: {_CODE}, and there must be one")
+        return _NONE
+    return CodeList(codes, tuple(labels.values()))
+
+
+def listed_rows(place: str, rows: Sequence[TextRow], code: str, label: str, faults: list[str]) -> CodeList:
+    """The codes that a column of a file lists, with what they are called in another."""
+    if odd := [row.line for row in rows if not _is_code(row.values[code])]:
+        more = f"; so are {len(odd) - 1:,} more" if len(odd) > 1 else ""
+        faults.append(f"{place}, line {odd[0]}, column {code}: is empty or no code: {_CODE}{more}")
+        return _NONE
+    return listed(place, {row.values[code]: row.values[label] for row in rows}, faults)
+
+
+def _is_code(text: str) -> bool:
+    return is_text(text) and "|" not in text and '"' not in text
+
+
+_CODE: Final = "a code is a line of text without | and quotes"
+
+
+def lost_zeros(given: Collection[str], codes: Sequence[str]) -> dict[str, str]:
+    """Of codes of digits that a file has without their leading zeros: how it writes them. It has lost all or none."""
+    if any(code.startswith("0") and code in given for code in codes):
+        return {}
+    written = {code.lstrip("0"): code for code in given if code.isdecimal()}
+    alike = Counter(code.lstrip("0") for code in codes)
+    return {
+        code: short
+        for code in codes
+        if code not in given
+        and code.isdecimal()
+        and alike[code.lstrip("0")] == 1
+        and len(short := written.get(code.lstrip("0"), code)) < len(code)
+    }
 
 
 def pairs_of(place: str, told: Pairs, folder: Path, faults: list[str]) -> dict[str, list[str]]:
@@ -102,7 +157,8 @@ def pairs_of(place: str, told: Pairs, folder: Path, faults: list[str]) -> dict[s
     if isinstance(told, dict):
         return {code: [areas] if isinstance(areas, str) else list(areas) for code, areas in told.items()}
     found: dict[str, list[str]] = {}
-    for row in read_rows(place, folder / told.file, (told.code, told.area), faults):
+    names = (told.code, told.area)
+    for row in read_rows(place, folder / told.file, names, faults, told.encoding, _unnamed(names)):
         code, area = row.values[told.code], row.values[told.area]
         found.setdefault(code, []).extend([area] if area and area not in found.get(code, ()) else [])
     return found

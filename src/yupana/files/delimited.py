@@ -7,9 +7,10 @@ line, column and rule.
 import codecs
 import csv
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -19,7 +20,6 @@ import numpy as np
 from yupana.arrays import Indices, Ints
 from yupana.errors import InputError, is_control
 from yupana.files.database import STOPS, named, open_database, quoted, source_of
-from yupana.files.names import normal, on_disk
 from yupana.files.regular import must_be_regular, regular
 
 _HEADER_LIMIT: Final = 1 << 16
@@ -193,8 +193,50 @@ class Labels:
     labels: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class TextLayout:
+    """How the rows of a text file are written.
+
+    Attributes
+    ----------
+    text : Path
+        Where they are in UTF-8: the file, or a copy.
+    separator : str
+    skipped : int
+        Lines before the first row.
+    blanks : bool
+        Whether a row whose fields are all blank is a row.
+    """
+
+    text: Path
+    separator: str
+    skipped: int = 1
+    blanks: bool = True
+
+    def read(self, *, strict: bool = False) -> Iterator[tuple[int, list[str]]]:
+        """The rows, each with the line that it ends on; slower than the database. If `strict`, quotes must end.
+
+        Raises
+        ------
+        OSError, UnicodeDecodeError, csv.Error
+            If they cannot be read.
+        """
+        with self.text.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.reader(file, delimiter=self.separator, skipinitialspace=True, strict=strict)
+            for fields in reader:
+                if reader.line_num > self.skipped and (any(map(str.strip, fields)) or (fields and self.blanks)):
+                    yield reader.line_num, fields
+
+    def lines(self) -> list[int]:
+        """The line that each row ends on, up to a field that is longer than can be told."""
+        found = list[int]()
+        with suppress(csv.Error):
+            found.extend(line for line, _ in self.read())
+        return found
+
+
 class DelimitedFile:
-    """A file with a header, its rows held in an embedded database. Made by `open_delimited`."""
+    """A file with columns, its rows held in an embedded database. Made by `open_delimited`."""
 
     def __init__(
         self,
@@ -204,10 +246,12 @@ class DelimitedFile:
         rows: str = "rows",
         places: Ints | None = None,
         lines: Ints | None = None,
+        layout: TextLayout | None = None,
     ) -> None:
         self.path = path
         self.header = tuple(header)
         """All columns of the file, as it spells them."""
+        self._layout = layout
         self._database = database
         self._rows = rows
         self._places = places
@@ -221,13 +265,14 @@ class DelimitedFile:
         self._database.execute(
             f"CREATE OR REPLACE TEMP TABLE {rows} AS SELECT * FROM {self._rows} WHERE {name} = {quoted(text)}"
         )
-        return DelimitedFile(self.path, self.header, self._database, rows, np.flatnonzero(chosen))
+        places = np.flatnonzero(chosen)
+        return DelimitedFile(self.path, self.header, self._database, rows, places, layout=self._layout)
 
     def has(self, column: str) -> bool:
         """Whether there is such a column; upper and lower case are the same."""
-        return _find(self.header, column) is not None
+        return find_column(self.header, column) is not None
 
-    def digits(self, column: str, width: int, *, none: int | None = None, most: int = 0) -> Ints:
+    def digits(self, column: str, width: int, *, none: int | None = None, most: int = 0, said: str = "") -> Ints:
         """Read codes of a fixed number of digits as numbers, of shape (rows,).
 
         Parameters
@@ -238,6 +283,8 @@ class DelimitedFile:
             The largest number of digits, if that is another.
         none : int, optional
             What an empty field stands for; without it a field may not be empty.
+        said : str
+            What messages call such codes, if not by these numbers of digits.
 
         Raises
         ------
@@ -251,7 +298,7 @@ class DelimitedFile:
             f"CASE WHEN {name} IS NULL THEN {empty} WHEN regexp_full_match({name}, '[0-9]{{{width},{most}}}') "
             f"THEN TRY_CAST({name} AS BIGINT) ELSE {_BAD} END"
         )
-        digits = f"{width} digits" if most == width else f"{width} to {most} digits"
+        digits = said or (f"{width} digits" if most == width else f"{width} to {most} digits")
         self._check(values, column, f"is not a code of {digits}" + (" and is not empty" if none is not None else ""))
         return values
 
@@ -311,22 +358,18 @@ class DelimitedFile:
         row = row if self._places is None else int(self._places[row])
         if self._lines is not None:
             return int(self._lines[row])
-        if self.path.suffix == PARQUET:
+        if self._layout is None:
             return row + 1
-        with self.path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(file, delimiter=read_header(self.path).separator)
-            next(reader)
-            seen = -1
-            for fields in reader:
-                seen += bool(fields)
-                if seen == row:
-                    return reader.line_num
-        return row + 2
+        return next(islice(self._layout.lines(), row, None), row + 1 + self._layout.skipped)
+
+    def no_column(self, missing: Sequence[str]) -> InputError:
+        """Return an error about columns that are not there."""
+        return _no_column(self.path, missing)
 
     def _name(self, column: str) -> str:
-        at = _find(self.header, column)
+        at = find_column(self.header, column)
         if at is None:
-            raise _no_column(self.path, [column])
+            raise self.no_column([column])
         return f"c{at}"
 
     def _numbers(self, expression: str) -> Ints:
@@ -360,34 +403,70 @@ def open_delimited(
         If the file is missing, is no such text, has no rows, lacks a column or has one twice, or a row has too few
         or too many fields.
     """
-    header, rows = _rows_as_text(path)
-    for place, name in enumerate(header):
-        if name in header[:place]:
-            raise InputError(f"{path}, line 1: column {name} is there twice; name every column once")
-    if missing := [name for name in required if _find(header, name) is None]:
+    layout, header, rows = _rows_as_text(path)
+    refuse_twice(path, header)
+    if missing := [name for name in required if find_column(header, name) is None]:
         raise _no_column(path, missing)
-    held = {_find(header, name) for name in (*required, *optional)} - {None}
+    held = {find_column(header, name) for name in (*required, *optional)} - {None}
     # Names differ by case alone in some files, which the database would not tell apart.
     columns = [f"c{place}" for place in range(len(header))]
     kept = columns if others else [columns[place] for place in sorted(place for place in held if place is not None)]
-    # A table that does not fit into memory is refused and not spilled: blocks of a nation take about a gigabyte.
-    full = InputError(f"{path} does not fit into the memory of this machine")
-    with open_database(spills=False, full=full) as database:
-        try:
-            database.execute(f"CREATE TABLE rows AS SELECT {', '.join(kept)} FROM {rows}")
-        except STOPS:
-            raise
-        except duckdb.Error:
-            if path.suffix == PARQUET:
-                raise InputError(f"{path} is not readable as Parquet to its end") from None
-            raise _why_unreadable(path, len(header)) from None
-        opened = DelimitedFile(path, header, database)
+    with loaded_rows(path, lambda _: f"SELECT {', '.join(kept)} FROM {rows}", layout, len(header)) as database:
+        opened = DelimitedFile(path, header, database, layout=layout)
         if opened.rows == 0:
             raise InputError(f"{path} has a header and no rows; it must name at least one block")
         yield opened
 
 
-def _find(header: Sequence[str], column: str) -> int | None:
+@contextmanager
+def loaded_rows(
+    path: Path, query: Callable[[duckdb.DuckDBPyConnection], str], layout: TextLayout | None, fields: int
+) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open a database with a table ``rows`` of what a query on a file gives.
+
+    Parameters
+    ----------
+    path : Path
+        What messages call the file.
+    query : callable
+        Given the database, what to ask it.
+    layout : TextLayout, optional
+        None of Parquet.
+    fields : int
+        How many a row has.
+
+    Raises
+    ------
+    InputError
+        If a row cannot be read, or they do not fit into memory.
+    """
+    # A table that does not fit into memory is refused and not spilled: blocks of a nation take about a gigabyte.
+    full = InputError(f"{path} does not fit into the memory of this machine")
+    with open_database(spills=False, full=full) as database:
+        try:
+            database.execute(f"CREATE TABLE rows AS {query(database)}")
+        except STOPS:
+            raise
+        except (duckdb.Error, UnicodeDecodeError):
+            if layout is None:
+                raise InputError(f"{path} is not readable as Parquet to its end") from None
+            raise _why_unreadable(path, layout, fields) from None
+        yield database
+
+
+def refuse_twice(path: Path, header: Sequence[str]) -> None:
+    """Refuse a header that names a column twice.
+
+    Raises
+    ------
+    InputError
+    """
+    for place, name in enumerate(header):
+        if name in header[:place]:
+            raise InputError(f"{path}, line 1: column {name} is there twice; name every column once")
+
+
+def find_column(header: Sequence[str], column: str) -> int | None:
     """The place of a column: the one spelled so, or the one that differs by upper and lower case alone."""
     if column in header:
         return list(header).index(column)
@@ -401,12 +480,24 @@ def _no_column(path: Path, missing: Sequence[str]) -> InputError:
     )
 
 
-def _rows_as_text(path: Path) -> tuple[tuple[str, ...], str]:
-    """The columns of a file, and SQL for its rows, in which the columns are texts c0, c1 and so on."""
+def _rows_as_text(path: Path) -> tuple[TextLayout | None, tuple[str, ...], str]:
+    """How a file is written, its columns, and SQL for its rows, in which the columns are texts c0, c1 and so on."""
     if path.suffix != PARQUET:
         header = _usable_header(path)
         columns = [f"c{place}" for place in range(len(header.names))]
-        return header.names, csv_rows(path, columns, separator=header.separator, quote='"')
+        layout = TextLayout(path, header.separator)
+        return layout, header.names, csv_rows(path, columns, separator=header.separator, quote='"')
+    return None, *parquet_as_text(path)
+
+
+def parquet_as_text(path: Path) -> tuple[tuple[str, ...], str]:
+    """The columns of a Parquet file, and SQL for its rows, in which the columns are texts c0, c1 and so on.
+
+    Raises
+    ------
+    InputError
+        If it is no such file.
+    """
     try:
         must_be_regular(path)
         with open_database() as database:
@@ -435,25 +526,53 @@ def _usable_header(path: Path) -> Header:
     return found
 
 
-def _why_unreadable(path: Path, fields: int) -> InputError:
+def _why_unreadable(path: Path, layout: TextLayout, fields: int) -> InputError:
     """Find the line that the database could not read: the slow way, once something is wrong."""
-    separator = read_header(path).separator
+    line = layout.skipped
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            for row in (reader := csv.reader(file, delimiter=separator, strict=True)):
-                if row and len(row) != fields:
-                    return InputError(
-                        f"{path}, line {reader.line_num}: {len(row)} fields, but the header names {fields} columns"
-                    )
-                if any("\0" in field for field in row):
-                    return InputError(f"{path}, line {reader.line_num}: not text; a field holds a NUL character")
+        for line, row in replace(layout, blanks=True).read(strict=True):
+            if len(row) != fields:
+                held = f"the header names {fields} columns" if layout.skipped else f"the first line has {fields}"
+                more = "; it seems to be a row of totals; remove it" if is_total(row[0].strip()) else ""
+                return InputError(f"{path}, line {line}: {len(row)} field{'s' * (len(row) > 1)}, but {held}{more}")
+            if any("\0" in field for field in row):
+                return InputError(f"{path}, line {line}: not text; a field holds a NUL character")
     except UnicodeDecodeError:
-        return InputError(f"{path} is not text in UTF-8")
+        with layout.text.open("rb") as file:
+            line = next((number for number, row in enumerate(file, 1) if not _is_text(row)), 1)
+        text = "write it so, or name the encoding that it has where one can be told"
+        return InputError(f"{path}, line {line}: not text in UTF-8; {text}")
     except csv.Error as error:
-        return InputError(f"{path}: not readable as a table of text ({error})")
+        text = str(error)
+        fault = "a field is longer than 131,072 characters" if "limit" in text else _QUOTES
+        return InputError(f"{path}, line {line + 1}: {fault}")
     except OSError as error:
         return InputError(f"{path} cannot be read: {error.strerror}")
-    return InputError(f"{path} is not readable as a table of text, separated by | or ,")
+    text = "its lines may end in several ways, so write them in one"
+    return InputError(f"{path} is not readable as a table of text; {text}")
+
+
+_QUOTES: Final = (
+    "a quote is opened and not closed, or text follows one that is closed; put quotes around a whole field, and write "
+    "those within it twice"
+)
+_TOTAL: Final = re.compile(
+    r"(?:grand |sub)?totals?(?: .*)?:?|sum:?|totale|totaal|(?:ins)?gesamt|всего|итого|合計|总计|總計|합계|المجموع",
+    re.IGNORECASE,
+)
+
+
+def is_total(text: str) -> bool:
+    """Whether the first field of a row says that it adds up the others."""
+    return _TOTAL.fullmatch(text) is not None
+
+
+def _is_text(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def first_repeated(values: Ints) -> tuple[int, int] | None:
@@ -472,53 +591,3 @@ def positions(values: Ints, known: Ints) -> Ints:
         return np.full(len(values), -1, dtype=np.int64)
     at = np.minimum(np.searchsorted(known, values), len(known) - 1)
     return np.where(known[at] == values, at, -1)
-
-
-@dataclass(frozen=True, slots=True)
-class TextRow:
-    """A row: the line it ends on, and what it says in each column."""
-
-    line: int
-    values: Mapping[str, str]
-
-
-def read_rows(place: str, path: Path, columns: tuple[str, ...], faults: list[str]) -> list[TextRow]:
-    """Read a file that has some columns, and perhaps others; no rows, with faults, if it cannot be read.
-
-    Parameters
-    ----------
-    place : str
-        Where a configuration names the file.
-    path : Path
-    columns : tuple of str
-        Which it must have.
-    faults : list of str
-        What is wrong is added to it.
-    """
-    path = next(iter(on_disk(path)), path)
-    try:
-        with open(path, encoding="utf-8-sig", newline="", opener=regular) as file:
-            return list(_rows(f"{place}: {path}", file.read().splitlines(), columns, faults))
-    except OSError as error:
-        faults.append(f"{place}: {path}: {error.strerror}")
-    except (UnicodeDecodeError, csv.Error):
-        faults.append(f"{place}: {path} is no text file of columns")
-    return []
-
-
-def _rows(where: str, lines: list[str], columns: tuple[str, ...], faults: list[str]) -> Iterator[TextRow]:
-    separator = "|" if lines and "|" in lines[0] else ","
-    read = csv.reader(lines, delimiter=separator)
-    header = [normal(name.strip()) for name in next(read, [])]
-    lost = [column for column in dict.fromkeys(columns) if column not in header]
-    faults += [f"{where} has no column {column}; it has {', '.join(header)}" for column in lost]
-    for fields in read if not lost else ():
-        if not any(field.strip() for field in fields):
-            continue
-        if len(fields) != len(header):
-            faults.append(f"{where}: line {read.line_num}: must have {len(header)} fields, not {len(fields)}")
-            continue
-        if odd := [name for name, field in zip(header, fields, strict=True) if any(map(is_control, field))]:
-            faults.append(f"{where}: line {read.line_num}, column {odd[0]}: holds a control character; remove it")
-            continue
-        yield TextRow(read.line_num, dict(zip(header, (normal(field.strip()) for field in fields), strict=True)))

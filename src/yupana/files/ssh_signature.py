@@ -268,7 +268,7 @@ def _cryptography() -> tuple[Any, ...]:
             *(import_module(f"{at}.{name}") for name in ("hashes", "asymmetric.utils", "serialization")),
         )
     except ImportError:
-        raise ConfigError("signatures need the package sshsig; install it: pip install 'yupana[sign]'") from None
+        raise ConfigError("signatures need the package sshsig; install Yupana's extra sign (docs/README.md)") from None
 
 
 def read_private_key(path: Path, ask: Callable[[str], str]) -> "PrivateKey":
@@ -333,8 +333,8 @@ def _loaded(path: Path, content: bytes, form: Any, ask: Callable[[str], str]) ->
     except unsupported as error:
         if "bcrypt" in str(error):
             raise ConfigError(
-                f"{path} has a passphrase, and to open it the package bcrypt is needed: pip install bcrypt; "
-                "or let ssh-keygen sign (docs/signing.md)"
+                f"{path} has a passphrase, and to open it the package bcrypt is needed: install Yupana's extra sign "
+                "(docs/README.md), or let ssh-keygen sign (docs/signing.md)"
             ) from None
     except (ValueError, TypeError):
         if passphrase is not None:

@@ -42,7 +42,7 @@ def open_hadoop(scheme: str, authority: str) -> "HadoopFileSystem":
     try:
         from pyarrow.fs import HadoopFileSystem  # noqa: PLC0415
     except ImportError:
-        raise ConfigError(f"DATA {scheme}://... needs pyarrow; install yupana[s3]") from None
+        raise ConfigError(f"DATA {scheme}://... needs pyarrow; install Yupana's extra s3 (docs/README.md)") from None
     options = os.environ.get("LIBHDFS_OPTS", "").split()
     if _NO_SIGNALS not in options:
         os.environ["LIBHDFS_OPTS"] = " ".join((*options, _NO_SIGNALS))
@@ -310,7 +310,7 @@ def _s3() -> "S3FileSystem":
     try:
         from pyarrow.fs import AwsStandardS3RetryStrategy, S3FileSystem  # noqa: PLC0415
     except ImportError:
-        raise ConfigError("DATA on a store needs pyarrow; install yupana[s3]") from None
+        raise ConfigError("DATA on a store needs pyarrow; install Yupana's extra s3 (docs/README.md)") from None
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
     scheme, address = _address(endpoint) if endpoint else ("https", None)
     with _told("the store", "opened"):

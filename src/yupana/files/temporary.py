@@ -5,7 +5,6 @@ tells nothing of another machine or container that shares the disk, nor of a num
 system gives it back when the process ends, however it ends.
 """
 
-import fcntl
 import os
 import secrets
 import shutil
@@ -17,7 +16,35 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from yupana.errors import OutputError
 from yupana.interruption import whole
+
+
+def lock(descriptor: int, *, shared: bool = False, wait: bool = False) -> None:
+    """Lock an open file until it is closed; the system gives the lock back when the process ends.
+
+    Parameters
+    ----------
+    descriptor : int
+    shared : bool, optional
+        Others may hold it shared, too.
+    wait : bool, optional
+        Until others have given it back.
+
+    Raises
+    ------
+    BlockingIOError
+        If another process holds it, unless `wait`.
+    OutputError
+        On a system without locks of POSIX.
+    OSError
+        If the file system knows no locks.
+    """
+    try:
+        import fcntl  # noqa: PLC0415 (Windows has none)
+    except ImportError:
+        raise OutputError("this system has no locks of POSIX, so nothing is written; use a container") from None
+    fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB))
 
 
 def temporary_folder() -> Path:
@@ -67,7 +94,7 @@ def try_lock(path: Path, flags: int) -> int | None:
     """
     descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock(descriptor)
         # The lock of what was removed protects nothing.
         if os.path.samestat(os.fstat(descriptor), path.stat(follow_symlinks=False)):
             return descriptor
@@ -204,7 +231,7 @@ def _remove(folder: Path, lock: int) -> None:
 def _knows_locks(root: Path) -> bool:
     descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        lock(descriptor, shared=True)
     except BlockingIOError:
         return True
     except OSError:

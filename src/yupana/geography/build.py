@@ -52,6 +52,8 @@ class SpineRequest:
     overwrite : bool
     areas : tuple of Path
         Tables of the areas that blocks lie in, beside the reference file.
+    encoding : str, optional
+        Of their text, if that is not UTF-8.
     """
 
     reference: Path
@@ -59,6 +61,7 @@ class SpineRequest:
     out: Path
     overwrite: bool = False
     areas: tuple[Path, ...] = ()
+    encoding: str | None = None
 
 
 def build(settings: SpineSettings, request: SpineRequest, announce: Announce) -> dict[str, Any]:
@@ -125,7 +128,9 @@ def build(settings: SpineSettings, request: SpineRequest, announce: Announce) ->
 def read_blocks(settings: SpineSettings, request: SpineRequest, announce: Announce) -> tuple[Reference, Indices | None]:
     """Read the reference file and block attributes; with ``live``, keep the blocks where something stands."""
     schools = SCHOOLS in settings.classes
-    reference, assignments = read_with_areas(request.reference, settings.classes, request.areas, schools=schools)
+    reference, assignments = read_with_areas(
+        request.reference, settings.classes, request.areas, schools=schools, encoding=request.encoding
+    )
     for one in assignments:
         if one.remark:
             announce(one.remark)

@@ -11,9 +11,10 @@ from typing import Final
 import numpy as np
 
 from yupana.errors import ConfigError, InputError, is_control, nearest
+from yupana.files.code_tables import read_rows
 from yupana.files.regular import read_regular
-from yupana.geography.header import PLACES, is_header, records
-from yupana.geography.kinds import COUNTY, KINDS, STATE, kind_of
+from yupana.geography.header import PLACES, begins_as_header, records
+from yupana.geography.kinds import COUNTY, KINDS, NESTED, STATE, kind_of
 from yupana.geography.published import AREAS_FOLDER, NATION, PublishedBlocks
 
 NAMES: Final = f"{AREAS_FOLDER}/names.csv"
@@ -29,6 +30,12 @@ _FIELDS: Final = {
     "longitude": "INTPTLON",
 }
 """Where a geographic header has what is read."""
+
+_BEFORE_OWN: Final = {STATE: 2, COUNTY: 5}
+_DIGITS: Final = NESTED | {
+    name: _BEFORE_OWN.get(kind.within, 0) + kind.most for name, kind in KINDS.items() if 0 < kind.least == kind.most
+}
+"""Digits of the whole identifiers of a kind, where all have as many."""
 
 _KIND_OF: Final = {kind.summary_level: name for name, kind in KINDS.items()}
 _BEFORE_CODE: Final = "US"
@@ -58,8 +65,16 @@ AreaNames = Mapping[tuple[str, str], AreaName]
 """By kind and identifier."""
 
 
-def read_names(path: Path) -> AreaNames:
+def read_names(path: Path, encoding: str | None = None, notes: list[str] | None = None) -> AreaNames:
     """Read a geographic header file of P.L. 94-171, or a table of `NAME_COLUMNS` with the first three at least.
+
+    Parameters
+    ----------
+    path : Path
+    encoding : str, optional
+        Of the text of a table; see `open_codes`.
+    notes : list of str, optional
+        How codes were changed is added to it.
 
     Raises
     ------
@@ -67,7 +82,10 @@ def read_names(path: Path) -> AreaNames:
         If it is neither, an area is named twice, or a number is none.
     """
     found: dict[tuple[str, str], AreaName] = {}
-    for line, kind, code, name in _rows(path):
+    restored: list[int] = []
+    for line, kind, given, name in _rows(path, encoding):
+        code = given.zfill(len(given) + 1) if given.isdecimal() and len(given) + 1 == _DIGITS.get(kind) else given
+        restored += [line] if code != given else []
         if (kind, code) in found:
             raise InputError(f"{path}, line {line}: {kind} {code} is there twice")
         for column, text, low, high in (
@@ -81,6 +99,9 @@ def read_names(path: Path) -> AreaNames:
         found[kind, code] = name
     if not found:
         raise InputError(f"{path} names no area")
+    if restored and notes is not None:
+        text = "codes got back the leading zero that they had lost, first in line"
+        notes.append(f"{path.name}: {len(restored):,} {text} {restored[0]}")
     return found
 
 
@@ -91,35 +112,24 @@ def _within(text: str, low: float, high: float) -> bool:
         return False
 
 
-def _rows(path: Path) -> Iterator[tuple[int, str, str, AreaName]]:
-    try:
-        content = read_regular(path)
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from None
-    if is_header(content):
-        yield from _of_header(path, content)
+def _rows(path: Path, encoding: str | None) -> Iterator[tuple[int, str, str, AreaName]]:
+    if begins_as_header(path):
+        yield from _of_header(path, read_regular(path))
         return
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise InputError(f"{path} is not text in UTF-8") from None
-    separator = "|" if b"|" in content.split(b"\n", 1)[0] else ","
-    rows = csv.reader(text.splitlines(), delimiter=separator)
-    header = [name.strip().lower() for name in next(rows, [])]
-    if missing := [name for name in NAME_COLUMNS[:_REQUIRED] if name not in header]:
-        raise InputError(
-            f"{path}, line 1: no column {', '.join(missing)}; give a geographic header file of P.L. 94-171, or a table "
-            f"of {', '.join(NAME_COLUMNS)}"
-        )
-    for number, row in enumerate(rows, 2):
-        if row and len(row) != len(header):
-            raise InputError(f"{path}, line {number}: {len(row)} fields, but the header names {len(header)} columns")
-        told = dict(zip(header, row, strict=False))
-        if odd := [name for name, field in told.items() if any(map(is_control, field))]:
-            raise InputError(f"{path}, line {number}, column {odd[0]}: holds a control character; remove it")
-        if row:
-            others = {name: told.get(name, "").strip() for name in NAME_COLUMNS[_REQUIRED - 1 :]}
-            yield number, told["kind"].strip(), told["code"].strip(), AreaName(**others)
+    faults: list[str] = []
+    rows = read_rows("", path, NAME_COLUMNS[:_REQUIRED], faults, encoding, _without_names, fold=True)
+    if faults:
+        more = f"; give a geographic header file of P.L. 94-171, or a table of {', '.join(NAME_COLUMNS)}"
+        raise InputError("\n  ".join(faults) + (more if ": no column" in faults[0] else ""))
+    for row in rows:
+        kind, code, *others = (row.values.get(name, "") for name in NAME_COLUMNS)
+        yield row.line, kind, code, AreaName(*others)
+
+
+def _without_names(fields: Sequence[str]) -> tuple[str, ...] | None:
+    """The columns of a table that does not name them, and begins with a kind of the Bureau's."""
+    there = _REQUIRED <= len(fields) <= len(NAME_COLUMNS) and fields[0] in KINDS
+    return NAME_COLUMNS[: len(fields)] if there else None
 
 
 def _of_header(path: Path, content: bytes) -> Iterator[tuple[int, str, str, AreaName]]:

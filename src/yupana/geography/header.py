@@ -8,8 +8,8 @@ from typing import Final
 import numpy as np
 
 from yupana.errors import InputError
+from yupana.files.code_tables import CodeTable
 from yupana.files.database import open_database
-from yupana.files.delimited import DelimitedFile
 from yupana.files.regular import read_regular, regular
 from yupana.geography.kinds import KINDS, kind_of
 
@@ -79,7 +79,7 @@ def begins_as_header(path: Path) -> bool:
 
 
 @contextmanager
-def open_blocks(path: Path) -> Iterator[DelimitedFile]:
+def open_blocks(path: Path) -> Iterator[CodeTable]:
     """Open a geographic header as a table of its blocks, with a column for each kind of areas that it tells.
 
     The columns are GEOCODE and the fields of kinds in which some block lies, with those that reference files tell, too.
@@ -129,7 +129,7 @@ def open_blocks(path: Path) -> Iterator[DelimitedFile]:
         db.register("listed", listed)
         db.execute("CREATE TABLE rows AS SELECT * FROM listed")
         db.unregister("listed")
-        yield DelimitedFile(path, tuple(kept), db, lines=np.array(lines, dtype=np.int64))
+        yield CodeTable(path, tuple(kept), db, lines=np.array(lines, dtype=np.int64))
 
 
 def _tells(kind: str, texts: tuple[str, ...]) -> bool:

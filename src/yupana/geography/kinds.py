@@ -1,14 +1,16 @@
 """Kinds of published areas: their names, the Bureau's summary levels, and the codes of their areas. Public."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from yupana.arrays import Ints
+from yupana.arrays import Flags, Ints
 from yupana.errors import InputError
-from yupana.files.delimited import DelimitedFile
+from yupana.files.code_tables import CodeTable
+from yupana.files.delimited import PARQUET, DelimitedFile, positions
 
 US, STATE, COUNTY, NONE = "us", "state", "county", ""
 
@@ -89,10 +91,31 @@ BLOCK_COLUMNS: Final = ("block", "blockid", "geocode", "geoid", "geoid20", "geoi
 """What the column of blocks may be called, in any case."""
 
 _SHORT: Final = 15
+_LEAST: Final = 14
+"""Digits of a block without its block group, and without the zero that its state begins with."""
+
+_CODE: Final = re.compile(r"[0-9]{13,16}|[0-9](?:[.,][0-9]*)?[eE]\+?1[0-9]")
+_NO_NAME: Final = 2
+
+
+def is_block(field: str) -> bool:
+    """Whether a field is a code of a block, whole or as a spreadsheet may have changed it."""
+    return _CODE.fullmatch(field) is not None
+
+
+def block_names(fields: Sequence[str]) -> tuple[str, ...] | None:
+    """What the columns of a table of two are whose first row has a block; None if that names them.
+
+    For `open_codes`: one column is of blocks, and the other of the areas that they lie in.
+    """
+    found = [place for place, field in enumerate(fields) if is_block(field)]
+    if len(fields) != _NO_NAME or len(found) != 1:
+        return None
+    return ("block", "district") if found == [0] else ("district", "block")
 
 
 def block_column(file: DelimitedFile) -> str:
-    """The column of blocks, as the file spells it.
+    """The column of blocks, as the file spells it: by its name, or else the one whose first row has a block.
 
     Raises
     ------
@@ -100,30 +123,71 @@ def block_column(file: DelimitedFile) -> str:
         If there is none, or several could be it.
     """
     names = [name for name in file.header if name.lower() in BLOCK_COLUMNS]
+    if not names and isinstance(file, CodeTable):
+        names = [name for name in file.header if name and is_block(file.field(0, name))]
     if len(names) != 1:
         told = f"{' and '.join(names)} may all be the column of blocks" if names else "no column block"
         raise InputError(f"{file.path}, line 1: {told}; name one column of blocks block, BLOCKID or GEOID")
     return names[0]
 
 
-def block_codes(file: DelimitedFile, column: str) -> Ints:
-    """Codes of blocks as numbers of 16 digits, of shape (rows,); a block may be there twice.
+@dataclass(frozen=True, slots=True, eq=False)
+class BlockDigits:
+    """Codes of blocks as a file writes them.
 
-    Parameters
+    Attributes
     ----------
-    file : DelimitedFile
-    column : str
-        Of 16 digits, or of 15, which leave out the block group: it is the first digit of the block.
+    value : ndarray of int64, shape (rows,)
+    digits : ndarray of int64, shape (rows,)
+        How many each has: 16, or 15, which leave out the block group, as it is the first digit of the block; or one
+        fewer where a spreadsheet took away the zero that the state begins with.
+    """
+
+    value: Ints
+    digits: Ints
+
+    def whole(self, known: Ints) -> tuple[Ints, Flags]:
+        """All 16 digits as numbers, and whether the leading zero was lost; arrays of shape (rows,).
+
+        Parameters
+        ----------
+        known : ndarray of int64
+            Blocks in order. Of 15 digits, those that are no known block without its block group may be one of 16
+            without its zero.
+        """
+        short = self.digits < BLOCK_WIDTH
+        block, group = self.value // 10**4 * 10**5 + self.value % 10**4, self.value % 10**4 // 10**3
+        found = np.where(short, block + group * 10**4, self.value)
+        lost = self.digits == _LEAST
+        doubtful = np.flatnonzero((self.digits == _SHORT) & (positions(found, known) < 0))
+        other = doubtful[positions(self.value[doubtful], known) >= 0]
+        found[other], lost[other] = self.value[other], True
+        return found, lost
+
+
+def written_blocks(file: CodeTable, column: str) -> BlockDigits:
+    """Read codes of blocks; one may be there twice.
 
     Raises
     ------
     InputError
         If a field is no such code, or its block group is not that of its block.
     """
-    block = file.digits(column, _SHORT, most=BLOCK_WIDTH)
-    short = file.lengths(column) == _SHORT
-    whole = np.where(short, block // 10**4 * 10**5 + block % 10**4 // 10**3 * 10**4 + block % 10**4, block)
-    wrong = np.flatnonzero(whole // 10**4 % 10 != whole // 10**3 % 10)
+    value = file.digits(column, _LEAST, most=BLOCK_WIDTH, said=f"{_SHORT} to {BLOCK_WIDTH} digits")
+    found = BlockDigits(value, file.lengths(column))
+    wrong = np.flatnonzero((found.digits == BLOCK_WIDTH) & (value // 10**4 % 10 != value // 10**3 % 10))
     if len(wrong):
         raise file.fault(int(wrong[0]), column, "the block group disagrees with the first digit of the block")
-    return whole
+    return found
+
+
+def on_lost_zeros(file: CodeTable, column: str, lost: Flags) -> str:
+    """What is said of codes whose leading zero was restored, or ``""``."""
+    rows = np.flatnonzero(lost)
+    if not len(rows):
+        return ""
+    kind = "row" if file.path.suffix == PARQUET else "line"
+    return (
+        f"{file.path.name}, column {column}: {len(rows):,} code{'s' if len(rows) > 1 else ''} had lost the leading "
+        f"zero, as in a spreadsheet, and got it back, first in {kind} {file.line(int(rows[0]))}"
+    )

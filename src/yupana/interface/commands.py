@@ -42,7 +42,7 @@ class CheckOptions(TypedDict, total=False):
     source: Annotated[
         Place | None,
         Option(
-            "of an export: the release that it was made of (the folder of its name beside it)",
+            "the release that an export was made of (the folder of its name beside it)",
             "path",
             "RELEASE",
             flag="release",
@@ -63,7 +63,7 @@ class ExportOptions(TypedDict, total=False):
         str | None,
         Option("a workbook for each value of a column, such as REGION_TYPE", "text", "COLUMN", default=""),
     ]
-    agency: Annotated[str | None, Option("of SDMX: who maintains the structures (YUPANA)", "text", "ID", default="")]
+    agency: Annotated[str | None, Option("who maintains the structures of SDMX (YUPANA)", "text", "ID", default="")]
     overwrite: Overwrite
 
 
@@ -88,7 +88,7 @@ class SignOptions(TypedDict, total=False):
 class ReportOptions(TypedDict, total=False):
     """What a page on a release shows beside it."""
 
-    codes: Annotated[Place | None, Option("of SafeTab: the files of codes and groups", "path", "FOLDER")]
+    codes: Annotated[Place | None, Option("the files of codes and groups of SafeTab", "path", "FOLDER")]
     boundaries: Annotated[
         Places | None,
         Option(
@@ -113,6 +113,7 @@ class IntervalOptions(TypedDict, total=False):
             default=(),
         ),
     ]
+    encoding: Annotated[str | None, Option("encoding of --areas, such as cp1252 (utf-8)", "text", "NAME")]
     confidence: Annotated[
         Exact | None,
         Option("(that of the release's margins of error, of areas that of the published intervals)", "level", "C"),
@@ -136,11 +137,20 @@ class DistrictOptions(TypedDict, total=False):
         Option("largest less smallest district, or the largest difference from the ideal (range)", default="range"),
     ]
     tolerance: Annotated[
-        Exact | None, Option("in shares of the ideal (10% for a range, 5% for a deviation)", "share", "T")
+        Exact | None, Option("tolerance as a share of the ideal (10% for a range, 5% for a deviation)", "share", "T")
     ]
     chance: Annotated[Exact | None, Option("that a tightened rule keeps (95%)", "level", "C", default=Fraction(19, 20))]
     query: Annotated[str | None, Option("what is counted, such as P0030001 (total)", "text", "Q", default="total")]
-    confidence: Annotated[Exact | None, Option("of intervals (that of the release's margins)", "level", "C")]
+    confidence: Annotated[Exact | None, Option("confidence of intervals (that of the release's margins)", "level", "C")]
+    unassigned: Annotated[
+        str | None,
+        Option("the district of blocks in none, such as ZZ, which are kept apart, as are blanks", "text", "CODE"),
+    ]
+    crosswalk: Annotated[
+        Place | None,
+        Option("a table of blocks as PLAN has them (from) and as the release does (to)", "path", "FILE"),
+    ]
+    encoding: Annotated[str | None, Option("encoding of PLAN and crosswalk, such as cp1252 (utf-8)", "text", "NAME")]
 
 
 class EstimateOptions(TypedDict, total=False):
@@ -151,7 +161,7 @@ class EstimateOptions(TypedDict, total=False):
         Option("the release of Puerto Rico, for tables that show both", "release", "RELEASE"),
     ]
     confidence: Annotated[
-        Exact | None, Option("of the credible intervals (0.9)", "level", "C", default=Fraction(9, 10))
+        Exact | None, Option("confidence of the credible intervals (0.9)", "level", "C", default=Fraction(9, 10))
     ]
     method: Annotated[Literal["exact", "original"], Option("original: round as the Census Bureau did", default="exact")]
     combine: Annotated[
@@ -175,7 +185,7 @@ class AddedIntervalOptions(TypedDict, total=False):
         Option("(least-squares where measurements are given, else monte-carlo)"),
     ]
     replicates: Annotated[
-        int | None, Option(f"of Monte Carlo: runs on the published counts ({REPLICATES})", "whole", "N")
+        int | None, Option(f"runs on the published counts for Monte Carlo ({REPLICATES})", "whole", "N")
     ]
     confidence: Annotated[Exact | None, Option("(that of the release's margins)", "level", "C")]
     noisy_measurements: Annotated[
@@ -201,7 +211,11 @@ class MeasurementOptions(TypedDict, total=False):
     dataset: Annotated[str | None, Option("such as US_Person_PL_PROD, where there are several", "text", "NAME")]
     config: Annotated[
         Place | None,
-        Option("of the queries and the order of their passes (default: that of the dataset)", "name", "CONFIG"),
+        Option(
+            "queries, and the order of their passes (default: those of the dataset)",
+            "name",
+            "CONFIG",
+        ),
     ]
     states: Annotated[
         Sequence[str] | None, Option("these alone; with a digit before, one branch", "names", "50,...", default=())
@@ -256,10 +270,10 @@ class LossOptions(TypedDict, total=False):
     mode: Annotated[
         Literal["sound", "published"], Option("with an interval (sound), or as the paper has it", default="sound")
     ]
-    bandwidth: Annotated[float | None, Option("in standard deviations (0.5; published 0.1)", "number", "F")]
+    bandwidth: Annotated[float | None, Option("bandwidth in standard deviations (0.5; published 0.1)", "number", "F")]
     percentile: Annotated[float | None, Option("percentile where it ends (95)", "number", "P", "range")]
     replicates: Annotated[int | None, Option("(100)", "whole", "N")]
-    confidence: Annotated[float | None, Option("of the interval (0.95)", "level", "C")]
+    confidence: Annotated[float | None, Option("confidence of the interval (0.95)", "level", "C")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,7 +394,7 @@ _RELEASES: Final = {
         },
         {
             "household_cap": Option(
-                "of several releases: the most persons in a household, for what they promise to one", "whole", "K"
+                "the most persons in a household, for what several releases promise to one", "whole", "K"
             ),
             "overwrite": _RUN["overwrite"],
         },
@@ -388,7 +402,7 @@ _RELEASES: Final = {
     ),
     "interval": Command(
         "counts of areas with intervals, and intervals for any cells of a release and what is made of them",
-        {"release": Argument("of PHSafe, SafeTab-P, SafeTab-H or TopDown", metavar="RELEASE")},
+        {"release": Argument("of any product", metavar="RELEASE")},
         {
             "query": Option("what to give an interval of; may be repeated", "texts", "Q"),
             "area": Option(
@@ -532,6 +546,7 @@ _TOOLS: Final = {
             "strong_mcd_states": Option("where county subdivisions count, not places", "names", "09,23,..."),
             "blocks": Option("block, housing_units, gq1 .. gq7: facilities by major type", "path", "FILE"),
             "areas": Option("of (block, area), each kind a class; may be repeated", "paths", "FILE"),
+            "encoding": Option("encoding of --areas, such as cp1252 (utf-8)", "text", "NAME"),
             "live": Option("only blocks with a housing unit or group quarters", "switch", default=False),
             "overwrite": _RUN["overwrite"],
         },
@@ -540,7 +555,7 @@ _TOOLS: Final = {
     "spine distance": Command(
         "how many geounits make up each entity",
         {"spine": _SPINE, "entities": Argument("block and a column for each kind of entity", metavar="ENTITIES")},
-        {"root": Option("of the spine (nation)", default="nation", choices=("nation", "county"))},
+        {"root": Option("root of the spine (nation)", default="nation", choices=("nation", "county"))},
         json="print the distances as JSON",
     ),
     "spine report": Command(
@@ -591,23 +606,23 @@ _TOOLS: Final = {
         "empirical privacy loss of exact and noisy counts",
         {
             "noisy_counts": Argument("CSV, Parquet, or a release", metavar="FILE|RELEASE", many="?"),
-            "truth": Argument("with RELEASE: the same without noise", metavar="TRUTH", many="?"),
+            "truth": Argument("the tables of RELEASE without noise", metavar="TRUTH", many="?"),
         },
         {
-            "exact": Option("with FILE: the column of exact counts", "text", "COLUMN"),
-            "noisy": Option("with FILE: the column of noisy counts", "text", "COLUMN"),
-            "query": Option("of TopDown: total, detailed, race*hispanic", "texts", "QUERY"),
-            "beside": Option("with a release of TopDown: the results of 1940", "path", "FOLDER"),
+            "exact": Option("the column of exact counts in FILE", "text", "COLUMN"),
+            "noisy": Option("the column of noisy counts in FILE", "text", "COLUMN"),
+            "query": Option("a query of TopDown: total, detailed, race*hispanic", "texts", "QUERY"),
+            "beside": Option("the results of 1940, to set beside a release of TopDown", "path", "FOLDER"),
             "mechanism": Option("noise of a count of one person", choices=("geometric", "discrete-gaussian")),
-            "epsilon": Option("of geometric noise", "positive", "E"),
-            "rho": Option("of discrete Gaussian noise", "positive", "R"),
-            "counts": Option("with a mechanism alone (2663)", "whole", "N"),
+            "epsilon": Option("epsilon of geometric noise", "positive", "E"),
+            "rho": Option("rho of discrete Gaussian noise", "positive", "R"),
+            "counts": Option("how many counts a mechanism alone is drawn for (2663)", "whole", "N"),
             "reproduce": Option(
                 "a figure of the paper, with its generator and seed; SA1 is the table, and with --report the "
                 "figure, too",
                 choices=("SA1", "SA2", "SA3", "SA4"),
             ),
-            "demonstration": Option("of the paper, on --data", choices=("composition", "invariant")),
+            "demonstration": Option("a demonstration of the paper, on --data", choices=("composition", "invariant")),
             "data": Option(
                 "P.L. 94-171 of 2010 by block, of one county; with --reproduce also enumeration districts of 1940; "
                 "with --mechanism any file, whose column --exact is given noise",
@@ -667,7 +682,7 @@ _TOOLS: Final = {
         {"out": Argument("(demo)", metavar="OUT", default=Path("demo"), many="?")},
         {
             "households": Option(
-                "of the census (default 41,000: more than 100,000 persons)", "whole", "N", default=41_000
+                "households of the census (default 41,000: more than 100,000 persons)", "whole", "N", default=41_000
             ),
             "trials": Option("to observe the errors (default 50)", "whole", "N", default=50),
             "overwrite": Option("replace an earlier demo in OUT", "switch", default=False),

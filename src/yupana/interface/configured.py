@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from yupana.confidential.accuracy import Accuracy
     from yupana.confidential.product_counter import Validation
     from yupana.confidential.records.data_frames import Data
+    from yupana.files.arrow import Findings
     from yupana.files.regular import NewFile
     from yupana.interface.releases import Release
     from yupana.plan.budgets import Question
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
 _HERE = Execution()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Configured:
     """A product with its configuration, made by `setup`.
 
@@ -86,6 +87,10 @@ class Configured:
     repeats: "Recipe | None" = None
     title: str = ""
     parts: "Mapping[str, Configured]" = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        shown = f"{self.title} in parts: {', '.join(self.parts)}" if self.parts else repr(self.config).strip("<>")
+        return f"<{self.product.key} set up: {shown}>"
 
     @property
     def listing(self) -> Listing:
@@ -314,12 +319,13 @@ class Configured:
         own = usual_least(config, wanted) if least is None else _finite("least", least)
         return find_strategy(config, wanted, loss, own)
 
-    def attribute_bounds(self) -> "list[AttributeBound]":
+    def attribute_bounds(self) -> "Findings[AttributeBound]":
         """Tell what is revealed at most of single attributes of any record, or of where it is.
 
         Returns
         -------
-        list of AttributeBound
+        Findings of AttributeBound
+            A sequence with the Arrow C stream interface, a row for each. In it
             ``bound.loss`` is exact: rho, or epsilon under pure differential privacy, where a record differs only in
             ``bound.attributes``, or only in its block within one unit of the geolevel ``bound.within``.
 
@@ -332,9 +338,10 @@ class Configured:
         ------
         docs/attribute-loss.md, docs/topdown-privacy.md, docs/tables-privacy.md
         """
-        from yupana.audit.attribute.bounds import bounds
+        from yupana.audit.attribute.bounds import COLUMNS, bounds
+        from yupana.files.arrow import Findings
 
-        return list(bounds(self.product, self.config, self.plan()))
+        return Findings("bounds", bounds(self.product, self.config, self.plan()), COLUMNS)
 
     @checked
     def run(
@@ -417,15 +424,13 @@ class Configured:
         from yupana.interface.releases import claim_report
 
         page, sources = self.shared_options["report"], places_of(data)
-        if page is not None and self.parts:
-            raise ConfigError(f"report: {self.title} has a report for each part; ask for it by itself of each")
         made = out_of(out, *sources, overwrite=overwrite)
         for name in ("noisy_measurements", "nmf", "pl"):
             if (folder := self.shared_options[name]) is not None:
                 out_of(folder, *sources, overwrite=overwrite, name=name)
         if log is not None:
             log_file(path_of("log", log), made).check()
-        return made, None if page is None else claim_report(page, [out, *sources])
+        return made, None if page is None else claim_report(page, [out, *sources], parts=[*self.parts])
 
     def _make(
         self, data: "Data", made: Path, asked: Mapping[str, Any], execution: Execution, *, synthetic: bool
@@ -842,6 +847,6 @@ def compare(product: "str | Product[Any]", config: object, data: "Data", out: Pl
     return asked.compare(data, out, **own)
 
 
-def attribute_bounds(product: "str | Product[Any]", config: object, **options: Any) -> "list[AttributeBound]":  # noqa: ANN401
+def attribute_bounds(product: "str | Product[Any]", config: object, **options: Any) -> "Findings[AttributeBound]":  # noqa: ANN401
     """Set a product up and return its `Configured.attribute_bounds`."""
     return setup(product, config, **options).attribute_bounds()

@@ -144,6 +144,16 @@ class Options(TypedDict, total=False):
             default=(),
         ),
     ]
+    encoding: Annotated[
+        str,
+        Option(
+            "encoding of --areas and --names, such as cp1252 (utf-8)",
+            "text",
+            "NAME",
+            takes="areas",
+            stage="records",
+        ),
+    ]
     estimator: Annotated[
         Estimator,
         Option("how consistent counts are estimated (topdown)", takes="estimators", stage="records", default="topdown"),
@@ -196,7 +206,7 @@ class Options(TypedDict, total=False):
     intervals: Annotated[
         IntervalMethod,
         Option(
-            "of published counts, in tabulation and tables (least-squares up to a size: docs/topdown-intervals.md)",
+            "how intervals of published counts are made (least-squares up to a size: docs/topdown-intervals.md)",
             takes="intervals",
             stage="run",
         ),
@@ -214,7 +224,7 @@ class Options(TypedDict, total=False):
     replicates: Annotated[
         int,
         Option(
-            f"of --intervals monte-carlo: runs on the published counts ({REPLICATES})",
+            f"runs on the published counts for --intervals monte-carlo ({REPLICATES})",
             "whole",
             "N",
             takes="replicates",
@@ -248,7 +258,7 @@ class CountTerms(TypedDict, total=False):
     ]
     keys: Annotated[
         Places,
-        Option("a public CSV file with the codes of the columns of the same name; may be repeated", "paths", "FILE"),
+        Option("a public table with the codes of the columns of the same name; may be repeated", "paths", "FILE"),
     ]
     domains: Annotated[
         "Mapping[str, Codes]",
@@ -269,16 +279,16 @@ class CountTerms(TypedDict, total=False):
             "LABEL",
         ),
     ]
-    separator: Annotated[Literal[",", ";", "|", "tab"], Option("of text: what separates fields (the header tells)")]
-    encoding: Annotated[str, Option("of text: such as cp1252, latin-1 or utf-16 (utf-8)", "text", "NAME")]
-    decimal: Annotated[
-        Literal[",", "."], Option("of text: what may stand between a whole number and zeros, as in 12,0")
+    separator: Annotated[Literal[",", ";", "|", "tab"], Option("what separates fields of text (the header tells)")]
+    encoding: Annotated[
+        str, Option("encoding of text and keys, such as cp1252, latin-1 or utf-16 (utf-8)", "text", "NAME")
     ]
+    decimal: Annotated[Literal[",", "."], Option("what may stand between a whole number and zeros in text, as in 12,0")]
     epsilon: Annotated[
         Exact,
         Option("loss of one unit: pure differential privacy, or with --delta zCDP that keeps within it", "text", "E"),
     ]
-    delta: Annotated[Exact, Option("with --epsilon, such as 1e-9", "text", "D")]
+    delta: Annotated[Exact, Option("delta beside --epsilon, such as 1e-9", "text", "D")]
     rho: Annotated[Exact, Option("loss of one unit under zCDP, in place of epsilon", "text", "R")]
     totals: Annotated[
         bool, Option("tables of each column alone and the total, too, as sums of the noisy cells", "switch")
@@ -320,7 +330,7 @@ class Account:
             "whose loss is added up: the records' own (default), one person's, or a household's (docs/person-loss.md)"
         ),
     ] = "record"
-    household_cap: Annotated[int | None, Option("with --unit household: the most persons in one", "whole", "K")] = None
+    household_cap: Annotated[int | None, Option("the most persons in one, for --unit household", "whole", "K")] = None
 
 
 Memory: TypeAlias = Annotated[
@@ -354,7 +364,7 @@ class Execution:
     master: Annotated[
         str | None,
         Option(
-            "of spark: local[N] (default: all cores), spark://HOST:PORT, yarn, k8s://..., or sc://HOST:PORT",
+            "the master of Spark: local[N] (default: all cores), spark://HOST:PORT, yarn, k8s://... or sc://HOST:PORT",
             "text",
             "URL",
         ),
@@ -363,7 +373,7 @@ class Execution:
         int | None, Option("cut records into so many shards, counted one at a time or by several workers", "whole", "N")
     ] = None
     spark_conf: Annotated[
-        Mapping[str, str], Option("of spark: another setting; may be repeated", "settings", "KEY=VALUE")
+        Mapping[str, str], Option("another setting of Spark; may be repeated", "settings", "KEY=VALUE")
     ] = field(default_factory=dict)
     progress: Listener | bool = False
 
@@ -396,7 +406,7 @@ CHANGES: Final = {"set": declared(SetupOptions)["set"]}
 OF_ACCOUNT: Final = declared(Account)
 OF_EXECUTION: Final = declared(Execution)
 OF_MEASUREMENTS: Final = (
-    "areas", "names", "estimator", "confidence", "margins", "format", "microdata", "intervals",
+    "areas", "names", "encoding", "estimator", "confidence", "margins", "format", "microdata", "intervals",
 )  # fmt: skip
 """The options of what is estimated from files of noisy measurements."""
 

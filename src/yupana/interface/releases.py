@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from yupana.errors import ConfigError, OutputError
+from yupana.files.arrow import Findings
 from yupana.interface.arguments import ask_passphrase, checked, folder_of, out_of, path_of, paths_of
 from yupana.interface.commands import (
     AddedIntervalOptions,
@@ -26,7 +27,7 @@ from yupana.interface.options import Place, Places
 from yupana.interface.reading import terms_of
 from yupana.progress import Listener, Step, announcing, listening
 from yupana.release.manifest import MANIFEST
-from yupana.release.release import ReleaseFolder
+from yupana.release.release import PARTS_ENDING, ReleaseFolder, part_names
 
 if TYPE_CHECKING:
     from yupana.atlas.site import InlineAtlas
@@ -238,7 +239,7 @@ def interval(
         pairs = [(place, one) for place in asked for one in queries]
         return intervals(release, pairs, **options)
     terms = terms_of(IntervalOptions, options)
-    if terms["areas"]:
+    if terms["areas"] or terms["encoding"]:
         raise ConfigError("areas: files of areas are for queries of areas; name some with area='place=1714000'")
     from yupana.estimate.intervals.query_intervals import intervals as found
 
@@ -299,7 +300,7 @@ def intervals(
 
 
 @checked
-def areas(release: "Release | Place", *, files: Places | None = None) -> "AreaList":
+def areas(release: "Release | Place", *, files: Places | None = None, encoding: str | None = None) -> "AreaList":
     """List the areas of a TopDown release, and what can be counted of them.
 
     Parameters
@@ -307,6 +308,8 @@ def areas(release: "Release | Place", *, files: Places | None = None) -> "AreaLi
     release : Release, str or Path
     files : path or sequence of paths, optional
         As ``areas`` of `interval`.
+    encoding : str, optional
+        Of their text, such as cp1252, if that is not UTF-8.
 
     Returns
     -------
@@ -326,7 +329,7 @@ def areas(release: "Release | Place", *, files: Places | None = None) -> "AreaLi
     """
     from yupana.estimate.areas.released import listed_areas
 
-    return listed_areas(folder_of(release), paths_of("files", files))
+    return listed_areas(folder_of(release), paths_of("files", files), encoding)
 
 
 @checked
@@ -367,10 +370,13 @@ def districts(
     docs/districts.md
     """
     from yupana.estimate.districts import districts as found
+    from yupana.geography.district_plan import PlanOptions
 
     terms = terms_of(DistrictOptions, options)
     level = terms.pop("chance")
-    return found(folder_of(release), path_of("plan", plan), path_of("noisy", noisy), level=level, **terms)
+    reading = PlanOptions(**{name: terms.pop(name) for name in ("encoding", "unassigned", "crosswalk")})
+    places = folder_of(release), path_of("plan", plan), path_of("noisy", noisy)
+    return found(*places, level=level, reading=reading, **terms)
 
 
 @checked
@@ -608,7 +614,8 @@ def report(
 ) -> Path:
     """Write an HTML page on a release: its loss, its margins and its tables; no truth. Of a spine: how far areas are.
 
-    Of TopDown it has maps and a profile of every area, too.
+    Of TopDown it has maps and a profile of every area, too. Of a release of parts it is the page of the whole, and the
+    pages of the parts lie beside it, such as ``report-persons.html``.
 
     Parameters
     ----------
@@ -636,7 +643,8 @@ def report(
     from yupana.products.gate import open_checked
 
     claim_report(to, [])  # before the work; whether it may lie in the folder is told by what that holds
-    opened = open_checked(folder_of(release), confidential=True).alone()
+    opened = open_checked(folder_of(release), confidential=True)
+    product = opened.product.removesuffix(PARTS_ENDING)
     terms = terms_of(ReportOptions, options)
     shapes = terms["boundaries"]
     if opened.product == "spine":
@@ -646,16 +654,18 @@ def report(
             raise ConfigError("boundaries: the report of a spine has one map; name one file")
         with listening(progress, "report") as tell:
             return write_spine_report(opened.folder, shapes[0] if shapes else None, path_of("to", to), announcing(tell))
-    if shapes and opened.product != "topdown":
+    if shapes and product != "topdown":
         raise ConfigError("boundaries are for the maps of TopDown and of spines")
-    if opened.product not in PRODUCTS:
+    if product not in PRODUCTS:
         raise OutputError(
             f"{opened.folder} holds {opened.product}, of which there is no report; name a release or a spine"
         )
     from yupana.interface.configured import setup
 
-    asked = setup(opened.product, opened.folder / MANIFEST, codes=terms["codes"])
-    page = claim_report(to, [opened.folder], confidential=opened.status == "CONFIDENTIAL")
+    asked = setup(product, opened.folder / MANIFEST, codes=terms["codes"])
+    page = claim_report(
+        to, [opened.folder], confidential=opened.status == "CONFIDENTIAL", parts=part_names(opened.manifest)
+    )
     write_report(page, asked, opened.intact(), shapes)
     return path_of("to", to)
 
@@ -840,7 +850,7 @@ def empirical_loss(
     *,
     queries: Sequence[str] | None = None,
     **options: Unpack[LossOptions],
-) -> "list[LossFinding]":
+) -> "Findings[LossFinding]":
     """Estimate the privacy loss that a release shows beside its truth; CONFIDENTIAL, for it reads true counts.
 
     Parameters
@@ -854,8 +864,9 @@ def empirical_loss(
 
     Returns
     -------
-    list of LossFinding
-        One for each table and level: ``finding.loss`` is an epsilon, None where it cannot be told.
+    Findings of LossFinding
+        A sequence with the Arrow C stream interface, one for each table and level: ``finding.loss`` is an epsilon,
+        None where it cannot be told.
 
     Raises
     ------
@@ -866,16 +877,20 @@ def empirical_loss(
     ------
     docs/audits.md
     """
-    from yupana.audit.empirical.loss import examine_all
+    from yupana.audit.empirical.loss import COLUMNS, examine_all
     from yupana.confidential.audit_counts import COUNTS, by_geolevel, release_and_truth
 
     request = loss_request(**options)
     noisy, exact_counts = folder_of(release), folder_of(truth)
     if (noisy / COUNTS).is_dir():
-        return examine_all(list(by_geolevel(noisy, exact_counts, queries)), request)
+        found = examine_all(list(by_geolevel(noisy, exact_counts, queries)), request)
+        return Findings(_LOSSES, found, COLUMNS)
     if queries is not None:
         raise ConfigError("queries are for releases of TopDown")
-    return examine_all(list(release_and_truth(noisy, exact_counts)), request)
+    return Findings(_LOSSES, examine_all(list(release_and_truth(noisy, exact_counts)), request), COLUMNS)
+
+
+_LOSSES = "losses of series; confidential"
 
 
 def loss_request(**options: Unpack[LossOptions]) -> "LossRequest":
@@ -892,19 +907,36 @@ def loss_request(**options: Unpack[LossOptions]) -> "LossRequest":
     return LossRequest(**given | ({"confidence": float(given["confidence"])} if "confidence" in given else {}))
 
 
-def claim_report(page: Place, homes: Sequence[Place], *, confidential: bool = False) -> "NewFile":
-    """A page that may lie in none of these folders, claimed before the work."""
+def claim_report(
+    page: Place, homes: Sequence[Place], *, confidential: bool = False, parts: Sequence[str] = ()
+) -> "NewFile":
+    """A page that may lie in none of these folders, claimed before the work with those of the parts beside it."""
     from yupana.report.page import CONFIDENTIAL, PUBLIC, claim_page
 
     places = [Path(home) for home in homes]
-    return claim_page(path_of("report", page), places, mode=CONFIDENTIAL if confidential else PUBLIC)
+    claimed = claim_page(path_of("report", page), places, mode=CONFIDENTIAL if confidential else PUBLIC)
+    for part in parts:
+        _page_of(claimed, part).check()
+    return claimed
+
+
+def _page_of(page: "NewFile", part: str) -> "NewFile":
+    """The page of a part: ``report-persons.html`` beside ``report.html``."""
+    return replace(page, path=page.path.with_name(f"{page.path.stem}-{part}{page.path.suffix}"))
 
 
 def write_report(page: "NewFile", asked: "Configured", release: ReleaseFolder, boundaries: Sequence[Path] = ()) -> None:
-    """Write the page on a release into the file that was claimed."""
-    from yupana.report.release import write_release_report
+    """Write the page on a release into the file that was claimed; of one of parts also the page of each, linked."""
+    from yupana.report.release import write_parts_report, write_release_report
     from yupana.report.topdown_release import write_topdown_report
 
+    if asked.parts:
+        pages = {name: _page_of(page, name) for name in asked.parts}
+        for name, part in asked.parts.items():
+            write_report(pages[name], part, release.parts[name], boundaries)
+        plans = {name: part.plan() for name, part in asked.parts.items()}
+        write_parts_report(page, release.manifest, plans, {name: one.path.name for name, one in pages.items()})
+        return
     if asked.product.key == "topdown":
         write_topdown_report(page, release, asked.config, asked.plan(), boundaries)
         return

@@ -26,42 +26,43 @@ from yupana.progress import Listener, Step, announcing, listening
 
 if TYPE_CHECKING:
     from yupana.audit.attribute.answers import AttributeAnswer
-    from yupana.files.arrow import ArrowStream, ArrowTable
+    from yupana.files.arrow import ArrowStream, ArrowTable, Findings
     from yupana.geography.settings import SpineSettings
     from yupana.plan.measurement import Accounting
     from yupana.products.described.count import CountPlan
-    from yupana.products.topdown.pl.summary_file import SummaryFile
+    from yupana.products.topdown.pl.summary_records import SummaryFile
     from yupana.synthetic.census import CensusSummary
 
 
 @checked
-def read_pl(place: Place) -> "SummaryFile":
-    """Read the four files of P.L. 94-171 of a state in the Bureau's layout of 2020.
+def read_pl(place: "Release | Places") -> "SummaryFile":
+    """Read the files of P.L. 94-171 of one or more states in the Bureau's layout of 2020.
 
     Parameters
     ----------
-    place : str or Path
-        The geographic header, such as ``rigeo2020.pl``, or the folder that holds one; the segments lie beside it.
+    place : Release, path or sequence of paths
+        The geographic header, such as ``rigeo2020.pl``, or a folder with those of one or more states, as `write_pl`
+        makes it; the segments lie beside them. Of several states the rows stand one after another.
 
     Returns
     -------
     SummaryFile
-        ``header["NAME"]`` and all other fields of the geographic header are arrays of bytes in latin-1, of shape
-        (records,); ``tables["P1"]`` is an array of whole numbers, of shape (records, variables), and
-        ``variable("P0010001")`` a column of one.
+        ``file["P1"]`` and ``file["header"]`` are tables as those of a release: with the Arrow C stream interface, codes
+        and names as text, numbers as numbers. The whole is one, too. ``variable("P0010001")`` is an array.
 
     Raises
     ------
     InputError
-        Naming file and line: if a file is missing, cut short or of another run, or a field is not what it should be.
+        Naming file and line: if a file is missing, cut short or of another run, a field is not what it should be, or a
+        state is there twice.
 
     Source
     ------
     docs/topdown-files.md
     """
-    from yupana.products.topdown.pl.summary_file import read_summary_file
+    from yupana.products.topdown.pl.summary_file import read_summary_files
 
-    return read_summary_file(path_of("place", place))
+    return read_summary_files([place.folder] if isinstance(place, Release) else paths_of("place", place))
 
 
 @checked
@@ -137,7 +138,7 @@ def attribute_loss(
     *,
     accounting: "Accounting" = "published",
     progress: Listener | bool = False,
-) -> "list[AttributeAnswer]":
+) -> "Findings[AttributeAnswer]":
     """Tell what PHSafe reveals at most of single attributes of a person, such as race alone.
 
     Parameters
@@ -153,8 +154,9 @@ def attribute_loss(
 
     Returns
     -------
-    list of AttributeAnswer
-        For each individual and secret the loss by the rule of the slides, and the largest found, in rho.
+    Findings of AttributeAnswer
+        A sequence with the Arrow C stream interface: for each individual and secret the loss by the rule of the
+        slides, and the largest found, in rho.
 
     Raises
     ------
@@ -165,9 +167,10 @@ def attribute_loss(
     ------
     docs/attribute-loss.md
     """
-    from yupana.audit.attribute.answers import INDIVIDUALS, SECRETS, answers, planned
+    from yupana.audit.attribute.answers import COLUMNS, INDIVIDUALS, SECRETS, answers, planned
     from yupana.audit.attribute.individuals import AttributeQuestion, read_individuals
     from yupana.audit.attribute.loss import costs_of
+    from yupana.files.arrow import Findings
     from yupana.products.phsafe.product import PHSAFE
 
     known = planned(config, accounting) if isinstance(config, str) else None
@@ -186,7 +189,7 @@ def attribute_loss(
         for individual in question.individuals:
             tell(Step(f"searching the households of {individual.name}"))
             found += answers(costs, [individual], question.secrets or SECRETS, slides=individuals is None)
-    return found
+    return Findings("answers", found, COLUMNS)
 
 
 @checked
@@ -197,6 +200,7 @@ def build_spine(
     *,
     blocks: Place | None = None,
     areas: Places | None = None,
+    encoding: str | None = None,
     overwrite: bool = False,
     progress: Listener | bool = False,
     **changes: Any,  # noqa: ANN401 (the fields of the settings)
@@ -215,6 +219,8 @@ def build_spine(
         Block attributes, which the classes "gq" and ``live`` need.
     areas : str or Path, or several
         Tables of the areas that blocks lie in, beside the reference file; each kind may be a class.
+    encoding : str, optional
+        Of their text, such as cp1252, if that is not UTF-8.
     overwrite, progress
         As of `run`.
     changes
@@ -254,6 +260,7 @@ def build_spine(
         made,
         overwrite,
         paths_of("areas", areas),
+        encoding,
     )
     with listening(progress, "spine") as tell:
         build(replace(settings, **changes), request, announcing(tell))

@@ -3,7 +3,6 @@
 A loss is added up over several plans by its unit: that of their own records, of one person, or of one household.
 """
 
-import fcntl
 import json
 import os
 import stat
@@ -20,6 +19,7 @@ from typing import Any, Final, Literal, NamedTuple, get_args
 
 from yupana.errors import BudgetError
 from yupana.files.regular import replacing, unique_keys
+from yupana.files.temporary import lock
 from yupana.interruption import whole
 from yupana.plan.measurement import Mechanism
 from yupana.plan.plan import Neighbours, Plan
@@ -208,7 +208,7 @@ def locked(path: Path) -> Iterator[Path]:
     except RuntimeError:
         raise BudgetError(f"ledger {path}: a link that leads to itself; nothing was measured") from None
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        lock(descriptor, wait=True)
         yield real
     finally:
         os.close(descriptor)

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any, Final
 
 from yupana.errors import is_line
-from yupana.files.arrow import ArrowTable
+from yupana.files.arrow import ArrowTable, Tabular
 from yupana.plan.measurement import (
     Margins,
     Measurement,
@@ -61,7 +61,7 @@ class PlanDifference:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Plan:
+class Plan(Tabular):
     """Everything a run will measure, public and computed without data.
 
     Attributes

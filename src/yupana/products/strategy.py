@@ -1,5 +1,6 @@
 """The budgets of a plan that make what is asked for least variable at the same loss, beside those it has. Public."""
 
+import html
 import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -12,6 +13,7 @@ import numpy as np
 
 from yupana.arrays import Floats
 from yupana.errors import ConfigError, nearest
+from yupana.files.arrow import ArrowTable
 from yupana.files.declaration import declared, exact, key, read_as, table_of
 from yupana.plan.budgets import NUMBERS_BY_ENTRY, Entry, check_entries, least
 from yupana.plan.least_variance import VarianceProgram, goal_values, least_variance
@@ -95,7 +97,7 @@ class TargetVariance:
         return self.found / self.given if self.given else 1.0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Strategy(Generic[C]):
     """A strategy found, beside the one given.
 
@@ -116,6 +118,17 @@ class Strategy(Generic[C]):
     given_loss: float
     found_loss: float
     bound: float
+
+    def table(self) -> ArrowTable:
+        """Tabulate the variances, with a row for each target at a level."""
+        kinds = {"level": "VARCHAR", "target": "VARCHAR", "given": "DOUBLE", "found": "DOUBLE", "weight": "DOUBLE"}
+        return ArrowTable.of({name: (kind, [getattr(row, name) for row in self.rows]) for name, kind in kinds.items()})
+
+    def __repr__(self) -> str:
+        return f"<strategy: loss {self.found_loss:.6g}, given {self.given_loss:.6g}; {len(self.rows)} targets>"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{html.escape(repr(self)[1:-1])}</p>{self.table().as_html(100)}"
 
     @property
     def gap(self) -> float:

@@ -36,7 +36,7 @@ from yupana.version import __version__
 PARTS: Final = "parts"
 """The key of a manifest that names the parts, with the SHA-256 of the manifest of each."""
 
-_ENDING: Final = ", parts"
+PARTS_ENDING: Final = ", parts"
 
 
 def write_whole(folder: Path, title: str, key: str, names: Sequence[str]) -> dict[str, Any]:
@@ -70,7 +70,7 @@ def whole_manifest(folder: Path, title: str, key: str, names: Sequence[str]) -> 
     manifest = {
         "yupana": __version__,
         "product": title,
-        "system": f"{key}{_ENDING}",
+        "system": f"{key}{PARTS_ENDING}",
         "status": _worst([str(one["status"]) for one in manifests.values()]),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         PARTS: {
@@ -105,7 +105,7 @@ def _worst(statuses: Sequence[str]) -> str:
 
 def part_names(manifest: Mapping[str, Any]) -> tuple[str, ...]:
     """The parts that a manifest is of, each a folder beside it; none of one release."""
-    return tuple(manifest.get(PARTS, ())) if str(manifest.get("system")).endswith(_ENDING) else ()
+    return tuple(manifest.get(PARTS, ())) if str(manifest.get("system")).endswith(PARTS_ENDING) else ()
 
 
 _WHOLE: Final = re.compile(

@@ -318,22 +318,6 @@ def before_and_after(rows: Rows, marks: Sequence[Mark], width: int, *, x: str, y
     )
 
 
-def trend(points: Rows, marks: Sequence[Mark], width: int, *, x: str, y: str) -> Spec:
-    """A line with dots for each mark, on a logarithmic axis of shares.
-
-    Parameters
-    ----------
-    points : rows of x (a whole number), y (above 0), series (the name of a mark)
-    marks : sequence of Mark
-    """
-    across = _number("x", x, axis={"tickMinStep": 1, "grid": False})
-    up = _logarithmic("y", y, [row["y"] for row in points] or [1])
-    up["axis"]["format"] = "~%"
-    encoding = {"x": across, "y": up, "color": _colours(marks)}
-    layers = [_layer({"type": "line", "strokeWidth": 1.5}, None, **encoding), _layer(_points(30), None, **encoding)]
-    return _layers(layers, width, _height(width, 0.45, 0.85), data=points)
-
-
 def dots_about_zero(points: Rows, width: int, *, x: str, y: str) -> Spec:
     """Dots above and below zero, against a count on an axis that is linear near zero and logarithmic further out.
 
@@ -385,38 +369,6 @@ def curve_with_band(rows: Rows, marks: Rows, width: int, *, x: str, y: str) -> S
         ],
         width,
         _height(width, 0.42, 0.75),
-    )
-
-
-def curve_with_points(curve: Rows, points: Rows, marks: Sequence[Mark], width: int, *, x: str, y: str) -> Spec:
-    """A curve and single points about it, on logarithmic axes.
-
-    Parameters
-    ----------
-    curve : rows of x, y (both above 0)
-        In order.
-    points : rows of x, y (both above 0), series (the name of a mark)
-    marks : sequence of Mark
-        Of the points, the largest first, so that those in one place are all seen.
-    """
-    every = [*curve, *points]
-    across, up = (_logarithmic(side, title, [row[side] for row in every]) for side, title in (("x", x), ("y", y)))
-    line = {"type": "line", "color": BLUE, "strokeWidth": 2.5, "order": False}
-    return _layers(
-        [
-            _layer({**line, "interpolate": "monotone"}, curve, x=across, y=up),
-            *(
-                _layer(
-                    _points(size, color=mark.colour, shape=mark.shape),
-                    [row for row in points if row["series"] == mark.name],
-                    x=across,
-                    y=up,
-                )
-                for mark, size in zip(marks, (260, 120, 70), strict=False)
-            ),
-        ],
-        width,
-        _height(width, 0.5, 0.85),
     )
 
 
@@ -570,7 +522,7 @@ def renderer() -> ModuleType:
         import vl_convert  # noqa: PLC0415 (optional, and half a second to start)
     except ImportError:
         raise ConfigError(
-            "the charts of a report need the package vl-convert-python; install it: pip install 'yupana[report]'"
+            "the charts of a report need the package vl-convert-python; install Yupana's extra report (docs/README.md)"
         ) from None
     module: ModuleType = vl_convert
     return module

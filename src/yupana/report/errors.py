@@ -30,7 +30,6 @@ from yupana.report.charts import (
     histogram_with_law,
     labelled_bars,
     scatter_with_band,
-    trend,
 )
 from yupana.report.html import shades
 from yupana.report.numbers import percent, rounded, whole
@@ -178,67 +177,11 @@ def _counts_of_level(counts: Counts, name: str, key: str) -> list[int]:
     ]
 
 
-def typical_sizes(counts: Counts) -> dict[tuple[str, str], int]:
-    """The median count of the cells of each table and level, at least 1."""
-    found = {}
-    for of_table in MEASURED:
-        for level in of_table.levels:
-            if values := sorted(_counts_of_level(counts, of_table.name, level.name)):
-                found[of_table.name, level.name] = max(1, values[len(values) // 2])
-    return found
-
-
 def left_out(households: Mapping[int, int], tau: int) -> tuple[int, int, int]:
     """Persons left out by a threshold, all persons, and the households that lose somebody."""
     lost = sum((persons - tau) * number for persons, number in households.items() if persons > tau)
     people = sum(persons * number for persons, number in households.items())
     return lost, people, sum(number for persons, number in households.items() if persons > tau)
-
-
-def cost_section(taus: Mapping[str, int], households: Mapping[str, Mapping[int, int]], source: str) -> Section:
-    """What truncation at the thresholds of a plan leaves out, and would at others.
-
-    Parameters
-    ----------
-    taus : mapping of table to int
-    households : mapping of table to mapping of persons to households
-        How many households have so many persons of the table's universe.
-    source : str
-        Whose households they are, to finish a sentence.
-    """
-    colours = ("#2f6fb0", "#3fa0c9", "#8180d6", "#cf5a1e", "#d9982a", "#c65f95")
-    marks = tuple(Mark(name, colour, "circle") for name, colour in zip(households, colours, strict=False))
-    chosen = {name: left_out(of_table, taus[name]) for name, of_table in households.items()}
-    points = [
-        (tau, lost / people, name)
-        for name, of_table in households.items()
-        for tau in range(1, 16)
-        for lost, people, _ in [left_out(of_table, tau)]
-        if lost
-    ]
-    rows = [{"x": tau, "y": share, "series": name} for tau, share, name in points]
-    chart = Chart(
-        "The share of persons that truncation leaves out, by table and threshold.",
-        lambda width: trend(rows, marks, width, x="threshold τ", y="share of persons left out"),
-        {
-            "Threshold": [str(tau) for tau, _, _ in points],
-            "Table": [name for _, _, name in points],
-            "Share left out": [percent(share, 4) for _, share, _ in points],
-        },
-    )
-    (section,) = sections(
-        "truncation.html",
-        source=source,
-        costs={
-            "Table": list(chosen),
-            "Threshold τ": [whole(taus[name]) for name in chosen],
-            "Persons left out": [whole(lost) for lost, _, _ in chosen.values()],
-            "of all": [f"{rounded(100 * lost / people, 3)}%" if lost else "0%" for lost, people, _ in chosen.values()],
-            "Households": [whole(affected) for _, _, affected in chosen.values()],
-        },
-        shares=Figure((chart,), legend=marks),
-    )
-    return section
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ people allow, see `yupana.report.demonstration`.
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from statistics import NormalDist
 from types import MappingProxyType
 from typing import Final
@@ -239,41 +238,6 @@ def _survival(law: Noise | None, at: Ints) -> Floats:
     return found
 
 
-def tables_section(
-    rows: Mapping[Level, Sequence[float]], names: Sequence[str], title: str, anchor: str, words: str
-) -> Section:
-    """Which table the groups of each level get.
-
-    Parameters
-    ----------
-    rows : mapping of Level to numbers of groups by table
-    names : sequence of str
-        What the tables are called.
-    title, anchor, words : str
-    """
-    marks = tuple(Mark(name, colour) for name, colour in zip(names, _AMOUNTS, strict=False))
-    points = [
-        {"category": LEVEL_NAMES[level.name], "series": name, "value": number / total, "text": whole(total)}
-        for level, numbers in rows.items()
-        if (total := sum(numbers))
-        for name, number in zip(names, numbers, strict=True)
-    ]
-    data: dict[str, list[object]] = {
-        "Level": [LEVEL_NAMES[level.name] for level in rows],
-        "Groups with anybody": [whole(sum(numbers)) for numbers in rows.values()],
-        **{name: [whole(numbers[i]) for numbers in rows.values()] for i, name in enumerate(names)},
-    }
-    chart = _shares_chart(f"{title}, by level.", points, marks, data, "groups")
-    (section,) = sections(
-        "groups_tables.html",
-        anchor=anchor,
-        heading=title,
-        words=words,
-        groups=Figure((chart,), legend=marks) if points else None,
-    )
-    return section
-
-
 _SIZES: Final = (10, 30, 100, 300, 1_000, 3_000, 10_000, 100_000)
 
 
@@ -315,13 +279,3 @@ def _within(sizes: Sizes, least: float) -> float:
 def us_level(level: Level) -> str:
     """The level of the United States whose groups stand in for one of Puerto Rico."""
     return level.name.removeprefix("PR-")
-
-
-def median_size(sizes: Sizes) -> Fraction:
-    """The size that half of the groups have at least."""
-    half, seen = sum(n for _, n in sizes) / 2, 0
-    for size, number in sorted(sizes):
-        seen += number
-        if seen >= half:
-            return Fraction(max(1, size))
-    return Fraction(1)

@@ -124,7 +124,7 @@ def _shapefile(path: Path) -> Iterator[Boundary]:
         import shapefile  # noqa: PLC0415 (optional)
     except ImportError:
         raise ConfigError(
-            "shapefiles need the package pyshp; install it: pip install 'yupana[report]', or give GeoJSON"
+            "shapefiles need the package pyshp; install Yupana's extra report (docs/README.md), or give GeoJSON"
         ) from None
     with zipfile.ZipFile(path) as archive:
         parts = {}

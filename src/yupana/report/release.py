@@ -6,6 +6,7 @@ from typing import Any
 from yupana.files.regular import NewFile
 from yupana.plan.measurement import Measurement, margin_words
 from yupana.plan.plan import DEFAULT_DELTA, Plan
+from yupana.products.parts import not_added
 from yupana.products.phsafe.product import PHSAFE
 from yupana.products.safetab.regions import BY_NAME, Level
 from yupana.products.safetab.specification import DETAILED_ONLY
@@ -63,6 +64,41 @@ def write_release_report(
             "File": list(described),
             "Rows": [whole(table["rows"]) for table in described.values()],
             "Columns": [", ".join(table["columns"]) for table in described.values()],
+        },
+    )
+    write_page(place, render(page))
+
+
+def write_parts_report(
+    place: NewFile, manifest: Mapping[str, Any], plans: Mapping[str, Plan], pages: Mapping[str, str]
+) -> None:
+    """Write the page of a release of parts: what each costs, and where its page is.
+
+    Parameters
+    ----------
+    place : NewFile
+        As `yupana.report.page.claim_page` gave it.
+    manifest : mapping
+    plans, pages : mapping
+        Of each part its plan, and the name of its page in the same folder.
+    """
+    described = manifest["tables"]
+    page = read_page(
+        "parts.html",
+        manifest=manifest,
+        plans=plans,
+        pages=pages,
+        not_added=not_added(plans.values()),
+        parts={
+            "Part": list(plans),
+            "Configuration": [plan.product for plan in plans.values()],
+            "One": [plan.privacy_unit for plan in plans.values()],
+            "Neighbours": [plan.neighbours.value for plan in plans.values()],
+            "Loss": [f"{plan.mechanism.symbol} = {loss(plan.loss())}" for plan in plans.values()],
+        },
+        files={
+            "File": list(described),
+            "Rows": [whole(table["rows"]) for table in described.values()],
         },
     )
     write_page(place, render(page))

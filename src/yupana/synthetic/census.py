@@ -7,7 +7,7 @@ system know that no real person is in it. `docs/synthetic.md` tells what is draw
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from yupana.arrays import Ints
 from yupana.errors import ConfigError
+from yupana.files.arrow import ArrowTable
 from yupana.release.folder import new_folder
 from yupana.synthetic.files import (
     BLOCKS,
@@ -115,6 +116,11 @@ class CensusSummary:
     households: int
     vacant: int
     group_quarters: int
+
+    def table(self) -> ArrowTable:
+        """Tabulate them, with a row for each kind."""
+        counts = {field.name: getattr(self, field.name) for field in fields(self)}
+        return ArrowTable.of({"kind": ("VARCHAR", [*counts]), "records": ("BIGINT", [*counts.values()])})
 
 
 @dataclass(frozen=True)

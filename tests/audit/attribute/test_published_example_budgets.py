@@ -131,7 +131,7 @@ def test_what_the_forty_numbers_leave_open(system: NDArray[np.float64]) -> None:
         )
     named = [float(RHO[names[0]]) for names in LIKE]
     assert all(low <= value <= high for value, (low, high) in zip(named, ends, strict=True))
-    # As docs/attribute-loss.md says; of 2020 are 0.182221, 0.01899, 0.007691, 0.671728, 0.182221 and 0.001506.
+    # Of 2020 are 0.182221, 0.01899, 0.007691, 0.671728, 0.182221 and 0.001506.
     assert np.array(ends) == pytest.approx(
         np.array(
             [

@@ -8,6 +8,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import duckdb
+import pandas as pd
 import pytest
 
 from yupana.confidential.records.database import _scratch
@@ -16,10 +17,11 @@ from yupana.confidential.records.reader import RECORD
 from yupana.confidential.records.sources import find_source
 from yupana.confidential.records.statistics_files import _date
 from yupana.confidential.records.validation import BrokenRulesError
-from yupana.errors import InputError
+from yupana.errors import ConfigError, InputError
 from yupana.files.columns import Column, RecordFile
 from yupana.files.delimited import parquet_rows
 from yupana.files.dictionaries.dictionary import Dictionary, DictionaryItem, Questionnaire, RecordType
+from yupana.files.dictionaries.reading import read_dictionary
 
 ANY = range(1 << 20)
 
@@ -258,11 +260,10 @@ def statistics() -> RecordFile:
 @pytest.mark.parametrize("ending", [".sav", ".zsav", ".dta", ".xpt"])
 def test_statistics_files_give_codes_and_no_labels(tmp_path: Path, ending: str) -> None:
     pyreadstat = pytest.importorskip("pyreadstat")
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame({"SEX": [1.0, 2.0, 1.0], "age": [30.0, float("nan"), 2.5], "region": ["Nord ", "Süd", ""]})
+    frame = pd.DataFrame({"SEX": [1.0, 2.0, 1.0], "age": [30.0, float("nan"), 2.5], "region": ["Nord ", "Süd", ""]})
     path = tmp_path / f"people{ending}"
     if ending in {".sav", ".zsav"}:
-        frame = pandas.concat([frame, pandas.DataFrame({"SEX": [2.0], "age": [999.0], "region": ["Süd"]})])
+        frame = pd.concat([frame, pd.DataFrame({"SEX": [2.0], "age": [999.0], "region": ["Süd"]})])
         labels = {"SEX": {1.0: "male", 2.0: "female"}}
         terms = {"missing_ranges": {"age": [999]}, "variable_value_labels": labels, "compress": ending == ".zsav"}
         pyreadstat.write_sav(frame, str(path), **terms)
@@ -278,6 +279,19 @@ def test_statistics_files_give_codes_and_no_labels(tmp_path: Path, ending: str) 
     for cut in (0, 80, *([len(whole) - 9] if ending == ".sav" else [])):  # others end in what is no record
         path.write_bytes(whole[:cut])
         assert f"{path.name}: is_statistics: cannot be read" in refused(tmp_path, RecordForms({"people": statistics()}))
+
+
+def test_a_file_that_crashes_the_library_is_refused_as_one_that_is_damaged(tmp_path: Path) -> None:
+    pyreadstat = pytest.importorskip("pyreadstat")
+    path = tmp_path / "people.sav"
+    frame = pd.DataFrame({"sex": [1.0, 2.0], "age": [30.0, 31.0], "region": ["a", "b"]})
+    pyreadstat.write_sav(frame, str(path), variable_value_labels={"sex": {1: "Male", 2: "Female"}})
+    data = bytearray(path.read_bytes())
+    data[180] |= 128  # of the type of the first variable, upon which pyreadstat 1.3.7 reads where nothing is
+    path.write_bytes(data)
+    assert "people.sav: is_statistics: cannot be read" in refused(tmp_path, RecordForms({"people": statistics()}))
+    with pytest.raises(ConfigError, match="damaged, or no file of SPSS"):
+        read_dictionary(path)
 
 
 def test_a_file_that_is_there_twice_is_refused(tmp_path: Path) -> None:

@@ -504,7 +504,10 @@ def test_no_pyarrow(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow.fs", None)
-    assert refused(url, tmp_path, capfd) == "yupana: DATA on a store needs pyarrow; install yupana[s3]"
+    assert (
+        refused(url, tmp_path, capfd)
+        == "yupana: DATA on a store needs pyarrow; install Yupana's extra s3 (docs/README.md)"
+    )
 
 
 def test_nothing_is_copied_for_a_run_that_is_refused(

@@ -14,12 +14,12 @@ from yupana.geography.header import HEADER
 from yupana.products.topdown.pl.areas import PARTS, record_fields
 from yupana.products.topdown.pl.release_files import summary_files
 from yupana.products.topdown.pl.summary_file import (
-    SummaryFile,
     file_names,
     read_geographic_header,
     read_summary_file,
     write_summary_file,
 )
+from yupana.products.topdown.pl.summary_records import SummaryFile
 from yupana.release.lines import texts
 from yupana.release.release import ReleaseFolder
 
@@ -50,7 +50,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[ReleaseFolder, Relea
 
 def within(file: SummaryFile) -> SummaryFile:
     """The records that hold only blocks of the file: state and county hold others, too."""
-    return file.keep(np.isin(file.header["SUMLEV"], [b"140", b"150", b"750"]))
+    return file.keep(np.isin(file.fields["SUMLEV"], [b"140", b"150", b"750"]))
 
 
 def test_published_counts_with_their_names_are_the_published_files_again(
@@ -61,10 +61,10 @@ def test_published_counts_with_their_names_are_the_published_files_again(
     published = within(read_summary_file(RHODE_ISLAND))
     assert published.records == 604
     # The test of 2018 has 20 areas whose HU100 is not the total of their H1; a release has one number of units.
-    apart = published.header["HU100"].astype(np.int64) != published.tables["H1"][:, 0]
+    apart = published.fields["HU100"].astype(np.int64) != published.counts["H1"][:, 0]
     assert apart.sum() == 20
-    units = np.where(apart, published.tables["H1"][:, 0].astype("S"), published.header["HU100"])
-    expected = SummaryFile({**published.header, "HU100": units}, published.tables)
+    units = np.where(apart, published.counts["H1"][:, 0].astype("S"), published.fields["HU100"])
+    expected = SummaryFile({**published.fields, "HU100": units}, published.counts)
     for name, file in (("found", within(found)), ("expected", expected)):
         (tmp_path / name).mkdir()
         write_summary_file(tmp_path / name, file, REST)
@@ -76,9 +76,9 @@ def test_published_counts_with_their_names_are_the_published_files_again(
         assert set(lines) < set((RHODE_ISLAND / name).read_bytes().splitlines())
         assert len(lines) == 604
     # Areas that the header lacks are numbered after its last record, 7295.
-    others = found.keep(np.isin(found.header["SUMLEV"], [b"060", b"155", b"160"]))
-    assert others.header["LOGRECNO"].tolist() == [b"7296", b"7297", b"7298"]
-    assert others.header["GEOID"].tolist() == [
+    others = found.keep(np.isin(found.fields["SUMLEV"], [b"060", b"155", b"160"]))
+    assert others.fields["LOGRECNO"].tolist() == [b"7296", b"7297", b"7298"]
+    assert others.fields["GEOID"].tolist() == [
         b"0600000US4400759000",
         b"1550000US4459000007",
         b"1600000US4459000",
@@ -90,11 +90,11 @@ def test_without_names_a_header_says_what_codes_tell(made: tuple[ReleaseFolder, 
     (found,) = summary_files(*made, None)
     assert write_summary_file(tmp_path, found) == list(file_names("ri", "2020.pl"))
     assert read_summary_file(tmp_path).records == found.records == 609
-    assert found.header["LOGRECNO"].tolist() == [b"%07d" % number for number in range(1, 610)]
+    assert found.fields["LOGRECNO"].tolist() == [b"%07d" % number for number in range(1, 610)]
     published = within(read_summary_file(RHODE_ISLAND))
-    told = {name for name in HEADER if (within(found).header[name] != b"").any()} - {"LOGRECNO", "POP100", "HU100"}
+    told = {name for name in HEADER if (within(found).fields[name] != b"").any()} - {"LOGRECNO", "POP100", "HU100"}
     for name in told:
-        assert (within(found).header[name] == published.header[name]).all(), name
+        assert (within(found).fields[name] == published.fields[name]).all(), name
     assert {"GEOID", "TRACT", "BLKGRP", "BLOCK", "NAME", "REGION", "DIVISION"} < told
 
 
@@ -133,7 +133,7 @@ def test_what_does_not_belong_together_is_refused(made: tuple[ReleaseFolder, Rel
         list(summary_files(persons, units, twice))
     part = {**header, "GEOCOMP": texts(["01"] * len(header["GEOCOMP"]))}
     (found,) = summary_files(persons, units, part)
-    assert found.header["LOGRECNO"][0] == b"7296"
+    assert found.fields["LOGRECNO"][0] == b"7296"
 
 
 def test_files_are_written_of_both_releases_or_not_at_all(
@@ -199,25 +199,37 @@ def test_a_release_of_both_has_its_files_written_with_it(whole: tuple[ReleaseFol
     found = read_summary_file(folder / "pl")
     published = within(read_summary_file(RHODE_ISLAND))
     for name in set(HEADER) - {"POP100", "HU100"}:
-        assert (within(found).header[name] == published.header[name]).all(), name
+        assert (within(found).fields[name] == published.fields[name]).all(), name
     # Noise, and so another release than the published one; blocks add up to their state.
-    assert (within(found).header["POP100"] != published.header["POP100"]).any()
-    levels = {level: found.keep(found.header["SUMLEV"] == level) for level in (b"040", b"750")}
+    assert (within(found).fields["POP100"] != published.fields["POP100"]).any()
+    levels = {level: found.keep(found.fields["SUMLEV"] == level) for level in (b"040", b"750")}
     for table in ("P1", "P2", "P3", "P4", "P5", "H1"):
-        assert (levels[b"750"].tables[table].sum(axis=0) == levels[b"040"].tables[table][0]).all()
+        assert (levels[b"750"].counts[table].sum(axis=0) == levels[b"040"].counts[table][0]).all()
+
+
+@pytest.mark.thorough
+def test_the_files_of_two_states_are_read_as_they_were_written(tmp_path: Path) -> None:
+    yupana.synthesize(tmp_path / "census", households=60, states=["06", "44"], seed=1)
+    made = yupana.run("topdown", "pl94-2020-us-whole", tmp_path / "census", tmp_path / "out", pl=tmp_path / "pl")
+    found = yupana.read_pl(tmp_path / "pl")
+    assert repr(found).startswith("<P.L. 94-171 of CA, RI: ")
+    assert repr(yupana.read_pl(yupana.open_release(tmp_path / "pl"))) == repr(found)
+    told, states = made.parts["persons"]["tables/P1"].where({"SUMLEV": "040"}), found["P1"].where({"SUMLEV": "040"})
+    assert [*map(int, told["P0010001"])] == states["P0010001"]
+    assert told["GEOCODE"] == states["STATE"] == ["06", "44"]
 
 
 def test_a_header_has_the_names_and_areas_of_the_release(whole: tuple[ReleaseFolder, Path]) -> None:
     made, _ = whole
     (found,) = summary_files(made.parts["persons"], made.parts["units"], None)
     published = within(read_summary_file(RHODE_ISLAND))
-    here = within(found).header
+    here = within(found).fields
     told = {name for name in HEADER if (here[name] != b"").any()} - {"LOGRECNO", "POP100", "HU100"}
     for name in told:
-        assert (here[name] == published.header[name]).all(), name
+        assert (here[name] == published.fields[name]).all(), name
     assert {"NAME", "AREALAND", "AREAWATR", "INTPTLAT", "INTPTLON", "COUSUB", "PLACE", "AIANHH", *AREAS} < told
-    districts = found.keep(np.isin(found.header["SUMLEV"], [b"700", b"610"])).header
-    assert (districts["VTD"] != b"").sum() == len(set(published.header["VTD"][published.header["SUMLEV"] == b"750"]))
+    districts = found.keep(np.isin(found.fields["SUMLEV"], [b"700", b"610"])).fields
+    assert (districts["VTD"] != b"").sum() == len(set(published.fields["VTD"][published.fields["SUMLEV"] == b"750"]))
 
 
 def test_a_table_of_names_gives_what_it_has(whole: tuple[ReleaseFolder, Path], tmp_path: Path) -> None:
@@ -235,9 +247,9 @@ def test_a_table_of_names_gives_what_it_has(whole: tuple[ReleaseFolder, Path], t
     )
     assert made.status == "NOT FOR RELEASE"
     found = read_summary_file(tmp_path / "pl")
-    (place,) = np.flatnonzero(found.header["SUMLEV"] == b"160").tolist()
+    (place,) = np.flatnonzero(found.fields["SUMLEV"] == b"160").tolist()
     fields = ("NAME", "AREALAND", "AREAWATR", "INTPTLAT", "INTPTLON", "BASENAME")
-    assert [found.header[name][place] for name in fields] == [
+    assert [found.fields[name][place] for name in fields] == [
         "Cañon city".encode("latin-1"),
         b"1000",
         b"",

@@ -412,7 +412,6 @@ def test_what_works_on_one_release_says_which_to_name(capsys: pytest.CaptureFixt
     assert run("--seed", "1") == 0
     wanted = "out holds several releases, each with a plan of its own; name out/persons or out/units"
     for line in (
-        ["report", "out", "page.html"],
         ["interval", "out", "--query", "total"],
         ["districts", "out", "plan.csv", "--noisy-measurements", "out"],
         ["topdown", "run", "out", "data", "more"],
@@ -420,7 +419,9 @@ def test_what_works_on_one_release_says_which_to_name(capsys: pytest.CaptureFixt
         assert main(line) == 2
         told = capsys.readouterr().err
         assert wanted in told or "is a folder" in told, line
-    assert main(["report", "out/units", "page.html"]) == 0
+    assert main(["report", "out/units", "units.html"]) == 0
+    # The page of the whole, and one of each part beside it.
+    assert main(["report", "out", "page.html"]) == 0
 
 
 @pytest.mark.thorough

@@ -56,7 +56,7 @@ def test_the_intervals_of_all_tables_cover_what_the_bureau_published(rhode_islan
     levels = {b"140": "tract", b"150": "block_group", b"750": "block"}
     variables = ("P0010001", "P0010003", "P0020002", "P0030001", "P0040002")
     asked, true = [], []
-    for at, (level, geoid) in enumerate(zip(truth.header["SUMLEV"], truth.header["GEOID"], strict=True)):
+    for at, (level, geoid) in enumerate(zip(truth.fields["SUMLEV"], truth.fields["GEOID"], strict=True)):
         if level in levels:
             code = geoid.decode().partition("US")[2]
             code = code[:12] + code[11:] if level == b"750" else code

@@ -108,13 +108,15 @@ def test_plans_that_are_none_are_refused(runs: Run, tmp_path: Path, capsys: pyte
 
     unknown = rows[0][0][:12] + rows[0][0][11] + "999"
     everything = told([*rows[2:], (unknown, "8"), rows[4], (rows[1][0], "")])
-    assert f"1 block is not in the release: {unknown}\n  1 block is listed twice: {rows[4][0]}" in everything
+    assert f"1 block is not in the release: {unknown}\n    their counties are known" in everything
+    assert f"1 block is listed twice: {rows[4][0]}\n" in everything
     assert "line 2, column block: the value is not a code of 15 to 16 digits" in told([("9999", "8"), *rows])
     assert "the block group disagrees" in told([(f"{rows[0][0][:11]}9{rows[0][0][12:]}", "8"), *rows[1:]])
     assert f"1 block is left out: {rows[0][0]}\n  1 block is in no district: {rows[1][0]}" in everything
     assert "4 blocks are left out" in told(rows[4:])
     assert "one district alone, 7" in told([(block, "7") for block, _ in rows])
-    assert "no column block" in told(rows, "a,b")
+    assert yupana.districts(out, write_plan(path, rows, "a,b"), noisy).districts == ("8", "9", "10")
+    assert "no column block" in told([("x", "8"), *rows], "a,b")
     assert "block and GEOID may all be" in told(rows, "block,GEOID")
     path.write_text("block,district,name\n" + "".join(f"{b},{d},x\n" for b, d in rows))
     assert yupana.districts(out, path, noisy).districts == ("8", "9", "10")
@@ -150,7 +152,7 @@ def test_a_plan_may_have_the_blocks_that_a_live_spine_leaves_out(
     assert f"1 block is left out: {min(live)}" in said
     twice = [*plan, (dead[0], "1")]
     said = refused(capsys, out, write_plan(tmp_path / "twice.csv", twice), noisy)
-    assert f"1 block is listed twice: {dead[0]}" in said
+    assert f"1 block is listed twice, in two districts: {dead[0]}" in said
 
 
 @CONVENTIONAL

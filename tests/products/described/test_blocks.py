@@ -14,7 +14,7 @@ import pytest
 
 import yupana
 from yupana.cli.main import main
-from yupana.explore.described import finite_description
+from yupana.explore.products import Pages
 from yupana.files.columns import Column
 from yupana.geography.block_file import BlockAreas, BlockColumn, BlockFile
 from yupana.plan.responses import ResponseGroup
@@ -197,9 +197,12 @@ FAULTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
         _set("groups", "A", {"response": "people.origin", "codes": ["10"]}),
         "group A is in another list",
     ),
-    "a list without a file": (_set(*LIST, "file", "none.txt"), "none.txt: No such file"),
-    "a list without a column": (_set(*LIST, "code", "GRUP"), "has no column GRUP; it has GROUP, NAME, DEPTH, ALONE"),
-    "members without a column": (_set(*LIST, "members", "code", "COD"), "has no column COD"),
+    "a list without a file": (_set(*LIST, "file", "none.txt"), "none.txt cannot be read: No such file"),
+    "a list without a column": (
+        _set(*LIST, "code", "GRUP"),
+        "no column GRUP; it has GROUP, NAME, DEPTH, ALONE",
+    ),
+    "members without a column": (_set(*LIST, "members", "code", "COD"), "line 1: no column COD"),
     "flags of no column": (
         _set(*LIST, "alone", {"ALON": "yes"}),
         "'ALON' is no column of the file of origins, which has",
@@ -245,7 +248,7 @@ def test_a_fault_is_named(fault: str, folder: Path) -> None:
         ),
         ("groups.txt", "*|Everyone|1|no", "groups.txt: line 6: GROUP must be a code without |, and NAME a text"),
         ("groups.txt", "D||1|no", "groups.txt: line 6: GROUP must be a code without |, and NAME a text"),
-        ("groups.txt", "D|Short", "line 6: must have 4 fields, not 2"),
+        ("groups.txt", "D|Short", "line 6: 2 fields, but the header names 4 columns"),
         ("members.txt", "A|12", "group_lists.origins.members: members.txt: line 8: '12' is no code of people.origin"),
     ],
 )
@@ -308,13 +311,13 @@ def test_public_files_may_lie_in_another_folder(
 ) -> None:
     alone = tmp_path_factory.mktemp("alone") / "origins.toml"
     alone.write_text(DOCUMENT, encoding="utf-8")
-    with pytest.raises(yupana.ConfigError, match=r"codes\.txt: No such file"):
+    with pytest.raises(yupana.ConfigError, match=r"codes\.txt cannot be read: No such file"):
         yupana.plan("tables", alone)
     plan = yupana.plan("tables", alone, codes=folder)
     assert plan == yupana.plan("tables", folder / "origins.toml") == yupana.plan("tables", read(folder))
     assert main(["tables", "plan", str(alone), "--codes", str(folder)]) == 0
     assert main(["audit", "attribute", str(alone), "--codes", str(folder)]) == 0
-    assert finite_description(str(alone), folder) == read(folder)
+    assert Pages(tables=str(alone), codes=folder)["tables-own"].config == read(folder)
     capsys.readouterr()
     assert main(["audit", "attribute", "s-dhc-2020", "--codes", str(folder)]) != 0
     assert "codes are of SafeTab and of descriptions of tables" in capsys.readouterr().err

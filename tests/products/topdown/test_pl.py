@@ -4,24 +4,27 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from places import SHARED
 from summary_files import random_summary_file
 
+import yupana
 from yupana.errors import InputError
 from yupana.files.database import open_database, source_of
 from yupana.geography.header import HEADER
 from yupana.products.topdown.pl.summary_file import (
     SEGMENTS,
-    SummaryFile,
     file_names,
     read_geographic_header,
     read_summary_file,
     segment_variables,
     write_summary_file,
 )
+from yupana.products.topdown.pl.summary_records import SummaryFile
 
 RHODE_ISLAND = SHARED / "data" / "ri_2018_e2e_pl_and_baf"
 ILLINOIS = SHARED / "data" / "il_2020_2010_pl_tracts"
@@ -31,8 +34,8 @@ GEO, ONE, TWO, THREE = file_names("ri", "2020.pl")
 
 def same(one: SummaryFile, other: SummaryFile) -> bool:
     return (
-        all((one.header[name] == other.header[name]).all() for name in HEADER)
-        and all((one.tables[table] == other.tables[table]).all() for segment in SEGMENTS for table in segment)
+        all((one.fields[name] == other.fields[name]).all() for name in HEADER)
+        and all((one.counts[table] == other.counts[table]).all() for segment in SEGMENTS for table in segment)
         and one.ends == other.ends
     )
 
@@ -41,7 +44,7 @@ def same(one: SummaryFile, other: SummaryFile) -> bool:
 def test_the_files_of_rhode_island_come_out_byte_for_byte(tmp_path: Path) -> None:
     found = read_summary_file(RHODE_ISLAND)
     assert found.records == 606
-    assert (found.variable("P0010001") == found.header["POP100"].astype(np.int64)).all()
+    assert (found.variable("P0010001") == found.fields["POP100"].astype(np.int64)).all()
     names = write_summary_file(tmp_path, found, REST)
     assert names == list(file_names("ri", REST))
     for name in names:
@@ -73,13 +76,13 @@ def test_what_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, recor
         assert text.endswith(end.decode())
         lines = [line.split("|") for line in text.split(end.decode())[:-1]]
         assert {len(line) for line in lines} == {width}
-        assert [line[7 if name == GEO else 4].encode() for line in lines] == file.header["LOGRECNO"].tolist()
+        assert [line[7 if name == GEO else 4].encode() for line in lines] == file.fields["LOGRECNO"].tolist()
         if name == THREE:
-            assert [list(map(int, line[5:])) for line in lines] == file.tables["P5"].tolist()
+            assert [list(map(int, line[5:])) for line in lines] == file.counts["P5"].tolist()
         if name == GEO:
-            assert [line[87] for line in lines] == np.char.decode(file.header["NAME"], "latin-1").tolist()
+            assert [line[87] for line in lines] == np.char.decode(file.fields["NAME"], "latin-1").tolist()
     assert same(read_summary_file(folder), file)
-    assert (read_geographic_header(folder / GEO)["GEOID"] == file.header["GEOID"]).all()
+    assert (read_geographic_header(folder / GEO)["GEOID"] == file.fields["GEOID"]).all()
     # Segments may be in another order.
     two = (folder / TWO).read_bytes().splitlines(keepends=True)
     (folder / TWO).write_bytes(b"".join(reversed(two)))
@@ -148,6 +151,49 @@ def test_damaged_files_are_refused_with_file_and_line(what: str, tmp_path: Path)
         read_summary_file(tmp_path)
     assert told in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+def test_states_are_read_as_tables_one_after_another(tmp_path: Path) -> None:
+    states = {name: random_summary_file(4, seed, state=name.encode()) for seed, name in enumerate(("MA", "RI"))}
+    for file in states.values():
+        write_summary_file(tmp_path, file)
+    found = yupana.read_pl(tmp_path)
+    assert repr(found) == "<P.L. 94-171 of MA, RI: 8 areas; tables header, P1, P2, P3, P4, H1, P5>"
+    assert list(found) == ["header", "P1", "P2", "P3", "P4", "H1", "P5"]
+    for name in list(found):
+        assert "\n" not in repr(found[name])
+        assert len(repr(found[name])) < 400
+    for name in HEADER:
+        here = [text.decode("latin-1") or None for file in states.values() for text in file.fields[name].tolist()]
+        if name not in {"AREALAND", "AREAWATR", "POP100", "HU100", "INTPTLAT", "INTPTLON"}:
+            assert found.header[name] == here
+    assert found.header["POP100"] == found["P1"]["P0010001"] == found.variable("P0010001").tolist()
+    for name, values in found.counts.items():
+        assert found[name][f"{name[0]}00{name[1]}0001"] == values[:, 0].tolist()
+    frame = pl.DataFrame(found)
+    assert frame.shape == (8, 97 + sum(values.shape[1] for values in found.counts.values()))
+    assert frame["STUSAB"].to_list() == ["MA"] * 4 + ["RI"] * 4
+    assert pd.DataFrame.from_arrow(found["H1"])["H0010003"].tolist() == found.variable("H0010003").tolist()
+    assert "<table>" in found._repr_html_()
+    one = yupana.read_pl([tmp_path / "rigeo2020.pl", str(tmp_path / "mageo2020.pl")])
+    assert one.fields["STUSAB"].tolist() == [b"RI"] * 4 + [b"MA"] * 4
+    with pytest.raises(KeyError, match="there is no table 'P9'; there are header, P1"):
+        found["P9"]
+    with pytest.raises(InputError, match="of the same state, 'RI'; name one"):
+        yupana.read_pl([tmp_path, tmp_path / "rigeo2020.pl"])
+    (tmp_path / "vt000012020.pl").write_text("x\n")
+    with pytest.raises(InputError, match=r"vt000012020.pl has no geographic header beside it"):
+        yupana.read_pl(tmp_path)
+    (tmp_path / "vt000012020.pl").rename(tmp_path / "vtgeo2018.pl")
+    with pytest.raises(InputError, match=r"mageo2020.pl and vtgeo2018.pl are of different runs; name one"):
+        yupana.read_pl(tmp_path)
+
+
+def test_names_are_text_in_either_encoding_of_the_bureau(tmp_path: Path) -> None:
+    file = random_summary_file(3, 1)
+    names = np.array(["Cañon".encode("latin-1"), "Mayagüez".encode(), b""])
+    write_summary_file(tmp_path, SummaryFile({**file.fields, "NAME": names}, file.counts))
+    assert yupana.read_pl(tmp_path).header["NAME"] == ["Cañon", "Mayagüez", None]
 
 
 def test_a_folder_must_hold_one_geographic_header(tmp_path: Path) -> None:

@@ -132,7 +132,7 @@ def test_tables_of_any_counts(entries: list[tuple[int, int, int]]) -> None:
 def test_published_tables_of_rhode_island_come_out_as_they_were(tmp_path: Path) -> None:
     program = example("topdown_rhode_island")
     published = read_summary_file(RHODE_ISLAND)
-    listed = list(zip(*(published.header[name].astype(str) for name in ("SUMLEV", "GEOCODE")), strict=True))
+    listed = list(zip(*(published.fields[name].astype(str) for name in ("SUMLEV", "GEOCODE")), strict=True))
     assert program.convert(RHODE_ISLAND, tmp_path / "data") == 569
     reference = read_reference(tmp_path / "data" / "geography.txt")
     schema = make_schema(hispanic=2, cenrace=63, votingage=2)
@@ -155,7 +155,7 @@ def test_published_tables_of_rhode_island_come_out_as_they_were(tmp_path: Path) 
                 code if level != "750" else code[:11] + code[12:] for code in map(bytes.decode, kind.labels.tolist())
             ]
             rows = dict(zip(geocodes, found.tolist(), strict=True))
-            for (summary_level, geocode), values in zip(listed, published.tables[name].tolist(), strict=True):
+            for (summary_level, geocode), values in zip(listed, published.counts[name].tolist(), strict=True):
                 if summary_level == level:
                     assert rows[geocode] == values
                     compared[level] += 1
@@ -165,7 +165,7 @@ def test_published_tables_of_rhode_island_come_out_as_they_were(tmp_path: Path) 
 @pytest.mark.skipif(not RHODE_ISLAND.is_dir(), reason="the public files are not here")
 def test_published_group_quarters_of_rhode_island_come_out_as_they_were() -> None:
     published = read_summary_file(RHODE_ISLAND)
-    p5 = published.tables["P5"][published.header["SUMLEV"] == b"750"]
+    p5 = published.counts["P5"][published.fields["SUMLEV"] == b"750"]
     types = {1: 3, 2: 4, 3: 5, 4: 6, 5: 8, 6: 9, 7: 10}
     entries = [(row, hhgq, int(p5[row, line - 1])) for row in range(len(p5)) for hhgq, line in types.items()]
     unit, hhgq, count = (np.array(column) for column in zip(*entries, strict=True))

@@ -231,6 +231,18 @@ class AttributeAnswer:
         }
 
 
+COLUMNS: Final[Mapping[str, tuple[str, Callable[[AttributeAnswer], object]]]] = {
+    "individual": ("VARCHAR", lambda answer: answer.individual.name),
+    "secret": ("VARCHAR", lambda answer: answer.secret.name),
+    "printed": ("DOUBLE", lambda answer: answer.printed),
+    "rule": ("DOUBLE", lambda answer: float(answer.rule)),
+    "rule_without_exceptions": ("DOUBLE", lambda answer: float(answer.consistent)),
+    "exact": ("DOUBLE", lambda answer: float(answer.exact.value)),
+    "exact_fraction": ("VARCHAR", lambda answer: str(answer.exact.value)),
+}
+"""Answers as a table, in rho."""
+
+
 def answers(
     costs: Costs, individuals: Sequence[Individual], secrets: Sequence[Secret], *, slides: bool
 ) -> Iterator[AttributeAnswer]:
@@ -310,7 +322,7 @@ DIVISIONS: Final = (
     Division("non-householders", "householders", lambda i: not i.is_householder),
 )
 
-COLUMNS: Final[dict[str, Callable[[AttributeAnswer], Fraction | None]]] = {
+LOSSES: Final[dict[str, Callable[[AttributeAnswer], Fraction | None]]] = {
     "printed": lambda answer: None if answer.printed is None else Fraction(str(answer.printed)),
     "rule": lambda answer: answer.rule if isinstance(answer.rule, Fraction) else None,
     "exact": lambda answer: answer.exact.value,
@@ -328,7 +340,7 @@ class ClassComparison:
     ----------
     division : Division
     column : str
-        Of `COLUMNS`.
+        Of `LOSSES`.
     members, others : tuple of str
         The individuals on either side, by name.
     means : tuple of (secret, mean, mean of the others)
@@ -381,7 +393,7 @@ class ClassComparison:
 def comparisons(answers: Sequence[AttributeAnswer]) -> Iterator[ClassComparison]:
     """Compare both sides of every division, column by column; divisions with an empty side are left out."""
     for division in DIVISIONS:
-        for column, value in COLUMNS.items():
+        for column, value in LOSSES.items():
             losses = {(a.individual.name, a.secret.name): loss for a in answers if (loss := value(a)) is not None}
             secrets = list(dict.fromkeys(secret for _, secret in losses))
             known = {a.individual.name: division.belongs(a.individual) for a in answers}

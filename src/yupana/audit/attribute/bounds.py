@@ -4,18 +4,18 @@ What a record of SafeTab does to the counts of a level is known: one in each of 
 search is needed, only the most groups that a record can leave and enter (docs/attribute-loss.md).
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from yupana.errors import ConfigError
 from yupana.plan.measurement import Measurement, Mechanism
 from yupana.plan.plan import Plan
-from yupana.privacy.exact import Budget
+from yupana.privacy.exact import Budget, show_exact
 from yupana.products.described.plan import column_losses
 from yupana.products.phsafe.configuration import PhsafeConfig
 from yupana.products.product import Product
@@ -113,6 +113,18 @@ class AttributeBound:
     within: str
     mechanism: Mechanism
     loss: Budget
+
+
+COLUMNS: Final[Mapping[str, tuple[str, Callable[[AttributeBound], object]]]] = {
+    "product": ("VARCHAR", lambda bound: bound.product),
+    "privacy_unit": ("VARCHAR", lambda bound: bound.privacy_unit),
+    "attributes": ("VARCHAR", lambda bound: ", ".join(bound.attributes) or None),
+    "within": ("VARCHAR", lambda bound: bound.within or None),
+    "mechanism": ("VARCHAR", lambda bound: bound.mechanism.value),
+    "loss": ("DOUBLE", lambda bound: float(bound.loss)),
+    "loss_exact": ("VARCHAR", lambda bound: show_exact(bound.loss)),
+}
+"""Bounds as a table."""
 
 
 def bounds(product: Product[Any], config: Any, plan: Plan) -> Iterator[AttributeBound]:  # noqa: ANN401 (the product's own)

@@ -1,7 +1,7 @@
 """Empirical privacy loss of a series of counts, or of a mechanism, in either mode."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
@@ -179,6 +179,16 @@ class LossFinding:
         if self.residuals is not None:
             answer["residuals"] = self.residuals.number
         return answer | {"problem": self.problem or None, "warnings": list(self.warnings)}
+
+
+COLUMNS: Final[Mapping[str, tuple[str, Callable[[LossFinding], object]]]] = {
+    "series": ("VARCHAR", lambda finding: finding.series.name),
+    "loss": ("DOUBLE", lambda finding: finding.loss),
+    "counts": ("BIGINT", lambda finding: len(finding.series.noisy)),
+    "problem": ("VARCHAR", lambda finding: finding.problem or None),
+    "warnings": ("VARCHAR", lambda finding: "; ".join(finding.warnings) or None),
+}
+"""Findings as a table."""
 
 
 def examine(series: Series, request: LossRequest) -> LossFinding:

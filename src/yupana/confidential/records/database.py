@@ -2,7 +2,6 @@
 
 import atexit
 import os
-import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -177,6 +176,10 @@ _LEAST_ADDRESSES: Final = 1 << 30
 
 
 def _check_addresses() -> None:
+    try:
+        import resource  # noqa: PLC0415 (Windows has none)
+    except ImportError:
+        return
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit not in {resource.RLIM_INFINITY, -1} and limit < _LEAST_ADDRESSES:
         raise OutputError(

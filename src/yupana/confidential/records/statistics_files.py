@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,7 +18,9 @@ from yupana.files.arrow_stream import ArrowParts, Column, Texts
 from yupana.files.columns import Column as RecordColumn
 from yupana.files.columns import RecordFile
 from yupana.files.database import named, quoted
+from yupana.files.names import folded
 from yupana.files.regular import must_be_regular
+from yupana.files.statistics_reader import NoLibraryError, Read, UnreadableError, reading
 
 STATISTICS: Final[Mapping[str, tuple[str, str]]] = {
     ".sav": ("read_sav", "SPSS"),
@@ -72,16 +76,19 @@ def write_statistics(
     InputError
         If pyreadstat is not installed, a column is missing, or the file is damaged.
     """
-    told = _read(path, encoding, metadataonly=True)[1]
+    with _reader(path, encoding) as read:
+        _write(db, path, schema, rows, read)
+
+
+def _write(db: duckdb.DuckDBPyConnection, path: Path, schema: RecordFile, rows: Path, read: Read) -> None:
+    told = read(metadataonly=True)[1]
     names = list(told.column_names)
     require_none(check_header(path.name, names, schema))
-    by_lower = {name.lower(): name for name in names}
-    wanted = {column: by_lower[schema.written[column.name].lower()] for column in schema.columns}
+    by_name = {folded(name): name for name in names}
+    wanted = {column: by_name[folded(schema.written[column.name])] for column in schema.columns}
     system = STATISTICS[path.suffix.lower()][1]
     texts = {name for name in wanted.values() if str(told.readstat_variable_types[name]).startswith("string")}
-    formats = {
-        name: "" if name in texts else str(told.original_variable_types.get(name, "")) for name in by_lower.values()
-    }
+    formats = {name: "" if name in texts else str(told.original_variable_types.get(name, "")) for name in names}
     values = {column: _value(column, name, formats[name], system, name in texts) for column, name in wanted.items()}
     require_none(check_types(path.name, {column.name: kind for column, (_, kind) in values.items()}, schema))
     selected = ", ".join([*(f"{value} AS {named(column.name)}" for column, (value, _) in values.items()), RECORD])
@@ -89,8 +96,8 @@ def write_statistics(
     # Where no column is wanted, one tells how many records there are.
     use = list(dict.fromkeys(wanted.values())) or names[:1]
     if not use:
-        raise _damaged(path)
-    for number, part in enumerate(_parts(path, encoding, use, texts)):
+        raise UnreadableError
+    for number, part in enumerate(_parts(read, use, texts)):
         count = len(next(iter(part.values())))
         numbers = np.arange(done + 1, done + 1 + count, dtype=np.int64)
         db.register("part", ArrowParts([{**part, RECORD: numbers}]))
@@ -99,15 +106,40 @@ def write_statistics(
         db.unregister("part")
         done += count
     if told.number_rows is not None and told.number_rows > done:
-        raise _damaged(path)
+        raise UnreadableError
 
 
-def _parts(path: Path, encoding: str, use: Sequence[str], texts: set[str]) -> Iterator[dict[str, Column]]:
+@contextmanager
+def _reader(path: Path, encoding: str) -> Iterator[Read]:
+    """Read a file by pyreadstat; what it says of a failure may quote records, so its words are left out."""
+    function, system = STATISTICS[path.suffix.lower()]
+    options = {"output_format": "dict", "disable_datetime_conversion": True}
+    options |= {"encoding": encoding} if encoding else {}
+    failed = False
+    try:
+        must_be_regular(path)
+        with reading(function, path) as read:
+            yield partial(read, **options)
+    except NoLibraryError:
+        way_out = "install Yupana's extra statistics (docs/README.md)"
+        raise InputError(f"{path.name}: files of SPSS, Stata and SAS need pyreadstat; {way_out}") from None
+    except (UnreadableError, OSError):
+        failed = True
+    if failed:  # raised here, so that it does not hold the library's
+        text = (
+            f"cannot be read to its end as {system} writes {path.suffix}: is it damaged, cut off, encrypted or of "
+            "another kind, or are its texts in another encoding than it says? Write it again, or say encoding in the "
+            "description"
+        )
+        require_none([Finding("is_statistics", path.name, text)])
+
+
+def _parts(read: Read, use: Sequence[str], texts: set[str]) -> Iterator[dict[str, Column]]:
     """Columns of some rows after others; at least once, be it of no row."""
     at_once = max(1_000, min(_MOST_ROWS, _VALUES_AT_ONCE // len(use)))
     done = 0
     while True:
-        found = _read(path, encoding, usecols=list(use), row_offset=done, row_limit=at_once)[0]
+        found = read(usecols=list(use), row_offset=done, row_limit=at_once)[0]
         part = {name: _texts(found[name]) if name in texts else _numbers(found[name]) for name in use}
         count = len(part[use[0]])
         if count or not done:
@@ -126,44 +158,6 @@ def _texts(values: Sequence[Any]) -> Texts:
 
 def _numbers(values: Sequence[Any]) -> Column:
     return np.array([np.nan if isinstance(value, str) else value for value in values], dtype=np.float64)
-
-
-def _read(path: Path, encoding: str, **options: Any) -> tuple[Any, Any]:  # noqa: ANN401 (of a library)
-    """What pyreadstat reads; what it says of a failure may quote records, so its words are left out."""
-    try:
-        import pyreadstat  # noqa: PLC0415 (an extra)
-    except ImportError:
-        raise InputError(
-            f"{path.name}: files of SPSS, Stata and SAS need pyreadstat; install it with yupana[statistics]"
-        ) from None
-    read = getattr(pyreadstat, STATISTICS[path.suffix.lower()][0])
-    failed = False
-    try:
-        must_be_regular(path)
-        found: tuple[Any, Any] = read(
-            str(path), output_format="dict", disable_datetime_conversion=True, **options,
-            **({"encoding": encoding} if encoding else {}),
-        )  # fmt: skip
-    except MemoryError:
-        raise
-    except Exception:  # noqa: BLE001 (whatever a library raises)
-        failed = True
-    if failed:  # raised here, so that it does not hold the library's
-        raise _damaged(path)
-    return found
-
-
-def _damaged(path: Path) -> InputError:
-    system = STATISTICS[path.suffix.lower()][1]
-    text = (
-        f"cannot be read to its end as {system} writes {path.suffix}: is it damaged, cut off, encrypted or of another "
-        "kind, or are its texts in another encoding than it says? Write it again, or say encoding in the description"
-    )
-    try:
-        require_none([Finding("is_statistics", path.name, text)])
-    except InputError as error:
-        return error
-    raise AssertionError
 
 
 def _value(column: RecordColumn, name: str, form: str, system: str, is_text: bool) -> tuple[str, str]:  # noqa: FBT001

@@ -81,6 +81,8 @@ class CountedBlocks:
     request : RunRequest
     names : mapping or None
         What areas are called; read before anything is drawn.
+    notes : tuple of str
+        How codes of their file were changed.
     findings : tuple
         Empty: blocks that break a rule are not opened.
     """
@@ -91,6 +93,7 @@ class CountedBlocks:
     checkpoint: BatchCheckpoint | None
     request: RunRequest
     names: AreaNames | None = None
+    notes: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
 
     @cached_property
@@ -209,7 +212,9 @@ class Made:
 class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBlocks, Made]):
     """Draws as the estimate asks, or all beforehand, and keeps every draw until the release stands."""
 
-    takes = frozenset({"estimator", "spine", "areas", "names", "microdata", "intervals", "replicates", "pl", *LAYOUTS})
+    takes = frozenset(
+        {"estimator", "spine", "areas", "names", "encoding", "microdata", "intervals", "replicates", "pl", *LAYOUTS}
+    )
     stages = ("", "", "checking")
     draws_at_the_door = False
     reads_on = True  # exact counts lie on scratch
@@ -253,10 +258,11 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
         check_labels(config.schema)
         check_terms(request.intervals, request.replicates)
         checkpoint = None if kept is None else BatchCheckpoint(kept)
-        names = None if request.names is None else read_names(request.names)
+        notes: list[str] = []
+        names = None if request.names is None else read_names(request.names, request.encoding, notes)
         with scratch_folder() as scratch:
             world = open_world(config, data, request, clock, scratch)
-            yield CountedBlocks(config, data, world, checkpoint, request, names)
+            yield CountedBlocks(config, data, world, checkpoint, request, names, tuple(notes))
 
     def public_inputs(self, records: CountedBlocks, config: Configuration) -> dict[str, str]:
         """The reference file, housing units with facilities, and the spine where it is given."""
@@ -339,7 +345,7 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
         terms = records.intervals(plan.confidence)
         if measured.estimated is None:
             terms = replace(terms, method="none")
-        remarks = list(world.remarks)
+        remarks = [*world.remarks, *records.notes]
         if measured.estimated is not None and request.intervals is None and records.no_intervals is not None:
             remarks.append(records.no_intervals)
         if measured.estimated is not None and measured.estimated.descent.posterior is not None:
@@ -362,7 +368,12 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
             if descent.posterior is not None:
                 others["posterior"] = descent.posterior.told()
         log = {"records": world.exact.records}
-        options = {"estimator": request.estimator, **(terms.options if measured.estimated is not None else {})}
+        encoded = {} if request.encoding is None else {"encoding": request.encoding}
+        options = {
+            "estimator": request.estimator,
+            **encoded,
+            **(terms.options if measured.estimated is not None else {}),
+        }
         return Told(told, tuple(public), log, options, others)
 
     def write(

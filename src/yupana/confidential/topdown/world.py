@@ -116,7 +116,9 @@ def open_world(
     clock.start("reading the geography")
     settings = configuration.spine_for(request.estimator)
     needed = settings.classes if request.spine is None else ()
-    reference, assignments = read_with_areas(_geography(data), needed, request.areas, schools=SCHOOLS in needed)
+    reference, assignments = read_with_areas(
+        _geography(data), needed, request.areas, schools=SCHOOLS in needed, encoding=request.encoding
+    )
     facilities = _facilities(configuration, data, reference, needed)
     counted = reference
     if facilities is not None and settings.live:

@@ -235,6 +235,7 @@ def area_intervals(
     confidence: Fraction | None = None,
     noisy: Path | None = None,
     others: Sequence[str] = (),
+    encoding: str | None = None,
 ) -> AreaIntervals:
     """Answer queries of areas: what is published, and an interval of what is true.
 
@@ -243,7 +244,7 @@ def area_intervals(
     release : Path
         Of TopDown, or of several parts of it: a question goes to the part that counts what it asks for.
     questions : sequence of AreaQuestion
-    files : sequence of Path
+    files, encoding : sequence of Path, and str, optional
         Which areas the blocks lie in, beside what the release tells; see `assign_published`.
     confidence : Fraction, optional
         That of the published intervals if not given; of a release without any, that of its margins.
@@ -259,7 +260,7 @@ def area_intervals(
     InputError, OutputError
         If a file, the release or the measurements are not what they should be.
     """
-    terms = _Terms(tuple(files), confidence, noisy)
+    terms = _Terms(tuple(files), confidence, noisy, encoding)
     opened, parts = open_parts(release)
     found = _of_parts(opened, questions, terms) if parts else _of_release(opened, questions, terms)
     return replace(found, others=tuple(others))
@@ -272,6 +273,7 @@ class _Terms:
     files: tuple[Path, ...]
     confidence: Fraction | None
     noisy: Path | None
+    encoding: str | None
 
 
 def _of_parts(release: ReleaseFolder, questions: Sequence[AreaQuestion], terms: _Terms) -> AreaIntervals:
@@ -294,7 +296,7 @@ def _of_parts(release: ReleaseFolder, questions: Sequence[AreaQuestion], terms: 
 
 
 def _of_release(opened: ReleaseFolder, questions: Sequence[AreaQuestion], terms: _Terms) -> AreaIntervals:
-    areas = released_areas(opened, terms.files)
+    areas = released_areas(opened, terms.files, terms.encoding)
     tables = PublishedTables(areas, counted_in(schema_of(opened)[0]), _published_intervals(opened))
     asked, codes = _understood(questions, areas, tables.words)
     told = tables.intervals

@@ -101,13 +101,14 @@ class ReleasedAreas:
         return [f"{state:02d}" for state in np.unique(inside // 10**14).tolist()]
 
 
-def released_areas(release: ReleaseFolder, files: Sequence[Path]) -> ReleasedAreas:
+def released_areas(release: ReleaseFolder, files: Sequence[Path], encoding: str | None = None) -> ReleasedAreas:
     """Read which areas a release has, and those that files of a user tell of its blocks.
 
     Parameters
     ----------
     release : ReleaseFolder
     files : sequence of Path
+    encoding : str, optional
         As of `assign_published`.
 
     Raises
@@ -123,13 +124,13 @@ def released_areas(release: ReleaseFolder, files: Sequence[Path]) -> ReleasedAre
         if files:
             raise ConfigError(f"--areas: {release.folder} publishes the units of its spine, and no blocks by digits")
         return ReleasedAreas(release, None, ())
-    return ReleasedAreas(release, *assign_published(published, files))
+    return ReleasedAreas(release, *assign_published(published, files, encoding))
 
 
 GEOUNIT, LEVEL, CODE = "geounit", "SUMLEV", "GEOCODE"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class AreaList:
     """The areas of a release of TopDown. Made by `areas`.
 
@@ -143,6 +144,11 @@ class AreaList:
 
     areas: ReleasedAreas
     parts: tuple[ReleaseFolder, ...]
+
+    def __repr__(self) -> str:
+        kinds = self.kinds
+        shown = ", ".join(f"{kind} {number:,}" for kind, number in kinds.items())
+        return f"<{sum(kinds.values()):,} areas of a release: {shown}>"
 
     @property
     def kinds(self) -> dict[str, int]:
@@ -242,8 +248,8 @@ class AreaList:
         return rows.where({GEOUNIT: found.code})
 
 
-def listed_areas(release: Path, files: Sequence[Path] = ()) -> AreaList:
+def listed_areas(release: Path, files: Sequence[Path] = (), encoding: str | None = None) -> AreaList:
     """Open the list of the areas of a release; parameters and errors as of `released_areas`."""
     opened, found = open_parts(release)
     parts = tuple(found.values()) or (opened,)
-    return AreaList(released_areas(parts[0], files), parts)
+    return AreaList(released_areas(parts[0], files, encoding), parts)

@@ -1,7 +1,7 @@
 """Read what files of SPSS, Stata and SAS say of their variables: labels and missing values, and no record. Public."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +15,7 @@ from yupana.files.dictionaries.dictionary import (
     ValueSet,
 )
 from yupana.files.dictionaries.told import MOST_VALUES, clean, value_range, whole_text
+from yupana.files.statistics_reader import NoLibraryError, UnreadableError, reading
 
 _SAS: Final = bytes.fromhex("000000000000000000000000c2ea8160b31411cfbd92080009c7318c181f1011")
 _STATA: Final = (*range(104, 116), *range(117, 120))
@@ -51,18 +52,16 @@ def read_metadata(path: Path, kind: str) -> Dictionary:
     ConfigError
         If pyreadstat is not there, or the file is damaged.
     """
-    try:
-        import pyreadstat  # noqa: PLC0415 (of an extra)
-    except ImportError:
-        raise ConfigError(f"{path} is a file of {kind}, which needs pyreadstat; install yupana[statistics]") from None
     name, options = _READERS[kind]
-    read: Callable[..., Any] = getattr(pyreadstat, name)
     try:
-        _, found = read(str(path), metadataonly=True, **options)
-    except MemoryError:
-        raise
-    except Exception as error:  # noqa: BLE001 (its errors have no class of their own)
-        # Those of the library name bytes, and none of a record.
+        with reading(name, path) as read:
+            _, found = read(metadataonly=True, output_format="dict", **options)
+    except NoLibraryError:
+        raise ConfigError(
+            f"{path} is a file of {kind}, which needs pyreadstat; install Yupana's extra statistics (docs/README.md)"
+        ) from None
+    except UnreadableError as error:
+        # Of bytes, for no record was read.
         raise ConfigError(f"{path}: damaged, or no file of {kind}: {clean(str(error))[:200]}") from None
     items = tuple(_item(found, place) for place in range(len(found.column_names)))
     record = RecordType(path.stem, "", "", items)

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from yupana.errors import ConfigError
-from yupana.files.codes import CODES, CodesFile, codes_of
+from yupana.files.code_tables import in_utf_8, read_rows, shown
+from yupana.files.codes import CODES, codes_of, listed_rows
 from yupana.files.columns import Dialect
-from yupana.files.delimited import read_header
 from yupana.files.names import LONGEST, fault_of, file_of, folded, normal
 from yupana.plan.measurement import Mechanism
 from yupana.plan.plan import DEFAULT_DELTA, Plan
@@ -244,7 +244,7 @@ def read_question(
     written = _written(text, faults)
     _check_unit(unit, most, variables, faults)
     wanted = [of.column for of in variables if not of.width]
-    codes = _codes(wanted, keys, domains, faults)
+    codes = _codes(wanted, keys, written.get("encoding", ""), domains, faults)
     for column in wanted:
         if column not in codes and not keys_public and not faults:
             faults.append(
@@ -401,7 +401,7 @@ def _check_unit(unit: object, most: object, variables: Iterable[Variable], fault
 
 
 def _codes(
-    wanted: Sequence[str], keys: object, domains: object, faults: list[str]
+    wanted: Sequence[str], keys: object, encoding: str, domains: object, faults: list[str]
 ) -> dict[str, list[str] | dict[str, str]]:
     """The codes of columns, from lists and from public files."""
     found: dict[str, list[str] | dict[str, str]] = {}
@@ -420,18 +420,31 @@ def _codes(
         if not isinstance(file, str | Path):
             faults.append(f"keys: must be a file or a list of files, and one is of type {type(file).__name__}")
             continue
-        held = [column for column in wanted if column in _header(Path(file), faults)]
-        if not held and not any(str(file) in fault for fault in faults):
-            faults.append(
-                f"keys: {file} has no column {' or '.join(wanted)}" if wanted else "keys: no column of by has codes"
-            )
-        for column in held:
-            if column in found:
-                faults.append(f"keys: {file} has codes of {column}, which has codes already; give them once")
-                continue
-            of = CodesFile(file=str(Path(file).absolute()), code=column)
-            found[column] = codes_of(f"keys: {column}", of, Path(), faults).document
+        lists = _keys(Path(file), wanted, encoding, faults)
+        faults += [
+            f"keys: {file} has codes of {column}, which has codes already; give them once"
+            for column in lists
+            if column in found
+        ]
+        found |= {column: codes for column, codes in lists.items() if column not in found}
     return found
+
+
+def _keys(path: Path, wanted: Sequence[str], encoding: str, faults: list[str]) -> dict[str, list[str] | dict[str, str]]:
+    """The codes of columns that a public file lists, in UTF-8 or the encoding of the records."""
+
+    def alone(fields: Sequence[str]) -> list[str] | None:
+        # What begins with a digit is the name of no column.
+        return list(wanted) if len(fields) == len(wanted) == 1 and fields[0][:1].isdecimal() else None
+
+    told = None if not encoding or in_utf_8(path) else encoding
+    before, rows = len(faults), read_rows("keys", path, (), faults, told, alone)
+    header = rows[0].values if rows else {}
+    held = [column for column in wanted if column in header]
+    if not held and len(faults) == before:
+        text = f"{path} has no column {' or '.join(wanted)}" if wanted else "no column of by has codes"
+        faults.append(f"keys: {text}; it has {shown(list(header))}" if header else f"keys: {path} has no rows")
+    return {column: listed_rows(f"keys: {path}", rows, column, column, faults).document for column in held}
 
 
 def _in_place(told: object) -> object:
@@ -441,16 +454,6 @@ def _in_place(told: object) -> object:
     if isinstance(told, str) or not isinstance(told, Sequence):
         return told
     return [str(code) if isinstance(code, int) and not isinstance(code, bool) else code for code in told]
-
-
-def _header(path: Path, faults: list[str]) -> tuple[str, ...]:
-    try:
-        return tuple(normal(name.strip()) for name in read_header(path).names)
-    except OSError as error:
-        faults.append(f"keys: {path}: {error.strerror}")
-    except UnicodeDecodeError:
-        faults.append(f"keys: {path} is no text file of columns")
-    return ()
 
 
 def _loss(epsilon: object, rho: object, delta: object, faults: list[str]) -> tuple[Mechanism, Fraction, float | None]:

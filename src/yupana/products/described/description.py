@@ -466,6 +466,8 @@ class Description:
         Where one file of text holds the records of all files that are called as its record types and levels are.
     data, encoding : str
         The name of that file and its encoding; empty where nothing is said.
+    notes : tuple of str
+        How codes of public files were changed when they were read.
     """
 
     name: str
@@ -487,6 +489,7 @@ class Description:
     layout: Dictionary | None = field(default=None, compare=False)
     data: str = ""
     encoding: str = ""
+    notes: tuple[str, ...] = field(default=(), compare=False)
 
     def __repr__(self) -> str:
         measured = sum(budget != 0 for table in self.tables for budget in table.budgets.values())

@@ -1,8 +1,9 @@
 """What a comparison of methods finds, as plain rows for tables and reports. They tell the truth about the records."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
+from yupana.files.arrow import ArrowTable
 from yupana.privacy.sealed import Sealed
 from yupana.products.disclosure_control.methods import Method
 
@@ -108,3 +109,12 @@ class SideBySide(Sealed):
     learnt: Sequence[LearntRow]
     remarks: Sequence[str]
     best_guess: float | None
+
+    def table(self) -> ArrowTable:
+        """Tabulate the errors, with a row for each method and size of the true count; it tells the truth."""
+        names = [field.name for field in fields(SizeErrors)]
+        return ArrowTable.of({name: (_kind(name), [getattr(row, name) for row in self.errors]) for name in names})
+
+
+def _kind(name: str) -> str:
+    return "VARCHAR" if name in {"method", "size"} else "BIGINT" if name in {"counts", "shown"} else "DOUBLE"

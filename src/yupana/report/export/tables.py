@@ -19,6 +19,7 @@ import duckdb
 
 from yupana.errors import ConfigError, OutputError, nearest
 from yupana.files.database import named, quoted
+from yupana.files.names import file_of
 from yupana.products import PRODUCTS
 from yupana.products.described.product import described_in
 from yupana.products.described.uncounted import shown
@@ -388,9 +389,9 @@ class Export:
         return f"{NOT_FOR_RELEASE}: {text}" if self.is_marked else text
 
     def files(self, names: Iterable[str], ending: str) -> list[str]:
-        """Names of files, as the titles are marked: letters, digits, points and strokes, of any script."""
+        """Names of files, marked as the titles are, by the rule that tables of releases have."""
         mark = f"-{NOT_FOR_RELEASE.lower().replace(' ', '-')}" if self.is_marked else ""
-        plain = ("".join(one if one.isalnum() or one in "-._" else "-" for one in name) for name in names)
+        plain = (file_of(name.replace("/", "-")) for name in names)
         return [f"{name}{mark}{ending}" for name in distinct(plain, 60)]
 
     def source(self, table: ExportTable) -> str:
@@ -428,7 +429,9 @@ def library(name: str, what: str) -> ModuleType:
             return import_module(name)
     except ImportError:
         package = name.partition(".")[0]
-        raise ConfigError(f"{what} needs the package {package}; install it: pip install 'yupana[publish]'") from None
+        raise ConfigError(
+            f"{what} needs the package {package}; install Yupana's extra publish (docs/README.md)"
+        ) from None
 
 
 _NUMBERS: Final = itertools.count()

@@ -55,7 +55,9 @@ def nest(labels: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32
     dense = np.empty((queries, cells), dtype=np.int32)
     size = np.empty(queries, dtype=np.int64)
     for q in range(queries):
-        dense[q], old = renumber(labels[q])
+        numbered, old = renumber(labels[q])
+        for i in range(cells):  # to assign a slice would have the message of a fault compiled
+            dense[q, i] = numbered[i]
         size[q] = len(old)
     level = np.empty(queries, dtype=np.int32)
     level[:] = 0

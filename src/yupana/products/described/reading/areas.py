@@ -6,7 +6,7 @@ from math import prod
 from typing import Final
 
 from yupana.errors import nearest
-from yupana.files.codes import pairs_of
+from yupana.files.codes import lost_zeros, pairs_of
 from yupana.files.document import is_text
 from yupana.files.names import fault_of, folded
 from yupana.geography.block_file import BlockAreas, BlockColumn, BlockFile, HousingUnitFile
@@ -165,18 +165,26 @@ def _area_pairs(
         return [[word[: told.first]] if word != others else [] for word in words]
     if told.of is None:
         return [[word] for word in words]
+    before = len(doc.faults)
     pairs = pairs_of(f"{place}.of", told.of, doc.folder, doc.faults)
+    if not pairs and len(doc.faults) > before:
+        return [[] for _ in words]
     strange = [code for code in pairs if code not in words]
     if not isinstance(told.of, dict):
         # A public file of a whole hierarchy tells of other levels, too.
-        strange, pairs = [], {code: areas for code, areas in pairs.items() if code in words}
+        meant = lost_zeros(pairs, words)
+        strange, pairs = [], {word: pairs[code] for word in words if (code := meant.get(word, word)) in pairs}
+        if meant:
+            word = next(iter(meant))
+            text = f"codes of {told.of.file} had lost the leading zero, as in a spreadsheet, and got it back, such as"
+            doc.notes.append(f"{place}.of: {len(meant):,} {text} {word!r}, written {meant[word]!r}")
     doc.at("areas", name)["of"] = pairs
     doc.fault_each(f"{place}.of", "is none of the codes below", map(repr, strange))
     lost = [word for word in words if word not in pairs and word != others]
     if lost:
         doc.faults.append(
-            f"{place}.of: {len(lost)} codes below lie in no area, such as {lost[0]!r}; write them with an "
-            "empty list if that is meant"
+            f"{place}.of: {len(lost)} codes below lie in no area, such as {lost[0]!r}; write them "
+            "with an empty list if that is meant"
         )
     return [pairs.get(word, []) for word in words]
 

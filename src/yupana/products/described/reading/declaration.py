@@ -3,13 +3,13 @@
 docs/tables.md tells what each key means. Public.
 """
 
-import codecs
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final, TypeVar
 
+from yupana.files.code_tables import codec_of
 from yupana.files.codes import CODES, PAIRS, Codes, Pairs
 from yupana.files.columns import DATE_PARTS, Dialect
 from yupana.files.declaration import (
@@ -144,18 +144,6 @@ def stands_for_none(missing: object, low: int, high: int) -> bool:
     return is_word(missing) and (ends is None or ("-" not in str(missing) and not low <= ends[0] <= high))
 
 
-def codec_of(name: object) -> str | None:
-    """An encoding of text that Python knows, as it calls it; empty for UTF-8, None if there is no such encoding."""
-    if not is_text(name):
-        return None
-    try:
-        found = codecs.lookup(str(name)).name
-        known = "id".encode(found).decode(found) == "id"
-    except (LookupError, ValueError):
-        return None
-    return (None if not known else "") if found in {"utf-8", "utf-8-sig", "ascii"} else found if known else None
-
-
 WRITTEN: Final[Mapping[str, Expected[str]]] = {
     "separator": choice(*SEPARATORS, "\t"),
     "encoding": scalar(
@@ -257,6 +245,7 @@ class DeclaredGroupList:
         keyed({"file": TEXT, "group": TEXT, "code": TEXT}), "a public file of groups and their codes"
     )
     alone: Condition | None = key(CONDITION, "the rows of groups of whose records all codes are members", default=None)
+    encoding: str | None = key(TEXT, "of the text of both files, if that is not UTF-8", default=None)
 
 
 @dataclass(frozen=True, kw_only=True)

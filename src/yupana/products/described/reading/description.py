@@ -107,6 +107,7 @@ def _made(doc: DescriptionDocument, *, check: bool) -> Description | None:
         neighbours=NEIGHBOURS[told.neighbours], confidence=told.confidence, truncation_key=told.truncation_key,
         unit=doc.unit, files=files, areas=doc.areas, groups=doc.groups, group_labels=labels,
         tables=tuple(filter(None, tables)), document=doc.told, postprocess=told.postprocess, blocks=doc.blocks,
+        notes=tuple(doc.notes),
         layout=layout, data=told.data or "", encoding=told.encoding or (layout.encoding if layout else ""),
     )  # fmt: skip
     if check:

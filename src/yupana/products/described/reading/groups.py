@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from yupana.errors import nearest
-from yupana.files.delimited import TextRow, read_rows
+from yupana.files.code_tables import TextRow, read_rows
 from yupana.files.document import is_text
 from yupana.files.names import fault_of
 from yupana.plan.responses import ResponseGroup
@@ -59,7 +59,7 @@ def _list(doc: DescriptionDocument, place: str, told: DeclaredGroupList) -> tupl
     label, members = told.label or told.code, told.members
     rows: dict[str, TextRow] = {}
     before = len(doc.faults)
-    for row in read_rows(f"{place}.file", doc.folder / told.file, (told.code, label), doc.faults):
+    for row in read_rows(f"{place}.file", doc.folder / told.file, (told.code, label), doc.faults, told.encoding):
         code, where = row.values[told.code], f"{place}.file: {told.file}: line {row.line}"
         if code in rows:
             doc.faults.append(f"{where}: group {code} stands in line {rows[code].line} already")
@@ -75,7 +75,7 @@ def _list(doc: DescriptionDocument, place: str, told: DeclaredGroupList) -> tupl
     alone = set() if told.alone is None else set(_chosen(doc, f"{place}.alone", told.alone, lists))
     known, of = _members_of(response), {code: dict[str, None]() for code in rows}
     columns = (members["group"], members["code"])
-    for row in read_rows(f"{place}.members", doc.folder / members["file"], columns, doc.faults):
+    for row in read_rows(f"{place}.members", doc.folder / members["file"], columns, doc.faults, told.encoding):
         group, code = (row.values[column] for column in columns)
         if code not in known:
             where = f"{place}.members: {members['file']}: line {row.line}"

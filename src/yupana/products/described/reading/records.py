@@ -86,6 +86,8 @@ class DescriptionDocument:
     levels : dict of name to DescribedLevel
     wanted : dict of ``table/level`` to Fraction
         The margins of error that budgets are to be found for; such a budget is 1 meanwhile.
+    notes : list of str
+        How codes of files were changed.
     """
 
     told: dict[str, Any]
@@ -102,6 +104,7 @@ class DescriptionDocument:
     groups: dict[str, Where | ResponseGroup] = field(default_factory=dict)
     levels: dict[str, DescribedLevel] = field(default_factory=dict)
     wanted: dict[str, Fraction] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
 
     def at(self, *keys: str) -> dict[str, Any]:
         """A table of the document."""

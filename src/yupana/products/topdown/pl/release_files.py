@@ -23,13 +23,13 @@ from yupana.products.topdown.pl.summary_file import (
     LINKS,
     PL_FILES,
     SEGMENTS,
-    SummaryFile,
     header_in,
     is_geographic_header,
     read_geographic_header,
     segment_variables,
     write_summary_file,
 )
+from yupana.products.topdown.pl.summary_records import SummaryFile
 from yupana.products.topdown.tables import TABLES, counts_persons, counts_units, variables_of
 from yupana.release.folder import new_folder, write_manifest
 from yupana.release.lines import Texts, digits, whole

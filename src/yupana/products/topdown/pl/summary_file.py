@@ -5,8 +5,9 @@ taken as they are, whatever their encoding, so that what is written is what was 
 `yupana.geography.header`.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +18,7 @@ from yupana.arrays import Flags, Indices, Ints
 from yupana.errors import InputError
 from yupana.files.regular import read_regular, regular
 from yupana.geography.header import HEADER
+from yupana.products.topdown.pl.summary_records import SummaryFile
 from yupana.products.topdown.tables import SIZES, variables_of
 from yupana.release.lines import Texts, texts, whole, write_lines
 
@@ -208,49 +210,31 @@ def read_lines(path: Path, width: int) -> Lines:
 
 _GEO: Final = "geo"
 _AT_ONCE: Final = 1 << 14
-_LF: Final = b"\n"
+_SEGMENT: Final = re.compile(r"0000[1-3]\w*\.pl$")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SummaryFile:
-    """The records of a summary file, in the order of its geographic header.
+def headers_in(place: Path) -> list[Path]:
+    """The geographic header that a path names, or all in a folder, in the order of their names.
 
-    Attributes
-    ----------
-    header : mapping of str to ndarray of bytes, shape (records,)
-        All fields of the geographic header by name, in latin-1, as they stand in the file.
-    tables : mapping of str to ndarray of int32, shape (records, variables)
-        P1 to P5 and H1.
-    ends : tuple of bytes
-        What the lines of each of the four files end with.
+    Raises
+    ------
+    InputError
+        If a folder has none, files of several vintages, or a segment without its header.
     """
-
-    header: Mapping[str, Texts]
-    tables: Mapping[str, Indices]
-    ends: tuple[bytes, ...] = (_LF,) * len(FILES)
-
-    @property
-    def records(self) -> int:
-        """How many."""
-        return len(self.header["LOGRECNO"])
-
-    def keep(self, kept: Flags | Ints) -> "SummaryFile":
-        """Some of the records."""
-        header = {name: values[kept] for name, values in self.header.items()}
-        return replace(self, header=header, tables={name: values[kept] for name, values in self.tables.items()})
-
-    def variable(self, name: str) -> Indices:
-        """A variable by its name, such as P0010001, of shape (records,).
-
-        Raises
-        ------
-        KeyError
-            If there is none of that name.
-        """
-        for table, values in self.tables.items():
-            if name in (names := variables_of(table)):
-                return values[:, names.index(name)]
-        raise KeyError(name)
+    if not place.is_dir():
+        return [place]
+    paths = sorted(path for path in place.glob("*.pl") if path.is_file())
+    found = [path for path in paths if _GEO in path.name]
+    if not found:
+        raise InputError(f"{place}: a summary file has a geographic header, such as rigeo2020.pl; there is none")
+    names = {name for path in found for name in file_names(*path.name.split(_GEO, 1))}
+    for path in found:
+        if path.name.partition(_GEO)[2] != found[0].name.partition(_GEO)[2]:
+            raise InputError(f"{place}: {found[0].name} and {path.name} are of different runs; name one of them")
+    for path in paths:
+        if path.name not in names and _SEGMENT.search(path.name):
+            raise InputError(f"{path} has no geographic header beside it; header and three segments belong together")
+    return found
 
 
 def header_in(place: Path) -> Path:
@@ -261,22 +245,43 @@ def header_in(place: Path) -> Path:
     InputError
         If there is none, or more than one.
     """
-    if not place.is_dir():
-        return place
-    found = sorted(path for path in place.glob(f"*{_GEO}*.pl") if path.is_file())
-    if len(found) != 1:
-        told = f"there are {', '.join(path.name for path in found)}; name one of them" if found else "there is none"
-        raise InputError(f"{place}: a summary file has one geographic header, such as rigeo2020.pl; {told}")
+    found = headers_in(place)
+    if len(found) > 1:
+        raise InputError(f"{place}: there are {', '.join(path.name for path in found)}; name one of them")
     return found[0]
 
 
-def read_summary_file(place: Path) -> SummaryFile:
-    """Read the four files of a state.
+def read_summary_files(places: Sequence[Path]) -> SummaryFile:
+    """Read the files of one or more states as one, a state after another.
 
     Parameters
     ----------
-    place : Path
-        The geographic header, such as rigeo2020.pl, or the folder that holds one. Its segments lie beside it.
+    places : sequence of Path
+        Each a geographic header, such as rigeo2020.pl, or a folder that holds one or more. Segments lie beside them.
+
+    Raises
+    ------
+    InputError
+        As `read_summary_file`, or if a state is there twice.
+    """
+    read: dict[bytes, Path] = {}
+    files = []
+    for path in [path for place in places for path in headers_in(place)]:
+        files.append(read_summary_file(path))
+        for state in np.unique(files[-1].fields["STUSAB"]):
+            if state in read:
+                raise InputError(f"{path} and {read[state]} are of the same state, {_shown(state)}; name one of them")
+            read[state] = path
+    if not files:
+        raise InputError("there is no summary file; name a geographic header, such as rigeo2020.pl, or its folder")
+    if len(files) == 1:
+        return files[0]
+    counts = {table: np.concatenate([file.counts[table] for file in files]) for table in files[0].counts}
+    return SummaryFile(_columns([file.fields for file in files]), counts, files[0].ends)
+
+
+def read_summary_file(place: Path) -> SummaryFile:
+    """Read the four files of a state; see `read_summary_files`.
 
     Raises
     ------
@@ -437,19 +442,19 @@ def write_summary_file(folder: Path, file: SummaryFile, rest: str = "2020.pl") -
     list of str
         Their names, which begin with STUSAB: rigeo2020.pl, ri000012020.pl and so on.
     """
-    state = file.header["STUSAB"][0].decode().lower()
+    state = file.fields["STUSAB"][0].decode().lower()
     names = file_names(state, rest)
     with (folder / names[0]).open("wb") as out:
         for first in range(0, file.records, _AT_ONCE):
             part = slice(first, first + _AT_ONCE)
-            write_lines(out, [file.header[name][part] for name in HEADER], file.ends[0])
-    links = [file.header[name] for name in LINKS if name != "CIFSN"]
+            write_lines(out, [file.fields[name][part] for name in HEADER], file.ends[0])
+    links = [file.fields[name] for name in LINKS if name != "CIFSN"]
     for number, tables in enumerate(SEGMENTS, 1):
         with (folder / names[number]).open("wb") as out:
             for first in range(0, file.records, _AT_ONCE):
                 part = slice(first, first + _AT_ONCE)
                 head = [link[part] for link in links]
                 cifsn = np.broadcast_to(texts([FILES[number]]), len(head[0]))
-                values = [whole(column) for table in tables for column in file.tables[table][part].T]
+                values = [whole(column) for table in tables for column in file.counts[table][part].T]
                 write_lines(out, [*head[:-1], cifsn, head[-1], *values], file.ends[number])
     return list(names)

@@ -1,0 +1,113 @@
+"""The site of the documentation: `make docs` makes it of the Markdown where it stands, without a network.
+
+The first word below a page's title is its kind, which is its place in the navigation. A page without a kind is in no
+list of pages, which ends the build. So does a link that leads nowhere.
+"""
+
+import inspect
+import re
+from pathlib import Path
+from typing import Final
+
+from docutils import nodes
+from latex2mathml.converter import convert
+from sphinx.application import Sphinx
+
+import yupana
+
+ROOT: Final = Path(__file__).parent.parent
+KINDS: Final = {
+    "Tutorial": "Tutorials",
+    "How-to": "How to",
+    "Reference": "Reference",
+    "Explanation": "Explanations",
+}
+
+PROJECT: Final = "The project"
+"""Of pages beside the documentation: how it is worked on, tested and released."""
+
+project = "Yupana"
+release = yupana.__version__
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+root_doc = "docs/README"
+include_patterns = ["docs/*.md", "*.md", "benchmarks/README.md", "tests/README.md", "tools/*.md"]
+source_suffix = {".md": "markdown"}
+myst_enable_extensions = ["dollarmath"]
+myst_heading_anchors = 4
+html_theme = "furo"
+html_title = f"Yupana {release}"
+html_math_renderer = "mathml"
+html_copy_source = False
+html_show_copyright = False
+autodoc_typehints = "none"  # the docstrings have them
+suppress_warnings = ["misc.highlighting_failure", "myst.header"]
+
+_API: Final = """
+
+## Every name in full
+
+Made from the docstrings.
+
+```{{eval-rst}}
+{}
+```
+"""
+
+
+def kind(page: Path) -> str:
+    """The kind of a page, by the line below its title; empty where it has none."""
+    found = re.match(r"# .*\n\n\*([A-Z][a-z-]+)[. ]", page.read_text(encoding="utf-8"))
+    if found and found[1] in KINDS:
+        return KINDS[found[1]]
+    return "" if page.parent == ROOT / "docs" else PROJECT
+
+
+def pages() -> dict[str, str]:
+    """The kind of every page, by its name without an ending."""
+    paths = sorted(path for pattern in include_patterns for path in ROOT.glob(pattern))
+    named = {path.relative_to(ROOT).with_suffix("").as_posix(): kind(path) for path in paths}
+    return {name: found for name, found in named.items() if name != root_doc}
+
+
+def _of_readers(page: str) -> tuple[bool, str]:
+    """The tutorials of the four readers come first."""
+    return not page.startswith("docs/tutorial-"), page
+
+
+def _complete(_: Sphinx, name: str, source: list[str]) -> None:
+    """Give the first page its navigation, and the page on Python the docstrings of all public names."""
+    if name == root_doc:
+        placed = pages()
+        for caption in (*KINDS.values(), PROJECT):
+            here = sorted((page for page, found in placed.items() if found == caption), key=_of_readers)
+            listed = "\n".join(f"/{page}" for page in here)
+            source[0] += f"\n\n```{{toctree}}\n:hidden:\n:caption: {caption}\n\n{listed}\n```\n"
+    if name == "docs/python":
+        source[0] += _API.format("\n\n".join(_documented(one) for one in sorted(yupana.__all__) if one[0] != "_"))
+
+
+def _documented(name: str) -> str:
+    found = getattr(yupana, name)
+    if inspect.isclass(found):
+        return f".. autoclass:: yupana.{name}\n   :members:"
+    described = "function" if inspect.isfunction(found) else "module" if inspect.ismodule(found) else "data"
+    return f".. auto{described}:: yupana.{name}"
+
+
+def _mathematics(translator: nodes.NodeVisitor, node: nodes.Element) -> None:
+    """Write a formula as MathML, which browsers draw by themselves."""
+    display = "block" if isinstance(node, nodes.math_block) else "inline"
+    translator.body.append(convert(node.astext(), display=display))
+    raise nodes.SkipNode
+
+
+def _first_page(app: Sphinx, _: Exception | None) -> None:
+    line = f'<meta charset="utf-8"><meta http-equiv="refresh" content="0; url={root_doc}.html"><title>Yupana</title>'
+    (Path(app.outdir) / "index.html").write_text(f'{line}<a href="{root_doc}.html">Yupana</a>\n', encoding="utf-8")
+
+
+def setup(app: Sphinx) -> None:
+    """Register what the pages need beside the extensions."""
+    app.add_html_math_renderer("mathml", (_mathematics, None), (_mathematics, None))
+    app.connect("source-read", _complete)
+    app.connect("build-finished", _first_page)

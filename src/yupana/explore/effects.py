@@ -1,0 +1,450 @@
+"""What follows from settings: every number is computed here, by the library, and sent as text."""
+
+import csv
+import io
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, Final
+
+from yupana.audit.attribute.bounds import bounds
+from yupana.audit.certificate import CHANGES, OF_HOUSEHOLD, PlanNoise
+from yupana.audit.tradeoff import pure_guess, zcdp_guess
+from yupana.errors import BudgetError
+from yupana.explore.form import BudgetPage, Chosen
+from yupana.explore.scenario import Filled, RefusedError, Typed
+from yupana.plan.account import Unit
+from yupana.plan.budgets import Entry, equal_errors
+from yupana.plan.measurement import Mechanism, z_value
+from yupana.plan.plan import Plan, compose
+from yupana.privacy.exact import INFINITE, Budget, show_exact
+from yupana.privacy.zcdp import epsilon_tight
+from yupana.products.safetab.product import SafetabProduct
+from yupana.report.numbers import loss, percent, rounded
+
+_DIGITS: Final = 6
+"""Digits after the point of budgets, as in 2020."""
+
+_SHORT: Final = 12
+"""Characters of a budget that is shown as it was typed."""
+
+_STEPS: Final = 25
+_REACH: Final = (Fraction(1, 32), Fraction(32))
+"""Totals of the frontier: so many, over so much of the total that a configuration begins with."""
+
+_CERTAIN: Final = 20
+"""Of a loss above nothing is computed: nobody is right more often than always, and less is hardly promised."""
+
+_NAMED: Final = 60
+"""Areas and tables that are named; the rest are counted."""
+
+
+def view(page: BudgetPage, filled: Filled, chosen: Chosen) -> dict[str, Any]:
+    """Everything the page shows of a scenario at once."""
+    unreliable = unreliable_counts(chosen)
+    return {
+        "total": show_exact(chosen.plan.loss()),
+        "symbol": chosen.plan.mechanism.symbol,
+        "confidence": f"{float(100 * chosen.plan.confidence):g}%",
+        "numbers": totals(chosen),
+        "words": list(_words(page, chosen)),
+        "entries": _entries(filled, chosen),
+        "groups": {kind: _shares(page, chosen, kind) for kind in ("table", "level")},
+        "frontier": frontier(page, chosen),
+        "unreliable": unreliable | {"new": _new(chosen, page.first)},
+        "against_release": list(chosen.plan.against_release),
+    }
+
+
+def exact_view(page: BudgetPage, chosen: Chosen) -> dict[str, Any]:
+    """What takes longer: the epsilon of any run by the exact law, and what is lost about single attributes."""
+    plan, delta = chosen.plan, float(chosen.delta)
+    found = page.product.epsilon_exact(chosen.config, plan, delta)
+    shown = "none" if found is None else rounded(found, 5)
+    return {
+        "exact": number(f"ε at δ = {delta:g}, exact", shown, "" if found is None else repr(found),
+                        "of any run, by the exact law of the loss"),
+        "attributes": [
+            {"name": name, "loss": loss(value), "exact": show_exact(value), "guess": _share(_guess(plan, value))}
+            for name, value in _attributes(page, chosen)
+        ],
+    }  # fmt: skip
+
+
+def number(label: str, shown: str, exact: str, note: str) -> dict[str, str]:
+    """A number as it is shown, and in full."""
+    return {"label": label, "shown": shown, "exact": exact, "note": note}
+
+
+def totals(chosen: Chosen) -> list[dict[str, str]]:
+    """The losses of a plan: label, number as shown, number in full, and what it is the loss of."""
+    plan, symbol = chosen.plan, chosen.plan.mechanism.symbol
+    found = []
+    labels = {"unbounded": "unbounded", "bounded": "bounded", "same_household": "within a household"}
+    for kind, promised in plan.losses().items():
+        if promised is not None:
+            proven = plan.loss(lambda m, kind=kind: getattr(m.proven, kind))  # type: ignore[misc]
+            note = CHANGES[kind].format(unit=plan.privacy_unit)
+            note += f"; proven at most {loss(proven)}" if proven != promised else ""
+            found.append(number(f"{symbol}, {labels[kind]}", loss(promised), show_exact(promised), note))
+    for name, measurements in plan.passes.items():
+        if len(plan.passes) > 1:
+            own = compose(measurements)
+            note = "the two passes protect different people and are never added"
+            found.append(number(f"{symbol}, {name.upper()}", loss(own), show_exact(own), note))
+    if plan.mechanism is Mechanism.ZCDP:
+        delta = float(chosen.delta)
+        tight = epsilon_tight(plan.loss(), delta)
+        note = f"{plan.neighbours.value}, by the tight conversion"
+        found.append(number(f"ε at δ = {delta:g}", rounded(tight, 5), repr(tight), note))
+    return found
+
+
+def _words(page: BudgetPage, chosen: Chosen) -> Iterator[dict[str, Any]]:
+    """What the best attacker gains about a record and a household: how often a guess is right at most."""
+    plan = chosen.plan
+    kind = plan.neighbours.value
+    told = _guess_of(plan, adaptive=page.product.is_adaptive(plan))
+    yield {"of": plan.privacy_unit, "change": CHANGES[kind].format(unit=plan.privacy_unit), "guess": _share(told)}
+    try:
+        of_household = Unit("household", chosen.household).losses(plan)
+    except BudgetError as error:
+        yield {"of": "household", "change": str(error), "guess": ""}
+        return
+    lost = of_household.get(kind)
+    if lost is not None:
+        changed = OF_HOUSEHOLD[kind].format(cap=chosen.household)
+        yield {"of": f"household of {chosen.household}", "change": changed, "guess": _share(_guess(plan, lost))}
+
+
+def _guess_of(plan: Plan, *, adaptive: bool) -> float:
+    """Of the plan's own neighbours, by the smallest loss that is proven."""
+    kind = plan.neighbours.value
+    return PlanNoise(plan, adaptive).guess(plan.loss(lambda m: getattr(m.proven, kind)))
+
+
+@lru_cache(maxsize=256)
+def _guessed(mechanism: Mechanism, value: Budget) -> float:
+    if value == INFINITE or value > _CERTAIN:
+        return 1.0
+    return pure_guess(float(value)) if mechanism is Mechanism.PURE else zcdp_guess(value)
+
+
+def _guess(plan: Plan, value: Budget) -> float:
+    return _guessed(plan.mechanism, value)
+
+
+def _share(guess: float) -> str:
+    """A chance in percent, rounded up."""
+    return f"{min(-(-guess * 1000 // 1), 1000) / 10:g}%"
+
+
+def _attributes(page: BudgetPage, chosen: Chosen) -> Iterator[tuple[str, Budget]]:
+    """The most that is lost where one record differs in one attribute only, or is moved within a geounit."""
+    product, plan = page.product, chosen.plan
+    if page.product.key == "phsafe" or isinstance(product, SafetabProduct):
+        yield from product.by_attribute(plan, product.document(chosen.config)).items()
+        return
+    for bound in bounds(product, chosen.config, plan):
+        if len(bound.attributes) < 2:
+            name = ", ".join(bound.attributes) or f"block within its {bound.within.replace('_', ' ').lower()}"
+            yield name, bound.loss
+
+
+def _entries(filled: Filled, chosen: Chosen) -> dict[str, Any]:
+    of_pass: defaultdict[str, Fraction] = defaultdict(Fraction)
+    for entry in chosen.entries.values():
+        of_pass[entry.population] += Fraction(entry.budget)
+    known = chosen.known
+    found = {}
+    for name, typed in filled.entries.items():
+        spent = chosen.entries.get(name)
+        if not typed.on or spent is None:
+            found[name] = {"on": typed.on, "budget": "", "budget_exact": "", "margin": "", "margin_exact": ""}
+            continue
+        margin, budget = chosen.margins[name], Fraction(spent.budget)
+        value = typed.value.strip()
+        shown = value if len(value) <= _SHORT and "/" not in value else ""
+        found[name] = {
+            "on": True,
+            "budget": (typed.by == "budget" and shown) or short(budget),
+            "budget_exact": show_exact(budget),
+            "margin": (typed.by == "margin" and shown) or _in_records(margin).replace(",", ""),
+            "margin_exact": repr(margin),
+            "share": percent(float(budget / of_pass[spent.population]), 2),
+            "least": _in_records(float(margin / chosen.reliable)),
+            "typical": f"{int(known[name].typical):,}" if name in known else "",
+        }
+    return found
+
+
+def _in_records(value: float) -> str:
+    """A margin as it is, where it is whole, or to five digits."""
+    return f"{int(value):,}" if value == int(value) else rounded(value, 5)
+
+
+def short(budget: Fraction) -> str:
+    """A budget to six decimals, as in 2020, or to six digits where that is too few."""
+    return f"{float(budget):.{_DIGITS}f}" if budget >= Fraction(1, 10**5) else f"{float(budget):.{_DIGITS}g}"
+
+
+def _shares(page: BudgetPage, chosen: Chosen, kind: str) -> dict[str, dict[str, str]]:
+    """What tables, or levels, have of the whole: in percent, and as a budget."""
+    spent: defaultdict[str, Fraction] = defaultdict(Fraction)
+    for name, budget in chosen.budgets.items():
+        spent[getattr(page.places[name], kind)] += budget
+    whole = sum(spent.values())
+    return {
+        group: {"share": f"{float(100 * value / whole):.4g}", "exact": show_exact(100 * value / whole)}
+        for group, value in spent.items()
+    }
+
+
+def sizes(chosen: Chosen) -> tuple[Mapping[str, Fraction], bool]:
+    """What standard deviations are divided by, and whether that is a typical count: else it is 1."""
+    known = chosen.known
+    if any(name in known for name in chosen.entries):
+        return {name: known[name].typical for name in chosen.entries if name in known}, True
+    return dict.fromkeys(chosen.entries, Fraction(1)), False
+
+
+def largest_error(chosen: Chosen) -> float:
+    """The largest margin of error, z times sigma, over its typical count, or in records where none is known."""
+    of, _ = sizes(chosen)
+    return max(z_value(chosen.plan.confidence) * chosen.sigmas[name] / float(size) for name, size in of.items())
+
+
+def frontier(page: BudgetPage, chosen: Chosen) -> dict[str, Any]:
+    """The least that the largest margin can be for each total loss, and where this scenario stands."""
+    of, relative = sizes(chosen)
+    kept = Fraction(sum(budget for name, budget in chosen.budgets.items() if name not in of))
+    bare = {name: (e.sensitivity, e.share, e.population) for name, e in chosen.entries.items() if name in of}
+    began = Fraction(page.first.plan.loss())
+    points = _curve(tuple(bare.items()), tuple(of.items()), chosen.plan.mechanism, began)
+    z, total = z_value(chosen.plan.confidence), Fraction(chosen.plan.loss())
+    here = largest_error(chosen)
+    return {
+        "relative": relative,
+        "curve": [[float(at + kept), z * error] for at, error in points],
+        "here": [float(total), here],
+        "best": _best(z, bare, of, chosen.plan.mechanism, total - kept),
+        "shown": percent(here, 1 if here < 1 else 0) if relative else rounded(here, 3),
+    }
+
+
+def _best(
+    z: float,
+    bare: Mapping[str, tuple[Fraction, Fraction, str]],
+    of: Mapping[str, Fraction],
+    mechanism: Mechanism,
+    total: Fraction,
+) -> float | None:
+    """The least that the largest margin can be for a total; None where it leaves nothing, or next to no noise."""
+    try:
+        return z * _least_error(bare, of, mechanism, total) if total > 0 else None
+    except OverflowError:
+        return None
+
+
+def _populations(bare: Mapping[str, tuple[Fraction, Fraction, str]]) -> Iterator[dict[str, Entry]]:
+    for population in dict.fromkeys(of for *_, of in bare.values()):
+        yield {n: Entry(Fraction(1), s, share, p) for n, (s, share, p) in bare.items() if p == population}
+
+
+def _least_error(
+    bare: Mapping[str, tuple[Fraction, Fraction, str]],
+    of: Mapping[str, Fraction],
+    mechanism: Mechanism,
+    total: Fraction,
+) -> float:
+    """The least largest standard deviation over its size that a total buys; each population spends it."""
+    return max(
+        equal_errors(entries, {name: of[name] for name in entries}, total, mechanism).error
+        for entries in _populations(bare)
+    )
+
+
+@lru_cache(maxsize=64)
+def _curve(
+    bare: tuple[tuple[str, tuple[Fraction, Fraction, str]], ...],
+    of: tuple[tuple[str, Fraction], ...],
+    mechanism: Mechanism,
+    began: Fraction,
+) -> tuple[tuple[Fraction, float], ...]:
+    low, high = (float(reach * began) for reach in _REACH)
+    steps = _STEPS if mechanism is Mechanism.ZCDP else 9
+    at = [Fraction(f"{low * (high / low) ** (i / (steps - 1)):.6g}") for i in range(steps)]
+    return tuple((total, _least_error(dict(bare), dict(of), mechanism, total)) for total in at)
+
+
+def unreliable_counts(chosen: Chosen) -> dict[str, Any]:
+    """Which tables and areas have counts whose margin is too large a part of them, by name."""
+    known = chosen.known
+    areas: Counter[str] = Counter()
+    all_of_areas: Counter[str] = Counter()
+    rows, tables, small, every = [], [], 0, 0
+    for name in chosen.entries:
+        if name not in known:
+            continue
+        least = chosen.margins[name] / float(chosen.reliable)
+        number_below, of_area = known[name].below(least)
+        areas += of_area
+        all_of_areas += known[name].by_area
+        total = known[name].total
+        small, every = small + number_below, every + total
+        if number_below:
+            rows.append((number_below / total, name, number_below, total))
+        if 2 * number_below > total:
+            tables.append(name)
+    worst = sorted(areas, key=lambda area: (-areas[area] / all_of_areas[area], area))
+    return {
+        "known": every,
+        "unreliable": small,
+        "tables": tables,
+        "rows": [
+            {"name": name, "share": percent(share, 1), "part": share, "number": f"{below:,}", "of": f"{total:,}"}
+            for share, name, below, total in sorted(rows, reverse=True)[:_NAMED]
+        ],
+        "areas": [
+            {
+                "name": area,
+                "share": percent(areas[area] / all_of_areas[area], 1),
+                "part": areas[area] / all_of_areas[area],
+                "number": f"{areas[area]:,}",
+                "of": f"{all_of_areas[area]:,}",
+            }
+            for area in worst[:_NAMED]
+        ],
+    }
+
+
+def _new(chosen: Chosen, start: Chosen) -> list[str]:
+    """Which tables are unreliable that were not at the start: where more than half of the counts are."""
+    return [
+        name
+        for name, margin in chosen.margins.items()
+        if _is_unreliable(name, chosen, margin)
+        and not (name in start.margins and _is_unreliable(name, start, start.margins[name]))
+    ]
+
+
+def _is_unreliable(name: str, chosen: Chosen, margin: float) -> bool:
+    known = chosen.known.get(name)
+    return known is not None and 2 * known.below(margin / float(chosen.reliable))[0] > known.total
+
+
+def compare(page: BudgetPage, scenarios: Sequence[tuple[str, Filled]]) -> dict[str, Any]:
+    """Scenarios as columns: totals, shares, and every budget that is not the same in all; changes from the first."""
+    chosen: list[Chosen | None] = []
+    for _, filled in scenarios:
+        try:
+            chosen.append(page.choose(filled))
+        except RefusedError:
+            chosen.append(None)
+    rows = [*_rows_of_totals(page, chosen), *_rows_of_budgets(page, chosen)]
+    return {
+        "names": [name for name, _ in scenarios],
+        "refused": [name for (name, _), of in zip(scenarios, chosen, strict=True) if of is None],
+        "points": [None if of is None else [float(of.plan.loss()), largest_error(of)] for of in chosen],
+        "rows": rows,
+    }
+
+
+def _row(label: str, part: str, values: Sequence[float | None], shown: Sequence[str]) -> dict[str, Any]:
+    first = next(iter(values))
+    changes = ["", *(_change(one, first) if one is not None and first is not None else "" for one in values[1:])]
+    return {"label": label, "part": part, "shown": list(shown), "changes": changes}
+
+
+def _rows_of_totals(page: BudgetPage, chosen: Sequence[Chosen | None]) -> Iterator[dict[str, Any]]:
+    by_label: dict[str, list[tuple[float | None, str]]] = {}
+    for place, of in enumerate(chosen):
+        told = [] if of is None else [(n["label"], float(_exact(n["exact"])), n["shown"]) for n in totals(of)]
+        if of is not None:
+            guess = _guess_of(of.plan, adaptive=page.product.is_adaptive(of.plan))
+            error = largest_error(of)
+            relative = sizes(of)[1]
+            told.append((f"Best guess about one {of.plan.privacy_unit}, right at most", guess, _share(guess)))
+            told.append(("Largest margin of a typical count" if relative else "Largest margin of error", error,
+                         percent(error, 1) if relative else rounded(error, 4)))  # fmt: skip
+            found = unreliable_counts(of)
+            if found["known"]:
+                told.append(("Unreliable counts", found["unreliable"] / found["known"],
+                             percent(found["unreliable"] / found["known"], 1)))  # fmt: skip
+        for label, value, shown in told:
+            by_label.setdefault(label, [(None, "–")] * len(chosen))[place] = (value, shown)
+    for label, cells in by_label.items():
+        yield _row(label, "totals", [value for value, _ in cells], [shown for _, shown in cells])
+
+
+def _rows_of_budgets(page: BudgetPage, chosen: Sequence[Chosen | None]) -> Iterator[dict[str, Any]]:
+    for name in page.places:
+        budgets = [None if of is None else of.budgets.get(name) for of in chosen]
+        margins = [None if of is None else of.margins.get(name) for of in chosen]
+        usable = [place for place, of in enumerate(chosen) if of is not None]
+        if len({(budgets[place], margins[place]) for place in usable}) > 1:
+            place = page.places[name]
+            label = f"{page.label_of_table(place.table)}; {page.label_of_level(place.level)}"
+            yield _row(label, "margins", margins, ["off" if m is None else f"± {_in_records(m)}" for m in margins])
+
+
+def _exact(text: str) -> Fraction | float:
+    return float("inf") if text == "Infinity" else Fraction(text)
+
+
+def _change(here: float, there: float) -> str:
+    if here == there:
+        return "="
+    if not there or abs(here / there - 1) > 9:
+        return f"×{rounded(here / there, 3)}" if there else ""
+    return f"{100 * (here / there - 1):+.3g}%".replace("-", "−")
+
+
+def as_csv(plan: Plan) -> str:
+    """The measurements of a plan, one a line; budgets and variances in full and as decimals."""
+    budget, sensitivity = ("RHO", "L2_SQUARED") if plan.mechanism is Mechanism.ZCDP else ("EPSILON", "L1")
+    rows = [
+        {
+            "MEASUREMENT": m.name,
+            "TABLE": m.table,
+            "LEVEL": m.level,
+            "CELLS": m.cells,
+            sensitivity: m.calibration,
+            budget: float(m.budget),
+            f"{budget}_EXACT": show_exact(m.budget),
+            "VARIANCE": float(m.variance),
+            "SIGMA": m.sigma,
+            f"MOE_{float(100 * plan.confidence):g}": plan.margin(m),
+        }
+        for m in plan.measurements
+    ]
+    text = io.StringIO()
+    writer = csv.DictWriter(text, rows[0], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def solved(settings: Filled, budgets: Mapping[str, Fraction]) -> Filled:
+    """Settings with the budgets of an answer; those of 0 are switched off."""
+    return settings.with_entries(
+        {
+            name: Typed(on=True, by="budget", value=show_exact(budget))
+            if budget
+            else Typed(on=False, by="budget", value=settings.entries[name].value)
+            for name, budget in budgets.items()
+        }
+    )
+
+
+def to_six_decimals(settings: Filled, chosen: Chosen) -> Filled:
+    """The form with budgets rounded as those of 2020 were, to the nearest; but none becomes 0."""
+    least = Fraction(1, 10**_DIGITS)
+    rounded_budgets = {name: max(round(budget, _DIGITS), least) for name, budget in chosen.budgets.items()}
+    return settings.with_entries(
+        {
+            name: Typed(on=True, by="budget", value=f"{float(budget):.{_DIGITS}f}")
+            for name, budget in rounded_budgets.items()
+        }
+    )
