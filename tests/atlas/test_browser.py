@@ -261,6 +261,24 @@ def test_labels_of_any_kind_do_no_harm(release: Path, tmp_path: Path, browser: A
     assert "data/t0-0.js is missing" in page.locator("[role=alert]").inner_text()
 
 
+@pytest.mark.slow
+def test_the_keyboard_alone_reads_a_release(release: Path, tmp_path: Path, browser: Any) -> None:  # noqa: ANN401
+    page = opened(browser, yupana.atlas(release, tmp_path / "site").as_uri(), "")
+    for key in ("Tab", "Tab"):  # past the link that skips
+        page.keyboard.press(key)
+    page.keyboard.type("califor")
+    page.keyboard.press("Enter")
+    page.wait_for_timeout(200)
+    assert page.locator("#area").input_value() == "California"
+    page.locator("#area").focus()
+    page.keyboard.type("قطر")
+    page.keyboard.press("Enter")
+    page.wait_for_timeout(200)
+    assert page.locator("#area").input_value() == "قطر"
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.id") == "beside"
+
+
 def test_a_static_site_has_so_many_rows_or_chosen_kinds(
     release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,6 +1,6 @@
 /** The atlas: pages on which anybody reads a release, error first. */
 import { render } from "preact";
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { About } from "./about";
 import { Compared } from "./compared";
 import { type Areas, type Release, type Table, areasOf, hasArea, loadRelease, rowsOfArea } from "./data";
@@ -42,7 +42,11 @@ function Atlas({ release, areas }: { release: Release; areas: Areas }) {
   const asking = table.groups ? table.groups.codes.indexOf(view.group) : 0;
   // Without a group that is asked for, the first that the area has.
   const first = useFound(async () => (asking < 0 && area >= 0 ? (await rowsOfArea(table, area)) : []), `${table.id}/${area}/${asking}`);
-  const group = asking >= 0 ? asking : first instanceof Error || !first?.length ? first ? 0 : -1 : Math.min(...first.map((row) => row.group));
+  // Until that is known the last one stays: a page that is taken away loses the focus.
+  const lastGroup = useRef(-1);
+  if (asking >= 0) lastGroup.current = asking;
+  else if (first) lastGroup.current = first instanceof Error || !first.length ? 0 : Math.min(...first.map((row) => row.group));
+  const group = table.groups ? Math.min(lastGroup.current, table.groups.codes.length - 1) : 0;
   const faults = [
     view.table && !asked ? view.table : "", view.area && wanted < 0 ? view.area : "",
     view.group && !tables.some((one) => one.groups?.codes.includes(view.group)) ? view.group : "",
