@@ -1,18 +1,23 @@
 """The atlas as its reader meets it: opened from disk in Chromium, its numbers against those of the library."""
 
+import hashlib
 import json
 import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 import pytest
 
 import yupana
+from yupana.atlas import site as pages
 from yupana.errors import InputError, OutputError
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright, which drives the browser, is not installed")
+WEB = Path(__file__).parents[2] / "web"
+AXE = WEB / "node_modules" / "axe-core" / "axe.min.js"
 CHROMIUM = next((found for name in ("chromium", "google-chrome") if (found := shutil.which(name))), "")
 DESCRIPTION = {
     "name": "homes",
@@ -29,14 +34,14 @@ DESCRIPTION = {
 }  # fmt: skip
 
 
-@pytest.fixture(scope="module", params=["csv", "parquet"])
-def release(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture(scope="module")
+def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("atlas")
     (folder / "data").mkdir()
     rows = [f"{1 + i % 4},{('06', '44')[i % 3 == 0]}" for i in range(900)]
     (folder / "data" / "units.csv").write_text("\n".join(["TEN,TABBLKST", *rows]) + "\n")
     (folder / "data" / "SYNTHETIC").touch()
-    yupana.run("tables", DESCRIPTION, folder / "data", folder / "release", seed=7, format=request.param)
+    yupana.run("tables", DESCRIPTION, folder / "data", folder / "release", seed=7)
     return folder / "release"
 
 
@@ -63,7 +68,15 @@ def test_a_site_is_whole_and_refuses_what_it_may_not_show(release: Path, tmp_pat
 
 
 @pytest.mark.slow
-def test_numbers_and_intervals_are_those_of_the_library(release: Path, tmp_path: Path, browser: Any) -> None:  # noqa: ANN401
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_numbers_and_intervals_are_those_of_the_library(
+    release: Path,
+    form: Literal["csv", "parquet"],
+    tmp_path: Path,
+    browser: Any,  # noqa: ANN401
+) -> None:
+    data = release.parent / "data"
+    release = yupana.run("tables", DESCRIPTION, data, tmp_path / "release", seed=7, format=form).folder
     page = browser.new_page(viewport={"width": 1280, "height": 800}, locale="en-US")
     errors: list[str] = []
     page.on("pageerror", lambda error: errors.append(str(error)))
@@ -115,6 +128,193 @@ def test_numbers_and_intervals_are_those_of_the_library(release: Path, tmp_path:
     page.close()
 
 
+@pytest.fixture(scope="module")
+def other(release: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A release of the same records by another draw."""
+    folder = tmp_path_factory.mktemp("other")
+    yupana.run("tables", DESCRIPTION, release.parent / "data", folder / "later", seed=8)
+    return folder / "later"
+
+
+def opened(browser: Any, site: str, link: str, *, width: int = 1280, **context: Any) -> Any:  # noqa: ANN401
+    """A page of a site, which fails the test if a script does."""
+    page = browser.new_context(viewport={"width": width, "height": 800}, locale="en-US", **context).new_page()
+    page.on("pageerror", lambda error: pytest.fail(str(error)))
+    page.goto(f"{site}#{link}")
+    page.wait_for_selector("h1")
+    page.wait_for_timeout(250)
+    return page
+
+
+@pytest.mark.slow
+def test_two_releases_have_the_differences_that_their_variances_give(
+    release: Path,
+    other: Path,
+    tmp_path: Path,
+    browser: Any,  # noqa: ANN401
+) -> None:
+    site = yupana.atlas(release, tmp_path / "site", other=other).as_uri()
+    page = opened(browser, site, "table=homes&area=state:06&other=1")
+    shown = page.locator("table.reading tbody tr").all_inner_texts()
+    one, two = (
+        pl.DataFrame(yupana.open_release(folder)["homes"]).filter(pl.col("REGION_ID") == "06")
+        for folder in (release, other)
+    )
+    assert len(shown) == 4
+    for at, text in enumerate(shown):
+        difference = two["COUNT"][at] - one["COUNT"][at]
+        half = 1.645 * (one["VARIANCE"][at] + two["VARIANCE"][at]) ** 0.5
+        assert text.split("\t")[-2 - 1] == f"{difference:,} ± {half:,.0f}"
+    page = opened(browser, site, "table=homes&area=state:06&view=areas&other=1")
+    assert page.locator("table.reading thead").inner_text().startswith("Area\tDifference")
+    # A release beside itself has no difference that an interval could be about.
+    (tmp_path / "copy").symlink_to(release)
+    site = yupana.atlas(release, tmp_path / "same", other=tmp_path / "copy").as_uri()
+    page = opened(browser, site, "table=homes&area=state:06&other=1")
+    assert "hold the same noise" in page.locator("main").inner_text()
+    described = {**DESCRIPTION, "tables": {"others": DESCRIPTION["tables"]["homes"]}}  # type: ignore[index]
+    described["tables"]["others"] = {**described["tables"]["others"], "margins": {}}  # type: ignore[index]
+    yupana.run("tables", described, release.parent / "data", tmp_path / "others", seed=1)
+    with pytest.raises(OutputError, match="no table in common"):
+        yupana.atlas(release, tmp_path / "none", other=tmp_path / "others")
+
+
+@pytest.mark.slow
+def test_every_page_passes_axe_and_none_is_wider_than_its_window(
+    release: Path,
+    other: Path,
+    tmp_path: Path,
+    browser: Any,  # noqa: ANN401
+) -> None:
+    if not AXE.exists():
+        pytest.skip("axe-core is not installed: npm install in web/")
+    shapes = {"type": "FeatureCollection", "features": [square("06", 0), square("44", 2)]}
+    (tmp_path / "shapes.json").write_text(json.dumps(shapes))
+    site = yupana.atlas(release, tmp_path / "site", other=other, boundaries=tmp_path / "shapes.json").as_uri()
+    state = "table=homes&area=state:06"
+    for link in (
+        state, f"{state}&beside=state:44&lang=es&row=homes|state:06||1", f"{state}&other=1", f"{state}&view=areas",
+        f"{state}&view=areas&share=2", "view=about&lang=es", "table=nothing&area=zz",
+    ):  # fmt: skip
+        for width, scheme in ((1280, "light"), (768, "dark"), (390, "light")):
+            page = opened(browser, site, link, width=width, bypass_csp=True, color_scheme=scheme)
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, (link, width)
+            page.evaluate(AXE.read_text())
+            found = page.evaluate("axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa', 'wcag22aa']})")
+            assert [one["id"] for one in found["violations"]] == [], (link, width)
+            assert len(page.screenshot()) > 5_000
+            page.context.close()
+
+
+@pytest.mark.slow
+def test_what_is_seen_is_saved_in_four_forms(release: Path, tmp_path: Path, browser: Any) -> None:  # noqa: ANN401
+    site = yupana.atlas(release, tmp_path / "site").as_uri()
+    page = opened(browser, site, "table=homes&area=state:06")
+    counts = pl.DataFrame(yupana.open_release(release)["homes"]).filter(pl.col("REGION_ID") == "06")["COUNT"].to_list()
+    saved: dict[str, Path] = {}
+    for form in ("CSV", "Parquet", "SVG", "PNG"):
+        with page.expect_download() as told:
+            page.get_by_role("button", name=form, exact=True).click()
+        saved[form] = tmp_path / told.value.suggested_filename
+        told.value.save_as(saved[form])
+    assert pl.read_parquet(saved["Parquet"])["Count"].to_list() == counts
+    read = pl.read_csv(saved["CSV"])
+    assert read["Count"].to_list() == counts
+    assert any("<b>rented</b>" in row for row in read.rows())
+    assert "&lt;b&gt;rented" in saved["SVG"].read_text()
+    assert saved["PNG"].read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.slow
+def test_a_notebook_has_the_atlas_within_one_page(
+    release: Path,
+    tmp_path: Path,
+    browser: Any,  # noqa: ANN401
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shown = yupana.open_release(release).atlas()._repr_html_()
+    (tmp_path / "notebook.html").write_text(f"<!doctype html><h1>Cell</h1>{shown}")
+    page = opened(browser, (tmp_path / "notebook.html").as_uri(), "")
+    frame = page.frame_locator("iframe")
+    frame.locator("table.reading tbody tr").first.wait_for()
+    frame.get_by_role("checkbox").first.check()
+    frame.locator(".answer strong").wait_for()
+    monkeypatch.setattr(pages, "INLINE_BYTES", 1000)
+    assert "yupana atlas" in yupana.atlas(release)._repr_html_()
+
+
+@pytest.mark.slow
+def test_labels_of_any_kind_do_no_harm(release: Path, tmp_path: Path, browser: Any) -> None:  # noqa: ANN401
+    odd = {"1": "W" * 5000, "2": "</script><img src=x onerror=alert(1)>", "3": "=1+1", "4": "منزل ٤"}
+    described = json.loads(json.dumps(DESCRIPTION))
+    described["files"]["units"]["columns"]["TEN"]["codes"] = odd
+    described["tables"]["homes"]["title"] = "T" * 300 + " <script>alert(1)</script>"
+    yupana.run("tables", described, release.parent / "data", tmp_path / "odd", seed=1)
+    site = yupana.atlas(tmp_path / "odd", tmp_path / "site").as_uri()
+    for width in (1280, 390):
+        page = opened(browser, site, "table=homes&row=homes|nation:US||1", width=width)
+        assert page.locator("table.reading tbody tr").count() == 4
+        assert page.locator("img, main script").count() == 0
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+    (tmp_path / "site" / "data" / "t0-0.js").unlink()
+    page = opened(browser, site, "table=homes")
+    assert "data/t0-0.js is missing" in page.locator("[role=alert]").inner_text()
+
+
+@pytest.mark.slow
+def test_the_keyboard_alone_reads_a_release(release: Path, tmp_path: Path, browser: Any) -> None:  # noqa: ANN401
+    page = opened(browser, yupana.atlas(release, tmp_path / "site").as_uri(), "")
+    for key in ("Tab", "Tab"):  # past the link that skips
+        page.keyboard.press(key)
+    page.keyboard.type("califor")
+    page.keyboard.press("Enter")
+    page.wait_for_timeout(200)
+    assert page.locator("#area").input_value() == "California"
+    page.locator("#area").focus()
+    page.keyboard.type("قطر")
+    page.keyboard.press("Enter")
+    page.wait_for_timeout(200)
+    assert page.locator("#area").input_value() == "قطر"
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.id") == "beside"
+
+
+def test_a_static_site_has_so_many_rows_or_chosen_kinds(
+    release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages, "MOST_ROWS", 12)
+    with pytest.raises(OutputError, match=r"choose kinds of areas with --kinds, or serve it"):
+        yupana.atlas(release, tmp_path / "whole")
+    yupana.atlas(release, tmp_path / "nation", kinds=["nation"])
+    assert '"06"' not in (tmp_path / "nation" / "data" / "areas.js").read_text()
+    with pytest.raises(OutputError, match="no table of county"):
+        yupana.atlas(release, tmp_path / "none", kinds=["county"])
+
+
+def test_the_built_pages_are_those_of_the_sources() -> None:
+    found = hashlib.sha256()
+    for path in sorted(WEB.glob("src/*")):
+        if path.suffix in {".ts", ".tsx", ".css"}:
+            found.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    told = (pages.STATIC / "sources.sha256").read_text().strip()
+    assert told == found.hexdigest(), "run npm run build in web/"
+
+
+@pytest.mark.slow
+def test_the_parts_of_the_pages_hold_by_themselves() -> None:
+    if not (WEB / "node_modules" / ".bin" / "esbuild").exists() or not shutil.which("npm"):
+        pytest.skip("node and the packages of web/ are not installed")
+    done = subprocess.run(["npm", "test", "--silent"], cwd=WEB, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-3000:]
+
+
+def square(code: str, at: int) -> dict[str, object]:
+    """A feature of GeoJSON."""
+    ring = [[at, 0], [at + 1, 0], [at + 1, 1], [at, 1], [at, 0]]
+    properties = {"GEOID": code, "NAME": f"Area {code}"}
+    return {"type": "Feature", "properties": properties, "geometry": {"type": "Polygon", "coordinates": [ring]}}
+
+
 @pytest.mark.slow
 def test_a_link_that_means_nothing_shows_the_first_table(release: Path, tmp_path: Path, browser: Any) -> None:  # noqa: ANN401
     page = browser.new_page(viewport={"width": 390, "height": 800})
@@ -124,17 +324,13 @@ def test_a_link_that_means_nothing_shows_the_first_table(release: Path, tmp_path
         page.goto(f"{site}#{odd}")
         page.wait_for_selector("table.reading tbody tr")
         assert "Homes by tenure" in page.locator("h1").inner_text()
+        assert page.locator(".doubt").count() == (odd.startswith(("table", "row")))
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     page.close()
 
 
 @pytest.mark.slow
 def test_a_map_shades_areas_and_leads_to_them(release: Path, tmp_path: Path, browser: Any) -> None:  # noqa: ANN401
-    def square(code: str, at: int) -> dict[str, object]:
-        ring = [[at, 0], [at + 1, 0], [at + 1, 1], [at, 1], [at, 0]]
-        properties = {"GEOID": code, "NAME": f"Area {code}"}
-        return {"type": "Feature", "properties": properties, "geometry": {"type": "Polygon", "coordinates": [ring]}}
-
     shapes = {"type": "FeatureCollection", "features": [square("06", 0), square("44", 2), square("99", 4)]}
     (tmp_path / "shapes.json").write_text(json.dumps(shapes))
     site = yupana.atlas(release, tmp_path / "site", boundaries=tmp_path / "shapes.json").as_uri()

@@ -45,7 +45,7 @@ WRITES_FOLDER: Final = {
 }
 FOLDERS: Final = (
     *("data", "release", "releases", "files", "codes", "parameters", "inputs", "puerto_rico", "counts", "truth"),
-    *("noisy", "noisy_measurements", "nmf", "spine", "source"),
+    *("noisy", "noisy_measurements", "nmf", "spine", "source", "other"),
 )
 """What is read as a folder, where it is not written."""
 

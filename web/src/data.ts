@@ -1,19 +1,25 @@
 /** What a release says, and the pieces of its tables, as `yupana.atlas` writes them. */
+import type { Reason } from "./forms";
 
 export interface Column { name: string; title: string; codes: string[]; labels: string[] }
 export interface Choice { own: string; parts: number[][] }
 export interface Piece { id: string; first: number; last: number }
 export interface Table {
-  id: string; part: string; name: string; title: string; groups: Column | null; columns: Column[]; cells: number[][];
-  depths: number[]; noisy: boolean; choices: Choice[]; alone: string; areas: number[]; pieces: Piece[];
+  id: string; side: number; part: string; name: string; title: string; universe: string; groups: Column | null; columns: Column[];
+  cells: number[][]; depths: number[]; noisy: boolean; choices: Choice[]; alone: Reason | ""; adds: boolean; same: boolean; areas: number[][]; pieces: Piece[];
 }
-export interface Loss { part: string; symbol: string; loss: number; epsilon: number }
+export interface Promise_ {
+  part: string; unit: string; symbol: "rho" | "epsilon"; loss: number | null; change: string; epsilon: number | null; delta: number;
+  attackers: { change: string; right: number }[]; public: string[]; invariants: string[]; tables: number;
+}
+export interface Told {
+  title: string; folder: string; product: string; status: { kind: "danger" | "public"; words: string; reasons: string[] }; created: string;
+  confidence: number | null; z: number | null; pure: boolean; sha256: string; software: string; draws: string[]; treated: string[]; promises: Promise_[];
+}
 export interface Release {
-  version: number; title: string; product: string; status: { kind: "danger" | "public"; words: string; reasons: string[] };
-  created: string; confidence: number | null; z: number | null; pure: boolean; sha256: string; software: string;
-  losses: Loss[]; kinds: { name: string; title: string }[]; tables: Table[]; maps: Record<string, string>;
+  version: number; releases: Told[]; kinds: { name: string; title: string }[]; tables: Table[]; maps: Record<string, string>;
 }
-export interface Outlines { width: number; height: number; area: number[]; path: string[] }
+export interface Outlines { width: number; height: number; area: number[]; path: string[]; spot: [number, number][]; missing: number }
 export interface Areas { kind: number[]; code: string[]; name: string[] }
 
 export interface Rows {
@@ -22,12 +28,17 @@ export interface Rows {
 }
 export interface Row { area: number; group: number; cell: number; value: number; low: number; high: number; variance: number }
 
+interface Inline { release: Release; areas: Areas; pieces: Record<string, string>; maps: (Outlines & { name?: string })[] }
 declare global {
   interface Window {
     atlasRelease(told: Release): void; atlasAreas(told: Areas): void; atlasPiece(id: string, text: string): void;
-    atlasMap(told: Outlines): void;
+    atlasMap(told: Outlines): void; atlasInline?: Inline;
   }
 }
+
+/** What the pages say if the data are not theirs; `words.ts` has the sentence. */
+export class Missing extends Error {}
+export const VERSION = 2;
 
 /** Loads a script of the folder: files on a disk cannot be fetched. */
 function load(name: string): Promise<void> {
@@ -35,24 +46,25 @@ function load(name: string): Promise<void> {
     const script = document.createElement("script");
     script.src = `data/${name}.js`;
     script.onload = () => { script.remove(); resolve(); };
-    script.onerror = () => { script.remove(); reject(new Error(`data/${name}.js is missing; copy the whole folder`)); };
+    script.onerror = () => { script.remove(); reject(new Missing(`data/${name}.js`)); };
     document.head.append(script);
   });
 }
 
 export async function loadRelease(): Promise<[Release, Areas]> {
-  let release: Release | undefined;
-  let areas: Areas | undefined;
-  window.atlasRelease = (told) => { release = told; };
-  window.atlasAreas = (told) => { areas = told; };
-  await Promise.all([load("release"), load("areas")]);
-  if (!release || !areas) throw new Error("data/release.js is not what this page reads");
+  let release: Release | undefined, areas: Areas | undefined;
+  if (window.atlasInline) ({ release, areas } = window.atlasInline);
+  else {
+    window.atlasRelease = (told) => { release = told; };
+    window.atlasAreas = (told) => { areas = told; };
+    await Promise.all([load("release"), load("areas")]);
+  }
+  if (!release || !areas || release.version !== VERSION) throw new Missing("data/release.js");
   return [release, areas];
 }
 
 const texts = new Map<string, string>();
 const pieces = new Map<string, Promise<Rows>>();
-window.atlasPiece = (id, text) => { texts.set(id, text); };
 
 const TYPES = { u1: Uint8Array, u2: Uint16Array, i4: Int32Array, f8: Float64Array } as const;
 interface Head { columns: { name: string; at: number; type: keyof typeof TYPES; length: number; of?: (number | null)[] }[] }
@@ -77,18 +89,22 @@ async function unpack(text: string): Promise<Rows> {
 export function loadPiece(id: string): Promise<Rows> {
   let found = pieces.get(id);
   if (!found) {
-    found = load(id).then(() => {
-      const text = texts.get(id);
-      if (text === undefined) throw new Error(`data/${id}.js is not what this page reads`);
+    const inline = window.atlasInline?.pieces[id];
+    window.atlasPiece = (own, text) => { texts.set(own, text); };
+    found = (inline === undefined ? load(id) : Promise.resolve()).then(() => {
+      const text = inline ?? texts.get(id);
+      if (text === undefined) throw new Missing(`data/${id}.js`);
       texts.delete(id);
       return unpack(text);
     });
     pieces.set(id, found);
+    // A large table is not kept whole.
+    if (pieces.size > 400) pieces.delete(pieces.keys().next().value!);
   }
   return found;
 }
 
-function rowOf(rows: Rows, at: number): Row {
+function rowAt(rows: Rows, at: number): Row {
   return {
     area: rows.area[at], group: rows.group[at], cell: rows.cell[at], value: rows.value[at], low: rows.low[at],
     high: rows.high[at], variance: rows.variance ? rows.variance[at] : NaN,
@@ -106,34 +122,67 @@ export async function rowsOfArea(table: Table, area: number): Promise<Row[]> {
     if (rows.area[middle] < area) low = middle + 1; else high = middle;
   }
   const found: Row[] = [];
-  for (let at = low; at < rows.length && rows.area[at] === area; at++) found.push(rowOf(rows, at));
+  for (let at = low; at < rows.length && rows.area[at] === area; at++) found.push(rowAt(rows, at));
   return found;
 }
 
-/** One cell of one group in all areas. */
-export async function rowsOfCell(table: Table, group: number, cell: number): Promise<Row[]> {
+/** One cell of one group in all areas of a kind; tells how far it is, as large tables take a while. */
+export async function rowsOfCell(table: Table, group: number, cell: number, isWanted: (area: number) => boolean, tell: (share: number) => void): Promise<Row[]> {
   const found: Row[] = [];
-  for (const piece of table.pieces) {
+  const wanted = table.pieces.filter((piece) => {
+    for (let area = piece.first; area <= piece.last; area++) if (isWanted(area)) return true;
+    return false;
+  });
+  for (const [at, piece] of wanted.entries()) {
     const rows = await loadPiece(piece.id);
-    for (let at = 0; at < rows.length; at++) {
-      if (rows.cell[at] === cell && rows.group[at] === group) found.push(rowOf(rows, at));
+    for (let row = 0; row < rows.length; row++) {
+      if (rows.cell[row] === cell && rows.group[row] === group && isWanted(rows.area[row])) found.push(rowAt(rows, row));
     }
+    if (at % 8 === 7) tell((at + 1) / wanted.length);
   }
   return found;
 }
 
-const maps = new Map<string, Promise<Outlines>>();
-let lastMap: Outlines | undefined;
-window.atlasMap = (told) => { lastMap = told; };
+/** The areas of a table, which it holds as runs. */
+const expanded = new WeakMap<Table, number[]>();
+export function areasOf(table: Table): number[] {
+  let found = expanded.get(table);
+  if (!found) {
+    found = [];
+    for (const [first, last] of table.areas) for (let area = first; area <= last; area++) found.push(area);
+    expanded.set(table, found);
+  }
+  return found;
+}
+export function hasArea(table: Table, area: number): boolean {
+  return table.areas.some(([first, last]) => first <= area && area <= last);
+}
 
-export function loadMap(name: string): Promise<Outlines> {
+const maps = new Map<string, Promise<Outlines>>();
+
+export function loadMap(name: string, all: string[]): Promise<Outlines> {
   let found = maps.get(name);
   if (!found) {
-    found = load(name).then(() => {
-      if (!lastMap) throw new Error(`data/${name}.js is not what this page reads`);
-      return lastMap;
+    let told = window.atlasInline?.maps[all.indexOf(name)];
+    window.atlasMap = (own) => { told = own; };
+    found = (told ? Promise.resolve() : load(name)).then(() => {
+      if (!told) throw new Missing(`data/${name}.js`);
+      return told;
     });
     maps.set(name, found);
   }
   return found;
+}
+
+/** The row of the other release that has the same name, group and codes; -1 where it has none. */
+export function otherOf(release: Release, table: Table): { table: Table; group(at: number): number; cell(at: number): number } | null {
+  const other = release.tables.find((one) => one.side !== table.side && one.name === table.name && one.part === table.part);
+  if (!other || other.columns.length !== table.columns.length) return null;
+  const place = (column: Column | null, of: Column | null, at: number) => (column && of ? of.codes.indexOf(column.codes[at]) : 0);
+  const cells = new Map(other.cells.map((codes, at) => [codes.join(), at]));
+  return {
+    table: other,
+    group: (at) => place(table.groups, other.groups, at),
+    cell: (at) => cells.get(table.cells[at].map((code, column) => place(table.columns[column], other.columns[column], code)).join()) ?? -1,
+  };
 }

@@ -1,51 +1,46 @@
-/** A map of one number: areas shaded in five classes of equal size, and named as one points at them. */
-import { useMemo, useState } from "preact/hooks";
-import type { Outlines, Row } from "./data";
-import type { Language, Words } from "./words";
+/** A map of one number, on a scale around a break where one means something. */
+import { useMemo } from "preact/hooks";
+import { classesOf } from "./classes";
+import type { OfArea } from "./compared";
+import type { Outlines } from "./data";
+import { show } from "./numbers";
+import { type Shared, areaName, valueWords } from "./shared";
+import { fill } from "./words";
 
 interface Told {
-  outlines: Outlines; rows: Row[]; title: string; words: Words; language: Language; name(area: number): string; onPick(area: number): void;
+  outlines: Outlines; rows: OfArea[]; title: string; broken: { at: number; name: string } | null; isShare: boolean; shared: Shared;
+  over: number | null; onOver(area: number | null): void; onPick(area: number): void;
 }
 
-export function MapOf({ outlines, rows, title, words, language, name, onPick }: Told) {
-  const [over, setOver] = useState<number | null>(null);
-  const { classes, ends, unsure } = useMemo(() => classesOf(rows), [rows]);
+export function MapOf({ outlines, rows, title, broken, isShare, shared, over, onOver, onPick }: Told) {
+  const { words, locale } = shared;
+  const classes = useMemo(() => classesOf(rows, broken?.at ?? null), [rows, broken?.at]);
   const of = useMemo(() => new Map(rows.map((row) => [row.area, row])), [rows]);
+  const places = useMemo(() => new Map(outlines.area.map((area, at) => [area, at])), [outlines]);
+  const end = (value: number) => `${show(value, locale)}${isShare ? "\u00a0%" : ""}`;
   const pointed = over === null ? undefined : of.get(over);
-  const show = (value: number) => value.toLocaleString(language, { maximumFractionDigits: 2 });
+  const spot = over === null || !places.has(over) ? undefined : outlines.spot[places.get(over)!];
+  const shapes = useMemo(() => outlines.area.map((area, at) => (
+    <path d={outlines.path[at]} fill-rule="evenodd" class={classes.of.get(area) ?? "none"} onMouseEnter={() => onOver(area)} onClick={() => onPick(area)} />
+  )), [outlines, classes]);
+  const radius = Math.max(outlines.width, outlines.height) / 60;
   return (
     <figure class="map">
-      <figcaption><span dir="auto">{title}</span>
+      <figcaption>
+        <strong>{broken ? fill(words.legendBreak, title, broken.name) : fill(words.legendCounts, title)}</strong>
         <span class="legend">
-          {ends.map((end, at) => <span><i class={`shade-${at}`} />{`${show(end[0])} – ${show(end[1])}`}</span>)}
-          {unsure > 0 && <span><i class="shade-unsure" />{words.unsure}</span>}
+          {classes.legend.map(({ shade, low, high }) => <span><i class={shade} />{low === high ? end(low) : `${end(low)} – ${end(high)}`}</span>)}
+          {classes.unsure > 0 && <span><i class="unsure" />{fill(words.unsure, broken ? broken.name : "0")} ({classes.unsure.toLocaleString(locale)})</span>}
         </span>
       </figcaption>
-      <svg viewBox={`0 0 ${outlines.width} ${outlines.height}`} role="img" aria-label={title} onMouseLeave={() => setOver(null)}>
-        {outlines.area.map((area, at) => (
-          <path d={outlines.path[at]} fill-rule="evenodd" class={`shade-${classes.get(area) ?? "none"}${over === area ? " over" : ""}`}
-            onMouseEnter={() => setOver(area)} onClick={() => onPick(area)} />
-        ))}
+      <svg viewBox={`0 0 ${outlines.width} ${outlines.height}`} role="img" aria-label={fill(words.mapOf, title)} onMouseLeave={() => onOver(null)}>
+        {shapes}
+        {spot && <circle cx={spot[0]} cy={spot[1]} r={radius} class="ring" />}
       </svg>
-      <p class="note" aria-hidden="true">{pointed ? `${name(pointed.area)}: ${show(pointed.value)}${Number.isNaN(pointed.low) ? "" : ` (${show(pointed.low)} – ${show(pointed.high)})`}` : words.legend}</p>
+      <p class="note" aria-hidden="true">
+        {pointed ? `${areaName(shared, pointed.area)}: ${isShare ? end(pointed.value) : valueWords(pointed, shared)}${Number.isNaN(pointed.low) ? "" : ` (${end(pointed.low)} – ${end(pointed.high)})`}` : words.point}
+      </p>
+      {outlines.missing > 0 && <p class="note">{fill(words.notDrawn, outlines.missing.toLocaleString(locale))}</p>}
     </figure>
   );
-}
-
-/** Areas whose interval holds 0 have no shade of their own: their differences may be noise alone. */
-function classesOf(rows: Row[]): { classes: Map<number, number | "unsure">; ends: [number, number][]; unsure: number } {
-  const isUnsure = (row: Row) => row.low <= 0 && row.high >= 0 && row.low < row.high;
-  const known = rows.filter((row) => !Number.isNaN(row.value) && !isUnsure(row)).sort((a, b) => a.value - b.value);
-  const classes = new Map<number, number | "unsure">();
-  for (const row of rows) if (isUnsure(row)) classes.set(row.area, "unsure");
-  const ends: [number, number][] = [];
-  const number = Math.min(5, known.length);
-  known.forEach((row, at) => {
-    let place = Math.floor((at * number) / known.length);
-    // Equal numbers have one shade.
-    if (at && known[at - 1].value === row.value) place = classes.get(known[at - 1].area) as number;
-    classes.set(row.area, place);
-    ends[place] = [ends[place]?.[0] ?? row.value, row.value];
-  });
-  return { classes, ends: ends.filter(Boolean), unsure: rows.filter(isUnsure).length };
 }

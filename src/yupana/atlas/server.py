@@ -4,9 +4,16 @@ import sys
 import webbrowser
 from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
+from yupana.atlas.site import AtlasRequest, pages_of
+
 HOST: Final = "127.0.0.1"
+_IN_MEMORY: Final = 500_000_000
+"""Bytes of pages; the rest lies in a temporary folder, which is public as the release is."""
+
 _TYPES: Final = {"html": "text/html", "js": "text/javascript", "css": "text/css"}
 _HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
@@ -17,13 +24,12 @@ _HEADERS: Final = {
 }
 
 
-def serve(files: Mapping[str, bytes], port: int, *, browser: bool) -> None:
-    """Serve until interrupted. The address goes to stdout as soon as it can be asked.
+def serve(request: AtlasRequest, port: int, *, browser: bool) -> None:
+    """Make the pages of a release and serve them until interrupted; the address goes to stdout when it can be asked.
 
     Parameters
     ----------
-    files : mapping of str to bytes
-        By their names within the site (`site_of`): nothing that a request names is read from a disk.
+    request : AtlasRequest
     port : int
     browser : bool
 
@@ -31,8 +37,27 @@ def serve(files: Mapping[str, bytes], port: int, *, browser: bool) -> None:
     ------
     OSError
         If the port is taken.
+    OutputError
+        As by `pages_of`.
     """
-    with ThreadingHTTPServer((HOST, port), _handler(files)) as server:
+    files: dict[str, bytes | Path] = {}
+    held = 0
+    with (
+        TemporaryDirectory(prefix="yupana-atlas-") as folder,
+        ThreadingHTTPServer((HOST, port), _handler(files)) as server,
+    ):
+
+        def put(name: str, content: bytes) -> None:
+            nonlocal held
+            held += len(content)
+            if held <= _IN_MEMORY:
+                files[name] = content
+            else:
+                place = Path(folder) / str(len(files))
+                place.write_bytes(content)
+                files[name] = place
+
+        pages_of(request, put)
         address = f"http://{HOST}:{server.server_port}/"
         print(address, flush=True)  # noqa: T201 (the address is the command's answer)
         if browser and not webbrowser.open(address):
@@ -40,19 +65,22 @@ def serve(files: Mapping[str, bytes], port: int, *, browser: bool) -> None:
         server.serve_forever()
 
 
-def _handler(files: Mapping[str, bytes]) -> type[BaseHTTPRequestHandler]:
+def _handler(files: Mapping[str, bytes | Path]) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         server_version, sys_version = "yupana", ""
 
         def do_GET(self) -> None:
-            """Answer with a file of the site, to requests that name this server alone."""
+            """Answer with a page that was made, to requests that name this server alone; none names a file."""
             host = self.headers.get("Host", "")
             port = self.server.server_port  # type: ignore[attr-defined] # of an HTTPServer
             name = self.path.partition("?")[0].removeprefix("/") or "index.html"
             if host not in {f"{HOST}:{port}", f"localhost:{port}"}:
                 self._answer(421, b"this server answers to its own address only\n", "text/plain")
             elif name in files:
-                self._answer(200, files[name], _TYPES[name.rpartition(".")[2]])
+                held = files[name]
+                self._answer(
+                    200, held if isinstance(held, bytes) else held.read_bytes(), _TYPES[name.rpartition(".")[2]]
+                )
             else:
                 self._answer(404, b"there is no such page\n", "text/plain")
 

@@ -1,16 +1,22 @@
-"""Write the atlas of a release as static pages: what the release says of itself, and the pieces of its tables."""
+"""Write the atlas of a release as pages: what the release says of itself, and the pieces of its tables."""
 
+import html
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
 from yupana.atlas.pieces import pieces_of
-from yupana.atlas.tables import AreaIndex, AtlasTable, CellColumn, read_tables
+from yupana.atlas.tables import AreaIndex, AtlasTable, CellColumn, read_tables, shown_tables
+from yupana.audit.certificate import certificate
 from yupana.errors import InputError, OutputError
+from yupana.geography.gazetteer import NAMES, read_names
 from yupana.plan.measurement import z_value
+from yupana.privacy.exact import read_exact
 from yupana.products.gate import open_release
 from yupana.release.folder import new_folder, write_manifest
 from yupana.release.manifest import MANIFEST
@@ -24,72 +30,163 @@ from yupana.version import __version__
 STATIC: Final = Path(__file__).parent / "static"
 PAGES: Final = ("index.html", "atlas.js", "atlas.css")
 MOST_ROWS: Final = 20_000_000
-"""Of all tables: they are kept in memory."""
+"""Of all tables of a static site."""
 
-_KINDS: Final = {
-    "010": "Nation", "020": "Region", "030": "Division", "040": "State", "050": "County", "060": "County subdivision",
-    "140": "Census tract", "150": "Block group", "155": "Place within a county", "160": "Place",
-    "250": "American Indian area", "280": "American Indian area within a state", "750": "Block",
-}  # fmt: skip
+INLINE_BYTES: Final = 8_000_000
+"""Of an atlas within a notebook, which holds all of it."""
+
+_WIDE: Final = 25.0
+"""Variance from which two independent draws seldom agree: in less than a tenth of rows."""
+
+_ENOUGH: Final = 6
+
+_VERSION: Final = 2
+_DELTA: Final = 1e-10
 
 
-def site_of(release: Path, boundaries: Sequence[Path] = ()) -> dict[str, bytes]:
-    """The pages of a release, by their names within the site.
+@dataclass(frozen=True, slots=True)
+class AtlasRequest:
+    """What an atlas is made of.
+
+    Attributes
+    ----------
+    release : Path
+    boundaries : tuple of Path
+        Files of boundaries (`read_boundaries`): each becomes the map of the kind of areas most of whose codes it has.
+    other : Path or None
+        A release that it is compared with.
+    kinds : tuple of str
+        Of areas, as the release calls them; all if empty.
+    """
+
+    release: Path
+    boundaries: tuple[Path, ...] = ()
+    other: Path | None = None
+    kinds: tuple[str, ...] = ()
+
+
+Put = Callable[[str, bytes], None]
+"""Takes a file of the site, by its name within it."""
+
+
+def pages_of(request: AtlasRequest, put: Put, most: float = math.inf) -> None:
+    """Make the pages of a release, one after another.
 
     Parameters
     ----------
-    release : Path
-    boundaries : sequence of Path
-        Files of boundaries (`read_boundaries`): each becomes the map of the kind of areas most of whose codes it has.
+    request : AtlasRequest
+    put
+    most : float
+        Rows of all tables.
 
     Raises
     ------
     OutputError
-        If it is no sound release, is CONFIDENTIAL, or has more rows than a site may.
+        If one of the releases is no sound release or is CONFIDENTIAL, if they have more rows than the most, or no table
+        in common.
     InputError, ConfigError
-        If a file has no boundaries that can be read, or none of an area of the release.
+        If a file has no boundaries that can be read, or none of an area of the release; or no area is of a kind.
     """
-    drawn = [(path, read_boundaries(path)) for path in boundaries]
-    opened = open_release(release, confidential=True)
-    parts = dict(opened.parts) or {"": opened}
-    for part in parts.values():
+    drawn = [(path, read_boundaries(path)) for path in request.boundaries]
+    folders = [request.release, *([request.other] if request.other else [])]
+    opened = [open_release(folder, confidential=True) for folder in folders]
+    parts = [dict(one.parts) or {"": one} for one in opened]
+    for part in (part for of in parts for part in of.values()):
         refuse_confidential(part.manifest, str(part.folder))
-    areas, rows = AreaIndex(), 0
-    tables: list[dict[str, Any]] = []
-    files: dict[str, bytes] = {}
-    for key, part in parts.items():
-        for table in read_tables(part, areas):
-            rows += len(table.value)
-            if rows > MOST_ROWS:
-                raise OutputError(f"{release} has more than {MOST_ROWS:,} rows, the most of an atlas")
-            name = f"t{len(tables)}"
-            pieces = list(pieces_of(table, name))
-            files |= {f"data/{told['id']}.js": text.encode() for told, text in pieces}
-            tables.append({"id": name, "part": key, **_of_table(table), "pieces": [told for told, _ in pieces]})
+    _refuse_many(request, parts, most)
+    areas = AreaIndex()
+    tables = _put_tables(request, parts, areas, put, most)
     if not tables:
-        raise OutputError(f"{release} holds no table that an atlas can show")
-    kinds = [{"name": kind, "title": _KINDS.get(kind, kind.replace("_", " ").capitalize())} for kind in areas.kinds]
-    maps: dict[str, str] = {}
+        of_kinds = f" of {', '.join(request.kinds)}" if request.kinds else ""
+        raise OutputError(f"{request.release} holds no table{of_kinds} that an atlas can show")
+    if request.other and not any(one["side"] for one in tables):
+        raise OutputError(f"{request.release} and {request.other} have no table in common; compare two of one plan")
+    maps = {}
     for path, shapes in drawn:
         for kind, told_map in _maps(path, shapes, areas):
             maps[str(areas.kinds[kind])] = f"map-{areas.kinds[kind]}"
-            files[f"data/map-{areas.kinds[kind]}.js"] = f"atlasMap({_as_script(told_map)});\n".encode()
+            put(f"data/map-{areas.kinds[kind]}.js", f"atlasMap({_as_script(told_map)});\n".encode())
     listed = {
         "kind": [areas.kinds[kind] for kind, _ in areas.places],
         "code": [code for _, code in areas.places],
         "name": [areas.names.get(place, "") for place in areas.places],
     }
-    told = {**_of_release(opened, parts), "kinds": kinds, "tables": tables, "maps": maps}
-    files["data/release.js"] = f"atlasRelease({_as_script(told)});\n".encode()
-    files["data/areas.js"] = f"atlasAreas({_as_script(listed)});\n".encode()
-    return files | {name: (STATIC / name).read_bytes() for name in PAGES}
+    kinds = [{"name": kind, "title": areas.titles.get(kind, "")} for kind in areas.kinds]
+    releases = [_of_release(one, of) for one, of in zip(opened, parts, strict=True)]
+    told = {"version": _VERSION, "releases": releases, "kinds": kinds, "tables": tables, "maps": maps}
+    put("data/release.js", f"atlasRelease({_as_script(told)});\n".encode())
+    put("data/areas.js", f"atlasAreas({_as_script(listed)});\n".encode())
+    for page in PAGES:
+        put(page, (STATIC / page).read_bytes())
+
+
+def _put_tables(
+    request: AtlasRequest, parts: Sequence[Mapping[str, ReleaseFolder]], areas: AreaIndex, put: Put, most: float
+) -> list[dict[str, Any]]:
+    """Make the pieces of all tables, of the other release of those that both have, and tell of the tables."""
+    told: list[dict[str, Any]] = []
+    first: dict[tuple[str, str], AtlasTable] = {}
+    rows = 0
+    for side, key, part in ((side, key, part) for side, of in enumerate(parts) for key, part in of.items()):
+        _name_areas(part, areas)
+        for table in read_tables(part, areas, request.kinds):
+            if side and (key, table.name) not in first:
+                continue
+            is_same = bool(side) and _same_noise(first[key, table.name], table)
+            if request.other and not side:
+                first[key, table.name] = table
+            rows += len(table.value)
+            if rows > most:
+                raise OutputError(_too_many(request.release, most))
+            name = f"{'tu'[side]}{sum(one['side'] == side for one in told)}"
+            pieces = []
+            for of_piece, text in pieces_of(table, name):
+                put(f"data/{of_piece['id']}.js", text.encode())
+                pieces.append(of_piece)
+            told.append({"id": name, "side": side, "part": key, **_of_table(table), "pieces": pieces, "same": is_same})
+    return told
+
+
+def _same_noise(one: AtlasTable, other: AtlasTable) -> bool:
+    """Whether more numbers agree than independent noise lets agree, as those of runs with one seed do."""
+    if len(one.value) != len(other.value) or one.variance is None:
+        return False
+    drawn = np.isfinite(one.value) & np.isfinite(other.value) & (one.variance > _WIDE)
+    return int(drawn.sum()) >= _ENOUGH and float(np.mean(one.value[drawn] == other.value[drawn])) > 0.5
+
+
+def _refuse_many(request: AtlasRequest, parts: Sequence[Mapping[str, ReleaseFolder]], most: float) -> None:
+    """Refuse what is too large before its rows are read."""
+    if most == math.inf or request.kinds:
+        return
+    rows = sum(table.rows for of in parts for part in of.values() for table in shown_tables(part))
+    if rows > most:
+        raise OutputError(_too_many(request.release, most))
+
+
+def _too_many(release: Path, most: float) -> str:
+    return (
+        f"{release} has more than {most:,} rows, the most of a static site; choose kinds of areas with --kinds, or "
+        f"serve it: yupana atlas {release}"
+    )
+
+
+def _name_areas(part: ReleaseFolder, areas: AreaIndex) -> None:
+    """Take what a release of TopDown says its areas are called."""
+    if (path := part.folder / NAMES).is_file() and NAMES in part.manifest["tables"]:
+        for (kind, code), one in read_names(path).items():
+            shorter = code[:11] + code[12:] if kind == "block" and len(code) == 16 else code
+            if one.name:
+                areas.names.setdefault((kind, shorter), one.name)
 
 
 def _maps(path: Path, shapes: Sequence[Boundary], areas: AreaIndex) -> Iterator[tuple[str, dict[str, Any]]]:
     """The maps of a file, by the kind of areas that it draws: tables may have several names for one kind."""
     by_code = {shape.code: shape for shape in shapes if shape.code and not shape.is_water}
     found: dict[str, dict[int, Boundary]] = {}
+    number: dict[str, int] = {}
     for (kind, code), place in areas.places.items():
+        number[kind] = number.get(kind, 0) + 1
         if code in by_code:
             found.setdefault(kind, {})[place] = by_code[code]
             if name := by_code[code].name:
@@ -107,24 +204,30 @@ def _maps(path: Path, shapes: Sequence[Boundary], areas: AreaIndex) -> Iterator[
                     "height": layout.height,
                     "area": list(of),
                     "path": list(layout.paths),
+                    "spot": [[round(x), round(y)] for x, y, _ in layout.spots],
+                    "missing": number[kind] - len(of),
                 },
             )
 
 
-def write_site(folder: Path, release: Path, boundaries: Sequence[Path] = (), *, overwrite: bool = False) -> Path:
+def write_site(folder: Path, request: AtlasRequest, *, overwrite: bool = False) -> Path:
     """Write the pages of a release into a folder that does not exist or is empty; return the first one.
 
     Raises
     ------
     OutputError
-        As by `site_of`, or if the folder cannot be used.
+        As by `pages_of`, or if the folder cannot be used.
     """
     with new_folder(folder, overwrite=overwrite, noisy=False) as partial:
-        files = site_of(release, boundaries)
         (partial / "data").mkdir()
-        for name, content in files.items():
+        names: list[str] = []
+
+        def put(name: str, content: bytes) -> None:
             (partial / name).write_bytes(content)
-        manifest = read_release(release, confidential=True).manifest
+            names.append(name)
+
+        pages_of(request, put, MOST_ROWS)
+        manifest = read_release(request.release, confidential=True).manifest
         write_manifest(
             partial,
             {
@@ -132,23 +235,89 @@ def write_site(folder: Path, release: Path, boundaries: Sequence[Path] = (), *, 
                 "product": ATLAS,
                 "status": manifest["status"],
                 "reasons": manifest.get("reasons", []),
-                "of": checksum(release / MANIFEST),
-                "tables": {name: {"sha256": checksum(partial / name)} for name in files},
+                "of": checksum(request.release / MANIFEST),
+                "tables": {name: {"sha256": checksum(partial / name)} for name in names},
             },
         )
     return folder / PAGES[0]
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class InlineAtlas:
+    """The atlas of a release within a notebook: one page, which loads nothing.
+
+    Attributes
+    ----------
+    release : Path
+    page : str
+        Empty if it would hold more than `INLINE_BYTES`.
+    """
+
+    release: Path
+    page: str
+
+    def __repr__(self) -> str:
+        return f"<InlineAtlas of {self.release}>"
+
+    def _repr_html_(self) -> str:
+        if not self.page:
+            told = f"yupana atlas {self.release}"
+            return (
+                f"<p>The atlas of this release is larger than {INLINE_BYTES // 1_000_000} MB, the most within a "
+                f"notebook. Serve it: <code>{html.escape(told)}</code></p>"
+            )
+        return f'<iframe srcdoc="{html.escape(self.page)}" style="width: 100%; height: 44em; border: 0"></iframe>'
+
+
+def inline_atlas(request: AtlasRequest) -> InlineAtlas:
+    """The atlas of a release as one page.
+
+    Raises
+    ------
+    OutputError
+        As by `pages_of`.
+    """
+    files: dict[str, str] = {}
+    size = 0
+
+    def put(name: str, content: bytes) -> None:
+        nonlocal size
+        size += len(content)
+        if size <= INLINE_BYTES:
+            files[name] = content.decode()
+
+    pages_of(request, put, MOST_ROWS)
+    if size > INLINE_BYTES:
+        return InlineAtlas(request.release, "")
+    data = "".join(f"<script>{text}</script>" for name, text in files.items() if name.startswith("data/"))
+    page = files["index.html"]
+    start, end = page.index("<meta http-equiv"), page.index("<title>")
+    page = page[:start] + page[end:]
+    page = page.replace('<link rel="stylesheet" href="atlas.css">', f"<style>{files['atlas.css']}</style>")
+    # The script first, which says what the calls of the data do.
+    script = f"<script>{files['atlas.js']}</script>"
+    return InlineAtlas(request.release, page.replace('<script src="atlas.js"></script>', f"{_KEPT}{data}{script}"))
+
+
+_KEPT: Final = (
+    "<script>window.atlasInline={pieces:{},maps:[]};"
+    "atlasRelease=t=>{atlasInline.release=t};atlasAreas=t=>{atlasInline.areas=t};"
+    "atlasPiece=(id,text)=>{atlasInline.pieces[id]=text};atlasMap=t=>{atlasInline.maps.push(t)};</script>"
+)
+"""Keeps what the data of an inline page say until the page asks for it."""
+
+
 def _as_script(value: object) -> str:
     """JSON that stands in a script as it is."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return text.replace("</", "<\\/").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
 def _of_table(table: AtlasTable) -> dict[str, Any]:
     return {
         "name": table.name,
         "title": table.title,
+        "universe": table.universe,
         "groups": None if table.groups is None else _column(table.groups),
         "columns": [_column(column) for column in table.columns],
         "cells": table.cells.tolist(),
@@ -156,8 +325,20 @@ def _of_table(table: AtlasTable) -> dict[str, Any]:
         "noisy": table.variance is not None,
         "choices": [{"own": choice.own, "parts": [list(p) for p in choice.parts]} for choice in table.choices],
         "alone": table.why_alone,
-        "areas": np.unique(table.area).tolist() if len(table.area) < 200_000 else [],
+        "adds": table.adds_up,
+        "areas": _runs(np.unique(table.area).tolist()),
     }
+
+
+def _runs(numbers: Sequence[int]) -> list[list[int]]:
+    """Whole numbers in order as runs: the first and the last of each."""
+    found: list[list[int]] = []
+    for number in numbers:
+        if found and number == found[-1][1] + 1:
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    return found
 
 
 def _column(column: CellColumn) -> dict[str, Any]:
@@ -170,19 +351,28 @@ def _of_release(release: ReleaseFolder, parts: Mapping[str, ReleaseFolder]) -> d
     confidence = first.confidence
     status = release.status if not release.parts else str(release.manifest["status"])
     kind = "danger" if status in {NOT_FOR_RELEASE, CONFIDENTIAL} else "public"
+    manifest = release.manifest
     return {
-        "version": 1,
         "title": _title(first),
+        "folder": release.folder.resolve().name,
         "product": release.name,
-        "status": {"kind": kind, "words": status, "reasons": list(release.manifest.get("reasons", ()))},
-        "created": str(release.manifest.get("created", ""))[:10],
+        "status": {"kind": kind, "words": status, "reasons": list(manifest.get("reasons", ()))},
+        "created": str(manifest.get("created", "")),
         "confidence": None if confidence is None else float(confidence),
         "z": None if confidence is None else z_value(confidence),
         "pure": first.is_pure,
         "sha256": release.sha256,
-        "software": str(release.manifest.get("yupana", "")),
-        "losses": list(_losses(parts)),
+        "software": str(manifest.get("yupana", "")),
+        "draws": [_draws(part) for part in parts.values()],
+        "treated": [str(entry.get("rule")) for part in parts.values() for entry in part.record],
+        "promises": [told for name, part in parts.items() if (told := _promise(name, part.manifest)) is not None],
     }
+
+
+def _draws(part: ReleaseFolder) -> str:
+    """What names the draw of the noise: what was made of it later keeps the time of its run."""
+    sources = part.manifest.get("sources")
+    return f"{part.manifest.get('product')} {part.manifest.get('created')}" if not sources else json.dumps(sources)
 
 
 def _title(release: ReleaseFolder) -> str:
@@ -191,12 +381,33 @@ def _title(release: ReleaseFolder) -> str:
     return str(own or (release.codebook or {}).get("title") or release.name)
 
 
-def _losses(parts: Mapping[str, ReleaseFolder]) -> Iterator[dict[str, Any]]:
-    for name, part in parts.items():
-        if (plan := part.plan) is not None and plan.is_finite:
-            yield {
-                "part": name,
-                "symbol": plan.mechanism.symbol,
-                "loss": float(plan.loss()),
-                "epsilon": plan.mechanism.epsilon(plan.loss(), 1e-10),
-            }
+def _promise(part: str, manifest: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What a release promises, as its certificate says; None of what has no plan."""
+    try:
+        told = certificate(manifest)
+    except (OutputError, KeyError):
+        return None
+    symbol = "rho" if told["mechanism"] == "zcdp" else "epsilon"
+    own = next(row for row in told["guarantee"] if row["neighbours"] == told["neighbours"])
+    epsilon = [row["tight"] for row in own["promised"].get("epsilon") or () if row["delta"] == _DELTA]
+    kept = [
+        {"change": curve["neighbours"], "right": math.ceil(curve["best_guess"] * 1000 - 1e-9) / 1000}
+        for curve in told["attacker"]["curves"]
+    ]
+    return {
+        "part": part,
+        "unit": told["privacy_unit"],
+        "symbol": symbol,
+        "loss": _finite(float(read_exact(own["promised"][symbol]))),
+        "change": told["neighbours"],
+        "epsilon": _finite(epsilon[0]) if epsilon else None,
+        "delta": _DELTA,
+        "attackers": kept,
+        "public": list(told["taken_as_public"]),
+        "invariants": list(told["invariants"]),
+        "tables": len({row["table"] for row in told["by_table"]}),
+    }
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

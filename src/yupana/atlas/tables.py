@@ -4,22 +4,26 @@ Whatever wrote a release, three places tell a row: of its area, of its populatio
 have a count with its variance; tables of TopDown and of estimates have a value with both ends of its interval.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
 from typing import Any, Final
 
 import duckdb
 import numpy as np
 
 from yupana.arrays import Floats, Ints
+from yupana.errors import ConfigError
 from yupana.files.database import named, open_database, quoted
 from yupana.products import family_of
+from yupana.products.described.product import described_in
 from yupana.products.tables import Family
-from yupana.release.codebook import meanings
-from yupana.release.recipe import COTERMINOUS, MEASURED
+from yupana.release.recipe import COTERMINOUS, DESCRIBED_TABLES, MEASURED
 from yupana.release.release import ReleaseFolder
+from yupana.report.export.tables import ExportColumn, ExportTable, tables_of
 
 AREA, KIND, GROUP = "REGION_ID", "REGION_TYPE", "ITERATION_CODE"
+LEVEL, CODE = "SUMLEV", "GEOCODE"
 _OF_NOISE: Final = ("COUNT", "VARIANCE", "MOE")
 _OF_ESTIMATES: Final = ("ESTIMATE", "LOWER", "UPPER")
 _BESIDE: Final = ("AREA", "ITERATION", "LABEL", "DEPTH", "NOISE_DISTRIBUTION", "REASON")
@@ -38,11 +42,14 @@ class AreaIndex:
         Numbers of the areas, by kind and code.
     names : dict of (str, str) to str
         What areas are called, of those whose name is known.
+    titles : dict of str to str
+        What kinds are called; empty where nothing says so.
     """
 
     kinds: dict[str, int] = field(default_factory=dict)
     places: dict[tuple[str, str], int] = field(default_factory=dict)
     names: dict[tuple[str, str], str] = field(default_factory=dict)
+    titles: dict[str, str] = field(default_factory=dict)
 
     def number(self, kind: str, code: str) -> int:
         """The number of an area."""
@@ -99,8 +106,12 @@ class AtlasTable:
         Of noisy tables.
     choices : tuple of PartsOf
         The finest first; empty where errors of rows depend on each other in a way that the release does not tell.
-    why_alone : str
+    why_alone : "treated", "coterminous", "estimates", "topdown" or ""
         Why sums of its rows have no interval; empty where they have one.
+    universe : str
+        What it counts; empty where the title says it all.
+    adds_up : bool
+        Whether no record counts in two of its cells, so that their sum counts records.
     """
 
     name: str
@@ -118,22 +129,11 @@ class AtlasTable:
     variance: Floats | None
     choices: tuple[PartsOf, ...] = ()
     why_alone: str = ""
+    universe: str = ""
+    adds_up: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _AtlasFields:
-    """What a codebook says of the columns of a table."""
-
-    titles: Mapping[str, str]
-    labels: Mapping[str, Mapping[str, str]]
-
-    def column(self, name: str, codes: Sequence[str]) -> CellColumn:
-        """A column with those of its codes that occur."""
-        labels = self.labels.get(name, {})
-        return CellColumn(name, self.titles.get(name, name), tuple(codes), tuple(labels.get(c, c) for c in codes))
-
-
-def read_tables(release: ReleaseFolder, areas: AreaIndex) -> Iterator[AtlasTable]:
+def read_tables(release: ReleaseFolder, areas: AreaIndex, kinds: Collection[str] = ()) -> Iterator[AtlasTable]:
     """All tables of a release that the atlas can show, in the order of its manifest.
 
     Parameters
@@ -142,54 +142,96 @@ def read_tables(release: ReleaseFolder, areas: AreaIndex) -> Iterator[AtlasTable
         Without parts.
     areas : AreaIndex
         The areas that are met are added to it.
+    kinds : collection of str
+        Of areas: rows of others are left out. All if empty.
 
     Raises
     ------
     OutputError
         If a file is not what the manifest says.
     """
-    wide = {name for name in release if f"{name}_intervals" in release}
-    histograms = [name for name in release if name.startswith("tabulation/")]
-    for name in release:
-        if name.startswith(f"{MEASURED}/"):
-            continue
-        if name in wide:
-            yield _of_variables(release, name, areas)
-        elif name == (histograms or [""])[0]:
-            yield _of_histogram(release, histograms, areas)
-        elif (columns := _columns_of(release, name)) and set(_OF_NOISE[:2]) <= set(columns):
-            yield _of_noise(release, name, columns, areas)
-        elif columns and set(_OF_ESTIMATES) <= set(columns) and AREA in columns and "LABEL" in columns:
-            yield _of_estimates(release, name, columns, areas)
+    for told in shown_tables(release):
+        made = _FORMS[told.form](told, areas, kinds)
+        if len(made.value):
+            yield made
 
 
-def _columns_of(release: ReleaseFolder, name: str) -> list[str]:
-    told = release.manifest["tables"][release.files[name]].get("columns", ())
-    return [str(column) for column in told]
+@dataclass(frozen=True, slots=True)
+class ShownTable:
+    """A table that the atlas can show, before its rows are read.
+
+    Attributes
+    ----------
+    tables : tuple of ExportTable
+        One; of the counts by all attributes one for each kind of areas.
+    form : str
+        What tells a row from others.
+    """
+
+    tables: tuple[ExportTable, ...]
+    form: str
+
+    @property
+    def rows(self) -> int:
+        """How many rows the atlas makes of it."""
+        return sum(one.rows for one in self.tables) * (len(_variables(self.tables[0])) if self.form == "wide" else 1)
+
+    def columns(self) -> dict[str, ExportColumn]:
+        """Its columns by name."""
+        return {column.name: column for column in self.tables[0].columns}
 
 
-def _fields(release: ReleaseFolder, name: str) -> tuple[str, _AtlasFields]:
-    """The title of a table and what its codebook says of its columns."""
-    package, path = release.codebook or {"resources": ()}, release.files[name]
-    for resource in package["resources"]:
-        if resource["path"] == path:
-            titles = {field["name"]: str(field["title"]) for field in resource["schema"]["fields"]}
-            return str(resource["title"]), _AtlasFields(titles, meanings(package, path))
-    return name, _AtlasFields({}, {})
-
-
-def _open(db: duckdb.DuckDBPyConnection, release: ReleaseFolder, name: str) -> None:
-    """Make the table ``rows`` of a table: all columns as text, be they numbers in Parquet or not."""
-    db.execute(f"CREATE TABLE rows AS SELECT CAST(COLUMNS(*) AS VARCHAR) FROM {release.rows(name, as_text=True)}")
-
-
-def _of_noise(release: ReleaseFolder, name: str, columns: Sequence[str], areas: AreaIndex) -> AtlasTable:
-    title, fields = _fields(release, name)
-    keys = [column for column in columns if column not in (*_OF_NOISE, *_BESIDE)]
-    others = [key for key in keys if key not in (AREA, KIND, GROUP)]
+def shown_tables(release: ReleaseFolder) -> list[ShownTable]:
+    """The tables of a release, or of a part of one, that the atlas can show."""
     with open_database() as db:
-        _open(db, release, name)
-        found = _placed(db, others, areas, fields, has_group=GROUP in keys)
+        try:
+            listed = tables_of(release, db, counts=True, labelled=False)
+        except ConfigError:
+            return []
+    found: list[ShownTable] = []
+    histogram = tuple(one for one in listed if one.name.startswith("tabulation/"))
+    for table in listed:
+        names = {column.name for column in table.columns}
+        if table.name.startswith(f"{MEASURED}/"):
+            continue
+        if histogram and table is histogram[0]:
+            found.append(ShownTable(histogram, "histogram"))
+        elif {LEVEL, CODE} <= names and _variables(table):
+            found.append(ShownTable((table,), "wide"))
+        elif set(_OF_NOISE[:2]) <= names:
+            found.append(ShownTable((table,), "noise"))
+        elif {*_OF_ESTIMATES, AREA, "LABEL"} <= names:
+            found.append(ShownTable((table,), "estimates"))
+    return found
+
+
+def _variables(table: ExportTable) -> list[str]:
+    """The columns of a wide table that hold counts."""
+    ends = ("_LOWER", "_UPPER", "_MOE")
+    return [column.name for column in table.numbers if not column.name.endswith(ends)]
+
+
+def _open(db: duckdb.DuckDBPyConnection, query: str, kind: str, kinds: Collection[str]) -> None:
+    """Make the table ``rows`` of those of some kinds of areas."""
+    where = f" WHERE {named(kind)} IN ({', '.join(map(quoted, kinds))})" if kinds else ""
+    db.execute(f"CREATE TABLE rows AS SELECT * FROM ({query}){where}")
+
+
+def _cell_column(column: ExportColumn | None, name: str, codes: Sequence[str]) -> CellColumn:
+    """A column with those of its codes that occur, in the order of the codebook."""
+    labels = column.labels if column else {}
+    order = {code: at for at, code in enumerate(labels)}
+    codes = sorted(codes, key=lambda code: order.get(code, len(order)))
+    return CellColumn(name, column.title if column else name, tuple(codes), tuple(labels.get(c, c) for c in codes))
+
+
+def _of_noise(told: ShownTable, areas: AreaIndex, kinds: Collection[str]) -> AtlasTable:
+    (table,), columns = told.tables, told.columns()
+    release, name = table.release, table.name
+    others = [key for key in columns if key not in (*_OF_NOISE, *_BESIDE, AREA, KIND, GROUP)]
+    with open_database() as db:
+        _open(db, table.query, KIND, kinds)
+        found = _placed(db, others, areas, columns, has_group=GROUP in columns)
         value, variance, margin = (
             _numbers(db, f"TRY_CAST({column} AS DOUBLE)") if column in columns else np.full(len(found.area), np.nan)
             for column in _OF_NOISE
@@ -200,17 +242,32 @@ def _of_noise(release: ReleaseFolder, name: str, columns: Sequence[str], areas: 
     if family is not None and not why:
         choices = tuple(_choices(release, family, name, found))
     return AtlasTable(
-        name, title, found.groups, found.columns, found.cells, (), found.area, found.group, found.cell,
-        value, value - margin, value + margin, variance, choices, why,
+        name, table.title, found.groups, found.columns, found.cells, (), found.area, found.group, found.cell,
+        value, value - margin, value + margin, variance, choices, why, _universe_of(table), _adds_up(release, name),
     )  # fmt: skip
+
+
+_MOST_CELLS: Final = 300
+
+
+def _adds_up(release: ReleaseFolder, name: str) -> bool:
+    """Whether the cells of a table of a description exclude each other."""
+    if release.manifest.get("system") != DESCRIBED_TABLES:
+        return False
+    cells = next((table.cells for table in described_in(release.manifest).tables if table.name == name), ())
+    if not 1 < len(cells) <= _MOST_CELLS:
+        return False
+    return not any((one & other).is_possible for one, other in combinations(cells, 2))
+
+
+def _universe_of(table: ExportTable) -> str:
+    return "" if table.universe == table.title else table.universe
 
 
 def _why_alone(release: ReleaseFolder, name: str) -> str:
     if f"{MEASURED}/{name}" in release:
-        return "What was done to these counts makes their errors depend on each other; the release does not tell how."
-    if any(entry.get("rule") == COTERMINOUS for entry in release.record):
-        return "Areas that hold the same were combined, so that errors of rows depend on each other."
-    return ""
+        return "treated"
+    return COTERMINOUS if any(entry.get("rule") == COTERMINOUS for entry in release.record) else ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -228,7 +285,7 @@ def _placed(
     db: duckdb.DuckDBPyConnection,
     others: Sequence[str],
     areas: AreaIndex,
-    fields: _AtlasFields,
+    columns: Mapping[str, ExportColumn],
     *,
     has_group: bool,
     kind: str = KIND,
@@ -236,17 +293,19 @@ def _placed(
 ) -> _Placed:
     """Number areas, groups and cells of the table ``rows``, and put it in the order of its areas."""
     met = db.execute(f"SELECT {named(kind)}, {named(code)}, min(rowid) FROM rows GROUP BY ALL ORDER BY 3").fetchall()
-    labels = fields.labels.get(code, {})
+    labels = columns[code].labels if code in columns else {}
+    titles = columns[kind].labels if kind in columns else {}
     for of_kind, of_code, _ in met:
         areas.number(of_kind, of_code)
+        areas.titles.setdefault(of_kind, titles.get(of_kind, ""))
         if of_code in labels:
             areas.names.setdefault((of_kind, of_code), labels[of_code])
     _number(db, "areas", [(k, c, areas.places[k, c]) for k, c, _ in met], (kind, code))
     groups = None
     if has_group:
         codes = [row[0] for row in db.execute(f"SELECT {GROUP} FROM rows GROUP BY 1 ORDER BY min(rowid)").fetchall()]
-        groups = fields.column(GROUP, codes)
-        _number(db, "groups", [(c, at) for at, c in enumerate(codes)], (GROUP,))
+        groups = _cell_column(columns.get(GROUP), GROUP, codes)
+        _number(db, "groups", [(c, at) for at, c in enumerate(groups.codes)], (GROUP,))
     cells: list[tuple[str, ...]] = [()]
     if others:
         cells = _met(db, others)
@@ -259,13 +318,13 @@ def _placed(
         f"CREATE TABLE placed AS SELECT rows.*, areas.place AS _area, {group} AS _group, {cell} AS _cell "
         f"FROM rows {joins} ORDER BY _area, _group, _cell"
     )
-    columns = []
+    told = []
     for at, name in enumerate(others):
-        columns.append(fields.column(name, list(dict.fromkeys(cell[at] for cell in cells))))
-    places = [{c: i for i, c in enumerate(column.codes)} for column in columns]
+        told.append(_cell_column(columns.get(name), name, list(dict.fromkeys(cell[at] for cell in cells))))
+    places = [{c: i for i, c in enumerate(column.codes)} for column in told]
     numbered = np.array([[places[i][c] for i, c in enumerate(cell)] for cell in cells], dtype=np.int64)
     return _Placed(
-        groups, tuple(columns), numbered.reshape(len(cells), len(columns)), tuple(cells),
+        groups, tuple(told), numbered.reshape(len(cells), len(told)), tuple(cells),
         *(_numbers(db, name).astype(np.int64) for name in ("_area", "_group", "_cell")),
     )  # fmt: skip
 
@@ -302,11 +361,12 @@ def _choices(release: ReleaseFolder, family: Family, name: str, found: _Placed) 
 
 def _cells_of(release: ReleaseFolder, name: str) -> list[tuple[str, ...]]:
     """The cells of another table in the order in which `_placed` numbers them."""
-    columns = [c for c in _columns_of(release, name) if c not in (*_OF_NOISE, *_BESIDE, AREA, KIND, GROUP)]
+    told = release.manifest["tables"][release.files[name]].get("columns", ())
+    columns = [str(c) for c in told if c not in (*_OF_NOISE, *_BESIDE, AREA, KIND, GROUP)]
     if not columns:
         return [()]
     with open_database() as db:
-        _open(db, release, name)
+        db.execute(f"CREATE TABLE rows AS SELECT CAST(COLUMNS(*) AS VARCHAR) FROM {release.rows(name, as_text=True)}")
         return _met(db, columns)
 
 
@@ -316,79 +376,89 @@ def _met(db: duckdb.DuckDBPyConnection, columns: Sequence[str]) -> list[tuple[st
     return [tuple(row) for row in db.execute(query).fetchall()]
 
 
-def _of_estimates(release: ReleaseFolder, name: str, columns: Sequence[str], areas: AreaIndex) -> AtlasTable:
+def _of_estimates(told: ShownTable, areas: AreaIndex, kinds: Collection[str]) -> AtlasTable:
     """A table of estimates: its lines have names and depths of their own."""
-    title, fields = _fields(release, name)
+    (table,), columns = told.tables, told.columns()
     with open_database() as db:
-        _open(db, release, name)
-        lines = db.execute("SELECT DATA_CELL, any_value(LABEL), any_value(DEPTH) FROM rows GROUP BY 1").fetchall()
+        _open(db, table.query, KIND, kinds)
+        lines = db.execute(
+            "SELECT DATA_CELL, any_value(LABEL), any_value(DEPTH) FROM rows GROUP BY 1 ORDER BY min(rowid)"
+        ).fetchall()
         for kind, code, called in db.execute(f"SELECT DISTINCT {KIND}, {AREA}, AREA FROM rows").fetchall():
             areas.names.setdefault((kind, code), called)
-        labels = {**fields.labels, "DATA_CELL": {str(c): str(label) for c, label, _ in lines}}
-        told = _AtlasFields(fields.titles, labels)
-        found = _placed(db, ["DATA_CELL"], areas, told, has_group=GROUP in columns)
+        line = replace(columns["DATA_CELL"], labels={str(c): str(label) for c, label, _ in lines})
+        found = _placed(db, ["DATA_CELL"], areas, {**columns, "DATA_CELL": line}, has_group=GROUP in columns)
         value, low, high = (_numbers(db, f"TRY_CAST({column} AS DOUBLE)") for column in _OF_ESTIMATES)
     depths = {str(c): int(depth) for c, _, depth in lines}
     return AtlasTable(
-        name, title, found.groups, found.columns, found.cells, tuple(depths[key[0]] for key in found.keys),
-        found.area, found.group, found.cell, value, low, high, None,
-        why_alone="Errors of estimates depend on each other, in a way that the release does not tell.",
+        table.name, table.title, found.groups, found.columns, found.cells,
+        tuple(depths[key[0]] for key in found.keys), found.area, found.group, found.cell, value, low, high, None,
+        why_alone="estimates", universe=_universe_of(table),
     )  # fmt: skip
 
 
-_TOPDOWN_ALONE: Final = "Sums of these numbers need the noisy measurements: yupana interval --area ... --noisy DIR."
-
-
-def _of_variables(release: ReleaseFolder, name: str, areas: AreaIndex) -> AtlasTable:
-    """A table of TopDown with a column for each variable, and the intervals beside it."""
-    title, fields = _fields(release, name)
-    level, code = "SUMLEV", "GEOCODE"
-    variables = [column for column in _columns_of(release, name) if column not in (level, code)]
+def _of_variables(told: ShownTable, areas: AreaIndex, kinds: Collection[str]) -> AtlasTable:
+    """A table of TopDown with a column for each variable, and its interval beside it where the release has one."""
+    (table,), columns = told.tables, told.columns()
+    variables = _variables(table)
+    levels = "".join(
+        f" WHEN {quoted(code)} THEN {quoted(kind.replace(' ', '_'))}" for code, kind in columns[LEVEL].labels.items()
+    )
+    kind = f"CASE {LEVEL}{levels} ELSE {LEVEL} END" if levels else LEVEL
     with open_database() as db:
-        beside = ", ".join(
-            f"CAST(i.{named(f'{variable}_{end}')} AS DOUBLE) AS {named(f'{variable}_{end}')}"
-            for variable in variables
-            for end in ("LOWER", "UPPER")
-        )
-        db.execute(
-            f"CREATE TABLE rows AS SELECT t.*, {beside} FROM {release.rows(name, as_text=True)} t "
-            f"JOIN {release.rows(f'{name}_intervals', as_text=True)} i USING ({level}, {code})"
-        )
-        found = _placed(db, [], areas, fields, has_group=False, kind=level, code=code)
+        _open(db, f"SELECT * REPLACE ({kind} AS {LEVEL}) FROM ({table.query})", LEVEL, kinds)
+        found = _placed(db, [], areas, columns, has_group=False, kind=LEVEL, code=CODE)
         value, low, high = (
-            np.stack([_numbers(db, named(f"{variable}{end}")) for variable in variables], axis=1).ravel()
+            np.stack([_end(db, f"{variable}{end}", columns, len(found.area)) for variable in variables], axis=1).ravel()
             for end in ("", "_LOWER", "_UPPER")
         )
     number = len(variables)
-    column = CellColumn("variable", "Variable", tuple(variables), tuple(fields.titles.get(v, v) for v in variables))
+    titles = tuple(columns[variable].title for variable in variables)
+    column = CellColumn("variable", "Variable", tuple(variables), titles)
     return AtlasTable(
-        name.rsplit("/", 1)[-1], title, None, (column,), np.arange(number)[:, None], (),
+        table.name.rsplit("/", 1)[-1], table.title, None, (column,), np.arange(number)[:, None], _depths(titles),
         np.repeat(found.area, number), np.zeros(len(value), dtype=np.int64),
         np.tile(np.arange(number), len(found.area)),
-        value, low, high, None, why_alone=_TOPDOWN_ALONE,
+        value, low, high, None, why_alone="topdown",
     )  # fmt: skip
 
 
-def _of_histogram(release: ReleaseFolder, names: Sequence[str], areas: AreaIndex) -> AtlasTable:
+def _depths(titles: Sequence[str]) -> tuple[int, ...]:
+    """How far lines stand in: all but the first, and further those that begin with the whole title of another."""
+    if titles[0] != "Total":
+        return ()
+    known = set(titles)
+    return tuple(0 if at == 0 else 1 + (title.partition(": ")[0] in known - {title}) for at, title in enumerate(titles))
+
+
+def _end(db: duckdb.DuckDBPyConnection, name: str, columns: Mapping[str, ExportColumn], number: int) -> Floats:
+    return _numbers(db, f"TRY_CAST({named(name)} AS DOUBLE)") if name in columns else np.full(number, np.nan)
+
+
+def _of_histogram(told: ShownTable, areas: AreaIndex, kinds: Collection[str]) -> AtlasTable:
     """The cells of all attributes of TopDown, for every kind of areas."""
-    _, fields = _fields(release, names[0])
-    columns = _columns_of(release, names[0])
+    columns = told.columns()
     others = [c for c in columns if c not in ("geounit", "count", "LOWER", "UPPER", "MOE")]
-    ends = [c for c in ("LOWER", "UPPER") if c in columns]
-    picked = ", ".join(map(named, (*others, "count", *ends)))
+    parts = " UNION ALL ".join(
+        f"SELECT {quoted(kind)} AS kind, * REPLACE ({_code(kind)} AS geounit) FROM ({table.query})"
+        for kind, table in ((table.name.rsplit("/", 1)[-1], table) for table in told.tables)
+    )
     with open_database() as db:
-        parts = [
-            f"SELECT {quoted(name.rsplit('/', 1)[-1])} AS kind, geounit, {picked} "
-            f"FROM {release.rows(name, as_text=True)}"
-            for name in names
-        ]
-        db.execute(f"CREATE TABLE rows AS {' UNION ALL '.join(parts)}")
-        found = _placed(db, others, areas, fields, has_group=False, kind="kind", code="geounit")
-        value, low, high = (
-            _numbers(db, f"TRY_CAST({column} AS DOUBLE)") if column in columns else np.full(len(found.area), np.nan)
-            for column in ("count", "LOWER", "UPPER")
-        )
+        _open(db, parts, "kind", kinds)
+        found = _placed(db, others, areas, columns, has_group=False, kind="kind", code="geounit")
+        value, low, high = (_end(db, name, columns, len(found.area)) for name in ("count", "LOWER", "UPPER"))
     return AtlasTable(
         "tabulation", "Every count, by all attributes", None, found.columns, found.cells, (),
-        found.area, found.group, found.cell, value, low, high, None, why_alone=_TOPDOWN_ALONE,
+        found.area, found.group, found.cell, value, low, high, None, why_alone="topdown", adds_up=True,
     )  # fmt: skip
+
+
+def _code(kind: str) -> str:
+    """SQL of the code of an area as tables have it: that of a block without its block group, which it begins with."""
+    block = "length(geounit) = 16 AND geounit[12] = geounit[13]"
+    return f"CASE WHEN {block} THEN geounit[1:11] || geounit[13:] ELSE geounit END" if kind == "block" else "geounit"
+
+
+_FORMS: Final = {
+    "noise": _of_noise, "estimates": _of_estimates, "wide": _of_variables, "histogram": _of_histogram,
+}  # fmt: skip

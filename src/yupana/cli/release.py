@@ -66,13 +66,14 @@ def report(options: argparse.Namespace) -> None:
 def atlas(options: argparse.Namespace) -> None:
     """Serve the atlas of a release, or write it."""
     if options.to is not None:
-        print(yupana.atlas(options.release, options.to, boundaries=options.boundaries, overwrite=options.overwrite))
+        print(yupana.atlas(**given(options, "port", "browser")))
         return
     from yupana.atlas.server import serve
-    from yupana.atlas.site import site_of
+    from yupana.atlas.site import AtlasRequest
 
+    request = AtlasRequest(options.release, tuple(options.boundaries or ()), options.other, tuple(options.kinds or ()))
     try:
-        serve(site_of(options.release, options.boundaries or ()), options.port, browser=options.browser)
+        serve(request, options.port, browser=options.browser)
     except OSError as error:
         raise OutputError(f"port {options.port} cannot be used: {error.strerror}; name another with --port") from None
     except KeyboardInterrupt:

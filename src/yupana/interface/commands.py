@@ -373,6 +373,8 @@ _RELEASES: Final = {
                 "FILE",
                 default=(),
             ),
+            "other": Option("a release to compare it with, number by number", "path", "OTHER", flag="with"),
+            "kinds": Option("these kinds of areas alone, such as state,county (all)", "names", "KIND,...", default=()),
             "overwrite": _RUN["overwrite"],
             "port": Option("0 takes any that is free (0)", "port", "N", default=0),
             "browser": Option("only print the address", "switch", flag="no-browser", default=True),

@@ -30,6 +30,7 @@ from yupana.release.manifest import MANIFEST
 from yupana.release.release import PARTS_ENDING, ReleaseFolder, part_names
 
 if TYPE_CHECKING:
+    from yupana.atlas.site import InlineAtlas
     from yupana.audit.empirical.loss import LossFinding, LossRequest
     from yupana.estimate.areas.released import AreaList
     from yupana.estimate.results import AreaIntervals, DistrictEstimates, Intervals
@@ -669,40 +670,86 @@ def report(
     return path_of("to", to)
 
 
+if TYPE_CHECKING:  # as of `interval`
+
+    @overload
+    def atlas(
+        release: "Release | Place",
+        to: Place,
+        *,
+        boundaries: Places | None = None,
+        other: "Release | Place | None" = None,
+        kinds: Sequence[str] = (),
+        overwrite: bool = False,
+    ) -> Path: ...
+
+    @overload
+    def atlas(
+        release: "Release | Place",
+        to: None = None,
+        *,
+        boundaries: Places | None = None,
+        other: "Release | Place | None" = None,
+        kinds: Sequence[str] = (),
+        overwrite: bool = False,
+    ) -> "InlineAtlas": ...
+
+
 @checked
-def atlas(release: "Release | Place", to: Place, *, boundaries: Places | None = None, overwrite: bool = False) -> Path:
-    """Write the atlas of a release: a static site on which anybody reads its tables, error first.
+def atlas(
+    release: "Release | Place",
+    to: Place | None = None,
+    *,
+    boundaries: Places | None = None,
+    other: "Release | Place | None" = None,
+    kinds: Sequence[str] = (),
+    overwrite: bool = False,
+) -> "Path | InlineAtlas":
+    """Make the atlas of a release: pages on which anybody reads its tables, error first.
 
     Parameters
     ----------
     release : Release, str or Path
         Also of several parts.
-    to : str or Path
-        A folder that does not exist or is empty. Its ``index.html`` opens from disk and from any web server.
+    to : str or Path, optional
+        A folder that does not exist or is empty. Its ``index.html`` opens from disk and from any web server. Without
+        it the atlas shows itself in a notebook.
     boundaries : path or sequence of paths, optional
         Boundaries of areas for maps: zipped shapefiles such as TIGER/Line, GeoJSON or TopoJSON.
+    other : Release, str or Path, optional
+        A release that it is compared with, number by number.
+    kinds : sequence of str
+        Kinds of areas, such as ``state``; all if empty.
     overwrite : bool
         Replace an earlier atlas there.
 
     Returns
     -------
-    Path
-        The first page.
+    Path or InlineAtlas
+        The first page; or what a notebook shows, up to 8 MB.
 
     Raises
     ------
     OutputError
-        If it is no sound release, is CONFIDENTIAL, has more rows than a static site may, or the folder cannot be used.
+        If it is no sound release, is CONFIDENTIAL, has more rows than a static site may, has no table in common with
+        the other, or the folder cannot be used.
 
     Source
     ------
     docs/atlas.md
     """
-    from yupana.atlas.site import write_site
+    from yupana.atlas.site import AtlasRequest, inline_atlas, write_site
 
-    reads = release.folder if isinstance(release, ReleaseFolder) else release
-    out = out_of(to, reads, overwrite=overwrite, name="to")
-    return write_site(out, folder_of(release), paths_of("boundaries", boundaries), overwrite=overwrite)
+    request = AtlasRequest(
+        folder_of(release),
+        tuple(paths_of("boundaries", boundaries)),
+        None if other is None else folder_of(other),
+        tuple(kinds),
+    )
+    if to is None:
+        return inline_atlas(request)
+    reads = [one.folder if isinstance(one, ReleaseFolder) else one for one in (release, other) if one is not None]
+    return write_site(out_of(to, *reads, overwrite=overwrite, name="to"), request, overwrite=overwrite)
 
 
 @checked

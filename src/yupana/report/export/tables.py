@@ -4,6 +4,7 @@ Everything comes from the release: its manifest, its codebook and its tables.
 """
 
 import itertools
+import re
 import warnings
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -177,7 +178,12 @@ def distinct(names: Iterable[str], most: int, taken: Collection[str] = ()) -> li
 
 
 def tables_of(
-    release: ReleaseFolder, database: duckdb.DuckDBPyConnection, chosen: Collection[str] = (), *, counts: bool
+    release: ReleaseFolder,
+    database: duckdb.DuckDBPyConnection,
+    chosen: Collection[str] = (),
+    *,
+    counts: bool,
+    labelled: bool = True,
 ) -> list[ExportTable]:
     """The tables of a release, or of all its parts.
 
@@ -191,6 +197,8 @@ def tables_of(
         Names of tables; all if empty.
     counts : bool
         Leave out tables that hold no numbers, if none is chosen.
+    labelled : bool
+        Refuse a release without a codebook. Otherwise codes stand for themselves.
 
     Raises
     ------
@@ -211,7 +219,7 @@ def tables_of(
         base = name.removesuffix(_INTERVALS)
         if base != name and base in known and (not chosen or base in chosen) and _joined(part, within, database):
             continue
-        table = _table(name, part, within, database)
+        table = _table(name, part, within, database, labelled=labelled)
         if chosen or table.numbers or not counts:
             found.append(table)
     if not found:
@@ -219,22 +227,18 @@ def tables_of(
     return found
 
 
-def _table(name: str, part: ReleaseFolder, within: str, database: duckdb.DuckDBPyConnection) -> ExportTable:
-    if part.codebook is None:
-        raise OutputError(
-            f"{part.folder} has no codebook, which says what tables and codes are called; export a release"
-        )
+def _table(
+    name: str, part: ReleaseFolder, within: str, database: duckdb.DuckDBPyConnection, *, labelled: bool
+) -> ExportTable:
     file = part.files[within]
-    resource = next((one for one in part.codebook["resources"] if one["path"] == file), None)
-    if resource is None:
-        raise OutputError(f"{part.folder}: the codebook does not describe {file}")
+    resource = _resource(part, within, labelled=labelled)
     estimates = part.product == ESTIMATES
     columns = [_column(field, estimates=estimates) for field in resource["schema"]["fields"]]
     query = part.rows(within, as_text=True)
     intervals = f"{within}{_INTERVALS}"
     if intervals in part.files and _joined(part, intervals, database):
         query = f"(SELECT a.*, b.* EXCLUDE ({_keys(columns)}) FROM {_both(part, intervals)})"
-        beside = next(one for one in part.codebook["resources"] if one["path"] == part.files[intervals])
+        beside = _resource(part, intervals, labelled=labelled)
         told = {field["name"]: _column(field, estimates=False) for field in beside["schema"]["fields"]}
         columns = [
             one
@@ -248,8 +252,31 @@ def _table(name: str, part: ReleaseFolder, within: str, database: duckdb.DuckDBP
     )
     title = one_line(resource["title"]) or name
     universe = _universe(part, PurePosixPath(within).name) or title
-    rows = int(part.manifest["tables"][file]["rows"])
+    rows = int(part.manifest["tables"][file].get("rows", 0))
     return ExportTable(name, title, universe, tuple(columns), f"SELECT {selected} FROM {query}", rows, part)
+
+
+def _resource(part: ReleaseFolder, within: str, *, labelled: bool) -> Mapping[str, Any]:
+    """What the codebook says of a table, or else what its columns are called."""
+    file = part.files[within]
+    found = next((one for one in (part.codebook or {"resources": ()})["resources"] if one["path"] == file), None)
+    if found is not None:
+        return dict(found)
+    if labelled and part.codebook is None:
+        raise OutputError(
+            f"{part.folder} has no codebook, which says what tables and codes are called; export a release"
+        )
+    if labelled:
+        raise OutputError(f"{part.folder}: the codebook does not describe {file}")
+    kinds = {**dict.fromkeys(_BESIDE, "number"), **dict.fromkeys(VALUES, "number"), NOISE: "string", REASON: "string"}
+    told = [str(column) for column in part.manifest["tables"][file].get("columns", ())]
+    fields = [{"name": one, "title": one, "type": kinds.get(one, _kind_of(one))} for one in told]
+    return {"path": file, "title": within, "schema": {"fields": fields}}
+
+
+def _kind_of(column: str) -> str:
+    """The type of a column without a codebook: variables of TopDown hold numbers."""
+    return "integer" if re.fullmatch(r"[A-Z]\d{7}(_LOWER|_UPPER|_MOE)?", column) else "string"
 
 
 def _place(column: ExportColumn) -> int:
@@ -290,13 +317,27 @@ def _keys(columns: Sequence[ExportColumn]) -> str:
     return ", ".join(named(column.name) for column in columns if not column.is_number)
 
 
+_OF_SAFETAB: Final = {
+    "T01": "Total population",
+    "T02": "Total population",
+    "T03": "Households",
+    "T04": "Occupied housing units",
+}
+"""Universes of the tables of the Detailed DHC-A and DHC-B, each within its population group."""
+
+
 def _universe(part: ReleaseFolder, table: str) -> str:
     """Which records a table counts; empty where its title says it all."""
     if part.product in {ESTIMATES, PHSAFE.key}:
+        # Of an average the shell tells what it is of, and not what its numerator counts.
+        if table.endswith("_num"):
+            return ""
         return next(
             (shell.universe for shell in SHELLS if table.split("_", maxsplit=1)[0] in {shell.name, shell.source}), ""
         )
     product = PRODUCTS.of(part.manifest)
+    if product is not None and product.key.startswith("safetab"):
+        return next((universe for start, universe in _OF_SAFETAB.items() if table.startswith(start)), "")
     if product is None or product.key != "tables":
         return ""
     config = described_in(part.manifest)
