@@ -272,7 +272,7 @@ def test_templates_are_loaded_when_a_page_is_made() -> None:
 
 def test_missing_renderer_is_named(monkeypatch: pytest.MonkeyPatch, page: Page) -> None:
     monkeypatch.setitem(sys.modules, "vl_convert", None)
-    with pytest.raises(ConfigError, match=r"yupana\[report\]"):
+    with pytest.raises(ConfigError, match=r"extra report"):
         render(page)
 
 
