@@ -12,7 +12,8 @@ from yupana.explore.form import Chosen
 from yupana.explore.reference import blocks, invented_groups, invented_phsafe
 from yupana.plan.measurement import z_value
 from yupana.privacy.laws import DiscreteGaussian, TwoSidedGeometric
-from yupana.products.safetab.product import PERSONS
+from yupana.products.phsafe.product import PHSAFE
+from yupana.products.safetab.product import HOUSEHOLDS, PERSONS
 from yupana.products.safetab.regions import BY_NAME
 from yupana.products.safetab.specification import DETAILED_ONLY, STAGE_1
 from yupana.report.errors import left_out
@@ -130,8 +131,8 @@ def _spine(chosen: Chosen) -> Iterator[Consequence]:
 
 
 _OF: Final[Mapping[str, Callable[[Chosen], Iterator[Consequence]]]] = {
-    "phsafe": _truncation,
-    "safetab-p": _tables,
-    "safetab-h": _tables,
+    PHSAFE.key: _truncation,
+    PERSONS.key: _tables,
+    HOUSEHOLDS.key: _tables,
     "topdown": _spine,
 }

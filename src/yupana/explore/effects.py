@@ -20,6 +20,7 @@ from yupana.plan.measurement import Mechanism, z_value
 from yupana.plan.plan import Plan, compose
 from yupana.privacy.exact import INFINITE, Budget, show_exact
 from yupana.privacy.zcdp import epsilon_tight
+from yupana.products.phsafe.product import PHSAFE
 from yupana.products.safetab.product import SafetabProduct
 from yupana.report.numbers import loss, percent, rounded
 
@@ -143,7 +144,7 @@ def _share(guess: float) -> str:
 def _attributes(page: BudgetPage, chosen: Chosen) -> Iterator[tuple[str, Budget]]:
     """The most that is lost where one record differs in one attribute only, or is moved within a geounit."""
     product, plan = page.product, chosen.plan
-    if page.product.key == "phsafe" or isinstance(product, SafetabProduct):
+    if page.product.key == PHSAFE.key or isinstance(product, SafetabProduct):
         yield from product.by_attribute(plan, product.document(chosen.config)).items()
         return
     for bound in bounds(product, chosen.config, plan):

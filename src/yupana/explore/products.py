@@ -21,6 +21,7 @@ from yupana.files.document import UNCHANGED, Changes
 from yupana.privacy.exact import INFINITE
 from yupana.products import PRODUCTS
 from yupana.products.parts import read_parts
+from yupana.products.phsafe.product import PHSAFE
 from yupana.products.product import Product
 from yupana.products.safetab.configuration import read_config
 from yupana.products.safetab.demonstration_parameters import write_parameters
@@ -87,7 +88,7 @@ class Pages(Mapping[str, BudgetPage]):
                 return
         elif product.key == "tables" and not own and source.startswith("ddhc"):
             return  # their code files are those of SafeTab, which has them under its own name
-        known = {"topdown": known_to_topdown, "phsafe": self._known_to_phsafe}.get(product.key, _nothing)
+        known = {"topdown": known_to_topdown, PHSAFE.key: self._known_to_phsafe}.get(product.key, _nothing)
         self._put(key, product, title, _reader(product, source, codes=codes), known)
 
     def _put(
@@ -102,7 +103,7 @@ class Pages(Mapping[str, BudgetPage]):
         self._makers[key] = lambda: BudgetPage(key, title, product, reader(), known, self._source(product))
 
     def _source(self, product: Product[Any]) -> str:
-        if product.key == "phsafe":
+        if product.key == PHSAFE.key:
             return self._phsafe[1]
         if product.key == "topdown":
             return f"an average geounit of {blocks().source}, and 51 times that state for the nation"

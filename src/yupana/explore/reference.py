@@ -20,7 +20,7 @@ from yupana.geography.blocks import Reference
 from yupana.products.phsafe.product import PHSAFE
 from yupana.products.phsafe.shells import area_name
 from yupana.products.phsafe.specification import TABLES
-from yupana.products.safetab.product import Parameters
+from yupana.products.safetab.product import PERSONS, Parameters
 from yupana.products.safetab.specification import DETAILED_ONLY, QUESTIONS
 from yupana.report.errors import CELLS, ITERATIONS, Counts, published_counts
 from yupana.report.groups import Sizes, us_level
@@ -136,10 +136,10 @@ def invented_groups() -> dict[str, Any]:
 def known_to_safetab(config: Parameters) -> Mapping[str, KnownCounts]:
     """The sizes of groups by entry: persons, or of SafeTab-H households."""
     product, found = config.config.product, dict[str, KnownCounts]()
-    sizes: Mapping[str, Sizes] = invented_groups()["persons" if product == "safetab-p" else "households"]
+    sizes: Mapping[str, Sizes] = invented_groups()["persons" if product == PERSONS.key else "households"]
     for level in config.config.settings.levels:
         name = us_level(level)
-        of_level = [*sizes.get(name, ()), *(() if product == "safetab-p" else sizes.get(f"{name} {DETAILED_ONLY}", ()))]
+        of_level = [*sizes.get(name, ()), *(() if product == PERSONS.key else sizes.get(f"{name} {DETAILED_ONLY}", ()))]
         if of_level:
             known = KnownCounts.of((size, number, ("", "")) for size, number in of_level)
             found |= {question.entry(level): known for question in QUESTIONS[product]}
