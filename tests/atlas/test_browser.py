@@ -67,6 +67,16 @@ def test_a_site_is_whole_and_refuses_what_it_may_not_show(release: Path, tmp_pat
         yupana.atlas(tmp_path / "site", tmp_path / "other")
 
 
+def test_a_release_in_pure_differential_privacy_says_its_loss(tmp_path: Path) -> None:
+    pure = yupana.count(
+        pl.DataFrame({"sex": ["f", "m", "f"]}), "sex", tmp_path / "pure", domains={"sex": ["f", "m"]}, epsilon=2,
+        synthetic=True,
+    )  # fmt: skip
+    yupana.atlas(pure, tmp_path / "site")
+    told = "".join(path.read_text(encoding="utf-8") for path in (tmp_path / "site").rglob("*.js"))
+    assert '"symbol":"epsilon","loss":2.0' in told.replace(": ", ":").replace(", ", ",")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("form", ["csv", "parquet"])
 def test_numbers_and_intervals_are_those_of_the_library(

@@ -389,7 +389,9 @@ def _promise(part: str, manifest: Mapping[str, Any]) -> dict[str, Any] | None:
         return None
     symbol = "rho" if told["mechanism"] == "zcdp" else "epsilon"
     own = next(row for row in told["guarantee"] if row["neighbours"] == told["neighbours"])
-    epsilon = [row["tight"] for row in own["promised"].get("epsilon") or () if row["delta"] == _DELTA]
+    # Of pure differential privacy the loss is an epsilon already, at no delta.
+    at_deltas = own["promised"]["epsilon"] if symbol == "rho" else ()
+    epsilon = [row["tight"] for row in at_deltas if row["delta"] == _DELTA]
     kept = [
         {"change": curve["neighbours"], "right": math.ceil(curve["best_guess"] * 1000 - 1e-9) / 1000}
         for curve in told["attacker"]["curves"]
