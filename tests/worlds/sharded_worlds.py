@@ -14,11 +14,13 @@ from phsafe_oracle import PERSON_TABLES, Config
 from safetab_worlds import FORMS, random_world, write_data, write_parameters
 
 import yupana
+from yupana.confidential.described.records import cut_of
 from yupana.confidential.records.validation import Finding
 from yupana.confidential.request import RunRequest
 from yupana.confidential.run import run, validate
 from yupana.engine.engine import Engine
 from yupana.errors import YupanaError
+from yupana.files.columns import ColumnMap
 from yupana.interface.configured import Configured, setup
 from yupana.privacy.entropy import SeededEntropy
 
@@ -102,12 +104,15 @@ def detailed(product: str) -> World:
 
 
 def described(folder: Path, random: Random) -> tuple[Configured, Path]:
+    """A description whose records can be cut into shards: no file lies two files below that of units."""
     for seed in range(random.randrange(10_000), 20_000):
         try:
             description, data = save(make_world(seed), folder / str(seed), form=random.choice(["csv", "parquet"]))
-            return setup("tables", description), data
+            case = setup("tables", description)
         except YupanaError:
             continue
+        if cut_of(case.config, ColumnMap(), 2).number == 2:
+            return case, data
     raise AssertionError("no description was accepted")
 
 
