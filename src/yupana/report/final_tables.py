@@ -367,7 +367,7 @@ def _tables_page(tables: Sequence[FinalTable], confidence: float, status: str, c
             "version": __version__,
             # Not to be escaped: it holds text from outside, but cannot end its element.
             "data": Html(embedded),
-            "style": text_of("final_tables.css", "interval_rows.css"),
+            "style": text_of("tokens.css", "final_tables.css", "interval_rows.css"),
             "script": text_of("interval_rows.js", "final_tables.js"),
         },
     )

@@ -65,7 +65,7 @@ def table(columns: Mapping[str, Sequence[object]], caption: str, note: str = "")
 
 def _is_number(value: object) -> bool:
     text = str(value).removesuffix("%").replace(",", "").removeprefix("−").removeprefix("-")
-    return text in {"", "–", "infinite", "exact", "unknown"} or text.replace(".", "", 1).isdecimal()
+    return text in {"", "–", "infinite", "exact", "unknown", "none"} or text.replace(".", "", 1).isdecimal()
 
 
 _BOUNDS: Final = (0.01, 0.05, 0.1, 0.25, 1.0)

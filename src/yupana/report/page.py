@@ -14,6 +14,8 @@ from typing import Any, Final
 from yupana.errors import OutputError
 from yupana.files.regular import NewFile, real, regular
 from yupana.interruption import whole
+from yupana.release.status import CONFIDENTIAL as CONFIDENTIAL_STATUS
+from yupana.release.status import NOT_FOR_RELEASE
 from yupana.report.charts import Mark, Spec, draw, prefixes, renderer
 from yupana.report.html import Html, fill, table, text_of
 from yupana.version import __version__
@@ -24,7 +26,7 @@ NARROW: Final = 340
 WIDE: Final = 820
 """Width in pixels of a chart that has the page to itself."""
 
-STYLE: Final = text_of("style.css")
+STYLE: Final = text_of("tokens.css", "style.css")
 
 MARK: Final = '<meta name="generator" content="yupana">'
 """Tells a page of ours from every other file."""
@@ -87,6 +89,8 @@ class Page:
     sections : tuple of Section
     script : str, optional
         What the page runs; nothing else can run in it.
+    sheet : str, optional
+        A style sheet of its own.
     """
 
     title: str
@@ -95,6 +99,12 @@ class Page:
     key_numbers: Mapping[str, tuple[str, str]]
     sections: tuple[Section, ...]
     script: str = ""
+    sheet: str = ""
+
+    @property
+    def meaning(self) -> str:
+        """The class of the status, which gives its colour (docs/design.md)."""
+        return {NOT_FOR_RELEASE: "danger", CONFIDENTIAL_STATUS: "secret"}.get(self.status, "public")
 
 
 _FIGURE: Final = re.compile(r"<!--figure (\d+)-->")
@@ -122,6 +132,10 @@ class _Draft:
         self.head["script"] = f"\n{text}\n"
         return ""
 
+    def sheet(self, *names: str) -> str:
+        self.head["sheet"] = text_of(*names)
+        return ""
+
     def number(self, what: str, number: str, caller: Callable[[], Html]) -> str:
         self.numbers[what] = number, caller().striptags()
         return ""
@@ -145,7 +159,7 @@ class _Draft:
         return table(columns, caller().striptags(), note)
 
     def fill(self, template: str, values: Mapping[str, Any]) -> "_Draft":
-        names = ("title", "status", "script", "number", "section", "sections", "figure", "table")
+        names = ("title", "status", "script", "sheet", "number", "section", "sections", "figure", "table")
         fill(template, {**{name: getattr(self, name) for name in names}, **values})
         return self
 
@@ -167,8 +181,8 @@ def sections(template: str, **values: object) -> tuple[Section, ...]:
 def read_page(template: str, **values: object) -> Page:
     """A report by its template.
 
-    It also calls ``title(words)``, ``status(status)``, ``number(what, number)`` and, if the page runs one,
-    ``script(text)``.
+    It also calls ``title(words)``, ``status(status)``, ``number(what, number)`` and, if the page has one,
+    ``script(text)`` and ``sheet(file, ...)``.
     """
     draft = _Draft().fill(template, values)
     return Page(**draft.head, key_numbers=draft.numbers, sections=tuple(draft.parts))
