@@ -71,9 +71,7 @@ def draw(out: Path) -> None:
         )
         browser.close()
     style = "body{font:16px system-ui;margin:1rem} img{max-width:100%;border:1px solid #ccc;margin:.3rem}"
-    head = (
-        f'<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>Parts of the pages</title><style>{style}</style>'
-    )
+    head = f'<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>Parts of pages</title><style>{style}</style>'
     (out / "index.html").write_text(f"{head}<h1>Parts of the pages</h1>{rows}\n", encoding="utf-8")
 
 
