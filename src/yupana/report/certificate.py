@@ -19,14 +19,13 @@ from yupana.release.manifest import MANIFEST
 from yupana.release.recipe import CERTIFICATE
 from yupana.release.release import read_release
 from yupana.release.tables import checksum
-from yupana.report.charts import Mark
+from yupana.report.charts import GREY, SERIES, Mark
 from yupana.report.html import Html, fill
 from yupana.report.numbers import loss, percent, power_of_ten, rounded
 from yupana.report.page import legend, read_page, render
 from yupana.report.plans import criteria_sections
 from yupana.version import __version__
 
-_COLOURS: Final = ("#2f6fb0", "#d9982a", "#cf5a1e")
 _SHOWN_DELTA: Final = 1e-10
 _SHOWN_TYPE_1: Final = 0.05
 _TOLD: Final = (0.0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 1.0)
@@ -47,7 +46,7 @@ def certificate_page(certificate: _Numbers) -> str:
     rows = certificate["guarantee"]
     own = next(row for row in rows if row["neighbours"] == certificate["neighbours"])
     curves = _merged(certificate["attacker"]["curves"])
-    marks = [Mark(curve["change"], colour, "line") for curve, colour in zip(curves, cycle(_COLOURS), strict=False)]
+    marks = [Mark(curve["change"], colour, "line") for curve, colour in zip(curves, cycle(SERIES), strict=False)]
     words = _words(certificate["product"])
     return render(
         read_page(
@@ -69,7 +68,7 @@ def certificate_page(certificate: _Numbers) -> str:
             attacker={**certificate["attacker"], "curves": curves},
             at_most=_at_most,
             at_least=_at_least,
-            legend=legend((*marks, Mark("no release at all", "#8a939c", "line"))),
+            legend=legend((*marks, Mark("no release at all", GREY, "line"))),
             picture=_picture(zip(marks, curves, strict=True)),
             points=_points(curves),
             guarantee={

@@ -22,6 +22,8 @@ Rows = Sequence[Mapping[str, Any]]
 BLUE: Final = "#3d86c6"
 ORANGE: Final = "#e07b28"
 GREY: Final = "#8a939c"
+SERIES: Final = (BLUE, ORANGE, "#8180d6", "#4b9b6b", "#c65f95", "#3fa0c9", "#d9982a")
+"""What is compared, in this order (docs/design.md)."""
 
 VEGA_LITE: Final = "6.4"
 """The version of the language that the specifications are written in."""

@@ -14,7 +14,7 @@ from yupana.products.described.criteria import verdicts
 from yupana.products.phsafe.product import PHSAFE
 from yupana.products.phsafe.specification import DERIVED
 from yupana.products.safetab.specification import DETAILED_ONLY
-from yupana.report.charts import Mark, log_dots, stacked_bars
+from yupana.report.charts import SERIES, Mark, log_dots, stacked_bars
 from yupana.report.numbers import confidence_percent, loss, percent, rounded, whole
 from yupana.report.page import Chart, Figure, Section, sections
 
@@ -22,9 +22,9 @@ LEVELS: Final = {
     key: Mark(words, colour, shape)
     for (key, words), colour, shape in zip(
         PHSAFE.words.levels.items(),
-        ("#2f6fb0", "#3fa0c9", "#8180d6", "#cf5a1e", "#d9982a", "#c65f95"),
+        SERIES,
         ("circle", "diamond", "triangle-up") * 2,
-        strict=True,
+        strict=False,
     )
 }
 """Levels of PHSafe as they are called and drawn: a family of colours by region, a shape by iterations."""
@@ -34,7 +34,6 @@ _CHANGES: Final = {
     "same_household": "One person is changed and stays in the household",
     "bounded": "One person is changed in any way (bounded)",
 }
-_COLOURS: Final = ("#2f6fb0", "#d9982a", "#3fa0c9", "#cf5a1e", "#8180d6")
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +172,7 @@ def level_sections(plan: Plan) -> tuple[Section, ...]:
     if not plan.is_finite:
         return ()
     words = PRODUCTS[plan.product].words
-    coloured = zip(words.kinds.items(), _COLOURS, strict=False)
+    coloured = zip(words.kinds.items(), SERIES, strict=False)
     marks = {kind: Mark(name, colour, "circle") for (kind, name), colour in coloured}
     lines = [Line(m, words.levels[m.level], marks[m.name.partition("/")[0]]) for m in plan.measurements]
     beside = words.kinds.get(DETAILED_ONLY, "")

@@ -5,11 +5,10 @@ from typing import Final
 
 from yupana.products.disclosure_control.differencing import FEW
 from yupana.products.disclosure_control.results import LearntRow, SideBySide, SizeErrors
-from yupana.report.charts import Mark, labelled_bars, log_dots
+from yupana.report.charts import SERIES, Mark, labelled_bars, log_dots
 from yupana.report.numbers import percent, rounded, whole
 from yupana.report.page import Chart, Figure, Page, read_page
 
-_COLOURS: Final = ("#3d86c6", "#e07b28", "#8180d6", "#c65f95", "#4f9a63", "#8a939c")
 _SHAPES: Final = ("circle", "diamond", "triangle-up", "square", "diamond")
 """Of numbers without a common divisor, so that many methods look different."""
 
@@ -57,7 +56,7 @@ def _errors(found: SideBySide, titles: dict[str, str]) -> Figure:
     """The mean error by size and method."""
     shown = [(row, row.mean_absolute_error) for row in found.errors if row.mean_absolute_error is not None]
     rows = [{"category": row.size, "series": titles[row.method], "value": value} for row, value in shown]
-    marks = tuple(map(Mark, titles.values(), cycle(_COLOURS), cycle(_SHAPES)))
+    marks = tuple(map(Mark, titles.values(), cycle(SERIES), cycle(_SHAPES)))
     chart = Chart(
         "The mean absolute error of published counts, by their true size and the method.",
         lambda width: log_dots(rows, marks, width, axis="mean absolute error, in records"),

@@ -24,7 +24,7 @@ from yupana.plan.plan import Plan
 from yupana.privacy.exact import Budget
 from yupana.privacy.zcdp import epsilon_tight
 from yupana.progress import Stopwatch
-from yupana.report.charts import Mark
+from yupana.report.charts import SERIES, Mark
 from yupana.report.numbers import loss, percent, rounded
 from yupana.report.page import Section, sections
 from yupana.report.plans import Line, pictures
@@ -33,7 +33,6 @@ from yupana.topdown.configuration import Configuration
 from yupana.topdown.constraints import kept_areas
 from yupana.topdown.plan import Semantics, semantics_of
 
-_COLOURS: Final = ("#2f6fb0", "#3fa0c9", "#8180d6", "#cf5a1e", "#d9982a", "#c65f95", "#4b9b6b")
 _ENTITIES: Final = {"place": "places", "county_subdivision": "county subdivisions", "aiannh": "AIANNH areas"}
 
 _EXACT: Final = 1e9
@@ -91,7 +90,7 @@ def shares_section(configuration: Configuration, plan: Plan) -> Section:
             for level in levels
         },
     }
-    marks = {level: Mark(level, colour, "circle") for level, colour in zip(levels, cycle(_COLOURS), strict=False)}
+    marks = {level: Mark(level, colour, "circle") for level, colour in zip(levels, cycle(SERIES), strict=False)}
     lines = [Line(m, m.table, marks[m.level]) for m in plan.measurements]
     figures = pictures(plan, lines, marks.values(), ("query", "geolevel"))
     (section,) = sections("topdown_shares.html", shares=columns, figures=figures)
