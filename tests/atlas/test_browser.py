@@ -4,21 +4,20 @@ import hashlib
 import json
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
 import polars as pl
 import pytest
+from atlas_pages import browser as browser  # noqa: PLC0414
+from atlas_pages import opened
 
 import yupana
 from yupana.atlas import site as pages
 from yupana.errors import InputError, OutputError
 
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright, which drives the browser, is not installed")
 WEB = Path(__file__).parents[2] / "web"
 AXE = WEB / "node_modules" / "axe-core" / "axe.min.js"
-CHROMIUM = next((found for name in ("chromium", "google-chrome") if (found := shutil.which(name))), "")
 DESCRIPTION = {
     "name": "homes",
     "unit": "units",
@@ -43,16 +42,6 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "data" / "SYNTHETIC").touch()
     yupana.run("tables", DESCRIPTION, folder / "data", folder / "release", seed=7)
     return folder / "release"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    if not CHROMIUM:
-        pytest.skip("no Chromium on this machine: apt-get install chromium")
-    with playwright.sync_playwright() as play:
-        started = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield started
-        started.close()
 
 
 def test_a_site_is_whole_and_refuses_what_it_may_not_show(release: Path, tmp_path: Path) -> None:
@@ -144,16 +133,6 @@ def other(release: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("other")
     yupana.run("tables", DESCRIPTION, release.parent / "data", folder / "later", seed=8)
     return folder / "later"
-
-
-def opened(browser: Any, site: str, link: str, *, width: int = 1280, **context: Any) -> Any:  # noqa: ANN401
-    """A page of a site, which fails the test if a script does."""
-    page = browser.new_context(viewport={"width": width, "height": 800}, locale="en-US", **context).new_page()
-    page.on("pageerror", lambda error: pytest.fail(str(error)))
-    page.goto(f"{site}#{link}")
-    page.wait_for_selector("h1")
-    page.wait_for_timeout(250)
-    return page
 
 
 @pytest.mark.slow

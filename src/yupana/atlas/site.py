@@ -5,6 +5,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
 
@@ -40,7 +41,7 @@ _WIDE: Final = 25.0
 
 _ENOUGH: Final = 6
 
-_VERSION: Final = 2
+_VERSION: Final = 3
 _DELTA: Final = 1e-10
 
 
@@ -322,9 +323,10 @@ def _of_table(table: AtlasTable) -> dict[str, Any]:
         "columns": [_column(column) for column in table.columns],
         "cells": table.cells.tolist(),
         "depths": list(table.depths),
-        "noisy": table.variance is not None,
+        "noisy": table.variance is not None and table.measured is None,
         "choices": [{"own": choice.own, "parts": [list(p) for p in choice.parts]} for choice in table.choices],
         "alone": table.why_alone,
+        "sums": [list(parts) for parts in table.sums],
         "adds": table.adds_up,
         "areas": _runs(np.unique(table.area).tolist()),
     }
@@ -348,7 +350,7 @@ def _column(column: CellColumn) -> dict[str, Any]:
 
 def _of_release(release: ReleaseFolder, parts: Mapping[str, ReleaseFolder]) -> dict[str, Any]:
     first = next(iter(parts.values()))
-    confidence = first.confidence
+    confidence = _confidence(first)
     status = release.status if not release.parts else str(release.manifest["status"])
     kind = "danger" if status in {NOT_FOR_RELEASE, CONFIDENTIAL} else "public"
     manifest = release.manifest
@@ -367,6 +369,12 @@ def _of_release(release: ReleaseFolder, parts: Mapping[str, ReleaseFolder]) -> d
         "treated": [str(entry.get("rule")) for part in parts.values() for entry in part.record],
         "promises": [told for name, part in parts.items() if (told := _promise(name, part.manifest)) is not None],
     }
+
+
+def _confidence(part: ReleaseFolder) -> Fraction | None:
+    """That of the intervals which stand in the tables: of estimates and of TopDown they have their own."""
+    told = part.manifest.get("parameters", {}).get("intervals") or part.manifest
+    return Fraction(str(told["confidence"])) if "confidence" in told else part.confidence
 
 
 def _draws(part: ReleaseFolder) -> str:
