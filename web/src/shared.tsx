@@ -37,6 +37,16 @@ export function areaName(shared: Shared, at: number): string {
 export function labelOf(table: Table, cell: number): string[] {
   return table.columns.map((column, at) => column.labels[table.cells[cell][at]] || column.codes[table.cells[cell][at]]);
 }
+/** What a line is called below those that it stands in of: without their words. */
+export function lineOf(table: Table, cell: number): string[] {
+  const [label, ...rest] = labelOf(table, cell);
+  let found = label;
+  for (let at = 0; at < cell && table.depths[cell]; at++) {
+    const above = `${labelOf(table, at)[0]}: `;
+    if (table.depths[at] < table.depths[cell] && label.startsWith(above)) found = label.slice(above.length);
+  }
+  return [found, ...rest];
+}
 export function cellName(shared: Shared, table: Table, cell: number): string {
   return short(labelOf(table, cell).join(", ") || titleOf(shared, table));
 }

@@ -19,6 +19,7 @@ from yupana.geography.gazetteer import NAMES, read_names
 from yupana.plan.measurement import z_value
 from yupana.privacy.exact import read_exact
 from yupana.products.gate import open_release
+from yupana.products.topdown.verify import SYSTEM
 from yupana.release.folder import new_folder, write_manifest
 from yupana.release.manifest import MANIFEST
 from yupana.release.recipe import ATLAS
@@ -386,7 +387,9 @@ def _draws(part: ReleaseFolder) -> str:
 def _title(release: ReleaseFolder) -> str:
     told = release.manifest.get("configuration", {})
     own = told.get("title") if isinstance(told, Mapping) else None
-    return str(own or (release.codebook or {}).get("title") or release.name)
+    title = str(own or (release.codebook or {}).get("title") or release.name)
+    # The codebook of TopDown names no more than how it was made.
+    return f"{title}, {release.manifest['product']}" if release.product == SYSTEM and not own else title
 
 
 def _promise(part: str, manifest: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -20,6 +20,7 @@ from yupana.products import family_of
 from yupana.products.described.product import described_in
 from yupana.products.phsafe.shells import SHELLS
 from yupana.products.tables import Family
+from yupana.products.topdown.tables import RedistrictingTable
 from yupana.products.topdown.tables import tables_of as schema_tables
 from yupana.release.recipe import COTERMINOUS, DESCRIBED_TABLES, MEASURED
 from yupana.release.release import ReleaseFolder
@@ -452,11 +453,12 @@ def _of_variables(told: ShownTable, areas: AreaIndex, kinds: Collection[str]) ->
     number = len(variables)
     titles = tuple(columns[variable].title for variable in variables)
     column = CellColumn("variable", "Variable", tuple(variables), titles)
+    sums = _sums(table, variables)
     return AtlasTable(
-        table.name.rsplit("/", 1)[-1], table.title, None, (column,), np.arange(number)[:, None], _depths(titles),
+        table.name.rsplit("/", 1)[-1], table.title, None, (column,), np.arange(number)[:, None], depths_of(sums),
         np.repeat(found.area, number), np.zeros(len(value), dtype=np.int64),
         np.tile(np.arange(number), len(found.area)),
-        value, low, high, None, why_alone="topdown", sums=_sums(told.tables[0], variables),
+        value, low, high, None, why_alone="topdown", universe=_universe_of(table), sums=sums,
     )  # fmt: skip
 
 
@@ -466,16 +468,19 @@ def _sums(table: ExportTable, variables: Sequence[str]) -> tuple[tuple[int, ...]
     found = next((one for one in schema_tables(schema_of(table.release)[0]) if one.name == name), None)
     if found is None or found.variables != tuple(variables):
         return ()
-    inside = np.stack([(found.member == place).any(axis=1) for place in range(found.size)])
+    return classes_of(found)
+
+
+def classes_of(table: RedistrictingTable) -> tuple[tuple[int, ...], ...]:
+    """By variable of a table the classes of cells that it adds up."""
+    inside = np.stack([(table.member == place).any(axis=1) for place in range(table.size)])
     return tuple(tuple(np.flatnonzero(of).tolist()) for of in np.unique(inside, axis=1))
 
 
-def _depths(titles: Sequence[str]) -> tuple[int, ...]:
-    """How far lines stand in: all but the first, and further those that begin with the whole title of another."""
-    if titles[0] != "Total":
-        return ()
-    known = set(titles)
-    return tuple(0 if at == 0 else 1 + (title.partition(": ")[0] in known - {title}) for at, title in enumerate(titles))
+def depths_of(sums: Sequence[Collection[int]]) -> tuple[int, ...]:
+    """How far lines stand in: one step for each line before them that adds up all that they do, and more."""
+    sets = [frozenset(one) for one in sums]
+    return tuple(sum(one < before for before in sets[:at]) for at, one in enumerate(sets))
 
 
 def _end(db: duckdb.DuckDBPyConnection, name: str, columns: Mapping[str, ExportColumn], number: int) -> Floats:
