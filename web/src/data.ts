@@ -19,7 +19,7 @@ export interface Told {
 export interface Release {
   version: number; releases: Told[]; kinds: { name: string; title: string }[]; tables: Table[]; maps: Record<string, string>;
 }
-export interface Outlines { width: number; height: number; area: number[]; path: string[]; spot: [number, number][]; missing: number }
+export interface Outlines { width: number; height: number; area: number[]; path: string[]; spot: [number, number][]; missing: number; unused: number }
 export interface Areas { kind: number[]; code: string[]; name: string[] }
 
 export interface Rows {

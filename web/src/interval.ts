@@ -32,7 +32,8 @@ async function formOf(release: Release, one: Chosen): Promise<Form | Reason> {
   return form(table, one, [shown]);
 }
 
-function form(table: Table, one: Chosen, rows: Row[]): Form {
+function form(table: Table, one: Chosen, rows: Row[]): Form | Reason {
+  if (rows.some((row) => Number.isNaN(row.measured))) return "suppressed";
   const cells = new Map<string, number>();
   const known = new Map<string, { value: number; variance: number }>();
   for (const row of rows) {

@@ -277,7 +277,7 @@ function seenOf({ shared, table, area, group }: Place, series: Series[], cells: 
   const { words, locale } = shared;
   const numbers = series.flatMap((one) => (series.length > 1 ? [one.title, `${one.title}: low`, `${one.title}: high`] : [words.estimate, "low", "high"]));
   const isSingle = series.length === 1;
-  const where = [areaName(shared, area), groupLabel(table, group)].filter(Boolean).join(", ");
+  const where = [areaName(shared, area), short(groupLabel(table, group))].filter(Boolean).join(", ");
   return {
     name: `${table.name}-${shared.areas.code[area]}`.replace(/[^\p{L}\p{N}._-]+/gu, "-"), title: `${titleOf(shared, table)}: ${where}`, source: sourceOf(shared), danger: dangerOf(shared),
     columns: [words.area, ...(table.groups ? [words.group] : []), ...table.columns.map((_, at) => columnTitle(shared, table, at)), ...numbers],

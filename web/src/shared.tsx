@@ -30,6 +30,9 @@ export function kindName({ release, words }: Shared, kind: number): string {
 }
 const NATION = /^(us|usa|nation)$/i;
 export function areaName(shared: Shared, at: number): string {
+  return short(wholeName(shared, at));
+}
+export function wholeName(shared: Shared, at: number): string {
   const kind = shared.areas.kind[at], name = kindName(shared, kind);
   return shared.areas.name[at] || (NATION.test(shared.release.kinds[kind].name) ? name : `${name} ${shared.areas.code[at]}`);
 }

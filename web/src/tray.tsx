@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import type { Operation } from "./forms";
 import { type Chosen, intervalOf } from "./interval";
 import { showAnswer } from "./numbers";
-import { type Shared, areaName, cellName, faultWords, groupLabel, reasonWords, useFound } from "./shared";
+import { type Shared, areaName, cellName, faultWords, groupLabel, reasonWords, short, useFound } from "./shared";
 import { fill } from "./words";
 
 const OPERATIONS: Operation[] = ["sum", "difference", "ratio", "share"];
@@ -34,7 +34,7 @@ export function Tray({ shared, chosen }: { shared: Shared; chosen: { key: string
       <ul>
         {chosen.map(({ key: own, one }) => {
           const of = several ? release.releases[one.table.side].folder : "";
-          const told = [cellName(shared, one.table, one.cell), groupLabel(one.table, one.group), areaName(shared, one.area), of].filter(Boolean).join(", ");
+          const told = [cellName(shared, one.table, one.cell), short(groupLabel(one.table, one.group)), areaName(shared, one.area), of].filter(Boolean).join(", ");
           return (
             <li>
               <bdi>{told}</bdi>

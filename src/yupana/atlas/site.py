@@ -194,7 +194,12 @@ def _maps(path: Path, shapes: Sequence[Boundary], areas: AreaIndex) -> Iterator[
             if name := by_code[code].name:
                 areas.names.setdefault((kind, code), name)
     if not found:
-        raise InputError(f"{path} has no boundary of an area of the release; give boundaries of the same codes")
+        kinds = dict(reversed(areas.places))
+        have = ", ".join(f"{code} of {kind}" for kind, code in kinds.items())
+        raise InputError(
+            f"{path} has no boundary of an area of the release; give boundaries of the same codes. The file has codes "
+            f"such as {next(iter(by_code), 'none')}, the release {have}"
+        )
     most = max(map(len, found.values()))
     for kind, of in found.items():
         if 2 * len(of) >= most:
@@ -208,6 +213,7 @@ def _maps(path: Path, shapes: Sequence[Boundary], areas: AreaIndex) -> Iterator[
                     "path": list(layout.paths),
                     "spot": [[round(x), round(y)] for x, y, _ in layout.spots],
                     "missing": number[kind] - len(of),
+                    "unused": len(by_code) - len(of),
                 },
             )
 
