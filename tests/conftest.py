@@ -4,6 +4,7 @@ import hashlib
 import os
 from collections import defaultdict
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -32,6 +33,15 @@ def _no_disk_is_waited_for() -> Iterator[None]:
 def _one_run() -> None:
     """A test is a run of its own: no signal of an earlier one waits in it."""
     interruption.begin()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """A running Chromium."""
+    from chromium import chromium  # noqa: PLC0415 (skips the test where there is none)
+
+    with chromium() as started:
+        yield started
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -4,13 +4,13 @@ import hashlib
 import json
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
 import polars as pl
 import pytest
-from chromium import WIDTHS, chromium, faults_for_readers
+from atlas_pages import opened
+from chromium import WIDTHS, faults_for_readers
 
 import yupana
 from yupana.atlas import site as pages
@@ -41,12 +41,6 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "data" / "SYNTHETIC").touch()
     yupana.run("tables", DESCRIPTION, folder / "data", folder / "release", seed=7)
     return folder / "release"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as started:
-        yield started
 
 
 def test_a_site_is_whole_and_refuses_what_it_may_not_show(release: Path, tmp_path: Path) -> None:
@@ -138,16 +132,6 @@ def other(release: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("other")
     yupana.run("tables", DESCRIPTION, release.parent / "data", folder / "later", seed=8)
     return folder / "later"
-
-
-def opened(browser: Any, site: str, link: str, *, width: int = 1280, **context: Any) -> Any:  # noqa: ANN401
-    """A page of a site, which fails the test if a script does."""
-    page = browser.new_context(viewport={"width": width, "height": 800}, locale="en-US", **context).new_page()
-    page.on("pageerror", lambda error: pytest.fail(str(error)))
-    page.goto(f"{site}#{link}")
-    page.wait_for_selector("h1")
-    page.wait_for_timeout(250)
-    return page
 
 
 @pytest.mark.slow

@@ -1,12 +1,11 @@
 """Certificates and estimates as their readers meet them: in Chromium, at three widths, and on paper."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from chromium import WIDTHS, chromium, faults_for_readers
+from chromium import WIDTHS, faults_for_readers
 
 import yupana
 
@@ -26,12 +25,6 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "both": yupana.certificate(homes, people, household_cap=10).write(place / "both"),
         "estimates": homes.estimate(place / "estimates").folder / "index.html",
     }
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as started:
-        yield started
 
 
 def test_a_certificate_prints_on_one_page(pages: dict[str, Path], browser: Any) -> None:  # noqa: ANN401

@@ -8,7 +8,7 @@ import { intervalOf } from "./interval";
 import { MapOf } from "./map";
 import { scaleOf, show } from "./numbers";
 import { Save, type Seen } from "./save";
-import { Label, type Shared, areaName, cellName, dangerOf, faultWords, intervalWords, reasonWords, sourceOf, titleOf, useFound, valueWords } from "./shared";
+import { Label, type Shared, areaName, cellName, dangerOf, faultWords, intervalWords, reasonWords, short, sourceOf, titleOf, useFound, valueWords, wholeName } from "./shared";
 import { areaKey } from "./state";
 import { fill } from "./words";
 
@@ -31,7 +31,7 @@ export function Compared({ shared, table, group, cell, kind, share, area }: Told
   const rows = useMemo(() => (found instanceof Error || !found ? [] : found.filter((row) => areas.kind[row.area] === kind)), [found, kind]);
   const scale = useMemo(() => scaleOf(rows), [found]);
   const sorted = useMemo(() => {
-    const of = rows.map((row) => ({ row, name: areaName(shared, row.area) }));
+    const of = rows.map((row) => ({ row, name: wholeName(shared, row.area) }));
     if (byName) of.sort((a, b) => a.name.localeCompare(b.name, locale, { numeric: true }));
     else of.sort((a, b) => (Number.isNaN(a.row.value) ? 1 : Number.isNaN(b.row.value) ? -1 : b.row.value - a.row.value));
     return of;
@@ -52,7 +52,7 @@ export function Compared({ shared, table, group, cell, kind, share, area }: Told
     name: `${table.name}-${release.kinds[kind].name}`.replace(/[^\p{L}\p{N}._-]+/gu, "-"), title: `${titleOf(shared, table)}: ${title}`, source: sourceOf(shared), danger: dangerOf(shared),
     columns: [words.kind, words.area, words.search, title, "low", "high"].map((one, at) => (at === 2 ? "code" : one)),
     rows: of.map(({ row, name }) => [release.kinds[kind].name, name, areas.code[row.area], row.value, row.low, row.high]),
-    lines: of.map(({ row, name }) => ({ label: name, text: `${value(row)} ${interval(row)}`, row })),
+    lines: of.map(({ row, name }) => ({ label: short(name), text: `${value(row)} ${interval(row)}`, row })),
     map: () => document.querySelector<SVGSVGElement>(".map svg"),
   };
   const pick = (one: number) => go({ view: "table", area: areaKey(release, areas, one) });

@@ -6,7 +6,7 @@ export interface Choice { own: string; parts: number[][] }
 export interface Piece { id: string; first: number; last: number }
 export interface Table {
   id: string; side: number; part: string; name: string; title: string; universe: string; groups: Column | null; columns: Column[];
-  cells: number[][]; depths: number[]; noisy: boolean; choices: Choice[]; alone: Reason | ""; adds: boolean; same: boolean; areas: number[][]; pieces: Piece[];
+  cells: number[][]; depths: number[]; noisy: boolean; choices: Choice[]; alone: Reason | ""; sums: number[][]; adds: boolean; same: boolean; areas: number[][]; pieces: Piece[];
 }
 export interface Promise_ {
   part: string; unit: string; symbol: "rho" | "epsilon"; loss: number | null; change: string; epsilon: number | null; delta: number;
@@ -19,14 +19,14 @@ export interface Told {
 export interface Release {
   version: number; releases: Told[]; kinds: { name: string; title: string }[]; tables: Table[]; maps: Record<string, string>;
 }
-export interface Outlines { width: number; height: number; area: number[]; path: string[]; spot: [number, number][]; missing: number }
+export interface Outlines { width: number; height: number; area: number[]; path: string[]; spot: [number, number][]; missing: number; unused: number }
 export interface Areas { kind: number[]; code: string[]; name: string[] }
 
 export interface Rows {
   length: number; area: ArrayLike<number>; group: ArrayLike<number>; cell: ArrayLike<number>; value: ArrayLike<number>;
-  low: ArrayLike<number>; high: ArrayLike<number>; variance?: ArrayLike<number>;
+  low: ArrayLike<number>; high: ArrayLike<number>; variance?: ArrayLike<number>; measured?: ArrayLike<number>;
 }
-export interface Row { area: number; group: number; cell: number; value: number; low: number; high: number; variance: number }
+export interface Row { area: number; group: number; cell: number; value: number; low: number; high: number; variance: number; measured: number }
 
 interface Inline { release: Release; areas: Areas; pieces: Record<string, string>; maps: (Outlines & { name?: string })[] }
 declare global {
@@ -38,7 +38,7 @@ declare global {
 
 /** What the pages say if the data are not theirs; `words.ts` has the sentence. */
 export class Missing extends Error {}
-export const VERSION = 2;
+export const VERSION = 3;
 
 /** Loads a script of the folder: files on a disk cannot be fetched. */
 function load(name: string): Promise<void> {
@@ -108,6 +108,7 @@ function rowAt(rows: Rows, at: number): Row {
   return {
     area: rows.area[at], group: rows.group[at], cell: rows.cell[at], value: rows.value[at], low: rows.low[at],
     high: rows.high[at], variance: rows.variance ? rows.variance[at] : NaN,
+    measured: rows.measured ? rows.measured[at] : rows.value[at],
   };
 }
 

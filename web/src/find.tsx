@@ -1,7 +1,7 @@
 /** Finding by typing: one field with a list of what fits. */
 import { useMemo, useState } from "preact/hooks";
 import { type Table, areasOf } from "./data";
-import { type Shared, areaName, groupLabel, kindName, short, titleOf } from "./shared";
+import { type Shared, areaName, groupLabel, kindName, short, titleOf, wholeName } from "./shared";
 import { type View, areaKey, tableKey } from "./state";
 import { fill } from "./words";
 
@@ -48,7 +48,7 @@ export function Finder({ id, label, find, shown = "", hidden = false }: { id: st
 /** Finds tables, areas and groups of the release. */
 export function Search({ shared }: { shared: Shared }) {
   const { release, areas, words, go } = shared;
-  const folded = useMemo(() => areas.code.map((code, place) => fold(`${areaName(shared, place)} ${code}`)), [areas, words]);
+  const folded = useMemo(() => areas.code.map((code, place) => fold(`${wholeName(shared, place)} ${code}`)), [areas, words]);
   const others = useMemo(() => {
     const found: { text: string; hit: Hit }[] = [];
     const add = (label: string, detail: string, to: Partial<View>) =>
@@ -80,7 +80,7 @@ export function AreaPicker({ shared, table, label, area, id, onPick }: { shared:
     const kinds = kindsOf(shared, table);
     const rank = new Map(kinds.map((kind, at) => [kind, at]));
     const found = areasOf(table).slice();
-    return found.sort((a, b) => rank.get(areas.kind[a])! - rank.get(areas.kind[b])! || a - b).map((one) => ({ one, text: fold(`${areaName(shared, one)} ${areas.code[one]}`) }));
+    return found.sort((a, b) => rank.get(areas.kind[a])! - rank.get(areas.kind[b])! || a - b).map((one) => ({ one, text: fold(`${wholeName(shared, one)} ${areas.code[one]}`) }));
   }, [table, words]);
   const find = useMemo(() => (wanted: string[]) => {
     const found: Hit[] = [];

@@ -3,8 +3,8 @@
 export interface Measured { value: number; variance: number }
 /** Measured cells with their weights: the noise of each is independent of that of the others. */
 export interface Form { cells: Map<string, number>; known: Map<string, Measured> }
-export type Reason = "treated" | "coterminous" | "estimates" | "topdown" | "suppressed" | "confidence" | "choose" | "two" | "zero" | "rays" | "sameDraw" | "missing";
-export interface Found { estimate: number; low: number; high: number; reason?: Reason }
+export type Reason = "treated" | "coterminous" | "estimates" | "topdown" | "suppressed" | "confidence" | "choose" | "two" | "zero" | "rays" | "sameDraw" | "missing" | "without" | "measured";
+export interface Found { estimate: number; low: number; high: number; reason?: Reason; measured?: number }
 export type Operation = "sum" | "difference" | "ratio" | "share";
 
 /** A weighted sum of forms, in which a cell that several hold has its weights added. */
@@ -56,4 +56,13 @@ export function answerOf(forms: Form[], operation: Operation, z: number): Found 
   if (forms.length < 2) return "two";
   const rest = forms.slice(1);
   return ratio(forms[0], combine(rest, rest.map(() => 1)), z, operation === "share" ? 100 : 1);
+}
+
+/** The row that adds up the same as a sum of others; -1 if none does. */
+export function rowThatIs(sums: number[][], cells: number[], operation: Operation): number {
+  if (operation !== "sum" && operation !== "difference") return -1;
+  const weights = new Map<number, number>();
+  cells.forEach((cell, at) => sums[cell]?.forEach((part) => weights.set(part, (weights.get(part) ?? 0) + (operation === "difference" && at ? -1 : 1))));
+  for (const [part, weight] of weights) { if (weight === 0) weights.delete(part); else if (weight !== 1) return -1; }
+  return weights.size ? sums.findIndex((of) => of.length === weights.size && of.every((part) => weights.has(part))) : -1;
 }

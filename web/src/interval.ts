@@ -1,13 +1,14 @@
 /** Intervals of chosen cells, as `yupana interval` gives them, from the pieces of the tables. */
 import { type Row, type Table, type Release, rowsOfArea } from "./data";
-import { type Form, type Found, type Operation, type Reason, answerOf } from "./forms";
+import { type Form, type Found, type Operation, type Reason, answerOf, rowThatIs } from "./forms";
 
 export interface Chosen { table: Table; area: number; group: number; cell: number }
 
 /** Writes a row in the measured cells that it adds up; a reason where that cannot be had. */
 async function formOf(release: Release, one: Chosen): Promise<Form | Reason> {
   const { table } = one;
-  if (!table.noisy || table.alone) return table.alone || "missing";
+  const isEstimated = table.alone === "estimates" && table.choices.length > 0;
+  if ((!table.noisy || table.alone) && !isEstimated) return table.alone || "missing";
   const rows = (await rowsOfArea(table, one.area)).filter((row) => row.group === one.group);
   const shown = rows.find((row) => row.cell === one.cell);
   if (!shown || Number.isNaN(shown.value)) return "suppressed";
@@ -31,13 +32,14 @@ async function formOf(release: Release, one: Chosen): Promise<Form | Reason> {
   return form(table, one, [shown]);
 }
 
-function form(table: Table, one: Chosen, rows: Row[]): Form {
+function form(table: Table, one: Chosen, rows: Row[]): Form | Reason {
+  if (rows.some((row) => Number.isNaN(row.measured))) return "suppressed";
   const cells = new Map<string, number>();
   const known = new Map<string, { value: number; variance: number }>();
   for (const row of rows) {
     const key = `${table.id}/${one.area}/${one.group}/${row.cell}`;
     cells.set(key, (cells.get(key) ?? 0) + 1);
-    known.set(key, { value: row.value, variance: row.variance });
+    known.set(key, { value: row.measured, variance: row.variance });
   }
   return { cells, known };
 }
@@ -58,8 +60,17 @@ async function alone(chosen: Chosen[], operation: Operation, reason: Reason): Pr
   }
   const estimate = values.reduce((sum, value, at) => sum + (operation === "difference" && at ? -value : value), 0);
   // A row alone keeps its interval where sums have none.
-  if (rows.length === 1) return { estimate, low: rows[0]!.low, high: rows[0]!.high };
+  if (rows.length === 1) return { estimate, low: rows[0]!.low, high: rows[0]!.high, reason: Number.isNaN(rows[0]!.low) && reason === "topdown" ? "without" : undefined };
   return { estimate, low: NaN, high: NaN, reason };
+}
+
+/** What a sum has if a row of the table is that sum. */
+async function rowOfSum(chosen: Chosen[], operation: Operation): Promise<Found | null> {
+  const [{ table, area, group }] = chosen;
+  if (table.noisy || chosen.length < 2 || chosen.some((one) => one.table !== table || one.area !== area || one.group !== group)) return null;
+  const cell = rowThatIs(table.sums, chosen.map((one) => one.cell), operation);
+  const row = cell < 0 ? undefined : await rowOf({ table, area, group, cell });
+  return !row || Number.isNaN(row.low) ? null : { estimate: row.value, low: row.low, high: row.high };
 }
 
 /** Why errors of two releases cannot be taken for independent; empty where they can. */
@@ -72,6 +83,8 @@ export function dependence(release: Release): Reason | "" {
 /** The interval of some chosen cells. Of a ratio the first is divided by the others. */
 export async function intervalOf(release: Release, chosen: Chosen[], operation: Operation): Promise<Found | Reason> {
   if (!chosen.length) return "choose";
+  const whole = await rowOfSum(chosen, operation);
+  if (whole) return whole;
   const forms: Form[] = [];
   for (const one of chosen) {
     const found = await formOf(release, one);
@@ -79,8 +92,14 @@ export async function intervalOf(release: Release, chosen: Chosen[], operation: 
     forms.push(found);
   }
   const sides = new Set(chosen.map((one) => one.table.side));
-  const reason = sides.size > 1 ? dependence(release) : "";
+  const isEstimated = chosen.some((one) => one.table.alone === "estimates");
+  const reason = sides.size > 1 ? (isEstimated ? "estimates" : dependence(release)) : "";
   if (reason) return alone(chosen, operation, reason);
   const { z } = release.releases[chosen[0].table.side];
-  return z === null ? alone(chosen, operation, "confidence") : answerOf(forms, operation, z);
+  if (z === null) return alone(chosen, operation, "confidence");
+  const found = answerOf(forms, operation, z);
+  if (!isEstimated || typeof found === "string") return found;
+  const shown = await alone(chosen, operation, "measured");
+  if (chosen.length === 1 || typeof shown === "string") return shown;
+  return { ...found, estimate: shown.estimate, measured: found.estimate, reason: found.reason ?? "measured" };
 }

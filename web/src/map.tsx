@@ -40,7 +40,7 @@ export function MapOf({ outlines, rows, title, broken, isShare, shared, over, on
       <p class="note" aria-hidden="true">
         {pointed ? `${areaName(shared, pointed.area)}: ${isShare ? end(pointed.value) : valueWords(pointed, shared)}${Number.isNaN(pointed.low) ? "" : ` (${end(pointed.low)} – ${end(pointed.high)})`}` : words.point}
       </p>
-      {outlines.missing > 0 && <p class="note">{fill(words.notDrawn, outlines.missing.toLocaleString(locale))}</p>}
+      {outlines.missing > 0 && <p class="note">{fill(words.notDrawn, outlines.area.length.toLocaleString(locale), (outlines.area.length + outlines.missing).toLocaleString(locale))} {outlines.unused > 0 && fill(words.vintage, outlines.unused.toLocaleString(locale))}</p>}
     </figure>
   );
 }

@@ -6,7 +6,7 @@ import { Axis, Bar } from "./draw";
 import { type Chosen, intervalOf } from "./interval";
 import { type Scale, scaleOf } from "./numbers";
 import { Save, type Seen } from "./save";
-import { Label, type Shared, areaName, columnTitle, dangerOf, faultWords, groupLabel, intervalWords, labelOf, reasonWords, short, sourceOf, titleOf, useFound, valueWords } from "./shared";
+import { Label, type Shared, areaName, columnTitle, dangerOf, faultWords, groupLabel, intervalWords, labelOf, lineOf, reasonWords, short, sourceOf, titleOf, useFound, valueWords } from "./shared";
 import { areaOf, rowKey } from "./state";
 import { fill } from "./words";
 
@@ -143,7 +143,7 @@ function Listed({ place, series, cells }: { place: Place; series: Series[]; cell
               return (
                 <tr class={isChosen.has(key) ? "chosen" : ""}>
                   <td class="pick"><input type="checkbox" checked={isChosen.has(key)} onChange={() => choose(key)} aria-label={fill(words.choose, short(labels.join(", ")))} /></td>
-                  {labels.map((label, at) => at === 0 ? <th scope="row" class={`depth-${Math.min(depth, 4)}`}><Label text={label} /></th> : <td><Label text={label} /></td>)}
+                  {(table.columns.length ? lineOf(table, cell) : labels).map((label, at) => at === 0 ? <th scope="row" class={`depth-${Math.min(depth, 4)}`}><Label text={label} /></th> : <td><Label text={label} /></td>)}
                   {series.map((one) => isLone ? <>
                     <td class="figure">{valueWords(one.rows.get(cell), shared)}</td>
                     <td class="figure quiet">{intervalWords(one.rows.get(cell), one.isNoisy, locale)}</td>
@@ -277,7 +277,7 @@ function seenOf({ shared, table, area, group }: Place, series: Series[], cells: 
   const { words, locale } = shared;
   const numbers = series.flatMap((one) => (series.length > 1 ? [one.title, `${one.title}: low`, `${one.title}: high`] : [words.estimate, "low", "high"]));
   const isSingle = series.length === 1;
-  const where = [areaName(shared, area), groupLabel(table, group)].filter(Boolean).join(", ");
+  const where = [areaName(shared, area), short(groupLabel(table, group))].filter(Boolean).join(", ");
   return {
     name: `${table.name}-${shared.areas.code[area]}`.replace(/[^\p{L}\p{N}._-]+/gu, "-"), title: `${titleOf(shared, table)}: ${where}`, source: sourceOf(shared), danger: dangerOf(shared),
     columns: [words.area, ...(table.groups ? [words.group] : []), ...table.columns.map((_, at) => columnTitle(shared, table, at)), ...numbers],

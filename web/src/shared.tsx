@@ -30,12 +30,25 @@ export function kindName({ release, words }: Shared, kind: number): string {
 }
 const NATION = /^(us|usa|nation)$/i;
 export function areaName(shared: Shared, at: number): string {
+  return short(wholeName(shared, at));
+}
+export function wholeName(shared: Shared, at: number): string {
   const kind = shared.areas.kind[at], name = kindName(shared, kind);
   return shared.areas.name[at] || (NATION.test(shared.release.kinds[kind].name) ? name : `${name} ${shared.areas.code[at]}`);
 }
 
 export function labelOf(table: Table, cell: number): string[] {
   return table.columns.map((column, at) => column.labels[table.cells[cell][at]] || column.codes[table.cells[cell][at]]);
+}
+/** What a line is called below those that it stands in of: without their words. */
+export function lineOf(table: Table, cell: number): string[] {
+  const [label, ...rest] = labelOf(table, cell);
+  let found = label;
+  for (let at = 0; at < cell && table.depths[cell]; at++) {
+    const above = `${labelOf(table, at)[0]}: `;
+    if (table.depths[at] < table.depths[cell] && label.startsWith(above)) found = label.slice(above.length);
+  }
+  return [found, ...rest];
 }
 export function cellName(shared: Shared, table: Table, cell: number): string {
   return short(labelOf(table, cell).join(", ") || titleOf(shared, table));

@@ -1,6 +1,6 @@
 import { test } from "node:test";
 import assert from "node:assert/strict";
-import { type Form, answerOf, combine, linear, ratio } from "../src/forms";
+import { type Form, answerOf, combine, linear, ratio, rowThatIs } from "../src/forms";
 
 function form(cells: Record<string, [number, number, number]>): Form {
   return {
@@ -40,4 +40,16 @@ test("what cannot be told has a reason", () => {
   assert.equal(ratio(a, form({ y: [1, 0, 16] }), 2).reason, "zero");
   assert.equal(answerOf([], "sum", 2), "choose");
   assert.equal(answerOf([a], "ratio", 2), "two");
+});
+
+test("a sum that is a row is found, and no other", () => {
+  const sums = [[0, 1, 2], [0], [1, 2], [1], [2]];
+  assert.equal(rowThatIs(sums, [3, 4], "sum"), 2);
+  assert.equal(rowThatIs(sums, [0, 1], "difference"), 2);
+  assert.equal(rowThatIs(sums, [1, 3], "sum"), -1);
+  assert.equal(rowThatIs(sums, [2, 3], "sum"), -1);
+  assert.equal(rowThatIs(sums, [1, 0], "difference"), -1);
+  assert.equal(rowThatIs(sums, [1, 1], "difference"), -1);
+  assert.equal(rowThatIs(sums, [0, 1], "ratio"), -1);
+  assert.equal(rowThatIs([], [0, 1], "sum"), -1);
 });

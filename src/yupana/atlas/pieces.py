@@ -81,8 +81,9 @@ def pieces_of(table: AtlasTable, name: str) -> Iterator[tuple[dict[str, Any], st
             "low": table.low[rows],
             "high": table.high[rows],
         }
-        if table.variance is not None:
-            columns["variance"] = table.variance[rows]
+        for name_of, values in (("variance", table.variance), ("measured", table.measured)):
+            if values is not None:
+                columns[name_of] = values[rows]
         own = f"{name}-{number}"
         told = {"id": own, "first": int(table.area[rows][0]), "last": int(table.area[rows][-1])}
         yield told, script(own, columns)

@@ -5,6 +5,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +19,7 @@ from yupana.geography.gazetteer import NAMES, read_names
 from yupana.plan.measurement import z_value
 from yupana.privacy.exact import read_exact
 from yupana.products.gate import open_release
+from yupana.products.topdown.verify import SYSTEM
 from yupana.release.folder import new_folder, write_manifest
 from yupana.release.manifest import MANIFEST
 from yupana.release.recipe import ATLAS
@@ -40,7 +42,7 @@ _WIDE: Final = 25.0
 
 _ENOUGH: Final = 6
 
-_VERSION: Final = 2
+_VERSION: Final = 3
 _DELTA: Final = 1e-10
 
 
@@ -192,7 +194,12 @@ def _maps(path: Path, shapes: Sequence[Boundary], areas: AreaIndex) -> Iterator[
             if name := by_code[code].name:
                 areas.names.setdefault((kind, code), name)
     if not found:
-        raise InputError(f"{path} has no boundary of an area of the release; give boundaries of the same codes")
+        kinds = dict(reversed(areas.places))
+        have = ", ".join(f"{code} of {kind}" for kind, code in kinds.items())
+        raise InputError(
+            f"{path} has no boundary of an area of the release; give boundaries of the same codes. The file has codes "
+            f"such as {next(iter(by_code), 'none')}, the release {have}"
+        )
     most = max(map(len, found.values()))
     for kind, of in found.items():
         if 2 * len(of) >= most:
@@ -206,6 +213,7 @@ def _maps(path: Path, shapes: Sequence[Boundary], areas: AreaIndex) -> Iterator[
                     "path": list(layout.paths),
                     "spot": [[round(x), round(y)] for x, y, _ in layout.spots],
                     "missing": number[kind] - len(of),
+                    "unused": len(by_code) - len(of),
                 },
             )
 
@@ -322,9 +330,10 @@ def _of_table(table: AtlasTable) -> dict[str, Any]:
         "columns": [_column(column) for column in table.columns],
         "cells": table.cells.tolist(),
         "depths": list(table.depths),
-        "noisy": table.variance is not None,
+        "noisy": table.variance is not None and table.measured is None,
         "choices": [{"own": choice.own, "parts": [list(p) for p in choice.parts]} for choice in table.choices],
         "alone": table.why_alone,
+        "sums": [list(parts) for parts in table.sums],
         "adds": table.adds_up,
         "areas": _runs(np.unique(table.area).tolist()),
     }
@@ -348,7 +357,7 @@ def _column(column: CellColumn) -> dict[str, Any]:
 
 def _of_release(release: ReleaseFolder, parts: Mapping[str, ReleaseFolder]) -> dict[str, Any]:
     first = next(iter(parts.values()))
-    confidence = first.confidence
+    confidence = _confidence(first)
     status = release.status if not release.parts else str(release.manifest["status"])
     kind = "danger" if status in {NOT_FOR_RELEASE, CONFIDENTIAL} else "public"
     manifest = release.manifest
@@ -369,6 +378,12 @@ def _of_release(release: ReleaseFolder, parts: Mapping[str, ReleaseFolder]) -> d
     }
 
 
+def _confidence(part: ReleaseFolder) -> Fraction | None:
+    """That of the intervals which stand in the tables: of estimates and of TopDown they have their own."""
+    told = part.manifest.get("parameters", {}).get("intervals") or part.manifest
+    return Fraction(str(told["confidence"])) if "confidence" in told else part.confidence
+
+
 def _draws(part: ReleaseFolder) -> str:
     """What names the draw of the noise: what was made of it later keeps the time of its run."""
     sources = part.manifest.get("sources")
@@ -378,7 +393,9 @@ def _draws(part: ReleaseFolder) -> str:
 def _title(release: ReleaseFolder) -> str:
     told = release.manifest.get("configuration", {})
     own = told.get("title") if isinstance(told, Mapping) else None
-    return str(own or (release.codebook or {}).get("title") or release.name)
+    title = str(own or (release.codebook or {}).get("title") or release.name)
+    # The codebook of TopDown names no more than how it was made.
+    return f"{title}, {release.manifest['product']}" if release.product == SYSTEM and not own else title
 
 
 def _promise(part: str, manifest: Mapping[str, Any]) -> dict[str, Any] | None:

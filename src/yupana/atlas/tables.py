@@ -14,10 +14,14 @@ import numpy as np
 
 from yupana.arrays import Floats, Ints
 from yupana.errors import ConfigError
+from yupana.estimate.topdown_release import schema_of
 from yupana.files.database import named, open_database, quoted
 from yupana.products import family_of
 from yupana.products.described.product import described_in
+from yupana.products.phsafe.shells import SHELLS
 from yupana.products.tables import Family
+from yupana.products.topdown.tables import RedistrictingTable
+from yupana.products.topdown.tables import tables_of as schema_tables
 from yupana.release.recipe import COTERMINOUS, DESCRIBED_TABLES, MEASURED
 from yupana.release.release import ReleaseFolder
 from yupana.report.export.tables import ExportColumn, ExportTable, tables_of
@@ -103,7 +107,12 @@ class AtlasTable:
     low, high : float array, shape (rows,)
         The ends of its interval; NaN where it has none.
     variance : float array, shape (rows,), or None
-        Of noisy tables.
+        Of noisy tables, and of what was measured under estimates of counts.
+    measured : float array, shape (rows,), or None
+        The noisy counts under estimates.
+    sums : tuple of tuple of int
+        By cell, what it adds up, numbered within the table: a sum of rows that adds up the same as another row is that
+        row. Empty where nothing is known.
     choices : tuple of PartsOf
         The finest first; empty where errors of rows depend on each other in a way that the release does not tell.
     why_alone : "treated", "coterminous", "estimates", "topdown" or ""
@@ -131,6 +140,8 @@ class AtlasTable:
     why_alone: str = ""
     universe: str = ""
     adds_up: bool = False
+    measured: Floats | None = None
+    sums: tuple[tuple[int, ...], ...] = ()
 
 
 def read_tables(release: ReleaseFolder, areas: AreaIndex, kinds: Collection[str] = ()) -> Iterator[AtlasTable]:
@@ -361,13 +372,16 @@ def _choices(release: ReleaseFolder, family: Family, name: str, found: _Placed) 
 
 def _cells_of(release: ReleaseFolder, name: str) -> list[tuple[str, ...]]:
     """The cells of another table in the order in which `_placed` numbers them."""
-    told = release.manifest["tables"][release.files[name]].get("columns", ())
-    columns = [str(c) for c in told if c not in (*_OF_NOISE, *_BESIDE, AREA, KIND, GROUP)]
+    columns = [str(c) for c in _columns_of(release, name) if c not in (*_OF_NOISE, *_BESIDE, AREA, KIND, GROUP)]
     if not columns:
         return [()]
     with open_database() as db:
         db.execute(f"CREATE TABLE rows AS SELECT CAST(COLUMNS(*) AS VARCHAR) FROM {release.rows(name, as_text=True)}")
         return _met(db, columns)
+
+
+def _columns_of(release: ReleaseFolder, name: str) -> Sequence[str]:
+    return tuple(release.manifest["tables"][release.files[name]].get("columns", ()))
 
 
 def _met(db: duckdb.DuckDBPyConnection, columns: Sequence[str]) -> list[tuple[str, ...]]:
@@ -387,14 +401,38 @@ def _of_estimates(told: ShownTable, areas: AreaIndex, kinds: Collection[str]) ->
         for kind, code, called in db.execute(f"SELECT DISTINCT {KIND}, {AREA}, AREA FROM rows").fetchall():
             areas.names.setdefault((kind, code), called)
         line = replace(columns["DATA_CELL"], labels={str(c): str(label) for c, label, _ in lines})
+        _add_measured(db, table)
         found = _placed(db, ["DATA_CELL"], areas, {**columns, "DATA_CELL": line}, has_group=GROUP in columns)
-        value, low, high = (_numbers(db, f"TRY_CAST({column} AS DOUBLE)") for column in _OF_ESTIMATES)
+        value, low, high, measured, variance = (
+            _numbers(db, f"TRY_CAST({column} AS DOUBLE)") for column in (*_OF_ESTIMATES, "COUNT_NOISY", "VARIANCE")
+        )
     depths = {str(c): int(depth) for c, _, depth in lines}
+    shell = next((one for one in SHELLS if one.name == table.name and one.ratio is None), None)
+    parts: tuple[tuple[int, ...], ...] = ()
+    if shell is not None:
+        at = {key[0]: place for place, key in enumerate(found.keys)}
+        of = {str(stub.cell): tuple(at.get(str(part), -1) for part in stub.parts) for stub in shell.stubs}
+        parts = tuple(of.get(key[0], ()) for key in found.keys)
     return AtlasTable(
         table.name, table.title, found.groups, found.columns, found.cells,
-        tuple(depths[key[0]] for key in found.keys), found.area, found.group, found.cell, value, low, high, None,
-        why_alone="estimates", universe=_universe_of(table),
+        tuple(depths[key[0]] for key in found.keys), found.area, found.group, found.cell, value, low, high,
+        variance if parts else None, (PartsOf(table.name, parts),) if parts else (), "estimates", _universe_of(table),
+        measured=measured if parts else None, sums=parts,
     )  # fmt: skip
+
+
+def _add_measured(db: duckdb.DuckDBPyConnection, table: ExportTable) -> None:
+    """Put the noisy counts and their variances beside the table ``rows`` of estimates of counts."""
+    keys = [name for name in (KIND, AREA, GROUP, "DATA_CELL") if name in {column.name for column in table.columns}]
+    found = [
+        f"SELECT REGION_TYPE, CASE REGION_TYPE WHEN 'USA' THEN '1' ELSE GEOID END AS REGION_ID, ITERATION_CODE, "
+        f"DATA_CELL, COUNT_NOISY, VARIANCE FROM {table.release.rows(name, as_text=True)}"
+        for name in (f"{table.name}_{of}_trunc_normal" for of in ("nation", "state", "PR_state"))
+        if name in table.release
+        and "COUNT_NOISY" in table.release.manifest["tables"][table.release.files[name]]["columns"]
+    ]
+    measured = " UNION ALL ".join(found) or f"SELECT {', '.join(keys)}, NULL AS COUNT_NOISY, NULL AS VARIANCE FROM rows"
+    db.execute(f"CREATE OR REPLACE TABLE rows AS SELECT * FROM rows LEFT JOIN ({measured}) USING ({', '.join(keys)})")
 
 
 def _of_variables(told: ShownTable, areas: AreaIndex, kinds: Collection[str]) -> AtlasTable:
@@ -415,20 +453,34 @@ def _of_variables(told: ShownTable, areas: AreaIndex, kinds: Collection[str]) ->
     number = len(variables)
     titles = tuple(columns[variable].title for variable in variables)
     column = CellColumn("variable", "Variable", tuple(variables), titles)
+    sums = _sums(table, variables)
     return AtlasTable(
-        table.name.rsplit("/", 1)[-1], table.title, None, (column,), np.arange(number)[:, None], _depths(titles),
+        table.name.rsplit("/", 1)[-1], table.title, None, (column,), np.arange(number)[:, None], depths_of(sums),
         np.repeat(found.area, number), np.zeros(len(value), dtype=np.int64),
         np.tile(np.arange(number), len(found.area)),
-        value, low, high, None, why_alone="topdown",
+        value, low, high, None, why_alone="topdown", universe=_universe_of(table), sums=sums,
     )  # fmt: skip
 
 
-def _depths(titles: Sequence[str]) -> tuple[int, ...]:
-    """How far lines stand in: all but the first, and further those that begin with the whole title of another."""
-    if titles[0] != "Total":
+def _sums(table: ExportTable, variables: Sequence[str]) -> tuple[tuple[int, ...], ...]:
+    """What each variable adds up: the classes of cells of the histogram that no variable of the table tells apart."""
+    name = table.name.rsplit("/", 1)[-1]
+    found = next((one for one in schema_tables(schema_of(table.release)[0]) if one.name == name), None)
+    if found is None or found.variables != tuple(variables):
         return ()
-    known = set(titles)
-    return tuple(0 if at == 0 else 1 + (title.partition(": ")[0] in known - {title}) for at, title in enumerate(titles))
+    return classes_of(found)
+
+
+def classes_of(table: RedistrictingTable) -> tuple[tuple[int, ...], ...]:
+    """By variable of a table the classes of cells that it adds up."""
+    inside = np.stack([(table.member == place).any(axis=1) for place in range(table.size)])
+    return tuple(tuple(np.flatnonzero(of).tolist()) for of in np.unique(inside, axis=1))
+
+
+def depths_of(sums: Sequence[Collection[int]]) -> tuple[int, ...]:
+    """How far lines stand in: one step for each line before them that adds up all that they do, and more."""
+    sets = [frozenset(one) for one in sums]
+    return tuple(sum(one < before for before in sets[:at]) for at, one in enumerate(sets))
 
 
 def _end(db: duckdb.DuckDBPyConnection, name: str, columns: Mapping[str, ExportColumn], number: int) -> Floats:

@@ -397,7 +397,10 @@ def _write_codebook(
 ) -> dict[str, Any]:
     """Write the codebook, which is told no more of the tables than their names and columns."""
     files = {name: told["columns"] for name, told in tables.items()}
-    told = data_package(product.words.title, plan.product, files, lambda table: product.described(config, plan, table))
+    words = product.words
+    told = data_package(
+        words.title, plan.product, files, lambda table: product.described(config, plan, table), words.universes
+    )
     return write_codebook(draft, told)
 
 

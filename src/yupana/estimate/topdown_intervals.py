@@ -241,7 +241,9 @@ def publish_intervals(request: IntervalRequest, clock: Stopwatch, progress: Prog
 def finish(draft: Path, manifest: dict[str, Any], config: Configuration, clock: Stopwatch) -> None:
     """Write the codebook and the manifest of a release whose files are written, and hold them against each other."""
     columns = {name: told["columns"] for name, told in manifest["tables"].items()}
-    package = data_package(TOPDOWN.words.title, config.product, columns, partial(described, config))
+    package = data_package(
+        TOPDOWN.words.title, config.product, columns, partial(described, config), TOPDOWN.words.universes
+    )
     manifest["reports"] = write_codebook(draft, package)
     write_manifest(draft, manifest)
     clock.start("checking")

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
+from types import MappingProxyType
 from typing import Any, Literal
 
 from yupana.files.delimited import PARQUET
@@ -39,7 +40,11 @@ Described = tuple[str, Mapping[str, Label]]
 
 
 def data_package(
-    title: str, product: str, files: Mapping[str, Sequence[str]], described: Callable[[str], Described]
+    title: str,
+    product: str,
+    files: Mapping[str, Sequence[str]],
+    described: Callable[[str], Described],
+    universes: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, Any]:
     """The codebook of a release, as a Data Package (version 2, whose dialects version 1 reads).
 
@@ -54,6 +59,8 @@ def data_package(
         The columns of each table, by its path within the release.
     described : callable
         What a table and its columns are called, by its path without the ending.
+    universes : mapping of str to str
+        What tables count, by the beginning of their paths.
 
     Raises
     ------
@@ -62,9 +69,11 @@ def data_package(
     """
     resources = []
     for path, columns in files.items():
-        name, labels = described(PurePosixPath(path).with_suffix("").as_posix())
+        table = PurePosixPath(path).with_suffix("").as_posix()
+        name, labels = described(table)
         own = {column: labels[column] for column in columns if column != REASON}
-        resources.append(_resource(path, name, own))
+        universe = next((of for start, of in universes.items() if table.startswith(start)), "")
+        resources.append(_resource(path, name, own) | ({"universe": universe} if universe else {}))
     package = {
         "$schema": "https://datapackage.org/profiles/2.0/datapackage.json",
         "profile": "tabular-data-package",

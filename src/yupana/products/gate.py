@@ -310,7 +310,7 @@ def _codebook_faults(release: ReleaseFolder, product: Product[Any], due: Stated)
         yield str(error)
         return
     try:
-        package = data_package(product.words.title, due.plan.product, files, due.described)
+        package = data_package(product.words.title, due.plan.product, files, due.described, product.words.universes)
     except (KeyError, StopIteration, IndexError, ValueError):
         yield f"{DATA_PACKAGE} cannot be made of these tables and columns"
         return

@@ -34,12 +34,15 @@ class Words:
         What each population-group level is called; empty where the configuration names them.
     kinds : mapping of kind to str
         What measurements are for: by the part of their names before the stroke.
+    universes : mapping of table to str
+        What the tables count whose names begin so; empty where the configuration says it.
     """
 
     title: str
     tables: Mapping[str, str] = field(default_factory=dict)
     levels: Mapping[str, str] = field(default_factory=dict)
     kinds: Mapping[str, str] = field(default_factory=dict)
+    universes: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,7 @@ def _is_codebook(package: Any) -> bool:  # noqa: ANN401 (whatever JSON holds)
     try:
         texts = [package["title"]]
         for resource in package["resources"]:
-            texts += [resource["path"], resource["title"]]
+            texts += [resource["path"], resource["title"], resource.get("universe", "")]
             for field in resource["schema"]["fields"]:
                 texts += [field["name"], field["type"], field["title"], field.get("description", "")]
                 texts += [one["label"] for one in field.get("categories", ())]
@@ -125,7 +125,7 @@ def readable(package: Package) -> str:
     codes: dict[tuple[tuple[str, str], ...], dict[str, list[str]]] = {}
     for resource in package["resources"]:
         path = resource["path"]
-        lines += [f"### `{path}`", "", f"{_text(resource['title'])}.", ""]
+        lines += [f"### `{path}`", "", f"{_text(resource['title'])}.{_of_universe(resource)}", ""]
         lines += ["| column | type | what it holds |", "|---|---|---|"]
         for field in resource["schema"]["fields"]:
             column, title = field["name"], field["title"]
@@ -144,6 +144,10 @@ def readable(package: Package) -> str:
         lines += [f"| {_text(value)} | {_text(label)} |" for value, label in listed]
         lines.append("")
     return "\n".join(lines)
+
+
+def _of_universe(resource: Package) -> str:
+    return f" Universe: {_text(resource['universe'])}." if "universe" in resource else ""
 
 
 def _text(text: str) -> str:

@@ -81,6 +81,7 @@ _LEVEL_WORDS: Final = {level.name: level_name(level) for level in LEVELS}
 
 _WORDS_P: Final = Words(
     title=TITLES["safetab-p"],
+    universes={"T01": "Total population", "T02": "Total population"},
     tables={TOTALS: "a total", **{table: f"sex by {ages} ages" for table, ages in AGE_TABLES.items()}},
     levels=_LEVEL_WORDS,
     kinds={
@@ -91,6 +92,7 @@ _WORDS_P: Final = Words(
 )
 _WORDS_H: Final = Words(
     title=TITLES["safetab-h"],
+    universes={"T03": "Households", "T04": "Occupied housing units"},
     tables={
         **dict(
             zip(

@@ -14,6 +14,7 @@ from yupana.products.topdown.tables import (
     TABLES,
     TOTALS,
     counts_persons,
+    counts_units,
     race_variables,
     tables_of,
 )
@@ -51,6 +52,48 @@ _TITLES: Final = {
     "H1": "Occupancy status of housing units",
     TOTALS: "The total, and every level of every attribute",
 }
+
+UNIVERSES: Final = {
+    "tables/P1": "Total population",
+    "tables/P2": "Total population",
+    "tables/P3": "Total population 18 years and over",
+    "tables/P4": "Total population 18 years and over",
+    "tables/P5": "Population in group quarters",
+    "tables/H1": "Housing units",
+}
+"""What the tables of the redistricting data count, by the beginning of their paths."""
+
+_ATTRIBUTES: Final = {
+    "hhgq": "Household or type of group quarters",
+    "votingage": "Age",
+    "hispanic": "Hispanic origin",
+    "cenrace": "Race",
+    "h1": "Occupancy",
+}
+_SHORT: Final = ("White", "Black", "AIAN", "Asian", "NHPI", "Other")
+_LEVELS: Final = {
+    "household": "In a household",
+    "correctional": _QUARTERS[0],
+    "juvenile": _QUARTERS[1],
+    "nursing": _QUARTERS[2],
+    "other institutional": _QUARTERS[3],
+    "college": _QUARTERS[4],
+    "military": _QUARTERS[5],
+    "other noninstitutional": _QUARTERS[6],
+    "under 18": "Under 18 years",
+    "18 and over": "18 years and over",
+    "not Hispanic": "Not Hispanic or Latino",
+    "Hispanic": "Hispanic or Latino",
+    "vacant": "Vacant",
+    "occupied": "Occupied",
+    **{
+        "+".join(found): name if len(found) > 1 else f"{name} alone"
+        for found, name in zip(
+            (found for number in range(1, 7) for found in combinations(_SHORT, number)), _COMBINATIONS, strict=True
+        )
+    },
+}
+"""What the levels of the built-in schemas are called."""
 
 _FOLDERS: Final = {
     "spine": "Geography of the spine",
@@ -128,7 +171,9 @@ def described(config: Configuration, table: str) -> Described:
     folder, _, name = table.partition("/")
     columns = _Columns({**_OTHERS, **_RECORDS})
     if folder not in {"spine", "intervals"}:
-        columns |= {a.name: Label(a.name, values=_called(config, i)) for i, a in enumerate(config.schema.attributes)}
+        known = _ATTRIBUTES if counts_persons(config.schema) or counts_units(config.schema) else {}
+        for i, a in enumerate(config.schema.attributes):
+            columns[a.name] = Label(known.get(a.name, a.name), values=_called(config, i))
     if config.areas is not None:
         columns["block"] = Label("Block", "A code of the areas that the configuration gives.")
     if folder == TABLES:
@@ -155,7 +200,8 @@ def _called(config: Configuration, number: int) -> Mapping[str | int, str]:
         column = config.description.columns[config.attributes[number].name]
         if column.column.words == labels:
             return {label: column.labels.get(code, label) for code, label in enumerate(labels)}
-    return {label: label for label in labels}
+    known = _LEVELS if counts_persons(config.schema) or counts_units(config.schema) else {}
+    return {label: known.get(label, label) for label in labels}
 
 
 def table_title(table: str) -> str:

@@ -23,7 +23,7 @@ from yupana.products.codebook import Described
 from yupana.products.described.product import TABLES
 from yupana.products.parts import PARTS, PARTS_SCHEMA
 from yupana.products.product import BuiltIn, Checked, Product, Stated, Words
-from yupana.products.topdown.codebook import described
+from yupana.products.topdown.codebook import UNIVERSES, described
 from yupana.products.topdown.described import (
     DescribedConfiguration,
     described_document,
@@ -270,7 +270,7 @@ class TopdownProduct(Product[Configuration]):
     """Counts with noise, consistent from the root to the blocks. Persons and units are configurations of it."""
 
     key: Final = SYSTEM
-    words: Final = Words(title="TopDown")
+    words: Final = Words(title="TopDown", universes=UNIVERSES)
     confidence: Final = DEFAULT_CONFIDENCE
     families: Final = ()
     built_in: Final[Mapping[str, BuiltIn]] = {

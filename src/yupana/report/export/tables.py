@@ -251,7 +251,7 @@ def _table(
         f"coalesce(CAST({named(column.name)} AS VARCHAR), '') AS {named(column.name)}" for column in columns
     )
     title = one_line(resource["title"]) or name
-    universe = _universe(part, PurePosixPath(within).name) or title
+    universe = resource.get("universe") or _universe(part, PurePosixPath(within).name) or title
     rows = int(part.manifest["tables"][file].get("rows", 0))
     return ExportTable(name, title, universe, tuple(columns), f"SELECT {selected} FROM {query}", rows, part)
 
@@ -317,15 +317,6 @@ def _keys(columns: Sequence[ExportColumn]) -> str:
     return ", ".join(named(column.name) for column in columns if not column.is_number)
 
 
-_OF_SAFETAB: Final = {
-    "T01": "Total population",
-    "T02": "Total population",
-    "T03": "Households",
-    "T04": "Occupied housing units",
-}
-"""Universes of the tables of the Detailed DHC-A and DHC-B, each within its population group."""
-
-
 def _universe(part: ReleaseFolder, table: str) -> str:
     """Which records a table counts; empty where its title says it all."""
     if part.product in {ESTIMATES, PHSAFE.key}:
@@ -336,8 +327,6 @@ def _universe(part: ReleaseFolder, table: str) -> str:
             (shell.universe for shell in SHELLS if table.split("_", maxsplit=1)[0] in {shell.name, shell.source}), ""
         )
     product = PRODUCTS.of(part.manifest)
-    if product is not None and product.key.startswith("safetab"):
-        return next((universe for start, universe in _OF_SAFETAB.items() if table.startswith(start)), "")
     if product is None or product.key != "tables":
         return ""
     config = described_in(part.manifest)

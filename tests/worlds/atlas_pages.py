@@ -1,0 +1,16 @@
+"""Pages of the atlas in Chromium."""
+
+from typing import Any
+
+import pytest
+
+
+def opened(browser: Any, site: str, link: str, *, width: int = 1280, **context: Any) -> Any:  # noqa: ANN401
+    """A page of a site, which fails the test if a script does."""
+    options = {"viewport": {"width": width, "height": 800}, "locale": "en-US", **context}
+    page = browser.new_context(**options).new_page()
+    page.on("pageerror", lambda error: pytest.fail(str(error)))
+    page.goto(f"{site}#{link}")
+    page.wait_for_selector("h1")
+    page.wait_for_timeout(250)
+    return page
