@@ -60,17 +60,21 @@ def view(page: BudgetPage, filled: Filled, chosen: Chosen) -> dict[str, Any]:
 
 def exact_view(page: BudgetPage, chosen: Chosen) -> dict[str, Any]:
     """What takes longer: the epsilon of any run by the exact law, and what is lost about single attributes."""
-    plan, delta = chosen.plan, float(chosen.delta)
-    found = page.product.epsilon_exact(chosen.config, plan, delta)
-    shown = "none" if found is None else rounded(found, 5)
+    plan = chosen.plan
     return {
-        "exact": number(f"ε at δ = {delta:g}, exact", shown, "" if found is None else repr(found),
-                        "of any run, by the exact law of the loss"),
+        "exact": _exact_epsilon(page, chosen) if plan.mechanism is Mechanism.ZCDP else None,
         "attributes": [
             {"name": name, "loss": loss(value), "exact": show_exact(value), "guess": _share(_guess(plan, value))}
             for name, value in _attributes(page, chosen)
         ],
-    }  # fmt: skip
+    }
+
+
+def _exact_epsilon(page: BudgetPage, chosen: Chosen) -> dict[str, str]:
+    delta = float(chosen.delta)
+    found = page.product.epsilon_exact(chosen.config, chosen.plan, delta)
+    shown, exact = ("none", "") if found is None else (rounded(found, 5), repr(found))
+    return number(f"ε at δ = {delta:g}, exact", shown, exact, "of any run, by the exact law of the loss")
 
 
 def number(label: str, shown: str, exact: str, note: str) -> dict[str, str]:

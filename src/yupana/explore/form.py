@@ -187,14 +187,12 @@ class BudgetPage:
         tables, levels = (
             dict.fromkeys(getattr(place, kind) for place in self.places.values()) for kind in ("table", "level")
         )
-        strategy = plan.mechanism.value == "zcdp"
         return {
             "key": self.key,
             "title": self.config.title if self.product.key == "tables" else self.title,
             "product": self.product.key,
             "unit": plan.privacy_unit,
             "counts": self.source,
-            "strategy": strategy,
             "fields": [option.as_json() for option in (*self._terms, *self.options.values())],
             "tables": {table: self.label_of_table(table) for table in tables},
             "levels": {level: self.label_of_level(level) for level in levels},
