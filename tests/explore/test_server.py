@@ -47,6 +47,7 @@ pytest.importorskip("fastapi", reason="the explorer's server is not installed: e
 
 import httpx
 
+from yupana.explore.effects import unreliable_counts
 from yupana.explore.products import Pages
 from yupana.explore.reference import blocks
 from yupana.explore.scenario import read_settings
@@ -661,6 +662,38 @@ def test_counts_of_a_release_take_the_place_of_the_invented(tmp_path: Path) -> N
     invented = SHELF[OF_PHSAFE].first.known["PH2/state_*"]
     assert page.first.known["PH2/state_*"].total == invented.total
     assert page.first.known["PH2/state_*"].typical < invented.typical
+
+
+def test_areas_of_a_release_of_any_product_are_named(tmp_path: Path) -> None:
+    census, out = tmp_path / "census", tmp_path / "out"
+    assert main(["synth", str(census), "--households", "300", "--seed", "1"]) == 0
+    assert main(["tables", "run", "people-and-homes", str(census), str(out)]) == 0
+    shelf = Pages(counts=out)
+    page = shelf[OF_TABLES]
+    assert page.as_json()["counts"] == "the release out, noise included"
+    told = unreliable_counts(page.first)
+    assert {"Wyoming", "Alaska"} <= {area["name"] for area in told["areas"]}
+    opened = yupana.open_release(out)
+    rows = [
+        dict(zip(opened.columns("homes"), row, strict=True))
+        for row in zip(*opened.columns("homes").values(), strict=True)
+    ]
+    small = sum(2 * page.first.margins[f"homes/{row['REGION_TYPE']}"] > max(0, int(row["COUNT"])) for row in rows)
+    of_homes = [row for row in told["rows"] if row["name"].startswith("homes/")]
+    assert sum(int(row["number"].replace(",", "")) for row in of_homes) == small
+
+
+@pytest.mark.thorough
+def test_areas_of_a_release_of_safetab_are_named(tmp_path: Path, parameters: Path) -> None:
+    census, out = tmp_path / "census", tmp_path / "out"
+    assert main(["synth", str(census), "--households", "300", "--seed", "1"]) == 0
+    assert main(["safetab-p", "run", str(parameters), str(census), str(out)]) == 0
+    page = Pages(counts=out, parameters=parameters)["safetab-p-own"]
+    assert unreliable_counts(page.first)["areas"]
+    names = next(iter(page.first.known.values())).names
+    assert "Wyoming" in names
+    assert any(name.startswith("County ") for name in names)
+    assert set(page.first.known) <= set(page.places)
 
 
 EXTREMES = st.one_of(
