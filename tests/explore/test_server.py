@@ -477,6 +477,21 @@ def test_scenarios_stand_side_by_side() -> None:
     assert margins[0]["changes"][1].startswith("−")
 
 
+def test_the_run_of_2020_is_a_scenario_where_there_was_one(tmp_path: Path) -> None:
+    for key in (OF_PHSAFE, OF_P, OF_H, OF_TOPDOWN, OF_UNITS):
+        form = CLIENT.get(f"/api/products/{key}").json()
+        assert form["production"] == form["settings"]
+    assert SHELF[OF_TABLES].production is None
+    other = solved(OF_UNITS, started(OF_UNITS), "total", "1")["settings"]
+    exported = asked("/api/export", product=OF_UNITS, settings=other)
+    own = tmp_path / exported["filename"]
+    own.write_text(exported["content"])
+    page = Pages(topdown=str(own))["topdown-own"]
+    assert page.production is not None
+    assert page.first.plan.loss() == 1
+    assert page.choose(page.production).plan.loss() == make_topdown_plan(read_configuration("h1-2020-us")).loss()
+
+
 def test_a_scenario_comes_back_as_it_was_saved() -> None:
     for product in EVERY:
         document = started(product)

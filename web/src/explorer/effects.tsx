@@ -95,8 +95,8 @@ export function Solutions({ view, answer, busy, solve, words }: {
   );
 }
 
-export function Scenarios({ compared, here, count, words, keep, take, remove }: {
-  compared: Compared | null; here: string; count: number; words: Words; keep(): void; take(at: number): void; remove(at: number): void;
+export function Scenarios({ compared, here, given, count, words, keep, take, remove }: {
+  compared: Compared | null; here: string; given: number; count: number; words: Words; keep(): void; take(at: number): void; remove(at: number): void;
 }) {
   const [all, setAll] = useState(false);
   const rows = compared?.rows ?? [];
@@ -112,9 +112,9 @@ export function Scenarios({ compared, here, count, words, keep, take, remove }: 
       {compared && <div class="scroll" tabIndex={0} role="group" aria-label={words.columns}>
         <table class="columns">
           <thead><tr><td></td>{compared.names.map((name, at) => (
-            <th scope="col">{at === 0 ? here : name === "start" ? words.began : name}
-              {at > 1 && at <= count + 1 && <span class="acts"><button type="button" class="plain" aria-label={`${words.take}: ${name}`} onClick={() => take(at - 2)}>{words.take}</button>{" "}
-                <button type="button" class="plain" aria-label={`${words.remove}: ${name}`} onClick={() => remove(at - 2)}>{words.remove}</button></span>}
+            <th scope="col">{at === 0 ? here : at <= given ? words[name as "began"] : name}
+              {at > 0 && at <= given + count && <span class="acts"><button type="button" class="plain" aria-label={`${words.take}: ${at <= given ? words[name as "began"] : name}`} onClick={() => take(at - 1 - given)}>{words.take}</button>{" "}
+                {at > given && <button type="button" class="plain" aria-label={`${words.remove}: ${name}`} onClick={() => remove(at - 1 - given)}>{words.remove}</button>}</span>}
             </th>))}</tr></thead>
           <tbody>{totals.map(line)}</tbody>
           {margins.length > 0 && <tbody><tr><th scope="rowgroup" colSpan={compared.names.length + 1} class="part">{words.difference}</th></tr>{shown.map(line)}</tbody>}

@@ -8,7 +8,7 @@ export interface Listed { key: string; product: string; title: string }
 export interface Form {
   key: string; title: string; product: string; unit: string; counts: string; fields: Field[];
   tables: Record<string, string>; levels: Record<string, string>;
-  entries: { name: string; table: string; level: string }[]; settings: Settings;
+  entries: { name: string; table: string; level: string }[]; settings: Settings; production: Settings | null;
 }
 export interface Told { label: string; shown: string; exact: string; note: string }
 export interface Entry {
