@@ -377,6 +377,14 @@ def test_where_the_law_gives_no_bound_the_page_says_so() -> None:
     assert (number["shown"], number["exact"]) == ("none", "")
 
 
+def test_budgets_from_next_to_nothing_to_next_to_no_noise_do_not_overflow() -> None:
+    document = started(OF_TOPDOWN)
+    for place, name in enumerate(document["entries"]):
+        document["entries"][name] = {"on": True, "by": "budget", "value": "1e15" if place == 4 else "1e-15"}
+    document["fields"] |= {"confidence": "1", "delta": "0.999"}
+    assert asked("/api/exact", product=OF_TOPDOWN, settings=document)["exact"]["shown"] == "none"
+
+
 def test_tables_and_areas_that_become_unreliable_are_named() -> None:
     document = started(OF_PHSAFE)
     assert viewed(OF_PHSAFE, document)["unreliable"]["new"] == []
@@ -743,7 +751,7 @@ def test_whatever_can_be_computed_can_be_shown(data: st.DataObject) -> None:
     if "faults" in answered.json():
         assert all(fault["message"] for fault in answered.json()["faults"])
         return
-    for question in ("round", "total", "equal"):
+    for question in ("round", "total", "equal", "sum", "least"):
         assert CLIENT.post("/api/solve", json={**body, "question": question, "value": "1"}).status_code == 200
-    for path in ("/api/export", "/api/compare"):
+    for path in ("/api/export", "/api/compare", "/api/exact"):
         assert CLIENT.post(path, json={**body, "others": []}).status_code == 200
