@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,8 +21,15 @@ playwright = pytest.importorskip("playwright.sync_api", reason="playwright, whic
 CHROMIUM = next((found for name in ("chromium", "google-chrome") if (found := shutil.which(name))), "")
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not CHROMIUM, reason="no Chromium: apt-get install chromium")]
 
+AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
 START = "from yupana.cli.start import entry; entry()"
 OF_PHSAFE, OF_TABLES = "phsafe/s-dhc-2020-us", "tables-own"
+OTHERS = ("safetab-p/ddhc-2020-us", "safetab-h/ddhc-2020-us", "topdown/pl94-2020-us", "topdown/h1-2020-us", OF_TABLES)
+PURE = "?f.privacy_defn=puredp"
+EVERY = [
+    *(pytest.param(key, id=key) for key in (OF_PHSAFE, OF_TABLES + PURE)),
+    *(pytest.param(key, id=key, marks=pytest.mark.thorough) for key in (OF_PHSAFE + PURE, *OTHERS)),
+]
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +61,17 @@ def page(request: pytest.FixtureRequest, browser: Any, address: str) -> Iterator
     yield opened
     opened.close()
     assert wrong == []
+
+
+OPEN = """() => { for (const one of document.querySelectorAll('details')) one.open = true;
+    for (const one of document.querySelectorAll('button[aria-expanded=false]')) one.click() }"""
+ALL_CONTROLS = """() => [...document.querySelectorAll(
+    'button, select, summary, input:not([type=file]), .scroll')].map((one, at) => { one.dataset.at = at; return at })"""
+FOCUSED = """() => { const one = document.activeElement, box = one.getBoundingClientRect();
+    const x = box.x + Math.min(box.width, innerWidth - box.x) / 2;
+    const seen = [0.5, 0.1, 0.9].some((part) => { const over = document.elementFromPoint(x, box.y + box.height * part);
+        return over && (one.contains(over) || over.contains(one)) });
+    return [Number(one.dataset.at ?? -1), seen, one.outerHTML.slice(0, 120)] }"""
 
 
 def settled(page: Any) -> None:  # noqa: ANN401 (playwright may be missing)
@@ -156,3 +175,73 @@ def test_nothing_of_one_configuration_stands_in_another(page: Any, address: str)
     text = page.locator("main").inner_text()
     assert "2020" not in re.sub("as in 2020", "", text)
     assert "reliable from" in text.lower()
+
+
+@pytest.mark.parametrize("key", EVERY)
+def test_every_form_passes_axe_and_fits_its_window(page: Any, address: str, key: str) -> None:  # noqa: ANN401
+    if not AXE.exists():
+        pytest.skip("axe-core is not installed: npm install in web/")
+    size = page.viewport_size
+    arrive(page, address, key)
+    question = page.locator("h1").bounding_box()
+    assert question["y"] >= 0
+    for part in (".glance-numbers", ".frontier svg", ".whole input[type=range]"):
+        box = page.locator(part).first.bounding_box()
+        assert box["y"] + box["height"] <= size["height"], part
+        assert box["x"] + box["width"] <= size["width"], part
+    if size["width"] > 1000:
+        box = page.locator(".solve button").first.bounding_box()
+        assert box["y"] + box["height"] <= size["height"]
+    page.wait_for_selector("[data-label*=exact], main:not(:has-text('being computed'))")
+    page.wait_for_timeout(500)
+    page.evaluate(OPEN)
+    page.evaluate(AXE.read_text())
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        page.wait_for_timeout(150)
+        run = "axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa', 'wcag22aa', 'best-practice']})"
+        found = page.evaluate(run)["violations"]
+        assert [(one["id"], one["nodes"][0]["html"]) for one in found] == [], scheme
+    assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
+    cut = page.evaluate("""() => [...document.querySelectorAll('button, label, summary, .figure, dd')].filter(
+        one => one.scrollWidth > one.clientWidth + 1 && one.clientWidth && getComputedStyle(one).display !== 'inline'
+        && !one.closest('.unseen, .scroll')).map(one => one.outerHTML)""")
+    assert cut == []
+
+
+@pytest.mark.parametrize("key", EVERY)
+def test_every_control_has_a_name_and_is_reached_and_seen_by_keyboard(page: Any, address: str, key: str) -> None:  # noqa: ANN401
+    arrive(page, address, f"{key}{'&' if '?' in key else '?'}name=First")
+    page.wait_for_timeout(500)
+    began = total(page)
+    page.locator("#keep").focus()
+    page.keyboard.press("Enter")
+    page.evaluate(OPEN)
+    page.locator(".columns .acts button").first.wait_for()
+    page.wait_for_selector("main:not(:has-text('being computed'))")
+    tree = page.context.new_cdp_session(page).send("Accessibility.getFullAXTree")["nodes"]
+    controls = ("button", "textbox", "slider", "checkbox", "combobox", "link", "DisclosureTriangle", "image", "group")
+    nameless = [n for n in tree if not n["ignored"] and n["role"]["value"] in controls and not n["name"]["value"]]
+    assert [n["role"] for n in nameless if n["role"]["value"] != "group"] == []
+    missing = set(page.evaluate(ALL_CONTROLS))
+    assert len(missing) > 20
+    page.evaluate("document.activeElement.blur(); scrollTo(0, 0)")
+    for _ in range(len(missing) + 5):
+        page.keyboard.press("Tab")
+        at, seen, what = page.evaluate(FOCUSED)
+        assert seen or at not in missing, what
+        missing.discard(at)
+    assert [page.locator(f"[data-at='{at}']").evaluate("one => one.outerHTML") for at in missing] == []
+    answers = page.locator(".solve button")
+    for place in range(answers.count()):
+        answers.nth(place).focus()
+        page.keyboard.press("Enter")
+        settled(page)
+        assert answers.nth(place).evaluate("one => one === document.activeElement")
+        assert page.locator(".solve output").nth(place).inner_text(), place
+    page.locator(".columns .acts button").first.focus()
+    page.keyboard.press("Enter")
+    settled(page)
+    page.wait_for_timeout(500)
+    assert total(page) == began
+    assert page.locator(".glance [role=status]").inner_text()

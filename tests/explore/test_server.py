@@ -47,6 +47,7 @@ pytest.importorskip("fastapi", reason="the explorer's server is not installed: e
 
 import httpx
 
+from yupana.explore.effects import unreliable_counts
 from yupana.explore.products import Pages
 from yupana.explore.reference import blocks
 from yupana.explore.scenario import read_settings
@@ -376,6 +377,14 @@ def test_where_the_law_gives_no_bound_the_page_says_so() -> None:
     assert (number["shown"], number["exact"]) == ("none", "")
 
 
+def test_budgets_from_next_to_nothing_to_next_to_no_noise_do_not_overflow() -> None:
+    document = started(OF_TOPDOWN)
+    for place, name in enumerate(document["entries"]):
+        document["entries"][name] = {"on": True, "by": "budget", "value": "1e15" if place == 4 else "1e-15"}
+    document["fields"] |= {"confidence": "1", "delta": "0.999"}
+    assert asked("/api/exact", product=OF_TOPDOWN, settings=document)["exact"]["shown"] == "none"
+
+
 def test_tables_and_areas_that_become_unreliable_are_named() -> None:
     document = started(OF_PHSAFE)
     assert viewed(OF_PHSAFE, document)["unreliable"]["new"] == []
@@ -474,6 +483,21 @@ def test_scenarios_stand_side_by_side() -> None:
     assert [row["label"].split(":")[0] for row in margins] == ["PH2", "PH6"]
     assert margins[1]["shown"][1] == "off"
     assert margins[0]["changes"][1].startswith("−")
+
+
+def test_the_run_of_2020_is_a_scenario_where_there_was_one(tmp_path: Path) -> None:
+    for key in (OF_PHSAFE, OF_P, OF_H, OF_TOPDOWN, OF_UNITS):
+        form = CLIENT.get(f"/api/products/{key}").json()
+        assert form["production"] == form["settings"]
+    assert SHELF[OF_TABLES].production is None
+    other = solved(OF_UNITS, started(OF_UNITS), "total", "1")["settings"]
+    exported = asked("/api/export", product=OF_UNITS, settings=other)
+    own = tmp_path / exported["filename"]
+    own.write_text(exported["content"])
+    page = Pages(topdown=str(own))["topdown-own"]
+    assert page.production is not None
+    assert page.first.plan.loss() == 1
+    assert page.choose(page.production).plan.loss() == make_topdown_plan(read_configuration("h1-2020-us")).loss()
 
 
 def test_a_scenario_comes_back_as_it_was_saved() -> None:
@@ -663,6 +687,38 @@ def test_counts_of_a_release_take_the_place_of_the_invented(tmp_path: Path) -> N
     assert page.first.known["PH2/state_*"].typical < invented.typical
 
 
+def test_areas_of_a_release_of_any_product_are_named(tmp_path: Path) -> None:
+    census, out = tmp_path / "census", tmp_path / "out"
+    assert main(["synth", str(census), "--households", "300", "--seed", "1"]) == 0
+    assert main(["tables", "run", "people-and-homes", str(census), str(out)]) == 0
+    shelf = Pages(counts=out)
+    page = shelf[OF_TABLES]
+    assert page.as_json()["counts"] == "the release out, noise included"
+    told = unreliable_counts(page.first)
+    assert {"Wyoming", "Alaska"} <= {area["name"] for area in told["areas"]}
+    opened = yupana.open_release(out)
+    rows = [
+        dict(zip(opened.columns("homes"), row, strict=True))
+        for row in zip(*opened.columns("homes").values(), strict=True)
+    ]
+    small = sum(2 * page.first.margins[f"homes/{row['REGION_TYPE']}"] > max(0, int(row["COUNT"])) for row in rows)
+    of_homes = [row for row in told["rows"] if row["name"].startswith("homes/")]
+    assert sum(int(row["number"].replace(",", "")) for row in of_homes) == small
+
+
+@pytest.mark.thorough
+def test_areas_of_a_release_of_safetab_are_named(tmp_path: Path, parameters: Path) -> None:
+    census, out = tmp_path / "census", tmp_path / "out"
+    assert main(["synth", str(census), "--households", "300", "--seed", "1"]) == 0
+    assert main(["safetab-p", "run", str(parameters), str(census), str(out)]) == 0
+    page = Pages(counts=out, parameters=parameters)["safetab-p-own"]
+    assert unreliable_counts(page.first)["areas"]
+    names = next(iter(page.first.known.values())).names
+    assert "Wyoming" in names
+    assert any(name.startswith("County ") for name in names)
+    assert set(page.first.known) <= set(page.places)
+
+
 EXTREMES = st.one_of(
     st.builds(lambda v: {"by": "budget", "value": v}, st.sampled_from(["1e-15", "1e15", "1e-9", "1e9", "3/7"])),
     st.builds(lambda v: {"by": "margin", "value": v}, st.sampled_from(["1e-7", "0.01", "1e6", "1e12"])),
@@ -695,7 +751,7 @@ def test_whatever_can_be_computed_can_be_shown(data: st.DataObject) -> None:
     if "faults" in answered.json():
         assert all(fault["message"] for fault in answered.json()["faults"])
         return
-    for question in ("round", "total", "equal"):
+    for question in ("round", "total", "equal", "sum", "least"):
         assert CLIENT.post("/api/solve", json={**body, "question": question, "value": "1"}).status_code == 200
-    for path in ("/api/export", "/api/compare"):
+    for path in ("/api/export", "/api/compare", "/api/exact"):
         assert CLIENT.post(path, json={**body, "others": []}).status_code == 200

@@ -2,11 +2,13 @@
 
 import csv
 import io
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Final
+
+import numpy as np
 
 from yupana.audit.attribute.bounds import bounds
 from yupana.audit.certificate import CHANGES, OF_HOUSEHOLD, PlanNoise
@@ -60,17 +62,21 @@ def view(page: BudgetPage, filled: Filled, chosen: Chosen) -> dict[str, Any]:
 
 def exact_view(page: BudgetPage, chosen: Chosen) -> dict[str, Any]:
     """What takes longer: the epsilon of any run by the exact law, and what is lost about single attributes."""
-    plan, delta = chosen.plan, float(chosen.delta)
-    found = page.product.epsilon_exact(chosen.config, plan, delta)
-    shown = "none" if found is None else rounded(found, 5)
+    plan = chosen.plan
     return {
-        "exact": number(f"ε at δ = {delta:g}, exact", shown, "" if found is None else repr(found),
-                        "of any run, by the exact law of the loss"),
+        "exact": _exact_epsilon(page, chosen) if plan.mechanism is Mechanism.ZCDP else None,
         "attributes": [
             {"name": name, "loss": loss(value), "exact": show_exact(value), "guess": _share(_guess(plan, value))}
             for name, value in _attributes(page, chosen)
         ],
-    }  # fmt: skip
+    }
+
+
+def _exact_epsilon(page: BudgetPage, chosen: Chosen) -> dict[str, str]:
+    delta = float(chosen.delta)
+    found = page.product.epsilon_exact(chosen.config, chosen.plan, delta)
+    shown, exact = ("none", "") if found is None else (rounded(found, 5), repr(found))
+    return number(f"ε at δ = {delta:g}, exact", shown, exact, "of any run, by the exact law of the loss")
 
 
 def number(label: str, shown: str, exact: str, note: str) -> dict[str, str]:
@@ -281,24 +287,23 @@ def _curve(
 
 def unreliable_counts(chosen: Chosen) -> dict[str, Any]:
     """Which tables and areas have counts whose margin is too large a part of them, by name."""
-    known = chosen.known
-    areas: Counter[str] = Counter()
-    all_of_areas: Counter[str] = Counter()
+    known = {name: chosen.known[name] for name in chosen.entries if name in chosen.known}
     rows, tables, small, every = [], [], 0, 0
-    for name in chosen.entries:
-        if name not in known:
-            continue
+    names = next((of.names for of in known.values()), ())
+    areas, all_of_areas = np.zeros(len(names), dtype=np.int64), np.zeros(len(names), dtype=np.int64)
+    for name, of in known.items():
         least = chosen.margins[name] / float(chosen.reliable)
-        number_below, of_area = known[name].below(least)
-        areas += of_area
-        all_of_areas += known[name].by_area
-        total = known[name].total
+        number_below, total = of.below(least), of.total
+        if names:
+            areas += of.by_area(least)
+            all_of_areas += of.by_area()
         small, every = small + number_below, every + total
         if number_below:
             rows.append((number_below / total, name, number_below, total))
         if 2 * number_below > total:
             tables.append(name)
-    worst = sorted(areas, key=lambda area: (-areas[area] / all_of_areas[area], area))
+    parts = areas / np.maximum(all_of_areas, 1)
+    worst = [place for place in np.argsort(-parts, kind="stable")[:_NAMED].tolist() if areas[place]]
     return {
         "known": every,
         "unreliable": small,
@@ -309,13 +314,13 @@ def unreliable_counts(chosen: Chosen) -> dict[str, Any]:
         ],
         "areas": [
             {
-                "name": area,
-                "share": percent(areas[area] / all_of_areas[area], 1),
-                "part": areas[area] / all_of_areas[area],
-                "number": f"{areas[area]:,}",
-                "of": f"{all_of_areas[area]:,}",
+                "name": names[place],
+                "share": percent(float(parts[place]), 1),
+                "part": float(parts[place]),
+                "number": f"{areas[place]:,}",
+                "of": f"{all_of_areas[place]:,}",
             }
-            for area in worst[:_NAMED]
+            for place in worst
         ],
     }
 
@@ -332,7 +337,7 @@ def _new(chosen: Chosen, start: Chosen) -> list[str]:
 
 def _is_unreliable(name: str, chosen: Chosen, margin: float) -> bool:
     known = chosen.known.get(name)
-    return known is not None and 2 * known.below(margin / float(chosen.reliable))[0] > known.total
+    return known is not None and 2 * known.below(margin / float(chosen.reliable)) > known.total
 
 
 def compare(page: BudgetPage, scenarios: Sequence[tuple[str, Filled]]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from yupana.errors import ConfigError
-from yupana.explore.options import Setting, faults_of, options_of
+from yupana.explore.options import Setting, faults_of, options_of, values_of
 from yupana.explore.reference import KnownCounts
 from yupana.explore.scenario import Fault, Filled, RefusedError, Typed
 from yupana.files.document import Changes
@@ -187,19 +187,18 @@ class BudgetPage:
         tables, levels = (
             dict.fromkeys(getattr(place, kind) for place in self.places.values()) for kind in ("table", "level")
         )
-        strategy = plan.mechanism.value == "zcdp"
         return {
             "key": self.key,
             "title": self.config.title if self.product.key == "tables" else self.title,
             "product": self.product.key,
             "unit": plan.privacy_unit,
             "counts": self.source,
-            "strategy": strategy,
             "fields": [option.as_json() for option in (*self._terms, *self.options.values())],
             "tables": {table: self.label_of_table(table) for table in tables},
             "levels": {level: self.label_of_level(level) for level in levels},
             "entries": [{"name": n, "table": p.table, "level": p.level} for n, p in self.places.items()],
             "settings": self.start().as_json(),
+            "production": None if self.production is None else self.production.as_json(),
         }
 
     def start(self) -> Filled:
@@ -213,20 +212,28 @@ class BudgetPage:
 
     @cached_property
     def _start(self) -> Filled:
-        entries = self.product.entries(self.config)
+        return self._filled(self.config)
+
+    @cached_property
+    def production(self) -> Filled | None:
+        """The run of 2020 in this form; None where there was none, or it had budgets that this form has not."""
+        run = self.product.production(self.config)
+        if run is None or not set(self.product.entries(run)) <= set(self.places):
+            return None
+        return self._filled(run)
+
+    def _filled(self, config: Any) -> Filled:  # noqa: ANN401 (the product's own)
+        entries, values = self.product.entries(config), values_of(self.product, config)
+        budgets = {name: entries[name].budget if name in entries else Fraction(0) for name in self.places}
         spent = {
-            level: min((Fraction(entries[n].budget) for n, p in self.places.items() if p.level == level
-                        and entries[n].budget), default=_OFF)
+            level: min((Fraction(budgets[n]) for n, p in self.places.items() if p.level == level and budgets[n]),
+                       default=_OFF)
             for level in {place.level for place in self.places.values()}
         }  # fmt: skip
         return Filled(
-            {option.key: option.start for option in (*self._terms, *self.options.values())},
+            {option.key: values.get(option.key, option.start) for option in (*self._terms, *self.options.values())},
             {
-                name: Typed(
-                    on=entries[name].budget > 0,
-                    by="budget",
-                    value=decimal(entries[name].budget or spent[place.level]),
-                )
+                name: Typed(on=budgets[name] > 0, by="budget", value=decimal(budgets[name] or spent[place.level]))
                 for name, place in self.places.items()
             },
         )

@@ -91,6 +91,13 @@ def options_of(product: Product[Any], config: Any, read: Callable[[Changes], Any
     return found
 
 
+def values_of(product: Product[Any], config: Any) -> dict[str, str]:  # noqa: ANN401 (the product's own)
+    """What the document of a configuration says of every setting, by its place."""
+    schema = product.schema()
+    found = (_option(path, value, _described(schema, path), {}) for path, value in _leaves(product.document(config)))
+    return {option.key: option.start for option in found if option is not None}
+
+
 def _can(read: Callable[[Changes], Any], option: Setting, value: str) -> bool:
     if value == option.start:
         return True

@@ -7,19 +7,21 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from yupana.errors import ConfigError
+from yupana.errors import ConfigError, InputError
 from yupana.explore.form import BudgetPage
 from yupana.explore.reference import (
     KnownCounts,
     blocks,
     invented_groups,
     known_to_phsafe,
+    known_to_release,
     known_to_safetab,
     known_to_topdown,
 )
 from yupana.files.document import UNCHANGED, Changes
 from yupana.privacy.exact import INFINITE
 from yupana.products import PRODUCTS
+from yupana.products.gate import open_checked
 from yupana.products.parts import read_parts
 from yupana.products.phsafe.product import PHSAFE
 from yupana.products.product import Product
@@ -35,7 +37,8 @@ class Pages(Mapping[str, BudgetPage]):
     Parameters
     ----------
     counts : Path, optional
-        A release of PHSafe whose counts its errors are set against.
+        A release whose counts the errors of its product are set against. Unless it is of PHSafe, or another
+        configuration of its product is given, its own configuration is shown.
     parameters : Path, optional
         A parameter folder of SafeTab.
     topdown : str, optional
@@ -57,7 +60,9 @@ class Pages(Mapping[str, BudgetPage]):
         self._made: dict[str, BudgetPage] = {}
         self._titles: dict[str, tuple[str, str]] = {}
         self._makers: dict[str, Callable[[], BudgetPage]] = {}
-        self._counts, self._parameters = counts, parameters
+        self._parameters = parameters
+        self._release = None if counts is None else open_checked(counts)
+        self._known: dict[tuple[str, ...], Mapping[str, KnownCounts]] = {}
         for product in PRODUCTS.values():
             for source, built_in in product.built_in.items():
                 if parameters is None or not source.startswith("ddhc-2020-pr"):
@@ -66,9 +71,15 @@ class Pages(Mapping[str, BudgetPage]):
             self._add(PRODUCTS["topdown"], topdown, Path(topdown).stem, own=True)
         if tables is not None:
             self._add(PRODUCTS["tables"], tables, Path(tables).stem, codes, own=True)
+        release = self._release
+        if release is not None and release.product != PHSAFE.key and f"{release.product}-own" not in self._makers:
+            if (whose := PRODUCTS.of(release.manifest)) is None:
+                raise InputError(f"{counts} is no release of one product, whose budgets could be explored")
+            self._add(whose, str(release.folder / "manifest.json"), release.folder.name, codes, own=True)
         own = [key for key in self._makers if key.endswith("-own") or "-own/" in key]
-        given = ((counts, "phsafe/s-dhc-2020-us"), (parameters, "safetab-p/ddhc-2020-us"))
-        for key in (*(key for value, key in given if value is not None), *own):
+        given = ((release is not None and release.product == PHSAFE.key, "phsafe/s-dhc-2020-us"),
+                 (parameters is not None, "safetab-p/ddhc-2020-us"))  # fmt: skip
+        for key in (*(key for is_given, key in given if is_given), *own):
             self[key]
 
     def _add(
@@ -77,7 +88,8 @@ class Pages(Mapping[str, BudgetPage]):
         """A configuration, or each of its parts; nothing where it needs files that are not given."""
         key = f"{product.key}-own" if own else f"{product.key}/{source}"
         if product.key.startswith("safetab"):
-            self._put(key, product, title, lambda: self._safetab(product, source), known_to_safetab)
+            known = self._known_of(product) if own else known_to_safetab
+            self._put(key, product, title, lambda: self._safetab(product, source, own=own), known)
             return
         if product.key == "topdown":
             whole = read_parts(source, product.locate(source), tuple(product.built_in))
@@ -89,6 +101,7 @@ class Pages(Mapping[str, BudgetPage]):
         elif product.key == "tables" and not own and source.startswith("ddhc"):
             return  # their code files are those of SafeTab, which has them under its own name
         known = {"topdown": known_to_topdown, PHSAFE.key: self._known_to_phsafe}.get(product.key, _nothing)
+        known = self._known_of(product) if own and self._is_of(product) else known
         self._put(key, product, title, _reader(product, source, codes=codes), known)
 
     def _put(
@@ -100,9 +113,26 @@ class Pages(Mapping[str, BudgetPage]):
         known: Callable[[Any], Mapping[str, KnownCounts]],
     ) -> None:
         self._titles[key] = product.words.title, title
-        self._makers[key] = lambda: BudgetPage(key, title, product, reader(), known, self._source(product))
+        own = self._is_of(product) and "-own" in key
+        self._makers[key] = lambda: BudgetPage(key, title, product, reader(), known, self._source(product, own=own))
 
-    def _source(self, product: Product[Any]) -> str:
+    def _is_of(self, product: Product[Any]) -> bool:
+        return self._release is not None and self._release.product == product.key
+
+    def _known_of(self, product: Product[Any]) -> Callable[[Any], Mapping[str, KnownCounts]]:
+        """The counts of the release by the entries of a configuration, read once."""
+
+        def known(config: Any) -> Mapping[str, KnownCounts]:  # noqa: ANN401 (the product's own)
+            key = (product.key, *product.entries(config))
+            if key not in self._known and self._release is not None:
+                self._known[key] = known_to_release(self._release, product, config)
+            return self._known.get(key, {})
+
+        return known
+
+    def _source(self, product: Product[Any], *, own: bool) -> str:
+        if own and self._release is not None:
+            return f"the release {self._release.folder.name}, noise included"
         if product.key == PHSAFE.key:
             return self._phsafe[1]
         if product.key == "topdown":
@@ -111,13 +141,13 @@ class Pages(Mapping[str, BudgetPage]):
 
     @cached_property
     def _phsafe(self) -> tuple[Mapping[str, KnownCounts], str]:
-        return known_to_phsafe(self._counts)
+        return known_to_phsafe(self._release if self._is_of(PHSAFE) else None)
 
     def _known_to_phsafe(self, config: Any) -> Mapping[str, KnownCounts]:  # noqa: ANN401 (the product's own)
         """Not of Puerto Rico, of which no counts are at hand."""
-        return {} if config.is_puerto_rico and self._counts is None else self._phsafe[0]
+        return {} if config.is_puerto_rico and not self._is_of(PHSAFE) else self._phsafe[0]
 
-    def _safetab(self, product: Product[Any], source: str) -> Callable[[Changes], Any]:
+    def _safetab(self, product: Product[Any], source: str, *, own: bool) -> Callable[[Changes], Any]:
         """A built-in configuration with the groups of a parameter folder, or of the demonstration."""
         if self._parameters is None:
             with TemporaryDirectory() as folder:
@@ -125,7 +155,8 @@ class Pages(Mapping[str, BudgetPage]):
                 iterations = read_iterations(Path(folder) / "parameters")
             path = product.locate(source)
         else:
-            iterations, path = read_iterations(self._parameters), product.locate(self._parameters)
+            iterations = read_iterations(self._parameters)
+            path = product.locate(source if own else self._parameters)
         first = Parameters(read_config(product.key, path), iterations)
         return lambda changes: replace(first, config=read_config(product.key, path, changes))
 

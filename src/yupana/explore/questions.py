@@ -10,7 +10,7 @@ from yupana.explore.form import BudgetPage, Chosen, positive
 from yupana.explore.scenario import Fault, Filled, RefusedError
 from yupana.plan.budgets import Question, solve
 from yupana.plan.exact_budget import scale_to
-from yupana.plan.measurement import z_value
+from yupana.plan.measurement import Mechanism, z_value
 from yupana.products.strategy import LEAST, BudgetQuestion, Strategy, TableTargets, find_budgets
 from yupana.products.topdown.strategy import default_targets, find_strategy, usual_least
 from yupana.report.numbers import percent
@@ -29,6 +29,15 @@ _LOSSES: Final[Mapping[Literal["sum", "max"], str]] = {
     "sum": "the variances of the published counts together",
     "max": "the largest variance of a published count",
 }
+
+
+def offered(chosen: Chosen) -> list[str]:
+    """The questions that have an answer here: some need several budgets, some zCDP."""
+    zcdp, budgets = chosen.plan.mechanism is Mechanism.ZCDP, chosen.budgets
+    several = ("equal", "least", *(_LOSSES if zcdp else ()))
+    rough = any(budget != round(budget, 6) for budget in budgets.values())
+    found = ("share", "total", *(("epsilon",) if zcdp else ()), *(several if len(budgets) > 1 else ()))
+    return [*found, *(("round",) if rough else ())]
 
 
 def answer(page: BudgetPage, settings: Filled, chosen: Chosen, asked: Mapping[str, Any]) -> tuple[Filled, str]:

@@ -1,27 +1,28 @@
 """Public counts to set errors against: of invented people, or of a release; and blocks to try spines on."""
 
 import json
-from bisect import bisect_left
-from collections import Counter
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, cached_property
 from importlib.resources import as_file, files
-from itertools import accumulate
-from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from yupana.errors import InputError
+from yupana.arrays import Ints
+from yupana.atlas.tables import AreaIndex, read_tables
 from yupana.geography.blocks import Reference
+from yupana.products import family_of
 from yupana.products.phsafe.product import PHSAFE
-from yupana.products.phsafe.shells import area_name
-from yupana.products.phsafe.specification import TABLES
+from yupana.products.phsafe.specification import STATE_NAMES, TABLES
+from yupana.products.product import Product
 from yupana.products.safetab.product import PERSONS, Parameters
 from yupana.products.safetab.specification import DETAILED_ONLY, QUESTIONS
+from yupana.release.release import ReleaseFolder
 from yupana.report.errors import CELLS, ITERATIONS, Counts, published_counts
 from yupana.report.groups import Sizes, us_level
 from yupana.report.topdown import SampleBlocks, average_geounits
@@ -36,44 +37,47 @@ class KnownCounts:
 
     Attributes
     ----------
-    counts : tuple of int
+    counts : int array, shape (counts,)
         In ascending order.
-    numbers : tuple of int
+    numbers : int array, shape (counts,)
         How many cells have each of them.
-    names : tuple of (area, what) or ()
-        Whose each is; empty where they have no names.
+    areas : int array, shape (counts,)
+        Whose each is, as places of names.
+    names : tuple of str
+        Of areas, the same of all entries; empty where they have no names.
     """
 
-    counts: tuple[int, ...]
-    numbers: tuple[int, ...]
-    names: tuple[tuple[str, str], ...] = ()
+    counts: Ints
+    numbers: Ints
+    areas: Ints
+    names: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, found: Iterable[tuple[int, int, tuple[str, str]]]) -> "KnownCounts":
-        """Of counts with their numbers and names, in any order."""
-        counts, numbers, names = zip(*sorted(found), strict=True)
-        return cls(counts, numbers, names if any(area for area, _ in names) else ())
+    def of(cls, counts: ArrayLike, numbers: ArrayLike = 1, areas: ArrayLike = 0, names: tuple[str, ...] = ()) -> Self:
+        """Of counts in any order; below zero, where noise took them, they are 0."""
+        found = np.maximum(np.asarray(counts, dtype=np.int64), 0)
+        order = np.argsort(found, kind="stable")
+        of, at = (np.broadcast_to(np.asarray(one, dtype=np.int64), found.shape)[order] for one in (numbers, areas))
+        return cls(found[order], of, at, names)
 
     @cached_property
     def total(self) -> int:
         """How many cells there are."""
-        return sum(self.numbers)
+        return int(self.numbers.sum())
 
     @cached_property
     def typical(self) -> Fraction:
         """The median, 1 at least."""
-        until = list(accumulate(self.numbers))
-        return Fraction(max(1, self.counts[bisect_left(until, until[-1] / 2)]))
+        until = np.cumsum(self.numbers)
+        return Fraction(max(1, int(self.counts[np.searchsorted(until, until[-1] / 2)])))
 
-    def below(self, least: float) -> tuple[int, Counter[str]]:
-        """How many counts are smaller than some number, and how many of each area."""
-        end = bisect_left(self.counts, least)
-        return sum(self.numbers[:end]), Counter(area for area, _ in self.names[:end])
+    def below(self, least: float) -> int:
+        """How many counts are smaller than some number."""
+        return int(self.numbers[: np.searchsorted(self.counts, least)].sum())
 
-    @cached_property
-    def by_area(self) -> Counter[str]:
-        """How many counts each area has."""
-        return Counter(area for area, _ in self.names)
+    def by_area(self, least: float = math.inf) -> Ints:
+        """How many counts of each area are smaller than some number."""
+        return np.bincount(self.areas[: np.searchsorted(self.counts, least)], minlength=len(self.names))
 
 
 def _document(name: str) -> dict[str, Any]:
@@ -87,44 +91,89 @@ def invented_phsafe() -> dict[str, Any]:
     return _document(PHSAFE.key)
 
 
-def known_to_phsafe(release: Path | None) -> tuple[Mapping[str, KnownCounts], str]:
-    """Counts of invented people, or of a release of PHSafe, by entry; and whose they are.
-
-    Raises
-    ------
-    OutputError, InputError
-        If the folder holds no release of PHSafe, or one that does not hold together.
-    """
+def known_to_phsafe(release: ReleaseFolder | None) -> tuple[Mapping[str, KnownCounts], str]:
+    """Counts of invented people, or of a release of PHSafe, by entry; and whose they are."""
     invented = invented_phsafe()
     counts: Counts = {
         table: {int(cell): of for cell, of in cells.items()} for table, cells in invented["counts"].items()
     }
     source = str(invented["source"])
     if release is not None:
-        counts, source = _counts_of(release), f"the release {release.name}, noise included"
+        counts = published_counts({table: release.columns(table) for table in release})
+        source = f"the release {release.folder.name}, noise included"
+    names = ("United States", *STATE_NAMES.values())
+    places = {area: place for place, area in enumerate(("1", *STATE_NAMES))}
     found = {}
     for table in TABLES:
         for level in table.levels:
             rows = [
-                (count, 1, (area_name("USA" if area == "1" else "STATE", area, "United States"), f"{group}, {words}"))
-                for cell, words in CELLS[table.name].items()
+                (count, places[area])
+                for cell in CELLS[table.name]
                 for code in level.groups
-                if (group := ITERATIONS[code]) is not None
+                if ITERATIONS[code] is not None
                 for area, count in counts[table.name][cell].get(code, {}).items()
-                if (area == "1") == (level.areas == "USA")
+                if (area == "1") == (level.areas == "USA") and area in places
             ]
             if rows:
-                found[f"{table.name}/{level.name}"] = KnownCounts.of(rows)
+                found[f"{table.name}/{level.name}"] = KnownCounts.of(
+                    [c for c, _ in rows], 1, [a for _, a in rows], names
+                )
     return found, source
 
 
-def _counts_of(release: Path) -> Counts:
-    from yupana.products.gate import open_checked  # noqa: PLC0415 (it brings a database, which the page does not need)
+def known_to_release(
+    release: ReleaseFolder, product: Product[Any], config: Any  # noqa: ANN401 (the product's own)
+) -> Mapping[str, KnownCounts]:  # fmt: skip
+    """The counts of a release by the entry of a configuration that pays for them, each with the name of its area.
 
-    opened = open_checked(release)
-    if opened.product != PHSAFE.key:
-        raise InputError(f"{release} is a release of {opened.product}, and counts of phsafe are needed")
-    return published_counts({table: opened.columns(table) for table in opened})
+    Of TopDown the records of each geounit stand for each of its queries.
+    """
+    areas, found = AreaIndex(), dict[str, list[tuple[Ints, Ints]]]()
+    if isinstance(config, Configuration):
+        geolevels = {level.lower(): level for level in config.levels}
+        table = next(read_tables(release, areas, [*geolevels]), None)
+        units = np.bincount(table.area, table.value) if table else np.zeros(0)
+        for kind in areas.kinds:
+            at = np.array([place for (of, _), place in areas.places.items() if of == kind], dtype=np.int64)
+            for query, _ in config.queries[geolevels[kind]]:
+                found[f"{geolevels[kind]} {query.name}"] = [(units[at].round().astype(np.int64), at)]
+    else:
+        entries = {(m.table, m.level): product.entry_of(m) for m in product.plan(config).measurements}
+        described = getattr(config, "description", config)
+        levels = {level.name: level for of in described.tables for level in of.levels}
+        for table in read_tables(release, areas):
+            family = family_of(table.name, release.manifest)
+            if family is None or all(choice.own.name != table.name for choice in family.choices):
+                continue
+            of_kind = np.array([areas.kinds[kind] for kind, _ in areas.places])[table.area]
+            codes = table.groups.codes if table.groups else ("*",)
+            for level in levels.values():
+                groups = [place for place, code in enumerate(codes) if code in level.groups]
+                entry = entries.get((family.name, level.name))
+                here = (
+                    (of_kind == areas.kinds.get(level.areas, -1))
+                    & np.isin(table.group, groups)
+                    & ~np.isnan(table.value)
+                )
+                if entry is not None and here.any():
+                    found.setdefault(entry, []).append((table.value[here].astype(np.int64), table.area[here]))
+    called = [_name(areas, kind, code) for kind, code in areas.places]
+    names = {name: place for place, name in enumerate(dict.fromkeys(called))}
+    places = np.array([names[name] for name in called], dtype=np.int64)
+    return {
+        entry: KnownCounts.of(
+            np.concatenate([counts for counts, _ in of]), 1, places[np.concatenate([at for _, at in of])], (*names,)
+        )
+        for entry, of in found.items()
+    }
+
+
+def _name(areas: AreaIndex, kind: str, code: str) -> str:
+    """What an area is called; blocks are told by their county."""
+    if kind == "block":
+        return f"blocks of {areas.names.get(('county', code[:5]), f'county {code[:5]}')}"
+    state = STATE_NAMES.get(code) if kind.lower() == "state" else None
+    return areas.names.get((kind, code)) or state or f"{areas.titles.get(kind) or kind.replace('_', ' ')} {code}"
 
 
 @cache
@@ -141,7 +190,7 @@ def known_to_safetab(config: Parameters) -> Mapping[str, KnownCounts]:
         name = us_level(level)
         of_level = [*sizes.get(name, ()), *(() if product == PERSONS.key else sizes.get(f"{name} {DETAILED_ONLY}", ()))]
         if of_level:
-            known = KnownCounts.of((size, number, ("", "")) for size, number in of_level)
+            known = KnownCounts.of(*zip(*of_level, strict=True))
             found |= {question.entry(level): known for question in QUESTIONS[product]}
     return found
 
@@ -150,7 +199,7 @@ def known_to_topdown(config: Configuration) -> Mapping[str, KnownCounts]:
     """The records of an average geounit of each geolevel, for each of its queries."""
     sizes = average_geounits(config, blocks())
     return {
-        f"{level} {query.name}": KnownCounts((max(1, round(sizes[level])),), (1,))
+        f"{level} {query.name}": KnownCounts.of([max(1, round(sizes[level]))])
         for level in config.levels
         if level in sizes
         for query, _ in config.queries[level]

@@ -25,7 +25,7 @@ from yupana.explore.consequences import consequences
 from yupana.explore.effects import as_csv, compare, exact_view, view
 from yupana.explore.form import BudgetPage, Chosen
 from yupana.explore.products import Pages
-from yupana.explore.questions import answer
+from yupana.explore.questions import answer, offered
 from yupana.explore.scenario import Fault, Filled, RefusedError, Scenario, read_name, read_scenario, read_settings
 from yupana.privacy.exact import show_exact
 from yupana.version import __version__
@@ -177,7 +177,7 @@ def _of_page(products: Mapping[str, BudgetPage], answer: _Answer, body: _Body) -
 
 def _view(page: BudgetPage, settings: Filled, chosen: Chosen, body: _Body) -> dict[str, Any]:
     del body
-    return view(page, settings, chosen)
+    return view(page, settings, chosen) | {"asks": offered(chosen)}
 
 
 def _exact(page: BudgetPage, settings: Filled, chosen: Chosen, body: _Body) -> dict[str, Any]:
@@ -202,7 +202,7 @@ def _compare(page: BudgetPage, settings: Filled, chosen: Chosen, body: _Body) ->
 
 def _solve(page: BudgetPage, settings: Filled, chosen: Chosen, body: _Body) -> dict[str, Any]:
     found, said = answer(page, settings, chosen, body)
-    return {"settings": found.as_json(), "said": said, "view": view(page, found, page.choose(found))}
+    return {"settings": found.as_json(), "said": said, "view": _view(page, found, page.choose(found), body)}
 
 
 def _save(page: BudgetPage, settings: Filled, chosen: Chosen, body: _Body) -> dict[str, Any]:

@@ -666,7 +666,7 @@ _TOOLS: Final = {
         options={
             "port": Option("0 takes any that is free (0)", "port", "N", default=0),
             "browser": Option("only print the address", "switch", flag="no-browser", default=True),
-            "counts": Option("a release of phsafe whose counts errors are set against", "path", "RELEASE"),
+            "counts": Option("a release whose counts errors are set against", "path", "RELEASE"),
             "parameters": Option("the codes and iterations of SafeTab (the demonstration's)", "path", "FOLDER"),
             "topdown": Option("a configuration of TopDown to show too: a file, or a built-in name", "text", "CONFIG"),
             "tables": Option("a description of tables to show too: a file, or a built-in name", "text", "DESCRIPTION"),

@@ -454,9 +454,9 @@ class _Sum:
         return np.asarray((self.step / math.pi) * (total + 0.5 / (self.c * (self.c + 1))))
 
     def _scale(self, x: float, sign: int) -> Floats:
-        """M(c) exp(-c x) of each mixture, rounded up or down."""
+        """M(c) exp(-c x) of each mixture, rounded up or down; at most e^600, which no error of a sum takes below 1."""
         error = self.rounding + 8 * ULP * (1 + np.abs(self.log_moments) + self.c * x)
-        return np.asarray(np.exp(np.minimum(700.0, self.log_moments - self.c * x + sign * error)))
+        return np.asarray(np.exp(np.minimum(600.0, self.log_moments - self.c * x + sign * error)))
 
     def deltas(self, x: float) -> Floats:
         """A bound on delta at x from above, of each mixture."""

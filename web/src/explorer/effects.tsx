@@ -76,17 +76,18 @@ export function Unreliable({ view, form, settings, words }: { view: View; form: 
 export type Answer = { question: string; said: string; wrong: boolean } | null;
 
 /** Each question stands beside its answer. */
-export function Solutions({ form, view, answer, busy, solve, words }: {
-  form: Form; view: View; answer: Answer; busy: boolean; solve(question: string): void; words: Words;
+export function Solutions({ view, answer, busy, solve, words }: {
+  view: View; answer: Answer; busy: boolean; solve(question: string): void; words: Words;
 }) {
-  const offered = ["equal", "least", ...(form.strategy && view.symbol === "ρ" ? ["sum", "max"] : []), "round"] as const;
+  const offered = (["equal", "least", "sum", "max", "round"] as const).filter((one) => view.asks.includes(one) || answer?.question === one);
+  if (!offered.length) return null;
   return (
     <section aria-labelledby="solve" class="solve">
       <h2 id="solve">{words.solve}</h2>
       <p class="note">{words.solveHint}</p>
       <ul>{offered.map((question) => (
         <li>
-          <button type="button" disabled={busy} data-question={question} onClick={() => solve(question)}>{words[question as "equal"]}</button>
+          <button type="button" aria-disabled={busy} data-question={question} onClick={() => { if (!busy) solve(question); }}>{words[question]}</button>
           <output class={answer?.question === question && answer.wrong ? "fault" : ""}>{answer?.question === question ? answer.said : ""}</output>
         </li>
       ))}</ul>
@@ -94,8 +95,8 @@ export function Solutions({ form, view, answer, busy, solve, words }: {
   );
 }
 
-export function Scenarios({ compared, here, count, words, keep, take, remove }: {
-  compared: Compared | null; here: string; count: number; words: Words; keep(): void; take(at: number): void; remove(at: number): void;
+export function Scenarios({ compared, here, given, count, words, keep, take, remove }: {
+  compared: Compared | null; here: string; given: number; count: number; words: Words; keep(): void; take(at: number): void; remove(at: number): void;
 }) {
   const [all, setAll] = useState(false);
   const rows = compared?.rows ?? [];
@@ -107,13 +108,13 @@ export function Scenarios({ compared, here, count, words, keep, take, remove }: 
   return (
     <section aria-labelledby="columns">
       <h2 id="columns">{words.columns}</h2>
-      <p><button type="button" onClick={keep}>{words.keep}</button> <span class="note">{words.changes}</span></p>
-      {compared && <div class="scroll" tabIndex={0} role="region" aria-label={words.columns}>
+      <p><button type="button" id="keep" onClick={keep}>{words.keep}</button> <span class="note">{words.changes}</span></p>
+      {compared && <div class="scroll" tabIndex={0} role="group" aria-label={words.columns}>
         <table class="columns">
           <thead><tr><td></td>{compared.names.map((name, at) => (
-            <th scope="col">{at === 0 ? here : name === "start" ? words.began : name}
-              {at > 1 && at <= count + 1 && <span class="acts"><button type="button" class="plain" aria-label={`${words.take}: ${name}`} onClick={() => take(at - 2)}>{words.take}</button>{" "}
-                <button type="button" class="plain" aria-label={`${words.remove}: ${name}`} onClick={() => remove(at - 2)}>{words.remove}</button></span>}
+            <th scope="col">{at === 0 ? here : at <= given ? words[name as "began"] : name}
+              {at > 0 && at <= given + count && <span class="acts"><button type="button" class="plain" aria-label={`${words.take}: ${at <= given ? words[name as "began"] : name}`} onClick={() => take(at - 1 - given)}>{words.take}</button>{" "}
+                {at > given && <button type="button" class="plain" aria-label={`${words.remove}: ${name}`} onClick={() => remove(at - 1 - given)}>{words.remove}</button>}</span>}
             </th>))}</tr></thead>
           <tbody>{totals.map(line)}</tbody>
           {margins.length > 0 && <tbody><tr><th scope="rowgroup" colSpan={compared.names.length + 1} class="part">{words.difference}</th></tr>{shown.map(line)}</tbody>}
@@ -132,10 +133,10 @@ export function Details({ view, exact, words }: { view: View; exact: Exact | nul
         {view.words.map((word) => <p>{word.guess ? fill(words.attacker, word.change, word.guess) : word.change}{word.guess === "100%" && ` (${words.certain})`}</p>)}
         <p class="note">{view.symbol === "ρ" ? words.rho : ""}</p>
         <table class="bars"><tbody>
-          {[...view.numbers, ...(exact ? [exact.exact] : [])].map((told) => (
+          {[...view.numbers, ...(exact?.exact ? [exact.exact] : [])].map((told) => (
             <tr><th scope="row">{told.label}<small>{told.note}</small></th><td class="figure" title={told.exact} data-label={told.label} data-exact={told.exact}>{told.shown}</td></tr>
           ))}
-          {!exact && <tr><th scope="row">{words.exactEpsilon}</th><td class="figure">{words.waiting}</td></tr>}
+          {!exact && view.asks.includes("epsilon") && <tr><th scope="row">{words.exactEpsilon}</th><td class="figure">{words.waiting}</td></tr>}
         </tbody></table>
         {exact && exact.attributes.length > 0 && <table class="bars">
           <caption>{words.attributes}</caption>
@@ -148,7 +149,7 @@ export function Details({ view, exact, words }: { view: View; exact: Exact | nul
         return (
           <section aria-label={one.title}>
             <h2>{one.title}</h2><p class="note">{one.note}</p>
-            <div class="scroll" tabIndex={0} role="region" aria-label={one.title}><table class="bars">
+            <div class="scroll" tabIndex={0} role="group" aria-label={one.title}><table class="bars">
               <thead><tr>{heads.map((head, at) => <th scope="col" class={at ? "figure" : ""}>{head}</th>)}</tr></thead>
               <tbody>{one.columns[heads[0]].map((name, row) => (
                 <tr><th scope="row">{name}</th>{heads.slice(1).map((head) => <td class="figure">{one.columns[head][row]}</td>)}</tr>

@@ -88,7 +88,7 @@ function Group({ fields, kind, group, label, names, opened }: {
   const share = view?.groups[kind][group];
   const margins = on.map((name) => Number(view?.entries[name]?.margin_exact || "NaN")).filter(Number.isFinite);
   const [low, high] = [Math.min(...margins), Math.max(...margins)];
-  const short = (value: number) => value >= 10_000 ? value.toLocaleString("en", { notation: "compact", maximumSignificantDigits: 2 }) : Number(value.toPrecision(3)).toLocaleString("en", { maximumFractionDigits: 2 });
+  const short = (value: number) => value >= 1000 ? value.toLocaleString("en", { notation: "compact", maximumSignificantDigits: 2 }) : Number(value.toPrecision(3)).toLocaleString("en", { maximumFractionDigits: 2 });
   const same = margins.length > 0 && low === high;
   const entries = (part: Partial<Typed>) =>
     Object.fromEntries(names.map((name) => [name, { ...settings.entries[name], ...(settings.entries[name].on || part.on !== undefined ? part : {}) }]));
@@ -158,7 +158,9 @@ function OptionField({ fields, field }: { fields: Fields; field: Field }) {
 }
 
 export function Options({ fields }: { fields: Fields }) {
-  const groups = [...new Set(fields.form.fields.map((field) => field.group))];
+  // A delta is of zCDP alone.
+  const offered = fields.form.fields.filter((field) => field.key !== "delta" || fields.symbol === "ρ" || fields.faults.some((fault) => fault.field === "delta"));
+  const groups = [...new Set(offered.map((field) => field.group))];
   const faulty = fields.form.fields.some((field) => fields.faults.some((fault) => fault.field === field.key));
   return (
     <details class="options" open={faulty || undefined}>
@@ -166,7 +168,7 @@ export function Options({ fields }: { fields: Fields }) {
       {groups.map((group) => (
         <fieldset>
           <legend class={group ? "" : "unseen"}>{group || fields.words.options}</legend>
-          {fields.form.fields.filter((field) => field.group === group).map((field) => <OptionField key={field.key} fields={fields} field={field} />)}
+          {offered.filter((field) => field.group === group).map((field) => <OptionField key={field.key} fields={fields} field={field} />)}
         </fieldset>
       ))}
     </details>
@@ -186,11 +188,11 @@ export function Total({ fields }: { fields: Fields }) {
         <LogRange label={`${words.total} ${symbol}`} value={total} low={0.001} high={100} onDrag={(text, done) => solve({ question: "total", value: text }, done)} />
         <span class="pair"><span aria-hidden="true">{symbol}</span><Exact label={`${words.total} ${symbol}`} value={view?.numbers[0]?.shown ?? ""} exact={view?.total} fault={fault("total")} onType={(text) => text && solve({ question: "total", value: text })} /></span>
       </div>
-      <form class="head epsilon" onSubmit={(event) => { event.preventDefault(); solve({ question: "epsilon", value: epsilon }); }}>
+      {symbol === "ρ" && <form class="head epsilon" onSubmit={(event) => { event.preventDefault(); solve({ question: "epsilon", value: epsilon }); }}>
         <label for="epsilon">{words.exactEpsilon}</label>
         <span class="pair"><input id="epsilon" type="text" inputMode="decimal" autocomplete="off" value={epsilon} aria-invalid={fault("epsilon") ? "true" : undefined} onInput={(event) => setEpsilon(event.currentTarget.value)} /></span>
         <button type="submit">{words.set}</button>
-      </form>
+      </form>}
       {(fault("total") || fault("epsilon") || fault("share")) && <p class="fault" role="alert">{fault("total")}{fault("epsilon")}{fault("share")}</p>}
     </section>
   );

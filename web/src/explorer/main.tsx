@@ -11,7 +11,16 @@ import { type Language, fill, languages } from "./words";
 interface Column { name: string; settings: Settings }
 interface Job { path: string; body: Record<string, unknown>; drag: number; question: string; done(result: View | { settings: Settings; said: string; view: View }): void; failed(faults: Fault[]): void }
 
-const KEPT = "yupana-explorer-columns", MOST = 6;
+const KEPT = "yupana-explorer-columns", MOST = 5;
+
+type Given = "began" | "asIn2020" | "beganAsIn2020";
+/** The scenarios that stand beside one's own from the start: what the configuration says, and the run of 2020. */
+function given(form: Form): { name: Given; settings: Settings }[] {
+  const { settings, production } = form;
+  if (!production) return [{ name: "began", settings }];
+  if (JSON.stringify(production) === JSON.stringify(settings)) return [{ name: "beganAsIn2020", settings }];
+  return [{ name: "began", settings }, { name: "asIn2020", settings: production }];
+}
 
 function remembered(key: string): Column[] {
   try {
@@ -66,6 +75,7 @@ function App({ listed, version }: { listed: Listed[]; version: string }) {
   const [columns, setColumns] = useState<Column[]>([]);
   const [undo, setUndo] = useState<Settings[]>([]);
   const [told, setTold] = useState("");
+  const [heard, setHeard] = useState("");
   const [kind, setKind] = useState<Kind>("level");
   const current = useRef<Settings | null>(null);
   const step = useRef("");
@@ -120,7 +130,8 @@ function App({ listed, version }: { listed: Listed[]; version: string }) {
     setExact(null);
     let wanted = true;
     const timer = setTimeout(() => {
-      const others = [{ name: "start", settings: form.settings }, ...columns];
+      setHeard([...document.querySelectorAll(".glance-numbers div")].map((one) => [...one.children].slice(0, 2).map((part) => part.textContent).join(" ")).join("; "));
+      const others = [...given(form), ...columns];
       ask<Compared>("/api/compare", { product: form.key, settings, others }, words.gone).then((found) => { if (wanted) setCompared(found); }, () => undefined);
       ask<Exact>("/api/exact", { product: form.key, settings }, words.gone).then((found) => { if (wanted) setExact(found); }, () => undefined);
     }, 400);
@@ -132,7 +143,8 @@ function App({ listed, version }: { listed: Listed[]; version: string }) {
 
   const points = useMemo(() => {
     const found: Point[] = [];
-    if (compared && !faults.length) compared.points.forEach((at, place) => { if (place && at && !(view && at[0] === view.frontier.here[0] && at[1] === view.frontier.here[1])) found.push({ name: place === 1 ? words.began : compared.names[place], at, kind: place === 1 ? "start" : "other" }); });
+    const kept = form ? given(form).length : 0;
+    if (compared && !faults.length) compared.points.forEach((at, place) => { if (place && at && !(view && at[0] === view.frontier.here[0] && at[1] === view.frontier.here[1])) found.push({ name: place <= kept ? words[compared.names[place] as Given] : compared.names[place], at, kind: place <= kept ? "start" : "other" }); });
     if (view) found.push({ name: name || words.here, at: view.frontier.here, kind: "here" });
     return found;
   }, [compared, view, words, name, faults.length]);
@@ -214,7 +226,7 @@ function App({ listed, version }: { listed: Listed[]; version: string }) {
             {products.map((product) => <optgroup label={product}>{listed.filter((one) => one.product === product).map((one) => <option value={one.key}>{`${product}: ${one.title}`}</option>)}</optgroup>)}
           </select></label>
         <label class="naming"><span class="unseen">{words.name}</span><input type="text" id="name" maxLength={80} autocomplete="off" placeholder={words.name} value={name} onInput={(event) => setName(event.currentTarget.value)} /></label>
-        <button type="button" onClick={back} disabled={!undo.length}>{words.undo}</button>
+        <button type="button" onClick={back} aria-disabled={!undo.length}>{words.undo}</button>
         <button type="button" onClick={() => change(form.settings)}>{words.start}</button>
         <button type="button" onClick={() => { void navigator.clipboard?.writeText(location.href); setTold(words.copied); }}>{words.link}</button>
         <details class="menu"><summary>{words.file}</summary><div>
@@ -232,6 +244,7 @@ function App({ listed, version }: { listed: Listed[]; version: string }) {
           <p class="note">{fill(words.protects, form.unit)}</p>
           <p class="told" role="status">{told}</p></div>
         <section class="glance" aria-label={words.effects}>
+          <p class="unseen" role="status">{heard}</p>
           {faulty && <div class="alarm" role="alert"><p>{words.correct}{" "}{homeless.length < faults.length && <button type="button" class="plain" onClick={() => document.querySelector<HTMLElement>("[aria-invalid]")?.focus()}>{words.goto}</button>}</p>{homeless.map((fault) => <p>{fault.field ? `${fault.field}: ` : ""}{fault.message}</p>)}</div>}
           {!faulty && view && <>
             {view.against_release.length > 0 && <p class="alarm">{fill(words.notRelease, view.against_release.join("; "))}</p>}
@@ -248,15 +261,15 @@ function App({ listed, version }: { listed: Listed[]; version: string }) {
         </section>
         <div class="rest">
           {!faulty && view && <>
-            <Solutions form={form} view={view} answer={answer} busy={queue.busy} solve={(question) => solve({ question })} words={words} />
+            <Solutions view={view} answer={answer} busy={queue.busy} solve={(question) => solve({ question })} words={words} />
             <Unreliable view={view} form={form} settings={settings} words={words} />
-            <Scenarios compared={compared} here={name || words.here} count={columns.length} words={words}
+            <Scenarios compared={compared} here={name || words.here} given={given(form).length} count={columns.length} words={words}
               keep={() => {
                 if (columns.length >= MOST) setTold(words.full);
                 else if (!name.trim()) { setTold(words.unnamed); document.getElementById("name")?.focus(); }
                 else keepColumns([...columns.filter((one) => one.name !== name.trim()), { name: name.trim(), settings }]);
               }}
-              take={(at) => { setName(columns[at].name); change(columns[at].settings); }} remove={(at) => keepColumns(columns.filter((_, place) => place !== at))} />
+              take={(at) => { if (at >= 0) setName(columns[at].name); change(at < 0 ? given(form).at(at)!.settings : columns[at].settings); }} remove={(at) => { keepColumns(columns.filter((_, place) => place !== at)); document.getElementById("keep")?.focus(); }} />
             <Details view={view} exact={exact} words={words} />
           </>}
           <p class="note">{fill(words.version, version)}</p>

@@ -6,9 +6,9 @@ export interface Settings { fields: Record<string, string>; entries: Record<stri
 export interface Field { key: string; label: string; hint: string; choices: Record<string, string>; group: string }
 export interface Listed { key: string; product: string; title: string }
 export interface Form {
-  key: string; title: string; product: string; unit: string; counts: string; strategy: boolean; fields: Field[];
+  key: string; title: string; product: string; unit: string; counts: string; fields: Field[];
   tables: Record<string, string>; levels: Record<string, string>;
-  entries: { name: string; table: string; level: string }[]; settings: Settings;
+  entries: { name: string; table: string; level: string }[]; settings: Settings; production: Settings | null;
 }
 export interface Told { label: string; shown: string; exact: string; note: string }
 export interface Entry {
@@ -20,11 +20,11 @@ export interface Frontier { relative: boolean; curve: [number, number][]; here: 
 export interface View {
   total: string; symbol: string; confidence: string; numbers: Told[]; words: { of: string; change: string; guess: string }[];
   entries: Record<string, Entry>; groups: Record<"table" | "level", Record<string, { share: string; exact: string }>>;
-  frontier: Frontier; against_release: string[];
+  frontier: Frontier; against_release: string[]; asks: string[];
   unreliable: { known: number; unreliable: number; tables: string[]; new: string[]; rows: Part[]; areas: Part[] };
 }
 export interface Exact {
-  exact: Told; attributes: { name: string; loss: string; exact: string; guess: string }[];
+  exact: Told | null; attributes: { name: string; loss: string; exact: string; guess: string }[];
   consequences: { title: string; note: string; columns: Record<string, string[]> }[];
 }
 export interface Compared {
