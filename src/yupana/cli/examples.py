@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from yupana.cli.parser import leaves
+from yupana.cli.parser import leaves, verbs_of
 
 MADE_BY: Final = {
     "census": "yupana synth census --households 400 --states 44 --seed 1",
@@ -150,16 +150,26 @@ EXAMPLES: Final = {
     "check": ("yupana check release",),
     "sign": ("yupana sign release --key key --signer releases@example.org",),
     "demo": ("yupana demo demo --households 400 --trials 2",),
+    "docs": ("yupana docs", "yupana docs tables"),
     "completion": ("yupana completion bash > yupana.bash",),
 }
 """Of every command, by its words."""
 
 
 def add_examples(parser: argparse.ArgumentParser) -> None:
-    """Write the examples of every command below its help."""
+    """Write the examples of every command below its help, and one of each verb below that of its group."""
+    groups: dict[str, list[str]] = {}
     for words, command in leaves(parser):
-        shown = "\n".join(["examples, in an empty folder:", *(f"  {line}" for line in with_makers(EXAMPLES[words]))])
-        command.epilog = f"{command.epilog}\n\n{shown}" if command.epilog else shown
+        _show(command, EXAMPLES[words])
+        if " " in words:
+            groups.setdefault(words.partition(" ")[0], []).append(EXAMPLES[words][0])
+    for name, examples in groups.items():
+        _show(verbs_of(parser).choices[name], examples)
+
+
+def _show(parser: argparse.ArgumentParser, examples: Sequence[str]) -> None:
+    shown = "\n".join(["examples, in an empty folder:", *(f"  {line}" for line in with_makers(examples))])
+    parser.epilog = f"{parser.epilog}\n\n{shown}" if parser.epilog else shown
 
 
 def with_makers(commands: Sequence[str]) -> list[str]:

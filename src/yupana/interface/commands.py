@@ -688,6 +688,10 @@ _TOOLS: Final = {
             "overwrite": Option("replace an earlier demo in OUT", "switch", default=False),
         },
     ),
+    "docs": Command(
+        "print a page of the documentation, or list the pages",
+        {"page": Argument("such as tables, or docs/tables.md as messages name it", "text", "PAGE", many="?")},
+    ),
     "completion": Command(
         "print the script that completes commands, options and files in a shell",
         {"shell": Argument("bash, zsh or fish", "choice", choices=("bash", "zsh", "fish"))},
