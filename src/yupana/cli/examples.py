@@ -90,7 +90,10 @@ EXAMPLES: Final = {
     "topdown run": (MADE_BY["counts"], "yupana topdown run pl94-2020-us-whole census both --pl redistricting"),
     "topdown exact": ("yupana topdown exact pl94-2020-us census counts-truth",),
     "topdown estimate": ("yupana topdown estimate measured estimated --dataset US_Unit_PL_PROD",),
-    "topdown accuracy": ("yupana topdown accuracy pl94-2020-us census --trials 1",),
+    "topdown accuracy": (
+        "yupana topdown accuracy pl94-2020-us census --trials 1",
+        "yupana topdown accuracy pl94-2020-us census --beside pl94-2020-us-block-total --seed 1",
+    ),
     "topdown intervals": (
         "yupana topdown intervals counts counts-intervals --replicates 5",
         "yupana topdown intervals counts counts-95 --noisy-measurements measurements --confidence 95%",

@@ -11,7 +11,7 @@ from itertools import groupby
 from typing import Any, Final
 
 from yupana.files.columns import BUREAU_FILES, HOUSING_UNITS, REFERENCE, RecordFile
-from yupana.interface.commands import COMMANDS, OF_CONFIGURATIONS, OF_PLAN, OF_STRATEGY, Argument, Command
+from yupana.interface.commands import COMMANDS, OF_ACCURACY, OF_CONFIGURATIONS, OF_PLAN, OF_STRATEGY, Argument, Command
 from yupana.interface.configured import Configured
 from yupana.interface.options import CHANGES, OF_ACCOUNT, OF_EXECUTION, OPTIONS, Option, declared, has
 from yupana.products import PRODUCTS
@@ -34,7 +34,8 @@ def options() -> str:
     verbs = {
         "plan": OF_PLAN,
         "strategy": OF_STRATEGY,
-        **{name: declared(getattr(Configured, name)) for name in ("validate", "run", "exact", "accuracy", "compare")},
+        **{name: declared(getattr(Configured, name)) for name in ("validate", "run", "exact", "compare")},
+        "accuracy": OF_ACCURACY,
     }
     commands = {f"PRODUCT {name}": one for name, one in OF_CONFIGURATIONS.items()} | dict(COMMANDS)
     own = [*verbs.values(), *({**command.arguments, **command.options} for command in commands.values())]

@@ -708,6 +708,15 @@ OF_PLAN: Final = {
     "targets": Option("solve for budgets: margins of error, or a total (docs/targets.md)", "path", "FILE"),
     "diff": Option("list what differs from the 2020 run", takes="production", choices=("production",)),
 }
+OF_ACCURACY: Final = {
+    **declared(Configured.accuracy),
+    "beside": Option(
+        "errors of this configuration, too, on the same records, seed and options; may be repeated",
+        "paths",
+        "CONFIG",
+        takes="estimators",
+    ),
+}
 OF_STRATEGY: Final = {
     "targets": Option(
         "weights of tables and levels, of TopDown of queries and geolevels, too, and margins of error to be kept "
