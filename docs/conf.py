@@ -14,6 +14,7 @@ from latex2mathml.converter import convert
 from sphinx.application import Sphinx
 
 import yupana
+from yupana.cli.reference import GENERATED
 
 ROOT: Final = Path(__file__).parent.parent
 KINDS: Final = {
@@ -75,13 +76,15 @@ def _of_readers(page: str) -> tuple[bool, str]:
 
 
 def _complete(_: Sphinx, name: str, source: list[str]) -> None:
-    """Give the first page its navigation, and the page on Python the docstrings of all public names."""
+    """Give the first page its navigation, and others what is made of the code."""
     if name == root_doc:
         placed = pages()
         for caption in (*KINDS.values(), PROJECT):
             here = sorted((page for page, found in placed.items() if found == caption), key=_of_readers)
             listed = "\n".join(f"/{page}" for page in here)
             source[0] += f"\n\n```{{toctree}}\n:hidden:\n:caption: {caption}\n\n{listed}\n```\n"
+    if made := GENERATED.get(name.removeprefix("docs/")):
+        source[0] += f"\n\n{made()}"
     if name == "docs/python":
         source[0] += _API.format("\n\n".join(_documented(one) for one in sorted(yupana.__all__) if one[0] != "_"))
 

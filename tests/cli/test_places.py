@@ -21,7 +21,7 @@ LEAVES: Final = dict(leaves(parser_of_all()))
 NOT_READ: Final = "not-read"
 """A name of nothing: whoever reads it before OUT is refused speaks of it."""
 
-TEXTS: Final = {"households": "10", "by": "sex", "shell": "bash", "name": "x"}
+TEXTS: Final = {"households": "10", "by": "sex", "shell": "bash", "name": "x", "page": "tables"}
 CODES: Final = "../../codes"
 OF_DATA: Final = ("run", "exact", "accuracy", "validate")
 OPTIONS: Final = {

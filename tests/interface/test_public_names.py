@@ -218,14 +218,3 @@ def test_a_configuration_is_shown_in_a_line_and_a_table(product: str, name: str)
 def test_a_built_in_configuration_of_safetab_asks_for_its_codes() -> None:
     with pytest.raises(yupana.ConfigError, match="name the folder of the code files by codes"):
         yupana.plan("safetab-p", "ddhc-2020-us")
-
-
-def test_the_page_of_options_is_made_of_their_declarations() -> None:
-    made = subprocess.run(
-        [sys.executable, "-c", "import options_page; print(options_page.page(), end='')"],
-        cwd=ROOT / "tools",
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert made.stdout == (ROOT / "docs" / "options.md").read_text()

@@ -9,7 +9,6 @@ import pytest
 from places import ROOT
 
 from yupana.cli.main import main
-from yupana.files.columns import GEO, PERSONS, UNITS
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
@@ -110,9 +109,3 @@ def test_every_page_is_of_one_kind_and_says_for_whom(page: Path) -> None:
 def test_it_fits_a_screen_and_a_half() -> None:
     assert len(README.splitlines()) <= 90
     assert len(README.split()) <= 800
-
-
-def test_every_column_of_the_records_is_listed() -> None:
-    text = (ROOT / "docs" / "phsafe.md").read_text(encoding="utf-8")
-    listed = {name for row in re.findall(r"^\| ([A-Z0-9_, ]+) \|", text, re.MULTILINE) for name in row.split(", ")}
-    assert {column.name for file in (PERSONS, UNITS, GEO) for column in file.columns} == listed

@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from yupana.cli.parser import leaves
+from yupana.cli.parser import leaves, verbs_of
 
 MADE_BY: Final = {
     "census": "yupana synth census --households 400 --states 44 --seed 1",
@@ -90,7 +90,10 @@ EXAMPLES: Final = {
     "topdown run": (MADE_BY["counts"], "yupana topdown run pl94-2020-us-whole census both --pl redistricting"),
     "topdown exact": ("yupana topdown exact pl94-2020-us census counts-truth",),
     "topdown estimate": ("yupana topdown estimate measured estimated --dataset US_Unit_PL_PROD",),
-    "topdown accuracy": ("yupana topdown accuracy pl94-2020-us census --trials 1",),
+    "topdown accuracy": (
+        "yupana topdown accuracy pl94-2020-us census --trials 1",
+        "yupana topdown accuracy pl94-2020-us census --beside pl94-2020-us-block-total --seed 1",
+    ),
     "topdown intervals": (
         "yupana topdown intervals counts counts-intervals --replicates 5",
         "yupana topdown intervals counts counts-95 --noisy-measurements measurements --confidence 95%",
@@ -150,16 +153,26 @@ EXAMPLES: Final = {
     "check": ("yupana check release",),
     "sign": ("yupana sign release --key key --signer releases@example.org",),
     "demo": ("yupana demo demo --households 400 --trials 2",),
+    "docs": ("yupana docs", "yupana docs tables"),
     "completion": ("yupana completion bash > yupana.bash",),
 }
 """Of every command, by its words."""
 
 
 def add_examples(parser: argparse.ArgumentParser) -> None:
-    """Write the examples of every command below its help."""
+    """Write the examples of every command below its help, and one of each verb below that of its group."""
+    groups: dict[str, list[str]] = {}
     for words, command in leaves(parser):
-        shown = "\n".join(["examples, in an empty folder:", *(f"  {line}" for line in with_makers(EXAMPLES[words]))])
-        command.epilog = f"{command.epilog}\n\n{shown}" if command.epilog else shown
+        _show(command, EXAMPLES[words])
+        if " " in words:
+            groups.setdefault(words.partition(" ")[0], []).append(EXAMPLES[words][0])
+    for name, examples in groups.items():
+        _show(verbs_of(parser).choices[name], examples)
+
+
+def _show(parser: argparse.ArgumentParser, examples: Sequence[str]) -> None:
+    shown = "\n".join(["examples, in an empty folder:", *(f"  {line}" for line in with_makers(examples))])
+    parser.epilog = f"{parser.epilog}\n\n{shown}" if parser.epilog else shown
 
 
 def with_makers(commands: Sequence[str]) -> list[str]:

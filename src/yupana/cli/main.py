@@ -51,6 +51,7 @@ _DO = {
     "atlas": release.atlas,
     "export": release.export,
     "demo": tools.demo,
+    "docs": tools.docs,
     "completion": tools.completion,
 }
 """What does each of `COMMANDS`."""
@@ -104,6 +105,7 @@ def parser_of_all() -> argparse.ArgumentParser:
     parser = Parser(
         prog="yupana",
         description="Disclosure avoidance for censuses: confidential records in, protected tables out.",
+        epilog="Where a text names a page, such as docs/tables.md, `yupana docs tables` prints it.",
     )
     parser.add_argument("--version", action="version", version=f"yupana {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)

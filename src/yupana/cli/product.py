@@ -15,7 +15,7 @@ from yupana.errors import ConfigError, InputError
 from yupana.files.regular import NewFile
 from yupana.files.store import store_at
 from yupana.interface.arguments import out_of
-from yupana.interface.commands import DATA, OF_PLAN, OF_STRATEGY, OUT, Argument
+from yupana.interface.commands import DATA, OF_ACCURACY, OF_PLAN, OF_STRATEGY, OUT, Argument
 from yupana.interface.configured import Configured, told_together
 from yupana.interface.options import CHANGES, OF_ACCOUNT, OF_EXECUTION, Option, Stage, declared
 from yupana.interruption import whole
@@ -119,6 +119,8 @@ def _of_each(verb: Verb, asked: Configured, options: argparse.Namespace, own: di
     """What a verb answers of each part of a document of parts."""
     if getattr(options, "targets", None) is not None:
         raise ConfigError("--targets: they are of one plan; name the configuration of a part")
+    if getattr(options, "beside", None):
+        raise ConfigError("--beside: name configurations of one plan, not of parts")
     each = {name: _of_part(options, asked, name) for name in asked.parts}
     for part in each.values():
         if getattr(part, "out", None) is not None:
@@ -151,7 +153,9 @@ def _data_of(data: "Place", names: tuple[str, ...]) -> "Mapping[str, Place]":
     return {name: f"{store.url}/{name}" if each else store.url for name in names}
 
 
-_PLACES: Final = frozenset({"config", "data", "out", "command", "json", "targets", "epsilon", "delta", "diff"})
+_PLACES: Final = frozenset(
+    {"config", "data", "out", "command", "json", "targets", "epsilon", "delta", "diff", "beside"}
+)
 """Arguments that are no options of `setup` or of the verbs of a configured product."""
 
 
@@ -273,6 +277,8 @@ def _print_remarks(remarks: Sequence[str]) -> None:
 
 
 def _accuracy(asked: Configured, options: argparse.Namespace, own: dict[str, Any]) -> VerbAnswer:
+    if getattr(options, "beside", None):
+        return _beside(asked, options, own)
     observed = asked.accuracy(options.data, options.out, **own).observed
     listing, rows = asked.listing, [asdict(row) for row in observed.rows]
     if not listing.estimators:
@@ -288,6 +294,24 @@ def _accuracy(asked: Configured, options: argparse.Namespace, own: dict[str, Any
     else:
         lines = groups_text(observed.rows) if "parameters" in listing.takes else cells_text(observed.rows)
     return VerbAnswer(rows, [*lines, *criteria_text(observed.told.get("criteria", {}))])
+
+
+def _beside(asked: Configured, options: argparse.Namespace, own: dict[str, Any]) -> VerbAnswer:
+    """The errors of several configurations; all are read before the first is run."""
+    from yupana.cli.product_text import errors_text
+
+    if options.out is not None:
+        raise ConfigError(
+            "--beside: OUT holds the errors of one configuration; ask without OUT, with --json for a file"
+        )
+    others = (argparse.Namespace(**vars(options) | {"config": str(config)}) for config in options.beside)
+    cases = [(str(options.config), asked)]
+    cases += [(other.config, _asked("accuracy", asked.product.key, other)[0]) for other in others]
+    if any(case.parts for _, case in cases):
+        raise ConfigError("--beside: name configurations of one plan, not of parts")
+    found = [(name, case.accuracy(options.data, **own).observed.rows) for name, case in cases]
+    told = [{"config": name, "rows": [asdict(row) for row in rows]} for name, rows in found]
+    return VerbAnswer({"trials": own.get("trials", 1), "configurations": told}, list(errors_text(found)))
 
 
 def _compare(asked: Configured, options: argparse.Namespace, own: dict[str, Any]) -> None:
@@ -377,7 +401,7 @@ VERBS: Final = (
         _accuracy,
         "records",
         {"data": DATA, "out": replace(OUT, help="write accuracy.csv into this folder, too", many="?")},
-        declared(Configured.accuracy),
+        OF_ACCURACY,
         of_parts=True,
     ),
     Verb(

@@ -260,6 +260,18 @@ def counts_text(rows: Sequence[Any]) -> Iterator[str]:
         )
 
 
+def errors_text(found: Sequence[tuple[str, Sequence[Any]]]) -> Iterator[str]:
+    """Of TopDown: mean absolute errors of several configurations, a line for each kind of areas and query."""
+    yield "CONFIDENTIAL: these errors tell the truth about the records."
+    yield from (f"MAE {number}: {name}" for number, (name, _) in enumerate(found, 1))
+    errors = [{(row.geolevel, row.query, row.population): row.mae for row in rows} for _, rows in found]
+    heads = "".join(f"{f'MAE {number}':>11}" for number in range(1, len(found) + 1))
+    yield f"{'areas':22} {'query':24} {'population':>16}{heads}"
+    for place in dict.fromkeys(place for own in errors for place in own):
+        told = (f"{own[place]:11.3f}" if place in own else f"{'-':>11}" for own in errors)
+        yield f"{place[0]:22} {place[1]:24} {place[2]:>16}{''.join(told)}"
+
+
 def comparison_text(found: SideBySide) -> Iterator[str]:
     """A line for each method and size of the true count, kind of sums, and target of an attacker."""
     width = max(len(method.name) for method in found.methods) + 2

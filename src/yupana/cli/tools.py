@@ -6,7 +6,7 @@ from pathlib import Path
 import yupana
 from yupana.cli.options import given, print_json
 from yupana.cli.parser import leaves
-from yupana.errors import ConfigError, OutputError
+from yupana.errors import ConfigError, OutputError, nearest
 
 _NAMED_LIKE_FILES = ("CONFIG", "PARAMETERS", "KIND|FOLDER", "DATA")
 """Arguments that are names or files, or URLs."""
@@ -58,6 +58,25 @@ def explore(options: argparse.Namespace) -> None:
     except KeyboardInterrupt:
         # How a page like this is left.
         return
+
+
+def docs(options: argparse.Namespace) -> None:
+    """Print a page of the documentation with what is made of the code, or the titles of all."""
+    from yupana.cli.reference import GENERATED
+
+    package = Path(yupana.__file__).parent
+    installed = package / "docs"
+    folder = installed if installed.is_dir() else package.parents[1] / "docs"
+    pages = {path.stem: path for path in sorted(folder.glob("*.md"))}
+    if options.page is None:
+        for name, path in pages.items():
+            print(f"{name:26}{path.read_text(encoding='utf-8').partition(chr(10))[0].removeprefix('# ')}")
+        return
+    name = options.page.removeprefix("docs/").removesuffix(".md")
+    if name not in pages:
+        raise ConfigError(f"{name!r} is no page{nearest(name, pages)}; `yupana docs` lists them")
+    made = GENERATED.get(name)
+    print(pages[name].read_text(encoding="utf-8"), *(["", made()] if made else []), sep="\n")
 
 
 def completion(options: argparse.Namespace) -> None:

@@ -49,6 +49,8 @@ class Column:
     others : str
         The word for every value that is not allowed, which becomes the last of the domain. Without a word for no value
         it stands for no value, too. Empty if such values are refused. It is the last of ``words``.
+    about : str
+        What it says, for readers.
     """
 
     name: str
@@ -64,6 +66,7 @@ class Column:
     decimal: str = ""
     of: str = ""
     others: str = ""
+    about: str = ""
 
     @property
     def none(self) -> int:
@@ -224,19 +227,29 @@ class RecordFile:
         return {name: name for name in self.header} | dict(self.called)
 
 
-MAFID = Column("MAFID", range(100_000_001, 900_000_000))
+MAFID = Column("MAFID", range(100_000_001, 900_000_000), about="the housing unit or group quarters")
 _RACE = range(1, 64)
+_RACE_WORDS: Final = (
+    "01 White, 02 Black, 03 American Indian or Alaska Native, 04 Asian, 05 Native Hawaiian or Pacific Islander, "
+    "06 other, from 07 several"
+)
 
 PERSONS = RecordFile(
     "persons",
     "person",
     (
-        Column("RTYPE", frozenset({3, 5}), 1),
+        Column("RTYPE", frozenset({3, 5}), 1, about="3 in a household, 5 in group quarters"),
         MAFID,
-        Column("QAGE", range(116)),
-        Column("CENHISP", range(1, 3)),
-        Column("CENRACE", _RACE, 2),
-        Column("RELSHIP", range(20, 39), 2),
+        Column("QAGE", range(116), about="age"),
+        Column("CENHISP", range(1, 3), about="1 not Hispanic, 2 Hispanic"),
+        Column("CENRACE", _RACE, 2, about=_RACE_WORDS),
+        Column(
+            "RELSHIP",
+            range(20, 39),
+            2,
+            about="20 householder; 21, 23 spouse; 22, 24 unmarried partner; 25 to 27 own child; 28 to 36 others; "
+            "37, 38 in group quarters",
+        ),
     ),
 )
 """persons.csv of the Census Bureau's PHSafe: one row per person."""
@@ -245,16 +258,27 @@ UNITS = RecordFile(
     "units",
     "unit",
     (
-        Column("RTYPE", frozenset({2, 4}), 1),
+        Column("RTYPE", frozenset({2, 4}), 1, about="2 housing unit, 4 group quarters"),
         MAFID,
-        Column("FINAL_POP", range(100_000)),
-        Column("NPF", frozenset({0, *range(2, 98)})),
-        Column("HHSPAN", range(3)),
-        Column("HHRACE", range(64), 2),
-        Column("TEN", range(5), 1),
-        Column("HHT", range(8), 1),
-        Column("HHT2", range(13), 2),
-        Column("CPLT", range(6), 1),
+        Column("FINAL_POP", range(100_000), about="its persons"),
+        Column("NPF", frozenset({0, *range(2, 98)}), about="persons in the family; 0 none"),
+        Column("HHSPAN", range(3), about="CENHISP of the householder; 0 none"),
+        Column("HHRACE", range(64), 2, about="CENRACE of the householder; 00 none"),
+        Column("TEN", range(5), 1, about="1 owned with a mortgage, 2 owned free and clear; 3, 4 rented; 0 none"),
+        Column("HHT", range(8), 1, about="1 to 3 families, 4 to 7 other households, 0 none"),
+        Column(
+            "HHT2",
+            range(13),
+            2,
+            about="01, 02 married and 03, 04 cohabiting couples; 05 to 08 female and 09 to 12 male householders; "
+            "00 none",
+        ),
+        Column(
+            "CPLT",
+            range(6),
+            1,
+            about="1, 2 married and 3, 4 unmarried couples, of two sexes and of one; 5 no couple, 0 none",
+        ),
     ),
 )
 """units.csv: one row per housing unit, vacant or not, and per group quarters."""
@@ -263,17 +287,17 @@ GEO = RecordFile(
     "geo",
     "unit",
     (
-        Column("RTYPE", frozenset({2, 4}), 1),
+        Column("RTYPE", frozenset({2, 4}), 1, about="2 housing unit, 4 group quarters"),
         MAFID,
-        Column("TABBLKST", range(100), 2),
-        Column("TABBLKCOU", range(1000), 3),
-        Column("TABTRACTCE", range(1_000_000), 6),
-        Column("TABBLK", range(10_000), 4),
-        Column("TABBLKGRPCE", range(10), 1),
-        Column("REGIONCE", frozenset({1, 2, 3, 4, 9}), 1),
-        Column("DIVISIONCE", range(10), 1),
-        Column("PLACEFP", range(100_000), 5),
-        Column("AIANNHCE", range(10_000), 4),
+        Column("TABBLKST", range(100), 2, about="state"),
+        Column("TABBLKCOU", range(1000), 3, about="county"),
+        Column("TABTRACTCE", range(1_000_000), 6, about="tract"),
+        Column("TABBLK", range(10_000), 4, about="block"),
+        Column("TABBLKGRPCE", range(10), 1, about="block group"),
+        Column("REGIONCE", frozenset({1, 2, 3, 4, 9}), 1, about="region; 9 Puerto Rico"),
+        Column("DIVISIONCE", range(10), 1, about="division"),
+        Column("PLACEFP", range(100_000), 5, about="place; 99999 none"),
+        Column("AIANNHCE", range(10_000), 4, about="American Indian area; 9999 none"),
     ),
 )
 """geo.csv: where each unit lies, one row per unit."""
@@ -282,23 +306,30 @@ GEO = RecordFile(
 _BLOCK = tuple(GEO[name] for name in ("TABBLKST", "TABBLKCOU", "TABTRACTCE", "TABBLK"))
 _CODES = range(1000, 10_000)
 _DETAILED_RACE = (
-    Column("QRACE1", _CODES, 4),
+    Column("QRACE1", _CODES, 4, about="detailed race"),
     *(
-        Column(f"QRACE{n}", _CODES, 4, blank="Null", saying="Null or a code of 4 digits, 1000 to 9999")
+        Column(
+            f"QRACE{n}",
+            _CODES,
+            4,
+            blank="Null",
+            saying="Null or a code of 4 digits, 1000 to 9999",
+            about="a further detailed race",
+        )
         for n in range(2, 9)
     ),
-    Column("QSPAN", _CODES, 4),
+    Column("QSPAN", _CODES, 4, about="detailed ethnicity; 9950 not Hispanic in the synthetic census"),
 )
 
 PERSON_RECORDS = RecordFile(
     "person-records",
     "person",
     (
-        Column("QAGE", range(116)),
-        Column("QSEX", range(1, 3), 1),
-        Column("HOUSEHOLDER", range(2), words=("False", "True")),
+        Column("QAGE", range(116), about="age"),
+        Column("QSEX", range(1, 3), 1, about="1 male, 2 female"),
+        Column("HOUSEHOLDER", range(2), words=("False", "True"), about="whether the person is; not read"),
         *_BLOCK,
-        Column("CENRACE", _RACE, 2),
+        Column("CENRACE", _RACE, 2, about=_RACE_WORDS),
         *_DETAILED_RACE,
     ),
     ("txt", "csv", "parquet"),
@@ -310,10 +341,10 @@ HOUSEHOLD_RECORDS = RecordFile(
     "household",
     (
         *_BLOCK,
-        Column("HHRACE", _RACE, 2),
+        Column("HHRACE", _RACE, 2, about="CENRACE of the householder"),
         *_DETAILED_RACE,
-        Column("HOUSEHOLD_TYPE", range(1, 6), 1),
-        Column("TEN", range(1, 5), 1),
+        Column("HOUSEHOLD_TYPE", range(1, 6), 1, about="HHT, with 4 for 6 and 5 for 7"),
+        Column("TEN", range(1, 5), 1, about="1 owned with a mortgage, 2 owned free and clear; 3, 4 rented"),
     ),
     ("txt", "csv", "parquet"),
 )
@@ -333,8 +364,9 @@ HOUSING_UNITS = RecordFile(
             saying="15 digits (state, county, tract, block), or 16 with the block group after the tract",
             # The block group says nothing that the block does not.
             text="CASE WHEN length(block) = 16 THEN left(block, 11) || right(block, 4) ELSE block END",
+            about="the block",
         ),
-        Column("housing_units", range(1 << 31), saying="a whole number"),
+        Column("housing_units", range(1 << 31), saying="a whole number", about="occupied or not"),
     ),
     ("txt", "csv"),
 )

@@ -6,7 +6,7 @@ A document is declared by a frozen dataclass whose fields are made by `key`. A f
 
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar, overload
@@ -203,7 +203,7 @@ def declared(
     """
     keys = {of.name.removesuffix("_"): of for of in fields(declaration)}  # type: ignore[arg-type]
     optional = [name for name, of in keys.items() if not of.metadata["required"]]
-    kinds = {name: of.metadata["kind"].said(of.metadata["says"]) for name, of in keys.items()}
+    kinds = {name: _shown(of.metadata["kind"], of) for name, of in keys.items()}
     table = keyed(kinds, (declaration.__doc__ or "").partition("\n\n")[0], optional=optional, dashes=dashes)
 
     def read(place: str, value: object, faults: list[str]) -> T | None:
@@ -217,6 +217,13 @@ def declared(
         return isinstance(told, dict) and (when is None or when(told))
 
     return Expected(table.words, table.schema, read, fits)
+
+
+def _shown(kind: Expected[T], of: Field[Any]) -> Expected[T]:
+    """A key as editors show it: what it says, and its default where that is a word, a number or a truth value."""
+    default = of.metadata["default"]
+    is_told = isinstance(default, bool) or (isinstance(default, int | str) and default)
+    return replace(kind, schema=kind.schema | _said(of.metadata["says"]) | ({"default": default} if is_told else {}))
 
 
 def keyed(
@@ -282,7 +289,7 @@ def key(kind: Expected[T], says: str = "") -> T: ...
 def key(kind: Expected[T], says: str = "", *, default: U) -> T | U: ...
 def key(kind: Expected[Any], says: str = "", *, default: Any = MISSING) -> Any:
     """A key of a declaration; without a default it is required. ``says`` describes it to editors."""
-    metadata = {"kind": kind, "says": says, "required": default is MISSING}
+    metadata = {"kind": kind, "says": says, "required": default is MISSING, "default": default}
     return field(default_factory=lambda: None if default is MISSING else default, metadata=metadata)
 
 

@@ -688,6 +688,10 @@ _TOOLS: Final = {
             "overwrite": Option("replace an earlier demo in OUT", "switch", default=False),
         },
     ),
+    "docs": Command(
+        "print a page of the documentation, or list the pages",
+        {"page": Argument("such as tables, or docs/tables.md as messages name it", "text", "PAGE", many="?")},
+    ),
     "completion": Command(
         "print the script that completes commands, options and files in a shell",
         {"shell": Argument("bash, zsh or fish", "choice", choices=("bash", "zsh", "fish"))},
@@ -703,6 +707,15 @@ OF_PLAN: Final = {
     ),
     "targets": Option("solve for budgets: margins of error, or a total (docs/targets.md)", "path", "FILE"),
     "diff": Option("list what differs from the 2020 run", takes="production", choices=("production",)),
+}
+OF_ACCURACY: Final = {
+    **declared(Configured.accuracy),
+    "beside": Option(
+        "errors of this configuration, too, on the same records, seed and options; may be repeated",
+        "paths",
+        "CONFIG",
+        takes="estimators",
+    ),
 }
 OF_STRATEGY: Final = {
     "targets": Option(

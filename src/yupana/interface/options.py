@@ -1,6 +1,6 @@
 """The options of products, declared once: type, words, how each is written, and who takes it.
 
-The signatures of Python, the command line with its completion, the schemas of configurations and docs/options.md are
+The signatures of Python, the command line with its completion, the schemas of configurations and the reference are
 made of these declarations, and of those of all other commands in `yupana.interface.commands`.
 """
 

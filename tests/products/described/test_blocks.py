@@ -366,10 +366,3 @@ def test_groups_are_of_the_records_that_are_counted(folder: Path) -> None:
     document["unit"] = "others"
     with pytest.raises(yupana.ConfigError, match="has groups by a response of people, and the table counts others"):
         read(folder, document)
-
-
-def test_every_example_of_a_key_is_written_as_it_may_be() -> None:
-    section = PAGE.read_text(encoding="utf-8").partition("## Detailed groups")[2].partition("\n## ")[0]
-    examples = re.findall(r"^\| `.*\| `(.*)` \|$", section, re.MULTILINE)
-    assert len(examples) == 21
-    assert all(tomllib.loads(example) for example in examples)

@@ -113,7 +113,7 @@ _COUNT: Final = whole(0, 999_999_999, "a whole number, zero or more")
 
 @dataclass(frozen=True, kw_only=True)
 class DeclaredSpine:
-    """The options of `yupana spine build`, but for geolevels and shares; those that are not there are None."""
+    """Options of `yupana spine build`."""
 
     production: str | None = key(choice(*PRODUCTIONS), default=None)
     kind: Kind | None = key(choice(*KINDS), default=None)

@@ -1,0 +1,203 @@
+"""What the documentation says by the declarations of the code alone: options, keys, columns, tables and codes.
+
+`yupana docs` and the site show it below the pages of these names.
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
+from itertools import groupby
+from typing import Any, Final
+
+from yupana.files.columns import BUREAU_FILES, HOUSING_UNITS, REFERENCE, RecordFile
+from yupana.interface.commands import COMMANDS, OF_ACCURACY, OF_CONFIGURATIONS, OF_PLAN, OF_STRATEGY, Argument, Command
+from yupana.interface.configured import Configured
+from yupana.interface.options import CHANGES, OF_ACCOUNT, OF_EXECUTION, OPTIONS, Option, declared, has
+from yupana.products import PRODUCTS
+from yupana.products.codebook import Label
+from yupana.products.topdown.tables import BOUNDS
+
+_ACCOUNT: Final = "\n## What a run is charged to\n\n`yupana.Account` has these fields.\n"
+_EXECUTION: Final = (
+    "\n## How work is done\n\n`yupana.Execution` has these fields. What is made does not depend on them.\n"
+)
+_VERBS: Final = "\n## Verbs of products\n\nBeside the options above, these verbs take some of their own."
+_COMMANDS: Final = "\n## All other commands\n\nWhere Python has a function for it, its keywords have the same names."
+_COMMON: Final = "\n## What several commands have\n\nBelow their names alone stand with the commands.\n"
+_SEVERAL: Final = 3
+"""An option that so many commands have is described once."""
+
+
+def options() -> str:
+    """Every option of every command, as Markdown."""
+    verbs = {
+        "plan": OF_PLAN,
+        "strategy": OF_STRATEGY,
+        **{name: declared(getattr(Configured, name)) for name in ("validate", "run", "exact", "compare")},
+        "accuracy": OF_ACCURACY,
+    }
+    commands = {f"PRODUCT {name}": one for name, one in OF_CONFIGURATIONS.items()} | dict(COMMANDS)
+    own = [*verbs.values(), *({**command.arguments, **command.options} for command in commands.values())]
+    times = Counter(line for options in own for line in _table(options, products=False))
+    common = {line for line, found in times.items() if found >= _SEVERAL}
+    return "\n".join(
+        [
+            *_table({**CHANGES, **OPTIONS}, products=True),
+            _ACCOUNT,
+            *_table(OF_ACCOUNT, products=False),
+            _EXECUTION,
+            *_table(OF_EXECUTION, products=False),
+            _COMMON,
+            *sorted(common),
+            _VERBS,
+            *(line for name, own in verbs.items() for line in (f"\n### {name}\n", *_short(own, common))),
+            _COMMANDS,
+            *(line for words, command in commands.items() for line in _command(words, command, common)),
+            "",
+        ]
+    )
+
+
+def _short(options: Mapping[str, Option], common: Collection[str]) -> Iterator[str]:
+    lines = list(_table(options, products=False))
+    yield from (line for line in lines if line not in common)
+    if known := [line[2:].partition(":")[0] for line in lines if line in common]:
+        yield f"* {', '.join(known)}"
+
+
+def _command(words: str, command: Command, common: Collection[str]) -> Iterator[str]:
+    places = [f"[{one.metavar}]" if one.many == "?" else one.metavar or name for name, one in command.arguments.items()]
+    yield f"\n### {words}\n\n`yupana {' '.join([words, *places])}`: {command.about}."
+    if shown := {**command.arguments, **command.options}:
+        yield from ("", *_short(shown, common))
+
+
+def _table(options: Mapping[str, Option], *, products: bool) -> Iterator[str]:
+    for name, option in options.items():
+        value = "|".join(option.choices) or option.metavar or ""
+        flag = value if isinstance(option, Argument) else f"{option.written(name)} {value}".strip()
+        having = [key for key in PRODUCTS if has(PRODUCTS.listing(key), option)]
+        words = option.help.format_map(PRODUCTS.listing(having[0])._asdict())
+        remarks = [] if flag.split()[0].lower().lstrip("-").replace("-", "_") == name else [f"`{name}`"]
+        if products and len(having) < len(PRODUCTS):
+            remarks.append(f"of {', '.join(having)}")
+        remark = f" ({'; '.join(remarks)})" if remarks else ""
+        yield f"* `{flag}`{remark}: {words}"
+
+
+def reference() -> str:
+    """Every key of configurations, column of record files, and table with its codes, as Markdown."""
+    keys = (line for name in PRODUCTS for line in (f"\n### {name}\n", *_keys(PRODUCTS[name].schema())))
+    columns = (line for file in (*BUREAU_FILES.values(), REFERENCE, HOUSING_UNITS) for line in _columns(file))
+    return "\n".join(
+        [
+            "## Keys",
+            *keys,
+            "\n## Columns",
+            *columns,
+            "\n## Tables and codes\n\nA column is told at the first table that has it.",
+            *_tables_and_codes(),
+            "",
+        ]
+    )
+
+
+def _keys(schema: Mapping[str, Any], place: str = "") -> Iterator[str]:
+    """What a table may hold; keys that are told alike are told once."""
+    for one in schema.get("anyOf", [schema]):
+        found = one.get("properties", {})
+        keys = {
+            name: of
+            for name, of in found.items()
+            if name == name.replace("-", "_") or name.replace("-", "_") not in found
+        }
+        told = {name: _told(name, of, required=name in one.get("required", ())) for name, of in keys.items()}
+        for (says, remarks, _), group in groupby(told, told.__getitem__):
+            first, *others = group
+            words = says if others else keys[first].get("description", "")
+            if _UNREAD not in words:
+                yield f"* `{'`, `'.join([place + first, *others])}`{remarks}{f': {words}' if words else ''}"
+                yield from _keys(keys[first], f"{place}{first}.")
+        of_any = one.get("additionalProperties")
+        if isinstance(of_any, dict) and of_any not in keys.values():
+            below = list(_keys(of_any, f"{place}NAME."))
+            if below and of_any.get("description"):
+                yield f"* `{place}NAME`: {of_any['description']}"
+            yield from below
+        if "items" in one:
+            yield from _keys(one["items"], place)
+
+
+def _told(name: str, schema: Mapping[str, Any], *, required: bool) -> tuple[str, str, str]:
+    """What is said of a key without its own name, what it may be, and what is below it."""
+    own = name.removeprefix("privacy_budget_")
+    default = f"default `{json.dumps(schema['default'])}`" if "default" in schema else ""
+    remarks = ", ".join(one for one in (_allowed(schema), "required" if required else default) if one)
+    below = json.dumps({key: of for key, of in schema.items() if key not in {"description", "default"}})
+    says = re.sub(rf"\b{re.escape(own)}\b", "each", schema.get("description", ""))
+    return says, f" ({remarks})" if remarks else "", below
+
+
+def _allowed(schema: Mapping[str, Any]) -> str:
+    """What values a schema allows, in words."""
+    if schema.get("pattern", "").endswith("[0-9]+)\\s*$"):
+        return "a fraction `p/q`"
+    if "anyOf" in schema:
+        return " or ".join(dict.fromkeys(filter(None, map(_allowed, schema["anyOf"]))))
+    if "enum" in schema:
+        listed = [f"`{one}`" for one in schema["enum"]]
+        return ", ".join(listed) if len(listed) <= _MOST_LISTED else f"{len(listed)} codes, such as {listed[0]}"
+    if schema.get("type") == "array":
+        of = _allowed(schema.get("items", {}))
+        return f"a list of {of}" if of else "a list"
+    if schema.get("type") == "integer":
+        most = f" to {schema['maximum']}" if schema.get("maximum", _ENDLESS) < _ENDLESS else " or more"
+        return f"a whole number, {schema.get('minimum', 0)}{most}"
+    kinds = schema.get("type", ())
+    return " or ".join(_KINDS[kind] for kind in ([kinds] if isinstance(kinds, str) else kinds))
+
+
+_KINDS: Final = {"string": "a text", "number": "a number", "boolean": "true or false", "object": "a table"}
+_UNREAD: Final = "not read"
+_ENDS: Final = tuple(f"_{end}" for end in BOUNDS)
+_MOST_LISTED: Final = 12
+_ENDLESS: Final = 10**15
+
+
+def _columns(file: RecordFile) -> Iterator[str]:
+    yield f"\n### {file.name}\n\nA row is a {file.row}.\n\n| column | allowed | meaning |\n|---|---|---|"
+    yield from (f"| {column.name} | {column.rule} | {column.about} |" for column in file.columns)
+
+
+def _tables_and_codes() -> Iterator[str]:
+    """Of the products whose tables and codes no office chooses."""
+    persons = ["microdata", *(f"tables/P{number}" for number in range(1, 6))]
+    yield from _tables(
+        "phsafe", {"s-dhc-2020-us": [table for of in PRODUCTS["phsafe"].families for table in of.tables]}
+    )
+    yield from _tables("topdown", {"pl94-2020-us": persons, "h1-2020-us": ["tables/H1"]})
+    for key in ("safetab-p", "safetab-h"):
+        yield f"\n### {key}\n"
+        yield from (f"* `{name}`: {title}" for name, title in PRODUCTS[key].words.tables.items())
+
+
+def _tables(key: str, of_configs: Mapping[str, list[str]]) -> Iterator[str]:
+    product = PRODUCTS[key]
+    shown: dict[str, Label] = {}
+    for name, tables in of_configs.items():
+        config = product.read(name)
+        plan = product.plan(config)
+        for table in tables:
+            title, labels = product.described(config, plan, table)
+            yield f"\n### {key} {table.removeprefix('tables/')}\n\n{title}.\n"
+            for column, label in labels.items():
+                codes = shown[column].values if column in shown else None
+                if codes != label.values and not column.endswith(_ENDS):
+                    listed = "; ".join(f"`{code}` {word}" for code, word in label.values.items())
+                    yield f"* `{column}`: {label.title}{f'. {listed}' if listed else ''}"
+            shown |= labels
+
+
+GENERATED: Final[Mapping[str, Callable[[], str]]] = {"options": options, "reference": reference}
+"""What is shown below a page, by its name."""
