@@ -2,17 +2,20 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from yupana.plan.plan import Plan
+from yupana.products.described.criteria import MeasurementErrors
 from yupana.products.safetab.configuration import production_config
 from yupana.products.safetab.demonstration_parameters import write_parameters
-from yupana.products.safetab.errors import LEFT_OUT, SIZES, LevelErrors, TableErrors, summarize
+from yupana.products.safetab.errors import LEFT_OUT, SIZES, LevelErrors, summarize
 from yupana.products.safetab.iterations import CharacteristicIterations, read_iterations
 from yupana.products.safetab.product import HOUSEHOLDS, PERSONS, Parameters
 from yupana.products.safetab.regions import LEVELS, Level
+from yupana.products.safetab.specification import FAMILIES
 from yupana.report.groups import AGES, Received, groups_by_table, loss_section, received_chart
 from yupana.report.page import Page, render
 
@@ -77,8 +80,12 @@ def level_errors(level: Level, trials: int) -> LevelErrors:
     groups[[0, 1, 2]] = 7, 2, 1
     all_errors = np.tile(errors, (trials, 1))
     nothing = np.zeros_like(all_errors)
-    table = TableErrors("T01001", 2.5, np.tile(sizes, trials), all_errors, nothing[:, 0], nothing)
-    return LevelErrors(level, detailed_only=False, groups=groups, tables=(table,), trials=trials)
+    unread: Any = None
+    own = FAMILIES["safetab-p"][0].choices[0].own
+    truth = np.tile(sizes, trials)[:, None]
+    none = nothing[:, 0]
+    table = MeasurementErrors(unread, own, none, none, none, truth, nothing, all_errors, truth[:, 0])
+    return LevelErrors(level, detailed_only=False, expected_moe=2.5, groups=groups, tables=(table,), trials=trials)
 
 
 @pytest.mark.parametrize("trials", [1, 4])

@@ -9,7 +9,6 @@ goals need not be below their top. Every step is reckoned in multiples of the sh
 scaled.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -282,24 +281,6 @@ class LeastVariance:
         return self.loss / self.bound - 1
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class LeastSums:
-    """Budgets for each of several goals.
-
-    Attributes
-    ----------
-    spent : ndarray of float64, shape (sums, queries)
-    losses : ndarray of float64, shape (sums,)
-        What each is with its budgets.
-    bounds : ndarray of float64, shape (sums,)
-        At most what each is with any budgets within the limits.
-    """
-
-    spent: Floats
-    losses: Floats
-    bounds: Floats
-
-
 def goal_values(goals: Floats, precision: Floats) -> Floats:
     """Weighted sums of variances, of shape (goals,), from the precisions of parts; infinite where one is needed."""
     variance = np.divide(1.0, precision, out=np.zeros_like(precision), where=precision > 0)
@@ -315,32 +296,11 @@ def least_variance(program: VarianceProgram) -> LeastVariance:
     UndeterminedPartsError
         If a goal counts a part of which no query tells anything.
     """
-    found = _least([program.goals], program)
-    return LeastVariance(found.spent[0], float(found.losses[0]), float(found.bounds[0]))
-
-
-def least_sums(program: VarianceProgram, weights: Floats) -> LeastSums:
-    """Minimise weighted sums of the goals, all together: many times faster than one after another.
-
-    Parameters
-    ----------
-    program : VarianceProgram
-    weights : ndarray of float64, shape (sums, goals)
-        Not negative, and in no sum 0 throughout.
-
-    Raises
-    ------
-    UndeterminedPartsError
-        If a sum counts a part of which no query tells anything.
-    """
-    return _least((weights @ program.goals)[:, None], program)
-
-
-def _least(goals: Sequence[Floats] | Floats, program: VarianceProgram) -> LeastSums:
-    counted = np.any(goals, axis=(0, 1))
+    counted = program.goals.any(axis=0)
     rows = program.precisions[counted]
     if not rows.any(axis=1).all():
         raise UndeterminedPartsError("a goal counts a part that no query tells anything of")
     member = (np.arange(len(program.budgets))[:, None] == program.group).astype(np.float64)
-    programs = VariancePrograms(rows, np.asarray(goals)[:, :, counted], member, program.budgets, program.least)
-    return LeastSums(*least_largest(programs))
+    goals = program.goals[None, :, counted]
+    spent, losses, bounds = least_largest(VariancePrograms(rows, goals, member, program.budgets, program.least))
+    return LeastVariance(spent[0], float(losses[0]), float(bounds[0]))

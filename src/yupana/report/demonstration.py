@@ -560,10 +560,10 @@ def _relative_errors(errors: Sequence[LevelErrors], confidence: float) -> list[d
     parts: dict[tuple[str, int], list[np.ndarray[tuple[int], np.dtype[np.float64]]]] = {}
     for e in errors:
         for t in e.tables:
-            if t.table.startswith(TENURE.name):
+            if t.table.name.startswith(TENURE.name):
                 continue
             there = t.sizes > 0
-            off = np.abs(t.errors[there].sum(axis=1)) / t.sizes[there]
+            off = np.abs(t.noise[there].sum(axis=1)) / t.sizes[there]
             bins = size_bins(t.sizes[there])
             for number in np.unique(bins).tolist():
                 parts.setdefault((LEVEL_NAMES[e.level.name], number), []).append(off[bins == number])

@@ -1,6 +1,5 @@
 """Found budgets against a general convex solver, and variances against the least squares written out in full."""
 
-from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 from math import prod
@@ -16,7 +15,6 @@ from yupana.plan.least_variance import (
     UndeterminedPartsError,
     VarianceProgram,
     goal_values,
-    least_sums,
     least_variance,
 )
 from yupana.topdown.queries import Query, margin
@@ -246,38 +244,3 @@ def test_a_single_query_gets_all() -> None:
     found = least_variance(program)
     assert found.spent == pytest.approx([1 / 3])
     assert found.loss == pytest.approx(3)
-
-
-@given(st.integers(0, 10**6))
-def test_each_of_many_sums_is_least_and_its_bound_says_so(seed: int) -> None:
-    program = random_program(seed, largest=True)
-    rng = np.random.default_rng(seed)
-    weights = 10 ** rng.uniform(-4, 4, (4, len(program.goals)))
-    found = least_sums(program, weights)
-    assert found.spent.sum(axis=1) == pytest.approx(np.full(4, program.budgets[0]))
-    assert (found.spent >= program.least * (1 - 1e-12)).all()
-    assert (found.losses <= found.bounds * (1 + 1e-9)).all()
-    for goal, spent, loss, bound in zip(weights @ program.goals, found.spent, found.losses, found.bounds, strict=True):
-        alone = replace(program, goals=goal[None])
-        assert loss == pytest.approx(alone.values(spent).max())
-        # Budgets chosen blindly: a bound above what they reach would prove something false.
-        blind = rng.dirichlet(np.full(len(spent), 0.5), 50) * (program.budgets[0] - program.least.sum()) + program.least
-        assert min(alone.values(one).max() for one in blind) >= bound * (1 - 1e-12)
-
-
-def test_a_general_solver_does_no_better_at_many_sums() -> None:
-    for seed in range(20):
-        program = random_program(seed, largest=True)
-        together = replace(program, goals=program.goals.sum(axis=0)[None])
-        found = least_sums(program, np.ones((1, len(program.goals))))
-        assert found.losses[0] <= by_general_solver(together) * (1 + 1e-8), seed
-        assert found.bounds[0] <= by_general_solver(together) * (1 + 1e-9), seed
-
-
-def test_many_sums_of_a_part_that_no_query_tells_are_refused() -> None:
-    untold = VarianceProgram(
-        np.array([[1.0], [0.0]]), np.array([[1.0, 0.0], [0.0, 1.0]]), np.zeros(1, np.int64), np.ones(1), np.zeros(1)
-    )
-    assert least_sums(untold, np.array([[1.0, 0.0]])).losses == pytest.approx([1])
-    with pytest.raises(UndeterminedPartsError):
-        least_sums(untold, np.eye(2))

@@ -24,7 +24,7 @@ from yupana.confidential.product_counter import Counter, Observed, Opened, Told,
 from yupana.confidential.records.database import default_memory
 from yupana.confidential.records.foreign_files import RecordForms
 from yupana.confidential.records.sources import Source
-from yupana.confidential.records.validation import Finding
+from yupana.confidential.records.validation import Finding, require_none
 from yupana.confidential.request import RunRequest, check_outside
 from yupana.confidential.shards.count_in_shards import can_be_cut, count_in_shards, within, without_records
 from yupana.confidential.tabulate.count_groups import memory_for_gathered
@@ -65,14 +65,19 @@ class OpenedDescription(Opened, Protocol):
         ...
 
 
-D = TypeVar("D", bound=Description)
+D = TypeVar("D")
 R = TypeVar("R", bound=OpenedDescription)
+M = TypeVar("M")
 
 
-class TablesCounter(Counter[D, R, DescribedCounts, list[Groups]]):
+class TablesCounter(Counter[D, R, DescribedCounts, M]):
     """What counters of tables have in common, however their records are opened and counted."""
 
     stages = ("counting", "adding noise", "")
+
+    @abstractmethod
+    def description(self, config: D) -> Description:
+        """What a configuration says, as a description."""
 
     @contextmanager
     def open(
@@ -98,30 +103,76 @@ class TablesCounter(Counter[D, R, DescribedCounts, list[Groups]]):
     ) -> AbstractContextManager[R]:
         """The records, as `open` gives them."""
 
-    def without_noise(self, config: D) -> D:
-        """Infinite budgets for all that is measured."""
-        return config.without_noise()
-
     def inputs(self, records: R) -> dict[str, str]:
         """All files that were opened."""
         return input_checksums(records.folder, records.files)
 
+    def groups(
+        self, exact: DescribedCounts, ledger: Ledger, config: D, entropy: Entropy, *, cut: bool = True
+    ) -> Iterator[Groups]:
+        """Pass every count through the door; ``cut`` what a configuration leaves out or cuts off after it."""
+        return exact.measured(self.description(config), ledger, entropy, leave_out=cut)
+
+    def observe(self, config: D, plan: Plan, data: Path, trials: int, request: RunRequest) -> Observed:
+        """Errors of all that is measured, with what limits leave out. All counts are held in memory at once."""
+        with self.open(config, data, request, Stopwatch(request.announce)) as records:
+            require_none(records.findings)
+            request.announce("counting")
+            self.doubts(records, config)
+            exact, whole = (self.count(records, config, plan, bounded=bounded, keep=True) for bounded in (True, False))
+        request.announce(f"adding noise, {trials} times")
+        choosing = [f"{total_name(table)}/{level.name}" for table, level in self.description(config).at_levels.values()]
+        seen = (
+            (trial, found)
+            for trial, entropy in enumerate(sources_of_trials(request.entropy, trials))
+            for found in observe_at_the_door(
+                exact,
+                whole,
+                plan,
+                partial(self.groups, config=config, entropy=entropy),
+                partial(self.groups, config=config, entropy=entropy, cut=False),
+                choosing,
+            )
+        )
+        return self.observed(config, plan, exact, list(_errors(seen)), trials)
+
+    @abstractmethod
+    def observed(
+        self, config: D, plan: Plan, exact: DescribedCounts, errors: list[MeasurementErrors], trials: int
+    ) -> Observed:
+        """What `observe` tells of errors."""
+
+
+Own = TypeVar("Own", bound=Description)
+
+
+class DescriptionCounter(TablesCounter[Own, R, list[Groups]]):
+    """A counter whose configuration is a description: what passed the door is laid out at the end."""
+
+    def description(self, config: Own) -> Description:
+        """The configuration itself."""
+        return config
+
+    def without_noise(self, config: Own) -> Own:
+        """Infinite budgets for all that is measured."""
+        return config.without_noise()
+
     def measure(
-        self, exact: DescribedCounts, config: D, ledger: Ledger, request: RunRequest, clock: Stopwatch
+        self, exact: DescribedCounts, config: Own, ledger: Ledger, request: RunRequest, clock: Stopwatch
     ) -> list[Groups]:
         """Pass every measurement through the door, in the plan's order."""
         del clock
-        return list(exact.measured(config, ledger, request.entropy))
+        return list(self.groups(exact, ledger, config, request.entropy))
 
     def write(
-        self, folder: Path, records: R, measured: list[Groups], config: D, plan: Plan, request: RunRequest
+        self, folder: Path, records: R, measured: list[Groups], config: Own, plan: Plan, request: RunRequest
     ) -> dict[str, dict[str, Any]]:
         """Every table that was measured, and those that add up its cells."""
         del records
         return write_described(folder, published_tables(config, plan, measured), request.format)
 
 
-class DescribedCounter(TablesCounter[Description, DescribedRecords]):
+class DescribedCounter(DescriptionCounter[Description, DescribedRecords]):
     """Counts every cell of every area and group that a description names."""
 
     takes = frozenset({"totals"})
@@ -221,40 +272,14 @@ class DescribedCounter(TablesCounter[Description, DescribedRecords]):
             },
         )
 
-    def observe(self, config: Description, plan: Plan, data: Path, trials: int, request: RunRequest) -> Observed:
-        """Errors by table, level and cell, with what limits leave out."""
-        with self.open(config, data, request, Stopwatch(request.announce)) as records:
-            records.require_valid()
-            request.announce("counting")
-            self.doubts(records, config)
-            exact, whole = (self.count(records, config, plan, bounded=bounded, keep=True) for bounded in (True, False))
-        errors = observed_errors(exact, whole, config, plan, trials, request)
+    def observed(
+        self, config: Description, plan: Plan, exact: DescribedCounts, errors: list[MeasurementErrors], trials: int
+    ) -> Observed:
+        """Errors by table, level and cell, and tests of criteria."""
+        del exact, trials
         rows = summarize(config, plan, errors)
-        criteria = tested(config, plan, errors)
-        return Observed(
-            plan.product, errors, rows, [_accuracy_table(rows)], {"criteria": criteria, "tested_plan": plan.as_json()}
-        )
-
-
-def observed_errors(
-    exact: DescribedCounts, whole: DescribedCounts, config: Description, plan: Plan, trials: int, request: RunRequest
-) -> list[MeasurementErrors]:
-    """Measure exact counts several times, beside the truth of all that limits leave out."""
-    request.announce(f"adding noise, {trials} times")
-    choosing = [f"{total_name(table)}/{level.name}" for table, level in config.at_levels.values()]
-    seen = (
-        (trial, found)
-        for trial, entropy in enumerate(sources_of_trials(request.entropy, trials))
-        for found in observe_at_the_door(
-            exact,
-            whole,
-            plan,
-            partial(_observed, config=config, entropy=entropy),
-            partial(_observed, config=config, entropy=entropy, leave_out=False),
-            choosing,
-        )
-    )
-    return list(_errors(seen))
+        told = {"criteria": tested(config, plan, errors), "tested_plan": plan.as_json()}
+        return Observed(plan.product, errors, rows, [_accuracy_table(rows)], told)
 
 
 @contextmanager
@@ -297,12 +322,6 @@ def _count_shard(
         return (), count_shard_of_blocks(records.db, config)
 
 
-def _observed(
-    exact: DescribedCounts, ledger: Ledger, config: Description, entropy: Entropy, *, leave_out: bool = True
-) -> Iterator[Groups]:
-    return exact.measured(config, ledger, entropy, leave_out=leave_out)
-
-
 def _errors(seen: Iterable[tuple[int, Seen]]) -> Iterator[MeasurementErrors]:
     """What was seen of each measurement and step, over all trials."""
     parts: dict[tuple[str, int], list[tuple[int, Seen]]] = {}
@@ -322,6 +341,7 @@ def _errors(seen: Iterable[tuple[int, Seen]]) -> Iterator[MeasurementErrors]:
             truth=np.concatenate(truth),
             left_out=np.concatenate(truth) - np.concatenate(whole),
             noise=np.concatenate([n.counts for n in noisy]) - np.concatenate(truth),
+            every=np.concatenate([found.truth.counts.sum(axis=1) for _, found in of]),
         )
 
 
@@ -337,7 +357,7 @@ def _errors_of(config: Description, found: Groups, whole: Mapping[str, Ints]) ->
     nothing = np.zeros_like(truth.T)
     trial = np.zeros(len(area), dtype=np.int64)
     return MeasurementErrors(
-        found.measurement, choice.own, trial, area, group, truth.T, nothing, found.counts - truth.T
+        found.measurement, choice.own, trial, area, group, truth.T, nothing, found.counts - truth.T, truth.sum(axis=0)
     )
 
 

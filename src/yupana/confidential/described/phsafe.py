@@ -13,7 +13,7 @@ import numpy as np
 
 from yupana.arrays import Ints
 from yupana.confidential.described.block_counts import DescribedCounts
-from yupana.confidential.described.counter import TablesCounter, observed_errors
+from yupana.confidential.described.counter import DescriptionCounter
 from yupana.confidential.described.tabulate import Tabulated, chain_of, merge_tabulated, tabulate
 from yupana.confidential.product_counter import Observed, Told, Validation
 from yupana.confidential.records.database import numbers
@@ -29,6 +29,7 @@ from yupana.files.database import named
 from yupana.plan.plan import Plan
 from yupana.plan.predicates import as_sql
 from yupana.privacy.sealed import Sealed
+from yupana.products.described.criteria import MeasurementErrors
 from yupana.products.described.description import DescribedTable, in_join
 from yupana.products.phsafe.configuration import LARGEST_TAU, PhsafeConfig, Policy
 from yupana.products.phsafe.errors import PhsafeAccuracy, cell_errors, summarize
@@ -92,7 +93,7 @@ class CountedCensus(Sealed):
     records: Numbers[str]
 
 
-class PhsafeCounter(TablesCounter[PhsafeConfig, Census | CountedCensus]):
+class PhsafeCounter(DescriptionCounter[PhsafeConfig, Census | CountedCensus]):
     """Counts every basis cell of every population group, of each unit at most tau persons."""
 
     @contextmanager
@@ -166,20 +167,15 @@ class PhsafeCounter(TablesCounter[PhsafeConfig, Census | CountedCensus]):
         states = exact.shown["STATE"].codes
         return Told(PHSAFE.parameters(config, states), PHSAFE.taken_as_public(config), log)
 
-    def observe(self, config: PhsafeConfig, plan: Plan, data: Path, trials: int, request: RunRequest) -> Observed:
+    def observed(
+        self, config: PhsafeConfig, plan: Plan, exact: DescribedCounts, errors: list[MeasurementErrors], trials: int
+    ) -> Observed:
         """Errors by cell, of noise alone and with truncation."""
-        request.announce("reading and checking the records")
-        with checked_census(config, data, request.memory, request.columns) as census:
-            census.require_valid()
-            request.announce("counting with truncation")
-            exact = self.count(census, config, plan)
-            request.announce("counting without truncation")
-            whole = self.count(census, config, plan, bounded=False)
-        seen = observed_errors(exact, whole, config, plan, trials, request)
+        del config, trials
         states = exact.shown["STATE"].codes
-        errors = [cell for of_measurement in seen for cell in cell_errors(plan, of_measurement, states)]
-        rows = summarize(errors, float(plan.confidence))
-        return Observed(plan.product, errors, rows, [_accuracy_table(rows)])
+        cells = [cell for of_measurement in errors for cell in cell_errors(plan, of_measurement, states)]
+        rows = summarize(cells, float(plan.confidence))
+        return Observed(plan.product, cells, rows, [_accuracy_table(rows)])
 
 
 @contextmanager

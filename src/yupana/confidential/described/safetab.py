@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections import Counter as Numbers
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -12,9 +12,9 @@ from typing import Any, Final
 import duckdb
 import numpy as np
 
-from yupana.confidential.accuracy import Seen, observe_at_the_door, sources_of_trials
 from yupana.confidential.described.block_counts import DescribedCounts, count_shard_of_blocks, count_streams, passes
-from yupana.confidential.product_counter import Counter, Observed, Told, Validation, input_checksums, not_published
+from yupana.confidential.described.counter import TablesCounter
+from yupana.confidential.product_counter import Observed, Told, Validation, not_published
 from yupana.confidential.records.database import default_memory, numbers, require_memory
 from yupana.confidential.records.phsafe_records import is_synthetic
 from yupana.confidential.records.safetab_files import BYTES_OF_A_BLOCK
@@ -26,7 +26,8 @@ from yupana.confidential.records.safetab_records import (
     detailed_sources,
     open_detailed,
 )
-from yupana.confidential.records.validation import Finding, require_none
+from yupana.confidential.records.sources import Source
+from yupana.confidential.records.validation import Finding
 from yupana.confidential.request import RunRequest
 from yupana.confidential.shards.census_edited_file import (
     DETAILED,
@@ -46,16 +47,13 @@ from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
 from yupana.privacy.entropy import Entropy
 from yupana.privacy.sealed import Sealed
+from yupana.products.described.criteria import MeasurementErrors
 from yupana.products.described.description import Description
 from yupana.products.described.published import PublishedGroups
 from yupana.products.safetab.errors import (
-    SIZES,
     IterationAccuracy,
-    LevelErrors,
     SafetabAccuracy,
-    TableErrors,
-    joined,
-    size_bins,
+    by_level,
     summarize,
     summarize_iterations,
 )
@@ -69,7 +67,7 @@ from yupana.products.safetab.product import (
     Parameters,
 )
 from yupana.products.safetab.regions import BY_NAME, LEVELS, REGION_TYPES
-from yupana.products.safetab.specification import DETAILED_ONLY, FAMILIES, STAGE_1
+from yupana.products.safetab.specification import FAMILIES
 from yupana.products.safetab.totals import DECLARED, FILE, Provenance, Totals, find_totals, provenance, read_totals
 from yupana.products.tables import Groups, lay_out, without_negative
 from yupana.progress import Stopwatch
@@ -142,6 +140,16 @@ class SafetabRecords:
         return self.records.findings
 
     @property
+    def folder(self) -> Path:
+        """Where they lie."""
+        return self.records.folder
+
+    @property
+    def files(self) -> Mapping[str, Source]:
+        """By file."""
+        return self.records.files
+
+    @property
     def totals(self) -> PublishedTotals:
         """The totals of whoever counts."""
         if self.published is None:
@@ -154,7 +162,7 @@ class SafetabRecords:
         return list_groups(self.records.db, self.config.description, self.totals.totals)
 
 
-class SafetabCounter(Counter[Parameters, SafetabRecords, DescribedCounts, list[RowTable]]):
+class SafetabCounter(TablesCounter[Parameters, SafetabRecords, list[RowTable]]):
     """What both counters do: tables are laid out as the groups pass the door."""
 
     stages = ("counting and adding noise", "", "")
@@ -171,6 +179,10 @@ class SafetabCounter(Counter[Parameters, SafetabRecords, DescribedCounts, list[R
         del config
         return (columns.applied(RECORDS[self.kind]),)
 
+    def description(self, config: Parameters) -> Description:
+        """What the parameters say."""
+        return config.description
+
     def without_noise(self, config: Parameters) -> Parameters:
         """Infinite budgets for all that is measured."""
         return replace(config, config=config.config.without_noise())
@@ -183,23 +195,14 @@ class SafetabCounter(Counter[Parameters, SafetabRecords, DescribedCounts, list[R
         return None
 
     @contextmanager
-    def open(
-        self,
-        config: Parameters,
-        data: Path,
-        request: RunRequest,
-        clock: Stopwatch,
-        *,
-        out: Path | None = None,
-        kept: Path | None = None,
-        to_count: bool = True,
+    def opened(
+        self, config: Parameters, data: Path, request: RunRequest, out: Path | None, *, to_count: bool
     ) -> Iterator[SafetabRecords]:
         """Open records, the reference file, the list of housing units if there is one, and totals.
 
         On records that are not synthetic, totals that may not be public are refused.
         """
-        del out, kept
-        clock.start("reading and checking the records")
+        del out
         published = self.published(config, data, request, to_count=to_count)
         checked = CheckedDetails(self.kind, config, request.columns, to_count=to_count)
         memory = memory_for_gathered(request.memory or default_memory())
@@ -207,16 +210,12 @@ class SafetabCounter(Counter[Parameters, SafetabRecords, DescribedCounts, list[R
             counted = records if records.counted is None else replace(records, counted=tuple(gathered.each))
             yield SafetabRecords(counted, config, published)
 
-    def inputs(self, records: SafetabRecords) -> dict[str, str]:
-        """Records, the reference file and the list of housing units."""
-        return input_checksums(records.records.folder, records.records.files)
-
     def public_inputs(self, records: SafetabRecords, config: Parameters) -> dict[str, str]:
         """Codes, the reference file, the list of housing units, and totals.
 
         Where housing units are counted in the records of units, these are no public file and have no checksum.
         """
-        folder, files = records.records.folder, records.records.files
+        folder, files = records.folder, records.files
         public = [
             path
             for name, file in (("GRF-C", REFERENCE), ("housing-units", HOUSING_UNITS))
@@ -258,16 +257,10 @@ class SafetabCounter(Counter[Parameters, SafetabRecords, DescribedCounts, list[R
         return lay_out(FAMILIES[plan.product], groups, plan, [region.name for region in REGION_TYPES])
 
     def groups(
-        self,
-        exact: DescribedCounts,
-        ledger: Ledger,
-        config: Parameters,
-        entropy: Entropy,
-        *,
-        cut: bool = True,
+        self, exact: DescribedCounts, ledger: Ledger, config: Parameters, entropy: Entropy, *, cut: bool = True
     ) -> Iterator[Groups]:
-        """Pass every count through the door; ``cut`` what a configuration leaves out and cuts off after it."""
-        found = exact.measured(config.description, ledger, entropy, leave_out=cut)
+        """As of `TablesCounter`; where negative counts are not allowed, they are cut off, too."""
+        found = super().groups(exact, ledger, config, entropy, cut=cut)
         if config.config.settings.allow_negative_counts or not cut:
             return found
         return (replace(groups, counts=without_negative(groups.counts)) for groups in found)
@@ -302,31 +295,15 @@ class SafetabCounter(Counter[Parameters, SafetabRecords, DescribedCounts, list[R
         del records, config, plan
         return write_described(folder, measured, request.format)
 
-    def observe(self, config: Parameters, plan: Plan, data: Path, trials: int, request: RunRequest) -> Observed:
-        """Errors by level and table. All counts are held in memory at once."""
-        with self.open(config, data, request, Stopwatch(request.announce)) as records:
-            require_none(records.findings)
-            self.doubts(records, config)
-            request.announce("counting")
-            exact, whole = (self.count(records, config, plan, bounded=bounded, keep=True) for bounded in (True, False))
-        request.announce(f"adding noise, {trials} times")
-        seen = (
-            found
-            for entropy in sources_of_trials(request.entropy, trials)
-            for found in observe_at_the_door(
-                exact,
-                whole,
-                plan,
-                partial(self.groups, config=config, entropy=entropy),
-                partial(self.groups, config=config, entropy=entropy, cut=False),
-                [m.name for m in plan.measurements if m.table == STAGE_1],
-            )
-        )
-        errors = list(_by_level(plan, seen, trials))
-        confidence = float(plan.confidence)
-        rows = summarize(errors, confidence)
-        tables = accuracy_tables(rows, summarize_iterations(errors, config.iterations, confidence))
-        return Observed(plan.product, errors, rows, tables)
+    def observed(
+        self, config: Parameters, plan: Plan, exact: DescribedCounts, errors: list[MeasurementErrors], trials: int
+    ) -> Observed:
+        """Errors by level and table."""
+        del exact
+        levels, confidence = list(by_level(plan, errors, trials)), float(plan.confidence)
+        rows = summarize(levels, confidence)
+        tables = accuracy_tables(rows, summarize_iterations(levels, config.iterations, confidence))
+        return Observed(plan.product, levels, rows, tables)
 
 
 class PersonsCounter(SafetabCounter):
@@ -483,37 +460,6 @@ def list_groups(db: duckdb.DuckDBPyConnection, description: Description, totals:
     sizes = {name: by_level[level.name] for name, (_, level) in description.measured.items()}
     empty = tuple(level.name for level in LEVELS if level.name in by_level and not len(by_level[level.name].total))
     return Listed(sizes, empty, +left_out, +unknown)
-
-
-def _by_level(plan: Plan, seen: Iterable[Seen], trials: int) -> Iterator[LevelErrors]:
-    """Errors by level and family of tables, in the plan's order."""
-    sizes = {m.name: np.zeros(len(SIZES), dtype=np.int64) for m in plan.measurements}
-    parts: dict[str, dict[int, list[TableErrors]]] = {}
-    for found in seen:
-        noisy, shown, true = found.noisy, found.shown, found.truth.counts
-        name, total = noisy.measurement.name, true.sum(axis=1)
-        of_choice = parts.setdefault(name, {})
-        sizes[name] += np.bincount(size_bins(total), minlength=len(SIZES))
-        if len(shown):
-            of_choice.setdefault(noisy.choice, []).append(
-                TableErrors(
-                    table=noisy.family.choices[noisy.choice].own.name,
-                    expected_moe=plan.margin(noisy.measurement),
-                    sizes=total[shown],
-                    errors=noisy.counts - true[shown],
-                    iterations=noisy.iteration.places.astype(np.int64),
-                    bias=true[shown] - found.whole.counts[shown],
-                )
-            )
-    for m in plan.measurements:
-        if m.name in parts:
-            yield LevelErrors(
-                BY_NAME[m.level],
-                detailed_only=m.name.startswith(f"{DETAILED_ONLY}/"),
-                groups=sizes[m.name] // trials,
-                tables=tuple(joined(of) for _, of in sorted(parts[m.name].items())),
-                trials=trials,
-            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,14 +4,14 @@ What is promised of acceptance criteria and why is proven in docs/tables-criteri
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from yupana.arrays import Ints
+from yupana.arrays import Flags, Ints
 from yupana.errors import ConfigError
 from yupana.plan.measurement import Measurement
 from yupana.plan.plan import Plan, number
@@ -211,6 +211,8 @@ class MeasurementErrors:
     left_out : int64 array, of the same shape
         Limited minus unlimited counts.
     noise : int64 array, of the same shape
+    every : int64 array, shape (groups of all trials,)
+        True totals of the groups of the table, those that are left out after they were measured included.
     """
 
     measurement: Measurement
@@ -221,6 +223,18 @@ class MeasurementErrors:
     truth: Ints
     left_out: Ints
     noise: Ints
+    every: Ints
+
+    @property
+    def sizes(self) -> Ints:
+        """True totals of the groups observed, limited as in a run."""
+        found: Ints = self.truth.sum(axis=1)
+        return found
+
+    def chosen(self, some: Flags) -> "MeasurementErrors":
+        """Those of some observations."""
+        names = ("trial", "area", "group", "truth", "left_out", "noise")
+        return replace(self, **{name: getattr(self, name)[some] for name in names})
 
     @property
     def labels(self) -> list[str]:

@@ -1,16 +1,18 @@
 """Observed errors of the SafeTab products and their margins: plain numbers for reports. Public: it reads no record."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from yupana.arrays import Ints
+from yupana.plan.plan import Plan
 from yupana.products.census import observed_margin
+from yupana.products.described.criteria import MeasurementErrors
 from yupana.products.safetab.iterations import CharacteristicIterations
-from yupana.products.safetab.regions import Level
+from yupana.products.safetab.regions import BY_NAME, Level
+from yupana.products.safetab.specification import DETAILED_ONLY
 
 SIZES: Final = ("[0, 1]", *(f"({10**k:,}, {10 ** (k + 1):,}]" for k in range(9)))
 """Bins of the true size of a population group."""
@@ -28,71 +30,6 @@ def size_bins(sizes: Ints) -> Ints:
 
 
 @dataclass(frozen=True, eq=False)
-class TableErrors:
-    """Errors of the measured cells of the groups that got one table, in all trials.
-
-    Attributes
-    ----------
-    table : str
-    expected_moe : float
-        Of a measured cell, as the plan computes margins.
-    sizes : numpy.ndarray of int64, shape (groups of all trials,)
-        True sizes of the groups.
-    errors : numpy.ndarray of int64, shape (groups of all trials, cells)
-        Noisy minus true, where of each record only the race codes count that the run counts.
-    iterations : numpy.ndarray of int64, shape (groups of all trials,)
-        Places of the groups' iterations among those of the level.
-    bias : numpy.ndarray of int64, shape (groups of all trials, cells)
-        What the cap on race codes adds: true cells with the cap minus true cells with all race codes.
-    """
-
-    table: str
-    expected_moe: float
-    sizes: Ints
-    errors: Ints
-    iterations: Ints
-    bias: Ints
-
-    def chosen(self, some: NDArray[np.bool_]) -> "TableErrors":
-        """Those of some groups."""
-        return replace(
-            self,
-            sizes=self.sizes[some],
-            errors=self.errors[some],
-            iterations=self.iterations[some],
-            bias=self.bias[some],
-        )
-
-    def cap_bias(self) -> float:
-        """Records that the cap on race codes adds to a group, on average."""
-        return float(self.bias.sum(axis=1).mean())
-
-    def coverage(self) -> float:
-        """The share of the errors within the expected margin."""
-        return float((np.abs(self.errors) <= self.expected_moe).mean())
-
-    def margin(self, confidence: float) -> int:
-        """The smallest whole number that so large a share of the |errors| do not pass."""
-        return observed_margin(self.errors, confidence)
-
-    def margin_uncapped(self, confidence: float) -> int:
-        """The same against the truth with all race codes."""
-        return observed_margin(self.errors + self.bias, confidence)
-
-
-def joined(parts: Iterable[TableErrors]) -> TableErrors:
-    """Errors of one table in several trials or of several groups; they have one margin."""
-    parts = list(parts)
-    return replace(
-        parts[0],
-        sizes=np.concatenate([part.sizes for part in parts]),
-        errors=np.concatenate([part.errors for part in parts]),
-        iterations=np.concatenate([part.iterations for part in parts]),
-        bias=np.concatenate([part.bias for part in parts]),
-    )
-
-
-@dataclass(frozen=True, eq=False)
 class LevelErrors:
     """Errors of the population groups of one level, of which each gets one of some tables or none.
 
@@ -102,17 +39,37 @@ class LevelErrors:
     detailed_only : bool
         Of SafeTab-P: whether the iterations are those of which only totals are made, with another variance. Of
         SafeTab-H, which treats all alike, false.
+    expected_moe : float
+        Of a measured cell, as the plan computes margins.
     groups : numpy.ndarray of int64, shape (bins,)
         How many groups of each of `SIZES` there are, whether or not they got a table.
-    tables : tuple of TableErrors
+    tables : tuple of MeasurementErrors
+        Of the tables that groups got, in order.
     trials : int
     """
 
     level: Level
     detailed_only: bool
+    expected_moe: float
     groups: Ints
-    tables: tuple[TableErrors, ...]
+    tables: tuple[MeasurementErrors, ...]
     trials: int
+
+
+def by_level(plan: Plan, errors: Sequence[MeasurementErrors], trials: int) -> Iterator[LevelErrors]:
+    """Errors by level and family of tables, in the plan's order."""
+    for m in plan.measurements:
+        of = [found for found in errors if found.measurement.name == m.name]
+        if of:
+            bins = size_bins(np.concatenate([found.every for found in of]))
+            yield LevelErrors(
+                BY_NAME[m.level],
+                detailed_only=m.name.startswith(f"{DETAILED_ONLY}/"),
+                expected_moe=plan.margin(m),
+                groups=np.bincount(bins, minlength=len(SIZES)) // trials,
+                tables=tuple(sorted((found for found in of if len(found.noise)), key=lambda found: found.table.name)),
+                trials=trials,
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,20 +155,20 @@ def summarize_iterations(
     for found in levels:
         eligible = iterations.eligible(found.level.iteration_level, found.level.region.granularity).iterations
         for of_table in found.tables:
-            for place in np.unique(of_table.iterations).tolist():
-                some = of_table.chosen(of_table.iterations == place)
+            for place in np.unique(of_table.group).tolist():
+                some = of_table.chosen(of_table.group == place)
                 rows.append(
                     IterationAccuracy(
-                        of_table.table,
+                        of_table.table.name,
                         found.level.region.name,
                         found.level.iteration_level,
                         eligible[place].code,
-                        some.errors.size,
-                        float(some.sizes.mean()) - some.cap_bias(),
-                        of_table.expected_moe,
-                        some.margin(confidence),
-                        some.margin_uncapped(confidence),
-                        some.cap_bias(),
+                        some.noise.size,
+                        float(some.sizes.mean()) - _cap_bias(some),
+                        found.expected_moe,
+                        observed_margin(some.noise, confidence),
+                        observed_margin(some.noise + some.left_out, confidence),
+                        _cap_bias(some),
                     )
                 )
     return rows
@@ -226,29 +183,36 @@ def summarize(levels: Iterable[LevelErrors], confidence: float) -> list[SafetabA
             left = int(found.groups[number]) * found.trials
             for of_table, of_size in zip(found.tables, bins, strict=True):
                 some = of_table.chosen(of_size == number)
-                if len(some.errors):
-                    left -= len(some.errors)
-                    rows.append(_row(found, number, len(some.errors), some, confidence))
+                if len(some.noise):
+                    left -= len(some.noise)
+                    rows.append(_row(found, number, len(some.noise), some, confidence))
             if left:
                 rows.append(_row(found, number, left, None, confidence))
     return rows
 
 
-def _row(found: LevelErrors, number: int, times: int, some: TableErrors | None, confidence: float) -> SafetabAccuracy:
+def _cap_bias(some: MeasurementErrors) -> float:
+    """Records that the cap on race codes adds to a group, on average."""
+    return float(some.left_out.sum(axis=1).mean())
+
+
+def _row(
+    found: LevelErrors, number: int, times: int, some: MeasurementErrors | None, confidence: float
+) -> SafetabAccuracy:
     """What groups of one size got, as many in all trials as ``times`` says; None where they got no table."""
     groups = int(found.groups[number])
     return SafetabAccuracy(
-        table=some.table if some else LEFT_OUT,
+        table=some.table.name if some else LEFT_OUT,
         region_type=found.level.region.name,
         iteration_level=found.level.iteration_level,
         detailed_only=found.detailed_only,
         size=SIZES[number],
         groups=groups,
         share=times / (groups * found.trials),
-        count=some.errors.size if some else 0,
-        expected_moe=some.expected_moe if some else None,
-        experimental_moe=some.margin(confidence) if some else None,
-        coverage=some.coverage() if some else None,
-        experimental_moe_uncapped=some.margin_uncapped(confidence) if some else None,
-        race_cap_bias=some.cap_bias() if some else None,
+        count=some.noise.size if some else 0,
+        expected_moe=found.expected_moe if some else None,
+        experimental_moe=observed_margin(some.noise, confidence) if some else None,
+        coverage=float((np.abs(some.noise) <= found.expected_moe).mean()) if some else None,
+        experimental_moe_uncapped=observed_margin(some.noise + some.left_out, confidence) if some else None,
+        race_cap_bias=_cap_bias(some) if some else None,
     )
