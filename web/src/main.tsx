@@ -59,7 +59,7 @@ function Atlas({ release, areas }: { release: Release; areas: Areas }) {
   return (
     <>
       <a class="skip" href="#main" onClick={(event) => { event.preventDefault(); document.getElementById("main")?.focus(); }}>{words.skip}</a>
-      {danger && <p class="banner">{danger}: {words.dangerWords} {here.status.reasons.map((one) => short(one.charAt(0).toLocaleUpperCase() + one.slice(1))).join("; ")}</p>}
+      {danger && <aside class="banner" aria-label={danger}>{danger}: {words.dangerWords} {here.status.reasons.map((one) => short(one.charAt(0).toLocaleUpperCase() + one.slice(1))).join("; ")}</aside>}
       <header>
         <p class="title" title={short(here.title)}><bdi>{short(here.title)}</bdi> <small>{here.folder}{other ? ` · ${other.folder}` : ""}</small></p>
         {!danger && <span class="status public">{words.public}</span>}

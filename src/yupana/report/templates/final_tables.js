@@ -39,7 +39,7 @@ function show() {
       head.style.paddingLeft = 1.1 * depth + "rem";
       return [head, at(table, area + "/" + iteration, place)];
     });
-    return make("section", {}, ...head, grid(rows, {decimals: table.decimals, percent: data.percent, caption: table.title}));
+    return make("section", {}, ...head, grid(rows, {decimals: table.decimals, percent: data.percent, first: "Line", caption: table.title}));
   });
   pick("main").replaceChildren(...sections);
   history.replaceState(null, "", "#" + area + "/" + iteration);
