@@ -13,7 +13,7 @@ from typing import Any, Final, Generic, TypeVar
 import duckdb
 import numpy as np
 
-from yupana.confidential.product_counter import COUNTERS, Counter, MeasurementsCounter, Validation
+from yupana.confidential.product_counter import Counter, MeasuredRun, MeasurementsCounter, Validation, counter_by_key
 from yupana.confidential.records.sources import forms
 from yupana.confidential.records.validation import require_none
 from yupana.confidential.request import (
@@ -148,7 +148,7 @@ def counter_of(product: Product[C], request: RunRequest) -> Counter[C, Any, Any,
     ConfigError
         If it does not.
     """
-    counter = COUNTERS[product.key]
+    counter = counter_by_key(product.key)
     strange = [
         name for name in _OF_SOME if name not in counter.takes and getattr(request, name) != getattr(_DEFAULTS, name)
     ]
@@ -359,12 +359,13 @@ def _measure(
     measured_plan = counter.planned(records, config, plan)
     ledger = Ledger(measured_plan, draws=_draws(work)) if noisy else Ledger(measured_plan.without_noise())
     measured = (counter.measure if noisy else counter.exact)(work.counts, config, ledger, request, clock)
-    told = counter.tell(records, work.counts, measured, config, plan, request)
+    run = MeasuredRun(records, work.counts, measured, config, plan, request)
+    told = counter.tell(run)
     if not counter.reads_on:
         work.opened.close()
     clock.start("writing the release")
     recipe = Recipe(work.document, options_of(plan, request, told.options), work.public)
-    tables = counter.write(folder, records, measured, config, plan, request)
+    tables = counter.write(folder, run)
     manifest = {
         **manifest_of(ledger, work.reasons, told.parameters, told.taken_as_public, recipe),
         **told.others,
@@ -380,7 +381,7 @@ def _measure(
     if isinstance(counter, MeasurementsCounter):
         for layout, place in folders.items():
             (place / name).mkdir(exist_ok=True)
-            counter.write_noisy(place / name, layout, records, measured, config, manifest, clock)
+            counter.write_noisy(place / name, layout, run, manifest, clock)
     return manifest, {**told.log, "inputs": work.inputs, "seconds": clock.stop()}
 
 
