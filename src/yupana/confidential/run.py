@@ -99,7 +99,7 @@ def run(product: Product[C], config: C, data: Path, out: Path, request: RunReque
     InputError, OutputError, BudgetError
         If the records, the output folder or the ledger do not allow the run. Nothing is left in the folder.
     """
-    return _make("", {ALONE: PartRun(product, config, data, request)}, out, noisy=True)
+    return run_parts("", {ALONE: PartRun(product, config, data, request)}, out)
 
 
 def exact(product: Product[C], config: C, data: Path, out: Path, request: RunRequest = _DEFAULTS) -> dict[str, Any]:
@@ -107,7 +107,7 @@ def exact(product: Product[C], config: C, data: Path, out: Path, request: RunReq
 
     Parameters and errors are those of `run`.
     """
-    return _make("", {ALONE: PartRun(product, config, data, request)}, out, noisy=False)
+    return run_parts("", {ALONE: PartRun(product, config, data, request)}, out, noisy=False)
 
 
 def validate(product: Product[C], config: C, data: Path, request: RunRequest = _DEFAULTS) -> Validation:
@@ -175,7 +175,8 @@ def run_parts(
     title : str
         What the whole is called.
     parts : mapping of str to PartRun
-        By name. Where it is written and logged, and what is replaced, is the same in all requests.
+        By name; one whose name is `ALONE` lies in ``out`` itself. Where it is written and logged, and what is replaced,
+        is the same in all requests.
     out : Path
         A folder that does not exist or is empty.
     then : callable, optional
@@ -188,7 +189,14 @@ def run_parts(
     ConfigError, InputError, OutputError, BudgetError
         As by `run` or `exact` of each part.
     """
-    return _make(title, parts, out, noisy=noisy, then=then)
+    if not noisy and any(part.request.account is not None for part in parts.values()):
+        raise ConfigError("exact counts have no noise, so no ledger can hold their loss; leave the ledger out")
+    kept = Checkpoint.beside(out)
+    with ExitStack() as holding:
+        manifest = _release(title, parts, out, kept, holding, noisy=noisy, then=then)
+        if noisy:
+            kept.remove()
+    return manifest
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,25 +232,6 @@ class _Work:
             **self.counter.terms(self.records),
             **{f"input {name}": digest for name, digest in {**self.inputs, **self.public}.items()},
         }
-
-
-def _make(
-    title: str,
-    parts: Mapping[str, PartRun[Any]],
-    out: Path,
-    *,
-    noisy: bool,
-    then: Callable[[Path], object] | None = None,
-) -> dict[str, Any]:
-    """Make a release of parts, or of one whose name is empty, which lies in ``out`` itself."""
-    if not noisy and any(part.request.account is not None for part in parts.values()):
-        raise ConfigError("exact counts have no noise, so no ledger can hold their loss; leave the ledger out")
-    kept = Checkpoint.beside(out)
-    with ExitStack() as holding:
-        manifest = _release(title, parts, out, kept, holding, noisy=noisy, then=then)
-        if noisy:
-            kept.remove()
-    return manifest
 
 
 def _release(
