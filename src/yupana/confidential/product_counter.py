@@ -2,7 +2,7 @@
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -135,6 +135,29 @@ class Observed(Sealed):
     rows: Sequence[Any]
     tables: Sequence[ReleaseTable]
     told: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredRun(Generic[C, R, E, M]):
+    """A run whose counts have passed the door.
+
+    Attributes
+    ----------
+    records
+        They may be closed, unless the counter reads on.
+    exact
+    measured
+    config
+    plan : Plan
+    request : RunRequest
+    """
+
+    records: R
+    exact: E
+    measured: M
+    config: C
+    plan: Plan
+    request: RunRequest
 
 
 class Counter(ABC, Generic[C, R, E, M]):
@@ -284,14 +307,12 @@ class Counter(ABC, Generic[C, R, E, M]):
         return self.measure(exact, config, ledger, request, clock)
 
     @abstractmethod
-    def tell(self, records: R, exact: E, measured: M, config: C, plan: Plan, request: RunRequest) -> Told:
+    def tell(self, run: MeasuredRun[C, R, E, M]) -> Told:
         """What the run tells of itself, asked after everything was measured and before the records are closed."""
 
     @abstractmethod
-    def write(
-        self, folder: Path, records: R, measured: M, config: C, plan: Plan, request: RunRequest
-    ) -> dict[str, dict[str, Any]]:
-        """Write the tables, and return what the manifest says of them. The records may be closed."""
+    def write(self, folder: Path, run: MeasuredRun[C, R, E, M]) -> dict[str, dict[str, Any]]:
+        """Write the tables, and return what the manifest says of them."""
 
     @abstractmethod
     def observe(self, config: C, plan: Plan, data: Path, trials: int, request: RunRequest) -> Observed:
@@ -312,9 +333,7 @@ class MeasurementsCounter(Counter[C, R, E, M]):
         self,
         folder: Path,
         layout: Layout,
-        records: R,
-        measured: M,
-        config: C,
+        run: MeasuredRun[C, R, E, M],
         manifest: Mapping[str, Any],
         clock: Stopwatch,
     ) -> None:
@@ -339,25 +358,11 @@ _PLACES: Final = {
 }
 
 
-class Counters(Mapping[str, Counter[Any, Any, Any, Any]]):
-    """Counters by the key of their product. Each is imported when it is asked for."""
-
-    def __getitem__(self, key: str) -> Counter[Any, Any, Any, Any]:
-        """The counter of a product, or KeyError."""
-        module, name = _PLACES[key]
-        found: Counter[Any, Any, Any, Any] = getattr(import_module(f"yupana.confidential.{module}"), name)()
-        return found
-
-    def __iter__(self) -> Iterator[str]:
-        """The keys."""
-        return iter(_PLACES)
-
-    def __len__(self) -> int:
-        """How many there are."""
-        return len(_PLACES)
-
-
-COUNTERS: Final = Counters()
+def counter_by_key(key: str) -> Counter[Any, Any, Any, Any]:
+    """The counter of a product, imported when it is asked for."""
+    module, name = _PLACES[key]
+    found: Counter[Any, Any, Any, Any] = getattr(import_module(f"yupana.confidential.{module}"), name)()
+    return found
 
 
 def not_published(path: Path, wanted: str, doubts: Iterable[str], name: str) -> InputError:

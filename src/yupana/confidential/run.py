@@ -13,7 +13,7 @@ from typing import Any, Final, Generic, TypeVar
 import duckdb
 import numpy as np
 
-from yupana.confidential.product_counter import COUNTERS, Counter, MeasurementsCounter, Validation
+from yupana.confidential.product_counter import Counter, MeasuredRun, MeasurementsCounter, Validation, counter_by_key
 from yupana.confidential.records.sources import forms
 from yupana.confidential.records.validation import require_none
 from yupana.confidential.request import (
@@ -99,7 +99,7 @@ def run(product: Product[C], config: C, data: Path, out: Path, request: RunReque
     InputError, OutputError, BudgetError
         If the records, the output folder or the ledger do not allow the run. Nothing is left in the folder.
     """
-    return _make("", {ALONE: PartRun(product, config, data, request)}, out, noisy=True)
+    return run_parts("", {ALONE: PartRun(product, config, data, request)}, out)
 
 
 def exact(product: Product[C], config: C, data: Path, out: Path, request: RunRequest = _DEFAULTS) -> dict[str, Any]:
@@ -107,7 +107,7 @@ def exact(product: Product[C], config: C, data: Path, out: Path, request: RunReq
 
     Parameters and errors are those of `run`.
     """
-    return _make("", {ALONE: PartRun(product, config, data, request)}, out, noisy=False)
+    return run_parts("", {ALONE: PartRun(product, config, data, request)}, out, noisy=False)
 
 
 def validate(product: Product[C], config: C, data: Path, request: RunRequest = _DEFAULTS) -> Validation:
@@ -148,7 +148,7 @@ def counter_of(product: Product[C], request: RunRequest) -> Counter[C, Any, Any,
     ConfigError
         If it does not.
     """
-    counter = COUNTERS[product.key]
+    counter = counter_by_key(product.key)
     strange = [
         name for name in _OF_SOME if name not in counter.takes and getattr(request, name) != getattr(_DEFAULTS, name)
     ]
@@ -175,7 +175,8 @@ def run_parts(
     title : str
         What the whole is called.
     parts : mapping of str to PartRun
-        By name. Where it is written and logged, and what is replaced, is the same in all requests.
+        By name; one whose name is `ALONE` lies in ``out`` itself. Where it is written and logged, and what is replaced,
+        is the same in all requests.
     out : Path
         A folder that does not exist or is empty.
     then : callable, optional
@@ -188,7 +189,14 @@ def run_parts(
     ConfigError, InputError, OutputError, BudgetError
         As by `run` or `exact` of each part.
     """
-    return _make(title, parts, out, noisy=noisy, then=then)
+    if not noisy and any(part.request.account is not None for part in parts.values()):
+        raise ConfigError("exact counts have no noise, so no ledger can hold their loss; leave the ledger out")
+    kept = Checkpoint.beside(out)
+    with ExitStack() as holding:
+        manifest = _release(title, parts, out, kept, holding, noisy=noisy, then=then)
+        if noisy:
+            kept.remove()
+    return manifest
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,25 +232,6 @@ class _Work:
             **self.counter.terms(self.records),
             **{f"input {name}": digest for name, digest in {**self.inputs, **self.public}.items()},
         }
-
-
-def _make(
-    title: str,
-    parts: Mapping[str, PartRun[Any]],
-    out: Path,
-    *,
-    noisy: bool,
-    then: Callable[[Path], object] | None = None,
-) -> dict[str, Any]:
-    """Make a release of parts, or of one whose name is empty, which lies in ``out`` itself."""
-    if not noisy and any(part.request.account is not None for part in parts.values()):
-        raise ConfigError("exact counts have no noise, so no ledger can hold their loss; leave the ledger out")
-    kept = Checkpoint.beside(out)
-    with ExitStack() as holding:
-        manifest = _release(title, parts, out, kept, holding, noisy=noisy, then=then)
-        if noisy:
-            kept.remove()
-    return manifest
 
 
 def _release(
@@ -359,12 +348,13 @@ def _measure(
     measured_plan = counter.planned(records, config, plan)
     ledger = Ledger(measured_plan, draws=_draws(work)) if noisy else Ledger(measured_plan.without_noise())
     measured = (counter.measure if noisy else counter.exact)(work.counts, config, ledger, request, clock)
-    told = counter.tell(records, work.counts, measured, config, plan, request)
+    run = MeasuredRun(records, work.counts, measured, config, plan, request)
+    told = counter.tell(run)
     if not counter.reads_on:
         work.opened.close()
     clock.start("writing the release")
     recipe = Recipe(work.document, options_of(plan, request, told.options), work.public)
-    tables = counter.write(folder, records, measured, config, plan, request)
+    tables = counter.write(folder, run)
     manifest = {
         **manifest_of(ledger, work.reasons, told.parameters, told.taken_as_public, recipe),
         **told.others,
@@ -380,7 +370,7 @@ def _measure(
     if isinstance(counter, MeasurementsCounter):
         for layout, place in folders.items():
             (place / name).mkdir(exist_ok=True)
-            counter.write_noisy(place / name, layout, records, measured, config, manifest, clock)
+            counter.write_noisy(place / name, layout, run, manifest, clock)
     return manifest, {**told.log, "inputs": work.inputs, "seconds": clock.stop()}
 
 

@@ -7,16 +7,20 @@ import glob
 import os
 import secrets
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, TypeAlias
 
 import duckdb
+from numpy.typing import NDArray
 
 from yupana import interruption
 from yupana.errors import OutputError, YupanaError
 from yupana.files.temporary import temporary_folder
+
+Column: TypeAlias = NDArray[Any]
+"""Numbers, or texts as objects."""
 
 STOPS: Final = (duckdb.OutOfMemoryException, duckdb.InterruptException)
 """Errors of the database that say nothing about the file being read."""
@@ -128,6 +132,13 @@ def write_query(database: duckdb.DuckDBPyConnection, query: str, path: Path, *, 
     except duckdb.IOException:
         # The words of the database do not say more than this.
         raise OSError(errno.EIO, "its disk may be full") from None
+
+
+def store_arrays(database: duckdb.DuckDBPyConnection, table: str, columns: Mapping[str, Column]) -> None:
+    """Make a table of columns, in the place of one of its name."""
+    database.register("arrays_now", dict(columns))
+    database.execute(f"CREATE OR REPLACE TABLE {table} AS SELECT * FROM arrays_now")
+    database.unregister("arrays_now")
 
 
 def source_of(path: Path) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from yupana.errors import InputError
 from yupana.files.code_tables import CodeTable
-from yupana.files.database import open_database
+from yupana.files.database import open_database, store_arrays
 from yupana.files.regular import read_regular, regular
 from yupana.geography.kinds import KINDS, kind_of
 
@@ -126,9 +126,7 @@ def open_blocks(path: Path) -> Iterator[CodeTable]:
             )
     with open_database(spills=False, full=InputError(f"{path} does not fit into the memory of this machine")) as db:
         listed = {f"c{place}": np.array(texts, dtype=object) for place, texts in enumerate(kept.values())}
-        db.register("listed", listed)
-        db.execute("CREATE TABLE rows AS SELECT * FROM listed")
-        db.unregister("listed")
+        store_arrays(db, "rows", listed)
         yield CodeTable(path, tuple(kept), db, lines=np.array(lines, dtype=np.int64))
 
 

@@ -547,7 +547,7 @@ class Configured:
         InputError
             If the records cannot be opened at all.
         """
-        from yupana.confidential.product_counter import COUNTERS
+        from yupana.confidential.product_counter import counter_by_key
         from yupana.confidential.records.data_frames import in_words
         from yupana.confidential.run import validate as look
         from yupana.interface.records import in_place, opened_alone
@@ -557,7 +557,7 @@ class Configured:
             if isinstance(data, str | Path):
                 say = partial(in_place, folder=folder, data=data)
             else:
-                files = COUNTERS[self.product.key].frames(self.config)
+                files = counter_by_key(self.product.key).frames(self.config)
                 say = partial(in_words, folder=folder, frames=data, files=files)
             told = (replace(one, file=say(one.file), text=say(one.text)) for one in found)
             return replace(found, findings=tuple(told))

@@ -20,7 +20,15 @@ from yupana.confidential.described.block_counts import (
 )
 from yupana.confidential.described.records import DescribedRecords, cut_of, forms_of, open_described
 from yupana.confidential.described.tabulate import merge_tabulated, tabulate
-from yupana.confidential.product_counter import Counter, Observed, Opened, Told, input_checksums, not_published
+from yupana.confidential.product_counter import (
+    Counter,
+    MeasuredRun,
+    Observed,
+    Opened,
+    Told,
+    input_checksums,
+    not_published,
+)
 from yupana.confidential.records.database import default_memory
 from yupana.confidential.records.foreign_files import RecordForms
 from yupana.confidential.records.sources import Source
@@ -164,12 +172,9 @@ class DescriptionCounter(TablesCounter[Own, R, list[Groups]]):
         del clock
         return list(self.groups(exact, ledger, config, request.entropy))
 
-    def write(
-        self, folder: Path, records: R, measured: list[Groups], config: Own, plan: Plan, request: RunRequest
-    ) -> dict[str, dict[str, Any]]:
+    def write(self, folder: Path, run: MeasuredRun[Own, R, DescribedCounts, list[Groups]]) -> dict[str, dict[str, Any]]:
         """Every table that was measured, and those that add up its cells."""
-        del records
-        return write_described(folder, published_tables(config, plan, measured), request.format)
+        return write_described(folder, published_tables(run.config, run.plan, run.measured), run.request.format)
 
 
 class DescribedCounter(DescriptionCounter[Description, DescribedRecords]):
@@ -237,24 +242,16 @@ class DescribedCounter(DescriptionCounter[Description, DescribedRecords]):
             found = merge_tabulated([shard[0 if bounded else -1] for shard in records.counted])
         return DescribedCounts(found.by_level, found.left_out, sizes)
 
-    def tell(
-        self,
-        records: DescribedRecords,
-        exact: DescribedCounts,
-        measured: list[Groups],
-        config: Description,
-        plan: Plan,
-        request: RunRequest,
-    ) -> Told:
+    def tell(self, run: MeasuredRun[Description, DescribedRecords, DescribedCounts, list[Groups]]) -> Told:
         """The unit, criteria and what is promised of them; and for the log what limits left out.
 
         Of synthetic records criteria are tested, too. Of others nothing here but the log depends on the exact counts.
         """
-        del request
+        records, exact, config, plan = run.records, run.exact, run.config, run.plan
         source, criteria = records.published, predictions(config, plan)
         if criteria and records.is_synthetic:
             whole = self.count(records, config, plan, bounded=False).by_level if limits(config) else exact.by_level
-            criteria = tested(config, plan, [_errors_of(config, found, whole) for found in measured])
+            criteria = tested(config, plan, [_errors_of(config, found, whole) for found in run.measured])
         return Told(
             parameters=TABLES.parameters(config, source.told, source.empty)
             if source

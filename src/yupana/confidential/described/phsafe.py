@@ -15,7 +15,7 @@ from yupana.arrays import Ints
 from yupana.confidential.described.block_counts import DescribedCounts
 from yupana.confidential.described.counter import DescriptionCounter
 from yupana.confidential.described.tabulate import Tabulated, chain_of, merge_tabulated, tabulate
-from yupana.confidential.product_counter import Observed, Told, Validation
+from yupana.confidential.product_counter import MeasuredRun, Observed, Told, Validation
 from yupana.confidential.records.database import numbers
 from yupana.confidential.records.phsafe_records import ABSENT, FILES, Census, open_census, parts_of_units, tell_absent
 from yupana.confidential.records.sources import Source
@@ -145,17 +145,9 @@ class PhsafeCounter(DescriptionCounter[PhsafeConfig, Census | CountedCensus]):
             found = records.counts
         return _of_the_records(found, config, records.states or frozenset())
 
-    def tell(
-        self,
-        records: Census | CountedCensus,
-        exact: DescribedCounts,
-        measured: list[Groups],
-        config: PhsafeConfig,
-        plan: Plan,
-        request: RunRequest,
-    ) -> Told:
+    def tell(self, run: MeasuredRun[PhsafeConfig, Census | CountedCensus, DescribedCounts, list[Groups]]) -> Told:
         """Thresholds, states and policies; how many records there were, and what was left out."""
-        del measured, plan, request
+        records, exact, config = run.records, run.exact, run.config
         counted = _how_many(records) if isinstance(records, Census) else records.records
         log = {
             "records": {name: counted[name] for name in records.files},

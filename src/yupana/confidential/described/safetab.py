@@ -1,6 +1,5 @@
 """The counters of SafeTab: records of the Bureau's files, counted and measured as their descriptions say."""
 
-from abc import abstractmethod
 from collections import Counter as Numbers
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,7 +13,7 @@ import numpy as np
 
 from yupana.confidential.described.block_counts import DescribedCounts, count_shard_of_blocks, count_streams, passes
 from yupana.confidential.described.counter import TablesCounter
-from yupana.confidential.product_counter import Observed, Told, Validation, not_published
+from yupana.confidential.product_counter import MeasuredRun, Observed, Told, Validation, not_published
 from yupana.confidential.records.database import default_memory, numbers, require_memory
 from yupana.confidential.records.phsafe_records import is_synthetic
 from yupana.confidential.records.safetab_files import BYTES_OF_A_BLOCK
@@ -265,35 +264,11 @@ class SafetabCounter(TablesCounter[Parameters, SafetabRecords, list[RowTable]]):
             return found
         return (replace(groups, counts=without_negative(groups.counts)) for groups in found)
 
-    def tell(
-        self,
-        records: SafetabRecords,
-        exact: DescribedCounts,
-        measured: list[RowTable],
-        config: Parameters,
-        plan: Plan,
-        request: RunRequest,
-    ) -> Told:
-        """What `told` says, which asks for none of the noisy counts."""
-        del measured, plan, request
-        return self.told(records, exact, config)
-
-    @abstractmethod
-    def told(self, records: SafetabRecords, exact: DescribedCounts, config: Parameters) -> Told:
-        """What a run tells of its records and of how they were counted."""
-
     def write(
-        self,
-        folder: Path,
-        records: SafetabRecords,
-        measured: list[RowTable],
-        config: Parameters,
-        plan: Plan,
-        request: RunRequest,
+        self, folder: Path, run: MeasuredRun[Parameters, SafetabRecords, DescribedCounts, list[RowTable]]
     ) -> dict[str, dict[str, Any]]:
         """Every table of the product, header alone where it has no rows."""
-        del records, config, plan
-        return write_described(folder, measured, request.format)
+        return write_described(folder, run.measured, run.request.format)
 
     def observed(
         self, config: Parameters, plan: Plan, exact: DescribedCounts, errors: list[MeasurementErrors], trials: int
@@ -311,8 +286,9 @@ class PersonsCounter(SafetabCounter):
 
     kind = "person-records"
 
-    def told(self, records: SafetabRecords, exact: DescribedCounts, config: Parameters) -> Told:
+    def tell(self, run: MeasuredRun[Parameters, SafetabRecords, DescribedCounts, list[RowTable]]) -> Told:
         """States, passes and policies; how many records each policy touches."""
+        records, exact, config = run.records, run.exact, run.config
         of = records.records
         parameters = PERSONS.parameters(config.config, config.iterations.sha256, housing_units=of.has_housing_units)
         notes = {
@@ -352,8 +328,9 @@ class HouseholdsCounter(SafetabCounter):
             self.doubts(records, config)
         return Validation(records.findings)
 
-    def told(self, records: SafetabRecords, exact: DescribedCounts, config: Parameters) -> Told:
+    def tell(self, run: MeasuredRun[Parameters, SafetabRecords, DescribedCounts, list[RowTable]]) -> Told:
         """States, passes, policies and totals; how many records each policy touches."""
+        records, exact, config = run.records, run.exact, run.config
         listed, source = records.listed, records.totals.source
         left_out = dict(listed.left_out)
         parameters = HOUSEHOLDS.parameters(

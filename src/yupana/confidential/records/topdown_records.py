@@ -25,7 +25,7 @@ from yupana.confidential.records.sources import PART_SHIFT, Source, check_readab
 from yupana.confidential.records.validation import Finding
 from yupana.confidential.records.values import INTEGERS
 from yupana.files.columns import MAFID, UNITS, Column, RecordFile
-from yupana.files.database import STOPS, named, quoted
+from yupana.files.database import STOPS, named, quoted, store_arrays
 from yupana.files.delimited import column_types, parquet_rows
 from yupana.topdown.queries import Attribute, Schema
 
@@ -83,9 +83,7 @@ def open_histogram(
 
 def find_strangers(db: duckdb.DuckDBPyConnection, source: Source, blocks: Ints) -> list[Finding]:
     """Find rows whose block is not among those given, of shape (blocks,)."""
-    db.register("blocks_now", {"block": blocks})
-    db.execute("CREATE TABLE known_blocks AS SELECT * FROM blocks_now")
-    db.unregister("blocks_now")
+    store_arrays(db, "known_blocks", {"block": blocks})
     broken = "block NOT IN (SELECT block FROM known_blocks)"
     (count,) = numbers(db, "SELECT count(*) FROM histogram ANTI JOIN known_blocks USING (block)")
     finding = Finding("block_in_geography", "", UNKNOWN_BLOCK, count)

@@ -32,6 +32,7 @@ from yupana.confidential.shards.count_in_shards import Cut, can_be_cut, count_in
 from yupana.engine.engine import Engine
 from yupana.errors import InputError
 from yupana.files.columns import BUREAU, ColumnMap, RecordFile
+from yupana.files.database import store_arrays
 from yupana.privacy.sealed import Sealed
 from yupana.progress import Progress, silent
 from yupana.topdown.constraints import MOST_PERSONS
@@ -308,7 +309,7 @@ def _read_histogram(
         if source is None or (findings := open_histogram(db, source, schema, codes)):
             raise BrokenRulesError(findings)
         require_none(find_strangers(db, source, blocks))
-        _table(db, "known", {"block": blocks, "place": np.arange(len(blocks))})
+        store_arrays(db, "known", {"block": blocks, "place": np.arange(len(blocks))})
         repeated = partial(place_repetitions, db, source)
         query = f"SELECT place * {schema.cells} + cell AS key, count FROM histogram JOIN known USING (block)"
         records, part = count_keys(db, query, schema.cells, repeated)
@@ -453,7 +454,7 @@ def _what_is_counted(schema: Schema) -> _Query:
 def _place_units(census: Census, blocks: Ints) -> list[Finding]:
     """Make the relation ``placed``: MAFID of every unit and the ``place``, the position of its block."""
     db = census.db
-    _table(db, "known", {"block": blocks, "place": np.arange(len(blocks))})
+    store_arrays(db, "known", {"block": blocks, "place": np.arange(len(blocks))})
     db.execute(
         f"CREATE TABLE placed AS SELECT MAFID, place "
         f"FROM (SELECT MAFID, {_BLOCK} AS block FROM geo) JOIN known USING (block)"
@@ -470,7 +471,7 @@ def _count_persons(census: Census, schema: Schema, facilities: Integers | None) 
     if QUARTERS_ATTRIBUTE in schema.names:
         if facilities is not None:
             place, kind = np.nonzero(facilities[:, 1:])
-            _table(census.db, "facilities", {"place": place, "major": kind + 1})
+            store_arrays(census.db, "facilities", {"place": place, "major": kind + 1})
         require_none(type_quarters(census, listed=facilities is not None))
         people = "persons LEFT JOIN typed_quarters USING (MAFID)"
     cell = "0"
@@ -485,9 +486,3 @@ def _count_units(_census: Census, _schema: Schema, _facilities: Integers | None)
     return """
         SELECT place * 2 + CASE WHEN FINAL_POP > 0 THEN 1 ELSE 0 END AS key, count(*) AS count
         FROM units JOIN placed USING (MAFID) WHERE RTYPE = 2 GROUP BY key"""
-
-
-def _table(db: duckdb.DuckDBPyConnection, name: str, columns: dict[str, Ints]) -> None:
-    db.register("arrays_now", columns)
-    db.execute(f"CREATE TABLE {name} AS SELECT * FROM arrays_now")
-    db.unregister("arrays_now")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from yupana.confidential.described.records import cut_of, forms_of
-from yupana.confidential.product_counter import MeasurementsCounter, Observed, Told, input_checksums
+from yupana.confidential.product_counter import MeasuredRun, MeasurementsCounter, Observed, Told, input_checksums
 from yupana.confidential.records.database import scratch_folder
 from yupana.confidential.records.foreign_files import RecordForms
 from yupana.confidential.records.validation import Finding
@@ -330,19 +330,10 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
         clock.start("writing the counts")
         return Made(exact.world.exact.blocks, None)
 
-    def tell(
-        self,
-        records: CountedBlocks,
-        exact: CountedBlocks,
-        measured: Made,
-        config: Configuration,
-        plan: Plan,
-        request: RunRequest,
-    ) -> Told:
+    def tell(self, run: MeasuredRun[Configuration, CountedBlocks, CountedBlocks, Made]) -> Told:
         """The configuration, how nodes were solved, and which went through the failsafe; how many records there are."""
-        del exact
-        world = records.world
-        terms = records.intervals(plan.confidence)
+        records, measured, config, request = run.records, run.measured, run.config, run.request
+        world, terms = records.world, records.intervals(run.plan.confidence)
         if measured.estimated is None:
             terms = replace(terms, method="none")
         remarks = [*world.remarks, *records.notes]
@@ -377,18 +368,11 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
         return Told(told, tuple(public), log, options, others)
 
     def write(
-        self,
-        folder: Path,
-        records: CountedBlocks,
-        measured: Made,
-        config: Configuration,
-        plan: Plan,
-        request: RunRequest,
+        self, folder: Path, run: MeasuredRun[Configuration, CountedBlocks, CountedBlocks, Made]
     ) -> dict[str, dict[str, Any]]:
         """The spine, counts, tabulation, records and published tables, with intervals."""
-        del request
-        world, asked = records.world, records.request
-        terms = records.intervals(plan.confidence)
+        records, measured, config = run.records, run.measured, run.config
+        world, asked, terms = records.world, records.request, records.intervals(run.plan.confidence)
         intervals = None
         if measured.estimated is not None and terms.method != "none":
             intervals = partial(_intervals, records, measured.counts, measured.estimated, terms)
@@ -422,14 +406,13 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
         self,
         folder: Path,
         layout: Layout,
-        records: CountedBlocks,
-        measured: Made,
-        config: Configuration,
+        run: MeasuredRun[Configuration, CountedBlocks, CountedBlocks, Made],
         manifest: Mapping[str, Any],
         clock: Stopwatch,
     ) -> None:
         """Write every measurement of the plan; all of them were drawn."""
         clock.start("writing the noisy measurements")
+        records, measured, config = run.records, run.measured, run.config
         world, stored = records.world, StoredMeasurements(records.spending.levels, records.kept)
         if measured.estimated is None:
             raise RuntimeError("nothing was measured")

@@ -31,6 +31,7 @@ from yupana.confidential.tabulate.block_histograms import (
 )
 from yupana.errors import OutputError
 from yupana.files.columns import ColumnMap
+from yupana.files.database import store_arrays
 from yupana.geography.hierarchy import Hierarchy
 from yupana.geography.tree import Tree
 from yupana.privacy.sealed import Sealed
@@ -276,9 +277,7 @@ def _keys(db: duckdb.DuckDBPyConnection, configuration: DescribedConfiguration, 
         _list(db, name, of.column.low, column)
     source = linked_tables.joined(chain_of(db, description, configuration.counted), shown)
     listed = "".join(f" JOIN {name} ON of_{name} = {name}.value" for name in counted)
-    db.register("list_now", {"number": blocks, "node": np.arange(len(blocks))})
-    db.execute("CREATE TABLE spine_now AS SELECT * FROM list_now")
-    db.unregister("list_now")
+    store_arrays(db, "spine_now", {"number": blocks, "node": np.arange(len(blocks))})
     return (
         f"SELECT node * {configuration.schema.cells} + {cell} AS key, count(*) AS count "
         f"FROM {source}{listed} JOIN spine_now ON block_now.place = spine_now.number GROUP BY key"
@@ -288,6 +287,4 @@ def _keys(db: duckdb.DuckDBPyConnection, configuration: DescribedConfiguration, 
 def _list(db: duckdb.DuckDBPyConnection, name: str, low: int, column: CountedColumn) -> None:
     """Make a table of the values of a column and what each is counted as."""
     values = np.arange(low, low + len(column.place))
-    db.register("list_now", {"value": values, "place": np.array(column.place, dtype=np.int64)})
-    db.execute(f"CREATE TABLE {name} AS SELECT * FROM list_now")
-    db.unregister("list_now")
+    store_arrays(db, name, {"value": values, "place": np.array(column.place, dtype=np.int64)})

@@ -14,7 +14,7 @@ import numpy as np
 from yupana.arrays import Floats
 from yupana.errors import ConfigError, OutputError, nearest
 from yupana.estimate.intervals.query import Condition, Linear, Selection
-from yupana.files.database import named, unreadable
+from yupana.files.database import named, store_arrays, unreadable
 from yupana.files.delimited import column_types
 from yupana.products.topdown.tables import RedistrictingTable, tables_of
 from yupana.release.release import ReleaseFolder
@@ -64,9 +64,7 @@ def cell_of(db: duckdb.DuckDBPyConnection, attributes: Sequence[Attribute]) -> t
 
 def list_labels(db: duckdb.DuckDBPyConnection, name: str, labels: Sequence[str]) -> None:
     """Make a table of labels and their places."""
-    db.register("listed", {"place": np.arange(len(labels)), "label": np.array(labels, dtype=object)})
-    db.execute(f"CREATE TABLE {name} AS SELECT * FROM listed")
-    db.unregister("listed")
+    store_arrays(db, name, {"place": np.arange(len(labels)), "label": np.array(labels, dtype=object)})
 
 
 def rows_where(

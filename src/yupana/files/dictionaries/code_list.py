@@ -14,7 +14,6 @@ from yupana.files.dictionaries.dictionary import (
     Questionnaire,
     RecordType,
     ValueRange,
-    ValueSet,
 )
 from yupana.files.dictionaries.told import MOST_ITEMS, MOST_VALUES, clean, refuse, unknown, value_range, whole_text
 
@@ -134,8 +133,7 @@ def _item(listed: _Coded, faults: list[str]) -> DictionaryItem:
         else:
             values.append(one)
         seen.add(code)
-    sets = (ValueSet("", "", tuple(values)),) if values else ()
-    return DictionaryItem(listed.name, listed.label, is_number=is_number, values=tuple(values), sets=sets)
+    return DictionaryItem(listed.name, listed.label, is_number=is_number, values=tuple(values))
 
 
 def _ends(code: str) -> tuple[str, str] | None:

@@ -19,7 +19,6 @@ from yupana.files.dictionaries.dictionary import (
     Questionnaire,
     RecordType,
     ValueRange,
-    ValueSet,
 )
 from yupana.files.dictionaries.told import (
     MOST_ITEMS,
@@ -290,10 +289,9 @@ def _item(var: _Variable, faults: list[str], *, file: str) -> DictionaryItem:
     decimals = told.whole("dcml", 0, 15, 0)
     is_number = _is_number(var)
     values = tuple(_values(var, name, faults, is_number=is_number))
-    some = (ValueSet("", "", values),) if values else ()
     return DictionaryItem(
         name, var.label, start, length, is_number=is_number, decimals=decimals if start else 0,
-        values=values, sets=some,
+        values=values,
     )  # fmt: skip
 
 

@@ -63,7 +63,7 @@ class DictionaryItem:
         The values that are allowed; empty where the dictionary does not say. Of several sets of values this is the
         first one. A blank is the empty text.
     sets : tuple of ValueSet
-        All sets of values, the first one included.
+        All sets of values, the first one included; empty where there is one alone, which has no name.
     is_fraction : bool
         Whether numbers are written with a decimal point.
     source, occurrence : str, int

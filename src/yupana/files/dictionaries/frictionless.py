@@ -12,7 +12,6 @@ from yupana.files.dictionaries.dictionary import (
     Questionnaire,
     RecordType,
     ValueRange,
-    ValueSet,
 )
 from yupana.files.dictionaries.told import (
     MOST_ITEMS,
@@ -120,14 +119,20 @@ def _table(name: str, table: ToldTable, schema: ToldTable, missing: Sequence[str
         schema.fault("fields", "must be a list of fields")
     _check_names(schema, items)
     keys = texts_of(schema.table.get("primaryKey"))
+    links = _links(schema, "fields", {})
+    key = keys[0] if len(keys) == 1 else ""
+    return RecordType(name, table.text("title") or table.text("description"), "", items, key=key), links
+
+
+def _links(schema: ToldTable, columns: str, called: Mapping[str, str]) -> _Links:
+    """Foreign keys of one column, which stands under a key, and may be called otherwise."""
     links: _Links = []
     for one in schema.each("foreignKeys"):
         to = one.inner("reference")
-        mine, theirs = texts_of(one.table.get("fields")), texts_of(to.table.get("fields"))
+        mine, theirs = texts_of(one.table.get(columns)), texts_of(to.table.get(columns))
         if len(mine) == len(theirs) == 1:
-            links.append((mine[0], to.text("resource"), theirs[0]))
-    key = keys[0] if len(keys) == 1 else ""
-    return RecordType(name, table.text("title") or table.text("description"), "", items, key=key), links
+            links.append((called.get(mine[0], mine[0]), to.text("resource"), theirs[0]))
+    return links
 
 
 def _check_names(schema: ToldTable, items: Sequence[DictionaryItem]) -> None:
@@ -220,10 +225,9 @@ def _made(
             *(ValueRange(one.first, one.last, one.label, missing=one.first in missing) for one in values),
             *(ValueRange(text, text, "", missing=True) for text in dict.fromkeys((*missing, "")) if text not in listed),
         ]
-    sets = (ValueSet("", "", tuple(values)),) if values else ()
     is_number = kind in _NUMBERS or kind in _WHOLE
     return DictionaryItem(
-        told.text("name", None), label, is_number=is_number, values=tuple(values), sets=sets,
+        told.text("name", None), label, is_number=is_number, values=tuple(values),
         is_fraction=is_number and kind not in _WHOLE, required=required,
     )  # fmt: skip
 
@@ -253,12 +257,7 @@ def _csvw_table(table: ToldTable, url: str, null: Sequence[str]) -> tuple[Record
         items.append(item)
     _check_names(schema, items)
     keys = [called.get(name, name) for name in texts_of(schema.table.get("primaryKey"))]
-    links: _Links = []
-    for one in schema.each("foreignKeys"):
-        to = one.inner("reference")
-        mine, theirs = texts_of(one.table.get("columnReference")), texts_of(to.table.get("columnReference"))
-        if len(mine) == len(theirs) == 1:
-            links.append((called.get(mine[0], mine[0]), to.text("resource"), theirs[0]))
+    links = _links(schema, "columnReference", called)
     key = keys[0] if len(keys) == 1 else ""
     label = _natural(table.table.get("dc:title"))
     return RecordType(_stem(url), label, "", tuple(items), key=key), links

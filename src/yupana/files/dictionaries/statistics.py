@@ -12,7 +12,6 @@ from yupana.files.dictionaries.dictionary import (
     Questionnaire,
     RecordType,
     ValueRange,
-    ValueSet,
 )
 from yupana.files.dictionaries.told import MOST_VALUES, clean, value_range, whole_text
 from yupana.files.statistics_reader import NoLibraryError, UnreadableError, reading
@@ -93,8 +92,7 @@ def _item(found: Any, place: int) -> DictionaryItem:  # noqa: ANN401 (pyreadstat
         said = {one.label for one in values if one.missing} - {""}
         blank = ValueRange("", "", said.pop() if len(said) == 1 else "", missing=True)
         values = [*(one for one in values if not one.missing), blank]
-    sets = (ValueSet("", "", tuple(values)),) if values else ()
-    return DictionaryItem(clean(name), label, is_number=is_number, values=tuple(values), sets=sets)
+    return DictionaryItem(clean(name), label, is_number=is_number, values=tuple(values))
 
 
 def _are_some(values: Sequence[ValueRange]) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Final
 
-from yupana.files.dictionaries.dictionary import Dictionary, DictionaryItem, ValueRange, case_keys
+from yupana.files.dictionaries.dictionary import Dictionary, DictionaryItem, ValueRange, ValueSet, case_keys
 from yupana.files.document import is_text
 from yupana.files.names import fault_of, file_of, normal
 from yupana.products.described.reading.declaration import MOST_VALUES, is_word, stands_for_none
@@ -485,7 +485,7 @@ def _recodes(file: _DraftFile, item: DictionaryItem, taken: set[str]) -> Iterato
     domain = file.domains.get(item.name)
     if domain is None:
         return
-    for number, of in enumerate(item.sets):
+    for number, of in enumerate(item.sets or (ValueSet("", "", item.values),)):
         labels = [_label(value.label) for value in of.values if value.label and value.first]
         is_coarser = any(value.label and _is_range(value) for value in of.values) or len(set(labels)) < len(labels)
         if not is_coarser:

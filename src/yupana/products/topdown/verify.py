@@ -18,7 +18,7 @@ import numpy as np
 
 from yupana.arrays import Ints
 from yupana.errors import InputError, OutputError
-from yupana.files.database import named, open_database, quoted, unreadable
+from yupana.files.database import named, open_database, quoted, store_arrays, unreadable
 from yupana.files.delimited import NO_SEPARATOR, column_types, csv_rows, parquet_rows, positions, read_header
 from yupana.geography.kinds import BLOCK_WIDTH
 from yupana.geography.published import AREAS_FOLDER, BLOCKS_STEM, Areas, PublishedBlocks, read_published
@@ -69,9 +69,7 @@ PLACE: Final = '"its place"'
 
 def join_labels(db: duckdb.DuckDBPyConnection, labels: Sequence[str], column: str) -> str:
     """SQL that joins the place of each text of a column among labels; no attribute has a name with a space."""
-    db.register("labels_now", {"a label": np.array(labels, dtype=object), "its place": np.arange(len(labels))})
-    db.execute("CREATE OR REPLACE TABLE labels AS SELECT * FROM labels_now")
-    db.unregister("labels_now")
+    store_arrays(db, "labels", {"a label": np.array(labels, dtype=object), "its place": np.arange(len(labels))})
     return f'LEFT JOIN labels ON "a label" = {column}'
 
 
