@@ -1,10 +1,13 @@
-"""The site of the documentation: `make docs` makes it of the Markdown where it stands, without a network.
+"""The site of the documentation: `make docs` makes it of pages and notebooks where they stand, without a network.
 
 The first word below a page's title is its kind, which is its place in the navigation. A page without a kind is in no
 list of pages, which ends the build. So does a link that leads nowhere.
 """
 
+import hashlib
 import inspect
+import json
+import os
 import re
 from pathlib import Path
 from typing import Final
@@ -29,19 +32,46 @@ PROJECT: Final = "The project"
 
 project = "Yupana"
 release = yupana.__version__
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 root_doc = "docs/README"
-include_patterns = ["docs/*.md", "*.md", "benchmarks/README.md", "tests/README.md", "tools/*.md"]
-source_suffix = {".md": "markdown"}
+include_patterns = [
+    "docs/*.md",
+    "docs/notebooks/*.ipynb",
+    "*.md",
+    "benchmarks/README.md",
+    "tests/README.md",
+    "tools/*.md",
+]
+source_suffix = {".md": "myst-nb", ".ipynb": "myst-nb"}
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 4
 html_theme = "furo"
 html_title = f"Yupana {release}"
 html_math_renderer = "mathml"
 html_copy_source = False
+html_static_path = ["notebooks/tables.css"]
+html_css_files = ["tables.css"]
 html_show_copyright = False
 autodoc_typehints = "none"  # the docstrings have them
 suppress_warnings = ["misc.highlighting_failure", "myst.header"]
+
+nb_execution_in_temp = True
+nb_execution_mode = "cache"
+nb_execution_raise_on_error = True
+nb_execution_show_tb = True
+nb_execution_timeout = 300
+os.environ["MATPLOTLIBRC"] = str(ROOT / "docs" / "notebooks" / "matplotlibrc")
+
+
+def _computed_from() -> str:
+    """A hash of what the results of notebooks follow from beside their cells: the package, the style, the data."""
+    found = hashlib.sha256(os.environ.get("YUPANA_DATA", "").encode())
+    for path in (Path(os.environ["MATPLOTLIBRC"]), *sorted((ROOT / "src").rglob("*.py"))):
+        found.update(path.read_bytes())
+    return found.hexdigest()[:16]
+
+
+nb_execution_cache_path = str(ROOT / "build" / "notebooks" / _computed_from())
 
 _API: Final = """
 
@@ -57,10 +87,13 @@ Made from the docstrings.
 
 def kind(page: Path) -> str:
     """The kind of a page, by the line below its title; empty where it has none."""
-    found = re.match(r"# .*\n\n\*([A-Z][a-z-]+)[. ]", page.read_text(encoding="utf-8"))
+    text = page.read_text(encoding="utf-8")
+    if page.suffix == ".ipynb":
+        text = "".join(json.loads(text)["cells"][0]["source"])
+    found = re.match(r"# .*\n\n\*([A-Z][a-z-]+)[. ]", text)
     if found and found[1] in KINDS:
         return KINDS[found[1]]
-    return "" if page.parent == ROOT / "docs" else PROJECT
+    return "" if ROOT / "docs" in page.parents else PROJECT
 
 
 def pages() -> dict[str, str]:

@@ -94,7 +94,11 @@ def test_messages_and_docstrings_name_pages_that_exist() -> None:
 
 def test_the_index_names_every_page() -> None:
     text = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
-    assert [page.name for page in (ROOT / "docs").glob("*.md") if f"({page.name})" not in text] == ["README.md"]
+    docs = ROOT / "docs"
+    pages = [
+        path.relative_to(docs).as_posix() for pattern in ("*.md", "notebooks/*.ipynb") for path in docs.glob(pattern)
+    ]
+    assert [page for page in pages if f"({page})" not in text] == ["README.md"]
 
 
 @pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.stem)

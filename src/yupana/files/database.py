@@ -67,7 +67,9 @@ def open_database(
         config["memory_limit"] = f"{memory // 1024}KiB"
     database = duckdb.connect(":memory:", config=config)
     try:
-        database.execute("SET enable_progress_bar = false")
+        # In a notebook without ipywidgets there is no bar, and no way to say so.
+        with contextlib.suppress(duckdb.InvalidInputException):
+            database.execute("SET enable_progress_bar = false")
         yield database
     except duckdb.InterruptException:
         raise KeyboardInterrupt from None
