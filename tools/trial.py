@@ -27,17 +27,8 @@ def tried(archive: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         venv.create(Path(folder) / "env", with_pip=True)
         programs = Path(folder) / "env" / ("Scripts" if os.name == "nt" else "bin")
-        only = ["--only-binary", ":all:", "--no-binary", "yupana"]
-        install = [
-            programs / "python",
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--disable-pip-version-check",
-            *only,
-            archive,
-        ]
+        options = ["--quiet", "--disable-pip-version-check", "--only-binary", ":all:", "--no-binary", "yupana"]
+        install = [str(programs / "python"), "-m", "pip", "install", *options, str(archive)]
         subprocess.run(install, check=True, env=os.environ | WITHOUT_COMPILER)
         for words in (*READS, *(() if os.name == "nt" else WRITES)):
             print(f"{archive.name}: yupana {words}", flush=True)
