@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # Tests start a thousand processes; each would compile every library anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo explore test test-fast test-thorough fuzz lint types contracts format docs release bench accuracy mutants clean
+.PHONY: help setup demo explore test test-fast test-thorough fuzz lint types contracts format docs dist trial release bench accuracy mutants clean
 .DEFAULT_GOAL := help
 
 help:
@@ -19,6 +19,7 @@ help:
 	@echo "make bench    the benchmarks, as one table"
 	@echo "make accuracy COOK=PARQUET ILLINOIS=PARQUET  the figures of docs/accuracy.md, measured again, an hour"
 	@echo "make docs     the pages as a site to read and search: build/site/index.html"
+	@echo "make dist     wheel and source archive in dist/; make trial installs each into an empty environment and uses it"
 	@echo "make release  wheel, source archive and their checksums in dist/, tried in an empty environment (docs/releasing.md)"
 	@echo "make mutants  faults put into the guarantee and the plan one by one: how many do their tests catch?"
 
@@ -76,17 +77,16 @@ docs: setup
 	$(BIN)/python -m sphinx -E -W --keep-going -q -d build/doctrees -c docs . build/site
 	@echo "build/site/index.html"
 
-# The checklist is docs/releasing.md.
-release: test docs
-	rm -rf dist build/trial
+dist: setup
+	rm -rf dist
 	$(BIN)/uv build
 	cd dist && sha256sum *.whl *.tar.gz > SHA256SUMS
-	$(PYTHON) -m venv build/trial
-	build/trial/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
-	build/trial/bin/yupana synth build/trial/census --households 200 --seed 1
-	build/trial/bin/yupana phsafe init build/trial/config.toml
-	build/trial/bin/yupana phsafe run build/trial/config.toml build/trial/census build/trial/release
-	build/trial/bin/yupana check build/trial/release
+
+trial:
+	$(PYTHON) tools/trial.py
+
+# The checklist is docs/releasing.md.
+release: test docs dist trial
 	@echo "dist/ is built and tried. Sign and publish it as docs/releasing.md says."
 
 bench: setup

@@ -5,10 +5,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, ParamSpec, TypeVar
 
-from numba import njit
-from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
-from numba.core.compiler import Compiler, CompilerBase, CompileResult, DefaultPassBuilder, Flags
-from numba.core.event import Event, Listener, install_listener
+from yupana.errors import ConfigError
+
+try:
+    from numba import njit
+    from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
+    from numba.core.compiler import Compiler, CompilerBase, CompileResult, DefaultPassBuilder, Flags
+    from numba.core.event import Event, Listener, install_listener
+except ModuleNotFoundError as error:
+    raise ConfigError(
+        f"TopDown's loops are compiled, and the package {error.name} is missing; install Yupana with what it depends on"
+    ) from None
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")

@@ -7,6 +7,7 @@ import tomllib
 from collections import Counter
 
 import pytest
+import yaml
 from places import ROOT
 
 import yupana
@@ -25,6 +26,31 @@ def test_the_conda_package_needs_what_the_package_does() -> None:
     recipe = (ROOT / "packaging/conda/recipe.yaml").read_text().partition("run:")[2].partition("tests:")[0]
     listed = {line.strip("- ").replace(" ", "").removeprefix("python-") for line in recipe.split("\n") if "- " in line}
     assert listed == {*needed, "python>=3.11"}
+
+
+def test_the_wheel_holds_the_pages_that_messages_name() -> None:
+    made = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+    assert "docs/*.md" in made["include"]
+    assert made["sources"]["docs"] == "yupana/docs"
+
+
+def test_continuous_integration_asks_for_targets_of_the_makefile() -> None:
+    text = (ROOT / ".github/workflows/ci.yml").read_text()
+    jobs = yaml.safe_load(text)["jobs"]
+    makefile = (ROOT / "Makefile").read_text()
+    asked = [step["run"].split() for job in jobs.values() for step in job["steps"] if "run" in step]
+    targets = {word for command, *words in asked for word in words if command == "make" and "=" not in word}
+    assert all(command == "make" for command, *_ in asked)
+    assert {"lint", "types", "contracts", "test", "test-thorough", "docs", "dist", "trial"} == targets
+    assert all(re.search(rf"^{target}:", makefile, re.MULTILINE) for target in targets)
+    assert {len(jobs[job]["strategy"]["matrix"]["python"]) for job in ("test", "install")} == {4}
+    assert {name.partition("-")[0] for name in jobs["install"]["strategy"]["matrix"]["os"]} == {
+        "ubuntu",
+        "macos",
+        "windows",
+    }
+    assert "://" not in text
+    assert "secrets" not in text
 
 
 def test_rules_that_take_a_policy_are_the_rules_of_consistency() -> None:
