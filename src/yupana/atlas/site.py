@@ -1,8 +1,8 @@
 """Write the atlas of a release as pages: what the release says of itself, and the pieces of its tables."""
 
-import html
 import json
 import math
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,11 +13,14 @@ import numpy as np
 from yupana.atlas.pieces import pieces_of
 from yupana.atlas.tables import AreaIndex, AtlasTable, CellColumn, read_tables, shown_tables
 from yupana.audit.certificate import certificate
-from yupana.errors import InputError, OutputError
+from yupana.errors import InputError, OutputError, YupanaError
 from yupana.geography.gazetteer import NAMES, read_names
 from yupana.plan.measurement import z_value
+from yupana.plan.plan import Plan
 from yupana.privacy.exact import read_exact
+from yupana.products import PRODUCTS
 from yupana.products.gate import open_release
+from yupana.products.product import Product, Words
 from yupana.release.folder import new_folder, write_manifest
 from yupana.release.manifest import MANIFEST
 from yupana.release.recipe import ATLAS
@@ -31,9 +34,6 @@ STATIC: Final = Path(__file__).parent / "static"
 PAGES: Final = ("index.html", "atlas.js", "atlas.css")
 MOST_ROWS: Final = 20_000_000
 """Of all tables of a static site."""
-
-INLINE_BYTES: Final = 8_000_000
-"""Of an atlas within a notebook, which holds all of it."""
 
 _WIDE: Final = 25.0
 """Variance from which two independent draws seldom agree: in less than a tenth of rows."""
@@ -57,12 +57,25 @@ class AtlasRequest:
         A release that it is compared with.
     kinds : tuple of str
         Of areas, as the release calls them; all if empty.
+    left_out : tuple of str
+        Kinds of areas that the page tells it does not hold; with no other kinds it holds no table.
+    confidential : bool
+        Whether a CONFIDENTIAL release may be shown; whoever asks keeps the pages where nobody else reads them.
+    codes : Path or None
+        The public files of codes and groups of SafeTab, for the budgets of its run of 2020.
     """
 
     release: Path
     boundaries: tuple[Path, ...] = ()
     other: Path | None = None
     kinds: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    confidential: bool = False
+    codes: Path | None = None
+
+    def command(self) -> str:
+        """What writes the whole site."""
+        return f"yupana atlas {shlex.quote(str(self.release))} --to FOLDER"
 
 
 Put = Callable[[str, bytes], None]
@@ -90,20 +103,21 @@ def pages_of(request: AtlasRequest, put: Put, most: float = math.inf) -> None:
     drawn = [(path, read_boundaries(path)) for path in request.boundaries]
     folders = [request.release, *([request.other] if request.other else [])]
     opened = [open_release(folder, confidential=True) for folder in folders]
-    parts = [dict(one.parts) or {"": one} for one in opened]
-    for part in (part for of in parts for part in of.values()):
+    parts = [parts_of(one) for one in opened]
+    for part in (part for of in parts for part in of.values() if not request.confidential):
         refuse_confidential(part.manifest, str(part.folder))
     _refuse_many(request, parts, most)
     areas = AreaIndex()
-    tables = _put_tables(request, parts, areas, put, most)
-    if not tables:
+    is_empty = bool(request.left_out) and not request.kinds
+    tables = [] if is_empty else _put_tables(request, parts, areas, put, most)
+    if not tables and not is_empty:
         of_kinds = f" of {', '.join(request.kinds)}" if request.kinds else ""
         raise OutputError(f"{request.release} holds no table{of_kinds} that an atlas can show")
-    if request.other and not any(one["side"] for one in tables):
+    if request.other and tables and not any(one["side"] for one in tables):
         raise OutputError(f"{request.release} and {request.other} have no table in common; compare two of one plan")
     maps = {}
     for path, shapes in drawn:
-        for kind, told_map in _maps(path, shapes, areas):
+        for kind, told_map in _maps(path, shapes, areas, request):
             maps[str(areas.kinds[kind])] = f"map-{areas.kinds[kind]}"
             put(f"data/map-{areas.kinds[kind]}.js", f"atlasMap({_as_script(told_map)});\n".encode())
     listed = {
@@ -112,12 +126,19 @@ def pages_of(request: AtlasRequest, put: Put, most: float = math.inf) -> None:
         "name": [areas.names.get(place, "") for place in areas.places],
     }
     kinds = [{"name": kind, "title": areas.titles.get(kind, "")} for kind in areas.kinds]
-    releases = [_of_release(one, of) for one, of in zip(opened, parts, strict=True)]
+    releases = [_of_release(one, of, request.codes) for one, of in zip(opened, parts, strict=True)]
     told = {"version": _VERSION, "releases": releases, "kinds": kinds, "tables": tables, "maps": maps}
+    if request.left_out:
+        told["partial"] = {"left": request.left_out, "command": request.command()}
     put("data/release.js", f"atlasRelease({_as_script(told)});\n".encode())
     put("data/areas.js", f"atlasAreas({_as_script(listed)});\n".encode())
     for page in PAGES:
         put(page, (STATIC / page).read_bytes())
+
+
+def parts_of(release: ReleaseFolder) -> dict[str, ReleaseFolder]:
+    """The parts of a release by name; one that has none is its own, without a name."""
+    return dict(release.parts) or {"": release}
 
 
 def _put_tables(
@@ -180,7 +201,9 @@ def _name_areas(part: ReleaseFolder, areas: AreaIndex) -> None:
                 areas.names.setdefault((kind, shorter), one.name)
 
 
-def _maps(path: Path, shapes: Sequence[Boundary], areas: AreaIndex) -> Iterator[tuple[str, dict[str, Any]]]:
+def _maps(
+    path: Path, shapes: Sequence[Boundary], areas: AreaIndex, request: AtlasRequest
+) -> Iterator[tuple[str, dict[str, Any]]]:
     """The maps of a file, by the kind of areas that it draws: tables may have several names for one kind."""
     by_code = {shape.code: shape for shape in shapes if shape.code and not shape.is_water}
     found: dict[str, dict[int, Boundary]] = {}
@@ -191,6 +214,8 @@ def _maps(path: Path, shapes: Sequence[Boundary], areas: AreaIndex) -> Iterator[
             found.setdefault(kind, {})[place] = by_code[code]
             if name := by_code[code].name:
                 areas.names.setdefault((kind, code), name)
+    if not found and request.left_out:
+        return
     if not found:
         raise InputError(f"{path} has no boundary of an area of the release; give boundaries of the same codes")
     most = max(map(len, found.values()))
@@ -242,71 +267,6 @@ def write_site(folder: Path, request: AtlasRequest, *, overwrite: bool = False) 
     return folder / PAGES[0]
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class InlineAtlas:
-    """The atlas of a release within a notebook: one page, which loads nothing.
-
-    Attributes
-    ----------
-    release : Path
-    page : str
-        Empty if it would hold more than `INLINE_BYTES`.
-    """
-
-    release: Path
-    page: str
-
-    def __repr__(self) -> str:
-        return f"<InlineAtlas of {self.release}>"
-
-    def _repr_html_(self) -> str:
-        if not self.page:
-            told = f"yupana atlas {self.release}"
-            return (
-                f"<p>The atlas of this release is larger than {INLINE_BYTES // 1_000_000} MB, the most within a "
-                f"notebook. Serve it: <code>{html.escape(told)}</code></p>"
-            )
-        return f'<iframe srcdoc="{html.escape(self.page)}" style="width: 100%; height: 44em; border: 0"></iframe>'
-
-
-def inline_atlas(request: AtlasRequest) -> InlineAtlas:
-    """The atlas of a release as one page.
-
-    Raises
-    ------
-    OutputError
-        As by `pages_of`.
-    """
-    files: dict[str, str] = {}
-    size = 0
-
-    def put(name: str, content: bytes) -> None:
-        nonlocal size
-        size += len(content)
-        if size <= INLINE_BYTES:
-            files[name] = content.decode()
-
-    pages_of(request, put, MOST_ROWS)
-    if size > INLINE_BYTES:
-        return InlineAtlas(request.release, "")
-    data = "".join(f"<script>{text}</script>" for name, text in files.items() if name.startswith("data/"))
-    page = files["index.html"]
-    start, end = page.index("<meta http-equiv"), page.index("<title>")
-    page = page[:start] + page[end:]
-    page = page.replace('<link rel="stylesheet" href="atlas.css">', f"<style>{files['atlas.css']}</style>")
-    # The script first, which says what the calls of the data do.
-    script = f"<script>{files['atlas.js']}</script>"
-    return InlineAtlas(request.release, page.replace('<script src="atlas.js"></script>', f"{_KEPT}{data}{script}"))
-
-
-_KEPT: Final = (
-    "<script>window.atlasInline={pieces:{},maps:[]};"
-    "atlasRelease=t=>{atlasInline.release=t};atlasAreas=t=>{atlasInline.areas=t};"
-    "atlasPiece=(id,text)=>{atlasInline.pieces[id]=text};atlasMap=t=>{atlasInline.maps.push(t)};</script>"
-)
-"""Keeps what the data of an inline page say until the page asks for it."""
-
-
 def _as_script(value: object) -> str:
     """JSON that stands in a script as it is."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
@@ -346,7 +306,7 @@ def _column(column: CellColumn) -> dict[str, Any]:
     return {"name": column.name, "title": column.title, "codes": list(column.codes), "labels": labels}
 
 
-def _of_release(release: ReleaseFolder, parts: Mapping[str, ReleaseFolder]) -> dict[str, Any]:
+def _of_release(release: ReleaseFolder, parts: Mapping[str, ReleaseFolder], codes: Path | None) -> dict[str, Any]:
     first = next(iter(parts.values()))
     confidence = first.confidence
     status = release.status if not release.parts else str(release.manifest["status"])
@@ -366,6 +326,7 @@ def _of_release(release: ReleaseFolder, parts: Mapping[str, ReleaseFolder]) -> d
         "draws": [_draws(part) for part in parts.values()],
         "treated": [str(entry.get("rule")) for part in parts.values() for entry in part.record],
         "promises": [told for name, part in parts.items() if (told := _promise(name, part.manifest)) is not None],
+        "budgets": [told for name, part in parts.items() if (told := _budgets(name, part, codes)) is not None],
     }
 
 
@@ -409,6 +370,45 @@ def _promise(part: str, manifest: Mapping[str, Any]) -> dict[str, Any] | None:
         "invariants": list(told["invariants"]),
         "tables": len({row["table"] for row in told["by_table"]}),
     }
+
+
+def _budgets(part: str, release: ReleaseFolder, codes: Path | None) -> dict[str, Any] | None:
+    """What every measurement spent and how wide its margin is, beside those of the run of 2020 where there was one."""
+    if (plan := release.plan) is None:
+        return None
+    product = PRODUCTS.get(release.product)
+    words = Words("") if product is None else product.words
+    used = None if product is None else _production(product, release, codes)
+    beside = {} if used is None else {(m.table, m.level): used.margin(m) for m in used.measurements}
+    return {
+        "part": part,
+        "symbol": plan.mechanism.symbol,
+        "confidence": float(plan.confidence),
+        "compared": used is not None,
+        "same": used is not None and plan.is_finite and not plan.differences(used),
+        "rows": [
+            {
+                "name": m.table,
+                "table": words.tables.get(m.table, m.table),
+                "level": words.levels.get(m.level, m.level),
+                "answers": m.cells,
+                "budget": _finite(float(m.budget)),
+                "margin": _finite(float(plan.margin(m))),
+                "before": _finite(float(beside.get((m.table, m.level), math.inf))),
+            }
+            for m in plan.measurements
+        ],
+    }
+
+
+def _production(product: Product[Any], release: ReleaseFolder, codes: Path | None) -> Plan | None:
+    """The plan of the run of 2020 for the same area; None where there was none, or its files of codes are not here."""
+    try:
+        config = product.read(release.folder / MANIFEST, **({} if codes is None else {"codes": codes}))
+        used = product.production(config)
+        return None if used is None else product.plan(used)
+    except YupanaError:
+        return None
 
 
 def _finite(value: float) -> float | None:

@@ -205,6 +205,34 @@ def shown_tables(release: ReleaseFolder) -> list[ShownTable]:
     return found
 
 
+def kinds_of(release: ReleaseFolder) -> dict[str, int]:
+    """How many areas of each kind the tables of a release have, without parts."""
+    found: dict[str, int] = {}
+    for told in shown_tables(release):
+        kind, code = (LEVEL, CODE) if told.form == "wide" else (KIND, AREA)
+        with open_database() as db:
+            if told.form == "histogram":
+                of = [
+                    (t.name.rsplit("/", 1)[-1], f"SELECT count(DISTINCT geounit) FROM ({t.query})") for t in told.tables
+                ]
+                counted = [(name, *db.execute(query).fetchall()[0]) for name, query in of]
+            else:
+                query = _with_levels(told) if told.form == "wide" else told.tables[0].query
+                query = f"SELECT {named(kind)}, count(DISTINCT {named(code)}) FROM ({query}) GROUP BY 1"
+            counted = db.execute(query).fetchall()
+        for name, number in counted:
+            found[name] = max(number, found.get(name, 0))
+    return found
+
+
+def _with_levels(told: ShownTable) -> str:
+    """A table of TopDown whose areas have the names of their kinds."""
+    labels = told.columns()[LEVEL].labels
+    levels = "".join(f" WHEN {quoted(code)} THEN {quoted(kind.replace(' ', '_'))}" for code, kind in labels.items())
+    kind = f"CASE {LEVEL}{levels} ELSE {LEVEL} END" if levels else LEVEL
+    return f"SELECT * REPLACE ({kind} AS {LEVEL}) FROM ({told.tables[0].query})"
+
+
 def _variables(table: ExportTable) -> list[str]:
     """The columns of a wide table that hold counts."""
     ends = ("_LOWER", "_UPPER", "_MOE")
@@ -401,12 +429,8 @@ def _of_variables(told: ShownTable, areas: AreaIndex, kinds: Collection[str]) ->
     """A table of TopDown with a column for each variable, and its interval beside it where the release has one."""
     (table,), columns = told.tables, told.columns()
     variables = _variables(table)
-    levels = "".join(
-        f" WHEN {quoted(code)} THEN {quoted(kind.replace(' ', '_'))}" for code, kind in columns[LEVEL].labels.items()
-    )
-    kind = f"CASE {LEVEL}{levels} ELSE {LEVEL} END" if levels else LEVEL
     with open_database() as db:
-        _open(db, f"SELECT * REPLACE ({kind} AS {LEVEL}) FROM ({table.query})", LEVEL, kinds)
+        _open(db, _with_levels(told), LEVEL, kinds)
         found = _placed(db, [], areas, columns, has_group=False, kind=LEVEL, code=CODE)
         value, low, high = (
             np.stack([_end(db, f"{variable}{end}", columns, len(found.area)) for variable in variables], axis=1).ravel()
