@@ -20,7 +20,7 @@ export interface Told {
 }
 export interface Release {
   version: number; releases: Told[]; kinds: { name: string; title: string }[]; tables: Table[]; maps: Record<string, string>;
-  partial?: { left: string[]; command: string };
+  index?: string; partial?: { left: string[]; command: string };
 }
 export interface Outlines { width: number; height: number; area: number[]; path: string[]; spot: [number, number][]; missing: number }
 export interface Areas { kind: number[]; code: string[]; name: string[] }

@@ -66,6 +66,7 @@ function Atlas({ release, areas }: { release: Release; areas: Areas }) {
         {!danger && <span class="status public">{words.public}</span>}
         <Search shared={shared} />
         <div class="links">
+          {release.index && <a href={release.index}>{words.releases}</a>}
           <CopyLink words={words} key={writeView(view)} />
           <button type="button" class="plain" aria-pressed={isAbout} onClick={() => go({ view: view.view === "about" ? "table" : "about" })}>{words.about}</button>
           <button type="button" class="plain" lang={language === "en" ? "es" : "en"} onClick={() => go({ language: language === "en" ? "es" : "en" })}>{words.language}</button>

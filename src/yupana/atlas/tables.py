@@ -133,13 +133,12 @@ class AtlasTable:
     adds_up: bool = False
 
 
-def read_tables(release: ReleaseFolder, areas: AreaIndex, kinds: Collection[str] = ()) -> Iterator[AtlasTable]:
-    """All tables of a release that the atlas can show, in the order of its manifest.
+def read_tables(shown: Sequence["ShownTable"], areas: AreaIndex, kinds: Collection[str] = ()) -> Iterator[AtlasTable]:
+    """The rows of tables, but of those that have none.
 
     Parameters
     ----------
-    release : ReleaseFolder
-        Without parts.
+    shown : sequence of ShownTable
     areas : AreaIndex
         The areas that are met are added to it.
     kinds : collection of str
@@ -150,7 +149,7 @@ def read_tables(release: ReleaseFolder, areas: AreaIndex, kinds: Collection[str]
     OutputError
         If a file is not what the manifest says.
     """
-    for told in shown_tables(release):
+    for told in shown:
         made = _FORMS[told.form](told, areas, kinds)
         if len(made.value):
             yield made

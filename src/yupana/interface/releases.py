@@ -30,6 +30,7 @@ from yupana.release.release import PARTS_ENDING, ReleaseFolder
 
 if TYPE_CHECKING:
     from yupana.atlas.one_file import InlineAtlas
+    from yupana.atlas.site import AtlasRequest
     from yupana.audit.empirical.loss import LossFinding, LossRequest
     from yupana.estimate.areas.released import AreaList
     from yupana.estimate.results import AreaIntervals, DistrictEstimates, Intervals
@@ -669,7 +670,7 @@ if TYPE_CHECKING:  # as of `interval`
 
     @overload
     def atlas(
-        release: "Release | Place",
+        release: "Release | Place | Sequence[Release | Place]",
         to: Place,
         *,
         boundaries: Places | None = None,
@@ -692,7 +693,7 @@ if TYPE_CHECKING:  # as of `interval`
 
 @checked
 def atlas(
-    release: "Release | Place",
+    release: "Release | Place | Sequence[Release | Place]",
     to: Place | None = None,
     *,
     boundaries: Places | None = None,
@@ -705,7 +706,7 @@ def atlas(
     Parameters
     ----------
     release : Release, str or Path
-        Also of several parts.
+        Also of several parts; or a sequence of releases, each of which has pages of its own below the first.
     to : str or Path, optional
         A folder that does not exist or is empty. Its ``index.html`` opens from disk and from any web server. Without
         it the atlas shows itself in a notebook.
@@ -734,18 +735,39 @@ def atlas(
     docs/atlas.md
     """
     from yupana.atlas.one_file import inline_atlas
-    from yupana.atlas.site import AtlasRequest, write_site
+    from yupana.atlas.site import write_site
 
-    request = AtlasRequest(
-        folder_of(release),
-        tuple(paths_of("boundaries", boundaries)),
-        None if other is None else folder_of(other),
-        tuple(kinds),
-    )
+    requests = atlas_requests(release, boundaries, other, kinds)
     if to is None:
-        return inline_atlas(request)
-    reads = [one.folder if isinstance(one, ReleaseFolder) else one for one in (release, other) if one is not None]
-    return write_site(out_of(to, *reads, overwrite=overwrite, name="to"), request, overwrite=overwrite)
+        if len(requests) > 1:
+            raise ConfigError("to: the atlas of several releases needs a folder")
+        return inline_atlas(requests[0])
+    reads = [one for request in requests for one in (request.release, request.other) if one is not None]
+    return write_site(out_of(to, *reads, overwrite=overwrite, name="to"), requests, overwrite=overwrite)
+
+
+def atlas_requests(
+    release: "Release | Place | Sequence[Release | Place]",
+    boundaries: Places | None,
+    other: "Release | Place | None",
+    kinds: Sequence[str],
+) -> "list[AtlasRequest]":
+    """What pages of each release are made of.
+
+    Raises
+    ------
+    ConfigError
+        If several releases are to be compared, or drawn by one file of boundaries.
+    """
+    from yupana.atlas.site import AtlasRequest
+
+    releases = [release] if isinstance(release, str | Path | ReleaseFolder) else list(release)
+    if not releases:
+        raise ConfigError("atlas needs a release")
+    if len(releases) > 1 and (boundaries or other is not None):
+        raise ConfigError("boundaries and another release to compare with (--with) go with one release; name one")
+    shapes, beside = tuple(paths_of("boundaries", boundaries)), None if other is None else folder_of(other)
+    return [AtlasRequest(folder_of(one), shapes, beside, tuple(kinds)) for one in releases]
 
 
 @checked
