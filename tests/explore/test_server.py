@@ -38,8 +38,6 @@ from yupana.products.safetab.configuration import read_config as read_safetab
 from yupana.products.safetab.demonstration_parameters import write_parameters
 from yupana.products.safetab.iterations import read_iterations
 from yupana.products.safetab.product import HOUSEHOLDS, PERSONS, Parameters
-from yupana.report.groups import expected_tables
-from yupana.report.topdown import _spine, spine_errors
 from yupana.topdown.plan import make_plan as make_topdown_plan
 from yupana.topdown.reading.configuration import read_configuration
 
@@ -47,11 +45,13 @@ pytest.importorskip("fastapi", reason="the explorer's server is not installed: e
 
 import httpx
 
+from yupana.explore.consequences import expected_tables
 from yupana.explore.effects import unreliable_counts
 from yupana.explore.products import Pages
 from yupana.explore.reference import blocks
 from yupana.explore.scenario import read_settings
 from yupana.explore.server import make_app
+from yupana.explore.spines import _spine, spine_errors
 
 PORT = 8080
 SHELF = Pages(tables="people-and-homes")

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 from boundary_files import square
 
-from yupana.report.maps import CLASSES, Lettering, Shading, count_classes, draw_map, lay_out, outlines, share_classes
+from yupana.report.maps import Lettering, Shading, ValueClasses, draw_map, lay_out, outlines
+
+ALL = ValueClasses((), ("all",))
 
 
 def rings_of(path: str) -> list[np.ndarray]:
@@ -82,28 +84,11 @@ def test_a_name_stands_within_its_area() -> None:
     assert room > 0
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_classes_hold_about_as_many_each(seed: int) -> None:
-    values = np.round(np.random.default_rng(seed).lognormal(6, 2, 600))
-    classes = count_classes(values)
-    assert len(classes.words) == CLASSES == len(classes.bounds) + 1
-    numbers = np.bincount(classes.of(values), minlength=CLASSES)
-    assert numbers.min() > 60
-    assert numbers.max() < 150
-
-
-def test_classes_of_little_are_few() -> None:
-    assert count_classes(np.array([7.0, 7.0])).words == ("0 and more",)
-    assert count_classes(np.array([0.0, 0, 0, 0, 0, 1])).words == ("0", "1 and more")
-    assert count_classes(np.array([np.nan])).of(np.array([np.nan])) == [-1]
-    assert share_classes(np.array([0.01, 0.5])).words == ("up to 1.0%", "more than 1.0%")
-
-
 def test_what_is_drawn_is_escaped_and_told() -> None:
     layout = lay_out([[np.array(square((0.0, 0.0)))], [np.array(square((1.0, 0.0)))]])
     values = np.array([3.0, np.nan])
     titles, names = ["<b>: 3", "none: 0"], ["<b>", ""]
-    page = draw_map(layout, "m", Shading(count_classes(values), values, "counts"), Lettering(titles, names), "A map.")
+    page = draw_map(layout, "m", Shading(ALL, values, "counts"), Lettering(titles, names), "A map.")
     assert "&lt;b&gt;: 3" in page
     assert "<b>" not in page
     assert page.count("<use ") == 2
@@ -116,7 +101,5 @@ def test_what_is_drawn_is_escaped_and_told() -> None:
 def test_areas_without_width_or_height_are_drawn(sides: tuple[float, float]) -> None:
     x, y = sides
     layout = lay_out([[np.array([[0.0, 0], [0, y], [x, y], [x, 0], [0, 0]])]])
-    page = draw_map(
-        layout, "m", Shading(count_classes(np.ones(1)), np.ones(1), "counts"), Lettering(["a"], ["a"]), "A map."
-    )
+    page = draw_map(layout, "m", Shading(ALL, np.ones(1), "counts"), Lettering(["a"], ["a"]), "A map.")
     assert page.count("<svg") == 1

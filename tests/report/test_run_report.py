@@ -1,16 +1,18 @@
 """The page that a run writes on request: public as the release is, and never in it."""
 
+import base64
+import hashlib
 import json
+import re
 from pathlib import Path
 
 import pytest
 from topdown_worlds import configuration, make_world, write_configuration, write_world
 
+import yupana
+from yupana.atlas import one_file
 from yupana.cli.main import main
 from yupana.products.phsafe.configuration import production_config
-from yupana.products.safetab.demonstration_parameters import write_parameters
-
-pytest.importorskip("vl_convert", reason="the charts of reports need the extra: report")
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +20,6 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("report")
     assert main(["synth", str(folder / "census"), "--households", "400", "--seed", "1"]) == 0
     (folder / "config.json").write_text(json.dumps(production_config()))
-    write_parameters(folder / "parameters")
     return folder
 
 
@@ -27,26 +28,44 @@ def test_a_run_of_phsafe_writes_a_page_beside_its_release(place: Path) -> None:
     command = ["phsafe", "run", str(place / "config.json"), str(place / "census"), str(out), "--report", str(report)]
     assert main(command) == 0
     page = report.read_text()
-    for words in ("1.257281", "Relative error by state and iteration", "Against the run of 2020", "PH1_num.csv"):
-        assert words in page
-    assert "confidential" not in page
-    assert "<script" not in page
+    told = json.loads(page.partition("atlasRelease(")[2].partition(");\n")[0])
+    assert {table["name"] for table in told["tables"]} == set(yupana.open_release(out))
+    assert "partial" not in told
+    (budgets,) = told["releases"][0]["budgets"]
+    plan = yupana.open_release(out).plan
+    assert [row["budget"] for row in budgets["rows"]] == [float(m.budget) for m in plan.measurements]
+    assert [row["margin"] for row in budgets["rows"]] == [plan.margin(m) for m in plan.measurements]
+    assert budgets["same"]
+    assert str(place) not in page
+    assert not re.findall(r"""\b(src|href)=["']""", page.partition("<script>")[0])
+    policy = page.partition('Policy" content="')[2].partition('"')[0]
+    scripts = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
+    assert len(scripts) == policy.partition("style-src")[0].count("sha256-") == 2
+    for text in scripts:
+        assert base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() in policy
     assert main(["check", str(out)]) == 0
 
 
-@pytest.mark.thorough
-def test_runs_of_safetab_write_pages_too(place: Path) -> None:
-    for product, more in (("p", []), ("h", ["--totals", str(place / "p" / "T01001.csv")])):
-        report = place / f"{product}.html"
-        arguments = [
-            f"safetab-{product}",
-            "run",
-            str(place / "parameters"),
-            str(place / "census"),
-            str(place / product),
-        ]
-        assert main([*arguments, *more, "--report", str(report)]) == 0
-        assert "Margin of error by level" in report.read_text()
+def test_a_page_holds_the_coarsest_areas_that_fit_and_says_what_it_leaves_out(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    release = yupana.run("phsafe", place / "config.json", place / "census", place / "all", seed=1)
+    files = site_of(release, place / "site")
+    for room, kinds, left in ((files - 1, ["USA"], ["STATE"]), (100_000, [], ["USA", "STATE"])):
+        monkeypatch.setattr(one_file, "ONE_FILE_BYTES", room)
+        assert main(["report", str(place / "all"), str(place / "part.html")]) == 0
+        assert f"kinds, as it would be too large: {', '.join(left)}. All: yupana atlas" in capsys.readouterr().err
+        told = json.loads((place / "part.html").read_text().partition("atlasRelease(")[2].partition(");\n")[0])
+        assert [kind["name"] for kind in told["kinds"]] == kinds
+        assert told["partial"] == {"left": left, "command": f"yupana atlas {place / 'all'} --to FOLDER"}
+        assert bool(told["tables"]) is bool(kinds)
+        assert told["releases"][0]["promises"]
+
+
+def site_of(release: yupana.Release, folder: Path) -> int:
+    """How many bytes its pages have."""
+    release.atlas(folder)
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.name != "manifest.json" and path.is_file())
 
 
 @pytest.mark.parametrize(
@@ -62,48 +81,37 @@ def test_a_place_that_cannot_be_is_refused_before_the_work(
     assert list((place / "refused").iterdir()) == []
 
 
-@pytest.mark.thorough
-def test_a_run_of_topdown_writes_the_page_of_its_release(tmp_path: Path) -> None:
-    out, report = tmp_path / "release", tmp_path / "release.html"
-    assert main(["synth", str(tmp_path / "census"), "--households", "60", "--states", "44", "--seed", "1"]) == 0
-    asked = ["topdown", "run", "h1-2020-us", str(tmp_path / "census"), str(out), "--seed", "1", "--report", str(report)]
-    assert main(asked) == 0
-    assert main(["report", str(out), str(tmp_path / "again.html")]) == 0
-    assert report.read_bytes() == (tmp_path / "again.html").read_bytes()
+def test_the_truth_of_real_records_stays_with_its_owner(tmp_path: Path) -> None:
+    data = write_world(make_world(4, (2, 3)), tmp_path / "data")
+    (data / "SYNTHETIC").unlink()
+    config, truth = write_configuration(configuration((2, 3), rho="1"), tmp_path / "config.json"), tmp_path / "truth"
+    assert main(["topdown", "exact", str(config), str(data), str(truth), "--internal"]) == 0
+    assert main(["report", str(truth), str(tmp_path / "page.html")]) == 0
+    assert (tmp_path / "page.html").stat().st_mode & 0o077 == 0
+    assert '"words":"CONFIDENTIAL"' in (tmp_path / "page.html").read_text()
+    assert main(["atlas", str(truth), "--to", str(tmp_path / "site")]) == 2
 
 
-def test_a_run_of_parts_writes_the_page_of_the_whole_and_of_each_part(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_of_parts_writes_one_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name, sizes, rho, unit in (("persons", (3, 2), "1/2", "person record"), ("units", (2,), "1/3", "housing unit")):
         write_world(make_world(6, sizes), tmp_path / "data" / name)
         write_configuration(configuration(sizes, rho=rho, privacy_unit=unit), tmp_path / f"{name}.json")
     parts = {name: f"{name}.json" for name in ("persons", "units")}
     write_configuration({"product": "<both>", "parts": parts}, tmp_path / "both.json")
-    names = ["the page-persons.html", "the page-units.html", "the page.html"]
-    (tmp_path / names[1]).write_text("somebody's own")
-    command = ["topdown", "run", "both.json", "data", "out", "--seed", "1", "--report", "the page.html"]
-    assert main(command) == 2
-    assert names[1] in capsys.readouterr().err
-    assert not Path("out").exists()
-    Path(names[1]).unlink()
-    assert main(command) == 0
-    assert sorted(path.name for path in tmp_path.glob("*.html")) == names
-    page = Path(names[2]).read_text()
-    for words in (
-        "&lt;both&gt;",
-        "0.500000",
-        "0.333333",
-        'href="the%20page-units.html"',
-        "not added",
-        "NOT FOR RELEASE",
-    ):
-        assert words in page
-    for part in ("persons", "units"):
-        assert main(["report", f"out/{part}", f"{part}.html"]) == 0
-        assert Path(f"{part}.html").read_bytes() == Path(f"the page-{part}.html").read_bytes()
+    assert main(["topdown", "run", "both.json", "data", "out", "--seed", "1", "--report", "page.html"]) == 0
+    assert [path.name for path in tmp_path.glob("*.html")] == ["page.html"]
+    page = Path("page.html").read_text()
+    told = json.loads(page.partition("atlasRelease(")[2].partition(");\n")[0])
+    assert {table["part"] for table in told["tables"]} == set(parts)
+    assert [(one["part"], one["loss"]) for one in told["releases"][0]["promises"]] == [
+        ("persons", 0.5),
+        ("units", 1 / 3),
+    ]
+    assert told["releases"][0]["status"]["words"] == "NOT FOR RELEASE"
     assert main(["report", "out", "again.html"]) == 0
-    assert Path("again.html").read_text() == page.replace("the%20page", "again")
-    assert Path("again-units.html").read_bytes() == Path(names[1]).read_bytes()
+    assert Path("again.html").read_text() == page
     assert main(["report", "out", "out/again.html"]) == 2
+    Path("mine.html").write_text("somebody's own")
+    assert main(["report", "out", "mine.html"]) == 2
+    assert Path("mine.html").read_text() == "somebody's own"

@@ -1,7 +1,7 @@
 /** The certificate in plain words, how a release was made, what is not protected, and how to cite. */
 import { useState } from "preact/hooks";
-import type { Promise_, Told } from "./data";
-import { type Shared } from "./shared";
+import type { Budgets, Promise_, Told } from "./data";
+import { type Shared, short } from "./shared";
 import { type Words, fill } from "./words";
 
 function changeWords(words: Words, unit: string, change: string): string {
@@ -34,6 +34,35 @@ function Promised({ shared, promise, isLone }: { shared: Shared; promise: Promis
   );
 }
 
+function Measured({ shared, budgets, isLone }: { shared: Shared; budgets: Budgets; isLone: boolean }) {
+  const { words, locale } = shared;
+  const digits = (value: number | null) => (value === null ? "\u2013" : value.toLocaleString(locale, { maximumSignificantDigits: 4 }));
+  const isCompared = budgets.compared && !budgets.same;
+  return (
+    <>
+      {!isLone && <h3>{budgets.part}</h3>}
+      {budgets.same && <p>{words.sameAsBefore}</p>}
+      <div class="scroll" tabIndex={0} role="region" aria-label={[words.budgets, budgets.part].filter(Boolean).join(": ")}>
+        <table class="budgets">
+          <thead><tr>
+            <th scope="col">{words.table}</th><th scope="col">{words.level}</th><th scope="col">{words.answers}</th><th scope="col">{fill(words.budgetOf, budgets.symbol)}</th>
+            <th scope="col">{fill(words.marginAt, budgets.confidence.toLocaleString(locale, { style: "percent" }))}</th>{isCompared && <th scope="col">{words.before}</th>}
+          </tr></thead>
+          <tbody>
+            {budgets.rows.map((row) => (
+              <tr>
+                <th scope="row"><bdi>{short(row.table)}</bdi>{row.name !== row.table && <> <small>{row.name}</small></>}</th><td><bdi>{short(row.level)}</bdi></td><td>{row.answers.toLocaleString(locale)}</td><td>{digits(row.budget)}</td><td>{digits(row.margin)}</td>
+                {isCompared && <td>{digits(row.before)}</td>}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      <p class="note">{words.finished}</p>
+    </>
+  );
+}
+
 function OfRelease({ shared, told }: { shared: Shared; told: Told }) {
   const { words } = shared;
   const several = shared.release.releases.length > 1;
@@ -54,6 +83,8 @@ function OfRelease({ shared, told }: { shared: Shared; told: Told }) {
       <h2>{words.made}</h2>
       <p>{fill(words.madeWith, told.software, told.created.slice(0, 10), told.status.words)}{told.treated.length > 0 && ` ${fill(words.treatedBy, told.treated.join(", "))}`}</p>
       {told.status.reasons.length > 0 && <><p>{words.notFor}</p><ul>{told.status.reasons.map((reason) => <li><bdi>{reason}</bdi></li>)}</ul></>}
+      {told.budgets.length > 0 && <h2>{words.budgets}</h2>}
+      {told.budgets.map((budgets) => <Measured shared={shared} budgets={budgets} isLone={told.budgets.length === 1} />)}
       <h2>{words.cite}</h2>
       <p class="citation">{citation}</p>
       <p><button type="button" onClick={() => void navigator.clipboard?.writeText(citation).then(() => setCopied(true))}>{isCopied ? words.copied : words.copy}</button></p>

@@ -12,12 +12,15 @@ export interface Promise_ {
   part: string; unit: string; symbol: "rho" | "epsilon"; loss: number | null; change: string; epsilon: number | null; delta: number;
   attackers: { change: string; right: number }[]; public: string[]; invariants: string[]; tables: number;
 }
+export interface Budget { name: string; table: string; level: string; answers: number; budget: number | null; margin: number | null; before: number | null }
+export interface Budgets { part: string; symbol: string; confidence: number; compared: boolean; same: boolean; rows: Budget[] }
 export interface Told {
   title: string; folder: string; product: string; status: { kind: "danger" | "public"; words: string; reasons: string[] }; created: string;
-  confidence: number | null; z: number | null; pure: boolean; sha256: string; software: string; draws: string[]; treated: string[]; promises: Promise_[];
+  confidence: number | null; z: number | null; pure: boolean; sha256: string; software: string; draws: string[]; treated: string[]; promises: Promise_[]; budgets: Budgets[];
 }
 export interface Release {
   version: number; releases: Told[]; kinds: { name: string; title: string }[]; tables: Table[]; maps: Record<string, string>;
+  index?: string; partial?: { left: string[]; command: string };
 }
 export interface Outlines { width: number; height: number; area: number[]; path: string[]; spot: [number, number][]; missing: number; unused: number }
 export interface Areas { kind: number[]; code: string[]; name: string[] }

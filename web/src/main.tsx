@@ -36,23 +36,24 @@ function Atlas({ release, areas }: { release: Release; areas: Areas }) {
   }, [release]);
   const asked = tableOf(release, view.table);
   const table = asked && !asked.side ? asked : tables[0];
+  const isAbout = view.view === "about" || !table;
   const chosen = view.chosen.map((key) => ({ key, one: chosenOf(release, areas, key) })).filter((one) => one.one !== null) as Parameters<typeof Tray>[0]["chosen"];
   const wanted = areaOf(release, areas, view.area);
-  const area = hasArea(table, wanted) ? wanted : sameArea(shared, table, wanted);
-  const asking = table.groups ? table.groups.codes.indexOf(view.group) : 0;
+  const area = !table ? -1 : hasArea(table, wanted) ? wanted : sameArea(shared, table, wanted);
+  const asking = table?.groups ? table.groups.codes.indexOf(view.group) : 0;
   // Without a group that is asked for, the first that the area has.
-  const first = useFound(async () => (asking < 0 && area >= 0 ? (await rowsOfArea(table, area)) : []), `${table.id}/${area}/${asking}`);
+  const first = useFound(async () => (asking < 0 && area >= 0 ? (await rowsOfArea(table, area)) : []), `${table?.id}/${area}/${asking}`);
   // Until that is known the last one stays: a page that is taken away loses the focus.
   const lastGroup = useRef(-1);
   if (asking >= 0) lastGroup.current = asking;
   else if (first) lastGroup.current = first instanceof Error || !first.length ? 0 : Math.min(...first.map((row) => row.group));
-  const group = table.groups ? Math.min(lastGroup.current, table.groups.codes.length - 1) : 0;
+  const group = table?.groups ? Math.min(lastGroup.current, table.groups.codes.length - 1) : 0;
   const faults = [
     view.table && !asked ? view.table : "", view.area && wanted < 0 ? view.area : "",
     view.group && !tables.some((one) => one.groups?.codes.includes(view.group)) ? view.group : "",
     chosen.length < view.chosen.length ? fill(words.rowsOfLink, view.chosen.length - chosen.length) : "",
   ].filter(Boolean).map(short);
-  const title = view.view === "about" ? words.about : titleOf(shared, table);
+  const title = isAbout ? words.about : titleOf(shared, table);
   const [here, other] = release.releases;
   useEffect(() => { document.title = `${short(title)} – ${short(here.title)}`; }, [title, here]);
   const danger = dangerOf(shared);
@@ -65,15 +66,16 @@ function Atlas({ release, areas }: { release: Release; areas: Areas }) {
         {!danger && <span class="status public">{words.public}</span>}
         <Search shared={shared} />
         <div class="links">
+          {release.index && <a href={release.index}>{words.releases}</a>}
           <CopyLink words={words} key={writeView(view)} />
-          <button type="button" class="plain" aria-pressed={view.view === "about"} onClick={() => go({ view: view.view === "about" ? "table" : "about" })}>{words.about}</button>
+          <button type="button" class="plain" aria-pressed={isAbout} onClick={() => go({ view: view.view === "about" ? "table" : "about" })}>{words.about}</button>
           <button type="button" class="plain" lang={language === "en" ? "es" : "en"} onClick={() => go({ language: language === "en" ? "es" : "en" })}>{words.language}</button>
         </div>
       </header>
       <div class="page">
         <nav aria-label={words.tables}>
           <label class="narrow">{words.table}
-            <select value={table.id} onChange={(event) => go({ table: tableKey(release.tables.find((one) => one.id === event.currentTarget.value)!), view: "table", cell: "", share: "", across: "" })}>
+            <select value={table?.id} onChange={(event) => go({ table: tableKey(release.tables.find((one) => one.id === event.currentTarget.value)!), view: "table", cell: "", share: "", across: "" })}>
               {tables.map((one) => <option value={one.id}>{[one.part, short(titleOf(shared, one))].filter(Boolean).join(": ")}</option>)}
             </select>
           </label>
@@ -85,7 +87,8 @@ function Atlas({ release, areas }: { release: Release; areas: Areas }) {
         </nav>
         <main id="main" tabIndex={-1}>
           {faults.length > 0 && <p class="doubt" role="status">{fill(words.linkFaults, faults.join("; "))}</p>}
-          {view.view === "about" ? <About shared={shared} /> : group < 0 ? <p class="note" aria-busy="true">{words.loading}</p> : <OneTable shared={shared} table={table} area={area} group={group} />}
+          {release.partial && <p class="doubt">{fill(words.partial, release.partial.left.map((kind) => words.kinds[kind.toLowerCase()] ?? kind).join(", "), release.partial.command)}</p>}
+          {isAbout ? <About shared={shared} /> : group < 0 ? <p class="note" aria-busy="true">{words.loading}</p> : <OneTable shared={shared} table={table} area={area} group={group} />}
         </main>
       </div>
       <Tray shared={shared} chosen={chosen} />

@@ -82,7 +82,9 @@ export function sourceOf({ release, words }: Shared, side = 0): string {
   return fill(words.citation, told.title, told.folder, told.created.slice(0, 10), told.software, told.sha256.slice(0, 16));
 }
 export function dangerOf({ release, words }: Shared): string {
-  return release.releases.some((one) => one.status.kind === "danger") ? words.danger : "";
+  const marked = release.releases.filter((one) => one.status.kind === "danger");
+  if (!marked.length) return "";
+  return marked.some((one) => one.status.words === "CONFIDENTIAL") ? words.confidential : words.danger;
 }
 
 /** What a promise gives; null until then, and an error where it fails. */

@@ -31,6 +31,9 @@ const en = {
   openSeveral: "Several releases together: what anybody loses to all of them adds up.", openErrors: "Errors in the records: no interval covers them.",
   made: "How it was made", madeWith: "Made with Yupana {0} on {1}; status: {2}.", notFor: "It may not be published, because:", treatedBy: "After the measurements was done: {0}.",
   cite: "How to cite", citation: "{0} ({1}), release of {2}, made with Yupana {3}. SHA-256 of manifest.json: {4}.", copy: "Copy",
+  releases: "All releases", budgets: "What was measured", budgetOf: "Budget ({0})", answers: "Answers", marginAt: "Margin of error of an answer, {0}", before: "In the run of 2020", level: "Level",
+  sameAsBefore: "Every budget is that of the run of 2020.", finished: "Published counts may be more accurate: they are made of all answers together.",
+  partial: "This page is one file of at most 8 MB. It holds no areas of these kinds: {0}. This command writes a site with all of them: {1}",
   confidential: "CONFIDENTIAL", danger: "NOT FOR RELEASE",
   reasons: {
     treated: "No interval: what was done to these counts makes their errors depend on each other. Of the counts as measured, yupana interval RELEASE --query \"measured/TABLE[...]\" gives it.",
@@ -86,6 +89,9 @@ const es: Words = {
   openSeveral: "Varias publicaciones juntas: lo que cualquiera pierde con todas ellas se suma.", openErrors: "Errores en los registros: ningún intervalo los cubre.",
   made: "Cómo se hizo", madeWith: "Hecho con Yupana {0} el {1}; estado: {2}.", notFor: "No se puede publicar, porque:", treatedBy: "Después de las mediciones se hizo: {0}.",
   cite: "Cómo citar", citation: "{0} ({1}), publicación del {2}, hecha con Yupana {3}. SHA-256 de manifest.json: {4}.", copy: "Copiar",
+  releases: "Todas las publicaciones", budgets: "Qué se midió", budgetOf: "Presupuesto ({0})", answers: "Respuestas", marginAt: "Margen de error de una respuesta, {0}", before: "En la ejecución de 2020", level: "Nivel",
+  sameAsBefore: "Cada presupuesto es el de la ejecución de 2020.", finished: "Los recuentos publicados pueden ser más exactos: se hacen de todas las respuestas juntas.",
+  partial: "Esta página es un solo archivo de 8 MB como máximo. No contiene áreas de estas clases: {0}. Esta orden escribe un sitio con todas: {1}",
   confidential: "CONFIDENCIAL", danger: "NO PUBLICAR",
   reasons: {
     treated: "Sin intervalo: lo que se hizo con estos recuentos hace que sus errores dependan unos de otros. De los recuentos tal como se midieron lo da yupana interval RELEASE --query \"measured/TABLE[...]\".",

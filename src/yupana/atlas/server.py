@@ -2,13 +2,13 @@
 
 import sys
 import webbrowser
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from yupana.atlas.site import AtlasRequest, pages_of
+from yupana.atlas.site import AtlasRequest, pages_of_all
 
 HOST: Final = "127.0.0.1"
 _IN_MEMORY: Final = 500_000_000
@@ -24,12 +24,12 @@ _HEADERS: Final = {
 }
 
 
-def serve(request: AtlasRequest, port: int, *, browser: bool) -> None:
-    """Make the pages of a release and serve them until interrupted; the address goes to stdout when it can be asked.
+def serve(requests: Sequence[AtlasRequest], port: int, *, browser: bool) -> None:
+    """Make the pages of releases and serve them until interrupted; the address goes to stdout when it can be asked.
 
     Parameters
     ----------
-    request : AtlasRequest
+    requests : sequence of AtlasRequest
     port : int
     browser : bool
 
@@ -57,7 +57,7 @@ def serve(request: AtlasRequest, port: int, *, browser: bool) -> None:
                 place.write_bytes(content)
                 files[name] = place
 
-        pages_of(request, put)
+        pages_of_all(requests, put)
         address = f"http://{HOST}:{server.server_port}/"
         print(address, flush=True)  # noqa: T201 (the address is the command's answer)
         if browser and not webbrowser.open(address):

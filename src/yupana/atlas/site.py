@@ -1,31 +1,38 @@
 """Write the atlas of a release as pages: what the release says of itself, and the pieces of its tables."""
 
-import html
 import json
 import math
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
 from yupana.atlas.pieces import pieces_of
-from yupana.atlas.tables import AreaIndex, AtlasTable, CellColumn, read_tables, shown_tables
+from yupana.atlas.tables import AreaIndex, AtlasTable, CellColumn, ShownTable, read_tables, shown_tables
 from yupana.audit.certificate import certificate
-from yupana.errors import InputError, OutputError
+from yupana.errors import InputError, OutputError, YupanaError
 from yupana.geography.gazetteer import NAMES, read_names
 from yupana.plan.measurement import z_value
+from yupana.plan.plan import Plan
 from yupana.privacy.exact import read_exact
+from yupana.products import PRODUCTS
 from yupana.products.gate import open_release
+from yupana.products.product import Product, Words
 from yupana.products.topdown.verify import SYSTEM
+from yupana.progress import Announce, silent
 from yupana.release.folder import new_folder, write_manifest
 from yupana.release.manifest import MANIFEST
 from yupana.release.recipe import ATLAS
 from yupana.release.release import ReleaseFolder, read_release
 from yupana.release.status import CONFIDENTIAL, NOT_FOR_RELEASE, refuse_confidential
 from yupana.release.tables import checksum
+from yupana.report.html import fill
 from yupana.report.maps import Boundary, lay_out, read_boundaries
 from yupana.version import __version__
 
@@ -33,9 +40,6 @@ STATIC: Final = Path(__file__).parent / "static"
 PAGES: Final = ("index.html", "atlas.js", "atlas.css")
 MOST_ROWS: Final = 20_000_000
 """Of all tables of a static site."""
-
-INLINE_BYTES: Final = 8_000_000
-"""Of an atlas within a notebook, which holds all of it."""
 
 _WIDE: Final = 25.0
 """Variance from which two independent draws seldom agree: in less than a tenth of rows."""
@@ -59,19 +63,35 @@ class AtlasRequest:
         A release that it is compared with.
     kinds : tuple of str
         Of areas, as the release calls them; all if empty.
+    left_out : tuple of str
+        Kinds of areas that the page tells it does not hold; with no other kinds it holds no table.
+    confidential : bool
+        Whether a CONFIDENTIAL release may be shown; whoever asks keeps the pages where nobody else reads them.
+    codes : Path or None
+        The public files of codes and groups of SafeTab, for the budgets of its run of 2020.
+    is_one_of_several : bool
+        Whether a page in the folder above leads to it.
     """
 
     release: Path
     boundaries: tuple[Path, ...] = ()
     other: Path | None = None
     kinds: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    confidential: bool = False
+    codes: Path | None = None
+    is_one_of_several: bool = False
+
+    def command(self) -> str:
+        """What writes the whole site."""
+        return f"yupana atlas {shlex.quote(str(self.release))} --to FOLDER"
 
 
 Put = Callable[[str, bytes], None]
 """Takes a file of the site, by its name within it."""
 
 
-def pages_of(request: AtlasRequest, put: Put, most: float = math.inf) -> None:
+def pages_of(request: AtlasRequest, put: Put, most: float = math.inf) -> dict[str, Any]:
     """Make the pages of a release, one after another.
 
     Parameters
@@ -80,6 +100,11 @@ def pages_of(request: AtlasRequest, put: Put, most: float = math.inf) -> None:
     put
     most : float
         Rows of all tables.
+
+    Returns
+    -------
+    dict
+        What the pages know of the releases, their tables and maps.
 
     Raises
     ------
@@ -92,20 +117,22 @@ def pages_of(request: AtlasRequest, put: Put, most: float = math.inf) -> None:
     drawn = [(path, read_boundaries(path)) for path in request.boundaries]
     folders = [request.release, *([request.other] if request.other else [])]
     opened = [open_release(folder, confidential=True) for folder in folders]
-    parts = [dict(one.parts) or {"": one} for one in opened]
-    for part in (part for of in parts for part in of.values()):
+    parts = [parts_of(one) for one in opened]
+    for part in (part for of in parts for part in of.values() if not request.confidential):
         refuse_confidential(part.manifest, str(part.folder))
-    _refuse_many(request, parts, most)
+    shown = [{key: shown_tables(part) for key, part in of.items()} for of in parts]
+    _refuse_many(request, shown, most)
     areas = AreaIndex()
-    tables = _put_tables(request, parts, areas, put, most)
-    if not tables:
+    is_empty = bool(request.left_out) and not request.kinds
+    tables = [] if is_empty else _put_tables(request, parts, shown, areas, put, most)
+    if not tables and not is_empty:
         of_kinds = f" of {', '.join(request.kinds)}" if request.kinds else ""
         raise OutputError(f"{request.release} holds no table{of_kinds} that an atlas can show")
-    if request.other and not any(one["side"] for one in tables):
+    if request.other and tables and not any(one["side"] for one in tables):
         raise OutputError(f"{request.release} and {request.other} have no table in common; compare two of one plan")
     maps = {}
     for path, shapes in drawn:
-        for kind, told_map in _maps(path, shapes, areas):
+        for kind, told_map in _maps(path, shapes, areas, request):
             maps[str(areas.kinds[kind])] = f"map-{areas.kinds[kind]}"
             put(f"data/map-{areas.kinds[kind]}.js", f"atlasMap({_as_script(told_map)});\n".encode())
     listed = {
@@ -114,16 +141,31 @@ def pages_of(request: AtlasRequest, put: Put, most: float = math.inf) -> None:
         "name": [areas.names.get(place, "") for place in areas.places],
     }
     kinds = [{"name": kind, "title": areas.titles.get(kind, "")} for kind in areas.kinds]
-    releases = [_of_release(one, of) for one, of in zip(opened, parts, strict=True)]
+    releases = [_of_release(one, of, request.codes) for one, of in zip(opened, parts, strict=True)]
     told = {"version": _VERSION, "releases": releases, "kinds": kinds, "tables": tables, "maps": maps}
+    if request.is_one_of_several:
+        told["index"] = f"../{PAGES[0]}"
+    if request.left_out:
+        told["partial"] = {"left": request.left_out, "command": request.command()}
     put("data/release.js", f"atlasRelease({_as_script(told)});\n".encode())
     put("data/areas.js", f"atlasAreas({_as_script(listed)});\n".encode())
     for page in PAGES:
         put(page, (STATIC / page).read_bytes())
+    return told
+
+
+def parts_of(release: ReleaseFolder) -> dict[str, ReleaseFolder]:
+    """The parts of a release by name; one that has none is its own, without a name."""
+    return dict(release.parts) or {"": release}
 
 
 def _put_tables(
-    request: AtlasRequest, parts: Sequence[Mapping[str, ReleaseFolder]], areas: AreaIndex, put: Put, most: float
+    request: AtlasRequest,
+    parts: Sequence[Mapping[str, ReleaseFolder]],
+    shown: Sequence[Mapping[str, Sequence[ShownTable]]],
+    areas: AreaIndex,
+    put: Put,
+    most: float,
 ) -> list[dict[str, Any]]:
     """Make the pieces of all tables, of the other release of those that both have, and tell of the tables."""
     told: list[dict[str, Any]] = []
@@ -131,7 +173,7 @@ def _put_tables(
     rows = 0
     for side, key, part in ((side, key, part) for side, of in enumerate(parts) for key, part in of.items()):
         _name_areas(part, areas)
-        for table in read_tables(part, areas, request.kinds):
+        for table in read_tables(shown[side][key], areas, request.kinds):
             if side and (key, table.name) not in first:
                 continue
             is_same = bool(side) and _same_noise(first[key, table.name], table)
@@ -157,11 +199,11 @@ def _same_noise(one: AtlasTable, other: AtlasTable) -> bool:
     return int(drawn.sum()) >= _ENOUGH and float(np.mean(one.value[drawn] == other.value[drawn])) > 0.5
 
 
-def _refuse_many(request: AtlasRequest, parts: Sequence[Mapping[str, ReleaseFolder]], most: float) -> None:
+def _refuse_many(request: AtlasRequest, shown: Sequence[Mapping[str, Sequence[ShownTable]]], most: float) -> None:
     """Refuse what is too large before its rows are read."""
     if most == math.inf or request.kinds:
         return
-    rows = sum(table.rows for of in parts for part in of.values() for table in shown_tables(part))
+    rows = sum(table.rows for of in shown for tables in of.values() for table in tables)
     if rows > most:
         raise OutputError(_too_many(request.release, most))
 
@@ -182,7 +224,9 @@ def _name_areas(part: ReleaseFolder, areas: AreaIndex) -> None:
                 areas.names.setdefault((kind, shorter), one.name)
 
 
-def _maps(path: Path, shapes: Sequence[Boundary], areas: AreaIndex) -> Iterator[tuple[str, dict[str, Any]]]:
+def _maps(
+    path: Path, shapes: Sequence[Boundary], areas: AreaIndex, request: AtlasRequest
+) -> Iterator[tuple[str, dict[str, Any]]]:
     """The maps of a file, by the kind of areas that it draws: tables may have several names for one kind."""
     by_code = {shape.code: shape for shape in shapes if shape.code and not shape.is_water}
     found: dict[str, dict[int, Boundary]] = {}
@@ -193,6 +237,8 @@ def _maps(path: Path, shapes: Sequence[Boundary], areas: AreaIndex) -> Iterator[
             found.setdefault(kind, {})[place] = by_code[code]
             if name := by_code[code].name:
                 areas.names.setdefault((kind, code), name)
+    if not found and request.left_out:
+        return
     if not found:
         kinds = dict(reversed(areas.places))
         have = ", ".join(f"{code} of {kind}" for kind, code in kinds.items())
@@ -218,101 +264,81 @@ def _maps(path: Path, shapes: Sequence[Boundary], areas: AreaIndex) -> Iterator[
             )
 
 
-def write_site(folder: Path, request: AtlasRequest, *, overwrite: bool = False) -> Path:
-    """Write the pages of a release into a folder that does not exist or is empty; return the first one.
+def pages_of_all(
+    requests: Sequence[AtlasRequest], put: Put, most: float = math.inf, announce: Announce = silent
+) -> None:
+    """Make the pages of one release; of several those of each in a folder of its own, and a page that leads to them.
+
+    Raises
+    ------
+    OutputError, InputError, ConfigError
+        As by `pages_of`.
+    """
+    if len(requests) == 1:
+        pages_of(requests[0], put, most)
+        return
+    entries = []
+    for folder, request in zip(_folders(requests), requests, strict=True):
+        announce(f"pages of {folder}")
+        put_in = partial(_put_within, put, folder)
+        told = pages_of(replace(request, is_one_of_several=True), put_in, most)
+        titles = [table["title"] for table in told["tables"]]
+        entries.append({**told["releases"][0], "name": folder, "href": f"{folder}/{PAGES[0]}", "tables": titles})
+    put(PAGES[0], fill("atlas_index.html", {"entries": entries, "most": _TITLES}).encode())
+    put(PAGES[2], (STATIC / PAGES[2]).read_bytes())
+
+
+def _put_within(put: Put, folder: str, name: str, content: bytes) -> None:
+    put(f"{folder}/{name}", content)
+
+
+_TITLES: Final = 4
+"""Of tables that the first page names of each release."""
+
+
+def _folders(requests: Sequence[AtlasRequest]) -> list[str]:
+    """A name for each release: that of its folder, with a number where several have it."""
+    found: list[str] = []
+    for request in requests:
+        name = request.release.resolve().name
+        found.append(next(one for n in count(1) if (one := name if n == 1 else f"{name}-{n}") not in found))
+    return found
+
+
+def write_site(
+    folder: Path, requests: Sequence[AtlasRequest], *, overwrite: bool = False, announce: Announce = silent
+) -> Path:
+    """Write the pages of releases into a folder that does not exist or is empty; return the first one.
 
     Raises
     ------
     OutputError
         As by `pages_of`, or if the folder cannot be used.
     """
-    with new_folder(folder, overwrite=overwrite, noisy=False) as partial:
-        (partial / "data").mkdir()
+    with new_folder(folder, overwrite=overwrite, noisy=False) as draft:
         names: list[str] = []
 
         def put(name: str, content: bytes) -> None:
-            (partial / name).write_bytes(content)
+            (draft / name).parent.mkdir(parents=True, exist_ok=True)
+            (draft / name).write_bytes(content)
             names.append(name)
 
-        pages_of(request, put, MOST_ROWS)
-        manifest = read_release(request.release, confidential=True).manifest
+        pages_of_all(requests, put, MOST_ROWS, announce)
+        manifests = [read_release(request.release, confidential=True).manifest for request in requests]
+        marked = [manifest for manifest in manifests if manifest["status"] == NOT_FOR_RELEASE]
+        checksums = [checksum(request.release / MANIFEST) for request in requests]
         write_manifest(
-            partial,
+            draft,
             {
                 "yupana": __version__,
                 "product": ATLAS,
-                "status": manifest["status"],
-                "reasons": manifest.get("reasons", []),
-                "of": checksum(request.release / MANIFEST),
-                "tables": {name: {"sha256": checksum(partial / name)} for name in names},
+                "status": (marked or manifests)[0]["status"],
+                "reasons": list(dict.fromkeys(reason for one in manifests for reason in one.get("reasons", []))),
+                "of": checksums[0] if len(checksums) == 1 else checksums,
+                "tables": {name: {"sha256": checksum(draft / name)} for name in names},
             },
         )
     return folder / PAGES[0]
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class InlineAtlas:
-    """The atlas of a release within a notebook: one page, which loads nothing.
-
-    Attributes
-    ----------
-    release : Path
-    page : str
-        Empty if it would hold more than `INLINE_BYTES`.
-    """
-
-    release: Path
-    page: str
-
-    def __repr__(self) -> str:
-        return f"<InlineAtlas of {self.release}>"
-
-    def _repr_html_(self) -> str:
-        if not self.page:
-            told = f"yupana atlas {self.release}"
-            return (
-                f"<p>The atlas of this release is larger than {INLINE_BYTES // 1_000_000} MB, the most within a "
-                f"notebook. Serve it: <code>{html.escape(told)}</code></p>"
-            )
-        return f'<iframe srcdoc="{html.escape(self.page)}" style="width: 100%; height: 44em; border: 0"></iframe>'
-
-
-def inline_atlas(request: AtlasRequest) -> InlineAtlas:
-    """The atlas of a release as one page.
-
-    Raises
-    ------
-    OutputError
-        As by `pages_of`.
-    """
-    files: dict[str, str] = {}
-    size = 0
-
-    def put(name: str, content: bytes) -> None:
-        nonlocal size
-        size += len(content)
-        if size <= INLINE_BYTES:
-            files[name] = content.decode()
-
-    pages_of(request, put, MOST_ROWS)
-    if size > INLINE_BYTES:
-        return InlineAtlas(request.release, "")
-    data = "".join(f"<script>{text}</script>" for name, text in files.items() if name.startswith("data/"))
-    page = files["index.html"]
-    start, end = page.index("<meta http-equiv"), page.index("<title>")
-    page = page[:start] + page[end:]
-    page = page.replace('<link rel="stylesheet" href="atlas.css">', f"<style>{files['atlas.css']}</style>")
-    # The script first, which says what the calls of the data do.
-    script = f"<script>{files['atlas.js']}</script>"
-    return InlineAtlas(request.release, page.replace('<script src="atlas.js"></script>', f"{_KEPT}{data}{script}"))
-
-
-_KEPT: Final = (
-    "<script>window.atlasInline={pieces:{},maps:[]};"
-    "atlasRelease=t=>{atlasInline.release=t};atlasAreas=t=>{atlasInline.areas=t};"
-    "atlasPiece=(id,text)=>{atlasInline.pieces[id]=text};atlasMap=t=>{atlasInline.maps.push(t)};</script>"
-)
-"""Keeps what the data of an inline page say until the page asks for it."""
 
 
 def _as_script(value: object) -> str:
@@ -355,17 +381,15 @@ def _column(column: CellColumn) -> dict[str, Any]:
     return {"name": column.name, "title": column.title, "codes": list(column.codes), "labels": labels}
 
 
-def _of_release(release: ReleaseFolder, parts: Mapping[str, ReleaseFolder]) -> dict[str, Any]:
+def _of_release(release: ReleaseFolder, parts: Mapping[str, ReleaseFolder], codes: Path | None) -> dict[str, Any]:
     first = next(iter(parts.values()))
     confidence = _confidence(first)
-    status = release.status if not release.parts else str(release.manifest["status"])
-    kind = "danger" if status in {NOT_FOR_RELEASE, CONFIDENTIAL} else "public"
     manifest = release.manifest
     return {
         "title": _title(first),
         "folder": release.folder.resolve().name,
         "product": release.name,
-        "status": {"kind": kind, "words": status, "reasons": list(manifest.get("reasons", ()))},
+        "status": _status(release),
         "created": str(manifest.get("created", "")),
         "confidence": None if confidence is None else float(confidence),
         "z": None if confidence is None else z_value(confidence),
@@ -375,6 +399,7 @@ def _of_release(release: ReleaseFolder, parts: Mapping[str, ReleaseFolder]) -> d
         "draws": [_draws(part) for part in parts.values()],
         "treated": [str(entry.get("rule")) for part in parts.values() for entry in part.record],
         "promises": [told for name, part in parts.items() if (told := _promise(name, part.manifest)) is not None],
+        "budgets": [told for name, part in parts.items() if (told := _budgets(name, part, codes)) is not None],
     }
 
 
@@ -382,6 +407,12 @@ def _confidence(part: ReleaseFolder) -> Fraction | None:
     """That of the intervals which stand in the tables: of estimates and of TopDown they have their own."""
     told = part.manifest.get("parameters", {}).get("intervals") or part.manifest
     return Fraction(str(told["confidence"])) if "confidence" in told else part.confidence
+
+
+def _status(release: ReleaseFolder) -> dict[str, Any]:
+    status = release.status if not release.parts else str(release.manifest["status"])
+    kind = "danger" if status in {NOT_FOR_RELEASE, CONFIDENTIAL} else "public"
+    return {"kind": kind, "words": status, "reasons": list(release.manifest.get("reasons", ()))}
 
 
 def _draws(part: ReleaseFolder) -> str:
@@ -401,7 +432,7 @@ def _title(release: ReleaseFolder) -> str:
 def _promise(part: str, manifest: Mapping[str, Any]) -> dict[str, Any] | None:
     """What a release promises, as its certificate says; None of what has no plan."""
     try:
-        told = certificate(manifest)
+        told = certificate(manifest, is_brief=True)
     except (OutputError, KeyError):
         return None
     symbol = "rho" if told["mechanism"] == "zcdp" else "epsilon"
@@ -426,6 +457,45 @@ def _promise(part: str, manifest: Mapping[str, Any]) -> dict[str, Any] | None:
         "invariants": list(told["invariants"]),
         "tables": len({row["table"] for row in told["by_table"]}),
     }
+
+
+def _budgets(part: str, release: ReleaseFolder, codes: Path | None) -> dict[str, Any] | None:
+    """What every measurement spent and how wide its margin is, beside those of the run of 2020 where there was one."""
+    if (plan := release.plan) is None:
+        return None
+    product: Product[Any] | None = PRODUCTS.get(release.product)
+    words = Words("") if product is None else product.words
+    used = None if product is None else _production(product, release, codes)
+    beside = {} if used is None else {(m.table, m.level): used.margin(m) for m in used.measurements}
+    return {
+        "part": part,
+        "symbol": plan.mechanism.symbol,
+        "confidence": float(plan.confidence),
+        "compared": used is not None,
+        "same": used is not None and plan.is_finite and not plan.differences(used),
+        "rows": [
+            {
+                "name": m.table,
+                "table": words.tables.get(m.table, m.table),
+                "level": words.levels.get(m.level, m.level),
+                "answers": m.cells,
+                "budget": _finite(float(m.budget)),
+                "margin": _finite(float(plan.margin(m))),
+                "before": _finite(float(beside.get((m.table, m.level), math.inf))),
+            }
+            for m in plan.measurements
+        ],
+    }
+
+
+def _production(product: Product[Any], release: ReleaseFolder, codes: Path | None) -> Plan | None:
+    """The plan of the run of 2020 for the same area; None where there was none, or its files of codes are not here."""
+    read: Callable[..., Any] = product.read
+    try:
+        used = product.production(read(release.folder / MANIFEST, **({} if codes is None else {"codes": codes})))
+    except YupanaError:
+        return None
+    return None if used is None else product.plan(used)
 
 
 def _finite(value: float) -> float | None:

@@ -144,13 +144,12 @@ class AtlasTable:
     sums: tuple[tuple[int, ...], ...] = ()
 
 
-def read_tables(release: ReleaseFolder, areas: AreaIndex, kinds: Collection[str] = ()) -> Iterator[AtlasTable]:
-    """All tables of a release that the atlas can show, in the order of its manifest.
+def read_tables(shown: Sequence["ShownTable"], areas: AreaIndex, kinds: Collection[str] = ()) -> Iterator[AtlasTable]:
+    """The rows of tables, but of those that have none.
 
     Parameters
     ----------
-    release : ReleaseFolder
-        Without parts.
+    shown : sequence of ShownTable
     areas : AreaIndex
         The areas that are met are added to it.
     kinds : collection of str
@@ -161,7 +160,7 @@ def read_tables(release: ReleaseFolder, areas: AreaIndex, kinds: Collection[str]
     OutputError
         If a file is not what the manifest says.
     """
-    for told in shown_tables(release):
+    for told in shown:
         made = _FORMS[told.form](told, areas, kinds)
         if len(made.value):
             yield made
@@ -214,6 +213,34 @@ def shown_tables(release: ReleaseFolder) -> list[ShownTable]:
         elif {*_OF_ESTIMATES, AREA, "LABEL"} <= names:
             found.append(ShownTable((table,), "estimates"))
     return found
+
+
+def kinds_of(release: ReleaseFolder) -> dict[str, int]:
+    """How many areas of each kind the tables of a release have, without parts."""
+    found: dict[str, int] = {}
+    for told in shown_tables(release):
+        kind, code = (LEVEL, CODE) if told.form == "wide" else (KIND, AREA)
+        with open_database() as db:
+            if told.form == "histogram":
+                of = [
+                    (t.name.rsplit("/", 1)[-1], f"SELECT count(DISTINCT geounit) FROM ({t.query})") for t in told.tables
+                ]
+                counted = [(name, *db.execute(query).fetchall()[0]) for name, query in of]
+            else:
+                query = _with_levels(told) if told.form == "wide" else told.tables[0].query
+                query = f"SELECT {named(kind)}, count(DISTINCT {named(code)}) FROM ({query}) GROUP BY 1"
+            counted = db.execute(query).fetchall()
+        for name, number in counted:
+            found[name] = max(number, found.get(name, 0))
+    return found
+
+
+def _with_levels(told: ShownTable) -> str:
+    """A table of TopDown whose areas have the names of their kinds."""
+    labels = told.columns()[LEVEL].labels
+    levels = "".join(f" WHEN {quoted(code)} THEN {quoted(kind.replace(' ', '_'))}" for code, kind in labels.items())
+    kind = f"CASE {LEVEL}{levels} ELSE {LEVEL} END" if levels else LEVEL
+    return f"SELECT * REPLACE ({kind} AS {LEVEL}) FROM ({told.tables[0].query})"
 
 
 def _variables(table: ExportTable) -> list[str]:
@@ -439,12 +466,8 @@ def _of_variables(told: ShownTable, areas: AreaIndex, kinds: Collection[str]) ->
     """A table of TopDown with a column for each variable, and its interval beside it where the release has one."""
     (table,), columns = told.tables, told.columns()
     variables = _variables(table)
-    levels = "".join(
-        f" WHEN {quoted(code)} THEN {quoted(kind.replace(' ', '_'))}" for code, kind in columns[LEVEL].labels.items()
-    )
-    kind = f"CASE {LEVEL}{levels} ELSE {LEVEL} END" if levels else LEVEL
     with open_database() as db:
-        _open(db, f"SELECT * REPLACE ({kind} AS {LEVEL}) FROM ({table.query})", LEVEL, kinds)
+        _open(db, _with_levels(told), LEVEL, kinds)
         found = _placed(db, [], areas, columns, has_group=False, kind=LEVEL, code=CODE)
         value, low, high = (
             np.stack([_end(db, f"{variable}{end}", columns, len(found.area)) for variable in variables], axis=1).ravel()

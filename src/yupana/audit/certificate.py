@@ -47,13 +47,15 @@ _MOST_RATIO: Final = 4
 """No neighbours are farther apart, in squared distance, than four times the calibration (docs/phsafe-privacy.md)."""
 
 
-def certificate(manifest: Mapping[str, Any]) -> dict[str, Any]:
+def certificate(manifest: Mapping[str, Any], *, is_brief: bool = False) -> dict[str, Any]:
     """Certify a release.
 
     Parameters
     ----------
     manifest : mapping
         Of a release of PHSafe, SafeTab or TopDown, as manifest.json has it.
+    is_brief : bool
+        Leave out what takes most of the time: epsilons by the exact law, points of curves, single attributes.
 
     Returns
     -------
@@ -78,7 +80,7 @@ def certificate(manifest: Mapping[str, Any]) -> dict[str, Any]:
         if promised is not None and proven is not None:
             guarantee.append(
                 {
-                    **_exact(plan, kind, told=tells_moves(manifest["plan"])),
+                    **({} if is_brief else _exact(plan, kind, told=tells_moves(manifest["plan"]))),
                     "neighbours": kind,
                     "change": words.format(unit=unit),
                     "promised": noise.stated(promised),
@@ -97,11 +99,11 @@ def certificate(manifest: Mapping[str, Any]) -> dict[str, Any]:
         "neighbours": plan.neighbours.value,
         "own_change": own["change"],
         "guarantee": guarantee,
-        "attacker": _attacker(noise, guarantee, told=tells_moves(manifest["plan"])),
+        "attacker": _attacker(noise, guarantee, () if is_brief else TYPE_1, told=tells_moves(manifest["plan"])),
         "spare": _spare(noise, own),
         "by_table": _shares(plan, {m.table: m.table for m in plan.measurements}, "table"),
         "by_level": _shares(plan, {m.level: m.level for m in plan.measurements}, "level"),
-        "by_attribute": _by_attribute(plan, manifest, told=tells_moves(manifest["plan"])),
+        "by_attribute": [] if is_brief else _by_attribute(plan, manifest, told=tells_moves(manifest["plan"])),
         "measurements": [
             {
                 "name": m.name,
@@ -209,7 +211,9 @@ def _scale(plan: Plan) -> tuple[Fraction, Fraction]:
     return min(variances), _MOST_RATIO * sum((m.calibration for m in plan.measurements), Fraction(0))
 
 
-def _attacker(noise: PlanNoise, guarantee: list[dict[str, Any]], *, told: bool) -> dict[str, Any]:
+def _attacker(
+    noise: PlanNoise, guarantee: list[dict[str, Any]], type_1: Sequence[float], *, told: bool
+) -> dict[str, Any]:
     """What the best test can achieve, for every kind of neighbours and by the smallest loss proven.
 
     Of neighbours whose exact law is known, the better of two proven bounds at every point: that of the law, and that of
@@ -221,9 +225,9 @@ def _attacker(noise: PlanNoise, guarantee: list[dict[str, Any]], *, told: bool) 
         loss = read_exact(stated[noise.plan.mechanism.budget_name])
         if loss == INFINITE:
             continue
-        points = [{"type_1": a, **noise.missed(loss, a)} for a in TYPE_1]
+        points = [{"type_1": a, **noise.missed(loss, a)} for a in type_1]
         guess, change = noise.guess(loss), _exact_change(row["neighbours"], told=told)
-        missed = None if change is None else missed_exact(noise.plan, TYPE_1, change)
+        missed = None if change is None else missed_exact(noise.plan, type_1, change) if type_1 else ()
         delta = None if change is None else delta_exact(noise.plan, 0.0, change)
         if missed is not None and delta is not None:
             guess = min(guess, (1 + delta) / 2)
@@ -243,7 +247,11 @@ def _attacker(noise: PlanNoise, guarantee: list[dict[str, Any]], *, told: bool) 
     if noise.plan.mechanism is Mechanism.PURE:
         kind = "pure"
     else:
-        kind = "zcdp" if not curves or "type_2_continuous" not in curves[0]["points"][0] else "gaussian"
+        kind = (
+            "zcdp"
+            if not curves or not curves[0]["points"] or "type_2_continuous" not in curves[0]["points"][0]
+            else "gaussian"
+        )
     return {"kind": kind, "curves": curves}
 
 

@@ -64,16 +64,16 @@ def report(options: argparse.Namespace) -> None:
 
 
 def atlas(options: argparse.Namespace) -> None:
-    """Serve the atlas of a release, or write it."""
+    """Serve the atlas of releases, or write it."""
     if options.to is not None:
-        print(yupana.atlas(**given(options, "port", "browser")))
+        print(yupana.atlas(options.releases, **given(options, "releases", "port", "browser")))
         return
     from yupana.atlas.server import serve
-    from yupana.atlas.site import AtlasRequest
+    from yupana.interface.releases import atlas_requests
 
-    request = AtlasRequest(options.release, tuple(options.boundaries or ()), options.other, tuple(options.kinds or ()))
+    requests = atlas_requests(options.releases, options.boundaries, options.other, options.kinds or ())
     try:
-        serve(request, options.port, browser=options.browser)
+        serve(requests, options.port, browser=options.browser)
     except OSError as error:
         raise OutputError(f"port {options.port} cannot be used: {error.strerror}; name another with --port") from None
     except KeyboardInterrupt:

@@ -1,6 +1,8 @@
 """`synth`, `demo`, `explore` and `completion`: what needs no records and no release."""
 
 import argparse
+import shlex
+import sys
 from pathlib import Path
 
 import yupana
@@ -27,16 +29,25 @@ def synth(options: argparse.Namespace) -> None:
 
 
 def demo(options: argparse.Namespace) -> None:
-    """Make a census and its releases, ending in reports."""
-    from yupana.confidential.synthetic_demo import DemonstrationRequest, demonstrate
+    """Make a census, its releases and their atlas."""
+    from yupana.confidential.synthetic_demo import RELEASES, DemonstrationRequest, demonstrate
     from yupana.progress import announcing, listening
 
-    request = DemonstrationRequest(options.out, options.households, options.trials, options.overwrite)
+    request = DemonstrationRequest(options.out, options.households, options.overwrite)
     with listening(progress=True, title="demo") as tell:
-        reports = demonstrate(request, announcing(tell))
-    print(f"{options.out}: a census, releases, and reports on TopDown, PHSafe and SafeTab to open in a browser:")
-    for report in reports:
-        print(report)
+        page, made = demonstrate(request, announcing(tell))
+    name = shlex.quote(str(options.out))
+    print(
+        f"{options.out}: {made.persons:,} invented people, {len(RELEASES)} releases and an atlas of them.\n"
+        f"Open:  {page}\n"
+        f"Check: yupana check {name}/phsafe\n"
+        "Next:  yupana phsafe init config.toml (a configuration of your own); yupana explore (choose budgets)"
+    )
+    if options.open:
+        import webbrowser
+
+        if not webbrowser.open(page.as_uri()):
+            print("No browser could be started; open the page yourself.", file=sys.stderr)
 
 
 def explore(options: argparse.Namespace) -> None:

@@ -1,57 +1,35 @@
-"""The demonstration: a census of invented people through the products, ending in reports.
-
-It shows the truth beside the noise, so it makes its own census and never takes one.
-"""
+"""The demonstration: records of invented people, releases of every product made of them, and one atlas of all."""
 
 import json
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from yupana.confidential.accuracy import accuracy
+from yupana.atlas.site import AtlasRequest, write_site
 from yupana.confidential.request import RunRequest
-from yupana.confidential.run import exact, run
+from yupana.confidential.run import run
 from yupana.errors import OutputError
-from yupana.products.census import STATES
+from yupana.products import PRODUCTS
 from yupana.products.gate import open_release
 from yupana.products.phsafe.configuration import production_config
-from yupana.products.phsafe.product import PHSAFE
 from yupana.products.safetab.demonstration_parameters import write_parameters
-from yupana.products.safetab.product import HOUSEHOLDS, PERSONS
 from yupana.products.safetab.specification import TOTALS
-from yupana.products.safetab.totals import PUBLISHED
-from yupana.products.topdown.product import TOPDOWN
 from yupana.progress import Announce, Stopwatch
 from yupana.release.folder import new_folder, read_manifest, write_manifest
 from yupana.release.manifest import MANIFEST
 from yupana.release.status import NOT_FOR_RELEASE
-from yupana.release.tables import describe_reports
-from yupana.report.charts import renderer
-from yupana.report.demonstration import (
-    Demonstration,
-    SafetabDemonstration,
-    demonstration_page,
-    safetab_page,
-    topdown_page_with_truth,
-)
-from yupana.report.page import render
-from yupana.report.topdown_areas import TopdownRelease
-from yupana.report.topdown_release import topdown_page
 from yupana.synthetic.census import CensusSummary, synthesize
 from yupana.synthetic.files import outlines
 from yupana.version import __version__
 
 PRODUCT: Final = "demonstration"
-REPORT: Final = "report.html"
-SAFETAB_REPORT: Final = "safetab.html"
-TOPDOWN_REPORT: Final = "topdown.html"
+RELEASES: Final = ("topdown", "phsafe", "safetab-p", "safetab-h", "people-and-homes")
+ATLAS: Final = "atlas"
 
+_STATES: Final = ("09", "25", "33", "44")
 _STATE: Final = "44"
-_STATE_HOUSEHOLDS: Final = 12_000
+_STATE_HOUSEHOLDS: Final = 1_500
 """At most, of the state that TopDown counts; few enough for seconds."""
-
-_MOST_TRIALS: Final = 20
-"""Of SafeTab: a trial has tens of thousands of groups, so that a few tell enough."""
 
 _SEED: Final = 2020
 """Of the census. The noise has none: it comes from the operating system, as in a real run."""
@@ -65,156 +43,80 @@ class DemonstrationRequest:
     ----------
     out : Path
     households : int
-        Of the synthetic census; 41,000 hold more than 100,000 persons.
-    trials : int
-        How often the census is measured to observe the errors.
+        Of the census.
     overwrite : bool
         Replace an earlier demonstration.
     """
 
     out: Path
-    households: int = 41_000
-    trials: int = 50
+    households: int = 6_000
     overwrite: bool = False
 
 
-def demonstrate(request: DemonstrationRequest, announce: Announce) -> tuple[Path, ...]:
-    """Make a census, releases and reports in one folder, which appears whole or not at all.
+def demonstrate(request: DemonstrationRequest, announce: Announce) -> tuple[Path, CensusSummary]:
+    """Make a census, releases and their atlas in one folder, which appears whole or not at all.
 
     Returns
     -------
-    tuple of Path
-        The reports, absolute: on TopDown, PHSafe and SafeTab.
+    tuple of Path and CensusSummary
+        The first page of the atlas, absolute; and who was invented.
 
     Raises
     ------
-    ConfigError
-        If charts cannot be drawn because the extra ``report`` is not installed; nothing was begun.
     OutputError
-        If the folder is not empty, or is to be overwritten and holds something else than a demonstration.
+        If the folder is not empty, is to be overwritten and holds something else than a demonstration, or cannot be
+        written.
     """
-    renderer()
     _refuse_other_output(request)
     clock = Stopwatch(announce)
-    with new_folder(request.out, overwrite=request.overwrite) as folder:
+    with new_folder(request.out, overwrite=request.overwrite, noisy=False) as folder:
         clock.start("inventing a census")
-        made = synthesize(folder / "census", households=request.households, states=STATES, seed=_SEED)
-        _demonstrate_topdown(folder, request, clock)
-        _demonstrate_phsafe(folder, request, made, clock)
-        _demonstrate_safetab(folder, request, made, clock)
+        census, state = folder / "census", folder / "state"
+        made = synthesize(census, households=request.households, states=_STATES, seed=_SEED)
+        synthesize(state, households=min(request.households, _STATE_HOUSEHOLDS), states=(_STATE,), seed=_SEED)
+        (folder / "config.json").write_text(
+            json.dumps({**production_config(), "state_filter": list(_STATES)}, indent=1) + "\n", encoding="utf-8"
+        )
+        write_parameters(folder / "parameters")
+        for name in RELEASES:
+            _make_release(folder, name, state if name == "topdown" else census, clock)
+        clock.start("block groups for a map")
+        blocks = open_release(folder / "topdown").columns("spine/blocks")["block"]
+        shapes = folder / "block-groups.json"
+        shapes.write_text(json.dumps(outlines(sorted({block[:12] for block in blocks}))), encoding="utf-8")
+        asked = [AtlasRequest(folder / name, (shapes,) if name == "topdown" else ()) for name in RELEASES]
+        write_site(folder / ATLAS, asked, announce=clock.within("atlas"))
+        clock.stop()
         write_manifest(
             folder,
             {
                 "yupana": __version__,
                 "product": PRODUCT,
                 "status": NOT_FOR_RELEASE,
-                "reasons": ["the reports and the census show true counts, of people who were invented"],
-                "reports": describe_reports(folder, [TOPDOWN_REPORT, REPORT, SAFETAB_REPORT]),
+                "reasons": ["it holds records, of people who were invented"],
             },
         )
-    return tuple(request.out.absolute() / name for name in (TOPDOWN_REPORT, REPORT, SAFETAB_REPORT))
+    return request.out.absolute() / ATLAS / "index.html", made
 
 
-def _asked(folder: Path, name: str, clock: Stopwatch, *, part: str | None = None) -> RunRequest:
-    """What a run of the demonstration is asked, whose release has this name."""
-    return RunRequest(log=folder / f"{name}.confidential.log", announce=clock.within(part or name))
+_CONFIGURATIONS: Final = {
+    "topdown": ("topdown", "pl94-2020-us"),
+    "phsafe": ("phsafe", "config.json"),
+    "safetab-p": ("safetab-p", "parameters"),
+    "safetab-h": ("safetab-h", "parameters"),
+    "people-and-homes": ("tables", "people-and-homes"),
+}
+"""The product and the configuration of each release."""
 
 
-def _demonstrate_topdown(folder: Path, request: DemonstrationRequest, clock: Stopwatch) -> None:
-    """A state with its map, a release with and without noise, and the report that compares them."""
-    data = folder / "state"
-    made = synthesize(data, households=min(request.households, _STATE_HOUSEHOLDS), states=(_STATE,), seed=_SEED)
-    config = TOPDOWN.read("pl94-2020-us")
-    run(TOPDOWN, config, data, folder / "topdown", _asked(folder, "topdown", clock))
-    exact(TOPDOWN, config, data, folder / "topdown-exact", _asked(folder, "topdown-exact", clock, part="topdown exact"))
-    clock.start("drawing the report on TopDown")
-    release = open_release(folder / "topdown")
-    groups = [block[:12] for block in sorted(release.columns("spine/blocks")["block"])]
-    (folder / "block-groups.json").write_text(json.dumps(outlines(groups)), encoding="utf-8")
-    page = topdown_page(TopdownRelease(release, config, TOPDOWN.plan(config)), [folder / "block-groups.json"])
-    released, truth = (
-        {"P1": opened.columns("tables/P1")} for opened in (release, open_release(folder / "topdown-exact"))
-    )
-    told = topdown_page_with_truth(
-        released, truth, page, NOT_FOR_RELEASE, persons=made.persons, households=made.households
-    )
-    (folder / TOPDOWN_REPORT).write_text(render(told), encoding="utf-8")
-
-
-def _demonstrate_phsafe(folder: Path, request: DemonstrationRequest, made: CensusSummary, clock: Stopwatch) -> None:
-    """A release, trials, and the report on them."""
-    (folder / "config.json").write_text(json.dumps(production_config(), indent=1) + "\n", encoding="utf-8")
-    config, census = PHSAFE.read(folder / "config.json"), folder / "census"
-    run(PHSAFE, config, census, folder / "release", _asked(folder, "release", clock))
-    trials = RunRequest(announce=clock.within("accuracy"))
-    observed = accuracy(PHSAFE, config, census, trials, trials=request.trials)
-    clock.start("drawing the report")
-    demo = Demonstration(
-        plan=PHSAFE.plan(config),
-        taus=config.taus,
-        states=len(config.states),
-        persons=made.persons,
-        households=made.households,
-        trials=request.trials,
-        seed=_SEED,
-        release=_tables(folder / "release"),
-        errors=observed.errors,
-        status=NOT_FOR_RELEASE,
-        observed=observed.rows,
-        taken_as_public=PHSAFE.taken_as_public(config),
-        seconds=clock.stop(),
-        out=request.out,
-    )
-    (folder / REPORT).write_text(render(demonstration_page(demo)), encoding="utf-8")
-
-
-def _demonstrate_safetab(folder: Path, request: DemonstrationRequest, made: CensusSummary, clock: Stopwatch) -> None:
-    """Parameters, releases of persons with and without noise and of households, trials, and the report on them."""
-    census, parameters = folder / "census", folder / "parameters"
-    write_parameters(parameters)
-    persons, households = PERSONS.read(parameters), HOUSEHOLDS.read(parameters)
-    totals = folder / "safetab-p" / f"{TOTALS}.csv"
-    run(PERSONS, persons, census, folder / "safetab-p", _asked(folder, "safetab-p", clock))
-    without_noise = _asked(folder, "safetab-p-exact", clock, part="safetab-p exact")
-    exact(PERSONS, persons, census, folder / "safetab-p-exact", without_noise)
-    of_households = replace(_asked(folder, "safetab-h", clock), totals=totals)
-    run(HOUSEHOLDS, households, census, folder / "safetab-h", of_households)
-    trials = min(request.trials, _MOST_TRIALS)
-    asked = RunRequest(announce=clock.within("safetab-p accuracy"))
-    of_persons = accuracy(PERSONS, persons, census, asked, trials=trials)
-    asked = RunRequest(totals=totals, announce=clock.within("safetab-h accuracy"))
-    observed = accuracy(HOUSEHOLDS, households, census, asked, trials=trials)
-    seconds = {stage: took for stage, took in clock.stop().items() if stage.startswith("safetab")}
-    clock.start("drawing the report on SafeTab")
-    public = (*PERSONS.taken_as_public(persons), *HOUSEHOLDS.taken_as_public(households), PUBLISHED)
-    page = safetab_page(
-        SafetabDemonstration(
-            iterations=persons.iterations,
-            persons_plan=PERSONS.plan(persons),
-            households_plan=HOUSEHOLDS.plan(households),
-            persons=made.persons,
-            households=made.households,
-            trials=trials,
-            persons_release=_tables(folder / "safetab-p"),
-            households_release=_tables(folder / "safetab-h"),
-            truth=_tables(folder / "safetab-p-exact")[TOTALS],
-            persons_errors=of_persons.errors,
-            households_errors=observed.errors,
-            persons_observed=of_persons.rows,
-            households_observed=observed.rows,
-            taken_as_public=tuple(dict.fromkeys(public)),
-            seconds=seconds,
-            status=NOT_FOR_RELEASE,
-            out=request.out,
-        )
-    )
-    (folder / SAFETAB_REPORT).write_text(render(page), encoding="utf-8")
-
-
-def _tables(release: Path) -> dict[str, dict[str, list[str]]]:
-    """Read the tables of a release that has just been made."""
-    opened = open_release(release)
-    return {table: opened.columns(table) for table in opened}
+def _make_release(folder: Path, name: str, records: Path, clock: Stopwatch) -> None:
+    key, source = _CONFIGURATIONS[name]
+    product: Any = PRODUCTS[key]
+    config = product.read(folder / source if (folder / source).exists() else source)
+    asked = RunRequest(log=folder / f"{name}.confidential.log", announce=clock.within(name))
+    if name == "safetab-h":
+        asked = replace(asked, totals=folder / "safetab-p" / f"{TOTALS}.csv")
+    run(product, config, records, folder / name, asked)
 
 
 def _refuse_other_output(request: DemonstrationRequest) -> None:

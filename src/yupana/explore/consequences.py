@@ -5,21 +5,23 @@ Each is a small table of text; a product without such options has none.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any, Final
 
+import numpy as np
+
+from yupana.arrays import Floats, Ints
 from yupana.errors import ConfigError
 from yupana.explore.form import Chosen
-from yupana.explore.reference import blocks, invented_groups, invented_phsafe
+from yupana.explore.reference import Sizes, blocks, invented_groups, invented_phsafe, us_level
+from yupana.explore.spines import spine_errors
 from yupana.plan.measurement import z_value
 from yupana.privacy.laws import DiscreteGaussian, TwoSidedGeometric
 from yupana.products.phsafe.product import PHSAFE
 from yupana.products.safetab.product import HOUSEHOLDS, PERSONS
 from yupana.products.safetab.regions import BY_NAME
 from yupana.products.safetab.specification import DETAILED_ONLY, STAGE_1
-from yupana.report.errors import left_out
-from yupana.report.groups import expected_tables, us_level
 from yupana.report.numbers import percent, rounded, whole
-from yupana.report.topdown import spine_errors
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +37,62 @@ class Consequence:
         return {"title": self.title, "note": self.note, "columns": {head: [*of] for head, of in self.columns.items()}}
 
 
+Noise = DiscreteGaussian | TwoSidedGeometric
+
+
 def consequences(product: str, chosen: Chosen) -> list[Consequence]:
     """Those of a scenario."""
     return [*_OF.get(product, _none)(chosen)]
 
 
+def expected_tables(sizes: Sizes, thresholds: Sequence[int], law: Noise | None) -> list[float]:
+    """How many groups are expected in each of the tables that thresholds divide them into, the coarsest first.
+
+    Parameters
+    ----------
+    sizes : Sizes
+    thresholds : sequence of int
+        Totals from which a group gets the next finer table.
+    law : Law or None
+        Of the noise of the totals that decide; None where totals decide as they are.
+    """
+    size, groups = np.array([*sizes, (0, 0)], dtype=np.int64).T
+    reached = [float(groups @ _survival(law, threshold - size)) for threshold in thresholds]
+    at_least = [float(groups.sum()), *reached]
+    return [here - there for here, there in zip(at_least, [*reached, 0.0], strict=True)]
+
+
+_SUMMED: Final = 2_000.0
+"""Up to this standard deviation chances are summed; beyond, the normal with continuity correction is within 1e-8."""
+
+
+def _survival(law: Noise | None, at: Ints) -> Floats:
+    """The chance that noise is at least so much, for each of some numbers."""
+    if law is None:
+        return (at <= 0).astype(np.float64)
+    sigma = max(1.0, law.variance**0.5)
+    reach = int(10 * sigma) + 20
+    if sigma > _SUMMED:
+        normal = NormalDist(0, sigma)
+        distinct, place = np.unique(np.clip(at, -reach, reach), return_inverse=True)
+        return np.array([1 - normal.cdf(k - 0.5) for k in distinct.tolist()])[place]
+    k = np.arange(-reach, reach + 1)
+    exponent = float(law.exponent)
+    weights = np.exp(-exponent * (k * k if law.curvature == 2 else np.abs(k)))
+    from_here = np.cumsum(weights[::-1])[::-1] / weights.sum()
+    found: Floats = np.append(from_here, 0.0)[np.clip(at + reach, 0, 2 * reach + 1)]
+    return found
+
+
 def _none(_: Chosen) -> Iterator[Consequence]:
     yield from ()
+
+
+def left_out(households: Mapping[int, int], tau: int) -> tuple[int, int, int]:
+    """Persons left out by a threshold, all persons, and the households that lose somebody."""
+    lost = sum((persons - tau) * number for persons, number in households.items() if persons > tau)
+    people = sum(persons * number for persons, number in households.items())
+    return lost, people, sum(number for persons, number in households.items() if persons > tau)
 
 
 def _truncation(chosen: Chosen) -> Iterator[Consequence]:

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, cached_property
@@ -14,21 +14,76 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from yupana.arrays import Ints
-from yupana.atlas.tables import AreaIndex, read_tables
+from yupana.atlas.tables import AreaIndex, read_tables, shown_tables
+from yupana.explore.spines import SampleBlocks, average_geounits
 from yupana.geography.blocks import Reference
 from yupana.products import family_of
 from yupana.products.phsafe.product import PHSAFE
-from yupana.products.phsafe.specification import STATE_NAMES, TABLES
+from yupana.products.phsafe.specification import STATE_NAMES, TABLES, cell_column
 from yupana.products.product import Product
 from yupana.products.safetab.product import PERSONS, Parameters
+from yupana.products.safetab.regions import Level
 from yupana.products.safetab.specification import DETAILED_ONLY, QUESTIONS
 from yupana.release.release import ReleaseFolder
-from yupana.report.errors import CELLS, ITERATIONS, Counts, published_counts
-from yupana.report.groups import Sizes, us_level
-from yupana.report.topdown import SampleBlocks, average_geounits
 from yupana.topdown.configuration import Configuration
 
 _FOLDER: Final = files("yupana.explore") / "reference"
+
+Counts = Mapping[str, Mapping[int, Mapping[str, Mapping[str, int]]]]
+"""Counts by table, cell, iteration and region."""
+
+
+CELLS: Final = {
+    "PH1_num": {2: "under 18", 3: "18 and over"},
+    "PH1_denom": {1: "occupied housing units"},
+    "PH2": {
+        3: "opposite-sex married couple",
+        4: "same-sex married couple",
+        6: "opposite-sex cohabiting couple",
+        7: "same-sex cohabiting couple",
+        9: "male householder alone",
+        10: "male householder with others",
+        12: "female householder alone",
+        13: "female householder with others",
+    },
+    "PH3": {
+        2: "householder, spouse, partner or nonrelative",
+        4: "own child, married couple",
+        5: "own child, cohabiting couple",
+        6: "own child, male householder",
+        7: "own child, female householder",
+        9: "grandchild",
+        10: "other relative",
+    },
+    "PH4": {2: "under 18", 3: "18 and over"},
+    "PH5_denom": {1: "families"},
+    "PH6": {
+        first + place: f"{family}, {ages}"
+        for first, family in ((3, "married"), (8, "cohabiting"), (13, "male"), (18, "female"))
+        for place, ages in enumerate(("under 4", "4 and 5", "6 to 11", "12 to 17"))
+    },
+    "PH7": {2: "owned with a mortgage", 3: "owned free and clear", 4: "rented"},
+    "PH8_denom": {2: "owned", 3: "rented"},
+}
+"""What each measured cell counts."""
+
+
+ITERATIONS: Final = {
+    "*": "Everyone",
+    "A": "White",
+    "B": "Black",
+    "C": "AIAN",
+    "D": "Asian",
+    "E": "NHPI",
+    "F": "Other",
+    "G": "Two or more",
+    "H": "Hispanic",
+    "I": "White, not Hispanic",
+}
+
+
+Sizes = Sequence[tuple[int, int]]
+"""Pairs of a size and how many population groups have it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,6 +176,20 @@ def known_to_phsafe(release: ReleaseFolder | None) -> tuple[Mapping[str, KnownCo
     return found, source
 
 
+def published_counts(tables: Mapping[str, Mapping[str, Sequence[str]]]) -> Counts:
+    """The counts of a release, by its tables as columns of text; those below zero as 0."""
+    counts: dict[str, dict[int, dict[str, dict[str, int]]]] = {t.name: {c: {} for c in CELLS[t.name]} for t in TABLES}
+    for of_table in TABLES:
+        columns = tables.get(of_table.name)
+        if columns is None:
+            continue
+        iterations = columns.get("ITERATION_CODE", ["*"] * len(columns["COUNT"]))
+        cells = columns[cell_column(of_table.name)]
+        for region, code, cell, count in zip(columns["REGION_ID"], iterations, cells, columns["COUNT"], strict=True):
+            counts[of_table.name][int(cell)].setdefault(code, {})[region] = max(0, int(count))
+    return counts
+
+
 def known_to_release(
     release: ReleaseFolder, product: Product[Any], config: Any  # noqa: ANN401 (the product's own)
 ) -> Mapping[str, KnownCounts]:  # fmt: skip
@@ -131,7 +200,7 @@ def known_to_release(
     areas, found = AreaIndex(), dict[str, list[tuple[Ints, Ints]]]()
     if isinstance(config, Configuration):
         geolevels = {level.lower(): level for level in config.levels}
-        table = next(read_tables(release, areas, [*geolevels]), None)
+        table = next(read_tables(shown_tables(release), areas, [*geolevels]), None)
         units = np.bincount(table.area, table.value) if table else np.zeros(0)
         for kind in areas.kinds:
             at = np.array([place for (of, _), place in areas.places.items() if of == kind], dtype=np.int64)
@@ -141,7 +210,7 @@ def known_to_release(
         entries = {(m.table, m.level): product.entry_of(m) for m in product.plan(config).measurements}
         described = getattr(config, "description", config)
         levels = {level.name: level for of in described.tables for level in of.levels}
-        for table in read_tables(release, areas):
+        for table in read_tables(shown_tables(release), areas):
             family = family_of(table.name, release.manifest)
             if family is None or all(choice.own.name != table.name for choice in family.choices):
                 continue
@@ -180,6 +249,11 @@ def _name(areas: AreaIndex, kind: str, code: str) -> str:
 def invented_groups() -> dict[str, Any]:
     """Sizes of the population groups of invented people: ``persons`` and ``households`` by level, and ``source``."""
     return _document("safetab")
+
+
+def us_level(level: Level) -> str:
+    """The level of the United States whose groups stand in for one of Puerto Rico."""
+    return level.name.removeprefix("PR-")
 
 
 def known_to_safetab(config: Parameters) -> Mapping[str, KnownCounts]:

@@ -92,8 +92,8 @@ class ReportOptions(TypedDict, total=False):
     boundaries: Annotated[
         Places | None,
         Option(
-            "of TopDown and spines: boundaries of areas for a map, as a zipped shapefile such as TIGER/Line, GeoJSON "
-            "or TopoJSON; of TopDown again for another map",
+            "boundaries of areas for a map, as a zipped shapefile such as TIGER/Line, GeoJSON or TopoJSON; may be "
+            "repeated",
             "paths",
             "FILE",
             default=(),
@@ -355,7 +355,7 @@ _RELEASES: Final = {
         },
     ),
     "report": Command(
-        "write an HTML page on a release: its loss, margins and tables, of TopDown with maps; no truth",
+        "write the atlas of a release as one HTML file of at most 8 MB; of a spine how far areas are from it",
         {
             "release": Argument("a release, or a spine", metavar="RELEASE"),
             "to": Argument("the page", metavar="OUT.html"),
@@ -363,8 +363,8 @@ _RELEASES: Final = {
         declared(ReportOptions),
     ),
     "atlas": Command(
-        "read a release in the browser: tables, areas, intervals; or write that as a static site",
-        {"release": Argument("a release", metavar="RELEASE")},
+        "read releases in the browser: tables, areas, intervals; or write that as a static site",
+        {"releases": Argument("a release, or several, each with pages of its own", metavar="RELEASE", many="+")},
         {
             "to": Option("write a static site, which opens from disk, and serve nothing", "path", "FOLDER"),
             "boundaries": Option(
@@ -678,14 +678,12 @@ _TOOLS: Final = {
         "it.",
     ),
     "demo": Command(
-        "a synthetic census through TopDown, PHSafe and SafeTab, ending in reports to open",
+        "invented people through TopDown, PHSafe, SafeTab and a description, to one atlas of all releases",
         {"out": Argument("(demo)", metavar="OUT", default=Path("demo"), many="?")},
         {
-            "households": Option(
-                "households of the census (default 41,000: more than 100,000 persons)", "whole", "N", default=41_000
-            ),
-            "trials": Option("to observe the errors (default 50)", "whole", "N", default=50),
+            "households": Option("households of the census (default 6,000)", "whole", "N", default=6_000),
             "overwrite": Option("replace an earlier demo in OUT", "switch", default=False),
+            "open": Option("open the atlas in the browser", "switch", default=False),
         },
     ),
     "docs": Command(

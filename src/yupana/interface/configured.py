@@ -37,7 +37,7 @@ from yupana.interface.options import (
 from yupana.interface.reading import read_configured, told_options
 from yupana.products import PRODUCTS, Listing
 from yupana.products.parts import ALONE, check_units, read_parts
-from yupana.progress import Listener
+from yupana.progress import Listener, listening
 
 if TYPE_CHECKING:
     from yupana.audit.attribute.bounds import AttributeBound
@@ -414,7 +414,8 @@ class Configured:
         self._make(data, made, asked, execution, synthetic=synthetic)
         release = open_release(made)
         if page is not None:
-            write_report(page, self, release)
+            with listening(execution.progress, "report") as tell:
+                write_report(page, release, tell)
         return release
 
     def _claim(self, data: "Data", out: Place, log: Place | None, *, overwrite: bool) -> "tuple[Path, NewFile | None]":
@@ -430,7 +431,7 @@ class Configured:
                 out_of(folder, *sources, overwrite=overwrite, name=name)
         if log is not None:
             log_file(path_of("log", log), made).check()
-        return made, None if page is None else claim_report(page, [out, *sources], parts=[*self.parts])
+        return made, None if page is None else claim_report(page, [out, *sources])
 
     def _make(
         self, data: "Data", made: Path, asked: Mapping[str, Any], execution: Execution, *, synthetic: bool

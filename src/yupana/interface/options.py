@@ -214,7 +214,7 @@ class Options(TypedDict, total=False):
     report: Annotated[
         Place,
         Option(
-            "an HTML page on the release: its loss, margins and tables; no truth",
+            "the atlas of the release as one HTML file",
             "path",
             "FILE",
             takes="report",

@@ -26,16 +26,15 @@ from yupana.interface.commands import (
 from yupana.interface.options import Place, Places
 from yupana.interface.reading import terms_of
 from yupana.progress import Listener, Step, announcing, listening
-from yupana.release.manifest import MANIFEST
-from yupana.release.release import PARTS_ENDING, ReleaseFolder, part_names
+from yupana.release.release import PARTS_ENDING, ReleaseFolder
 
 if TYPE_CHECKING:
-    from yupana.atlas.site import InlineAtlas
+    from yupana.atlas.one_file import InlineAtlas
+    from yupana.atlas.site import AtlasRequest
     from yupana.audit.empirical.loss import LossFinding, LossRequest
     from yupana.estimate.areas.released import AreaList
     from yupana.estimate.results import AreaIntervals, DistrictEstimates, Intervals
     from yupana.files.regular import NewFile
-    from yupana.interface.configured import Configured
     from yupana.products.product import Checked
     from yupana.report.certificate import Certificate
 
@@ -612,10 +611,9 @@ def report(
     progress: Listener | bool = False,
     **options: Unpack[ReportOptions],
 ) -> Path:
-    """Write an HTML page on a release: its loss, its margins and its tables; no truth. Of a spine: how far areas are.
+    """Write the atlas of a release as one HTML file of at most 8 MB. Of a spine: how far areas are.
 
-    Of TopDown it has maps and a profile of every area, too. Of a release of parts it is the page of the whole, and the
-    pages of the parts lie beside it, such as ``report-persons.html``.
+    If not all kinds of areas fit, it holds those with the fewest areas, and says which are not in it.
 
     Parameters
     ----------
@@ -636,8 +634,12 @@ def report(
     ------
     OutputError
         If it is no release with a plan, or the page cannot be written.
-    ConfigError
-        If charts cannot be drawn, as the extra ``report`` is not installed.
+    InputError, ConfigError
+        If a file has no boundaries of the release, or of a spine, charts cannot be drawn.
+
+    Source
+    ------
+    docs/atlas.md
     """
     from yupana.products import PRODUCTS
     from yupana.products.gate import open_checked
@@ -654,19 +656,13 @@ def report(
             raise ConfigError("boundaries: the report of a spine has one map; name one file")
         with listening(progress, "report") as tell:
             return write_spine_report(opened.folder, shapes[0] if shapes else None, path_of("to", to), announcing(tell))
-    if shapes and product != "topdown":
-        raise ConfigError("boundaries are for the maps of TopDown and of spines")
     if product not in PRODUCTS:
         raise OutputError(
             f"{opened.folder} holds {opened.product}, of which there is no report; name a release or a spine"
         )
-    from yupana.interface.configured import setup
-
-    asked = setup(product, opened.folder / MANIFEST, codes=terms["codes"])
-    page = claim_report(
-        to, [opened.folder], confidential=opened.status == "CONFIDENTIAL", parts=part_names(opened.manifest)
-    )
-    write_report(page, asked, opened.intact(), shapes)
+    page = claim_report(to, [opened.folder], confidential=opened.status == "CONFIDENTIAL")
+    with listening(progress, "report") as tell:
+        write_report(page, opened.intact(), tell, shapes, terms["codes"])
     return path_of("to", to)
 
 
@@ -674,7 +670,7 @@ if TYPE_CHECKING:  # as of `interval`
 
     @overload
     def atlas(
-        release: "Release | Place",
+        release: "Release | Place | Sequence[Release | Place]",
         to: Place,
         *,
         boundaries: Places | None = None,
@@ -697,7 +693,7 @@ if TYPE_CHECKING:  # as of `interval`
 
 @checked
 def atlas(
-    release: "Release | Place",
+    release: "Release | Place | Sequence[Release | Place]",
     to: Place | None = None,
     *,
     boundaries: Places | None = None,
@@ -710,7 +706,7 @@ def atlas(
     Parameters
     ----------
     release : Release, str or Path
-        Also of several parts.
+        Also of several parts; or a sequence of releases, each of which has pages of its own below the first.
     to : str or Path, optional
         A folder that does not exist or is empty. Its ``index.html`` opens from disk and from any web server. Without
         it the atlas shows itself in a notebook.
@@ -726,7 +722,7 @@ def atlas(
     Returns
     -------
     Path or InlineAtlas
-        The first page; or what a notebook shows, up to 8 MB.
+        The first page; or what a notebook shows, the kinds with the fewest areas that fit into 8 MB.
 
     Raises
     ------
@@ -738,18 +734,40 @@ def atlas(
     ------
     docs/atlas.md
     """
-    from yupana.atlas.site import AtlasRequest, inline_atlas, write_site
+    from yupana.atlas.one_file import inline_atlas
+    from yupana.atlas.site import write_site
 
-    request = AtlasRequest(
-        folder_of(release),
-        tuple(paths_of("boundaries", boundaries)),
-        None if other is None else folder_of(other),
-        tuple(kinds),
-    )
+    requests = atlas_requests(release, boundaries, other, kinds)
     if to is None:
-        return inline_atlas(request)
-    reads = [one.folder if isinstance(one, ReleaseFolder) else one for one in (release, other) if one is not None]
-    return write_site(out_of(to, *reads, overwrite=overwrite, name="to"), request, overwrite=overwrite)
+        if len(requests) > 1:
+            raise ConfigError("to: the atlas of several releases needs a folder")
+        return inline_atlas(requests[0])
+    reads = [one for request in requests for one in (request.release, request.other) if one is not None]
+    return write_site(out_of(to, *reads, overwrite=overwrite, name="to"), requests, overwrite=overwrite)
+
+
+def atlas_requests(
+    release: "Release | Place | Sequence[Release | Place]",
+    boundaries: Places | None,
+    other: "Release | Place | None",
+    kinds: Sequence[str],
+) -> "list[AtlasRequest]":
+    """What pages of each release are made of.
+
+    Raises
+    ------
+    ConfigError
+        If several releases are to be compared, or drawn by one file of boundaries.
+    """
+    from yupana.atlas.site import AtlasRequest
+
+    releases = [release] if isinstance(release, str | Path | ReleaseFolder) else list(release)
+    if not releases:
+        raise ConfigError("atlas needs a release")
+    if len(releases) > 1 and (boundaries or other is not None):
+        raise ConfigError("boundaries and another release to compare with (--with) go with one release; name one")
+    shapes, beside = tuple(paths_of("boundaries", boundaries)), None if other is None else folder_of(other)
+    return [AtlasRequest(folder_of(one), shapes, beside, tuple(kinds)) for one in releases]
 
 
 @checked
@@ -907,43 +925,29 @@ def loss_request(**options: Unpack[LossOptions]) -> "LossRequest":
     return LossRequest(**given | ({"confidence": float(given["confidence"])} if "confidence" in given else {}))
 
 
-def claim_report(
-    page: Place, homes: Sequence[Place], *, confidential: bool = False, parts: Sequence[str] = ()
-) -> "NewFile":
-    """A page that may lie in none of these folders, claimed before the work with those of the parts beside it."""
+def claim_report(page: Place, homes: Sequence[Place], *, confidential: bool = False) -> "NewFile":
+    """A page that may lie in none of these folders, claimed before the work."""
     from yupana.report.page import CONFIDENTIAL, PUBLIC, claim_page
 
     places = [Path(home) for home in homes]
-    claimed = claim_page(path_of("report", page), places, mode=CONFIDENTIAL if confidential else PUBLIC)
-    for part in parts:
-        _page_of(claimed, part).check()
-    return claimed
+    mode = CONFIDENTIAL if confidential else PUBLIC
+    return claim_page(path_of("report", page), places, mode=mode, has_charts=False)
 
 
-def _page_of(page: "NewFile", part: str) -> "NewFile":
-    """The page of a part: ``report-persons.html`` beside ``report.html``."""
-    return replace(page, path=page.path.with_name(f"{page.path.stem}-{part}{page.path.suffix}"))
+def write_report(
+    page: "NewFile", release: ReleaseFolder, tell: Listener, boundaries: Sequence[Path] = (), codes: Path | None = None
+) -> None:
+    """Write the atlas of a release into the file that was claimed, and tell what it has no room for."""
+    from yupana.atlas.one_file import inline_atlas
+    from yupana.atlas.site import AtlasRequest
+    from yupana.report.page import write_page
 
-
-def write_report(page: "NewFile", asked: "Configured", release: ReleaseFolder, boundaries: Sequence[Path] = ()) -> None:
-    """Write the page on a release into the file that was claimed; of one of parts also the page of each, linked."""
-    from yupana.report.release import write_parts_report, write_release_report
-    from yupana.report.topdown_release import write_topdown_report
-
-    if asked.parts:
-        pages = {name: _page_of(page, name) for name in asked.parts}
-        for name, part in asked.parts.items():
-            write_report(pages[name], part, release.parts[name], boundaries)
-        plans = {name: part.plan() for name, part in asked.parts.items()}
-        write_parts_report(page, release.manifest, plans, {name: one.path.name for name, one in pages.items()})
-        return
-    if asked.product.key == "topdown":
-        write_topdown_report(page, release, asked.config, asked.plan(), boundaries)
-        return
-    # Tables of detailed groups can be too large to be read at once; their report shows no counts.
-    is_large = "parameters" in asked.listing.takes or getattr(asked.config, "blocks", None) is not None
-    tables = {} if is_large else {table: release.columns(table) for table in release}
-    write_release_report(page, asked.plan(), asked.production(), release.manifest, tables)
+    announcing(tell)("making the page")
+    request = AtlasRequest(release.folder, tuple(boundaries), confidential=True, codes=codes)
+    made = inline_atlas(request)
+    write_page(page, made.page)
+    if made.told:
+        announcing(tell)(f"{page.path} {made.told}")
 
 
 class Release(ReleaseFolder):

@@ -12,6 +12,7 @@ from yupana.audit.certificate import certificate, certificate_of_set, is_test, w
 from yupana.errors import ConfigError, OutputError
 from yupana.privacy.exact import read_exact
 from yupana.products import PRODUCTS
+from yupana.products.described.criteria import verdicts
 from yupana.products.gate import check_release, open_checked
 from yupana.products.product import Checked, Words
 from yupana.release.folder import new_folder, write_manifest
@@ -22,8 +23,7 @@ from yupana.release.tables import checksum
 from yupana.report.charts import GREY, SERIES, Mark
 from yupana.report.html import Html, fill
 from yupana.report.numbers import loss, percent, power_of_ten, rounded
-from yupana.report.page import legend, read_page, render
-from yupana.report.plans import criteria_sections
+from yupana.report.page import Section, legend, read_page, render, sections
 from yupana.version import __version__
 
 _SHOWN_DELTA: Final = 1e-10
@@ -399,3 +399,19 @@ def _manifest_of(release: Path) -> dict[str, Any]:
         return dict(open_checked(release).manifest)
     except OutputError as error:
         raise OutputError(f"not certified: {error}") from None
+
+
+def criteria_sections(of_releases: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> tuple[Section, ...]:
+    """The section on the criteria of releases, by name; none where they have none."""
+    found = [(release, of) for release, criteria in of_releases.items() for of in verdicts(criteria)]
+    if not found:
+        return ()
+    tested = any(of.tested for _, of in found)
+    columns = {
+        **({"Release": [release for release, _ in found]} if len(of_releases) > 1 else {}),
+        "Criterion": [of.name for _, of in found],
+        "What it says": [of.says for _, of in found],
+        "Predicted": [of.predicted for _, of in found],
+        **({"Tested on synthetic records": [of.tested for _, of in found]} if tested else {}),
+    }
+    return sections("criteria.html", columns=columns, tested=tested)

@@ -52,63 +52,6 @@ class Mark:
     shape: str = "square"
 
 
-def stacked_bars(rows: Rows, marks: Sequence[Mark], width: int, *, axis: str) -> Spec:
-    """Bars by category, each made of the parts of every mark, with their sum written beside.
-
-    Parameters
-    ----------
-    rows : rows of category, series (the name of a mark), value
-    marks : sequence of Mark
-        In the order of the stack.
-    """
-    sums = dict.fromkeys(_categories(rows), 0.0)
-    for row in rows:
-        sums[row["category"]] += row["value"]
-    scale = _room_for_text(list(sums.values()), width)
-    across = _number("value", axis, scale=scale, axis={"tickCount": _ticks(width)})
-    text = {"field": "value", "type": "quantitative", "format": ".2~r"}
-    beside = [{"category": category, "value": value} for category, value in sums.items()]
-    return _stack(rows, marks, width, across, beside, text)
-
-
-def share_bars(rows: Rows, marks: Sequence[Mark], width: int, *, axis: str) -> Spec:
-    """Bars of one length by category, divided by shares, with a text beside each.
-
-    Parameters
-    ----------
-    rows : rows of category, series (the name of a mark), value (from 0 to 1), text (the same in all of a category)
-    marks : sequence of Mark
-        In the order of the stack.
-    """
-    wide = width >= _NARROW
-    ticks = {"values": [0, 0.25, 0.5, 0.75, 1] if wide else [0, 0.5, 1], "format": ".0%"}
-    across = _number("value", axis, scale={"domain": [0, 1.12 if wide else 1.5], "nice": False}, axis=ticks)
-    texts = {str(row["category"]): row["text"] for row in rows}
-    beside = [{"category": category, "value": 1, "text": text} for category, text in texts.items()]
-    return _stack(rows, marks, width, across, beside, _kind("text"))
-
-
-def _stack(rows: Rows, marks: Sequence[Mark], width: int, across: Spec, beside: Rows, text: Spec) -> Spec:
-    """Bars made of parts, and a text beside each."""
-    categories = _categories(rows)
-    order = {mark.name: place for place, mark in enumerate(marks)}
-    up = _category_axis(categories)
-    parts = {"x": {**across, "stack": "zero"}, "y": up, "color": _colours(marks)}
-    return _layers(
-        [
-            _layer(
-                {"type": "bar", "height": {"band": 0.72}},
-                [{**row, "order": order[row["series"]]} for row in rows],
-                **parts,
-                order={"field": "order", "type": "quantitative"},
-            ),
-            _layer(_BESIDE, beside, x=across, y=up, text=text),
-        ],
-        width,
-        44 + 26 * len(categories),
-    )
-
-
 def labelled_bars(rows: Rows, width: int, *, axis: str) -> Spec:
     """Bars by category with their value written beside.
 
@@ -123,31 +66,6 @@ def labelled_bars(rows: Rows, width: int, *, axis: str) -> Spec:
     bars = _layer({"type": "bar", "color": ORANGE, "height": {"band": 0.72}}, x=across, y=up)
     texts = _layer(_BESIDE, x=across, y=up, text=_kind("text"))
     return _layers([bars, texts], width, 44 + 28 * len(categories), data=rows)
-
-
-def intervals(rows: Rows, width: int, *, axis: str) -> Spec:
-    """A published count by category with its interval and the true count, on a logarithmic axis.
-
-    Parameters
-    ----------
-    rows : rows of category, value, low, high, true
-        Counts above zero; ``low`` and ``high`` are the ends of the interval.
-    """
-    categories = _categories(rows)
-    reach = [float(row[end]) for row in rows for end in ("low", "high", "true")]
-    up = _category_axis(categories, {**_BARE, "grid": True})
-    bar = {"type": "bar", "color": BLUE, "opacity": 0.4, "height": {"band": 0.62}, "cornerRadius": 2}
-    tick = {"type": "tick", "color": ORANGE, "thickness": 2.5, "height": {"band": 0.8}, "opacity": 1}
-    return _layers(
-        [
-            _layer(bar, x=_logarithmic("low", axis, reach), x2={"field": "high"}, y=up),
-            _layer(_points(45, color=BLUE), x=_logarithmic("value", axis, reach), y=up),
-            _layer(tick, x=_logarithmic("true", axis, reach), y=up),
-        ],
-        width,
-        44 + 20 * len(categories),
-        data=rows,
-    )
 
 
 def log_dots(rows: Rows, marks: Sequence[Mark], width: int, *, axis: str) -> Spec:
@@ -174,63 +92,6 @@ def log_dots(rows: Rows, marks: Sequence[Mark], width: int, *, axis: str) -> Spe
     return _chart(rows, width, 44 + (9 * len(marks) + 6) * len(categories), **layer)
 
 
-def scatter_with_band(points: Rows, band: Rows, width: int, *, x: str, y: str, ticks: Sequence[int]) -> Spec:
-    """Points around the diagonal, on axes that are logarithmic on both sides of zero, with a band.
-
-    Parameters
-    ----------
-    points : rows of x, y, inside (whether the band holds it)
-    band : rows of x, low, high
-    ticks : sequence of int
-        Where both axes are labelled, if they reach so far.
-    """
-    highest = 1.15 * max(max(row["x"], row["y"]) for row in points)
-    lowest = min(*(1.25 * row["y"] for row in points), *(row["low"] for row in band))
-    # A little room to the left of zero, where many dots are.
-    across = _symmetric("x", x, ticks, (-1.5, highest), labelSeparation=10)
-    up = _symmetric("y", y, ticks, (lowest, highest), labelSeparation=0)
-    inside = _kind("inside", scale={"domain": [True, False], "range": [BLUE, ORANGE]}, legend=None)
-    dots = {"type": "point", "filled": True, "size": 14 if len(points) > 200 else 26, "opacity": 0.75}
-    line = {"type": "line", "color": GREY, "strokeWidth": 1, "clip": True}
-    return _layers(
-        [
-            _band(band, across, up, clip=True),
-            _layer(line, band, x=across, y={**up, "field": "x"}),
-            _layer(dots, points, x=across, y=up, color=inside),
-        ],
-        width,
-        round(0.85 * width),
-    )
-
-
-def funnel(
-    points: Rows, band: Rows, marks: Sequence[Mark], width: int, *, x: str, y: str, ends: tuple[float, float]
-) -> Spec:
-    """Ratios against the number of draws behind each, with the band that chance alone would fill.
-
-    Parameters
-    ----------
-    points : rows of x (above 0), y, series (the name of a mark)
-    band : rows of x, low, high
-    marks : sequence of Mark
-    ends : pair of floats
-        Of the axis of ratios, so that charts side by side compare.
-    """
-    numbers = [row["x"] for row in band]
-    across = _logarithmic("x", x, numbers, [min(numbers), max(numbers)])
-    up = _number("y", y, scale={"domain": list(ends), "nice": False}, axis={"tickCount": 6, "format": ".1f"})
-    dots = {"type": "point", "filled": True, "size": 26, "opacity": 0.85}
-    return _layers(
-        [
-            _band(band, across, up, clip=True),
-            _layer(_RULE, [{"y": 1}], y=up),
-            _layer(dots, points, x=across, y=up, color=_colours(marks), shape=_shapes(marks)),
-        ],
-        width,
-        _height(width, 0.5, 0.85),
-    )
-
-
 def histogram_with_law(rows: Rows, width: int, *, x: str, y: str) -> Spec:
     """Bars of observed shares with a line of those expected.
 
@@ -253,48 +114,6 @@ def histogram_with_law(rows: Rows, width: int, *, x: str, y: str) -> Spec:
         width,
         _height(width, 0.42, 0.75),
         data=rows,
-    )
-
-
-def grid_of_shares(rows: Rows, width: int, *, x: str, bounds: Sequence[float], columns: Sequence[str]) -> Spec:
-    """A share in every field of a grid, written out and coloured by the bounds it lies between.
-
-    Parameters
-    ----------
-    rows : rows of column, category, value, text
-    bounds : sequence of five floats
-    columns : sequence of str
-        In order.
-    """
-    categories = _categories(rows)
-    wide = width >= _NARROW
-    heads = {"orient": "top", "labelAngle": 0 if wide else -40, "domain": False, "ticks": False}
-    across = _kind("column", sort=list(columns), title=x, axis=heads)
-    up = {**_category_axis(categories), "scale": {"paddingInner": 0.06, "paddingOuter": 0}}
-    # The fields are light in both modes, so their text is dark in both.
-    fills = ["#9cc5e6", "#c7def0", "#ece8d9", "#f5d5ae", "#efb18a", "#e38f76"]
-    shade = {"type": "threshold", "domain": list(bounds), "range": fills}
-    narrow = 10 if len(columns) <= 5 else 9
-    return _layers(
-        [
-            _layer(
-                {"type": "rect", "cornerRadius": 3},
-                x={**across, "scale": {"paddingInner": 0.04, "paddingOuter": 0}},
-                y=up,
-                color={"field": "value", "type": "quantitative", "scale": shade, "legend": None},
-            ),
-            _layer(
-                {"type": "text", "color": "#15191d", "fontSize": 12 if wide else narrow},
-                x=across,
-                y=up,
-                text=_kind("text"),
-            ),
-        ],
-        width,
-        80 + 38 * len(categories),
-        data=rows,
-        # Slanted headings reach beyond the last column.
-        right=4 if wide else 24,
     )
 
 

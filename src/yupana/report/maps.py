@@ -20,7 +20,7 @@ from yupana.arrays import Floats, Ints
 from yupana.errors import ConfigError, InputError
 from yupana.files.regular import must_be_regular, read_json
 from yupana.report.html import Html, fill
-from yupana.report.numbers import rounded, whole
+from yupana.report.numbers import rounded
 
 Ring = Floats
 """A closed line of shape (points, 2): degrees east and north."""
@@ -234,8 +234,6 @@ _NARROW: Final = 350
 _LETTER: Final = 12.0
 """Height of a name in pixels."""
 
-CLASSES: Final = 6
-
 
 @dataclass(frozen=True, slots=True)
 class MapLayout:
@@ -391,35 +389,6 @@ class ValueClasses:
         """The class of each value, -1 of those that are none."""
         found = np.searchsorted(self.bounds, values, side="left")
         return [int(place) for place in np.where(np.isnan(values), -1, found)]
-
-
-def count_classes(values: Floats) -> ValueClasses:
-    """Classes with about as many areas each, for counts are skewed; bounds are rounded to two digits."""
-    bounds = _quantiles(values)
-    starts = ["0", *(whole(bound + 1) for bound in bounds)]
-    ends = [*map(whole, bounds), ""]
-    words = (
-        (start if start == end else f"{start} to {end}") if end else f"{start} and more"
-        for start, end in zip(starts, ends, strict=True)
-    )
-    return ValueClasses(bounds, tuple(words))
-
-
-def share_classes(values: Floats) -> ValueClasses:
-    """Classes of shares with about as many areas each."""
-    bounds = _quantiles(values)
-    told = [f"{rounded(100 * bound, 2)}%" for bound in bounds]
-    starts = [f"up to {told[0]}", *(f"to {bound}" for bound in told[1:])] if told else []
-    return ValueClasses(bounds, (*starts, f"more than {told[-1]}" if told else "all"))
-
-
-def _quantiles(values: Floats) -> tuple[float, ...]:
-    known = values[np.isfinite(values)]
-    if not len(known):
-        return ()
-    cuts = np.quantile(known, np.arange(1, CLASSES) / CLASSES, method="inverted_cdf")
-    digits = (float(f"{cut:.2g}") for cut in cuts.tolist())
-    return tuple(sorted({cut for cut in digits if 0 <= cut < known.max()}))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

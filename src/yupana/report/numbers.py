@@ -46,8 +46,3 @@ def epl(value: float | None) -> str:
     if math.isinf(value):
         return "infinite"
     return f"{value:.3f}" if value >= 0.1 else f"{value:.3g}"
-
-
-def confidence_percent(confidence: Fraction) -> str:
-    """A confidence level as a percentage with the digits it has: 90%, 99.5%; never rounded up to 100%."""
-    return f"{float(100 * confidence):.10g}%"

@@ -219,7 +219,7 @@ CONFIDENTIAL: Final = 0o600
 PUBLIC: Final = 0o666
 
 
-def claim_page(path: Path, apart_from: Iterable[Path] = (), *, mode: int = PUBLIC) -> NewFile:
+def claim_page(path: Path, apart_from: Iterable[Path] = (), *, mode: int = PUBLIC, has_charts: bool = True) -> NewFile:
     """Check where a page is to go, before the work.
 
     Parameters
@@ -229,6 +229,8 @@ def claim_page(path: Path, apart_from: Iterable[Path] = (), *, mode: int = PUBLI
         Folders it may not lie in: of records, or of a release, which holds tables only.
     mode : int
         Of the file, before the user's mask.
+    has_charts : bool
+        Whether charts will be drawn for it here.
 
     Raises
     ------
@@ -237,7 +239,8 @@ def claim_page(path: Path, apart_from: Iterable[Path] = (), *, mode: int = PUBLI
     ConfigError
         If charts cannot be drawn because the extra ``report`` is not installed.
     """
-    renderer()
+    if has_charts:
+        renderer()
     path = path.absolute()
     for folder in apart_from:
         if real(folder) in real(path).parents:

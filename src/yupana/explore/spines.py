@@ -1,13 +1,9 @@
-"""What TopDown strategies buy, before any data: shares, margins, least-squares errors on several spines, trade-offs.
-
-A strategy that was found stands beside the one there is.
-"""
+"""What a spine buys, before any data: least-squares errors of its geounits and areas on invented blocks."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from itertools import cycle
 from typing import Final
 
 import numpy as np
@@ -19,21 +15,13 @@ from yupana.geography.entities import published
 from yupana.geography.settings import Kind, SpineSettings
 from yupana.geography.spine import Spine
 from yupana.geography.tree import entity_variances, partition, unit_variances
-from yupana.plan.measurement import Mechanism
-from yupana.plan.plan import Plan
-from yupana.privacy.exact import Budget
-from yupana.privacy.zcdp import epsilon_tight
 from yupana.progress import Stopwatch
-from yupana.report.charts import SERIES, Mark
-from yupana.report.numbers import loss, percent, rounded
-from yupana.report.page import Section, sections
-from yupana.report.plans import Line, pictures
 from yupana.topdown.budget import spend
 from yupana.topdown.configuration import Configuration
 from yupana.topdown.constraints import kept_areas
-from yupana.topdown.plan import Semantics, semantics_of
 
 _ENTITIES: Final = {"place": "places", "county_subdivision": "county subdivisions", "aiannh": "AIANNH areas"}
+
 
 _EXACT: Final = 1e9
 """The precision that stands for an exact total, times that of the noisy ones."""
@@ -73,57 +61,6 @@ class Errors:
 
     units: Mapping[str, float]
     entities: Mapping[str, tuple[float, float]]
-
-
-def shares_section(configuration: Configuration, plan: Plan) -> Section:
-    """The shares of geolevels and of their queries, and the margins of single noisy answers."""
-    levels = configuration.levels
-    queries = list(dict.fromkeys(q.name for level in levels for q, _ in configuration.queries[level]))
-    by_level = {level: {q.name: share for q, share in configuration.queries[level]} for level in levels}
-    columns: dict[str, list[str]] = {
-        "Query": ["the geolevel", *queries],
-        **{
-            level: [
-                percent(float(configuration.shares[level]), 2),
-                *(percent(float(by_level[level][q]), 2) if q in by_level[level] else "–" for q in queries),
-            ]
-            for level in levels
-        },
-    }
-    marks = {level: Mark(level, colour, "circle") for level, colour in zip(levels, cycle(SERIES), strict=False)}
-    lines = [Line(m, m.table, marks[m.level]) for m in plan.measurements]
-    figures = pictures(plan, lines, marks.values(), ("query", "geolevel"))
-    (section,) = sections("topdown_shares.html", shares=columns, figures=figures)
-    return section
-
-
-def attributes_section(
-    configuration: Configuration, production: Configuration | None, delta: float, name: str = "production of 2020"
-) -> Section:
-    """What is lost about single attributes, about places within a geounit, and by another strategy if one is given."""
-    here = semantics_of(configuration)
-    there = Semantics({}, {}) if production is None else semantics_of(production)
-    shown_beside = ("here",) if production is None else ("here", name)
-    zcdp = configuration.mechanism is Mechanism.ZCDP
-
-    def shown(value: Budget, *, epsilon: bool) -> str:
-        return rounded(epsilon_tight(value, delta), 5) if epsilon else loss(value)
-
-    def columns(mine: Mapping[str, Budget], theirs: Mapping[str, Budget], what: str) -> dict[str, list[str]]:
-        found = {what: list(mine)}
-        for symbol, epsilon in (("ρ", False), ("ε", True)) if zcdp else (("ε", False),):
-            for who, of in zip(shown_beside, (mine, theirs), strict=False):
-                found[f"{symbol}, {who}"] = [shown(of[n], epsilon=epsilon) if n in of else "–" for n in mine]
-        return found
-
-    moved, moved_there = ({f"block in {n}": v for n, v in of.geolevels.items()} for of in (here, there))
-    (section,) = sections(
-        "topdown_attributes.html",
-        delta=f"{delta:g}" if zcdp else "",
-        attributes=columns(here.attributes, there.attributes, "Attribute"),
-        moved=columns(moved, moved_there, "Moved to another"),
-    )
-    return section
 
 
 def _block_totals(configuration: Configuration) -> bool:
