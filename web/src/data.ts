@@ -73,7 +73,9 @@ const TYPES = { u1: Uint8Array, u2: Uint16Array, i4: Int32Array, f8: Float64Arra
 interface Head { columns: { name: string; at: number; type: keyof typeof TYPES; length: number; of?: (number | null)[] }[] }
 
 async function unpack(text: string): Promise<Rows> {
-  const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+  // Loops, for `from` takes ten times as long.
+  const told = atob(text), bytes = new Uint8Array(told.length);
+  for (let at = 0; at < told.length; at++) bytes[at] = told.charCodeAt(at);
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   const buffer = await new Response(stream).arrayBuffer();
   const length = new DataView(buffer).getUint32(0, true);
@@ -83,10 +85,16 @@ async function unpack(text: string): Promise<Rows> {
   for (const column of head.columns) {
     const read = new TYPES[column.type](buffer, 4 + length + column.at, column.length);
     const { of } = column;
-    found[column.name] = of ? Float64Array.from(read, (place) => of[place] ?? NaN) : read;
+    found[column.name] = of ? meant(read, of) : read;
     rows = column.length;
   }
   return { ...found, length: rows } as unknown as Rows;
+}
+
+function meant(places: ArrayLike<number>, of: (number | null)[]): Float64Array {
+  const known = of.map((value) => value ?? NaN), found = new Float64Array(places.length);
+  for (let at = 0; at < places.length; at++) found[at] = known[places[at]];
+  return found;
 }
 
 export function loadPiece(id: string): Promise<Rows> {
@@ -137,12 +145,14 @@ export async function rowsOfCell(table: Table, group: number, cell: number, isWa
     for (let area = piece.first; area <= piece.last; area++) if (isWanted(area)) return true;
     return false;
   });
-  for (const [at, piece] of wanted.entries()) {
-    const rows = await loadPiece(piece.id);
-    for (let row = 0; row < rows.length; row++) {
-      if (rows.cell[row] === cell && rows.group[row] === group && isWanted(rows.area[row])) found.push(rowAt(rows, row));
+  // Several at a time: they are unpacked beside each other.
+  for (let at = 0; at < wanted.length; at += 8) {
+    for (const rows of await Promise.all(wanted.slice(at, at + 8).map((piece) => loadPiece(piece.id)))) {
+      for (let row = 0; row < rows.length; row++) {
+        if (rows.cell[row] === cell && rows.group[row] === group && isWanted(rows.area[row])) found.push(rowAt(rows, row));
+      }
     }
-    if (at % 8 === 7) tell((at + 1) / wanted.length);
+    if (at + 8 < wanted.length) tell((at + 8) / wanted.length);
   }
   return found;
 }

@@ -348,14 +348,16 @@ def _placed(
     if others:
         cells = _met(db, others)
         _number(db, "cells", [(*c, at) for at, c in enumerate(cells)], others)
+    keys = [kind, code, *([GROUP] if has_group else []), *others]
     joins = f"JOIN areas USING ({named(kind)}, {named(code)})"
     joins += f" JOIN groups USING ({GROUP})" if has_group else ""
     joins += f" JOIN cells USING ({', '.join(map(named, others))})" if others else ""
     group, cell = "groups.place" if has_group else "0", "cells.place" if others else "0"
     db.execute(
-        f"CREATE TABLE placed AS SELECT rows.*, areas.place AS _area, {group} AS _group, {cell} AS _cell "
-        f"FROM rows {joins} ORDER BY _area, _group, _cell"
+        f"CREATE TABLE placed AS SELECT rows.* EXCLUDE ({', '.join(map(named, keys))}), areas.place AS _area, "
+        f"{group} AS _group, {cell} AS _cell FROM rows {joins} ORDER BY _area, _group, _cell"
     )
+    db.execute("DROP TABLE rows")
     told = []
     for at, name in enumerate(others):
         told.append(_cell_column(columns.get(name), name, list(dict.fromkeys(cell[at] for cell in cells))))
