@@ -174,6 +174,8 @@ function App({ listed: every, version }: { listed: Listed[]; version: string }) 
     if (!drag.current) { drags.current += 1; drag.current = { id: drags.current, base: before }; }
     const id = drag.current.id;
     if (done) drag.current = null;
+    // A first strategy of TopDown takes seconds.
+    if (["equal", "least", "sum", "max", "round"].includes(String(question.question))) setAnswer({ question: String(question.question), said: words.waiting, wrong: false });
     queue.push({
       path: "/api/solve", body: { product: form.key, settings: before, ...question }, drag: id, question: String(question.question),
       done: (result) => {
