@@ -14,6 +14,7 @@ from plans import production_plan
 
 from yupana.plan.budgets import budget_for_margin
 from yupana.plan.measurement import Mechanism
+from yupana.products.phsafe.specification import STATE_NAMES
 
 pytest.importorskip("uvicorn", reason="the explorer's server is not installed: explore")
 pytestmark = pytest.mark.slow
@@ -60,6 +61,16 @@ FOCUSED = """() => { const one = document.activeElement, box = one.getBoundingCl
     const seen = [0.5, 0.1, 0.9].some((part) => { const over = document.elementFromPoint(x, box.y + box.height * part);
         return over && (one.contains(over) || over.contains(one)) });
     return [Number(one.dataset.at ?? -1), seen, one.outerHTML.slice(0, 120)] }"""
+
+
+WORDS = """() => { const found = new Set(), walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    while (walk.nextNode()) if (!walk.currentNode.parentElement.closest('noscript, script'))
+        found.add(walk.currentNode.data.trim());
+    for (const name of ['aria-label', 'placeholder', 'aria-valuetext', 'label'])
+        for (const one of document.querySelectorAll(`[${name}]`)) found.add(one.getAttribute(name).trim());
+    return [...found, document.title] }"""
+SAID = "the|of|and|is|are|with|by|must|which|from|to|its|for|where|this|not|be|nothing"
+ENGLISH = re.compile(rf"(?<![-\w])({SAID})(?![-\w])", re.IGNORECASE)
 
 
 def settled(page: Any) -> None:  # noqa: ANN401 (playwright may be missing)
@@ -228,3 +239,37 @@ def test_every_control_has_a_name_and_is_reached_and_seen_by_keyboard(page: Any,
     page.wait_for_timeout(500)
     assert total(page) == began
     assert page.locator(".glance [role=status]").inner_text()
+
+
+@pytest.mark.parametrize("key", EVERY)
+def test_no_sentence_of_the_spanish_page_is_english(browser: Any, address: str, key: str) -> None:  # noqa: ANN401
+    told: dict[str, set[str]] = {}
+    for locale in ("en-US", "es-ES"):
+        page = browser.new_context(locale=locale, viewport={"width": 1280, "height": 800}).new_page()
+        arrive(page, address, f"{key}{'&' if '?' in key else '?'}name=X1")
+        page.locator("#keep").click()
+        page.evaluate(OPEN)
+        page.wait_for_timeout(900)
+        told[locale] = set(page.evaluate(WORDS))
+        total_field = page.locator(".whole .pair input").first
+        Fraction(total_field.input_value())
+        total_field.fill("0.5" if locale == "en-US" else "0,5")
+        settled(page)
+        assert Fraction(total(page)) == Fraction(1, 2)
+        answers = page.locator(".solve button")
+        for place in range(answers.count()):
+            answers.nth(place).click()
+            settled(page)
+            told[locale] |= set(page.locator(".solve output").all_inner_texts())
+        for field in page.locator(".options input, .row input[type=text]").all()[::9]:
+            for wrong in ("-1", "x"):
+                field.fill(wrong)
+                settled(page)
+                told[locale] |= set(page.locator(".fault, .alarm p").all_inner_texts())
+            field.fill("1")
+            settled(page)
+        page.context.close()
+    names = {*STATE_NAMES.values(), "Puerto Rico"}
+    spoken = {text for text in told["es-ES"] if re.search(r"[a-z]{3,}", text) and text not in names}
+    assert {text for text in spoken if ENGLISH.search(text)} == set()
+    assert {text for text in spoken & told["en-US"] if re.search(r"[a-z]{3,},? [a-z]{3,}", text)} == set()

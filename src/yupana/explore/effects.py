@@ -17,7 +17,7 @@ from yupana.errors import BudgetError
 from yupana.explore.form import BudgetPage, Chosen
 from yupana.explore.scenario import Filled, RefusedError, Typed
 from yupana.plan.account import Unit
-from yupana.plan.budgets import Entry, equal_errors
+from yupana.plan.budgets import least_error
 from yupana.plan.measurement import Mechanism, z_value
 from yupana.plan.plan import Plan, compose
 from yupana.privacy.exact import INFINITE, Budget, show_exact
@@ -33,8 +33,8 @@ _SHORT: Final = 12
 """Characters of a budget that is shown as it was typed."""
 
 _STEPS: Final = 25
-_REACH: Final = (Fraction(1, 32), Fraction(32))
-"""Totals of the frontier: so many, over so much of the total that a configuration begins with."""
+_REACH: Final = 32
+"""Totals of the frontier: so many, from so much less to so much more than a configuration begins with."""
 
 _CERTAIN: Final = 20
 """Of a loss above nothing is computed: nobody is right more often than always, and less is hardly promised."""
@@ -225,64 +225,24 @@ def largest_error(chosen: Chosen) -> float:
 def frontier(page: BudgetPage, chosen: Chosen) -> dict[str, Any]:
     """The least that the largest margin can be for each total loss, and where this scenario stands."""
     of, relative = sizes(chosen)
-    kept = Fraction(sum(budget for name, budget in chosen.budgets.items() if name not in of))
-    bare = {name: (e.sensitivity, e.share, e.population) for name, e in chosen.entries.items() if name in of}
-    began = Fraction(page.first.plan.loss())
-    points = _curve(tuple(bare.items()), tuple(of.items()), chosen.plan.mechanism, began)
-    z, total = z_value(chosen.plan.confidence), Fraction(chosen.plan.loss())
-    here = largest_error(chosen)
+    kept = float(sum(budget for name, budget in chosen.budgets.items() if name not in of))
+    z, total, began = z_value(chosen.plan.confidence), float(chosen.plan.loss()), float(page.first.plan.loss())
+
+    def least(spent: float) -> float | None:
+        """For a total; each population spends it."""
+        errors = []
+        for population in {chosen.entries[name].population for name in of}:
+            here = {name: size for name, size in of.items() if chosen.entries[name].population == population}
+            errors.append(least_error(chosen.entries, here, spent, chosen.plan.mechanism) if spent > 0 else None)
+        return None if None in errors else z * max(error for error in errors if error is not None)
+
+    at = [float(f"{began * _REACH ** (2 * i / (_STEPS - 1) - 1):.6g}") for i in range(_STEPS)]
     return {
         "relative": relative,
-        "curve": [[float(at + kept), z * error] for at, error in points],
-        "here": [float(total), here],
-        "best": _best(z, bare, of, chosen.plan.mechanism, total - kept),
-        "shown": percent(here, 1 if here < 1 else 0) if relative else rounded(here, 3),
+        "curve": [[spent + kept, error] for spent in at if (error := least(spent)) is not None],
+        "here": [total, largest_error(chosen)],
+        "best": least(total - kept),
     }
-
-
-def _best(
-    z: float,
-    bare: Mapping[str, tuple[Fraction, Fraction, str]],
-    of: Mapping[str, Fraction],
-    mechanism: Mechanism,
-    total: Fraction,
-) -> float | None:
-    """The least that the largest margin can be for a total; None where it leaves nothing, or next to no noise."""
-    try:
-        return z * _least_error(bare, of, mechanism, total) if total > 0 else None
-    except OverflowError:
-        return None
-
-
-def _populations(bare: Mapping[str, tuple[Fraction, Fraction, str]]) -> Iterator[dict[str, Entry]]:
-    for population in dict.fromkeys(of for *_, of in bare.values()):
-        yield {n: Entry(Fraction(1), s, share, p) for n, (s, share, p) in bare.items() if p == population}
-
-
-def _least_error(
-    bare: Mapping[str, tuple[Fraction, Fraction, str]],
-    of: Mapping[str, Fraction],
-    mechanism: Mechanism,
-    total: Fraction,
-) -> float:
-    """The least largest standard deviation over its size that a total buys; each population spends it."""
-    return max(
-        equal_errors(entries, {name: of[name] for name in entries}, total, mechanism).error
-        for entries in _populations(bare)
-    )
-
-
-@lru_cache(maxsize=64)
-def _curve(
-    bare: tuple[tuple[str, tuple[Fraction, Fraction, str]], ...],
-    of: tuple[tuple[str, Fraction], ...],
-    mechanism: Mechanism,
-    began: Fraction,
-) -> tuple[tuple[Fraction, float], ...]:
-    low, high = (float(reach * began) for reach in _REACH)
-    steps = _STEPS if mechanism is Mechanism.ZCDP else 9
-    at = [Fraction(f"{low * (high / low) ** (i / (steps - 1)):.6g}") for i in range(steps)]
-    return tuple((total, _least_error(dict(bare), dict(of), mechanism, total)) for total in at)
 
 
 def unreliable_counts(chosen: Chosen) -> dict[str, Any]:

@@ -12,6 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+import numpy as np
+
 from yupana.errors import ConfigError, nearest
 from yupana.files.declaration import declared, exact, key, read_as, table_of, whole
 from yupana.plan.measurement import Margins, Mechanism, check_margin, margin_of_error, rho_for_margin
@@ -238,6 +240,27 @@ def equal_errors(
         middle = (low + high) / 2
         low, high = (middle, high) if spent(middle) > total else (low, middle)
     return EqualErrors(budgets(high), float(high))
+
+
+def least_error(
+    entries: Mapping[str, Entry], sizes: Mapping[str, Fraction], total: float, mechanism: Mechanism
+) -> float | None:
+    """The error of `equal_errors` in floating point, for pictures; None where it leaves next to no noise."""
+    of = np.array([float(size) for size in sizes.values()])
+    weights = np.array([float(entries[name].sensitivity / entries[name].share) for name in sizes])
+    if mechanism is Mechanism.ZCDP:
+        return math.sqrt(float((weights / (2 * of * of)).sum()) / total)
+
+    def spent(error: float) -> float:
+        return float((2 * weights * np.arcsinh(1 / (math.sqrt(2) * of * error))).sum())
+
+    low, high = -230.0, 230.0
+    if not spent(math.exp(high)) < total < spent(math.exp(low)):
+        return None
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if spent(math.exp(middle)) > total else (low, middle)
+    return math.exp(high)
 
 
 @dataclass(frozen=True, slots=True)

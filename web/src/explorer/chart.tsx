@@ -86,7 +86,7 @@ export function FrontierChart({ frontier, symbol, points, words, language, onTot
     return found && <text x={found[0]} y={found[1] + 12} class={point.kind}>{name}</text>;
   });
   // The curve is named at that of its ends which is free.
-  const ends = ([[1, 0], [frontier.curve.length - 2, 7 * words.possible.length]] as const)
+  const ends = frontier.curve.length < 2 ? [] : ([[1, 0], [frontier.curve.length - 2, 7 * words.possible.length]] as const)
     .map(([at, back]): Box => [x(frontier.curve[at][0]) - back, y(frontier.curve[at][1]) - 20, 7 * words.possible.length, 15]);
   const named = ends.find((box) => !taken.some((other) => overlap(box, other)));
   return (

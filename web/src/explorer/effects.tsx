@@ -1,12 +1,13 @@
 /** What follows: the loss in words, what becomes unreliable by name, found strategies, and scenarios as columns. */
 import { useState } from "preact/hooks";
 import type { Compared, Exact, Form, Part, Settings, View } from "./server";
-import { type Words, fill } from "./words";
+import { local } from "./said";
+import { type Language, type Words, fill } from "./words";
 
 const ROWS = 14;
 
-export function Glance({ view, words }: { view: View; words: Words }) {
-  const epsilon = view.numbers.find((told) => told.label.startsWith("ε at"));
+export function Glance({ view, words, language }: { view: View; words: Words; language: Language }) {
+  const epsilon = view.numbers.find((told) => /^ε (at|con)/.test(told.label));
   const { known, unreliable } = view.unreliable;
   return (
     <dl class="glance-numbers">
@@ -15,8 +16,8 @@ export function Glance({ view, words }: { view: View; words: Words }) {
       {view.words.filter((word) => word.guess).map((word) => (
         <div class={word.guess === "100%" ? "alarm" : ""}><dt>{fill(words.guess, word.of)}</dt><dd>{word.guess}</dd><dd class="note">{word.guess === "100%" ? words.certain : words.coin}</dd></div>
       ))}
-      {known > 0 && <div><dt>{words.unreliable}</dt><dd>{`${((100 * unreliable) / known).toFixed(1)}%`}</dd>
-        <dd class="note">{`${unreliable.toLocaleString("en")} / ${known.toLocaleString("en")}`}</dd></div>}
+      {known > 0 && <div><dt>{words.unreliable}</dt><dd>{local(`${((100 * unreliable) / known).toFixed(1)}%`, language)}</dd>
+        <dd class="note">{local(`${unreliable.toLocaleString("en")} / ${known.toLocaleString("en")}`, language)}</dd></div>}
     </dl>
   );
 }
@@ -65,7 +66,7 @@ export function Unreliable({ view, form, settings, words }: { view: View; form: 
       </> : <>
         <p class="note">{words.noCounts}</p>
         <table class="bars"><tbody>{(all ? entries : entries.slice(0, 6)).map((entry) => (
-          <tr><th scope="row">{nameOf(form, entry.name)}</th><td class="figure">{view.entries[entry.name].least}</td></tr>
+          <tr><th scope="row">{nameOf(form, entry.name)}</th><td class="figure">{local(view.entries[entry.name].least ?? "", words.locale)}</td></tr>
         ))}</tbody></table>
         {entries.length > 6 && !all && <button type="button" class="plain" onClick={() => setAll(true)}>{fill(words.more, String(entries.length))}</button>}
       </>}

@@ -36,6 +36,9 @@ export function LogRange({ label, value, low = LOWEST, high = HIGHEST, onDrag }:
   );
 }
 
+/** A number as the server reads it: in Spanish a comma may stand for the point. */
+const typedNumber = (text: string) => (document.documentElement.lang === "es" ? text.replace(/^\s*(\d*),(\d+)\s*$/, "$1.$2") : text);
+
 /** A text that shows what the server says unless somebody types into it. */
 function Exact({ label, value, exact, given, fault, placeholder, onType }: {
   label: string; value: string; exact?: string; given?: boolean; fault?: string; placeholder?: string; onType(text: string): void;
@@ -45,7 +48,7 @@ function Exact({ label, value, exact, given, fault, placeholder, onType }: {
     <input type="text" inputMode="decimal" autocomplete="off" spellcheck={false} aria-label={label} class={given ? "given" : ""}
       aria-invalid={fault ? "true" : undefined} title={exact} data-exact={exact} placeholder={placeholder} value={typing ?? value}
       onFocus={() => setTyping(value)} onBlur={() => setTyping(null)}
-      onInput={(event) => { setTyping(event.currentTarget.value); onType(event.currentTarget.value); }} />
+      onInput={(event) => { setTyping(event.currentTarget.value); onType(typedNumber(event.currentTarget.value)); }} />
   );
 }
 
@@ -88,7 +91,7 @@ function Group({ fields, kind, group, label, names, opened }: {
   const share = view?.groups[kind][group];
   const margins = on.map((name) => Number(view?.entries[name]?.margin_exact || "NaN")).filter(Number.isFinite);
   const [low, high] = [Math.min(...margins), Math.max(...margins)];
-  const short = (value: number) => value >= 1000 ? value.toLocaleString("en", { notation: "compact", maximumSignificantDigits: 2 }) : Number(value.toPrecision(3)).toLocaleString("en", { maximumFractionDigits: 2 });
+  const short = (value: number) => value >= 1000 ? value.toLocaleString(words.locale, { notation: "compact", maximumSignificantDigits: 2 }) : Number(value.toPrecision(3)).toLocaleString(words.locale, { maximumFractionDigits: 2 });
   const same = margins.length > 0 && low === high;
   const entries = (part: Partial<Typed>) =>
     Object.fromEntries(names.map((name) => [name, { ...settings.entries[name], ...(settings.entries[name].on || part.on !== undefined ? part : {}) }]));
@@ -163,7 +166,7 @@ export function Options({ fields }: { fields: Fields }) {
   const groups = [...new Set(offered.map((field) => field.group))];
   const faulty = fields.form.fields.some((field) => fields.faults.some((fault) => fault.field === field.key));
   return (
-    <details class="options" open={faulty || undefined}>
+    <details class="options" ref={(node) => { if (node && faulty) node.open = true; }}>
       <summary>{fields.words.options}</summary>
       {groups.map((group) => (
         <fieldset>
@@ -180,15 +183,17 @@ export function Total({ fields }: { fields: Fields }) {
   const { view, words, symbol, solve, faults } = fields;
   const [epsilon, setEpsilon] = useState("");
   const fault = (field: string) => faults.filter((one) => one.field === field).map((one) => one.message).join(" ");
+  const grouped = view?.numbers[0]?.shown ?? "";
+  const shown = words.locale === "es" ? grouped.replaceAll(".", "").replace(",", ".") : grouped.replaceAll(",", "");
   const total = view ? Number(view.frontier.here[0]) : NaN;
   return (
     <section class="group whole" aria-label={words.total}>
       <div class="head">
         <span class="name"><strong>{words.total}</strong></span>
         <LogRange label={`${words.total} ${symbol}`} value={total} low={0.001} high={100} onDrag={(text, done) => solve({ question: "total", value: text }, done)} />
-        <span class="pair"><span aria-hidden="true">{symbol}</span><Exact label={`${words.total} ${symbol}`} value={view?.numbers[0]?.shown ?? ""} exact={view?.total} fault={fault("total")} onType={(text) => text && solve({ question: "total", value: text })} /></span>
+        <span class="pair"><span aria-hidden="true">{symbol}</span><Exact label={`${words.total} ${symbol}`} value={shown} exact={view?.total} fault={fault("total")} onType={(text) => text && solve({ question: "total", value: text })} /></span>
       </div>
-      {symbol === "ρ" && <form class="head epsilon" onSubmit={(event) => { event.preventDefault(); solve({ question: "epsilon", value: epsilon }); }}>
+      {symbol === "ρ" && <form class="head epsilon" onSubmit={(event) => { event.preventDefault(); solve({ question: "epsilon", value: typedNumber(epsilon) }); }}>
         <label for="epsilon">{words.exactEpsilon}</label>
         <span class="pair"><input id="epsilon" type="text" inputMode="decimal" autocomplete="off" value={epsilon} aria-invalid={fault("epsilon") ? "true" : undefined} onInput={(event) => setEpsilon(event.currentTarget.value)} /></span>
         <button type="submit">{words.set}</button>

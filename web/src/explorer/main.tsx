@@ -5,6 +5,7 @@ import { FrontierChart, type Point } from "./chart";
 import { type Answer, Details, Glance, Scenarios, Solutions, Unreliable } from "./effects";
 import { type Fields, Groups, type Kind, Options, Total } from "./fields";
 import { keyOf, readLink, writeLink } from "./link";
+import { tell } from "./said";
 import { type Compared, type Exact, type Fault, Faults, type Form, type Listed, type Settings, type View, ask, download, get } from "./server";
 import { type Language, fill, languages } from "./words";
 
@@ -32,11 +33,10 @@ function remembered(key: string): Column[] {
 }
 
 /** At most one question is out; of those that come meanwhile the last is asked next. */
-function useQueue(): { push(job: Job): void; busy: boolean } {
+function useQueue(gone: string): { push(job: Job): void; busy: boolean } {
   const [busy, setBusy] = useState(false);
   const next = useRef<Job | null>(null);
   const running = useRef(false);
-  const gone = languages.en.gone;
   const push = useCallback(async (job: Job) => {
     next.current = job;
     if (running.current) return;
@@ -56,22 +56,23 @@ function useQueue(): { push(job: Job): void; busy: boolean } {
     }
     running.current = false;
     setBusy(false);
-  }, []);
+  }, [gone]);
   return { push, busy };
 }
 
-function App({ listed, version }: { listed: Listed[]; version: string }) {
-  const [language, setLanguage] = useState<Language>(document.documentElement.lang === "es" ? "es" : "en");
+function App({ listed: every, version }: { listed: Listed[]; version: string }) {
+  const [language, setLanguage] = useState<Language>(navigator.language.startsWith("es") ? "es" : "en");
   const words = languages[language];
-  const [form, setForm] = useState<Form | null>(null);
+  const listed = useMemo(() => tell(every, language), [every, language]);
+  const [formSaid, setForm] = useState<Form | null>(null);
   const [settings, setSettings] = useState<Settings | null>(null);
   const [name, setName] = useState("");
-  const [view, setView] = useState<View | null>(null);
-  const [faults, setFaults] = useState<Fault[]>([]);
-  const [refused, setRefused] = useState<Fault[]>([]);
-  const [answer, setAnswer] = useState<Answer>(null);
-  const [exact, setExact] = useState<Exact | null>(null);
-  const [compared, setCompared] = useState<Compared | null>(null);
+  const [viewSaid, setView] = useState<View | null>(null);
+  const [faultsSaid, setFaults] = useState<Fault[]>([]);
+  const [refusedSaid, setRefused] = useState<Fault[]>([]);
+  const [answerSaid, setAnswer] = useState<Answer>(null);
+  const [exactSaid, setExact] = useState<Exact | null>(null);
+  const [comparedSaid, setCompared] = useState<Compared | null>(null);
   const [columns, setColumns] = useState<Column[]>([]);
   const [undo, setUndo] = useState<Settings[]>([]);
   const [told, setTold] = useState("");
@@ -81,8 +82,14 @@ function App({ listed, version }: { listed: Listed[]; version: string }) {
   const step = useRef("");
   const drag = useRef<{ id: number; base: Settings } | null>(null);
   const drags = useRef(0);
-  const queue = useQueue();
+  const queue = useQueue(words.gone);
   const file = useRef<HTMLInputElement>(null);
+
+  const form = useMemo(() => tell(formSaid, language), [formSaid, language]);
+  const view = useMemo(() => tell(viewSaid, language), [viewSaid, language]);
+  const exact = useMemo(() => tell(exactSaid, language), [exactSaid, language]);
+  const compared = useMemo(() => tell(comparedSaid, language), [comparedSaid, language]);
+  const [faults, refused, answer] = useMemo(() => [tell(faultsSaid, language), tell(refusedSaid, language), tell(answerSaid, language)], [faultsSaid, refusedSaid, answerSaid, language]);
 
   const now = (next: Settings) => { current.current = next; setSettings(next); };
   const remember = (before: Settings, what: string) => {
@@ -108,7 +115,7 @@ function App({ listed, version }: { listed: Listed[]; version: string }) {
     step.current = ""; drag.current = null;
     now(linked.settings);
     look(key, linked.settings);
-  }, [listed]);
+  }, [every]);
 
   useEffect(() => {
     const arrive = () => { void open(location.hash); };
@@ -167,6 +174,8 @@ function App({ listed, version }: { listed: Listed[]; version: string }) {
     if (!drag.current) { drags.current += 1; drag.current = { id: drags.current, base: before }; }
     const id = drag.current.id;
     if (done) drag.current = null;
+    // A first strategy of TopDown takes seconds.
+    if (["equal", "least", "sum", "max", "round"].includes(String(question.question))) setAnswer({ question: String(question.question), said: words.waiting, wrong: false });
     queue.push({
       path: "/api/solve", body: { product: form.key, settings: before, ...question }, drag: id, question: String(question.question),
       done: (result) => {
@@ -194,7 +203,7 @@ function App({ listed, version }: { listed: Listed[]; version: string }) {
   const fetchFile = async (path: string, more: object) => {
     try {
       download(await ask(path, { product: form.key, settings, name: name || words.mine, ...more }, words.gone));
-    } catch (error) { if (error instanceof Faults) setTold(error.message); else throw error; }
+    } catch (error) { if (error instanceof Faults) setTold(tell({ said: error.message }, language).said); else throw error; }
   };
   const load = async (chosen: File | undefined) => {
     if (!chosen) return;
@@ -205,8 +214,8 @@ function App({ listed, version }: { listed: Listed[]; version: string }) {
         const other = await get<Form>(`/api/products/${found.product}`);
         location.hash = writeLink(found.product, found.name, found.settings, other.settings);
       } else { setName(found.name); change(found.settings); }
-      setTold(found.said || found.name);
-    } catch (error) { if (error instanceof Faults) setTold(error.message); else throw error; }
+      setTold(tell(found, language).said || found.name);
+    } catch (error) { if (error instanceof Faults) setTold(tell({ said: error.message }, language).said); else throw error; }
   };
 
   const faulty = faults.length > 0;
@@ -248,7 +257,7 @@ function App({ listed, version }: { listed: Listed[]; version: string }) {
           {faulty && <div class="alarm" role="alert"><p>{words.correct}{" "}{homeless.length < faults.length && <button type="button" class="plain" onClick={() => document.querySelector<HTMLElement>("[aria-invalid]")?.focus()}>{words.goto}</button>}</p>{homeless.map((fault) => <p>{fault.field ? `${fault.field}: ` : ""}{fault.message}</p>)}</div>}
           {!faulty && view && <>
             {view.against_release.length > 0 && <p class="alarm">{fill(words.notRelease, view.against_release.join("; "))}</p>}
-            <Glance view={view} words={words} />
+            <Glance view={view} words={words} language={language} />
             <FrontierChart frontier={view.frontier} symbol={symbol} points={points} words={words} language={language} onTotal={(total, done) => solve({ question: "total", value: total }, done)} />
           </>}
         </section>

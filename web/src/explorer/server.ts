@@ -16,7 +16,7 @@ export interface Entry {
   typical?: string;
 }
 export interface Part { name: string; share: string; part: number; number: string; of: string }
-export interface Frontier { relative: boolean; curve: [number, number][]; here: [number, number]; best: number | null; shown: string }
+export interface Frontier { relative: boolean; curve: [number, number][]; here: [number, number]; best: number | null }
 export interface View {
   total: string; symbol: string; confidence: string; numbers: Told[]; words: { of: string; change: string; guess: string }[];
   entries: Record<string, Entry>; groups: Record<"table" | "level", Record<string, { share: string; exact: string }>>;

@@ -1,6 +1,6 @@
 /** All words of the explorer, in each language. */
 const en = {
-  title: "Explorer of budgets", question: "How much noise should {0} carry?", protects: "What is protected is one {0}.",
+  locale: "en", title: "Explorer of budgets", question: "How much noise should {0} carry?", protects: "What is protected is one {0}.",
   configuration: "Configuration", name: "Name of this scenario", mine: "My scenario", undo: "Undo", start: "Start over",
   link: "Copy link", copied: "Link copied", file: "Files", save: "Save scenario", load: "Load scenario", config: "Export configuration",
   csv: "Export CSV", print: "Print", total: "Total loss", budget: "budget", margin: "margin of error", share: "share, percent",
@@ -25,12 +25,12 @@ const en = {
 };
 export type Words = typeof en;
 const es: Words = {
-  title: "Explorador de presupuestos", question: "¿Cuánto ruido debe llevar {0}?", protects: "Se protege un {0}.",
+  locale: "es", title: "Explorador de presupuestos", question: "¿Cuánto ruido debe llevar {0}?", protects: "Lo que se protege es cada {0}.",
   configuration: "Configuración", name: "Nombre de este escenario", mine: "Mi escenario", undo: "Deshacer", start: "Reiniciar",
   link: "Copiar enlace", copied: "Enlace copiado", file: "Archivos", save: "Guardar escenario", load: "Cargar escenario", config: "Exportar configuración",
   csv: "Exportar CSV", print: "Imprimir", total: "Pérdida total", budget: "presupuesto", margin: "margen de error", share: "parte, por ciento",
   every: "todos los márgenes", of: "de", group: "Agrupar por", table: "tabla", level: "nivel", measure: "Medir {0}", open: "{0} presupuestos de {1}",
-  options: "Supuestos y opciones", effects: "Qué resulta", guess: "Conjetura sobre un {0}, acierta a lo sumo",
+  options: "Supuestos y opciones", effects: "Qué resulta", guess: "Conjetura sobre {0}, acierta a lo sumo",
   coin: "una moneda: 50%", certain: "casi ninguna protección",
   attacker: "Quien ve la publicación, sabe todo lo demás y cree igual de probable que no que {0}, acierta a lo sumo el {1} de las veces.",
   unreliable: "Recuentos poco fiables", reliable: "todos los recuentos son fiables", frontier: "Pérdida total frente a error",

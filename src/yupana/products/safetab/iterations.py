@@ -12,7 +12,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import product
 from pathlib import Path
 from typing import Final
@@ -93,7 +93,13 @@ class Eligible:
 
         For no code is in two of one kind, which is refused when code files are read.
         """
-        return most_groups(self.groups, {RACE: race_codes, ETHNICITY: 1})[0]
+        return _stability(self, race_codes)
+
+
+@lru_cache(maxsize=64)
+def _stability(eligible: Eligible, race_codes: int) -> int:
+    """It is asked for again with every budget that is tried."""
+    return most_groups(eligible.groups, {RACE: race_codes, ETHNICITY: 1})[0]
 
 
 @dataclass(frozen=True, eq=False)
