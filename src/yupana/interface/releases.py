@@ -393,9 +393,7 @@ def estimate(
     ----------
     release : Release, str or Path
         Of PHSafe.
-    out : str or Path
-        A folder that does not exist or is empty.
-    progress
+    out, progress
         As of `run`.
     options
         {options}
@@ -440,9 +438,7 @@ def topdown_intervals(
     Parameters
     ----------
     release : Release, str or Path
-    out : str or Path
-        A folder that does not exist or is empty.
-    progress
+    out, progress
         As of `run`.
     options
         {options}
@@ -492,9 +488,7 @@ def combine_coterminous(
         Of SafeTab, or one of its tables.
     reference : str or Path
         The reference file of blocks, GRF-C.txt.
-    out : str or Path
-        A folder that does not exist or is empty.
-    progress
+    out, progress
         As of `run`.
     options
         {options}
@@ -538,9 +532,7 @@ def suppress(
         Of SafeTab, or one of its tables.
     policy : str or Path
         Rules and reason codes (TOML).
-    out : str or Path
-        A folder that does not exist or is empty.
-    progress
+    out, progress
         As of `run`.
     options
         {options}
