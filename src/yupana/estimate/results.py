@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from yupana.arrays import Floats
 from yupana.files.arrow import ArrowTable, Tabular
@@ -21,16 +21,19 @@ if TYPE_CHECKING:
     from yupana.geography.gazetteer import NamedArea
 
 
+Answer = TypeVar("Answer", "Interval", "AreaInterval")
+
+
 @dataclass(frozen=True, slots=True, repr=False)
-class Intervals(Tabular):
-    """Intervals for the cells of a release; a data-frame library takes them as it takes their `table`.
+class Answers(Tabular, Generic[Answer]):
+    """Answers to queries of a release; a data-frame library takes them as it takes their `table`.
 
     Attributes
     ----------
     product, status : str
         As the manifest says.
     confidence : Fraction
-    intervals : tuple of Interval
+    intervals : tuple of Interval or AreaInterval
         In the order of the queries.
     notes : tuple of str
         What they cover and what not.
@@ -39,7 +42,7 @@ class Intervals(Tabular):
     product: str
     status: str
     confidence: Fraction
-    intervals: "tuple[Interval, ...]"
+    intervals: tuple[Answer, ...]
     notes: tuple[str, ...]
 
     def as_json(self) -> dict[str, Any]:
@@ -48,9 +51,34 @@ class Intervals(Tabular):
             "product": self.product,
             "status": self.status,
             "confidence": float(self.confidence),
-            "intervals": [found.as_json() for found in self.intervals],
+            "intervals": [self.told(one) for one in self.intervals],
             "notes": list(self.notes),
         }
+
+    def told(self, one: Answer) -> dict[str, Any]:
+        """Describe one of them."""
+        return one.as_json()
+
+    def __len__(self) -> int:
+        """How many queries were answered."""
+        return len(self.intervals)
+
+    def __iter__(self) -> Iterator[Answer]:
+        """Go through the answers."""
+        return iter(self.intervals)
+
+    def __getitem__(self, place: int) -> Answer:
+        """The answer to a query, by its place."""
+        return self.intervals[place]
+
+    def notes_shown(self) -> tuple[str, ...]:
+        """What a notebook shows below the table."""
+        return f"status: {self.status}", *self.notes
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Intervals(Answers["Interval"]):
+    """Intervals for the cells of a release, as `Answers`."""
 
     def table(self) -> ArrowTable:
         """Tabulate them, with a row for each piece of a confidence set: a ratio may have two, or ends at infinity."""
@@ -67,21 +95,9 @@ class Intervals(Tabular):
             }
         )
 
-    def __len__(self) -> int:
-        """How many queries were answered."""
-        return len(self.intervals)
-
-    def __getitem__(self, place: int) -> "Interval":
-        """The answer to a query, by its place."""
-        return self.intervals[place]
-
     def __repr__(self) -> str:
         number = len(self.intervals)
         return f"<{number} interval{'s' * (number != 1)} of {self.product} at {float(self.confidence):g} confidence>"
-
-    def notes_shown(self) -> tuple[str, ...]:
-        """What a notebook shows below the table."""
-        return f"status: {self.status}", *self.notes
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,27 +165,15 @@ class AreaInterval:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class AreaIntervals(Tabular):
-    """Counts of areas with their intervals; a data-frame library takes them as it takes their `table`.
+class AreaIntervals(Answers[AreaInterval]):
+    """Counts of areas with their intervals, as `Answers`.
 
     Attributes
     ----------
-    product, status : str
-        As the manifest says.
-    confidence : Fraction
-    intervals : tuple of AreaInterval
-        In the order of the questions.
-    notes : tuple of str
-        What they cover and what not.
     others : tuple of str
         Further columns of a file of queries.
     """
 
-    product: str
-    status: str
-    confidence: Fraction
-    intervals: tuple[AreaInterval, ...]
-    notes: tuple[str, ...]
     others: tuple[str, ...] = ()
 
     def columns(self) -> dict[str, list[Any]]:
@@ -195,17 +199,9 @@ class AreaIntervals(Tabular):
         for name in self.others:
             yield f"{name}_given" if name in _TEXTS | _NUMBERS else name
 
-    def as_json(self) -> dict[str, Any]:
-        """Describe them."""
-        return {
-            "product": self.product,
-            "status": self.status,
-            "confidence": float(self.confidence),
-            "intervals": [
-                one.as_json() | dict(zip(self._others(), one.others, strict=False)) for one in self.intervals
-            ],
-            "notes": list(self.notes),
-        }
+    def told(self, one: AreaInterval) -> dict[str, Any]:
+        """Describe one of them, with what its row holds besides."""
+        return one.as_json() | dict(zip(self._others(), one.others, strict=False))
 
     def table(self) -> ArrowTable:
         """Tabulate them, with a row for each answer; a set that is no bounded interval has no ends."""
@@ -222,27 +218,11 @@ class AreaIntervals(Tabular):
         writer.writerows(zip(*columns.values(), strict=True))
         return out.getvalue()
 
-    def __len__(self) -> int:
-        """How many questions were answered."""
-        return len(self.intervals)
-
-    def __iter__(self) -> Iterator[AreaInterval]:
-        """Go through the answers."""
-        return iter(self.intervals)
-
-    def __getitem__(self, place: int) -> AreaInterval:
-        """The answer to a question, by its place."""
-        return self.intervals[place]
-
     def __repr__(self) -> str:
         number = len(self.intervals)
         return (
             f"<{number} count{'s' * (number != 1)} of areas of {self.product} at {float(self.confidence):g} confidence>"
         )
-
-    def notes_shown(self) -> tuple[str, ...]:
-        """What a notebook shows below the table."""
-        return f"status: {self.status}", *self.notes
 
 
 _TEXTS = {"kind", "code", "name", "query", "method"}

@@ -392,9 +392,7 @@ def estimate(
     ----------
     release : Release, str or Path
         Of PHSafe.
-    out : str or Path
-        A folder that does not exist or is empty.
-    progress
+    out, progress
         As of `run`.
     options
         {options}
@@ -439,9 +437,7 @@ def topdown_intervals(
     Parameters
     ----------
     release : Release, str or Path
-    out : str or Path
-        A folder that does not exist or is empty.
-    progress
+    out, progress
         As of `run`.
     options
         {options}
@@ -491,9 +487,7 @@ def combine_coterminous(
         Of SafeTab, or one of its tables.
     reference : str or Path
         The reference file of blocks, GRF-C.txt.
-    out : str or Path
-        A folder that does not exist or is empty.
-    progress
+    out, progress
         As of `run`.
     options
         {options}
@@ -537,9 +531,7 @@ def suppress(
         Of SafeTab, or one of its tables.
     policy : str or Path
         Rules and reason codes (TOML).
-    out : str or Path
-        A folder that does not exist or is empty.
-    progress
+    out, progress
         As of `run`.
     options
         {options}
