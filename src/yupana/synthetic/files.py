@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -17,12 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from yupana.files.database import open_database, quoted, source_of
+from yupana.release.lines import Texts, digits, whole, write_header, write_lines
 from yupana.synthetic.race import MOST_CODES
 
-Text: TypeAlias = NDArray[np.bytes_]
 Whole: TypeAlias = NDArray[np.integer] | NDArray[np.bool_]
 
-_LOOKED_UP = 6  # digits: a list of a million texts is still small
 _MOST_ANSWERS = 10_000
 _DATABASE_MEMORY = 2_000_000_000  # bytes; it would take most of the machine for a large census
 
@@ -32,7 +31,7 @@ class WrittenColumn:
     """A column: its name, its text for an array of whole numbers, and SQL of the same for one number, ``{}``."""
 
     name: str
-    text: Callable[[Whole], Text]
+    text: Callable[[NDArray[Any]], Texts]
     sql: str
 
 
@@ -49,45 +48,14 @@ Append: TypeAlias = Callable[[WrittenTable, Sequence[Whole]], None]
 """Appends rows to a table: one array for each column, all of shape (rows,)."""
 
 
-@cache
-def _answers() -> Text:
-    texts = np.arange(_MOST_ANSWERS).astype("S4")
-    texts[0] = b"Null"
-    return texts
-
-
-@cache
-def _padded(width: int) -> Text:
-    texts: Text = np.strings.zfill(np.arange(10**width).astype(f"S{width}"), width)
-    return texts
-
-
-def _digits(values: Whole, width: int) -> Text:
-    """Whole numbers from 0 on as text of so many digits, with leading zeros."""
-    if width <= _LOOKED_UP:
-        texts: Text = _padded(width)[values.astype(np.int64)]
-        return texts
-    high, low = np.divmod(values, 10**_LOOKED_UP)
-    joined = np.empty(len(values), dtype=[("high", f"S{width - _LOOKED_UP}"), ("low", f"S{_LOOKED_UP}")])
-    joined["high"], joined["low"] = _digits(high, width - _LOOKED_UP), _digits(low, _LOOKED_UP)
-    return joined.view(f"S{width}")
-
-
-def _numbers(values: Whole) -> Text:
-    """Whole numbers from 0 on as text."""
-    most = int(values.max(initial=0))
-    texts: Text = np.arange(most + 1).astype(f"S{len(str(most))}")[values]
-    return texts
-
-
 def _number(name: str) -> WrittenColumn:
     """Numbers from 0 on, integers in Parquet."""
-    return WrittenColumn(name, _numbers, "{}::INTEGER")
+    return WrittenColumn(name, whole, "{}::INTEGER")
 
 
 def _code(name: str, width: int) -> WrittenColumn:
     """Codes of so many digits."""
-    return WrittenColumn(name, partial(_digits, width=width), f"lpad({{}}::VARCHAR, {width}, '0')")
+    return WrittenColumn(name, partial(digits, width=width), f"lpad({{}}::VARCHAR, {width}, '0')")
 
 
 _BLOCK: Final = (_code("TABBLKST", 2), _code("TABBLKCOU", 3), _code("TABTRACTCE", 6), _code("TABBLK", 4))
@@ -97,12 +65,15 @@ _PLACE, _TRIBAL = _code("PLACEFP", 5), _code("AIANNHCE", 4)
 
 def _mafid() -> WrittenColumn:
     # every one of them has nine digits
-    return WrittenColumn("MAFID", partial(_digits, width=9), "{}::INTEGER")
+    return WrittenColumn("MAFID", partial(digits, width=9), "{}::INTEGER")
+
+
+_NULL_FIRST: Final[Texts] = np.array([b"Null", *(b"%d" % code for code in range(1, _MOST_ANSWERS))])
 
 
 def _answer(name: str) -> WrittenColumn:
     """Race and ethnicity codes, 0 for none."""
-    return WrittenColumn(name, lambda values: _answers()[values], "CASE {0} WHEN 0 THEN 'Null' ELSE {0}::VARCHAR END")
+    return WrittenColumn(name, lambda values: _NULL_FIRST[values], "CASE {0} WHEN 0 THEN 'Null' ELSE {0}::VARCHAR END")
 
 
 def _flag(name: str) -> WrittenColumn:
@@ -170,11 +141,11 @@ def text_files(folder: Path, tables: Sequence[WrittenTable]) -> Iterator[Append]
         files = {}
         for table in tables:
             files[table.name] = stack.enter_context((folder / f"{table.name}.{table.ending}").open("wb"))
-            files[table.name].write("|".join(column.name for column in table.columns).encode() + b"\n")
+            write_header(files[table.name], [column.name for column in table.columns])
 
         def append(table: WrittenTable, columns: Sequence[Whole]) -> None:
             texts = [column.text(values) for column, values in zip(table.columns, columns, strict=True)]
-            files[table.name].write(_rows(texts))
+            write_lines(files[table.name], texts)
 
         yield append
 
@@ -211,21 +182,6 @@ def parquet_files(folder: Path, tables: Sequence[WrittenTable]) -> Iterator[Appe
             for path in written[table.name]:
                 path.unlink()
     shutil.rmtree(parts)
-
-
-def _rows(columns: Sequence[Text]) -> bytes:
-    """Rows of text columns: fixed-width rows, less the null bytes that pad them."""
-    last = len(columns) - 1
-    layout = [
-        field
-        for i, column in enumerate(columns)
-        for field in ((f"column{i}", column.dtype), (f"end{i}", np.dtype("S1")))
-    ]
-    rows = np.empty(len(columns[0]), dtype=layout)
-    for i, column in enumerate(columns):
-        rows[f"column{i}"] = column
-        rows[f"end{i}"] = b"\n" if i == last else b"|"
-    return rows.tobytes().translate(None, b"\0")
 
 
 Point = tuple[int, int]
