@@ -16,6 +16,10 @@ from yupana.interface.configured import Configured
 from yupana.interface.options import CHANGES, OF_ACCOUNT, OF_EXECUTION, OPTIONS, Option, declared, has
 from yupana.products import PRODUCTS
 from yupana.products.codebook import Label
+from yupana.products.phsafe.product import PHSAFE
+from yupana.products.product import Product
+from yupana.products.safetab.product import HOUSEHOLDS, PERSONS
+from yupana.products.topdown.product import TOPDOWN
 from yupana.products.topdown.tables import BOUNDS
 
 _ACCOUNT: Final = "\n## What a run is charged to\n\n`yupana.Account` has these fields.\n"
@@ -173,24 +177,21 @@ def _columns(file: RecordFile) -> Iterator[str]:
 def _tables_and_codes() -> Iterator[str]:
     """Of the products whose tables and codes no office chooses."""
     persons = ["microdata", *(f"tables/P{number}" for number in range(1, 6))]
-    yield from _tables(
-        "phsafe", {"s-dhc-2020-us": [table for of in PRODUCTS["phsafe"].families for table in of.tables]}
-    )
-    yield from _tables("topdown", {"pl94-2020-us": persons, "h1-2020-us": ["tables/H1"]})
-    for key in ("safetab-p", "safetab-h"):
-        yield f"\n### {key}\n"
-        yield from (f"* `{name}`: {title}" for name, title in PRODUCTS[key].words.tables.items())
+    yield from _tables(PHSAFE, {"s-dhc-2020-us": [table for of in PHSAFE.families for table in of.tables]})
+    yield from _tables(TOPDOWN, {"pl94-2020-us": persons, "h1-2020-us": ["tables/H1"]})
+    for product in (PERSONS, HOUSEHOLDS):
+        yield f"\n### {product.key}\n"
+        yield from (f"* `{name}`: {title}" for name, title in product.words.tables.items())
 
 
-def _tables(key: str, of_configs: Mapping[str, list[str]]) -> Iterator[str]:
-    product = PRODUCTS[key]
+def _tables(product: Product[Any], of_configs: Mapping[str, list[str]]) -> Iterator[str]:
     shown: dict[str, Label] = {}
     for name, tables in of_configs.items():
         config = product.read(name)
         plan = product.plan(config)
         for table in tables:
             title, labels = product.described(config, plan, table)
-            yield f"\n### {key} {table.removeprefix('tables/')}\n\n{title}.\n"
+            yield f"\n### {product.key} {table.removeprefix('tables/')}\n\n{title}.\n"
             for column, label in labels.items():
                 codes = shown[column].values if column in shown else None
                 if codes != label.values and not column.endswith(_ENDS):
