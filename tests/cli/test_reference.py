@@ -47,6 +47,8 @@ def test_every_column_and_code_is_in_the_page() -> None:
     page = GENERATED["reference"]()
     for file in BUREAU_FILES.values():
         assert all(column.about and f"| {column.name} | {column.rule} |" in page for column in file.columns), file.name
+    for told in ("| OIDTB | 38 to 59 |", "| RELSHIP | 86 to 87 |", "| QGQTYP | 34 to 36 |"):
+        assert told in page
     for told in ("`PH8_DENOM_DATA_CELL`", "`A` White alone", "`P0040073`", "`H0010003`: Vacant", "`T04002`: 3 tenures"):
         assert told in page
 

@@ -10,6 +10,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from itertools import groupby
 from typing import Any, Final
 
+from yupana.confidential.records.census_edited_file import OIDTB, PERSON_LAYOUT, UNIT_LAYOUT
+from yupana.confidential.records.topdown_records import QUARTERS, QUARTERS_LAYOUT
 from yupana.files.columns import BUREAU_FILES, HOUSING_UNITS, REFERENCE, RecordFile
 from yupana.interface.commands import COMMANDS, OF_ACCURACY, OF_CONFIGURATIONS, OF_PLAN, OF_STRATEGY, Argument, Command
 from yupana.interface.configured import Configured
@@ -93,13 +95,14 @@ def _table(options: Mapping[str, Option], *, products: bool) -> Iterator[str]:
 def reference() -> str:
     """Every key of configurations, column of record files, and table with its codes, as Markdown."""
     keys = (line for name in PRODUCTS for line in (f"\n### {name}\n", *_keys(PRODUCTS[name].schema())))
-    columns = (line for file in (*BUREAU_FILES.values(), REFERENCE, HOUSING_UNITS) for line in _columns(file))
+    columns = (line for file in (*BUREAU_FILES.values(), QUARTERS, REFERENCE, HOUSING_UNITS) for line in _columns(file))
     return "\n".join(
         [
             "## Keys",
             *keys,
             "\n## Columns",
             *columns,
+            *_places(),
             "\n## Tables and codes\n\nA column is told at the first table that has it.",
             *_tables_and_codes(),
             "",
@@ -172,6 +175,20 @@ _ENDLESS: Final = 10**15
 def _columns(file: RecordFile) -> Iterator[str]:
     yield f"\n### {file.name}\n\nA row is a {file.row}.\n\n| column | allowed | meaning |\n|---|---|---|"
     yield from (f"| {column.name} | {column.rule} | {column.about} |" for column in file.columns)
+
+
+def _places() -> Iterator[str]:
+    """Where a line of the Census Edited File holds each column."""
+    units = {"OIDTB": OIDTB, **UNIT_LAYOUT.fields, **QUARTERS_LAYOUT.fields}
+    for name, width, places in (("PER", PERSON_LAYOUT.width, PERSON_LAYOUT.fields), ("UNIT", UNIT_LAYOUT.width, units)):
+        yield f"\n### CEF20_{name}\n\nA line has {width} characters.\n\n| column | characters |\n|---|---|"
+        yield from (
+            f"| {column} | {first + 1} to {last} |" for column, (first, last) in sorted(places.items(), key=_at)
+        )
+
+
+def _at(place: tuple[str, tuple[int, int]]) -> int:
+    return place[1][0]
 
 
 def _tables_and_codes() -> Iterator[str]:
