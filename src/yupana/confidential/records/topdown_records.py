@@ -250,7 +250,7 @@ _QGQTYP: Final = Column(
     _QUARTERS_CODES,
     3,
     saying="a type of group quarters, a code of 3 digits such as 301",
-    about="1 correctional, 2 juvenile, 3 nursing, 4 other institutions, 5 college, 6 military, 7 other, by the first digit",
+    about="by its first digit: correctional, juvenile, nursing, other institutions, college, military, other",
 )
 
 QUARTERS: Final = RecordFile("quarters", "group quarters", (MAFID, _QGQTYP))
