@@ -182,13 +182,8 @@ def _places() -> Iterator[str]:
     units = {"OIDTB": OIDTB, **UNIT_LAYOUT.fields, **QUARTERS_LAYOUT.fields}
     for name, width, places in (("PER", PERSON_LAYOUT.width, PERSON_LAYOUT.fields), ("UNIT", UNIT_LAYOUT.width, units)):
         yield f"\n### CEF20_{name}\n\nA line has {width} characters.\n\n| column | characters |\n|---|---|"
-        yield from (
-            f"| {column} | {first + 1} to {last} |" for column, (first, last) in sorted(places.items(), key=_at)
-        )
-
-
-def _at(place: tuple[str, tuple[int, int]]) -> int:
-    return place[1][0]
+        in_order = sorted((first, last, column) for column, (first, last) in places.items())
+        yield from (f"| {column} | {first + 1} to {last} |" for first, last, column in in_order)
 
 
 def _tables_and_codes() -> Iterator[str]:
