@@ -1,6 +1,9 @@
 """The reference is made of the code: each option, key, column and code is in it, and `yupana docs` shows it."""
 
 import argparse
+import os
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -47,6 +50,8 @@ def test_every_column_and_code_is_in_the_page() -> None:
     page = GENERATED["reference"]()
     for file in BUREAU_FILES.values():
         assert all(column.about and f"| {column.name} | {column.rule} |" in page for column in file.columns), file.name
+    for told in ("| OIDTB | 38 to 59 |", "| RELSHIP | 86 to 87 |", "| QGQTYP | 34 to 36 |"):
+        assert told in page
     for told in ("`PH8_DENOM_DATA_CELL`", "`A` White alone", "`P0040073`", "`H0010003`: Vacant", "`T04002`: 3 tenures"):
         assert told in page
 
@@ -60,6 +65,12 @@ def test_docs_prints_pages_and_what_is_made_of_the_code(capsys: pytest.CaptureFi
         assert capsys.readouterr().out.endswith(f"\n{GENERATED['options']()}\n")
     assert main(["docs", "margin"]) == 2
     assert "did you mean margins?" in capsys.readouterr().err
+
+
+def test_a_page_is_shown_where_letters_are_few() -> None:
+    shown = [sys.executable, "-c", "from yupana.cli.start import entry; entry()", "docs", "tables"]
+    done = subprocess.run(shown, capture_output=True, env=os.environ | {"PYTHONIOENCODING": "ascii"}, check=True)
+    assert b"marks upper bounds with ?" in done.stdout
 
 
 def test_every_group_of_commands_has_an_example_of_each_verb() -> None:

@@ -10,12 +10,18 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from itertools import groupby
 from typing import Any, Final
 
+from yupana.confidential.records.census_edited_file import OIDTB, PERSON_LAYOUT, UNIT_LAYOUT
+from yupana.confidential.records.topdown_records import QUARTERS, QUARTERS_LAYOUT
 from yupana.files.columns import BUREAU_FILES, HOUSING_UNITS, REFERENCE, RecordFile
 from yupana.interface.commands import COMMANDS, OF_ACCURACY, OF_CONFIGURATIONS, OF_PLAN, OF_STRATEGY, Argument, Command
 from yupana.interface.configured import Configured
 from yupana.interface.options import CHANGES, OF_ACCOUNT, OF_EXECUTION, OPTIONS, Option, declared, has
 from yupana.products import PRODUCTS
 from yupana.products.codebook import Label
+from yupana.products.phsafe.product import PHSAFE
+from yupana.products.product import Product
+from yupana.products.safetab.product import HOUSEHOLDS, PERSONS
+from yupana.products.topdown.product import TOPDOWN
 from yupana.products.topdown.tables import BOUNDS
 
 _ACCOUNT: Final = "\n## What a run is charged to\n\n`yupana.Account` has these fields.\n"
@@ -89,13 +95,14 @@ def _table(options: Mapping[str, Option], *, products: bool) -> Iterator[str]:
 def reference() -> str:
     """Every key of configurations, column of record files, and table with its codes, as Markdown."""
     keys = (line for name in PRODUCTS for line in (f"\n### {name}\n", *_keys(PRODUCTS[name].schema())))
-    columns = (line for file in (*BUREAU_FILES.values(), REFERENCE, HOUSING_UNITS) for line in _columns(file))
+    columns = (line for file in (*BUREAU_FILES.values(), QUARTERS, REFERENCE, HOUSING_UNITS) for line in _columns(file))
     return "\n".join(
         [
             "## Keys",
             *keys,
             "\n## Columns",
             *columns,
+            *_places(),
             "\n## Tables and codes\n\nA column is told at the first table that has it.",
             *_tables_and_codes(),
             "",
@@ -170,27 +177,33 @@ def _columns(file: RecordFile) -> Iterator[str]:
     yield from (f"| {column.name} | {column.rule} | {column.about} |" for column in file.columns)
 
 
+def _places() -> Iterator[str]:
+    """Where a line of the Census Edited File holds each column."""
+    units = {"OIDTB": OIDTB, **UNIT_LAYOUT.fields, **QUARTERS_LAYOUT.fields}
+    for name, width, places in (("PER", PERSON_LAYOUT.width, PERSON_LAYOUT.fields), ("UNIT", UNIT_LAYOUT.width, units)):
+        yield f"\n### CEF20_{name}\n\nA line has {width} characters.\n\n| column | characters |\n|---|---|"
+        in_order = sorted((first, last, column) for column, (first, last) in places.items())
+        yield from (f"| {column} | {first + 1} to {last} |" for first, last, column in in_order)
+
+
 def _tables_and_codes() -> Iterator[str]:
     """Of the products whose tables and codes no office chooses."""
     persons = ["microdata", *(f"tables/P{number}" for number in range(1, 6))]
-    yield from _tables(
-        "phsafe", {"s-dhc-2020-us": [table for of in PRODUCTS["phsafe"].families for table in of.tables]}
-    )
-    yield from _tables("topdown", {"pl94-2020-us": persons, "h1-2020-us": ["tables/H1"]})
-    for key in ("safetab-p", "safetab-h"):
-        yield f"\n### {key}\n"
-        yield from (f"* `{name}`: {title}" for name, title in PRODUCTS[key].words.tables.items())
+    yield from _tables(PHSAFE, {"s-dhc-2020-us": [table for of in PHSAFE.families for table in of.tables]})
+    yield from _tables(TOPDOWN, {"pl94-2020-us": persons, "h1-2020-us": ["tables/H1"]})
+    for product in (PERSONS, HOUSEHOLDS):
+        yield f"\n### {product.key}\n"
+        yield from (f"* `{name}`: {title}" for name, title in product.words.tables.items())
 
 
-def _tables(key: str, of_configs: Mapping[str, list[str]]) -> Iterator[str]:
-    product = PRODUCTS[key]
+def _tables(product: Product[Any], of_configs: Mapping[str, list[str]]) -> Iterator[str]:
     shown: dict[str, Label] = {}
     for name, tables in of_configs.items():
         config = product.read(name)
         plan = product.plan(config)
         for table in tables:
             title, labels = product.described(config, plan, table)
-            yield f"\n### {key} {table.removeprefix('tables/')}\n\n{title}.\n"
+            yield f"\n### {product.key} {table.removeprefix('tables/')}\n\n{title}.\n"
             for column, label in labels.items():
                 codes = shown[column].values if column in shown else None
                 if codes != label.values and not column.endswith(_ENDS):

@@ -1,5 +1,6 @@
 """Where the `yupana` command starts: quiet under Ctrl-C even while it is still importing."""
 
+import io
 import os
 import signal
 import sys
@@ -18,6 +19,11 @@ for _name, _flags in (("stdin", os.O_RDONLY), ("stdout", os.O_WRONLY), ("stderr"
     if getattr(sys, _name) is None:
         _null = os.open(os.devnull, _flags)  # the lowest number that is free
         setattr(sys, _name, os.fdopen(_null, "r" if _flags == os.O_RDONLY else "w"))
+
+# A letter that the terminal or file cannot take, as on Windows, is no reason to end.
+for _stream in (sys.stdout, sys.stderr):
+    if isinstance(_stream, io.TextIOWrapper):
+        _stream.reconfigure(errors="replace")
 
 # Work is spread over threads of our own; a library that starts more for each small matrix only makes them wait.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

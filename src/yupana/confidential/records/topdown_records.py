@@ -243,12 +243,18 @@ MAJOR_TYPES: Final = {
 """QGQTYP of each major type: correctional, juvenile, nursing, other institutions, college, military, other."""
 
 _QUARTERS_CODES: Final = frozenset(code for codes in MAJOR_TYPES.values() for code in codes)
-_QGQTYP: Final = Column("QGQTYP", _QUARTERS_CODES, 3, saying="a type of group quarters, a code of 3 digits such as 301")
+_QGQTYP: Final = Column(
+    "QGQTYP",
+    _QUARTERS_CODES,
+    3,
+    saying="a type of group quarters, a code of 3 digits such as 301",
+    about="by its first digit: correctional, juvenile, nursing, other institutions, college, military, other",
+)
 
 QUARTERS: Final = RecordFile("quarters", "group quarters", (MAFID, _QGQTYP))
 """quarters.csv: the type of each group quarters, one row per unit of RTYPE 4."""
 
-_LINES: Final = Layout(
+QUARTERS_LAYOUT: Final = Layout(
     RecordFile("quarters", "unit", (UNITS["RTYPE"], MAFID, Column("QGQTYP", _QUARTERS_CODES | {0}, 3))),
     UNIT_LAYOUT.width,
     {"RTYPE": (0, 1), "MAFID": (1, 10), "QGQTYP": (33, 36)},
@@ -298,8 +304,8 @@ def _read_unit_lines(census: Census) -> list[Finding]:
     db, source = census.db, census.files["units"]
     db.execute("CREATE TABLE quarters (MAFID INTEGER, QGQTYP SMALLINT)")
     for path in source.paths:
-        for lines in read_lines(path, _LINES.width):
-            db.register("lines_now", columns_of(lines, _LINES))
+        for lines in read_lines(path, QUARTERS_LAYOUT.width):
+            db.register("lines_now", columns_of(lines, QUARTERS_LAYOUT))
             db.execute("INSERT INTO quarters SELECT MAFID, QGQTYP FROM lines_now WHERE RTYPE = 4 AND QGQTYP > 0")
             db.unregister("lines_now")
     return []
