@@ -81,6 +81,8 @@ def test_suppressed_numbers_are_left_out_and_have_no_interval(
     )
     page = opened(browser, site.as_uri(), f"table=T01001&area=STATE:44&group={hidden}")
     assert "left out" in page.locator("table.reading tbody").inner_text()
+    assert page.locator("h1").inner_text() == "Total population T01001"
+    assert page.locator("#area").input_value() == "Rhode Island"
     page.context.close()
     rows = [f"T01001|STATE:44|{group}|" for group in (hidden, *shown[:2])]
     assert "no interval" in chosen(browser, site, rows[:2], "Sum")

@@ -23,7 +23,9 @@ from yupana.plan.plan import Plan
 from yupana.privacy.exact import read_exact
 from yupana.products import PRODUCTS
 from yupana.products.gate import open_release
+from yupana.products.phsafe.specification import STATE_NAMES
 from yupana.products.product import Product, Words
+from yupana.products.topdown.product import TOPDOWN
 from yupana.products.topdown.verify import SYSTEM
 from yupana.progress import Announce, silent
 from yupana.release.folder import new_folder, write_manifest
@@ -216,12 +218,20 @@ def _too_many(release: Path, most: float) -> str:
 
 
 def _name_areas(part: ReleaseFolder, areas: AreaIndex) -> None:
-    """Take what a release of TopDown says its areas are called."""
+    """Take what a release of TopDown says its areas are called, and the names of the states."""
     if (path := part.folder / NAMES).is_file() and NAMES in part.manifest["tables"]:
         for (kind, code), one in read_names(path).items():
             shorter = code[:11] + code[12:] if kind == "block" and len(code) == 16 else code
             if one.name:
                 areas.names.setdefault((kind, shorter), one.name)
+    if part.name.startswith("safetab") or (part.product == SYSTEM and part.name in TOPDOWN.built_in):
+        # Codes of the United States: others may call other areas so.
+        areas.names |= {
+            (kind, code): name
+            for kind in ("STATE", "PR-STATE", "state")
+            for code, name in STATE_NAMES.items()
+            if (kind, code) not in areas.names
+        }
 
 
 def _maps(

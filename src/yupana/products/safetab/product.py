@@ -79,10 +79,11 @@ def level_name(level: Level) -> str:
 
 _LEVEL_WORDS: Final = {level.name: level_name(level) for level in LEVELS}
 
+_ONE: Final = "a total"
 _WORDS_P: Final = Words(
     title=TITLES["safetab-p"],
     universes={"T01": "Total population", "T02": "Total population"},
-    tables={TOTALS: "a total", **{table: f"sex by {ages} ages" for table, ages in AGE_TABLES.items()}},
+    tables={TOTALS: _ONE, **{table: f"sex by {ages} ages" for table, ages in AGE_TABLES.items()}},
     levels=_LEVEL_WORDS,
     kinds={
         STAGE_1: "choosing the table (stage 1)",
@@ -97,11 +98,11 @@ _WORDS_H: Final = Words(
         **dict(
             zip(
                 HOUSEHOLD_TYPE.tables,
-                ("a total", "family or not", "4 household types", "5 household types"),
+                (_ONE, "family or not", "4 household types", "5 household types"),
                 strict=True,
             )
         ),
-        **dict(zip(TENURE.tables, ("a total", "3 tenures"), strict=True)),
+        **dict(zip(TENURE.tables, (_ONE, "3 tenures"), strict=True)),
     },
     levels=_LEVEL_WORDS,
     kinds={HOUSEHOLD_TYPE.name: "household type", TENURE.name: "tenure"},
@@ -377,7 +378,10 @@ class SafetabProduct(Product[Parameters]):
 
     def described(self, config: Parameters, plan: Plan, table: str) -> Described:
         """Areas, the iterations of the code files, and cells."""
-        return self.words.tables[table].capitalize(), {
+        words = self.words.tables[table]
+        # A table of one number is called by what it counts.
+        title = self.words.universes[table[:3]] if words == _ONE else words.capitalize()
+        return title, {
             "REGION_ID": Label("Area", "FIPS or ANSI codes one after the other; 1 for the nation."),
             "REGION_TYPE": Label("Kind of area", values={region.name: _region(region) for region in REGION_TYPES}),
             "ITERATION_CODE": Label(
