@@ -176,6 +176,43 @@ def test_nothing_of_one_configuration_stands_in_another(page: Any, address: str)
     assert "reliable from" in text.lower()
 
 
+def test_a_file_or_a_link_that_is_no_scenario_is_told_and_the_form_stays(page: Any, address: str) -> None:  # noqa: ANN401
+    format_of = b'{"format": "yupana-scenario-%d"'
+    for content in (b"", b"\x89PNG\r\n\xff", format_of % 1, format_of % 0 + b"}", b"[1]"):
+        arrive(page, address, OF_PHSAFE)
+        page.set_input_files("input[type=file]", {"name": "x.json", "mimeType": "application/json", "buffer": content})
+        page.locator(".told", has_text="not a scenario").wait_for()
+        assert total(page) == "1257281/1000000"
+    for link in ("%E0%A4%A", "__proto__", "phsafe/of-1999?f.x=1", f"{OF_PHSAFE}?e.PH2%2Fusa_*", "?" * 900):
+        arrive(page, address, link)
+        assert page.locator(".told").inner_text()
+        assert total(page) == "1257281/1000000"
+
+
+def test_zoom_forced_colours_and_reduced_motion_lose_nothing(browser: Any, address: str) -> None:  # noqa: ANN401
+    page = browser.new_context(
+        viewport={"width": 640, "height": 400}, device_scale_factor=2, reduced_motion="reduce", forced_colors="active"
+    ).new_page()
+    arrive(page, address, f"{OF_PHSAFE}?name=X")
+    page.evaluate(OPEN)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 640
+    for part in (".solve button", ".group .name", ".options input", "#keep", ".frontier svg"):
+        one = page.locator(part).last
+        one.scroll_into_view_if_needed()
+        box = one.bounding_box()
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 640, part
+        middle = [box["x"] + box["width"] / 2, box["y"] + box["height"] / 2]
+        over = "([x, y]) => document.elementFromPoint(x, y)?.closest('header, .glance')?.className ?? ''"
+        assert page.evaluate(over, middle) == ("glance" if "svg" in part else ""), part
+    page.locator(".solve button").first.click()
+    assert page.evaluate("document.getAnimations().length") == 0
+    drawn = "getComputedStyle(document.querySelector('.frontier .curve')).stroke"
+    ground = "getComputedStyle(document.body).backgroundColor"
+    assert page.evaluate(drawn) != page.evaluate(ground)
+    page.context.close()
+
+
 @pytest.mark.parametrize("key", EVERY)
 def test_every_form_passes_axe_and_fits_its_window(page: Any, address: str, key: str) -> None:  # noqa: ANN401
     size = page.viewport_size

@@ -4,10 +4,11 @@ import type { Settings, Typed } from "./server";
 export interface Linked { key: string; name: string; settings: Settings; lost: number }
 
 export function keyOf(hash: string): string {
+  const told = hash.replace(/^#/, "").split("?")[0];
   try {
-    return decodeURIComponent(hash.replace(/^#/, "").split("?")[0]);
+    return decodeURIComponent(told);
   } catch {
-    return "";
+    return told.slice(0, 80);
   }
 }
 
