@@ -6,7 +6,7 @@ Values given beside the file, such as ``rho=1/2``, take the place of the file's.
 import json
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -36,10 +36,15 @@ def with_lines(text: str, faults: Iterable[str], *, of_json: bool) -> list[str]:
     for fault in faults:
         unknown = _UNKNOWN.match(fault)
         place = ".".join(filter(None, unknown.groups())) if unknown else fault.partition(": ")[0]
-        while place and place not in lines:
-            place = place[: max(place.rfind("."), place.rfind("["), 0)]
-        found.append(f"line {lines[place]}: {fault}" if place else fault)
+        found.append(with_line(fault, place, lines))
     return found
+
+
+def with_line(fault: str, place: str, lines: Mapping[str, int]) -> str:
+    """A fault with the line that its place stands on, or the nearest one above."""
+    while place and place not in lines:
+        place = place[: max(place.rfind("."), place.rfind("["), 0)]
+    return f"line {lines[place]}: {fault}" if place else fault
 
 
 def _toml_lines(text: str) -> Iterator[tuple[str, int]]:

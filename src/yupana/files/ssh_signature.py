@@ -184,37 +184,25 @@ def verify_text(armored: bytes, text: bytes) -> Signature:
         raise SignatureError(f"is by a key of the kind {kind!a}, which cannot be verified here; use {_KINDS}")
     if algorithm not in _HASHES or used not in _ALGORITHMS[kind]:
         raise SignatureError("is of an algorithm that OpenSSH does not take")
-    if not _verified(written, text, _Fields(kind, key, name, algorithm, value)):
+    if not _verified(written, text, kind, key, name, algorithm, value):
         raise OtherTextError("is not a signature of this text")
     return Signature(key, name)
 
 
-@dataclass(frozen=True, slots=True)
-class _Fields:
-    """What a signature holds: the kind of its key, the key, what it is for, the hash, and the value."""
-
-    kind: str
-    key: bytes
-    namespace: str
-    algorithm: bytes
-    value: bytes
-
-
-def _verified(armored: str, text: bytes, parts: _Fields) -> bool:
+def _verified(armored: str, text: bytes, kind: str, key: bytes, name: str, algorithm: bytes, value: bytes) -> bool:
     """Whether a signature is of a text; ECDSA is what the library does not have."""
     rsa, _, ec, hashes, utils, form = _cryptography()
     library, invalid = import_module("sshsig"), import_module("cryptography.exceptions")
     try:
-        public = form.load_ssh_public_key(parts.kind.encode() + b" " + b64encode(parts.key))
+        public = form.load_ssh_public_key(kind.encode() + b" " + b64encode(key))
         if isinstance(public, rsa.RSAPublicKey) and public.key_size < _LEAST_BITS:
             raise SignatureError(f"is by an RSA key of {public.key_size} bits; use {_KINDS}")
         if not isinstance(public, ec.EllipticCurvePublicKey):
-            library.check_signature(text, armored, parts.namespace)
+            library.check_signature(text, armored, name)
             return True
-        numbers = [int.from_bytes(one, "big", signed=True) for one in _strings(parts.value)]
-        signed = _signed_data(parts.namespace.encode(), parts.algorithm, text)
-        value = utils.encode_dss_signature(*numbers)
-        public.verify(value, signed, ec.ECDSA(_curve_hash(parts.kind.encode(), hashes)))
+        numbers = [int.from_bytes(one, "big", signed=True) for one in _strings(value)]
+        signed = _signed_data(name.encode(), algorithm, text)
+        public.verify(utils.encode_dss_signature(*numbers), signed, ec.ECDSA(_curve_hash(kind.encode(), hashes)))
     except (library.InvalidSignature, invalid.InvalidSignature, invalid.UnsupportedAlgorithm):
         return False
     except (NotImplementedError, ValueError, TypeError, AssertionError):  # of bytes that are no key or no value

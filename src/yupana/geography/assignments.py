@@ -20,9 +20,7 @@ from yupana.geography.header import begins_as_header, open_blocks
 from yupana.geography.kinds import (
     BLOCK_COLUMNS,
     BLOCK_WIDTH,
-    COUNTY,
     KINDS,
-    NONE,
     TOLD,
     BureauKind,
     block_column,
@@ -288,7 +286,7 @@ def _identifiers(
         If a code is none of the kind, or lies in another state or county than its block.
     """
     told = KINDS[kind]
-    width = 0 if told.within == NONE else (5 if told.within == COUNTY else 2)
+    width = told.outer
     before = block // 10 ** (BLOCK_WIDTH - width)
     some = np.flatnonzero(column.index >= 0)
     pairs, first, place = np.unique(

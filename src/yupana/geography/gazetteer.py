@@ -14,7 +14,7 @@ from yupana.errors import ConfigError, InputError, is_control, nearest
 from yupana.files.code_tables import read_rows
 from yupana.files.regular import read_regular
 from yupana.geography.header import PLACES, begins_as_header, records
-from yupana.geography.kinds import COUNTY, KINDS, NESTED, STATE, kind_of
+from yupana.geography.kinds import COUNTY, KINDS, NESTED, kind_of
 from yupana.geography.published import AREAS_FOLDER, NATION, PublishedBlocks
 
 NAMES: Final = f"{AREAS_FOLDER}/names.csv"
@@ -31,10 +31,7 @@ _FIELDS: Final = {
 }
 """Where a geographic header has what is read."""
 
-_BEFORE_OWN: Final = {STATE: 2, COUNTY: 5}
-_DIGITS: Final = NESTED | {
-    name: _BEFORE_OWN.get(kind.within, 0) + kind.most for name, kind in KINDS.items() if 0 < kind.least == kind.most
-}
+_DIGITS: Final = NESTED | {name: kind.outer + kind.most for name, kind in KINDS.items() if 0 < kind.least == kind.most}
 """Digits of the whole identifiers of a kind, where all have as many."""
 
 _KIND_OF: Final = {kind.summary_level: name for name, kind in KINDS.items()}
@@ -141,14 +138,9 @@ def _of_header(path: Path, content: bytes) -> Iterator[tuple[int, str, str, Area
         told = {name: fields[PLACES[field]] for name, field in _FIELDS.items()}
         if any(is_control(one) for text in (code, *told.values()) for one in text):
             raise InputError(f"{path}, line {number}: holds a control character; remove it")
-        yield number, kind, _identifier(kind, code), AreaName(**told)
-
-
-def _identifier(kind: str, code: str) -> str:
-    """The identifier of an area as a release has it: blocks with their block group, and a word for the nation."""
-    if kind == "block":
-        return code[:11] + code[11:12] + code[11:]
-    return code or NATION
+        # As a release has it: blocks with their block group, and a word for the nation.
+        code = code[:12] + code[11:] if kind == "block" else code or NATION
+        yield number, kind, code, AreaName(**told)
 
 
 def write_names(folder: Path, names: AreaNames, published: Mapping[str, Iterable[str]]) -> dict[str, int]:
@@ -181,8 +173,7 @@ def write_names(folder: Path, names: AreaNames, published: Mapping[str, Iterable
 
 _SHOWN: Final = 6
 _LONGEST: Final = 500
-_WIDTHS: Final = {STATE: 2, COUNTY: 5}
-_BEFORE: Final = {name: _WIDTHS.get(kind.within, 0) for name, kind in KINDS.items()} | {
+_BEFORE: Final = {name: kind.outer for name, kind in KINDS.items()} | {
     COUNTY: 2,
     "tract": 5,
     "block_group": 5,

@@ -41,11 +41,6 @@ _WITHIN_STATES: Final = ("county_subdivision", "place", "aiannh")
 """Kinds that reference files tell, too, so that it matters if a header has none."""
 
 
-def is_header(content: bytes) -> bool:
-    """Whether the beginning of a file is that of a geographic header."""
-    return content.split(b"\n", 1)[0].count(SEPARATOR.encode()) == len(HEADER) - 1
-
-
 def records(path: Path, content: bytes) -> Iterator[tuple[int, list[str]]]:
     """The records of a geographic header: number of the line, and fields.
 
@@ -73,7 +68,7 @@ def begins_as_header(path: Path) -> bool:
     """Whether a file is a geographic header, by its first line; no where it cannot be read."""
     try:
         with open(path, "rb", opener=regular) as file:
-            return is_header(file.readline(1 << 16))
+            return file.readline(1 << 16).count(SEPARATOR.encode()) == len(HEADER) - 1
     except OSError:
         return False
 
@@ -117,7 +112,9 @@ def open_blocks(path: Path) -> Iterator[CodeTable]:
             raise InputError(
                 f"{path}, line {lines[long]}, field {name}: {texts[long]!r} has more than {HEADER[name]} characters"
             )
-    kept = {name: texts for name, texts in told.items() if name == _CODE or _tells(kind_of(name), texts)}
+    # A kind is told where some block lies in an area; one that reference files tell, too, where the field is filled.
+    none = {name: "" if kind_of(name) in _WITHIN_STATES else "9" for name in told}
+    kept = {name: of for name, of in told.items() if name == _CODE or any(text.strip(none[name]) for text in set(of))}
     for name in kept:
         if also := [other for other in kept if other != name and kind_of(other) == kind_of(name)]:
             raise InputError(
@@ -128,9 +125,3 @@ def open_blocks(path: Path) -> Iterator[CodeTable]:
         listed = {f"c{place}": np.array(texts, dtype=object) for place, texts in enumerate(kept.values())}
         store_arrays(db, "rows", listed)
         yield CodeTable(path, tuple(kept), db, lines=np.array(lines, dtype=np.int64))
-
-
-def _tells(kind: str, texts: tuple[str, ...]) -> bool:
-    """Whether some block lies in an area of a kind; of those that reference files tell, whether the field is filled."""
-    here = {text for text in set(texts) if text.strip("9" if kind not in _WITHIN_STATES else "")}
-    return bool(here)

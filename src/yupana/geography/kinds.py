@@ -37,6 +37,11 @@ class BureauKind:
     most: int = 0
     columns: str = ""
 
+    @property
+    def outer(self) -> int:
+        """Digits of the identifier that stands before an area's own code."""
+        return {STATE: 2, COUNTY: 5}.get(self.within, 0)
+
 
 KINDS: Final = {
     US: BureauKind("010"),

@@ -129,15 +129,10 @@ def _add_shares(spine: Spine, parent: Indices, child: Indices) -> tuple[tuple[Fr
     """Add shares by position; return all shares, the positions of the sums, and the position of zero."""
     known = {share: position for position, share in enumerate(spine.shares)}
     pairs, pair = np.unique(parent.astype(np.int64) * len(spine.shares) + child, return_inverse=True)
-    sums = [spine.shares[a] + spine.shares[b] for a, b in zip(*_split(pairs, len(spine.shares)), strict=True)]
+    sums = [spine.shares[a] + spine.shares[b] for a, b in (divmod(of, len(spine.shares)) for of in pairs.tolist())]
     at = np.array([known.setdefault(share, len(known)) for share in sums], dtype=np.int32)
     zero = known.setdefault(Fraction(0), len(known))
     return tuple(known), at[pair], zero
-
-
-def _split(pairs: Ints, base: int) -> tuple[list[int], list[int]]:
-    high, low = np.divmod(pairs, base)
-    return high.tolist(), low.tolist()
 
 
 def cap(number: Ints, fanout_cutoff: int) -> Ints:

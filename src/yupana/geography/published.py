@@ -11,7 +11,7 @@ from yupana.arrays import Indices, Ints
 from yupana.errors import InputError
 from yupana.files.delimited import Labels, first_repeated, open_delimited, positions
 from yupana.geography.blocks import Reference, coded_areas, write_labels
-from yupana.geography.kinds import BLOCK_WIDTH, COUNTY, KINDS, NESTED, STATE, TOLD, US, kind_of
+from yupana.geography.kinds import BLOCK_WIDTH, KINDS, NESTED, STATE, TOLD, US, kind_of
 from yupana.release.lines import Texts, digits, texts
 from yupana.release.tables import Format
 
@@ -20,8 +20,6 @@ BLOCKS_STEM: Final = "blocks"
 
 NATION: Final = "US"
 """The identifier of the nation."""
-
-_BEFORE: Final = {STATE: 2, COUNTY: 5}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,7 +115,7 @@ def published_blocks(reference: Reference, *, nation: bool) -> PublishedBlocks:
 
 def within(kind: str, block: Ints, column: Labels) -> Labels:
     """Put the identifier of the state or county of each block before an area's own code, as GEOIDs have it."""
-    width = _BEFORE.get(KINDS[kind].within, 0)
+    width = KINDS[kind].outer
     return column if not width else _joined(block // 10 ** (BLOCK_WIDTH - width), width, column)
 
 

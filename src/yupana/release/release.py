@@ -84,18 +84,17 @@ def whole_manifest(folder: Path, title: str, key: str, names: Sequence[str]) -> 
             for file, told in one["tables"].items()
         },
         "reports": {
-            **{f"{name}/{file}": told for name, one in manifests.items() for file, told in _reports(one).items()},
+            **{
+                f"{name}/{file}": told
+                for name, one in manifests.items()
+                for file, told in one.get("reports", {}).items()
+            },
             **{f"{name}/{MANIFEST}": {"sha256": checksum(folder / name / MANIFEST)} for name in names},
         },
     }
     if reasons := list(dict.fromkeys(why for one in manifests.values() for why in one.get("reasons", ()))):
         manifest["reasons"] = reasons
     return manifest
-
-
-def _reports(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = manifest.get("reports", {})
-    return found
 
 
 def _worst(statuses: Sequence[str]) -> str:

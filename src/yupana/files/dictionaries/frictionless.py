@@ -36,16 +36,6 @@ _ALTERNATIVES: Final = re.compile(r"\^?\(?((?:[\w -]+\|)+[\w -]+)\)?\$?")
 """A pattern that lists texts, such as ``^(M|F)$``."""
 
 
-def is_package(document: Mapping[str, Any]) -> bool:
-    """Whether a document is a data package, or the schema of one table."""
-    return isinstance(document.get("resources"), list) or isinstance(document.get("fields"), list)
-
-
-def is_csvw(document: Mapping[str, Any]) -> bool:
-    """Whether a document is metadata of CSV on the Web."""
-    return "csvw" in str(document.get("@context", "")) or "tableSchema" in document or "tables" in document
-
-
 def package_dictionary(path: Path, document: dict[str, Any], faults: list[str]) -> Dictionary:
     """What a data package says; faults are added, and what is read is of use only if there are none."""
     top = ToldTable(document, "", faults)
@@ -118,21 +108,20 @@ def _table(name: str, table: ToldTable, schema: ToldTable, missing: Sequence[str
     if not items:
         schema.fault("fields", "must be a list of fields")
     _check_names(schema, items)
-    keys = texts_of(schema.table.get("primaryKey"))
-    links = _links(schema, "fields", {})
-    key = keys[0] if len(keys) == 1 else ""
-    return RecordType(name, table.text("title") or table.text("description"), "", items, key=key), links
+    label = table.text("title") or table.text("description")
+    return _keyed(RecordType(name, label, "", items), schema, "fields", {})
 
 
-def _links(schema: ToldTable, columns: str, called: Mapping[str, str]) -> _Links:
-    """Foreign keys of one column, which stands under a key, and may be called otherwise."""
+def _keyed(record: RecordType, schema: ToldTable, columns: str, called: Mapping[str, str]) -> tuple[RecordType, _Links]:
+    """A table with its key, and its links, which name columns as its schema does and not as the file calls them."""
     links: _Links = []
     for one in schema.each("foreignKeys"):
         to = one.inner("reference")
         mine, theirs = texts_of(one.table.get(columns)), texts_of(to.table.get(columns))
         if len(mine) == len(theirs) == 1:
             links.append((called.get(mine[0], mine[0]), to.text("resource"), theirs[0]))
-    return links
+    keys = [called.get(name, name) for name in texts_of(schema.table.get("primaryKey"))]
+    return replace(record, key=keys[0] if len(keys) == 1 else ""), links
 
 
 def _check_names(schema: ToldTable, items: Sequence[DictionaryItem]) -> None:
@@ -256,22 +245,16 @@ def _csvw_table(table: ToldTable, url: str, null: Sequence[str]) -> tuple[Record
         called[column.text("name")] = item.name
         items.append(item)
     _check_names(schema, items)
-    keys = [called.get(name, name) for name in texts_of(schema.table.get("primaryKey"))]
-    links = _links(schema, "columnReference", called)
-    key = keys[0] if len(keys) == 1 else ""
-    label = _natural(table.table.get("dc:title"))
-    return RecordType(_stem(url), label, "", tuple(items), key=key), links
+    record = RecordType(_stem(url), _natural(table.table.get("dc:title")), "", tuple(items))
+    return _keyed(record, schema, "columnReference", called)
 
 
 def _column(told: ToldTable, null: Sequence[str]) -> DictionaryItem:
     """A column; files have its title in their header."""
     title = _natural(told.table.get("titles"))
     named = ToldTable({**told.table, "name": title or told.text("name")}, told.place, told.faults)
-    kind, rules = (
-        told.text("datatype", "string") if isinstance(told.table.get("datatype"), str) else "",
-        ToldTable({}, told.place, told.faults),
-    )
-    if not kind:
+    kind, rules = told.text("datatype", "string"), ToldTable({}, told.place, told.faults)
+    if not isinstance(told.table.get("datatype"), str):
         rules = told.inner("datatype")
         kind = rules.text("base", "string")
     ends = [

@@ -4,12 +4,10 @@ import codecs
 from pathlib import Path
 from typing import Final
 
-from yupana.errors import ConfigError
 from yupana.files.dictionaries import code_list, cspro, ddi, frictionless, statistics
 from yupana.files.dictionaries.dictionary import Dictionary
 from yupana.files.dictionaries.told import loaded, read_bytes, refuse, unknown
-from yupana.files.document import with_lines
-from yupana.files.regular import must_be_regular
+from yupana.files.document import with_line, with_lines
 
 _HEAD: Final = 1 << 12
 
@@ -28,15 +26,7 @@ def read_dictionary(path: Path) -> Dictionary:
         If it is no dictionary, or has faults: all are named by their places.
     """
     path = Path(path)
-    try:
-        must_be_regular(path)
-        with path.open("rb") as file:
-            head = file.read(_HEAD)
-    except FileNotFoundError:
-        raise ConfigError(f"{path}: no such file") from None
-    except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror}; name the dictionary itself") from None
-    if kind := statistics.kind_of(head):
+    if kind := statistics.kind_of(read_bytes(path, _HEAD)):
         return statistics.read_metadata(path, kind)
     data = read_bytes(path)
     if ddi.is_xml(data):
@@ -73,16 +63,8 @@ def _of_text(path: Path, text: str) -> Dictionary:
     document = cspro.document_of_text(text, lines, faults)
     found = cspro.cspro_dictionary(path, document, faults)
     if faults:
-        raise refuse(path, cspro.KIND, [_with_line(fault, lines) for fault in faults])
+        raise refuse(path, cspro.KIND, [with_line(fault, fault.partition(": ")[0], lines) for fault in faults])
     return found
-
-
-def _with_line(fault: str, lines: dict[str, int]) -> str:
-    """A fault with the line that its place stands on, or the nearest one above."""
-    place = fault.partition(": ")[0]
-    while place and place not in lines:
-        place = place[: max(place.rfind("."), place.rfind("["), 0)]
-    return f"line {lines[place]}: {fault}" if place else fault
 
 
 def _of_json(path: Path, text: str) -> Dictionary:
@@ -90,9 +72,9 @@ def _of_json(path: Path, text: str) -> Dictionary:
     faults: list[str] = []
     if document.get("fileType") == "dictionary" or {"software", "levels"} <= document.keys():
         found, kind = cspro.cspro_dictionary(path, document, faults), cspro.KIND
-    elif frictionless.is_package(document):
+    elif any(isinstance(document.get(name), list) for name in ("resources", "fields")):
         found, kind = frictionless.package_dictionary(path, document, faults), frictionless.PACKAGE
-    elif frictionless.is_csvw(document):
+    elif "csvw" in str(document.get("@context", "")) or {"tableSchema", "tables"} & document.keys():
         found, kind = frictionless.csvw_dictionary(path, document, faults), frictionless.CSVW
     else:
         raise unknown(path)

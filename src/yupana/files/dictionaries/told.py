@@ -39,8 +39,8 @@ _LONGEST: Final = 1000
 """Characters of a label; what is longer is cut off."""
 
 
-def read_bytes(path: Path) -> bytes:
-    """Read a dictionary.
+def read_bytes(path: Path, first: int | None = None) -> bytes:
+    """Read a dictionary, or its first bytes.
 
     Raises
     ------
@@ -49,13 +49,13 @@ def read_bytes(path: Path) -> bytes:
     """
     try:
         with open(path, "rb", opener=regular) as file:
-            found = file.read(MOST_BYTES + 1)
+            found = file.read(first or MOST_BYTES + 1)
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such file") from None
     except IsADirectoryError:
         raise ConfigError(f"{path}: is a folder; name the dictionary itself") from None
     except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror}") from None
+        raise ConfigError(f"{path}: {error.strerror}; name the dictionary itself") from None
     if len(found) > MOST_BYTES:
         raise ConfigError(f"{path}: larger than {MOST_BYTES >> 20} MiB, which no dictionary is; name the dictionary")
     return found
