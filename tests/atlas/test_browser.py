@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 import yupana
+from yupana.atlas import one_file
 from yupana.atlas import site as pages
 from yupana.errors import InputError, OutputError
 
@@ -249,7 +250,7 @@ def test_a_notebook_has_the_atlas_within_one_page(
     frame.locator("table.reading tbody tr").first.wait_for()
     frame.get_by_role("checkbox").first.check()
     frame.locator(".answer strong").wait_for()
-    monkeypatch.setattr(pages, "INLINE_BYTES", 1000)
+    monkeypatch.setattr(one_file, "ONE_FILE_BYTES", 1000)
     assert "yupana atlas" in yupana.atlas(release)._repr_html_()
 
 
