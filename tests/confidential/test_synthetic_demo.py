@@ -50,7 +50,7 @@ def test_demo_leaves_releases_and_one_atlas_twice(
         told = (out / "atlas" / name / "data" / "release.js").read_text()
         assert '"index":"../index.html"' in told
         assert ".partial" not in told
-    assert '"maps":{"block_group":' in (out / "atlas" / "topdown" / "data" / "release.js").read_text()
+    assert '"maps":{"1":"map-1"}' in (out / "atlas" / "topdown" / "data" / "release.js").read_text()
 
 
 @pytest.mark.slow
