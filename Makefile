@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make demo     a synthetic census through TopDown, PHSafe and SafeTab, ending in reports to open"
+	@echo "make demo     invented people through every product to one atlas: demo/atlas/index.html (OPEN=1 opens it)"
 	@echo "make explore  choose budgets by looking: a local page in the browser"
 	@echo "make test     all that guards a change: lint, types, contracts, tests"
 	@echo "make test-fast      the quick ones of these tests"
@@ -40,7 +40,7 @@ $(STAMP): uv.lock pyproject.toml
 setup: $(STAMP)
 
 demo: setup
-	@$(BIN)/yupana demo demo --overwrite
+	@$(BIN)/yupana demo demo --overwrite $(if $(OPEN),--open)
 
 explore: setup
 	@$(BIN)/yupana explore

@@ -13,6 +13,7 @@ from atlas_pages import opened
 from chromium import WIDTHS, faults_for_readers
 
 import yupana
+from yupana.atlas import one_file
 from yupana.atlas import site as pages
 from yupana.errors import InputError, OutputError
 
@@ -223,7 +224,7 @@ def test_a_notebook_has_the_atlas_within_one_page(
     frame.locator("table.reading tbody tr").first.wait_for()
     frame.get_by_role("checkbox").first.check()
     frame.locator(".answer strong").wait_for()
-    monkeypatch.setattr(pages, "INLINE_BYTES", 1000)
+    monkeypatch.setattr(one_file, "ONE_FILE_BYTES", 1000)
     assert "yupana atlas" in yupana.atlas(release)._repr_html_()
 
 

@@ -134,7 +134,7 @@ def test_what_is_made_of_files_is_a_whole_release(made: tuple[Path, World], tmp_
     certificate = json.loads((tmp_path / "certificate" / "certificate.json").read_text())
     assert certificate["guarantee"][0]["promised"]["rho"] == "2"
     assert main(["report", str(release), str(tmp_path / "page.html")]) == 0
-    assert "This release was made of noisy measurement files (US_example)" in (tmp_path / "page.html").read_text()
+    assert '"madeOf":"US_example"' in (tmp_path / "page.html").read_text()
 
 
 def test_areas_need_the_reference_file_that_they_go_with(

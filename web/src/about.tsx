@@ -82,6 +82,8 @@ function OfRelease({ shared, told }: { shared: Shared; told: Told }) {
       {kept.length > 0 && <><p>{words.openInvariants}</p><ul>{kept.map((one) => <li><bdi>{one}</bdi></li>)}</ul></>}
       <h2>{words.made}</h2>
       <p>{fill(words.madeWith, told.software, told.created.slice(0, 10), told.status.words)}{told.treated.length > 0 && ` ${fill(words.treatedBy, told.treated.join(", "))}`}</p>
+      {told.leftOut && <p>{words.leftOut}</p>}
+      {told.madeOf && <p>{fill(words.madeOf, told.madeOf)}</p>}
       {told.status.reasons.length > 0 && <><p>{words.notFor}</p><ul>{told.status.reasons.map((reason) => <li><bdi>{reason}</bdi></li>)}</ul></>}
       {told.budgets.length > 0 && <h2>{words.budgets}</h2>}
       {told.budgets.map((budgets) => <Measured shared={shared} budgets={budgets} isLone={told.budgets.length === 1} />)}

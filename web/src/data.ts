@@ -16,7 +16,7 @@ export interface Budget { name: string; table: string; level: string; answers: n
 export interface Budgets { part: string; symbol: string; confidence: number; compared: boolean; same: boolean; rows: Budget[] }
 export interface Told {
   title: string; folder: string; product: string; status: { kind: "danger" | "public"; words: string; reasons: string[] }; created: string;
-  confidence: number | null; z: number | null; pure: boolean; sha256: string; software: string; draws: string[]; treated: string[]; promises: Promise_[]; budgets: Budgets[];
+  confidence: number | null; z: number | null; pure: boolean; sha256: string; software: string; draws: string[]; treated: string[]; promises: Promise_[]; leftOut: boolean; madeOf: string; budgets: Budgets[];
 }
 export interface Release {
   version: number; releases: Told[]; kinds: { name: string; title: string }[]; tables: Table[]; maps: Record<string, string>;

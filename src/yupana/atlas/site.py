@@ -26,11 +26,11 @@ from yupana.products.gate import open_release
 from yupana.products.phsafe.specification import STATE_NAMES
 from yupana.products.product import Product, Words
 from yupana.products.topdown.product import TOPDOWN
-from yupana.products.topdown.verify import SYSTEM
+from yupana.products.topdown.verify import MEASUREMENTS, SYSTEM
 from yupana.progress import Announce, silent
 from yupana.release.folder import new_folder, write_manifest
 from yupana.release.manifest import MANIFEST
-from yupana.release.recipe import ATLAS
+from yupana.release.recipe import ATLAS, leaves_out_small
 from yupana.release.release import ReleaseFolder, read_release
 from yupana.release.status import CONFIDENTIAL, NOT_FOR_RELEASE, refuse_confidential
 from yupana.release.tables import checksum
@@ -292,7 +292,7 @@ def pages_of_all(
         announce(f"pages of {folder}")
         put_in = partial(_put_within, put, folder)
         told = pages_of(replace(request, is_one_of_several=True), put_in, most)
-        titles = [table["title"] for table in told["tables"]]
+        titles = list(dict.fromkeys(table["title"] for table in told["tables"]))
         entries.append({**told["releases"][0], "name": folder, "href": f"{folder}/{PAGES[0]}", "tables": titles})
     put(PAGES[0], fill("atlas_index.html", {"entries": entries, "most": _TITLES}).encode())
     put(PAGES[2], (STATIC / PAGES[2]).read_bytes())
@@ -409,6 +409,8 @@ def _of_release(release: ReleaseFolder, parts: Mapping[str, ReleaseFolder], code
         "draws": [_draws(part) for part in parts.values()],
         "treated": [str(entry.get("rule")) for part in parts.values() for entry in part.record],
         "promises": [told for name, part in parts.items() if (told := _promise(name, part.manifest)) is not None],
+        "leftOut": any(leaves_out_small(part.manifest) for part in parts.values()),
+        "madeOf": ", ".join(told["dataset"] for part in parts.values() if (told := part.manifest.get(MEASUREMENTS))),
         "budgets": [told for name, part in parts.items() if (told := _budgets(name, part, codes)) is not None],
     }
 
@@ -504,6 +506,8 @@ def _production(product: Product[Any], release: ReleaseFolder, codes: Path | Non
     try:
         used = product.production(read(release.folder / MANIFEST, **({} if codes is None else {"codes": codes})))
     except YupanaError:
+        if codes is not None:
+            raise
         return None
     return None if used is None else product.plan(used)
 

@@ -148,11 +148,11 @@ EXAMPLES: Final = {
     "audit attribute": ("yupana audit attribute parameters",),
     "audit certificate": ("yupana audit certificate release certificate",),
     "explore": ("yupana explore",),
-    "atlas": ("yupana atlas release --to atlas",),
+    "atlas": ("yupana atlas release --to atlas", "yupana atlas release counts --to both"),
     "report": ("yupana report release release.html", "yupana report counts counts.html"),
     "check": ("yupana check release",),
     "sign": ("yupana sign release --key key --signer releases@example.org",),
-    "demo": ("yupana demo demo --households 400 --trials 2",),
+    "demo": ("yupana demo demo --households 400",),
     "docs": ("yupana docs", "yupana docs tables"),
     "completion": ("yupana completion bash > yupana.bash",),
 }

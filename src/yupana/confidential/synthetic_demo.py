@@ -27,9 +27,8 @@ RELEASES: Final = ("topdown", "phsafe", "safetab-p", "safetab-h", "people-and-ho
 ATLAS: Final = "atlas"
 
 _STATES: Final = ("09", "25", "33", "44")
-_STATE: Final = "44"
-_STATE_HOUSEHOLDS: Final = 1_500
-"""At most, of the state that TopDown counts; few enough for seconds."""
+_TOPDOWN_HOUSEHOLDS: Final = 2_000
+"""At most, of the census that TopDown counts by block; few enough for seconds."""
 
 _SEED: Final = 2020
 """Of the census. The noise has none: it comes from the operating system, as in a real run."""
@@ -71,15 +70,15 @@ def demonstrate(request: DemonstrationRequest, announce: Announce) -> tuple[Path
     clock = Stopwatch(announce)
     with new_folder(request.out, overwrite=request.overwrite, noisy=False) as folder:
         clock.start("inventing a census")
-        census, state = folder / "census", folder / "state"
+        census, small = folder / "census", folder / "small-census"
         made = synthesize(census, households=request.households, states=_STATES, seed=_SEED)
-        synthesize(state, households=min(request.households, _STATE_HOUSEHOLDS), states=(_STATE,), seed=_SEED)
+        synthesize(small, households=min(request.households, _TOPDOWN_HOUSEHOLDS), states=_STATES, seed=_SEED)
         (folder / "config.json").write_text(
             json.dumps({**production_config(), "state_filter": list(_STATES)}, indent=1) + "\n", encoding="utf-8"
         )
         write_parameters(folder / "parameters")
         for name in RELEASES:
-            _make_release(folder, name, state if name == "topdown" else census, clock)
+            _make_release(folder, name, small if name == "topdown" else census, clock)
         clock.start("block groups for a map")
         blocks = open_release(folder / "topdown").columns("spine/blocks")["block"]
         shapes = folder / "block-groups.json"

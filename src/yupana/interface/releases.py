@@ -652,6 +652,8 @@ def report(
         raise OutputError(
             f"{opened.folder} holds {opened.product}, of which there is no report; name a release or a spine"
         )
+    if terms["codes"] is not None and not product.startswith("safetab"):
+        raise ConfigError(f"codes are for releases of SafeTab, and {opened.folder} holds {product}")
     page = claim_report(to, [opened.folder], confidential=opened.status == "CONFIDENTIAL")
     with listening(progress, "report") as tell:
         write_report(page, opened.intact(), tell, shapes, terms["codes"])

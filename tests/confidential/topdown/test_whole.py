@@ -420,7 +420,6 @@ def test_what_works_on_one_release_says_which_to_name(capsys: pytest.CaptureFixt
         told = capsys.readouterr().err
         assert wanted in told or "is a folder" in told, line
     assert main(["report", "out/units", "units.html"]) == 0
-    # The page of the whole, and one of each part beside it.
     assert main(["report", "out", "page.html"]) == 0
 
 
