@@ -17,4 +17,4 @@ except yupana.ConfigError as error:
 
 def test_a_missing_numba_is_named() -> None:
     done = subprocess.run([sys.executable, "-c", _WITHOUT], capture_output=True, text=True, check=True)
-    assert "the package numba is missing" in done.stdout
+    assert "install Yupana's extra topdown" in done.stdout

@@ -14,7 +14,7 @@ try:
     from numba.core.event import Event, Listener, install_listener
 except ModuleNotFoundError as error:
     raise ConfigError(
-        f"TopDown's loops are compiled, and the package {error.name} is missing; install Yupana with what it depends on"
+        f"TopDown's loops are compiled by the package {error.name}; install Yupana's extra topdown (docs/README.md)"
     ) from None
 
 _P = ParamSpec("_P")

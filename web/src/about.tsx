@@ -75,7 +75,7 @@ function OfRelease({ shared, told }: { shared: Shared; told: Told }) {
       {several && <h2>{told.folder}</h2>}
       <h2>{words.promise}</h2>
       {told.promises.map((promise) => <Promised shared={shared} promise={promise} isLone={told.promises.length === 1} />)}
-      {!told.promises.length && <p>{words.noPlan}</p>}
+      {!told.promises.length && told.status.words !== "CONFIDENTIAL" && <p>{words.noPlan}</p>}
       <h2>{words.open}</h2>
       <ul><li>{words.openGroups}</li><li>{words.openSeveral}</li><li>{words.openErrors}</li></ul>
       {known.length > 0 && <><p>{words.openPublic}</p><ul>{known.map((one) => <li><bdi>{one}</bdi></li>)}</ul></>}
