@@ -63,9 +63,8 @@ _GROUP, _REGION, _DIVISION = (_code(name, 1) for name in ("TABBLKGRPCE", "REGION
 _PLACE, _TRIBAL = _code("PLACEFP", 5), _code("AIANNHCE", 4)
 
 
-def _mafid() -> WrittenColumn:
-    # every one of them has nine digits
-    return WrittenColumn("MAFID", partial(digits, width=9), "{}::INTEGER")
+_MAFID: Final = WrittenColumn("MAFID", partial(digits, width=9), "{}::INTEGER")
+"""Every one has nine digits."""
 
 
 _NULL_FIRST: Final[Texts] = np.array([b"Null", *(b"%d" % code for code in range(1, _MOST_ANSWERS))])
@@ -88,7 +87,7 @@ PERSONS: Final = WrittenTable(
     "persons",
     "csv",
     (
-        *(_code("RTYPE", 1), _mafid(), _number("QAGE"), _number("CENHISP")),
+        *(_code("RTYPE", 1), _MAFID, _number("QAGE"), _number("CENHISP")),
         *(_code("CENRACE", 2), _code("RELSHIP", 2)),
     ),
 )
@@ -96,12 +95,12 @@ UNITS: Final = WrittenTable(
     "units",
     "csv",
     (
-        *(_code("RTYPE", 1), _mafid(), _number("FINAL_POP"), _number("NPF"), _number("HHSPAN")),
+        *(_code("RTYPE", 1), _MAFID, _number("FINAL_POP"), _number("NPF"), _number("HHSPAN")),
         *(_code("HHRACE", 2), _code("TEN", 1), _code("HHT", 1), _code("HHT2", 2), _code("CPLT", 1)),
     ),
 )
 GEO: Final = WrittenTable(
-    "geo", "csv", (_code("RTYPE", 1), _mafid(), *_BLOCK, _GROUP, _REGION, _DIVISION, _PLACE, _TRIBAL)
+    "geo", "csv", (_code("RTYPE", 1), _MAFID, *_BLOCK, _GROUP, _REGION, _DIVISION, _PLACE, _TRIBAL)
 )
 PERSON_RECORDS: Final = WrittenTable(
     "person-records",
@@ -111,7 +110,7 @@ PERSON_RECORDS: Final = WrittenTable(
 HOUSEHOLD_RECORDS: Final = WrittenTable(
     "household-records", "txt", (*_BLOCK, _code("HHRACE", 2), *_ANSWERS, _code("HOUSEHOLD_TYPE", 1), _code("TEN", 1))
 )
-QUARTERS: Final = WrittenTable("quarters", "csv", (_mafid(), _code("QGQTYP", 3)))
+QUARTERS: Final = WrittenTable("quarters", "csv", (_MAFID, _code("QGQTYP", 3)))
 """The type of each group quarters, which PHSafe's units do not tell, but the CEF's."""
 
 RECORDS: Final = (PERSONS, UNITS, GEO, PERSON_RECORDS, HOUSEHOLD_RECORDS, QUARTERS)

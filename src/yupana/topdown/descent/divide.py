@@ -127,7 +127,7 @@ def estimate_in_passes(family: Siblings, passes: Sequence[Callable[[], Terms]]) 
     tuple
         Estimates, of shape (k, m), and what solved each pass.
     """
-    held = [Held(np.zeros(len(family.parent), dtype=np.int32), totals, 0.0) for totals in _known_totals(family)]
+    held = _held_totals(family)
     parent = family.parent.astype(np.float64)
     counts = np.zeros((family.children, len(parent)))
     solvers: list[str] = []
@@ -169,7 +169,7 @@ def divide_failsafe(family: Siblings, passes: Sequence[Callable[[], Terms]]) -> 
         On every cell that can hold someone.
     passes : sequence of callable
     """
-    held = [Held(np.zeros(len(family.parent), dtype=np.int32), totals, 0.0) for totals in _known_totals(family)]
+    held = _held_totals(family)
     counts = np.zeros((family.children, len(family.parent)))
     solvers: list[str] = []
     least: float | None = None
@@ -222,14 +222,14 @@ def sum_by(counts: Floats, label: Indices) -> Floats:
     return out
 
 
-def _known_totals(family: Siblings) -> list[Floats]:
+def _held_totals(family: Siblings) -> list[Held]:
     """Known totals of the children as answers of the total query."""
-    return [] if family.totals is None else [family.totals.astype(np.float64)[:, None]]
+    totals = [] if family.totals is None else [family.totals.astype(np.float64)[:, None]]
+    return [Held(np.zeros(len(family.parent), dtype=np.int32), values, 0.0) for values in totals]
 
 
 def rounding_of(family: Siblings) -> Rounding:
     """What a rounding of the children goes by."""
-    whole = np.zeros(len(family.parent), dtype=np.int32)
-    fixed = tuple((whole, np.rint(totals).astype(np.int64)) for totals in _known_totals(family))
+    fixed = tuple((total.labels, np.rint(total.values).astype(np.int64)) for total in _held_totals(family))
     passes, joint = family.rounding, family.joint
     return Rounding(family.parent, passes, family.groups, family.lower, family.upper, fixed, joint)

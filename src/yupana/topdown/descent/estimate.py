@@ -38,12 +38,6 @@ _SPARE: Final = 1000
 """Persons a cell may exceed what was measured by, before a bound is felt."""
 
 
-def root_families(live: NDArray[np.bool_]) -> SiblingBatch:
-    """The root as the only child of nobody; ``live``, of shape (cells,), are the cells that can hold someone."""
-    cells = np.flatnonzero(live).astype(np.int32)
-    return SiblingBatch(np.array([0, 1]), np.array([0, len(cells)]), cells)
-
-
 def estimate_root(family: Siblings, cells: NDArray[np.int32], passes: Sequence[Callable[[], Terms]]) -> Piece:
     """Estimate and round the root.
 
@@ -232,7 +226,9 @@ def estimate_counts(
     possible, rules = ~premises.configuration.impossible(), premises.rules()
     root = keeper.load(0, 0)
     if root is None:
-        families = root_families(possible)
+        # The root is the only child of nobody, on the cells that can hold someone.
+        cells = np.flatnonzero(possible).astype(np.int32)
+        families = SiblingBatch(np.array([0, 1]), np.array([0, len(cells)]), cells)
         gathered = evidence.gather(0, families)
         nobody = Histogram(np.zeros(2, dtype=np.int64), families.live[:0], np.zeros(0, dtype=np.int64))
         batch = Batch(0, nobody, families, frozenset(), rules[0], {})

@@ -201,16 +201,6 @@ class FileDraws(KeepsNothing):
         return tuple(values[first:last, offsets[q] : offsets[q + 1]] for q in range(len(shapes)))
 
 
-def summed_level(level: ReadLevel) -> ReadLevel:
-    """What one unit above those of a geolevel was measured with, if their answers are added up."""
-    return replace(level, variances=level.variances.sum(axis=0, keepdims=True))
-
-
-def unmeasured_level() -> ReadLevel:
-    """A geolevel of one unit of which nothing was measured."""
-    return ReadLevel((), (), np.zeros((1, 0)))
-
-
 def _scratch(units: int, width: int) -> NDArray[np.int32]:
     """An array in a file that is gone when nobody holds it; its room on the disk is taken before."""
     if not units * width:

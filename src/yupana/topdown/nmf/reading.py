@@ -42,8 +42,6 @@ from yupana.topdown.nmf.measured import (
     read_level,
     refuse_missing,
     spent_by,
-    summed_level,
-    unmeasured_level,
     with_shares,
 )
 from yupana.topdown.nmf.rows import LevelRows, level_rows
@@ -210,11 +208,14 @@ def _levels(
     spent = spent_by(config, read)
     once = spent
     if summing is not None:
-        spent = once = _below(unmeasured_level(), config, read[0][0], spent)
+        # A root of which nothing was measured.
+        spent = once = _below(ReadLevel((), (), np.zeros((1, 0))), config, read[0][0], spent)
     if summing == "topdown":
         _check_proportions(*read[0], geocodes)
         _check_possible(read[0][0], premises, geocodes)
-        spent = _below(summed_level(read[0][1]), config, read[0][0], replace(spent, levels=spent.levels[1:]))
+        # Where the answers of states are added up, their variances are.
+        summed = replace(read[0][1], variances=read[0][1].variances.sum(axis=0, keepdims=True))
+        spent = _below(summed, config, read[0][0], replace(spent, levels=spent.levels[1:]))
     plan = plan_on(make_plan(config), spine.tree, once.levels)
     least, most = losses_of(plan)
     total = Fraction(config.budget) if spent.exact and config.budget != INFINITE else most

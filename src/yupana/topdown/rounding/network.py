@@ -574,14 +574,7 @@ def round_on_network(
 ) -> Ints | None:
     """Round where queries and limits are nested and joint totals share no child; None elsewhere.
 
-    Parameters
-    ----------
-    estimate : ndarray of float64, shape (k, m)
-    parent : ndarray of int64, shape (m,)
-    passes : sequence of sequences of ndarray of int32, shape (m,), or None
-        None is the detailed query.
-    limits : sequence of Limit
-    joint : sequence of (children, total)
+    Parameters are those of `round_by_program`.
 
     Returns
     -------

@@ -112,6 +112,17 @@ class Program:
         matrix = self.sums(self.child * size + limit.labels[self.cell], limit.lower.size)
         return self.with_rows(matrix, limit.lower.reshape(-1), limit.upper.reshape(-1))
 
+    def keeping(self, limits: Sequence[Limit], joint: Sequence[Joint], counts: Ints) -> "Program":
+        """The same with what is left of bounds and joint totals after ``counts``, of shape (k, m)."""
+        program = self
+        for limit in limits:
+            program = program.holding(limit.less(counts))
+        for members, total in joint:
+            rest = np.array([total - counts[list(members)].sum()])
+            among = np.where(np.isin(self.child, members), 0, -1)
+            program = program.with_rows(program.sums(among, 1), rest, rest)
+        return program
+
     def solve(self, queries: Sequence[Indices | None]) -> Ints:
         """Minimise the distance of one pass; the z of an optimum, of shape (entries,)."""
         entries = len(self.child)
@@ -212,12 +223,7 @@ def round_by_program(
     child, cell = np.nonzero(fractions)
     program = start_program(fractions, child, cell, np.zeros(len(child)), np.ones(len(child)))
     program = program.with_rows(program.sums(cell, len(need)), need, need)
-    for limit in limits:
-        program = program.holding(limit.less(counts))
-    for members, total in joint:
-        rest = np.array([total - counts[list(members)].sum()])
-        program = program.with_rows(program.sums(np.where(np.isin(child, members), 0, -1), 1), rest, rest)
-    return counts + program.solve_passes(passes, estimate.shape)
+    return counts + program.keeping(limits, joint, counts).solve_passes(passes, estimate.shape)
 
 
 def start_program(fractions: Floats, child: Ints, cell: Ints, least: Floats, most: Floats) -> Program:

@@ -235,14 +235,10 @@ def round_failsafe(estimate: Floats, rounding: Rounding, missed: float) -> Ints:
         away = program.sums(np.full(len(child), -1), 1).tolil()
         away[0, len(child) :] = 1
         program = program.with_rows(away.tocsr(), np.zeros(1), np.array([missed + 1 + TOLERANCE]))
-        for limit in limits:
-            program = program.holding(limit.less(counts))
-        for members, total in rounding.joint:
-            among = np.where(np.isin(child, members), 0, -1)
-            rest = np.array([total - counts[list(members)].sum()])
-            program = program.with_rows(program.sums(among, 1), rest, rest)
         try:
-            return counts + program.solve_passes(rounding.passes, fractions.shape)
+            return counts + program.keeping(limits, rounding.joint, counts).solve_passes(
+                rounding.passes, fractions.shape
+            )
         except InfeasibleNode:
             continue
     raise cannot_round()
