@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from schemas import PL94
 
+import yupana
 from yupana.cli.main import main
 from yupana.errors import OutputError
 from yupana.products.gate import open_release
@@ -232,3 +234,20 @@ def test_what_is_no_codebook_is_refused(place: Path, tmp_path: Path, text: str) 
     (made / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(OutputError, match="no codebook that yupana wrote"):
         open_release(made).labelled("T01001")
+
+
+def test_a_code_of_two_kinds_of_areas_has_the_name_of_neither(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "people.csv").write_text("PROVINCE,SEX\n1,m\n2,f\n", encoding="utf-8")
+    (tmp_path / "data" / "SYNTHETIC").touch()
+    columns = {"PROVINCE": {"codes": {"1": "North", "2": "South"}}, "SEX": {"codes": ["m", "f"]}}
+    description = {
+        "name": "names",
+        "unit": "people",
+        "files": {"people": {"columns": columns}},
+        "areas": {"country": {"code": "1"}, "province": {"column": "people.PROVINCE"}},
+        "tables": {"t": {"counts": "people", "by": ["people.SEX"], "budget": {"country": "1", "province": "1"}}},
+    }
+    release = yupana.run("tables", description, tmp_path / "data", tmp_path / "out", seed=1)
+    labelled = pl.DataFrame(release.labelled("t"))
+    assert set(labelled["REGION_ID_LABEL"]) == {"1", "South"}

@@ -1,12 +1,15 @@
 """Errors of SafeTab by size of group: shares do not depend on how often it was tried."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
-from yupana.products.safetab.errors import LEFT_OUT, SIZES, LevelErrors, TableErrors, summarize
+from yupana.products.described.criteria import MeasurementErrors
+from yupana.products.safetab.errors import LEFT_OUT, SIZES, LevelErrors, summarize
 from yupana.products.safetab.regions import LEVELS, Level
+from yupana.products.safetab.specification import FAMILIES
 
 BY_NAME = {level.name: level for level in LEVELS}
 
@@ -17,8 +20,12 @@ def level_errors(level: Level, trials: int) -> LevelErrors:
     groups[[0, 1, 2]] = 7, 2, 1
     all_errors = np.tile(errors, (trials, 1))
     nothing = np.zeros_like(all_errors)
-    table = TableErrors("T01001", 2.5, np.tile(sizes, trials), all_errors, nothing[:, 0], nothing)
-    return LevelErrors(level, detailed_only=False, groups=groups, tables=(table,), trials=trials)
+    unread: Any = None
+    own = FAMILIES["safetab-p"][0].choices[0].own
+    truth = np.tile(sizes, trials)[:, None]
+    none = nothing[:, 0]
+    table = MeasurementErrors(unread, own, none, none, none, truth, nothing, all_errors, truth[:, 0])
+    return LevelErrors(level, detailed_only=False, expected_moe=2.5, groups=groups, tables=(table,), trials=trials)
 
 
 @pytest.mark.parametrize("trials", [1, 4])

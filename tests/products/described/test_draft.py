@@ -59,7 +59,7 @@ def test_a_census_of_cspro_becomes_files_areas_codes_and_recodes(tmp_path: Path)
     }
     assert told["recodes"]["OCC_VS1"]["classes"]["Farm"] == ["100", "110", "111", "112"]
     assert told["areas"] == {
-        "country": {"code": "1", "labels": {"1": "Isle census"}},
+        "country": {"code": "country", "labels": {"country": "Isle census"}},
         "PROVINCE": {"column": "QUEST.PROVINCE"},
         "DISTRICT": {"columns": ["QUEST.PROVINCE", "QUEST.DISTRICT"]},
     }

@@ -559,9 +559,10 @@ def _area_lines(
     yield ""
     yield "# Areas. Every kind of areas is a level of its name, too."
     yield ""
-    yield f"[areas.{_everything(names)}]"
-    yield 'code = "1"'
-    yield f"labels = {{ 1 = {_text(_label(dictionary.label) or _ALL)} }}"
+    whole = _everything(names)
+    yield f"[areas.{whole}]"
+    yield f"code = {_text(whole)}"  # which is no code of another area
+    yield f"labels = {{ {whole} = {_text(_label(dictionary.label) or _ALL)} }}"
     of = {file.name: file for file in files}
     for name, columns in areas:
         file, _, column = columns[-1].partition(".")

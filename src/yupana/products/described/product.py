@@ -310,7 +310,13 @@ def _areas(config: Description) -> Label:
     """What the codes of areas are called; where a file of blocks tells which there are, how they are made."""
     kinds = config.areas.values()
     if config.blocks is None:
-        return Label("Area", values={code: kind.labels.get(code, code) for kind in kinds for code in kind.codes})
+        called: dict[Value, set[str]] = {}
+        for kind in kinds:
+            for code in kind.codes:
+                called.setdefault(code, set()).add(kind.labels.get(code, code))
+        # A code of several kinds that mean different areas by it has no name of its own.
+        values = {code: names.pop() if len(names) == 1 else str(code) for code, names in called.items()}
+        return Label("Area", values=values)
     made = [(kind.name, [column.name for column in kind.blocks.columns]) for kind in kinds if kind.blocks]
     told = [f"{name}: digits of {', '.join(columns)}" for name, columns in made]
     told += [f"{kind.name}: {code}" for kind in kinds for code in kind.codes]
