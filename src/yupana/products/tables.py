@@ -94,11 +94,12 @@ class Choice:
     tables: tuple[Table, ...]
 
     def __post_init__(self) -> None:
-        if set(self.finest) != set(range(self.measured)):
+        measured = self.measured
+        if set(self.finest) != set(range(measured)):
             raise ValueError("measured cells are numbered from 0, and each holds a cell of the finest choice")
-        if any(not 0 <= part < self.measured for table in self.tables for cell in table.cells for part in cell.parts):
+        if any(not 0 <= part < measured for table in self.tables for cell in table.cells for part in cell.parts):
             raise ValueError("a published cell adds up cells that are measured")
-        if not any(len(_alone(table)) == self.measured for table in self.tables):
+        if not any(len(_alone(table)) == measured for table in self.tables):
             raise ValueError("one table of a choice shows every measured cell by itself")
 
     @property

@@ -178,11 +178,17 @@ def _combinations(
     """Combinations of values that no condition holds, though each value is in some."""
     tests = [dict(one.columns) for one in some]
     atoms: list[list[list[int]]] = []
+    kind_of: dict[str, dict[int, int]] = {}
     for name in covered:
-        by_tests: dict[tuple[bool, ...], list[int]] = {}
-        for value in sorted(covered[name]):
-            by_tests.setdefault(tuple(value in of.get(name, (value,)) for of in tests), []).append(value)
+        held_by: dict[int, list[int]] = {value: [] for value in sorted(covered[name])}
+        for number, of in enumerate(tests):
+            for value in of.get(name, frozenset()) & held_by.keys():
+                held_by[value].append(number)
+        by_tests: dict[tuple[int, ...], list[int]] = {}
+        for value, numbers in held_by.items():
+            by_tests.setdefault(tuple(numbers), []).append(value)
         atoms.append(list(by_tests.values()))
+        kind_of[name] = {value: kind for kind, values in enumerate(atoms[-1]) for value in values}
     names = " and ".join(_name(columns[name]) for name in covered)
     if prod(map(len, atoms)) > _MOST_COMBINATIONS:
         yield names, *TOO_MANY
@@ -192,8 +198,10 @@ def _combinations(
         held[
             np.ix_(
                 *(
-                    [i for i, values in enumerate(kinds) if values[0] in of.get(name, values)]
-                    for name, kinds in zip(covered, atoms, strict=True)
+                    sorted({kinds[value] for value in of[name] if value in kinds})
+                    if name in of
+                    else range(held.shape[i])
+                    for i, (name, kinds) in enumerate(kind_of.items())
                 )
             )
         ] = True
