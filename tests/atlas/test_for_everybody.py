@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from atlas_pages import browser as browser  # noqa: PLC0414
 from atlas_pages import opened
 
 import yupana

@@ -328,7 +328,7 @@ def test_the_page_is_one_file_that_loads_nothing_and_says_all() -> None:
     assert "NOT FOR RELEASE" not in page
     assert "NOT FOR RELEASE" in certificate_page(certificate(manifest(US, reasons=["the noise was made from a seed"])))
     # The picture: a curve for each kind of neighbours that differs, inside its frame.
-    curves = re.findall(r'd="M([^"]+)" stroke="#(?:2f6fb0|d9982a|cf5a1e)"', page)
+    curves = re.findall(r'd="M([^"]+)" stroke="#(?:3d86c6|e07b28|8180d6)"', page)
     assert len(curves) == 2
     points = [tuple(map(float, point.split(","))) for curve in curves for point in curve.split("L")]
     assert all(52 <= x <= 332 and 14 <= y <= 294 for x, y in points)

@@ -11,7 +11,6 @@ from topdown_worlds import make_world
 
 from yupana.cli.main import main
 from yupana.errors import OutputError
-from yupana.explore.reference import known_to_phsafe
 from yupana.release.folder import read_manifest
 from yupana.release.tables import read_table
 
@@ -108,7 +107,7 @@ def test_whatever_publishes_refuses_the_truth(
         assert not (tmp_path / "new").exists()
     if product == "phsafe":
         with pytest.raises(OutputError, match="is CONFIDENTIAL"):
-            known_to_phsafe(out)
+            Pages(counts=out)
 
 
 def test_exact_counts_of_topdown_are_the_records(real: Named, tmp_path: Path) -> None:

@@ -22,7 +22,8 @@ def test_version_is_the_one_of_the_package() -> None:
 
 
 def test_the_conda_package_needs_what_the_package_does() -> None:
-    needed = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    needed = project["dependencies"] + project["optional-dependencies"]["topdown"]
     recipe = (ROOT / "packaging/conda/recipe.yaml").read_text().partition("run:")[2].partition("tests:")[0]
     listed = {line.strip("- ").replace(" ", "").removeprefix("python-") for line in recipe.split("\n") if "- " in line}
     assert listed == {*needed, "python>=3.11"}

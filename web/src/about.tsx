@@ -34,7 +34,7 @@ function Promised({ shared, promise, isLone }: { shared: Shared; promise: Promis
   );
 }
 
-function Measured({ shared, budgets, isLone }: { shared: Shared; budgets: Budgets; isLone: boolean }) {
+function Measured({ shared, budgets, release, isLone }: { shared: Shared; budgets: Budgets; release: string; isLone: boolean }) {
   const { words, locale } = shared;
   const digits = (value: number | null) => (value === null ? "\u2013" : value.toLocaleString(locale, { maximumSignificantDigits: 4 }));
   const isCompared = budgets.compared && !budgets.same;
@@ -42,7 +42,7 @@ function Measured({ shared, budgets, isLone }: { shared: Shared; budgets: Budget
     <>
       {!isLone && <h3>{budgets.part}</h3>}
       {budgets.same && <p>{words.sameAsBefore}</p>}
-      <div class="scroll" tabIndex={0} role="region" aria-label={[words.budgets, budgets.part].filter(Boolean).join(": ")}>
+      <div class="scroll" tabIndex={0} role="region" aria-label={[words.budgets, release, budgets.part].filter(Boolean).join(": ")}>
         <table class="budgets">
           <thead><tr>
             <th scope="col">{words.table}</th><th scope="col">{words.level}</th><th scope="col">{words.answers}</th><th scope="col">{fill(words.budgetOf, budgets.symbol)}</th>
@@ -86,7 +86,7 @@ function OfRelease({ shared, told }: { shared: Shared; told: Told }) {
       {told.madeOf && <p>{fill(words.madeOf, told.madeOf)}</p>}
       {told.status.reasons.length > 0 && <><p>{words.notFor}</p><ul>{told.status.reasons.map((reason) => <li><bdi>{reason}</bdi></li>)}</ul></>}
       {told.budgets.length > 0 && <h2>{words.budgets}</h2>}
-      {told.budgets.map((budgets) => <Measured shared={shared} budgets={budgets} isLone={told.budgets.length === 1} />)}
+      {told.budgets.map((budgets) => <Measured shared={shared} budgets={budgets} release={told.folder} isLone={told.budgets.length === 1} />)}
       <h2>{words.cite}</h2>
       <p class="citation">{citation}</p>
       <p><button type="button" onClick={() => void navigator.clipboard?.writeText(citation).then(() => setCopied(true))}>{isCopied ? words.copied : words.copy}</button></p>

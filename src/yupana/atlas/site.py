@@ -127,7 +127,8 @@ def pages_of(request: AtlasRequest, put: Put, most: float = math.inf) -> dict[st
     areas = AreaIndex()
     is_empty = bool(request.left_out) and not request.kinds
     tables = [] if is_empty else _put_tables(request, parts, shown, areas, put, most)
-    if not tables and not is_empty:
+    # A release may have no row, as where all small counts are left out; what it promises is shown all the same.
+    if not tables and not is_empty and (request.kinds or not any(of for one in shown for of in one.values())):
         of_kinds = f" of {', '.join(request.kinds)}" if request.kinds else ""
         raise OutputError(f"{request.release} holds no table{of_kinds} that an atlas can show")
     if request.other and tables and not any(one["side"] for one in tables):
