@@ -11,6 +11,7 @@ from topdown_worlds import make_world
 
 from yupana.cli.main import main
 from yupana.errors import OutputError
+from yupana.explore.products import Pages
 from yupana.release.folder import read_manifest
 from yupana.release.tables import read_table
 

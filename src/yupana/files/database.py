@@ -119,7 +119,7 @@ def go_no_further_if_stopped() -> None:
         raise KeyboardInterrupt from None
 
 
-def write_query(database: duckdb.DuckDBPyConnection, query: str, path: Path, *, header: bool = True) -> None:
+def write_query(database: duckdb.DuckDBPyConnection, query: str, path: Path) -> None:
     """Write the rows of a query as Parquet if the file is called so, else as text separated by ``|`` without quotes.
 
     Raises
@@ -127,8 +127,7 @@ def write_query(database: duckdb.DuckDBPyConnection, query: str, path: Path, *, 
     OSError
         If they cannot be written.
     """
-    text = f"FORMAT csv, DELIMITER '|', HEADER {str(header).lower()}, QUOTE ''"
-    options = "FORMAT parquet" if path.suffix == ".parquet" else text
+    options = "FORMAT parquet" if path.suffix == ".parquet" else "FORMAT csv, DELIMITER '|', HEADER true, QUOTE ''"
     try:
         database.execute(f"COPY ({query}) TO {quoted(str(path))} ({options})")
     except duckdb.IOException:
