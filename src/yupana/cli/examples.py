@@ -148,7 +148,7 @@ EXAMPLES: Final = {
     "audit attribute": ("yupana audit attribute parameters",),
     "audit certificate": ("yupana audit certificate release certificate",),
     "explore": ("yupana explore",),
-    "atlas": ("yupana atlas release --to atlas", "yupana atlas release counts --to both"),
+    "atlas": ("yupana atlas release --to atlas", "yupana atlas release counts --to atlases"),
     "report": ("yupana report release release.html", "yupana report counts counts.html"),
     "check": ("yupana check release",),
     "sign": ("yupana sign release --key key --signer releases@example.org",),
