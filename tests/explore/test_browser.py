@@ -24,8 +24,8 @@ OF_PHSAFE, OF_TABLES = "phsafe/s-dhc-2020-us", "tables-own"
 OTHERS = ("safetab-p/ddhc-2020-us", "safetab-h/ddhc-2020-us", "topdown/pl94-2020-us", "topdown/h1-2020-us", OF_TABLES)
 PURE = "?f.privacy_defn=puredp"
 EVERY = [
-    *(pytest.param(key, id=key) for key in (OF_PHSAFE, OF_TABLES + PURE)),
-    *(pytest.param(key, id=key, marks=pytest.mark.thorough) for key in (OF_PHSAFE + PURE, *OTHERS)),
+    pytest.param(OF_PHSAFE, id=OF_PHSAFE),
+    *(pytest.param(key, id=key, marks=pytest.mark.thorough) for key in (OF_TABLES + PURE, OF_PHSAFE + PURE, *OTHERS)),
 ]
 
 
@@ -140,7 +140,7 @@ def test_answers_stand_beside_their_buttons_and_scenarios_are_columns(page: Any,
     assert abs(answer.bounding_box()["y"] - button.bounding_box()["y"]) < 60
     page.locator("#name").fill("Second")
     page.locator(".columns thead th", has_text="Second").wait_for()
-    assert "First" in page.locator(".columns thead").inner_text()
+    page.locator(".columns thead th", has_text="First").wait_for()
     page.get_by_role("button", name="Take: First").click()
     settled(page)
     assert total(page) == "1257281/1000000"

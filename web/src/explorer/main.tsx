@@ -82,6 +82,7 @@ function App({ listed: every, version }: { listed: Listed[]; version: string }) 
   const step = useRef("");
   const drag = useRef<{ id: number; base: Settings } | null>(null);
   const drags = useRef(0);
+  const opened = useRef(0);
   const queue = useQueue(words.gone);
   const file = useRef<HTMLInputElement>(null);
 
@@ -105,7 +106,10 @@ function App({ listed: every, version }: { listed: Listed[]; version: string }) 
   const open = useCallback(async (hash: string) => {
     const wanted = keyOf(hash);
     const key = listed.some((one) => one.key === wanted) ? wanted : listed[0].key;
+    opened.current += 1;
+    const turn = opened.current;
     const found = await get<Form>(`/api/products/${key}`);
+    if (turn !== opened.current) return;
     const linked = readLink(hash, key, found.settings);
     setForm(found); setName(linked.name); setView(null); setExact(null); setCompared(null); setUndo([]); setFaults([]); setRefused([]); setAnswer(null);
     setColumns(remembered(key));
@@ -118,8 +122,9 @@ function App({ listed: every, version }: { listed: Listed[]; version: string }) 
   }, [every]);
 
   useEffect(() => {
-    const arrive = () => { void open(location.hash); };
-    arrive();
+    // The address may have been written anew since the change that is told.
+    const arrive = (event: HashChangeEvent) => { void open(new URL(event.newURL).hash); };
+    void open(location.hash);
     addEventListener("hashchange", arrive);
     return () => removeEventListener("hashchange", arrive);
   }, [open]);
