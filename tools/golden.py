@@ -24,7 +24,7 @@ VOLATILE = (
 
 RUNS = (
     "synth census --households 3000 --states 04,44 --seed 1",
-    "demo demo --households 500 --trials 1",
+    "demo demo --households 500",
     *(
         f"phsafe {verb} demo/config.json census phsafe-{name} {more}"
         for verb, name, more in (
