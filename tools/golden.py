@@ -26,7 +26,7 @@ RUNS = (
     "synth census --households 3000 --states 04,44 --seed 1",
     "demo demo --households 500",
     *(
-        f"phsafe {verb} demo/config.json census phsafe-{name} {more}"
+        f"phsafe {verb} s-dhc-2020-us census phsafe-{name} {more}"
         for verb, name, more in (
             ("run", "csv", "--seed 1"),
             ("run", "parquet", "--seed 1 --format parquet --sensitivity tight --margins bureau"),
@@ -50,7 +50,7 @@ RUNS = (
     "phsafe estimate phsafe-csv estimates",
     "postprocess coterminous safetab-p census/GRF-C.txt coterminous",
     "audit certificate phsafe-csv safetab-p safetab-h certificate",
-    "phsafe accuracy demo/config.json census accuracy --trials 2 --seed 1",
+    "phsafe accuracy s-dhc-2020-us census accuracy --trials 2 --seed 1",
     "safetab-p accuracy demo/parameters census safetab-p-accuracy --trials 2 --seed 1",
     "safetab-h accuracy demo/parameters census safetab-h-accuracy --trials 2 --seed 1 --totals safetab-p/T01001.csv",
     "topdown accuracy h1-2020-us census topdown-accuracy --trials 2 --seed 1 --spine aian",
@@ -63,9 +63,9 @@ def make(folder: Path) -> None:
     for line in RUNS:
         print(line, flush=True)
         subprocess.run([COMMAND, *line.split()], cwd=folder, check=True, stdout=subprocess.DEVNULL)
-    # The demo draws from the operating system; what is kept of it is its configuration.
+    # The demo draws from the operating system; what is kept of it is the parameters.
     for part in (folder / "demo").iterdir():
-        if part.name not in {"config.json", "parameters"}:
+        if part.name != "parameters":
             shutil.rmtree(part) if part.is_dir() else part.unlink()
 
 
