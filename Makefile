@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # Tests start a thousand processes; each would compile every library anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo explore test test-fast test-thorough fuzz lint types contracts format docs dist trial release bench accuracy mutants clean
+.PHONY: help setup demo explore test test-fast test-thorough coverage fuzz lint types contracts format docs dist trial release bench accuracy mutants clean
 .DEFAULT_GOAL := help
 
 help:
@@ -15,6 +15,7 @@ help:
 	@echo "make test     all that guards a change: lint, types, contracts, tests"
 	@echo "make test-fast      the quick ones of these tests"
 	@echo "make test-thorough  exhaustive worlds, long laws, engines and kills"
+	@echo "make coverage  the lines that the tests reach"
 	@echo "make fuzz     attack every input of every command, without end"
 	@echo "make bench    the benchmarks, as one table"
 	@echo "make accuracy COOK=PARQUET ILLINOIS=PARQUET  the figures of docs/accuracy.md, measured again, an hour"
@@ -54,6 +55,12 @@ test-fast: setup
 test-thorough: setup
 	$(BIN)/python -m pytest -n auto --dist loadfile -m thorough
 
+coverage: setup
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest -n auto --dist loadfile -m "not thorough"
+	$(BIN)/coverage combine -q
+	$(BIN)/coverage report
+
 fuzz: setup
 	$(BIN)/python tests/attack/fuzz.py
 
@@ -74,7 +81,7 @@ contracts: setup
 
 # Dead links and pages that nothing leads to end it.
 docs: setup
-	$(BIN)/python -m sphinx -E -W --keep-going -q -d build/doctrees -c docs . build/site
+	$(BIN)/python -m sphinx -E -W --keep-going -q -d build/doctrees -c docs . "build/site/$$($(BIN)/yupana --version | sed 's/.* //')"
 	@echo "build/site/index.html"
 
 dist: setup

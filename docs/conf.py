@@ -1,7 +1,8 @@
 """The site of the documentation: `make docs` makes it of pages and notebooks where they stand, without a network.
 
-The first word below a page's title is its kind, which is its place in the navigation. A page without a kind is in no
-list of pages, which ends the build. So does a link that leads nowhere.
+Each version has a folder of its own (`build/site/VERSION`), so that a site may hold several. The first word below a
+page's title is its kind, which is its place in the navigation. A page without a kind is in no list of pages, which ends
+the build. So does a link that leads nowhere.
 """
 
 import hashlib
@@ -51,6 +52,9 @@ html_math_renderer = "mathml"
 html_copy_source = False
 html_static_path = ["notebooks/tables.css"]
 html_css_files = ["tables.css"]
+templates_path = ["."]
+_SIDEBAR: Final = ("brand", "search", "scroll-start", "navigation", "scroll-end", "variant-selector")
+html_sidebars = {"**": [*(f"sidebar/{part}.html" for part in _SIDEBAR), "versions.html"]}
 html_show_copyright = False
 autodoc_typehints = "none"  # the docstrings have them
 suppress_warnings = ["misc.highlighting_failure", "myst.header"]
@@ -83,6 +87,13 @@ Made from the docstrings.
 {}
 ```
 """
+
+
+_HEAD: Final = (
+    '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+)
+_LEADING: Final = '<meta http-equiv="refresh" content="0; url={0}"><title>Yupana</title><a href="{0}">Yupana</a>'
+_LISTING: Final = "<title>Versions</title><h1>Versions of this documentation</h1><ul>{}</ul>"
 
 
 def kind(page: Path) -> str:
@@ -137,13 +148,19 @@ def _mathematics(translator: nodes.NodeVisitor, node: nodes.Element) -> None:
     raise nodes.SkipNode
 
 
-def _first_page(app: Sphinx, _: Exception | None) -> None:
-    line = f'<meta charset="utf-8"><meta http-equiv="refresh" content="0; url={root_doc}.html"><title>Yupana</title>'
-    (Path(app.outdir) / "index.html").write_text(f'{line}<a href="{root_doc}.html">Yupana</a>\n', encoding="utf-8")
+def _versions(app: Sphinx, _: Exception | None) -> None:
+    """Lead to the first page of this version, and list all versions that stand beside it."""
+    site, first = Path(app.outdir).parent, f"{root_doc}.html"
+    found = [path.parent.name for path in site.glob("*/index.html")] + [release]
+    versions = sorted(set(found), key=lambda name: [int(part) for part in re.findall(r"\d+", name)], reverse=True)
+    listed = "".join(f'<li><a href="{name}/{first}">Yupana {name}</a></li>' for name in versions)
+    for page, start in ((Path(app.outdir) / "index.html", first), (site / "index.html", f"{versions[0]}/{first}")):
+        page.write_text(_HEAD + _LEADING.format(start) + "\n", encoding="utf-8")
+    (site / "versions.html").write_text(_HEAD + _LISTING.format(listed) + "\n", encoding="utf-8")
 
 
 def setup(app: Sphinx) -> None:
     """Register what the pages need beside the extensions."""
     app.add_html_math_renderer("mathml", (_mathematics, None), (_mathematics, None))
     app.connect("source-read", _complete)
-    app.connect("build-finished", _first_page)
+    app.connect("build-finished", _versions)
