@@ -18,7 +18,7 @@ from safetab_worlds import random_world, seeded, write_data, write_parameters
 
 from yupana.cli.main import main
 from yupana.errors import BudgetError
-from yupana.plan.account import OWN, PERSON, RECORD, Unit, add, as_zcdp, charge_account, is_loss
+from yupana.plan.account import OWN, PERSON, RECORD, Due, Unit, add, as_zcdp, charge_account, check_account, is_loss
 from yupana.plan.measurement import (
     Mechanism,
     PersonSensitivity,
@@ -49,6 +49,24 @@ def test_runs_add_up_on_disk_until_the_limit(tmp_path: Path) -> None:
         own(path)
     assert path.read_text() == before
     assert charge_account(path, "another census", PLAN)[OWN] == PLAN.loss()
+
+
+def test_what_a_charge_would_refuse_is_told_before_and_nothing_is_charged(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.json"
+    own(path, limit=3 * PLAN.loss())
+    before, due = path.read_text(), Due(PLAN)
+    check_account(path, "CEF", (due, due))
+    check_account(path, "another census", (due,) * 3, {OWN: 3 * PLAN.loss()})
+    for data, limits in (("CEF", {}), ("another census", {OWN: 2 * PLAN.loss()})):
+        with pytest.raises(BudgetError, match="past its limit"):
+            check_account(path, data, (due, due, due), limits)
+    # A run that has been charged is charged once.
+    check_account(path, "CEF", (Due(PLAN, "a"), Due(PLAN, "a"), Due(PLAN, "b")))
+    with pytest.raises(BudgetError, match="past its limit"):
+        check_account(path, "CEF", (Due(PLAN, "a"), Due(PLAN, "b"), Due(PLAN, "c")))
+    with pytest.raises(BudgetError, match="this run has 'person'"):
+        check_account(path, "CEF", (due,), unit=PERSON)
+    assert path.read_text() == before
 
 
 def test_a_limit_is_reached_exactly_but_not_passed(tmp_path: Path) -> None:

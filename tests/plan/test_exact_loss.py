@@ -20,6 +20,7 @@ from yupana.plan.exact_loss import (
     epsilon_exact,
     exact_of_part,
     exact_totals,
+    exact_where,
     missed_exact,
     plan_as_json,
 )
@@ -128,6 +129,29 @@ def test_many_paths_are_taken_together() -> None:
     worst = max(bounds.upper for of in (*pairs, *same) if (bounds := epsilon_at(of, 1e-6)) is not None)
     assert epsilon_exact(plan, 1e-6) == pytest.approx(worst, rel=5e-3)
     assert missed_exact(plan, [0.1]) is not None
+
+
+def test_neighbours_that_move_some_measurements_are_those_of_a_plan_of_these() -> None:
+    a, b, c = (measured(name, Fraction(1, n)) for name, n in (("a", 2), ("b", 3), ("c", 5)))
+    plan, moved = planned(a, b, c), {"a": Fraction(2), "b": Fraction(0), "c": Fraction(3)}
+    alike = planned(
+        replace(a, proven=Sensitivity(Fraction(2), Fraction(4))),
+        replace(c, proven=Sensitivity(Fraction(3), Fraction(6))),
+        neighbours=Neighbours.UNBOUNDED,
+    )
+    for delta in (1e-10, 1e-4):
+        found = exact_where(plan, moved, delta)
+        assert found is not None
+        assert found == epsilon_exact(alike, delta, "unbounded")
+    assert exact_where(plan, moved) == exact_where(plan, moved, 1e-10)
+    assert exact_where(plan, {}) == exact_where(plan, {"b": Fraction(0)}) == 0
+    # Of paths, a record is on one; of several passes, neighbours may exchange records between them.
+    ways, alone = planned(a, b, c, paths=((0, 1), (2,))), {"a": Fraction(2)}
+    both = exact_where(ways, alone | {"c": Fraction(3)})
+    assert both == pytest.approx(max(exact_where(ways, {name: moved[name]}) or 0 for name in "ac"), rel=1e-9)
+    apart = [measured(name, Fraction(1), composition=f"pass:{name}") for name in "ab"]
+    assert exact_where(planned(apart[0]), alone) is not None
+    assert exact_where(planned(*apart), alone) is None
 
 
 def test_passes_are_ways_and_branches_are_choices() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from yupana.cli.main import main
 from yupana.plan.budgets import budget_for_margin
-from yupana.plan.measurement import Mechanism, margin_of
+from yupana.plan.measurement import Mechanism, bound_of_estimate, margin_of, margin_of_error
 from yupana.privacy.coverage import _comparisons, _in_doubles, covers, decimal_coverage, least_bound, noise_of
 from yupana.privacy.laws import DiscreteGaussian, Law, TwoSidedGeometric, Zero
 
@@ -112,6 +112,22 @@ def test_margins_are_whole_numbers_or_z_sigma() -> None:
     law = DiscreteGaussian(Fraction(9))
     assert type(margin_of(law, 2, Fraction(9, 10), "exact")) is int
     assert margin_of(law, 2, Fraction(9, 10), "bureau") == pytest.approx(1.645 * math.sqrt(18))
+
+
+@pytest.mark.parametrize("laws", [GAUSSIANS[4:7], [GAUSSIANS[5]] * 5, GEOMETRICS[2:5], [GEOMETRICS[3]] * 4])
+def test_the_margin_of_an_estimate_is_exceeded_no_more_often_than_said(laws: list[Law]) -> None:
+    is_gaussian = isinstance(laws[0], DiscreteGaussian)
+    variances = [float(law.exponent**-1 / 2) if is_gaussian else float(law.variance) for law in laws]  # type: ignore[union-attr]
+    found = list(coverages(laws))
+    for confidence in CONFIDENCES[1:]:
+        left = float(1 - confidence)
+        bound = bound_of_estimate(sum(variances), min(variances), confidence, "exact", is_gaussian=is_gaussian)
+        assert found[math.floor(bound)] >= confidence
+        squares = math.log(2 / left) * 2 if is_gaussian else math.sqrt((6 + 1 / min(variances)) / left)
+        assert bound == pytest.approx(math.sqrt(sum(variances) * squares), rel=1e-12)
+        by_bureau = bound_of_estimate(9.0, 1.0, confidence, "bureau", is_gaussian=is_gaussian)
+        assert by_bureau == margin_of_error(9.0, confidence)
+        assert bound_of_estimate(0.0, 0.0, confidence, "exact", is_gaussian=is_gaussian) == 0
 
 
 def geometric_coverage(rate: Decimal, m: int) -> Decimal:

@@ -6,7 +6,7 @@ import duckdb
 import pytest
 
 from yupana.files.columns import Column, RecordFile
-from yupana.plan.predicates import TooManyClassesError, Where, classify, told_apart, where
+from yupana.plan.predicates import TooManyClassesError, Where, as_sql, classify, told_apart, where
 
 CHILDREN = where(RTYPE="3", QAGE=range(18))
 
@@ -38,6 +38,21 @@ def test_both_of_two_holds_where_each_does() -> None:
 )
 def test_a_part_speaks_of_some_columns(columns: set[str], part: Where) -> None:
     assert CHILDREN.on(frozenset(columns)) == part
+
+
+def test_a_condition_in_sql_is_the_predicate() -> None:
+    records = [{"a": a, "b": b} for a in range(5) for b in range(3)]
+    values = ", ".join(f"({record['a']}, {record['b']})" for record in records)
+    with duckdb.connect() as db:
+        for predicate, words in (
+            (where(), "true"),
+            (where(a=range(1, 4)), "a BETWEEN 1 AND 3"),
+            (where(a={0, 2, 4}, b=1), "a IN (0, 2, 4) AND b BETWEEN 1 AND 1"),
+            (where(a=(), b={0, 2}), "false AND b IN (0, 2)"),
+        ):
+            assert as_sql(predicate) == words
+            found = db.execute(f"SELECT a, b FROM (VALUES {values}) AS r (a, b) WHERE {words}").fetchall()
+            assert found == [tuple(record.values()) for record in records if record in predicate]
 
 
 def drawn(rng: Random) -> tuple[RecordFile, list[Where]]:

@@ -1,10 +1,12 @@
 """A plan as a table of its measurements."""
 
 from dataclasses import replace
+from fractions import Fraction
 
 import polars as pl
 from plans import production_plan
 
+from yupana.plan.budgets import budgets_as_html
 from yupana.plan.plan import Plan
 from yupana.privacy.exact import INFINITE
 
@@ -41,3 +43,11 @@ def test_a_plan_of_nothing_has_no_columns() -> None:
     plan = replace(PLAN, measurements=())
     assert "0 measurements" in repr(plan)
     assert "rho 0" in plan._repr_html_()
+
+
+def test_budgets_are_shown_exactly_and_escaped() -> None:
+    shown = budgets_as_html("<PHSafe>", {"a&b": Fraction(1, 3), "c": INFINITE})
+    assert shown == (
+        "<p>&lt;PHSafe&gt;</p><table><thead><tr><th>budget</th><th>value</th></tr></thead><tbody>"
+        "<tr><td>a&amp;b</td><td>1/3</td></tr><tr><td>c</td><td>Infinity</td></tr></tbody></table>"
+    )

@@ -17,7 +17,7 @@ from yupana.confidential.tabulate.block_histograms import BlockCounts
 from yupana.confidential.tabulate.group_counts import PartCounts
 from yupana.confidential.topdown.exact_counts import CountsOnDisk, GeolevelCounts
 from yupana.confidential.topdown.world import World
-from yupana.privacy.sealed import Sealed
+from yupana.privacy.sealed import Sealed, packed
 
 SEALED = (
     *(Series, Residuals, Census, DetailedRecords, DescribedCounts, UncountedRecords, PartCounts),
@@ -42,3 +42,14 @@ def test_a_holder_of_truth_is_sealed(kind: type[Sealed]) -> None:
             pickle.dumps(held, protocol)
     with pytest.raises(TypeError, match="not copied or pickled"):
         copy.deepcopy(held)
+
+
+def test_what_is_packed_for_another_process_of_the_run_is_unpacked_there() -> None:
+    held = Series(**{field.name: np.array([TRUTH]) for field in fields(Series)})
+    opened = pickle.loads(packed({"of": (held, [1, "x"])}))["of"]  # noqa: S301 (our own bytes)
+    assert type(opened[0]) is Series
+    assert opened[1] == [1, "x"]
+    for field in fields(Series):
+        np.testing.assert_array_equal(getattr(opened[0], field.name), [TRUTH])
+    with pytest.raises(TypeError, match="Series tells the truth about records, so it is not copied or pickled"):
+        pickle.dumps(opened)

@@ -238,25 +238,6 @@ class VarianceProgram:
         """The goals at these budgets, of shape (goals,); infinite where one counts a part without precision."""
         return goal_values(self.goals, self.precisions @ spent)
 
-    def bound(self, spent: Floats, weights: Floats) -> float:
-        """Bound the loss of all budgets within the limits from below, by any budgets and weights of the goals.
-
-        Parameters
-        ----------
-        spent : ndarray of float64, shape (queries,)
-            Every part that a goal counts has a precision.
-        weights : ndarray of float64, shape (goals,)
-            Not negative, of sum 1.
-        """
-        counted = weights @ self.goals
-        precision = self.precisions @ spent
-        variance = np.divide(1.0, precision, out=np.zeros_like(precision), where=counted > 0)
-        slope = self.precisions.T @ (counted * variance**2)
-        rest = self.budgets - np.bincount(self.group, self.least, len(self.budgets))
-        steepest = np.zeros(len(self.budgets))
-        np.maximum.at(steepest, self.group, slope)
-        return float((counted @ variance) ** 2 / (slope @ self.least + rest @ steepest))
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LeastVariance:
