@@ -1,14 +1,16 @@
 """The embedded database: opened here and nowhere else, its errors translated, names and texts written as its SQL."""
 
+import atexit
 import contextlib
 import errno
 import functools
 import glob
+import itertools
 import os
 import secrets
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -58,19 +60,14 @@ def open_database(
     YupanaError
         If memory or the disk runs out.
     """
-    config: dict[str, str | bool | int | float | list[str]] = {"temp_directory": ""}
-    if spills:
-        config["temp_directory"] = str(spill or temporary_folder() / f"yupana-{os.getpid()}-{secrets.token_hex(8)}")
-    if threads is not None:
-        config["threads"] = threads
-    if memory is not None:
-        config["memory_limit"] = f"{memory // 1024}KiB"
-    database = duckdb.connect(":memory:", config=config)
+    opened: contextlib.AbstractContextManager[duckdb.DuckDBPyConnection]
+    if memory is None and spill is None:
+        opened = _tables_of_its_own(_shared(temporary_folder() if spills else None, threads))
+    else:
+        opened = closing(_connect(spill or (_spill(temporary_folder()) if spills else None), threads, memory))
     try:
-        # In a notebook without ipywidgets there is no bar, and no way to say so.
-        with contextlib.suppress(duckdb.InvalidInputException):
-            database.execute("SET enable_progress_bar = false")
-        yield database
+        with opened as database:
+            yield database
     except duckdb.InterruptException:
         raise KeyboardInterrupt from None
     except duckdb.OutOfMemoryException:
@@ -81,9 +78,38 @@ def open_database(
         if "interrupt" in str(error).lower():
             raise KeyboardInterrupt from None
         raise
+
+
+@contextmanager
+def _tables_of_its_own(shared: duckdb.DuckDBPyConnection) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A connection to a database of this process, with tables that no other connection sees; its cursors see none."""
+    name = f"opened_{next(_NUMBERS)}"
+    database = shared.cursor()
+    database.execute(f"ATTACH ':memory:' AS {name}; USE {name}")
+    try:
+        yield database
     finally:
         with contextlib.suppress(duckdb.Error):
+            database.execute(f"USE memory; DETACH {name}")
+        with contextlib.suppress(duckdb.Error):
             database.close()
+
+
+def _connect(spill: Path | None, threads: int | None, memory: int | None = None) -> duckdb.DuckDBPyConnection:
+    config: dict[str, str | bool | int | float | list[str]] = {"temp_directory": str(spill or "")}
+    if threads is not None:
+        config["threads"] = threads
+    if memory is not None:
+        config["memory_limit"] = f"{memory // 1024}KiB"
+    database = duckdb.connect(":memory:", config=config)
+    # In a notebook without ipywidgets there is no bar, and no way to say so.
+    with contextlib.suppress(duckdb.InvalidInputException):
+        database.execute("SET enable_progress_bar = false")
+    return database
+
+
+def _spill(folder: Path) -> Path:
+    return folder / f"yupana-{os.getpid()}-{secrets.token_hex(8)}"
 
 
 @contextmanager
@@ -159,13 +185,20 @@ def named(name: str) -> str:
 
 def shared_database() -> duckdb.DuckDBPyConnection:
     """The database of the tables that this process hands out, which are public; each use takes a cursor of its own."""
+    return _shared(None, None)
+
+
+def _shared(temporary: Path | None, threads: int | None) -> duckdb.DuckDBPyConnection:
+    """A database that is opened once: to open one takes longer than most questions. A forked process has its own."""
     with _OPENING:
-        return _open_shared()
+        return _open_shared(os.getpid(), temporary, threads)
 
 
 @functools.cache
-def _open_shared() -> duckdb.DuckDBPyConnection:
-    return duckdb.connect(":memory:", config={"temp_directory": ""})
+def _open_shared(_process: int, temporary: Path | None, threads: int | None) -> duckdb.DuckDBPyConnection:
+    return _connect(temporary and _spill(temporary), threads)
 
 
+atexit.register(_open_shared.cache_clear)  # what was spilled is removed as it closes
 _OPENING: Final = threading.Lock()
+_NUMBERS: Final = itertools.count()
