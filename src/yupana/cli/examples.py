@@ -1,8 +1,9 @@
 """The examples in every help text: commands that run as they stand, in their order, in an empty folder."""
 
 import argparse
+import functools
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from yupana.cli.parser import leaves, verbs_of
@@ -180,9 +181,7 @@ def with_makers(commands: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(line for command in commands for line in _needed(command)))
 
 
-def _needed(command: str) -> Iterator[str]:
-    for word in shlex.split(command):
-        maker = MADE_BY.get(word.partition("/")[0])
-        if maker is not None and maker != command:
-            yield from _needed(maker)
-    yield command
+@functools.cache
+def _needed(command: str) -> tuple[str, ...]:
+    makers = (MADE_BY.get(word.partition("/")[0]) for word in shlex.split(command))
+    return (*(line for maker in makers if maker not in (None, command) for line in _needed(maker)), command)

@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import functools
 import os
 import signal
 import sys
@@ -100,8 +101,9 @@ def _end(error: BaseException) -> int:
     return _fail(_fault(error), _FAULT)
 
 
+@functools.cache
 def parser_of_all() -> argparse.ArgumentParser:
-    """The parser of every command."""
+    """The parser of every command, made once by a process."""
     parser = Parser(
         prog="yupana",
         description="Disclosure avoidance for censuses: confidential records in, protected tables out.",
