@@ -354,6 +354,7 @@ def test_every_rule_of_consistency_is_broken_below_and_may_have_a_policy() -> No
     assert {rule.name for rule in RULES if not rule.remark} == set(RULES_OF_CONSISTENCY)
 
 
+@pytest.mark.sampled(15)
 @pytest.mark.parametrize(("rule", "file", "line", "change"), BROKEN_RULES)
 def test_a_broken_rule_of_consistency(
     place: Place, refused: Refused, rule: str, file: str, line: int, change: tuple[str, int, str, str]
@@ -621,6 +622,7 @@ def test_puerto_rico_has_no_nation(place: Place, refused: Refused) -> None:
     assert "state_*" not in refused(verb="plan")
 
 
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize(
     ("key", "value"),
     [

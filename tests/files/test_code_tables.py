@@ -39,6 +39,7 @@ def written(
     return "".join(separator.join(f"{space}{one(field)}{space}" for field in line) + end for line in lines)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("header", [True, False])
 @pytest.mark.parametrize("separator", list(",;|\t"))
 def test_any_dialect_of_a_table_is_the_same_table(separator: str, header: bool, tmp_path: Path) -> None:  # noqa: FBT001

@@ -252,6 +252,7 @@ FAULTS: dict[str, tuple[tuple[str, ...], Any, str]] = {
 }
 
 
+@pytest.mark.sampled(15)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_is_named(fault: str, farms: Path) -> None:
     place, value, words = FAULTS[fault]

@@ -101,6 +101,7 @@ def lived(folder: Path, given: Mapping[str, str], *, form: str = "csv", disk: st
 KEYS = ("file", "column", "recode", "table", "area", "level", "code")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("shift", "form", "disk"), [(0, "csv", "NFD"), (2, "parquet", "NFD"), (5, "parquet", "NFC"), (8, "csv", "NFC")]
 )

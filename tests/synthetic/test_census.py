@@ -228,6 +228,7 @@ def break_person(relship: str, **changes: str) -> Callable[[Census], None]:
     return change
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     ("change", "rule"),
     [

@@ -127,6 +127,7 @@ MADE: dict[str, Callable[[], Any]] = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", MADE)
 def test_frames_are_read_as_libraries_make_them(tmp_path: Path, name: str) -> None:
     document = _described(
@@ -144,6 +145,7 @@ def test_frames_are_read_as_libraries_make_them(tmp_path: Path, name: str) -> No
     }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("seed", range(8))
 def test_dates_count_by_what_is_told_of_them(tmp_path: Path, seed: int) -> None:
     rng = Random(seed)  # noqa: S311 (no noise)
@@ -195,6 +197,7 @@ _KINDS = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", _TYPES)
 @settings(max_examples=40, deadline=None)
 @given(data=st.data(), low=st.integers(0, 3), width=st.integers(0, 25), words=st.sampled_from(["", "b", "o", "bo"]))

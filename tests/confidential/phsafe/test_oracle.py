@@ -54,6 +54,7 @@ FORMS: dict[str, Callable[[Path, Census], None]] = {
 }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("seed", "form"), list(enumerate(FORMS)))
 def test_every_cell_of_a_random_census(tmp_path: Path, seed: int, form: str) -> None:
     random = seeded(seed)

@@ -86,6 +86,7 @@ def test_the_records_that_are_spoiled_below_are_sound(cef: Ground) -> None:
 PER, UNIT, GRFC = "CEF20_PER_17.txt", "CEF20_UNIT_17.txt", "grfc_tab20_17.txt"
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     ("file", "line", "start", "text", "said"),
     [
@@ -124,6 +125,7 @@ def test_a_value_is_named_by_file_and_line(
     assert found.endswith(f"1 record; line {line}") or "unique_mafid" in found
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     ("content", "said"),
     [

@@ -257,6 +257,7 @@ def statistics() -> RecordFile:
     return RecordFile("people", "person", tuple(Column(name, ANY) for name in ("sex", "age", "region")))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("ending", [".sav", ".zsav", ".dta", ".xpt"])
 def test_statistics_files_give_codes_and_no_labels(tmp_path: Path, ending: str) -> None:
     pyreadstat = pytest.importorskip("pyreadstat")

@@ -44,6 +44,7 @@ FORMS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("listed", [True, False])
 @pytest.mark.parametrize("form", FORMS)
@@ -282,6 +283,7 @@ def test_an_empty_file_and_a_header_alone(folder: Path, name: str) -> None:
         assert said(folder) == f"{name}.parquet: not_empty: the file has no person"
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", ["person-records", "GRF-C", "housing-units"])
 @pytest.mark.parametrize("seed", range(6))
 def test_rubbish(folder: Path, name: str, seed: int) -> None:

@@ -196,6 +196,7 @@ def test_production_has_the_iterations_and_the_stability_that_are_known(oracle: 
 # --- tables without noise ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(8)
 @both
 @pytest.mark.parametrize(("seed", "form"), list(enumerate(FORMS)))
 def test_every_cell_of_a_random_world(oracle: Oracle, tmp_path: Path, seed: int, form: str) -> None:

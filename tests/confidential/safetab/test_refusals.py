@@ -348,6 +348,7 @@ BAD_CONFIGS: list[tuple[str, str, object]] = [
 ]
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(("products", "key", "value"), BAD_CONFIGS)
 def test_a_configuration_that_cannot_be(place: Place, refused: Refused, products: str, key: str, value: object) -> None:
     place.configure(**{key: value})

@@ -243,7 +243,7 @@ def draw_sizes(random: Random, monkeypatch: pytest.MonkeyPatch) -> int:
     return memory
 
 
-@pytest.mark.sampled(25)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("seed", range(60))
 def test_counts_are_those_of_counting_record_by_record(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     random = seeded(seed)
@@ -302,7 +302,7 @@ def test_little_memory_reads_few_records_at_a_time_of_one_county_too(monkeypatch
     assert sum(number > 0 for number in split) > 10
 
 
-@pytest.mark.sampled(25)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("seed", range(60))
 def test_shards_add_up_to_the_whole(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whichever records a shard holds, none included, in whatever order shards are merged."""

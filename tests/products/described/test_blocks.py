@@ -228,6 +228,7 @@ FAULTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
 }
 
 
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_is_named(fault: str, folder: Path) -> None:
     change, words = FAULTS[fault]
@@ -259,6 +260,7 @@ def test_a_wrong_row_is_named_with_its_line(file: str, row: str, words: str, fol
     assert words in str(raised.value)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("value", [None, 0, "", [], {}, [[]], [{}], {"x": 1}, {"from": "origins"}, "9" * 30, 'a"b'])
 def test_rubbish_is_refused_in_words(value: object, folder: Path) -> None:
     places = [

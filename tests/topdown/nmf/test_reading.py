@@ -316,6 +316,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Sound:
     return Sound(write_parts(parts, place / "US_hand_PROD"), parts, TOPDOWN.read(place / "config.json"))
 
 
+@pytest.mark.sampled(15)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_faults_are_refused(tmp_path: Path, sound: Sound, fault: str) -> None:
     make, words = FAULTS[fault]
