@@ -78,7 +78,7 @@ def test_a_dry_run_reads_nothing_and_tells_cost_error_and_what_is_not_protected(
     assert "epsilon 1; epsilon 2 where one is replaced by another" in words
     assert f"of one cell at most {plan.plan.margin(measured)} with a probability of 90%" in words
     assert f"of the total at most {plan.plan.margin(measured, 24)}" in words
-    assert "who has several values of person" in words
+    assert "a person with several values of person" in words
     assert "a ledger adds and limits them" in words
     assert words in plan._repr_html_()
     assert plan.as_json()["sizes"] == {"region": 3, "age": 4, "sex": 2}

@@ -65,7 +65,7 @@ def test_facilities_of_a_type_that_the_schema_lacks_are_refused(
 
 
 def test_the_example_of_the_page_runs_as_printed(tmp_path: Path) -> None:
-    (text,) = re.findall(r"(?m)(?:^    .*\n)+", (DOCS / "topdown.md").read_text().split("told at once.")[1])[:1]
+    (text,) = re.findall(r"(?m)(?:^    .*\n)+", (DOCS / "topdown.md").read_text().split("reported at once.")[1])[:1]
     config = tmp_path / "example.toml"
     config.write_text("".join(line[4:] + "\n" for line in text.splitlines()))
     world = World((3, 2, 11))

@@ -537,12 +537,12 @@ def _open(question: CountQuestion) -> Iterable[str]:
     """What the answer does not protect."""
     found = question.to_look_up
     occur = f" (every value of {_listed(found)} that occurs, even if in one record)" if found else ""
-    yield f"that the table was made, its columns and its codes{occur}, and how long it took"
+    yield f"the fact that the table was made, its columns and its codes{occur}, and how long it took"
     if question.unit:
-        yield f"who has several values of {question.unit}: the loss is for each value"
+        yield f"a person with several values of {question.unit}: the loss is for each value"
     else:
-        yield "who has several records: the loss is for each record; name a unit if there is a column of ids"
-    yield "what holds of many: it is what the table tells"
+        yield "a person with several records: the loss is for each record; name a unit if there is a column of ids"
+    yield "what is true of many people: the table exists to show it"
     yield "against answers of other runs on the same records: their losses add up; a ledger adds and limits them"
 
 
