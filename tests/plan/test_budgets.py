@@ -13,7 +13,16 @@ from scipy.optimize import linprog
 
 from yupana.cli.main import main
 from yupana.errors import ConfigError
-from yupana.plan.budgets import Entry, Question, budget_for_margin, equal_errors, least, read_question, solve
+from yupana.plan.budgets import (
+    Entry,
+    Question,
+    budget_for_margin,
+    equal_errors,
+    least,
+    least_error,
+    read_question,
+    solve,
+)
 from yupana.plan.measurement import Margins, Measurement, Mechanism, Sensitivity, margin_of
 from yupana.plan.plan import compose
 from yupana.privacy.exact import INFINITE
@@ -72,12 +81,19 @@ def test_least_budgets_meet_every_margin_and_none_could_be_smaller(
         assert margin(entry, smaller, mechanism, margins) > float(most) * (1 + slack)
 
 
+def test_where_next_to_no_noise_is_left_there_is_no_error_in_floating_point() -> None:
+    entries, sizes = {"a": Entry(Fraction(0), Fraction(1))}, {"a": Fraction(1)}
+    assert least_error(entries, sizes, 1e6, Mechanism.PURE) is None
+    assert least_error(entries, sizes, 1e-120, Mechanism.PURE) is None
+
+
 @given(NEEDS, SIZES)
 def test_equal_errors_are_those_of_the_linear_program(needs: Needs, total: Fraction) -> None:
     """With u = 1 / r^2 the largest error r is least where u is largest: rho_i >= c_i u and their sum <= total."""
     entries, sizes = split(needs)
     found = equal_errors(entries, sizes, total, Mechanism.ZCDP)
     assert sum(found.budgets.values()) == total
+    assert least_error(entries, sizes, float(total), Mechanism.ZCDP) == pytest.approx(found.error, rel=1e-9)
     names = sorted(found.budgets)
     rows, bounds = [], []
     scale = float(total)
@@ -104,6 +120,7 @@ def test_equal_errors_under_pure_dp_spend_the_total_and_are_equal(sizes: list[Fr
     needs = {str(i): (Entry(Fraction(0), Fraction(6)), size) for i, size in enumerate(sizes)}
     found = equal_errors(*split(needs), total, Mechanism.PURE)
     assert float(sum(found.budgets.values())) == pytest.approx(float(total), rel=1e-8)
+    assert least_error(*split(needs), float(total), Mechanism.PURE) == pytest.approx(found.error, rel=1e-8)
     assert sum(found.budgets.values()) <= total
     for name, (entry, size) in needs.items():
         error = cell(entry, found.budgets[name], Mechanism.PURE).sigma / float(size)

@@ -14,7 +14,7 @@ from yupana.cli.main import main
 from yupana.errors import ConfigError
 from yupana.interface.configured import setup
 from yupana.plan.budgets import Entry, EpsilonTotal, Question, solve
-from yupana.plan.exact_budget import spend_epsilon
+from yupana.plan.exact_budget import SpentEpsilon, spend_epsilon
 from yupana.plan.exact_loss import epsilon_exact
 from yupana.plan.measurement import Measurement, Mechanism, Sensitivity
 from yupana.plan.plan import Neighbours, Plan
@@ -211,3 +211,8 @@ def test_a_total_that_is_none_is_refused_by_its_key(
     message = capsys.readouterr().err
     assert told in message
     assert "Traceback" not in message
+
+
+def test_what_is_spent_is_described() -> None:
+    spent = SpentEpsilon(1.5, 1e-6, "conversion")
+    assert spent.as_json() == {"epsilon": 1.5, "delta": 1e-6, "by": "conversion"}

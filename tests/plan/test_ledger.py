@@ -1,7 +1,9 @@
 """The ledger refuses what the plan does not allow."""
 
+from collections.abc import Callable
 from dataclasses import fields, replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ from numpy.typing import NDArray
 from plans import production_plan
 
 from yupana.errors import BudgetError
+from yupana.files.draw_log import DrawnStretch
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
 from yupana.privacy.entropy import SeededEntropy
@@ -127,6 +130,36 @@ def test_a_loss_above_that_of_the_plan_is_refused() -> None:
     with pytest.raises(BudgetError, match=f"^measurement {other.name} refused: it would pass the budget of the plan$"):
         ledger.charge(other)
     assert ledger.charged == (M.name,)
+
+
+def test_what_is_never_spent_on_one_record_may_be_more_in_sequence_than_the_budget() -> None:
+    one, other = (replace(M, name=name, composition=f"pass:{name}") for name in ("us", "pr"))
+    ledger = Ledger(replace(PLAN, measurements=(one, other)))
+    ledger.charge(one)
+    ledger.charge(other)
+    assert ledger.spent == M.budget == PLAN.loss_of((M,))
+
+
+def test_a_draw_is_kept_by_what_it_is_of_and_one_that_was_kept_is_taken() -> None:
+    class Log:
+        """Keeps what it is given to keep, or has kept zeros."""
+
+        def __init__(self) -> None:
+            self.asked: list[DrawnStretch] = []
+            self.has_drawn = False
+
+        def take(self, stretch: DrawnStretch, draw: Callable[[], NDArray[np.int64]]) -> NDArray[np.int64]:
+            self.asked.append(stretch)
+            return zeros(stretch.values) if self.has_drawn else draw()
+
+    log: Any = Log()
+    ledger = Ledger(PLAN, draws=log)
+    meter, counts = ledger.open(M, 7), np.array([5, 6, 7], dtype=np.int64)
+    found = meter.measure(2, np.array([2, 1]), counts, meter.stream(2, SeededEntropy(1)))
+    np.testing.assert_array_equal(found, add_noise(counts, M.law, meter.stream(2, SeededEntropy(1))))
+    log.has_drawn = True
+    np.testing.assert_array_equal(meter.measure(4, np.array([2]), counts[:2], SeededEntropy(1)), [0, 0])
+    assert log.asked == [DrawnStretch(M.name, 2, 2, 3), DrawnStretch(M.name, 4, 1, 2)]
 
 
 def test_counts_have_the_cells_of_their_measurement() -> None:
