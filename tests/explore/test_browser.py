@@ -278,6 +278,7 @@ def test_every_control_has_a_name_and_is_reached_and_seen_by_keyboard(page: Any,
     assert page.locator(".glance [role=status]").inner_text()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("key", EVERY)
 def test_no_sentence_of_the_spanish_page_is_english(browser: Any, address: str, key: str) -> None:  # noqa: ANN401
     told: dict[str, set[str]] = {}

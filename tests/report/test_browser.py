@@ -27,6 +27,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     }
 
 
+@pytest.mark.thorough
 def test_a_certificate_prints_on_one_page(pages: dict[str, Path], browser: Any) -> None:  # noqa: ANN401
     for name in ("one", "other", "both"):
         page = browser.new_page()

@@ -92,6 +92,7 @@ def test_the_truth_of_real_records_stays_with_its_owner(tmp_path: Path) -> None:
     assert main(["atlas", str(truth), "--to", str(tmp_path / "site")]) == 2
 
 
+@pytest.mark.thorough
 def test_a_run_of_parts_writes_one_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name, sizes, rho, unit in (("persons", (3, 2), "1/2", "person record"), ("units", (2,), "1/3", "housing unit")):

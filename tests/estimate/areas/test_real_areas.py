@@ -94,6 +94,7 @@ def test_of_persons_and_housing_units_each_query_goes_to_those_that_it_counts(wh
         yupana.interval(whole, "P0010001 / H0010001", area="tract=4")
 
 
+@pytest.mark.thorough
 def test_chicago_is_found_by_name_and_holds_its_people(tmp_path: Path) -> None:
     convert("topdown_cook.py", COOK, tmp_path / "in")
     (tmp_path / "names.csv").write_text(
