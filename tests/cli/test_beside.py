@@ -34,7 +34,7 @@ def test_configurations_are_compared_side_by_side(tmp_path: Path, capsys: pytest
 @pytest.mark.parametrize(
     ("config", "more", "told"),
     [
-        ("h1-2020-us", ["out", "--beside", "h1-2020-us"], "OUT holds the errors of one configuration"),
+        ("h1-2020-us", ["out", "--beside", "h1-2020-us"], "leave out OUT"),
         ("h1-2020-us", ["--beside", "pl94-2020-us-whole"], "not of parts"),
         ("pl94-2020-us-whole", ["--beside", "h1-2020-us"], "not of parts"),
         ("h1-2020-us", ["--beside", "nothing"], "no such file"),

@@ -268,7 +268,10 @@ def say(options: argparse.Namespace, release: "ReleaseFolder") -> None:
     # The list of states is public.
     absent = sorted(set(parameters.get("state_filter", ())) - set(parameters.get("states", ())))
     if absent and not options.json:
-        print(f"no housing unit of the state_filter's {', '.join(absent)}: the tables leave such states out")
+        some = absent if len(absent) <= _MOST_STATES else [*absent[:_MOST_STATES], "..."]
+        number = f"{len(absent)} of the states of state_filter have"
+        told = "1 state of state_filter has" if len(absent) == 1 else number
+        print(f"{told} no housing unit and no rows in the tables: {', '.join(some)}")
 
 
 def _print_remarks(remarks: Sequence[str]) -> None:
@@ -302,7 +305,8 @@ def _beside(asked: Configured, options: argparse.Namespace, own: dict[str, Any])
 
     if options.out is not None:
         raise ConfigError(
-            "--beside: OUT holds the errors of one configuration; ask without OUT, with --json for a file"
+            "--beside prints the errors of several configurations, and OUT is for those of one: leave out OUT "
+            "(--json prints a document)"
         )
     others = (argparse.Namespace(**vars(options) | {"config": str(config)}) for config in options.beside)
     cases = [(str(options.config), asked)]
@@ -359,6 +363,9 @@ def _strategy(asked: Configured, options: argparse.Namespace, own: dict[str, Any
         beside = "; name the folder of its public files by --codes" if "codes" in asked.listing.takes else ""
         print(f"{options.out}: written; see what it costs with plan, and give it to run{beside}")
 
+
+_MOST_STATES: Final = 6
+"""States that a message lists."""
 
 VERBS: Final = (
     Verb(

@@ -370,7 +370,7 @@ def word_units(
 def tell_absent(states: frozenset[int], seen: frozenset[int], geo: Source) -> list[Finding]:
     """Remark on states that are asked for and have no housing unit: a forgotten file, or records of a part of them."""
     absent = [f"{state:02}" for state in sorted(states - seen)]
-    text = f"no housing unit of the state_filter's {', '.join(absent)}; the tables leave such states out"
+    text = f"no housing unit in these states of state_filter: {', '.join(absent)}; the tables have no rows of them"
     return [Finding(ABSENT, geo.called("geo"), text, remark=True)] if absent else []
 
 

@@ -346,7 +346,7 @@ def _of_topdown(db: duckdb.DuckDBPyConnection, release: ReleaseFolder, noisy: Pa
         return MarginalIntervals(db, release)
     raise OutputError(
         f"{release.folder} holds counts without known variances. Give the noisy measurements of its run with "
-        "--noisy-measurements DIR; if none were written, only a new run can: topdown run --noisy-measurements DIR, or "
+        "--noisy-measurements DIR. If the run wrote none, run anew: topdown run --noisy-measurements DIR, or "
         "--estimator full-information for intervals of single answers. Its tables may have intervals of areas by code "
         "or name: --area KIND=WHICH"
     )
