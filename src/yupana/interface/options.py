@@ -14,6 +14,7 @@ from yupana.engine.engine import EngineKind
 from yupana.plan.account import UnitName
 from yupana.products import Listing
 from yupana.progress import Listener
+from yupana.topdown import Estimator
 from yupana.topdown.interval_terms import REPLICATES, IntervalMethod
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ Places: TypeAlias = Place | Sequence[Place]
 Exact: TypeAlias = Fraction | int | float | str
 """A number that is taken as it is written: a float as its shortest decimal, a text such as "1/3" or "0.05"."""
 ColumnNames: TypeAlias = Place | Mapping[str, Mapping[str, str]]
-Estimator: TypeAlias = Literal["topdown", "full-information", "posterior"]
 
 Kind: TypeAlias = Literal[
     "choice", "switch", "path", "paths", "place", "release", "name", "names", "text", "texts", "listing", "columns",

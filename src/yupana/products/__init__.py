@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
 
 from yupana.errors import ConfigError, nearest
 from yupana.release.recipe import SINGLE_TABLE
+from yupana.topdown import Estimator
 
 if TYPE_CHECKING:
     from yupana.products.product import Product
@@ -102,7 +103,7 @@ _LISTINGS: Final = {
         ),
         "histogram.csv, or persons, units and geo; geography.txt; group_quarters.csv",
         "",
-        ("topdown", "full-information", "posterior"),
+        get_args(Estimator),
         frozenset({"spine", "renormalise", "report", "noisy_measurements", "production", "areas", "names"})
         | {"microdata", "pl", "nmf", "intervals", "replicates", "parts"},
         ("topdown", "topdown, noisy measurements"),
