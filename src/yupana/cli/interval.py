@@ -11,7 +11,6 @@ from yupana.cli.options import given, print_json
 from yupana.errors import ConfigError, OutputError
 from yupana.estimate.intervals.query import Chain, Expression, Selection, parse
 from yupana.files.regular import NewFile
-from yupana.release.codebook import meanings
 
 if TYPE_CHECKING:
     from yupana.estimate.areas.released import AreaList
@@ -148,6 +147,8 @@ def _of_cells(options: argparse.Namespace) -> None:
 
 def _in_words(asked: Expression, codebook: Mapping[str, Any]) -> Iterator[str]:
     """What each selection of a query is of: the title of its table, and what the codes that it names mean."""
+    from yupana.release.codebook import meanings
+
     if isinstance(asked, Chain):
         for one in (asked.first, *(other for _, other in asked.rest)):
             yield from _in_words(one, codebook)
