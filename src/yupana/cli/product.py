@@ -396,7 +396,7 @@ VERBS: Final = (
     ),
     Verb(
         "exact",
-        "the same without noise: synthetic data, or --internal",
+        "make the same tables without noise, of synthetic data or with --internal",
         _exact,
         "release",
         {"data": DATA, "out": OUT},
@@ -404,7 +404,7 @@ VERBS: Final = (
     ),
     Verb(
         "accuracy",
-        "experimental against expected error: synthetic data, or --internal",
+        "measure errors and compare them with the plan, on synthetic data or with --internal",
         _accuracy,
         "records",
         {"data": DATA, "out": replace(OUT, help="write accuracy.csv into this folder, too", many="?")},
@@ -413,7 +413,7 @@ VERBS: Final = (
     ),
     Verb(
         "compare",
-        "the same tables by cell key, rounding, swapping and suppression: synthetic data, or --internal",
+        "make the same tables by cell key, rounding, swapping and suppression, of synthetic data or with --internal",
         _compare,
         "records",
         {"data": DATA, "out": OUT},
@@ -422,7 +422,7 @@ VERBS: Final = (
     ),
     Verb(
         "strategy",
-        "the budgets that make what you care for least variable at the same loss; needs no data",
+        "find budgets with smaller errors at the same loss; needs no data",
         _strategy,
         "plan",
         {},

@@ -101,7 +101,7 @@ _LISTINGS: Final = {
             *("pl94-2020-us", "pl94-2020-pr", "h1-2020-us", "h1-2020-pr", "cook-2010", "pl94-2020-us-block-total"),
             *("cook-2010-block-total", "pl94-2020-us-whole", "pl94-2020-pr-whole"),
         ),
-        "histogram.csv, or persons, units and geo; geography.txt; group_quarters.csv",
+        "a folder with persons, units and geo, or with histogram.csv (docs/topdown-files.md)",
         "",
         get_args(Estimator),
         frozenset({"spine", "renormalise", "report", "noisy_measurements", "production", "areas", "names"})
