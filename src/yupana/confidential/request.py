@@ -191,7 +191,7 @@ def check_accuracy_allowed(plan: Plan, data: Path, request: RunRequest, verb: st
         raise _may_be_real(data, reasons)
 
 
-_SEEDED: Final = "the noise was made from a seed, and whoever has the seed can take it off"
+_SEEDED: Final = "the noise was made from a seed, and whoever has the seed can take it off (leave out the seed)"
 
 
 def _reasons(plan: Plan, entropy: Entropy) -> list[str]:
