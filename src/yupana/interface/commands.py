@@ -107,7 +107,7 @@ class IntervalOptions(TypedDict, total=False):
     areas: Annotated[
         Places | None,
         Option(
-            "more areas that blocks lie in: a table, or a file of the Bureau's; may be repeated (docs/topdown-files.md)",
+            "more areas that blocks lie in: a table or a file of the Bureau; may be repeated (docs/topdown-files.md)",
             "paths",
             "FILE",
             default=(),
@@ -117,7 +117,7 @@ class IntervalOptions(TypedDict, total=False):
     confidence: Annotated[
         Exact | None,
         Option(
-            "confidence of the intervals (that of the release's margins of error; of areas that of published intervals)",
+            "confidence of the intervals (the release's: of its margins, or of areas that of its intervals)",
             "level",
             "C",
         ),

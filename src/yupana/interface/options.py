@@ -136,7 +136,7 @@ class Options(TypedDict, total=False):
     areas: Annotated[
         Places,
         Option(
-            "more areas that blocks lie in: a table, or a file of the Bureau's; may be repeated (docs/topdown-files.md)",
+            "more areas that blocks lie in: a table or a file of the Bureau; may be repeated (docs/topdown-files.md)",
             "paths",
             "FILE",
             takes="areas",
