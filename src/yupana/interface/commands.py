@@ -430,7 +430,7 @@ _RELEASES: Final = {
         more="Gives intervals for cells of a release, and for their sums, differences, ratios and percentages. Of a "
         "TopDown release it also takes places, districts and other areas, by code or name.",
         end="A query of cells: T04002[REGION_ID=06, ITERATION_CODE=1002, T4_DATA_CELL=3] % T04002[...]\n"
-        "A query of an area: total, P0010003, P1 (all variables of the table) or sum(hispanic*race[hispanic=1]) % total\n"
+        "A query of an area: total, P0010003, P1 (all of the table) or sum(hispanic*race[hispanic=1]) % total\n"
         "The codebook of the release has columns and codes, docs/intervals.md the language.",
     ),
     "districts": Command(
