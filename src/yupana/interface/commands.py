@@ -444,7 +444,8 @@ _RELEASES: Final = {
         },
         json="with the covariance of all districts",
         more="Estimates the populations of the districts of a plan, and the chance that the true ones meet a rule on "
-        "balance. Tells how much tighter the rule must be for published counts. docs/districts.md explains the numbers.",
+        "balance. Tells how much tighter the rule must be for published counts. docs/districts.md explains the "
+        "numbers.",
     ),
     "postprocess coterminous": Command(
         "areas of the same blocks show the same numbers",
