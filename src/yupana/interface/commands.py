@@ -729,8 +729,8 @@ OF_STRATEGY: Final = {
         "FILE",
     ),
     "loss": Option(
-        "what is made small: the weighted sum of variances (sum), the largest (max), or the largest relative to that of the "
-        "given budgets (ratio) (sum)",
+        "what is made small: the weighted sum of variances (sum, the default), the largest (max), or the largest in "
+        "relation to that of the given budgets (ratio)",
         choices=("sum", "max", "ratio"),
     ),
     "least": Option(
