@@ -268,10 +268,9 @@ def say(options: argparse.Namespace, release: "ReleaseFolder") -> None:
     # The list of states is public.
     absent = sorted(set(parameters.get("state_filter", ())) - set(parameters.get("states", ())))
     if absent and not options.json:
-        some = absent if len(absent) <= _MOST_STATES else [*absent[:_MOST_STATES], "..."]
-        number = f"{len(absent)} of the states of state_filter have"
-        told = "1 state of state_filter has" if len(absent) == 1 else number
-        print(f"{told} no housing unit and no rows in the tables: {', '.join(some)}")
+        from yupana.confidential.records.phsafe_records import absent_words
+
+        print(absent_words(absent))
 
 
 def _print_remarks(remarks: Sequence[str]) -> None:
@@ -363,9 +362,6 @@ def _strategy(asked: Configured, options: argparse.Namespace, own: dict[str, Any
         beside = "; name the folder of its public files by --codes" if "codes" in asked.listing.takes else ""
         print(f"{options.out}: written; see what it costs with plan, and give it to run{beside}")
 
-
-_MOST_STATES: Final = 6
-"""States that a message lists."""
 
 VERBS: Final = (
     Verb(
