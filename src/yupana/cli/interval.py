@@ -139,7 +139,7 @@ def _of_cells(options: argparse.Namespace) -> None:
         print(f"  estimate  {estimate}")
         if one.variance is not None:
             print(f"  variance  {_number(one.variance)}")
-        print(f"  {float(100 * found.confidence):g} %      {_set(one)}")
+        print(f"  {float(100 * found.confidence):g} %      {_set(one)}{_margin(one)}")
         print(f"  by        {one.method} ({one.cells:,} {'cell' if one.cells == 1 else 'cells'})")
     print()
     _print_notes(found)
@@ -162,6 +162,15 @@ def _in_words(asked: Expression, codebook: Mapping[str, Any]) -> Iterator[str]:
                     if of.column in listed and not of.is_prefix
                 ]
                 yield "; ".join([resource["title"], *named])
+
+
+def _margin(found: "Interval") -> str:
+    """How far the ends are from the estimate, where both are as far."""
+    if found.variance is None or found.estimate is None or not found.is_bounded:
+        return ""
+    ((lower, upper),) = found.pieces
+    half = (upper - lower) / 2
+    return f" (± {_number(half)})" if math.isclose(upper - half, found.estimate, abs_tol=_SMALL) else ""
 
 
 def _set(found: "Interval") -> str:

@@ -63,7 +63,7 @@ class NoisyTables(OpenedTables):
         small = leaves_out_small(self.release.manifest)
         suppressed = any(entry.get("rule") == SUPPRESSION for entry in self.release.record)
         told = {
-            "of the count that was tabulated, over the draw of the noise; errors in the records are not in it": True,
+            "an interval holds the tabulated count, over the draw of the noise; errors of the records are not in it": True,
             "counts of persons are after truncation: what a household has beyond the threshold is not in them": (
                 "tau" in parameters
             ),
