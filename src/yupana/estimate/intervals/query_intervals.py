@@ -63,7 +63,7 @@ class NoisyTables(OpenedTables):
         small = leaves_out_small(self.release.manifest)
         suppressed = any(entry.get("rule") == SUPPRESSION for entry in self.release.record)
         told = {
-            "an interval holds the tabulated count, over the draw of the noise; errors of the records are not in it": True,
+            "intervals are of the tabulated count, over the draw of the noise; errors of records are not in it": True,
             "counts of persons are after truncation: what a household has beyond the threshold is not in them": (
                 "tau" in parameters
             ),
