@@ -138,7 +138,7 @@ def promises_text(plan: Plan, more: Mapping[str, Any]) -> list[str]:
         lines += [
             "",
             "sensitivities, unbounded and bounded, and what each follows from (docs/tables-privacy.md);",
-            "≤ marks an upper bound that no two neighbours may reach:",
+            "≤ marks an upper bound that may not be attained:",
         ]
         for name, of in derived.items():
             unbounded, bounded = (
