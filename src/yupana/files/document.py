@@ -178,9 +178,7 @@ def _text(path: Path) -> str:
     except FileNotFoundError:
         raise ConfigError(f"config {path}: no such file") from None
     except IsADirectoryError:
-        raise ConfigError(
-            f"config {path}: is a folder; name the configuration file, or the manifest.json of a release"
-        ) from None
+        raise ConfigError(f"config {path}: is a folder; name a file, such as a release's manifest.json") from None
     except UnicodeDecodeError:
         raise ConfigError(f"config {path}: not a text file") from None
     except OSError as error:
