@@ -191,7 +191,7 @@ def check_accuracy_allowed(plan: Plan, data: Path, request: RunRequest, verb: st
         raise _may_be_real(data, reasons)
 
 
-_SEEDED: Final = "the noise was made from a seed, and whoever has the seed can take it off (leave out the seed)"
+_SEEDED: Final = "the noise was made from a seed, and whoever has the seed can take it off"
 
 
 def _reasons(plan: Plan, entropy: Entropy) -> list[str]:
@@ -199,7 +199,10 @@ def _reasons(plan: Plan, entropy: Entropy) -> list[str]:
 
 
 def _may_be_real(data: Path, reasons: list[str]) -> ConfigError:
-    advice = "; exact --internal makes such counts for use in the house" if reasons == [NO_NOISE] else ""
+    advice = {
+        (NO_NOISE,): "; exact --internal makes such counts for use in the house",
+        (_SEEDED,): "; leave out the seed",
+    }.get(tuple(reasons), "")
     return ConfigError(
         f"{data} holds no file named {SYNTHETIC_MARK}, so its records may be real; "
         f"refused because {' and '.join(reasons)}{advice}"
