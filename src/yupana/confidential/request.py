@@ -199,10 +199,9 @@ def _reasons(plan: Plan, entropy: Entropy) -> list[str]:
 
 
 def _may_be_real(data: Path, reasons: list[str]) -> ConfigError:
-    advice = {
-        (NO_NOISE,): "; exact --internal makes such counts for use in the house",
-        (_SEEDED,): "; leave out the seed",
-    }.get(tuple(reasons), "")
+    advice = "; exact --internal makes such counts for use in the house" if reasons == [NO_NOISE] else ""
+    if reasons == [_SEEDED]:
+        advice = "; leave out the seed"
     return ConfigError(
         f"{data} holds no file named {SYNTHETIC_MARK}, so its records may be real; "
         f"refused because {' and '.join(reasons)}{advice}"
