@@ -33,8 +33,9 @@ from yupana.products.topdown.product import TOPDOWN
 from yupana.products.topdown.rows import areas_of_spine
 from yupana.products.topdown.tables import tables_of
 from yupana.progress import Stopwatch, silent
+from yupana.topdown import Estimator
 from yupana.topdown.budget import spend
-from yupana.topdown.configuration import Configuration, Estimator
+from yupana.topdown.configuration import Configuration
 from yupana.topdown.descent.checkpoint import BatchCheckpoint
 from yupana.topdown.descent.measurements import StoredMeasurements
 from yupana.topdown.histogram import Histogram, sum_to_areas, whole

@@ -27,8 +27,9 @@ from yupana.plan.ledger import Ledger
 from yupana.privacy.entropy import SeededEntropy
 from yupana.products.topdown.product import TOPDOWN
 from yupana.progress import Stopwatch, silent
+from yupana.topdown import Estimator
 from yupana.topdown.budget import spend
-from yupana.topdown.configuration import Configuration, Estimator
+from yupana.topdown.configuration import Configuration
 from yupana.topdown.constraints import known_totals
 from yupana.topdown.descent.checkpoint import DrawsInMemory
 from yupana.topdown.descent.descend import Descent

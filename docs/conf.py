@@ -159,8 +159,21 @@ def _versions(app: Sphinx, _: Exception | None) -> None:
     (site / "versions.html").write_text(_HEAD + _LISTING.format(listed) + "\n", encoding="utf-8")
 
 
+def _search(app: Sphinx, _: Exception | None) -> None:
+    """Without scripts the page of the search says what to do instead."""
+    page = Path(app.outdir) / "search.html"
+    if page.exists():
+        text = page.read_text(encoding="utf-8")
+        page.write_text(text.replace(_NO_SCRIPTS, _INSTEAD), encoding="utf-8")
+
+
+_NO_SCRIPTS: Final = "Please activate JavaScript to enable the search functionality."
+_INSTEAD: Final = f'The search needs scripts. <a href="{root_doc}.html">All pages</a> are listed by what they are for.'
+
+
 def setup(app: Sphinx) -> None:
     """Register what the pages need beside the extensions."""
     app.add_html_math_renderer("mathml", (_mathematics, None), (_mathematics, None))
     app.connect("source-read", _complete)
     app.connect("build-finished", _versions)
+    app.connect("build-finished", _search)

@@ -2,6 +2,7 @@
 
 import signal
 import time
+from pathlib import Path
 
 import pytest
 
@@ -31,3 +32,12 @@ def test_a_signal_waits_for_the_end_of_a_step(monkeypatch: pytest.MonkeyPatch) -
     assert done == ["step"]
     assert not interruption.is_waiting()
     interruption.stop(signal.SIGTERM, None)
+
+
+def test_what_went_with_its_folder_is_not_said_to_stand(tmp_path: Path) -> None:
+    interruption.begin()
+    interruption.publish(tmp_path / "gone")
+    assert interruption.words() == "interrupted; nothing was released"
+    interruption.publish(tmp_path)
+    assert interruption.words() == f"interrupted; {tmp_path} had been written by then"
+    interruption.begin()

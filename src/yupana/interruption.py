@@ -97,9 +97,14 @@ def charge(ledger: Path) -> None:
     _RUN.charged[ledger] = None
 
 
+def _there() -> list[Path]:
+    """What was published and still stands: what lay in a folder that is made whole or not at all has gone with it."""
+    return [place for place in _RUN.published if place.exists()]
+
+
 def stands() -> str:
     """Tell what this run has made so far, as the end of a message; empty if nothing stands."""
-    made = [f"{' and '.join(map(str, _RUN.published))} had been written by then"] if _RUN.published else []
+    made = [f"{' and '.join(map(str, there))} had been written by then"] if (there := _there()) else []
     made += [f"the run is charged to {' and '.join(map(str, _RUN.charged))}"] if _RUN.charged else []
     return "".join(f"; {one}" for one in made)
 
@@ -111,6 +116,6 @@ def is_stopped() -> bool:
 
 def words() -> str:
     """Tell what an interrupted run leaves."""
-    if _RUN.published:
+    if _there():
         return f"interrupted{stands()}"
     return f"interrupted; nothing was released{stands()}"

@@ -2,11 +2,13 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import yupana
 from yupana.cli.main import main
+from yupana.cli.product_text import counts_text
 
 
 def test_configurations_are_compared_side_by_side(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -34,7 +36,7 @@ def test_configurations_are_compared_side_by_side(tmp_path: Path, capsys: pytest
 @pytest.mark.parametrize(
     ("config", "more", "told"),
     [
-        ("h1-2020-us", ["out", "--beside", "h1-2020-us"], "OUT holds the errors of one configuration"),
+        ("h1-2020-us", ["out", "--beside", "h1-2020-us"], "leave out OUT"),
         ("h1-2020-us", ["--beside", "pl94-2020-us-whole"], "not of parts"),
         ("pl94-2020-us-whole", ["--beside", "h1-2020-us"], "not of parts"),
         ("h1-2020-us", ["--beside", "nothing"], "no such file"),
@@ -45,3 +47,19 @@ def test_what_cannot_be_compared_is_refused_before_any_record_is_read(
 ) -> None:
     assert main(["topdown", "accuracy", config, "nowhere", *more]) == 2
     assert told in capsys.readouterr().err
+
+
+def test_a_size_that_all_areas_have_is_told_once() -> None:
+    def row(geolevel: str, population: str) -> SimpleNamespace:
+        return SimpleNamespace(
+            geolevel=geolevel, query="total", population=population, areas=1, mae=1.5, rmse=2.0, bias=0.5
+        )
+
+    rows = [row("state", "all"), row("state", "10-99"), row("block", "all"), row("block", "0"), row("block", "1-9")]
+    told = list(counts_text(rows))[2:]
+    assert [tuple(line.split()[index] for index in (0, 2)) for line in told] == [
+        ("state", "all"),
+        ("block", "all"),
+        ("block", "0"),
+        ("block", "1-9"),
+    ]

@@ -47,6 +47,14 @@ def test_an_unknown_option_is_refused_by_the_verb_that_knows_its_own(capsys: pyt
     assert refusal("phsafe plan config.json --jsn", capsys).startswith("usage: yupana phsafe plan ")
 
 
+def test_a_long_usage_does_not_hide_the_reason(capsys: pytest.CaptureFixture[str]) -> None:
+    told = refusal("phsafe run config.json data", capsys)
+    assert told.splitlines() == [
+        "usage: yupana phsafe run [OPTIONS] CONFIG DATA OUT",
+        "yupana phsafe run: error: the following arguments are required: OUT",
+    ]
+
+
 @pytest.mark.parametrize("words", ["", "phsafe", "audit"])
 def test_a_command_without_its_verb_shows_what_there_is(words: str, capsys: pytest.CaptureFixture[str]) -> None:
     told = refusal(words, capsys)

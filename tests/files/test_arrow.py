@@ -89,6 +89,19 @@ def test_it_shows_itself_shortly_and_escaped() -> None:
     assert "40 rows, of which 10 are shown" in page
 
 
+def test_as_text_it_lays_out_the_first_rows() -> None:
+    assert str(made()).splitlines() == [
+        repr(made()),
+        'CODE  COUNT  a {b} "c"',
+        "01    3      1.5",
+        "      -1",
+        "06           inf",
+    ]
+    long = ArrowTable.of({"A": ("VARCHAR", ["x" * 90] * 40), "B": ("DOUBLE", [1 / 3] * 40)})
+    assert len(str(long).splitlines()) == 12
+    assert str(long).endswith("x  0.33333333")
+
+
 def test_it_is_not_pickled() -> None:
     with pytest.raises(TypeError, match="cannot be pickled"):
         pickle.dumps(made())

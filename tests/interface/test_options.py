@@ -47,6 +47,13 @@ def test_a_choice_is_the_same_wherever_it_stands(data: st.DataObject) -> None:
     assert yupana.setup(product, config, set=told) == plain
 
 
+def test_an_option_of_a_verb_is_meant_by_what_is_near() -> None:
+    with pytest.raises(yupana.ConfigError, match=r"^sed: there is no such option; did you mean seed\?$"):
+        yupana.run("phsafe", "s-dhc-2020-us", "census", "out", sed=3)
+    with pytest.raises(yupana.ConfigError, match=r"^seed: there is no such option$"):
+        yupana.plan("phsafe", "s-dhc-2020-us", seed=3)
+
+
 @pytest.mark.parametrize(
     ("options", "wrong"),
     [

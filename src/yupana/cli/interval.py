@@ -2,12 +2,14 @@
 
 import argparse
 import math
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import yupana
 from yupana.cli.options import given, print_json
-from yupana.errors import ConfigError
+from yupana.errors import ConfigError, OutputError
+from yupana.estimate.intervals.query import Chain, Expression, Selection, parse
 from yupana.files.regular import NewFile
 
 if TYPE_CHECKING:
@@ -125,16 +127,50 @@ def _of_cells(options: argparse.Namespace) -> None:
     if options.json:
         print_json(found.as_json())
         return
+    try:
+        codebook = yupana.open_release(options.release).codebook
+    except OutputError:  # it only helps to read
+        codebook = None
     for one in found.intervals:
         print(one.query)
+        for words in [] if codebook is None else _in_words(parse(one.query), codebook):
+            print(f"  of        {words}")
         estimate = "not defined: the denominator is 0" if one.estimate is None else _number(one.estimate)
         print(f"  estimate  {estimate}")
         if one.variance is not None:
             print(f"  variance  {_number(one.variance)}")
-        print(f"  {float(100 * found.confidence):g} %      {_set(one)}")
+        print(f"  {float(100 * found.confidence):g} %      {_set(one)}{_margin(one)}")
         print(f"  by        {one.method} ({one.cells:,} {'cell' if one.cells == 1 else 'cells'})")
     print()
     _print_notes(found)
+
+
+def _in_words(asked: Expression, codebook: Mapping[str, Any]) -> Iterator[str]:
+    """What each selection of a query is of: the title of its table, and what the codes that it names mean."""
+    from yupana.release.codebook import meanings
+
+    if isinstance(asked, Chain):
+        for one in (asked.first, *(other for _, other in asked.rest)):
+            yield from _in_words(one, codebook)
+    elif isinstance(asked, Selection):
+        for resource in codebook["resources"]:
+            if resource["path"] == f"{asked.table}.csv":
+                listed = meanings(codebook, resource["path"])
+                named = [
+                    " or ".join(listed[of.column].get(value, value) for value in of.values)
+                    for of in asked.conditions
+                    if of.column in listed and not of.is_prefix
+                ]
+                yield "; ".join([resource["title"], *named])
+
+
+def _margin(found: "Interval") -> str:
+    """How far the ends are from the estimate, where both are as far."""
+    if found.variance is None or found.estimate is None or not found.is_bounded:
+        return ""
+    ((lower, upper),) = found.pieces
+    half = (upper - lower) / 2
+    return f" (± {_number(half)})" if math.isclose(upper - half, found.estimate, abs_tol=_SMALL) else ""
 
 
 def _set(found: "Interval") -> str:

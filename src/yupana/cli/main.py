@@ -107,7 +107,8 @@ def parser_of_all() -> argparse.ArgumentParser:
     parser = Parser(
         prog="yupana",
         description="Disclosure avoidance for censuses: confidential records in, protected tables out.",
-        epilog="Where a text names a page, such as docs/tables.md, `yupana docs tables` prints it.",
+        epilog="To begin: `yupana demo demo --open`. `yupana COMMAND --help` ends in examples. Where a text names a "
+        "page, such as docs/tables.md, `yupana docs tables` prints it.",
     )
     parser.add_argument("--version", action="version", version=f"yupana {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)

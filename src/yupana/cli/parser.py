@@ -4,11 +4,14 @@ import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, NoReturn
 
 from yupana.errors import nearest, visible
 
 _BAD_REQUEST = 2
+
+_MOST_LINES: Final = 5
+"""Of a usage that is shown above an error."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -41,6 +44,12 @@ class Parser(argparse.ArgumentParser):
     def _refuse(self, words: list[str]) -> None:
         meant = nearest(words[0].partition("=")[0], self._option_string_actions)
         self.error(visible(f"unrecognized arguments: {' '.join(words)}{meant}"))
+
+    def error(self, message: str) -> NoReturn:
+        """Refuse; of a command with many options the usage is what must be given, so that the reason is not lost."""
+        lines = self.format_usage().splitlines()
+        needed = lines if len(lines) <= _MOST_LINES else [f"usage: {self.prog} [OPTIONS] {lines[-1].strip()}"]
+        self.exit(_BAD_REQUEST, "\n".join([*needed, f"{self.prog}: error: {message}", ""]))
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:  # noqa: ANN401 (argparse's)
         try:

@@ -268,7 +268,9 @@ def say(options: argparse.Namespace, release: "ReleaseFolder") -> None:
     # The list of states is public.
     absent = sorted(set(parameters.get("state_filter", ())) - set(parameters.get("states", ())))
     if absent and not options.json:
-        print(f"no housing unit of the state_filter's {', '.join(absent)}: the tables leave such states out")
+        from yupana.confidential.records.phsafe_records import absent_words
+
+        print(absent_words(absent))
 
 
 def _print_remarks(remarks: Sequence[str]) -> None:
@@ -302,7 +304,8 @@ def _beside(asked: Configured, options: argparse.Namespace, own: dict[str, Any])
 
     if options.out is not None:
         raise ConfigError(
-            "--beside: OUT holds the errors of one configuration; ask without OUT, with --json for a file"
+            "--beside prints the errors of several configurations, and OUT is for those of one: leave out OUT "
+            "(--json prints a document)"
         )
     others = (argparse.Namespace(**vars(options) | {"config": str(config)}) for config in options.beside)
     cases = [(str(options.config), asked)]
@@ -389,7 +392,7 @@ VERBS: Final = (
     ),
     Verb(
         "exact",
-        "the same without noise: synthetic data, or --internal",
+        "make the same tables without noise, of synthetic data or with --internal",
         _exact,
         "release",
         {"data": DATA, "out": OUT},
@@ -397,7 +400,7 @@ VERBS: Final = (
     ),
     Verb(
         "accuracy",
-        "experimental against expected error: synthetic data, or --internal",
+        "measure errors and compare them with the plan, on synthetic data or with --internal",
         _accuracy,
         "records",
         {"data": DATA, "out": replace(OUT, help="write accuracy.csv into this folder, too", many="?")},
@@ -406,7 +409,7 @@ VERBS: Final = (
     ),
     Verb(
         "compare",
-        "the same tables by cell key, rounding, swapping and suppression: synthetic data, or --internal",
+        "make the same tables by cell key, rounding, swapping and suppression, of synthetic data or with --internal",
         _compare,
         "records",
         {"data": DATA, "out": OUT},
@@ -415,7 +418,7 @@ VERBS: Final = (
     ),
     Verb(
         "strategy",
-        "the budgets that make what you care for least variable at the same loss; needs no data",
+        "find budgets with smaller errors at the same loss; needs no data",
         _strategy,
         "plan",
         {},

@@ -1,5 +1,6 @@
 """What the verbs of products tell people: plans, observed errors, comparisons and strategies, in lines."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Final
@@ -52,7 +53,7 @@ def plan_text(plan: Plan, delta: float) -> str:
             lines.append(f"{words.format(unit=plan.privacy_unit):{_WIDTH}} {_total(promised):>12} {_total(proven):>15}")
     for name, of_pass in totals.get("passes", {}).items():
         promised = f"{_total(of_pass[loss]):>12}, bounded {_total(of_pass[f'bounded_{loss}'])}"
-        lines.append(f"{f'of the {name} pass alone, never added to another':{_WIDTH}} {promised}")
+        lines.append(f"{f'of the {name} pass alone: not to be added to another':{_WIDTH}} {promised}")
     if zcdp:
         lines += [
             f"{f'epsilon at delta {delta:g} (tight conversion, {key})':{_WIDTH}} {totals[f'{key}_epsilon']:12.6f}"
@@ -62,7 +63,7 @@ def plan_text(plan: Plan, delta: float) -> str:
     lines += _exact_lines(plan, totals, delta)
     if set(plan.person_losses().values()) == {None}:
         unit = f"the plan protects one {plan.privacy_unit}"
-        person = f"where that is one person, the {loss} above is the person's, else none of a person is stated"
+        person = f"the {loss} above is of one person only where each person has one such record"
         return "\n".join([*lines, "", f"{unit}; {person} (docs/person-loss.md)"])
     lines += ["", f"total {loss} of one person, whatever the records count (docs/person-loss.md)"]
     for key, words in _CHANGES.items():
@@ -136,8 +137,8 @@ def promises_text(plan: Plan, more: Mapping[str, Any]) -> list[str]:
     if derived := more.get("derived"):
         lines += [
             "",
-            "derived sensitivities, unbounded and bounded, and why (docs/tables-privacy.md); some neighbours are so",
-            "far apart but where ≤ says that it is an upper bound alone:",
+            "sensitivities, unbounded and bounded, and what each follows from (docs/tables-privacy.md);",
+            "≤ marks an upper bound that may not be attained:",
         ]
         for name, of in derived.items():
             unbounded, bounded = (
@@ -154,7 +155,7 @@ def left_out_text(left_out: Sequence[Mapping[str, Any]]) -> list[str]:
     if not left_out:
         return []
     return [
-        "records that no row counts, by the description alone:",
+        "records that the description leaves out of a table:",
         *(
             f"{one['table']}{' at ' * bool(one['levels'])}{', '.join(one['levels'])}: {one['of']} {one['values']} "
             f"({one['because']})"
@@ -178,7 +179,8 @@ def _semantics(unit: str, here: Mapping[str, Any], there: Mapping[str, Any] | No
     for what, name, words in named:
         shown = [_epsilons(of[what][name]) for of in (here, there) if of is not None]
         yield f"{words:52} {' '.join(shown)}".rstrip()
-    yield "here and exact: of geounits with the share of their geolevel; any spine: exact, whichever are bypassed"
+    yield "here: by conversion of rho; exact: by the exact law; both for geounits with the share of their geolevel"
+    yield "any spine: by the exact law, whichever geounits are bypassed"
 
 
 def _epsilons(loss: Mapping[str, Any]) -> str:
@@ -253,18 +255,27 @@ def counts_text(rows: Sequence[Any]) -> Iterator[str]:
     """Of TopDown: a line for each kind of areas and query."""
     yield "CONFIDENTIAL: these errors tell the truth about the records."
     yield f"{'areas':22} {'query':24} {'population':>16} {'number':>8} {'MAE':>10} {'RMSE':>10} {'bias':>10}"
-    for row in rows:
+    for row in _of_sizes(rows):
         yield (
             f"{row.geolevel:22} {row.query:24} {row.population:>16} {row.areas:8,} {row.mae:10.3f} {row.rmse:10.3f} "
             f"{row.bias:+10.3f}"
         )
 
 
+def _of_sizes(rows: Sequence[Any]) -> list[Any]:
+    """Leave out rows of one size of areas where all areas have this size: they repeat the row of all."""
+    sizes = Counter((row.geolevel, row.query) for row in rows)
+    return [row for row in rows if row.population == "all" or sizes[row.geolevel, row.query] > _ALL_AND_ONE]
+
+
+_ALL_AND_ONE: Final = 2
+
+
 def errors_text(found: Sequence[tuple[str, Sequence[Any]]]) -> Iterator[str]:
     """Of TopDown: mean absolute errors of several configurations, a line for each kind of areas and query."""
     yield "CONFIDENTIAL: these errors tell the truth about the records."
     yield from (f"MAE {number}: {name}" for number, (name, _) in enumerate(found, 1))
-    errors = [{(row.geolevel, row.query, row.population): row.mae for row in rows} for _, rows in found]
+    errors = [{(row.geolevel, row.query, row.population): row.mae for row in _of_sizes(rows)} for _, rows in found]
     heads = "".join(f"{f'MAE {number}':>11}" for number in range(1, len(found) + 1))
     yield f"{'areas':22} {'query':24} {'population':>16}{heads}"
     for place in dict.fromkeys(place for own in errors for place in own):

@@ -85,7 +85,7 @@ def docs(options: argparse.Namespace) -> None:
         return
     name = options.page.removeprefix("docs/").removesuffix(".md")
     if name not in pages:
-        raise ConfigError(f"{name!r} is no page{nearest(name, pages)}; `yupana docs` lists them")
+        raise ConfigError(f"{name!r} is no page; `yupana docs` lists them{nearest(name, pages)}")
     made = GENERATED.get(name)
     print(pages[name].read_text(encoding="utf-8"), *(["", made()] if made else []), sep="\n")
 

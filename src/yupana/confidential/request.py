@@ -24,6 +24,7 @@ from yupana.progress import Announce, Progress, silent
 from yupana.release.recipe import Recipe
 from yupana.release.status import INTERNAL
 from yupana.release.tables import Format
+from yupana.topdown import Estimator
 from yupana.topdown.interval_terms import IntervalMethod
 
 Layout = Literal["noisy_measurements", "nmf"]
@@ -120,7 +121,7 @@ class RunRequest:
     engine: Engine | None = None
     shards: int | None = None
     totals: Path | None = None
-    estimator: Literal["topdown", "full-information", "posterior"] = "topdown"
+    estimator: Estimator = "topdown"
     spine: Path | None = None
     resume: bool = False
     noisy_measurements: Path | None = None
@@ -199,6 +200,8 @@ def _reasons(plan: Plan, entropy: Entropy) -> list[str]:
 
 def _may_be_real(data: Path, reasons: list[str]) -> ConfigError:
     advice = "; exact --internal makes such counts for use in the house" if reasons == [NO_NOISE] else ""
+    if reasons == [_SEEDED]:
+        advice = "; leave out the seed"
     return ConfigError(
         f"{data} holds no file named {SYNTHETIC_MARK}, so its records may be real; "
         f"refused because {' and '.join(reasons)}{advice}"

@@ -45,8 +45,9 @@ from yupana.release.folder import new_folder
 from yupana.release.manifest import MANIFEST
 from yupana.release.status import ESTIMATED, NOT_FOR_RELEASE
 from yupana.release.tables import Format, checksum, checksums_by_name
+from yupana.topdown import Estimator
 from yupana.topdown.budget import Spending
-from yupana.topdown.configuration import Configuration, Estimator
+from yupana.topdown.configuration import Configuration
 from yupana.topdown.descent.checkpoint import KeepsNothing
 from yupana.topdown.descent.descend import Descent
 from yupana.topdown.descent.estimate import coins_for, estimate_counts, failsafe_told, informed

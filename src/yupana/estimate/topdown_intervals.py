@@ -38,8 +38,9 @@ from yupana.release.folder import new_folder, write_manifest
 from yupana.release.manifest import MANIFEST
 from yupana.release.release import ReleaseFolder
 from yupana.release.tables import Format, checksum
+from yupana.topdown import Estimator
 from yupana.topdown.budget import spend
-from yupana.topdown.configuration import Configuration, Estimator
+from yupana.topdown.configuration import Configuration
 from yupana.topdown.constraints import kept_areas, known_totals
 from yupana.topdown.descent.measurements import StoredMeasurements
 from yupana.topdown.histogram import Histogram, HistogramParts

@@ -22,6 +22,9 @@ _SHOWN: Final = 10
 
 _SHOWN_OF_RESULTS: Final = 100
 
+_WIDEST: Final = 60
+"""Characters of a column that a text pads to."""
+
 _NAMED: Final = 12
 """Columns that a representation names."""
 
@@ -277,6 +280,17 @@ class ArrowTable:
             return f"<a table whose file is no longer there: {shown}>"
         return f"<{rows:,} row{'s' * (rows != 1)}: {shown}>"
 
+    def __str__(self) -> str:
+        """Lay out the first rows; without rows the representation."""
+        try:
+            first = self._execute("SELECT *").fetchmany(_SHOWN)
+        except InputError:
+            first = []
+        lines = [tuple(self._types), *(tuple(map(_text, row)) for row in first)]
+        widths = [min(_WIDEST, max(map(len, column))) for column in zip(*lines, strict=True)]
+        laid = ["  ".join(text.ljust(w) for text, w in zip(line, widths, strict=True)).rstrip() for line in lines]
+        return "\n".join([repr(self), *(laid if first else [])])
+
     def as_html(self, most: int) -> str:
         """Write the first rows as an HTML table."""
         rows = len(self)
@@ -297,6 +311,12 @@ class ArrowTable:
         """Run a query on the rows, on a cursor of its own: a stream that is being read goes on beside it."""
         with _readable():
             return _cursor().execute(f"{select} FROM ({self._query})")
+
+
+def _text(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.8g}"
+    return "" if value is None else str(value)
 
 
 @contextmanager

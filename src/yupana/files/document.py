@@ -124,7 +124,9 @@ def located(name: str | Path, package: str, built_in: Sequence[str]) -> Path:
         return Path(str(files(package) / "builtin" / f"{name}.toml"))
     if not Path(name).exists():
         known, meant = ", ".join(built_in), nearest(str(name), built_in)
-        raise ConfigError(f"config {name}: no such file, and none of the built-in names {known}{meant}")
+        raise ConfigError(
+            f"config {name}: no such file, and none of the built-in names {known}{meant or '; init writes one'}"
+        )
     return Path(name)
 
 
@@ -161,7 +163,7 @@ def _unquoted(text: str, error: str) -> str:
         return ""
     bare = re.sub(r""""[^"]*"|'[^']*'|#.*""", "", lines[int(at[1]) - 1])
     if bare.isascii() and "Expected '='" not in error:
-        return ""
+        return "; a text stands in quotes" if error.startswith("Invalid value") else ""
     return '; a key with a space or other letters than A to Z stands in quotes, such as "région" = ...'
 
 
@@ -176,7 +178,7 @@ def _text(path: Path) -> str:
     except FileNotFoundError:
         raise ConfigError(f"config {path}: no such file") from None
     except IsADirectoryError:
-        raise ConfigError(f"config {path}: is a folder; name the configuration file itself") from None
+        raise ConfigError(f"config {path}: is a folder; name a file, such as a release's manifest.json") from None
     except UnicodeDecodeError:
         raise ConfigError(f"config {path}: not a text file") from None
     except OSError as error:

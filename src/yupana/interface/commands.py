@@ -42,7 +42,7 @@ class CheckOptions(TypedDict, total=False):
     source: Annotated[
         Place | None,
         Option(
-            "the release that an export was made of (the folder of its name beside it)",
+            "the release that an export was made of (default: the folder of that name beside the export)",
             "path",
             "RELEASE",
             flag="release",
@@ -107,7 +107,7 @@ class IntervalOptions(TypedDict, total=False):
     areas: Annotated[
         Places | None,
         Option(
-            "which areas the blocks lie in, beside what the release tells: a table, or the Bureau's; may be repeated",
+            "more areas that blocks lie in: a table or a file of the Bureau; may be repeated (docs/topdown-files.md)",
             "paths",
             "FILE",
             default=(),
@@ -116,7 +116,11 @@ class IntervalOptions(TypedDict, total=False):
     encoding: Annotated[str | None, Option("encoding of --areas, such as cp1252 (utf-8)", "text", "NAME")]
     confidence: Annotated[
         Exact | None,
-        Option("(that of the release's margins of error, of areas that of the published intervals)", "level", "C"),
+        Option(
+            "confidence of the intervals (the release's: of its margins, or of areas that of its intervals)",
+            "level",
+            "C",
+        ),
     ]
     noisy: Annotated[
         Place | None,
@@ -271,8 +275,10 @@ class LossOptions(TypedDict, total=False):
         Literal["sound", "published"], Option("with an interval (sound), or as the paper has it", default="sound")
     ]
     bandwidth: Annotated[float | None, Option("bandwidth in standard deviations (0.5; published 0.1)", "number", "F")]
-    percentile: Annotated[float | None, Option("percentile where it ends (95)", "number", "P", "range")]
-    replicates: Annotated[int | None, Option("(100)", "whole", "N")]
+    percentile: Annotated[
+        float | None, Option("percentile of the errors where the range of the curve ends (95)", "number", "P", "range")
+    ]
+    replicates: Annotated[int | None, Option("how often counts are drawn again for the interval (100)", "whole", "N")]
     confidence: Annotated[float | None, Option("confidence of the interval (0.95)", "level", "C")]
 
 
@@ -316,7 +322,7 @@ class Command:
 DATA: Final = Argument("{data}, or s3://BUCKET/PREFIX", "place", "DATA")
 OUT: Final = Argument("a folder that does not exist or is empty", metavar="OUT")
 _MANIFEST: Final = "print the manifest"
-_SPINE: Final = Argument("a folder that spine build made", metavar="OUT")
+_SPINE: Final = Argument("a folder that spine build made", metavar="SPINE")
 _OF_TOPDOWN: Final = Argument("of TopDown", metavar="RELEASE")
 _OF_SAFETAB: Final = Argument("a release of SafeTab, or one of its tables", metavar="RELEASE")
 
@@ -401,7 +407,7 @@ _RELEASES: Final = {
         json="print the certificate, too",
     ),
     "interval": Command(
-        "counts of areas with intervals, and intervals for any cells of a release and what is made of them",
+        "intervals for published counts, and for their sums, differences and ratios",
         {"release": Argument("of any product", metavar="RELEASE")},
         {
             "query": Option("what to give an interval of; may be repeated", "texts", "Q"),
@@ -421,11 +427,11 @@ _RELEASES: Final = {
             **declared(IntervalOptions),
         },
         json="print the answer as JSON",
-        more="Intervals for cells of a release, and for their sums, differences, ratios and percentages; of a TopDown "
-        "release for counts of places, districts and other areas by code or name.",
-        end='A query is such as "T04002[REGION_ID=06, ITERATION_CODE=1002, T4_DATA_CELL=3] % T04002[...]", and of an '
-        'area such as total, P0010003, P1 for all variables of a table, or "sum(hispanic*race[hispanic=1]) % total"; '
-        "docs/intervals.md has the language.",
+        more="Gives intervals for cells of a release, and for their sums, differences, ratios and percentages. Of a "
+        "TopDown release it also takes places, districts and other areas, by code or name.",
+        end="A query of cells: T04002[REGION_ID=06, ITERATION_CODE=1002, T4_DATA_CELL=3] % T04002[...]\n"
+        "A query of an area: total, P0010003, P1 (all of the table) or sum(hispanic*race[hispanic=1]) % total\n"
+        "The codebook of the release has columns and codes, docs/intervals.md the language.",
     ),
     "districts": Command(
         "populations of the districts of a plan, and the chance that the true ones are balanced",
@@ -437,8 +443,8 @@ _RELEASES: Final = {
             **declared(DistrictOptions),
         },
         json="with the covariance of all districts",
-        more="Populations of the districts of a plan with their joint law, the chance that the true ones meet a rule "
-        "on balance, and how to tighten the rule for published ones so that they do. docs/districts.md explains the "
+        more="Estimates the populations of the districts of a plan, and the chance that the true ones meet a rule on "
+        "balance. Tells how much tighter the rule must be for published counts. docs/districts.md explains the "
         "numbers.",
     ),
     "postprocess coterminous": Command(
@@ -571,7 +577,7 @@ _TOOLS: Final = {
         },
     ),
     "account": Command(
-        "rho <-> (epsilon, delta), margin of error <-> rho",
+        "convert between rho, epsilon at a delta, and margins of error",
         options={
             "plan": Option(
                 "a plan: a release, its manifest, what plan --json wrote, or a built-in name such as "
@@ -582,14 +588,14 @@ _TOOLS: Final = {
             ),
             "rho": Option("a budget of zCDP", "positive", "R"),
             "epsilon": Option("an epsilon, with --delta or under pure DP", "positive", "E"),
-            "delta": Option("default 1e-10", "share", "D", default=Fraction(1, 10**10)),
+            "delta": Option("delta of epsilon (1e-10)", "share", "D", default=Fraction(1, 10**10)),
             "moe": Option("margin of error of one cell", "positive", "M"),
             "sensitivity": Option(
                 "squared L2 sensitivity of the counts, such as 484 for tau 10; under pure DP their L1 sensitivity",
                 "positive",
                 "D",
             ),
-            "confidence": Option("default 0.9", "level", "C", default=Fraction(9, 10)),
+            "confidence": Option("confidence of the margin of error (0.9)", "level", "C", default=Fraction(9, 10)),
             "margins": Option(
                 "margins of error: exact (default), or the Bureau's z sigma (docs/margins.md)",
                 default="exact",
@@ -717,22 +723,23 @@ OF_ACCURACY: Final = {
 }
 OF_STRATEGY: Final = {
     "targets": Option(
-        "weights of tables and levels, of TopDown of queries and geolevels, too, and margins of error to be kept "
-        "(default: every published cell counts alike, at the shares of geolevels given)",
+        "weights of tables and levels (of TopDown also of queries and geolevels), and margins of error to keep "
+        "(default: every published cell counts alike, and geolevels keep their shares)",
         "path",
         "FILE",
     ),
     "loss": Option(
-        "the weighted sum of all variances, the largest, or the largest over that of the budgets given (sum)",
+        "what is made small: the weighted sum of variances (sum, the default), the largest (max), or the largest in "
+        "relation to that of the given budgets (ratio)",
         choices=("sum", "max", "ratio"),
     ),
     "least": Option(
-        "what each budget keeps of the one given, of TopDown each query of its geolevel's (1/50)",
+        "the least part that each budget keeps of the given one; of TopDown each query, of its geolevel's (1/50)",
         "text",
         "SHARE",
     ),
     "total": Option(
-        "what the budgets may cost, of each pass where there are several (default: what they cost now)",
+        "what the budgets may cost together; where there are several passes, each (default: what they cost now)",
         "positive",
         "LOSS",
         takes="accountings",
@@ -750,7 +757,7 @@ OF_CONFIGURATIONS: Final = {
             )
         },
         {
-            "like": Option("a built-in configuration (that of the 2020 run, US)", "text", "NAME"),
+            "like": Option("a built-in configuration; show lists them (the first)", "text", "NAME"),
             "dictionary": Option(
                 "draft it from what a dictionary says of record files: CSPro, DDI-Codebook, SPSS, Stata, SAS, "
                 "datapackage.json, CSVW or a CSV of codes (docs/tables.md)",

@@ -9,7 +9,7 @@ from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Unpack
 
-from yupana.errors import ConfigError
+from yupana.errors import ConfigError, nearest
 from yupana.interface.arguments import (
     checked,
     entropy,
@@ -20,7 +20,9 @@ from yupana.interface.arguments import (
     targets_of,
 )
 from yupana.interface.options import (
+    CHANGES,
     OF_ACCOUNT,
+    OPTIONS,
     Account,
     Exact,
     Execution,
@@ -792,6 +794,11 @@ def told_together(
         names = [one.name for one in fields(Execution)]
         if execution := {name: given.pop(name) for name in [*given] if name in names}:
             own["execution"] = Execution(**execution)
+    if unknown := next((name for name in given if name not in {*OPTIONS, *CHANGES}), None):
+        known = [*takes, *OPTIONS, *CHANGES]
+        known += [*OF_ACCOUNT] * ("account" in takes)
+        known += [one.name for one in fields(Execution)] * ("execution" in takes)
+        raise ConfigError(f"{unknown}: there is no such option{nearest(unknown, known)}")
     return setup(product, config, **given), own
 
 

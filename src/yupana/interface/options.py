@@ -14,6 +14,7 @@ from yupana.engine.engine import EngineKind
 from yupana.plan.account import UnitName
 from yupana.products import Listing
 from yupana.progress import Listener
+from yupana.topdown import Estimator
 from yupana.topdown.interval_terms import REPLICATES, IntervalMethod
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ Places: TypeAlias = Place | Sequence[Place]
 Exact: TypeAlias = Fraction | int | float | str
 """A number that is taken as it is written: a float as its shortest decimal, a text such as "1/3" or "0.05"."""
 ColumnNames: TypeAlias = Place | Mapping[str, Mapping[str, str]]
-Estimator: TypeAlias = Literal["topdown", "full-information", "posterior"]
 
 Kind: TypeAlias = Literal[
     "choice", "switch", "path", "paths", "place", "release", "name", "names", "text", "texts", "listing", "columns",
@@ -136,7 +136,7 @@ class Options(TypedDict, total=False):
     areas: Annotated[
         Places,
         Option(
-            "which areas the blocks lie in, beside the reference file: a table, or the Bureau's; may be repeated",
+            "more areas that blocks lie in: a table or a file of the Bureau; may be repeated (docs/topdown-files.md)",
             "paths",
             "FILE",
             takes="areas",
@@ -186,7 +186,7 @@ class Options(TypedDict, total=False):
     nmf: Annotated[
         Place,
         Option(
-            "the same in the Census Bureau's layout (docs/noisy-measurement-files.md)",
+            "draw and write all measurements, in the Census Bureau's layout (docs/noisy-measurement-files.md)",
             "path",
             "DIR",
             takes="nmf",
@@ -196,7 +196,7 @@ class Options(TypedDict, total=False):
     pl: Annotated[
         Place,
         Option(
-            "the files of P.L. 94-171, too, of a configuration with persons and units, such as pl94-2020-us-whole",
+            "write the files of P.L. 94-171, too; the configuration has persons and units, such as pl94-2020-us-whole",
             "path",
             "DIR",
             takes="pl",
@@ -267,7 +267,7 @@ class CountTerms(TypedDict, total=False):
     keys_public: Annotated[
         bool,
         Option(
-            "you declare that the values that occur are public, of columns without codes; the manifest says so",
+            "declare that the values which occur in columns without codes are public; the manifest says so",
             "switch",
         ),
     ]

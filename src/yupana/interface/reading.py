@@ -258,7 +258,8 @@ def _on_spine(config: Any, spine: Place | None) -> tuple[Any, Path | None]:  # n
     from yupana.topdown.budget import on_given
 
     folder = path_of("spine", spine)
-    must_be(FOLDER, folder, f"as spine name one of {', '.join(KINDS)}, or a folder that spine build made", ConfigError)
+    known = f"as spine name one of {', '.join(KINDS)}, or a folder that spine build made{nearest(str(spine), KINDS)}"
+    must_be(FOLDER, folder, known, ConfigError)
     return on_given(config, settings_of(manifest_of(folder), folder), folder), folder
 
 

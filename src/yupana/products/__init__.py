@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
 
 from yupana.errors import ConfigError, nearest
 from yupana.release.recipe import SINGLE_TABLE
+from yupana.topdown import Estimator
 
 if TYPE_CHECKING:
     from yupana.products.product import Product
@@ -100,9 +101,9 @@ _LISTINGS: Final = {
             *("pl94-2020-us", "pl94-2020-pr", "h1-2020-us", "h1-2020-pr", "cook-2010", "pl94-2020-us-block-total"),
             *("cook-2010-block-total", "pl94-2020-us-whole", "pl94-2020-pr-whole"),
         ),
-        "histogram.csv, or persons, units and geo; geography.txt; group_quarters.csv",
+        "a folder with persons, units and geo, or with histogram.csv (docs/topdown-files.md)",
         "",
-        ("topdown", "full-information", "posterior"),
+        get_args(Estimator),
         frozenset({"spine", "renormalise", "report", "noisy_measurements", "production", "areas", "names"})
         | {"microdata", "pl", "nmf", "intervals", "replicates", "parts"},
         ("topdown", "topdown, noisy measurements"),

@@ -171,7 +171,7 @@ def _check_content(out: Path, reads: Iterable[Path], *, overwrite: bool | None) 
     if not overwrite:
         instead = "" if overwrite is None else ", or replace it with --overwrite"
         raise OutputError(f"{out} is not empty; name another folder{instead}")
-    manifest = _read_json(out)
+    manifest = _read_json(out) if (out / MANIFEST).exists() else None
     if not isinstance(manifest, dict) or "yupana" not in manifest:
         raise OutputError(f"{out} holds no output of yupana, so --overwrite leaves it alone; name another folder")
     return True

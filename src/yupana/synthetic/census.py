@@ -266,7 +266,8 @@ def _request(households: int, states: Sequence[str], seed: int | None, fmt: str)
         raise ConfigError(f"a census needs 1 household at least, not {households}")
     unknown = sorted(set(states) - set(STATES))
     if not states or unknown:
-        raise ConfigError(f"states are two-digit FIPS codes such as 06 or 72, at least one; unknown: {unknown}")
+        wrong = f"{', '.join(map(repr, unknown))} is no state" if unknown else "there is none"
+        raise ConfigError(f"states: {wrong}; name FIPS codes of two digits, such as 06 or 72")
     if len(set(states)) < len(states):
         raise ConfigError("a state is named twice; name each once")
     if seed is not None and seed < 0:

@@ -4,7 +4,7 @@ What stands on compiled kernels is loaded when it is first asked for, so that th
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from yupana.topdown.node.problem import InfeasibleNode, NodeEstimate
@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from yupana.topdown.rounding.rounding import round_node
 
 __all__ = ["InfeasibleNode", "NodeEstimate", "estimate_node", "round_node"]
+
+Estimator = Literal["topdown", "full-information", "posterior"]
+"""How consistent counts are estimated, the default first; `descent.estimate.informed` chooses what each learns from."""
 
 _HOMES = {
     "InfeasibleNode": "yupana.topdown.node.problem",

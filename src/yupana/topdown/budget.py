@@ -15,7 +15,8 @@ from yupana.geography.tree import Tree
 from yupana.plan.measurement import Measurement
 from yupana.plan.plan import Plan
 from yupana.privacy.exact import INFINITE, show_exact
-from yupana.topdown.configuration import Configuration, Estimator
+from yupana.topdown import Estimator
+from yupana.topdown.configuration import Configuration
 from yupana.topdown.plan import make_measurement, make_plan
 from yupana.topdown.queries import Query
 from yupana.topdown.reading.configuration import SMALLEST_BUDGET

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
-from typing import Final, Literal
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from yupana.geography.settings import DEFAULT_CLASSES, PIECES, REMADE, Kind, Spi
 from yupana.plan.budgets import budgets_as_html
 from yupana.plan.measurement import Mechanism
 from yupana.privacy.exact import Budget, show_exact
+from yupana.topdown import Estimator
 from yupana.topdown.queries import Query, Recode, Schema
 
 
@@ -38,8 +39,6 @@ class Passes:
 
 OF_AREAS: Final = "areas"
 """The kind of a spine that a configuration gives as a table of units and parents."""
-
-Estimator = Literal["topdown", "full-information", "posterior"]
 
 Shared = tuple[Query, Fraction]
 """A query with its share of the budget of a geolevel."""

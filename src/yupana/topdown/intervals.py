@@ -19,8 +19,9 @@ from yupana.geography.published import Areas
 from yupana.geography.spine import Spine
 from yupana.privacy.entropy import Entropy
 from yupana.progress import Progress, Stopwatch, silent
+from yupana.topdown import Estimator
 from yupana.topdown.budget import spend
-from yupana.topdown.configuration import Configuration, Estimator
+from yupana.topdown.configuration import Configuration
 from yupana.topdown.constraints import kept_areas, known_totals
 from yupana.topdown.descent.checkpoint import unkept
 from yupana.topdown.descent.compile import compile_kernels

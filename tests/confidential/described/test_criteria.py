@@ -218,7 +218,7 @@ def test_pages_speak_of_what_a_description_protects(
     assert "one person" not in page
     assert main(["tables", "plan", str(description)]) == 0
     told = capsys.readouterr().out
-    assert "where that is one person, the rho above is the person's, else none of a person is stated" in told
+    assert "the rho above is of one person only where each person has one such record" in told
     assert "one person added" not in told
     pure = tmp_path / "pure.json"
     pure.write_text(json.dumps(DOCUMENT | {"privacy_defn": "puredp"}), encoding="utf-8")

@@ -177,10 +177,13 @@ def test_a_state_without_any_file_is_told_and_left_out(cef: Ground, capsys: pyte
         path.unlink()
     assert main(cef.arguments("validate")) == 0
     told = capsys.readouterr().out
-    assert "CEF20_UNIT_06.txt: state_present: no housing unit of the state_filter's 17; " in told
+    assert "CEF20_UNIT_06.txt: state_present: no housing unit in these states of state_filter: 17 (1 in all); " in told
     assert "it forbids nothing" in told
     assert main(cef.arguments("run")) == 0
-    assert "no housing unit of the state_filter's 17" in capsys.readouterr().out
+    assert (
+        "no housing unit in these states of state_filter: 17 (1 in all); the tables have no rows of them"
+        in capsys.readouterr().out
+    )
 
 
 def test_a_file_of_no_state_and_one_of_two_forms(cef: Ground, refused: Refused) -> None:

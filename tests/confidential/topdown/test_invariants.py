@@ -26,8 +26,9 @@ from yupana.geography.spine import Spine, make_spine
 from yupana.plan.ledger import Ledger
 from yupana.privacy.entropy import SeededEntropy
 from yupana.progress import Stopwatch
+from yupana.topdown import Estimator
 from yupana.topdown.budget import spend
-from yupana.topdown.configuration import Configuration, Estimator
+from yupana.topdown.configuration import Configuration
 from yupana.topdown.constraints import UNKNOWN, Kept, kept_areas, known_totals
 from yupana.topdown.descent import measurements
 from yupana.topdown.descent.checkpoint import BatchCheckpoint

@@ -13,8 +13,9 @@ from yupana.confidential.topdown.world import open_world
 from yupana.plan.ledger import Ledger
 from yupana.privacy.entropy import SeededEntropy, SystemEntropy
 from yupana.progress import Stopwatch, silent
+from yupana.topdown import Estimator
 from yupana.topdown.budget import spend
-from yupana.topdown.configuration import Configuration, Estimator
+from yupana.topdown.configuration import Configuration
 from yupana.topdown.descent.checkpoint import unkept
 from yupana.topdown.histogram import Histogram, whole
 from yupana.topdown.intervals import ReleasedCounts, replicates

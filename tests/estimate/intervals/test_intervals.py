@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from release_maker import FAMILIES, World, fill, geography, leaves, measured
 from topdown_worlds import configuration, make_world, write_configuration, write_world
 
+from yupana.cli.interval import _in_words
 from yupana.cli.main import main
 from yupana.errors import ConfigError
 from yupana.estimate.intervals.intervals import Moments, fieller
@@ -336,6 +337,13 @@ def test_unbounded_sets_are_said_to_be(tmp_path: Path, capsys: pytest.CaptureFix
     assert "unbounded" in capsys.readouterr().out
     (found,) = ask(release, capsys, query.replace("24", "25"))["intervals"]
     assert found["estimate"] is None
+
+
+def test_a_query_is_told_in_words() -> None:
+    fields = [{"name": "AREA", "categories": [{"value": "06", "label": "California"}]}, {"name": "AGE"}]
+    book = {"resources": [{"path": "PH.csv", "title": "People", "schema": {"fields": fields}}]}
+    asked = parse("PH[AREA=06|07, AGE=2] / sum(PH[AREA^=0]) - none[AREA=06]")
+    assert list(_in_words(asked, book)) == ["People; California or 07", "People"]
 
 
 @pytest.mark.parametrize(

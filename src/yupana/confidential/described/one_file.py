@@ -74,7 +74,13 @@ def one_file(
         with as_folder({name: path}, files={name: path.suffix[1:]}, synthetic=marked, memory=memory) as folder:
             yield folder
     except YupanaError as error:
-        raise error.reworded(lambda text: text.replace(f"{name}{path.suffix}", path.name)) from None
+        raise error.reworded(lambda text: _in_own_words(text.replace(f"{name}{path.suffix}", path.name))) from None
+
+
+def _in_own_words(text: str) -> str:
+    """A message, with the way out where a value is none of those that were named."""
+    way = "name all codes and bounds, or count the rest as one class (--others LABEL, in Python others=LABEL)"
+    return f"{text}\n  {way}" if ": domain: " in text else text
 
 
 def _file(data: str | Path) -> Path:

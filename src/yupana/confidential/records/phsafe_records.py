@@ -367,11 +367,21 @@ def word_units(
     return findings + tell_absent(states, checked.states, sources["geo"])
 
 
+_MOST_STATES: Final = 6
+"""States that a message lists."""
+
+
 def tell_absent(states: frozenset[int], seen: frozenset[int], geo: Source) -> list[Finding]:
     """Remark on states that are asked for and have no housing unit: a forgotten file, or records of a part of them."""
     absent = [f"{state:02}" for state in sorted(states - seen)]
-    text = f"no housing unit of the state_filter's {', '.join(absent)}; the tables leave such states out"
-    return [Finding(ABSENT, geo.called("geo"), text, remark=True)] if absent else []
+    return [Finding(ABSENT, geo.called("geo"), absent_words(absent), remark=True)] if absent else []
+
+
+def absent_words(states: Sequence[str]) -> str:
+    """What is said of states that are asked for and have no housing unit."""
+    some = [*states[:_MOST_STATES], *["..."] * (len(states) > _MOST_STATES)]
+    told = f"{', '.join(some)} ({len(states)} in all)"
+    return f"no housing unit in these states of state_filter: {told}; the tables have no rows of them"
 
 
 def _in_order(rules: Sequence[Rule]) -> list[Rule]:

@@ -46,7 +46,7 @@ from yupana.files.regular import regular
 _NUMBERED: Final = ("file_row_number", "file_index")
 """What the database calls the numbers of the rows and files of Parquet."""
 
-NO_HEADER: Final = "the first line is no header of column names; is this a CSV file?"
+NO_HEADER: Final = "the first line is no header of column names; is this a CSV file in UTF-8?"
 
 RECORD: Final = "number_of_record"
 """What the rows of a shard call their numbers."""

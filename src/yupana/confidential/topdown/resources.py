@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from yupana.confidential.records.database import default_memory
 from yupana.errors import ConfigError, OutputError
-from yupana.topdown.configuration import Estimator
+from yupana.topdown import Estimator
 from yupana.topdown.tree.intervals import held_kinds
 
 _ITSELF: Final = 400_000_000

@@ -302,7 +302,9 @@ def _geography(data: Path) -> Path:
     found = [data / name for name in GEOGRAPHY if (data / name).exists()]
     if len(found) > 1:
         raise InputError(f"{data} holds {' and '.join(GEOGRAPHY)}; leave one of them")
-    return found[0] if found else data / GEOGRAPHY[0]
+    if not found:
+        raise InputError(f"{data} holds no file of blocks, {' or '.join(GEOGRAPHY)} (docs/topdown-files.md)")
+    return found[0]
 
 
 def public_checksums(data: Path, world: World, request: RunRequest) -> dict[str, str]:

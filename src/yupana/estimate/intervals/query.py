@@ -157,7 +157,7 @@ class _Reader:
         self.at += 1
         while self._peek() != "]":
             if conditions:
-                self._expect(",")
+                self._expect(",", ", or ]")
             conditions.append(self._condition())
             if [c.column for c in conditions].count(conditions[-1].column) > 1:
                 raise self._fault(f"each column once; {conditions[-1].column} is there twice (several values: A=1|2)")
@@ -205,14 +205,15 @@ class _Reader:
             self.at = found.end()
         return found
 
-    def _expect(self, character: str) -> None:
+    def _expect(self, character: str, expected: str = "") -> None:
         if self._peek() != character:
-            raise self._fault(character)
+            raise self._fault(expected or character)
         self.at += 1
 
     def _fault(self, expected: str) -> ConfigError:
-        found = self.text[self.at : self.at + 20] or "the end"
-        return ConfigError(f"query, character {self.at + 1}: expected {expected}; found {found!r}")
+        rest = self.text[self.at : self.at + 20]
+        found = repr(rest) if rest else "the end"
+        return ConfigError(f"query, character {self.at + 1}: expected {expected}; found {found}")
 
 
 Cell = Hashable

@@ -63,7 +63,7 @@ class NoisyTables(OpenedTables):
         small = leaves_out_small(self.release.manifest)
         suppressed = any(entry.get("rule") == SUPPRESSION for entry in self.release.record)
         told = {
-            "of the count that was tabulated, over the draw of the noise; errors in the records are not in it": True,
+            "intervals are of the tabulated count, over the draw of the noise; errors of records are not in it": True,
             "counts of persons are after truncation: what a household has beyond the threshold is not in them": (
                 "tau" in parameters
             ),
@@ -346,7 +346,7 @@ def _of_topdown(db: duckdb.DuckDBPyConnection, release: ReleaseFolder, noisy: Pa
         return MarginalIntervals(db, release)
     raise OutputError(
         f"{release.folder} holds counts without known variances. Give the noisy measurements of its run with "
-        "--noisy-measurements DIR; if none were written, only a new run can: topdown run --noisy-measurements DIR, or "
+        "--noisy-measurements DIR. If the run wrote none, run anew: topdown run --noisy-measurements DIR, or "
         "--estimator full-information for intervals of single answers. Its tables may have intervals of areas by code "
         "or name: --area KIND=WHICH"
     )

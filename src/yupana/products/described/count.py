@@ -460,7 +460,7 @@ def _loss(epsilon: object, rho: object, delta: object, faults: list[str]) -> tup
     """The mechanism, its budget, and the delta at which that was said as an epsilon."""
     nothing = Mechanism.PURE, Fraction(1), None
     if (epsilon is None) == (rho is None):
-        faults.append("epsilon: give either epsilon or rho, what the answer may cost")
+        faults.append("epsilon: give either epsilon or rho: the loss that the answer may cost")
         return nothing
     if rho is not None:
         if delta is not None:

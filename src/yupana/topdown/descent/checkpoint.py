@@ -18,7 +18,7 @@ from yupana.arrays import Integers, Ints, narrow
 from yupana.files.draw_log import damaged
 from yupana.files.regular import put, read_regular, replacing, take_room
 from yupana.release.checkpoint import SEAL, Checkpoint
-from yupana.topdown.configuration import Estimator
+from yupana.topdown import Estimator
 from yupana.topdown.histogram import Histogram, joined
 
 _ENTRIES_AT_ONCE: Final = 1 << 20

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,8 @@ from yupana.errors import InputError
 from yupana.geography.spine import Spine
 from yupana.privacy.entropy import Entropy
 from yupana.progress import Progress, Stopwatch
-from yupana.topdown.configuration import Configuration, Estimator
+from yupana.topdown import Estimator
+from yupana.topdown.configuration import Configuration
 from yupana.topdown.constraints import Known, Limits, facility_limits, limits_by_level
 from yupana.topdown.descent.checkpoint import Keeper, Piece
 from yupana.topdown.descent.compile import compile_chain, compile_kernels
@@ -185,11 +186,14 @@ def measured(
 
 def informed(premises: Premises, stored: StoredMeasurements, estimator: Estimator, clock: Stopwatch) -> Evidence:
     """What measurements that are all there tell an estimator: themselves, or their least squares on the tree."""
-    if estimator == "topdown":
-        return stored
-    clock.start("least squares on the tree")
-    totals = {level: one.totals for level, one in premises.known.items() if one.of_each is not None}
-    return full_information(Basis(premises.configuration.schema.shape), premises.spine.tree, stored, totals)
+    match estimator:
+        case "topdown":
+            return stored
+        case "full-information" | "posterior":
+            clock.start("least squares on the tree")
+            totals = {level: one.totals for level, one in premises.known.items() if one.of_each is not None}
+            return full_information(Basis(premises.configuration.schema.shape), premises.spine.tree, stored, totals)
+    assert_never(estimator)
 
 
 def estimate_counts(

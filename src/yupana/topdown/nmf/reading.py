@@ -19,8 +19,9 @@ from yupana.plan.plan import Plan
 from yupana.privacy.exact import INFINITE
 from yupana.progress import Progress, Stopwatch
 from yupana.release.lines import Texts
+from yupana.topdown import Estimator
 from yupana.topdown.budget import plan_on
-from yupana.topdown.configuration import Configuration, Estimator
+from yupana.topdown.configuration import Configuration
 from yupana.topdown.descent.estimate import Premises
 from yupana.topdown.histogram import Histogram
 from yupana.topdown.nmf.constraints import (

@@ -246,11 +246,20 @@ def _coarser(
     return names.index(finer), {label: of[0] for label, of in within.items() if of}
 
 
+_MOST_NAMED: Final = 12
+"""Levels that a message lists."""
+
+
 def _budgets(
     doc: DescriptionDocument, table: str, told: Mapping[str, Budget | Mapping[str, Fraction]]
 ) -> dict[str, Budget]:
     """Budgets by level; where a margin of error is asked for, 1 meanwhile."""
-    strange = [f"{level!r} is no level{nearest(level, doc.levels)}" for level in told if level not in doc.levels]
+    there = ", ".join(list(doc.levels)[:_MOST_NAMED])
+    strange = [
+        f"{level!r} is no level{nearest(level, doc.levels) or f'; there are {there}'}"
+        for level in told
+        if level not in doc.levels
+    ]
     doc.faults.extend(f"tables.{table}.budget: {one}" for one in strange)
     known = {level: budget for level, budget in told.items() if level in doc.levels}
     doc.wanted.update(
