@@ -72,19 +72,11 @@ class CellColumn:
 
 
 @dataclass(frozen=True, slots=True)
-class PartsOf:
-    """The measured cells that the rows of a table add up, for one choice of its family.
+class _PartsOf:
+    """The measured cells that the rows of a table add up, for one choice of its family."""
 
-    Attributes
-    ----------
-    own : str
-        The table that shows every measured cell by itself.
-    parts : tuple of tuple of int
-        By cell of this table, places of cells of that one.
-    """
-
-    own: str
-    parts: tuple[tuple[int, ...], ...]
+    own: str  # the table that shows every measured cell by itself
+    parts: tuple[tuple[int, ...], ...]  # by cell of this table, places of cells of that one
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,7 +105,7 @@ class AtlasTable:
     sums : tuple of tuple of int
         By cell, what it adds up, numbered within the table: a sum of rows that adds up the same as another row is that
         row. Empty where nothing is known.
-    choices : tuple of PartsOf
+    choices : tuple of _PartsOf
         The finest first; empty where errors of rows depend on each other in a way that the release does not tell.
     why_alone : "treated", "coterminous", "estimates", "topdown" or ""
         Why sums of its rows have no interval; empty where they have one.
@@ -136,7 +128,7 @@ class AtlasTable:
     low: Floats
     high: Floats
     variance: Floats | None
-    choices: tuple[PartsOf, ...] = ()
+    choices: tuple[_PartsOf, ...] = ()
     why_alone: str = ""
     universe: str = ""
     adds_up: bool = False
@@ -276,7 +268,7 @@ def _of_noise(told: ShownTable, areas: AreaIndex, kinds: Collection[str]) -> Atl
         )
     family = family_of(name, release.manifest)
     why = _why_alone(release, name)
-    choices: tuple[PartsOf, ...] = ()
+    choices: tuple[_PartsOf, ...] = ()
     if family is not None and not why:
         choices = tuple(_choices(release, family, name, found))
     return AtlasTable(
@@ -384,7 +376,7 @@ def _numbers(db: duckdb.DuckDBPyConnection, expression: str) -> Floats:
     return np.ascontiguousarray(values, dtype=np.float64)
 
 
-def _choices(release: ReleaseFolder, family: Family, name: str, found: _Placed) -> Iterator[PartsOf]:
+def _choices(release: ReleaseFolder, family: Family, name: str, found: _Placed) -> Iterator[_PartsOf]:
     """What the cells of a table add up, the finest choice first."""
     for choice in reversed(family.having(name)):
         own = choice.own.name
@@ -394,7 +386,7 @@ def _choices(release: ReleaseFolder, family: Family, name: str, found: _Placed) 
         alone = [tuple(map(str, cell.labels)) for cell in choice.alone]
         listed = _cells_of(release, own) if own != name else list(found.keys)
         places = {labels: at for at, labels in enumerate(listed)}
-        yield PartsOf(
+        yield _PartsOf(
             own, tuple(tuple(places.get(alone[p], -1) for p in parts.get(labels, ())) for labels in found.keys)
         )
 
@@ -445,7 +437,7 @@ def _of_estimates(told: ShownTable, areas: AreaIndex, kinds: Collection[str]) ->
     return AtlasTable(
         table.name, table.title, found.groups, found.columns, found.cells,
         tuple(depths[key[0]] for key in found.keys), found.area, found.group, found.cell, value, low, high,
-        variance if parts else None, (PartsOf(table.name, parts),) if parts else (), "estimates", _universe_of(table),
+        variance if parts else None, (_PartsOf(table.name, parts),) if parts else (), "estimates", _universe_of(table),
         measured=measured if parts else None, sums=parts,
     )  # fmt: skip
 

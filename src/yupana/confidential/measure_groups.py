@@ -181,7 +181,7 @@ class LevelMeasurer:
         counted = ChosenCounts(first, choice, totals, rows, finest)
         places = self._places(exact, groups)
         for some in stretches(len(totals), width):
-            for number, found, noisy in measure_chosen(self.level.family, counted, some, meter, self.entropy):
+            for number, found, noisy in _measure_chosen(self.level.family, counted, some, meter, self.entropy):
                 shown, counts = found, noisy
                 if number == 0 and self.level.choosing.left_out_up_to is not None:
                     kept = noisy[:, 0] > self.level.choosing.left_out_up_to
@@ -216,7 +216,7 @@ def needs_cells(family: Family, choice: NDArray[np.int8]) -> Flags:
     return np.array([of.measured > 1 for of in family.choices])[choice]
 
 
-def measure_chosen(
+def _measure_chosen(
     family: Family, counts: ChosenCounts, some: slice, meter: Meter, entropy: Entropy
 ) -> Iterator[tuple[int, Ints, Ints]]:
     """Measure some groups, each in the cells of its choice.
@@ -482,5 +482,5 @@ def measure_listed(
         return
     meter = ledger.open(groups.measured, len(listed))
     for some in stretches(len(listed), 1):
-        for number, found, noisy in measure_chosen(groups.family, counts, some, meter, entropy):
+        for number, found, noisy in _measure_chosen(groups.family, counts, some, meter, entropy):
             yield groups.shown(groups.family, number, listed[found], noisy, meter.measurement)

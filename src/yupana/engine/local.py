@@ -197,13 +197,7 @@ def _gathered(folder: Path, gather: Gather, shard: int, sent: _Sent) -> bytes:
 
 
 def _parcels(folder: Path, sent: _Sent) -> Iterator[bytes]:
-    """The parcels of a shard in order; each is removed when it has been read.
-
-    Raises
-    ------
-    EngineError
-        If one is gone.
-    """
+    """The parcels of a shard in order; each is removed when it has been read."""
     for number, parcels in sorted(sent.items()):
         for place in range(parcels):
             path = folder / _NAME.format(number, place)

@@ -205,12 +205,7 @@ def _version(package: str) -> str:
 
 
 def _as_the_driver(driver: bytes, work: Callable[[], bytes]) -> bytes:
-    """Do some work, unless this worker is not like the driver; a cluster may take in others at any time.
-
-    Raises
-    ------
-    EngineError
-    """
+    """Do some work, unless this worker is not like the driver; a cluster may take in others at any time."""
     pairs = zip(driver.decode().splitlines(), describe_worker().decode().splitlines(), strict=True)
     if unlike := [f"{there} (here {ours})" for ours, there in pairs if ours != there]:
         raise EngineError(f"a worker has {', '.join(unlike)}; all must have the same")

@@ -76,14 +76,14 @@ def coterminous_sets(blocks: Blocks, live: NDArray[np.bool_] | None = None) -> t
     }
     levels = [of_base[region.base] for region in _SUMMARY_LEVELS]
     if live is None or not live.any():
-        found = same_blocks(levels)
+        found = _same_blocks(levels)
     else:
-        found = same_blocks([level[live] for level in levels])
+        found = _same_blocks([level[live] for level in levels])
         alive = [_distinct(level[live]) for level in levels]
         # Areas without housing units can only equal each other. All blocks of such areas, and of others a part:
         rest = [level[~live] for level in levels]
         without = [~np.isin(level, codes) & (level >= 0) for level, codes in zip(rest, alive, strict=True)]
-        for members in same_blocks([level[np.logical_or.reduce(without)] for level in rest]):
+        for members in _same_blocks([level[np.logical_or.reduce(without)] for level in rest]):
             empty = [(level, code) for level, code in members if not np.isin(code, alive[level])]
             found += [empty] if len(empty) > 1 else []
     return tuple(sorted(tuple(_area(level, code) for level, code in members) for members in found))
@@ -97,7 +97,7 @@ def _area(level: int, code: int) -> Area:
     return Area(region.name, text)
 
 
-def same_blocks(levels: Sequence[Codes]) -> list[list[tuple[int, int]]]:
+def _same_blocks(levels: Sequence[Codes]) -> list[list[tuple[int, int]]]:
     """Find areas of different levels that hold the same rows.
 
     Exact: A equals B if and only if all rows of A are in B and B has as many rows as A. An area of a level lies in one

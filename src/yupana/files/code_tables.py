@@ -87,14 +87,8 @@ def codec_of(name: object) -> str | None:
     return (None if not known else "") if found in {"utf-8", "utf-8-sig", "ascii"} else found if known else None
 
 
-def check_encoding(encoding: str | None) -> str | None:
-    """An encoding by the name that Python has for it.
-
-    Raises
-    ------
-    InputError
-        If there is none of this name.
-    """
+def _check_encoding(encoding: str | None) -> str | None:
+    """An encoding by the name that Python has for it."""
     if encoding is None:
         return None
     found = codec_of(encoding)
@@ -249,7 +243,7 @@ def open_codes(
         if path.suffix == PARQUET:
             header, rows = parquet_as_text(path)
         else:
-            text = stack.enter_context(_in_utf8(path, check_encoding(encoding)))
+            text = stack.enter_context(_in_utf8(path, _check_encoding(encoding)))
             layout, header = _layout(path, text, names_of)
             columns = [f"c{place}" for place in range(len(header))]
             rows = csv_rows(text, columns, separator=layout.separator, quote='"').replace(
@@ -329,13 +323,7 @@ def _in_utf8(path: Path, encoding: str | None) -> Iterator[Path]:
 
 
 def _transcode(path: Path, source: BinaryIO, copy: BinaryIO, encoding: str, *, told: bool) -> None:
-    """Copy a text into UTF-8, lines ending alike.
-
-    Raises
-    ------
-    InputError
-        If it is not in this encoding, as far as can be told.
-    """
+    """Copy a text into UTF-8, lines ending alike."""
     decoder = codecs.getincrementaldecoder(encoding)()
     # A text in UTF-8 would be read in an encoding of single bytes, too.
     other = codecs.getincrementaldecoder("utf-8")() if told and not encoding.startswith("utf-") else None

@@ -241,13 +241,7 @@ def _curve_hash(kind: bytes, hashes: Any) -> Any:  # noqa: ANN401 (of the librar
 
 
 def _cryptography() -> tuple[Any, ...]:
-    """Of the library: rsa, padding, ec, hashes, utils and serialization.
-
-    Raises
-    ------
-    ConfigError
-        If the extra ``sign`` is not installed.
-    """
+    """Of the library: rsa, padding, ec, hashes, utils and serialization."""
     at = "cryptography.hazmat.primitives"
     try:
         import_module("sshsig")

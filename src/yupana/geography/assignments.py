@@ -125,13 +125,7 @@ def _opened(path: Path, encoding: str | None) -> AbstractContextManager[CodeTabl
 
 
 def _without_names(path: Path, fields: Sequence[str]) -> tuple[str, ...] | None:
-    """The columns of a block assignment file that does not name them.
-
-    Raises
-    ------
-    InputError
-        If another file does not.
-    """
+    """The columns of a block assignment file that does not name them."""
     if not any(map(is_block, fields)):
         return None
     if _BUREAU.match(path.name) and (found := block_names(fields)):
@@ -234,13 +228,7 @@ def _read(path: Path, known: Ints, listed: str, encoding: str | None) -> list[tu
 
 
 def _kinds(file: CodeTable) -> dict[str, str]:
-    """The kind that each column tells.
-
-    Raises
-    ------
-    InputError
-        If there is none, or one cannot be told apart or used.
-    """
+    """The kind that each column tells."""
     others = [name for name in file.header if name and name.lower() not in BLOCK_COLUMNS and name != block_column(file)]
     bureau = _BUREAU.match(file.path.name)
     if bureau:
@@ -278,13 +266,7 @@ def _used(column: Labels) -> Labels:
 def _identifiers(
     file: CodeTable, name: str, kind: str, block: Ints, column: Labels, rows: Ints, *, strict: bool
 ) -> tuple[Labels, Flags]:
-    """Whole identifiers of the areas of one of the Bureau's kinds, and of which blocks they had lost a leading zero.
-
-    Raises
-    ------
-    InputError
-        If a code is none of the kind, or lies in another state or county than its block.
-    """
+    """Whole identifiers of the areas of one of the Bureau's kinds, and of which blocks they had lost a leading zero."""
     told = KINDS[kind]
     width = told.outer
     before = block // 10 ** (BLOCK_WIDTH - width)
@@ -322,12 +304,7 @@ def _with_zeros(code: str, kind: BureauKind, prefix: str) -> str:
 
 
 def _compare(one: Assignment, published: PublishedBlocks, given: Labels, listed: str) -> None:
-    """Refuse a file that puts blocks into other areas than the list of blocks does.
-
-    Raises
-    ------
-    InputError
-    """
+    """Refuse a file that puts blocks into other areas than the list of blocks does."""
     known = published.kinds[one.kind]
     names = np.array([*known.labels, ""], dtype=object), np.array([*given.labels, ""], dtype=object)
     differs = np.flatnonzero(names[0][known.index] != names[1][given.index])

@@ -247,13 +247,7 @@ def _again(blocks: Ints, district: np.ndarray[tuple[int], np.dtype[np.int32]], k
 def _translated(
     path: Path, encoding: str | None, plan: BlockDigits, known: Ints, districts: Labels
 ) -> tuple[Ints, Labels, str]:
-    """The blocks of the release that a crosswalk makes of those of a plan, each once; their districts, and a note.
-
-    Raises
-    ------
-    InputError
-        If it leads from a block to several, or loses blocks.
-    """
+    """The blocks of the release that a crosswalk makes of those of a plan, each once; their districts, and a note."""
     start, end, turned = _crosswalk(path, encoding, known)
     codes, _ = plan.whole(np.union1d(known, start))
     once, first = np.unique(start, return_index=True)

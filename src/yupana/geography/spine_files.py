@@ -121,24 +121,13 @@ class WrittenSpine:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class WrittenShares:
-    """Shares of a spine as its folder says them.
+class _WrittenShares:
+    """Shares of a spine as its folder says them."""
 
-    Attributes
-    ----------
-    shares : tuple of Fraction
-        Distinct ones.
-    index : tuple of ndarray of int32
-        For each geolevel the position of each unit's share, of shape (units,).
-    bypassed : tuple of ndarray of bool
-    row : tuple of ndarray of int64
-        For each geolevel the place of each unit among the rows of the geolevel, of shape (units,).
-    """
-
-    shares: tuple[Fraction, ...]
-    index: tuple[Indices, ...]
+    shares: tuple[Fraction, ...]  # distinct ones
+    index: tuple[Indices, ...]  # for each geolevel the position of each unit's share, of shape (units,)
     bypassed: tuple[Flags, ...]
-    row: tuple[Ints, ...]
+    row: tuple[Ints, ...]  # for each geolevel the place of each unit among the rows of the geolevel, of shape (units,)
 
 
 def manifest_of(folder: Path) -> dict[str, Any]:
@@ -241,7 +230,7 @@ def read_spine(folder: Path, levels: tuple[str, ...], *, any_codes: bool = False
     return WrittenSpine(tree, tuple(labels), block[order], names)
 
 
-def read_shares(folder: Path, spine: WrittenSpine) -> WrittenShares:
+def read_shares(folder: Path, spine: WrittenSpine) -> _WrittenShares:
     """Read the shares of all geounits.
 
     Raises
@@ -280,7 +269,7 @@ def read_shares(folder: Path, spine: WrittenSpine) -> WrittenShares:
             place_of.append(row)
         if sum(map(len, found)) != file.rows:
             raise InputError(f"{file.path}, column geolevel: there are geolevels that {BLOCKS} does not have")
-    return WrittenShares(shares, tuple(found), tuple(bypassed), tuple(place_of))
+    return _WrittenShares(shares, tuple(found), tuple(bypassed), tuple(place_of))
 
 
 def _check_tree(rows: DelimitedFile, spine: WrittenSpine, level: int, at: Ints) -> None:
@@ -350,7 +339,7 @@ def check_folder(folder: Path) -> list[str]:
     return _read_checked(folder)[1]
 
 
-def _read_checked(folder: Path) -> tuple[tuple[WrittenSpine, WrittenShares] | None, list[str]]:
+def _read_checked(folder: Path) -> tuple[tuple[WrittenSpine, _WrittenShares] | None, list[str]]:
     """Read the files of a spine, and say what is wrong; there is no spine if they cannot be read."""
     manifest = manifest_of(folder)
     settings = settings_of(manifest, folder)
@@ -404,7 +393,7 @@ def read_given(folder: Path) -> Given:
     )
 
 
-def ordered_spine(folder: Path, written: WrittenSpine, shares: WrittenShares) -> Spine:
+def ordered_spine(folder: Path, written: WrittenSpine, shares: _WrittenShares) -> Spine:
     """The spine that files tell, its units in the order in which they are listed there.
 
     Parameters
@@ -412,7 +401,7 @@ def ordered_spine(folder: Path, written: WrittenSpine, shares: WrittenShares) ->
     folder : Path
         For messages.
     written : WrittenSpine
-    shares : WrittenShares
+    shares : _WrittenShares
 
     Raises
     ------

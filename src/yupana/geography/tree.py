@@ -145,21 +145,12 @@ def nest(names: Sequence[str], keys: Sequence[Ints]) -> tuple[Tree, tuple[Ints, 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Below:
-    """What the measurements in the subtree of each unit say of its total, by geolevel; arrays of shape (units,).
+    """What the measurements in the subtree of each unit say of its total, by geolevel; arrays of shape (units,)."""
 
-    Attributes
-    ----------
-    own : tuple of ndarray
-        Variance by all measurements of the unit and below.
-    sums : tuple of ndarray
-        Variance by all measurements below the unit: the sum over its children, leaving out infinite ones.
-    unknown : tuple of ndarray of int
-        How many children have an infinite variance; a block counts as having one such child.
-    """
-
-    own: tuple[Floats, ...]
+    own: tuple[Floats, ...]  # variance by all measurements of the unit and below
+    # variance by all measurements below the unit: the sum over its children, leaving out infinite ones
     sums: tuple[Floats, ...]
-    unknown: tuple[Ints, ...]
+    unknown: tuple[Ints, ...]  # how many children have an infinite variance; a block counts as having one such child
 
 
 def unit_variances(tree: Tree, precisions: Sequence[Floats]) -> tuple[Floats, ...]:

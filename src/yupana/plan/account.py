@@ -152,24 +152,13 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class DataAccount:
-    """What was spent on one set of data.
-
-    Attributes
-    ----------
-    unit : Unit
-    mechanism : Mechanism
-        Of the losses.
-    terms : mapping of str to str
-        For records: the privacy unit and the neighbours of the plans.
-    limits : mapping of column to Fraction or INFINITE
-    runs : tuple of Run
-    """
+class _DataAccount:
+    """What was spent on one set of data."""
 
     unit: Unit
-    mechanism: Mechanism
-    terms: Mapping[str, str]
-    limits: Mapping[str, Budget]
+    mechanism: Mechanism  # of the losses
+    terms: Mapping[str, str]  # for records: the privacy unit and the neighbours of the plans
+    limits: Mapping[str, Budget]  # by column
     runs: tuple[Run, ...]
 
     @property
@@ -214,14 +203,8 @@ def locked(path: Path) -> Iterator[Path]:
         os.close(descriptor)
 
 
-def read_ledger(path: Path) -> dict[str, DataAccount]:
-    """Read the accounts of a ledger; none if there is no such file.
-
-    Raises
-    ------
-    BudgetError
-        If the file is no ledger, or cannot be read.
-    """
+def _read_ledger(path: Path) -> dict[str, _DataAccount]:
+    """Read the accounts of a ledger; none if there is no such file."""
     content = _content(path)
     if content is None:
         return {}
@@ -237,7 +220,7 @@ def read_ledger(path: Path) -> dict[str, DataAccount]:
         ) from None
 
 
-def write_ledger(path: Path, accounts: Mapping[str, DataAccount]) -> None:
+def write_ledger(path: Path, accounts: Mapping[str, _DataAccount]) -> None:
     """Replace a ledger in one step; on return it is on disk, whatever happens to the machine.
 
     Raises
@@ -276,7 +259,7 @@ def _content(path: Path) -> bytes | None:
         os.close(descriptor)
 
 
-def _account(described: Mapping[str, Any]) -> DataAccount:
+def _account(described: Mapping[str, Any]) -> _DataAccount:
     name = described["unit"]
     if name not in get_args(UnitName):
         raise ValueError("no such unit")
@@ -284,7 +267,7 @@ def _account(described: Mapping[str, Any]) -> DataAccount:
     if cap is not None and (type(cap) is not int or cap < 1):
         raise ValueError("a cap is a whole number above 0")
     unit = Unit(name, cap)
-    return DataAccount(
+    return _DataAccount(
         unit,
         Mechanism(described["mechanism"]),
         _terms(described) if unit == RECORD else {},
@@ -301,10 +284,10 @@ def _account(described: Mapping[str, Any]) -> DataAccount:
     )
 
 
-def _earlier(described: Mapping[str, Any]) -> DataAccount:
+def _earlier(described: Mapping[str, Any]) -> _DataAccount:
     unknown: Losses = dict.fromkeys(RECORD.columns)
     limit = described["limit"]
-    return DataAccount(
+    return _DataAccount(
         RECORD,
         Mechanism(described["mechanism"]),
         _terms(described),
@@ -340,7 +323,7 @@ def _text_of(value: object) -> str:
     return value
 
 
-def _shown(account: DataAccount) -> dict[str, Any]:
+def _shown(account: _DataAccount) -> dict[str, Any]:
     def losses(by: Losses) -> dict[str, str | None]:
         return {column: None if loss is None else show_exact(loss) for column, loss in by.items()}
 
@@ -408,7 +391,7 @@ def charge_account(
         If the file is no ledger, the terms or a limit differ from those recorded, or a limit would be passed.
     """
     with locked(path) as real:
-        charged = _charged(path, read_ledger(real), data, plan, limits, unit, run)
+        charged = _charged(path, _read_ledger(real), data, plan, limits, unit, run)
         if charged.is_new:
             with whole():
                 write_ledger(real, charged.accounts)
@@ -432,7 +415,7 @@ def check_account(
     BudgetError
         As by `charge_account`.
     """
-    accounts: Mapping[str, DataAccount] = read_ledger(path)
+    accounts: Mapping[str, _DataAccount] = _read_ledger(path)
     for due in dues:
         accounts = _charged(path, accounts, data, due.plan, limits, unit, due.run).accounts
 
@@ -440,14 +423,14 @@ def check_account(
 class _Charged(NamedTuple):
     """The accounts after a charge, what was spent on the data by then, and whether that differs from before."""
 
-    accounts: Mapping[str, DataAccount]
+    accounts: Mapping[str, _DataAccount]
     spent: Losses
     is_new: bool
 
 
 def _charged(
     path: Path,
-    accounts: Mapping[str, DataAccount],
+    accounts: Mapping[str, _DataAccount],
     data: str,
     plan: Plan,
     limits: Mapping[str, Budget],
@@ -455,7 +438,7 @@ def _charged(
     run: str | None,
 ) -> _Charged:
     name = _recorded_name(path, data, accounts)
-    new = DataAccount(unit, plan.mechanism, _terms_of_run(unit, plan), {}, ())
+    new = _DataAccount(unit, plan.mechanism, _terms_of_run(unit, plan), {}, ())
     account = accounts.get(name, new)
     losses = _losses(f"ledger {path}: losses on {name!r}", account, new, plan)
     account = replace(account, limits=_limits(path, name, account, limits))
@@ -471,7 +454,7 @@ def _charged(
     return _Charged({**accounts, name: charged}, spent, is_new=True)
 
 
-def _recorded_name(path: Path, data: str, accounts: Mapping[str, DataAccount]) -> str:
+def _recorded_name(path: Path, data: str, accounts: Mapping[str, _DataAccount]) -> str:
     """The name that the ledger knows the data by."""
     name = _plain(data)
     if not name or not name.isprintable():
@@ -501,7 +484,7 @@ def _terms_of_run(unit: Unit, plan: Plan) -> dict[str, str]:
     return {"privacy_unit": plan.privacy_unit, "neighbours": plan.neighbours.value}
 
 
-def _losses(place: str, account: DataAccount, run: DataAccount, plan: Plan) -> Losses:
+def _losses(place: str, account: _DataAccount, run: _DataAccount, plan: Plan) -> Losses:
     """What a plan costs in the terms of an account."""
 
     def refused(term: str, here: object, there: object) -> BudgetError:
@@ -525,7 +508,7 @@ def _losses(place: str, account: DataAccount, run: DataAccount, plan: Plan) -> L
     return as_zcdp(losses)
 
 
-def _limits(path: Path, name: str, account: DataAccount, limits: Mapping[str, Budget]) -> Mapping[str, Budget]:
+def _limits(path: Path, name: str, account: _DataAccount, limits: Mapping[str, Budget]) -> Mapping[str, Budget]:
     """The limits recorded and those given, which may add to them and not change them."""
     account.unit.check_columns(limits)
     for column, limit in limits.items():

@@ -178,39 +178,25 @@ def losses_as_json(strategy: Strategy[Any], level: str) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _PublishedCells:
-    """The cells of a table at a level that one budget pays for.
-
-    Attributes
-    ----------
-    table, level, entry : str
-    loadings : ndarray of float64, shape (kinds, parts)
-        What the variance of a cell has of the variance of each part; cells alike in that are of one kind.
-    counts : ndarray of float64, shape (kinds,)
-        How many cells are of each kind; of a table that groups of several kinds are shown, the mean over these.
-    """
+    """The cells of a table at a level that one budget pays for."""
 
     table: str
     level: str
     entry: str
+    # shape (kinds, parts): what the variance of a cell has of the variance of each part; cells alike in that are of one
+    # kind
     loadings: Floats
+    # shape (kinds,): how many cells are of each kind; of a table that groups of several kinds are shown, the mean over
+    # these
     counts: Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _PublishedVariances:
-    """How the variances of all published cells follow from the budgets.
+    """How the variances of all published cells follow from the budgets."""
 
-    Attributes
-    ----------
-    entries : tuple of str
-        The budgets above zero.
-    precisions : ndarray of float64, shape (parts, entries)
-        The precision that a part has from each unit of a budget.
-    cells : tuple of _PublishedCells
-    """
-
-    entries: tuple[str, ...]
-    precisions: Floats
+    entries: tuple[str, ...]  # the budgets above zero
+    precisions: Floats  # shape (parts, entries): the precision that a part has from each unit of a budget
     cells: tuple[_PublishedCells, ...]
 
 

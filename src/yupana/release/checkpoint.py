@@ -221,12 +221,7 @@ class Checkpoint:
             os.fsync(file.fileno())
 
     def _check_drawn(self) -> None:
-        """Refuse to go on where a file of draws is gone, or is another one; list those that a death left unlisted.
-
-        Raises
-        ------
-        OutputError
-        """
+        """Refuse to go on where a file of draws is gone, or is another one; list those that a death left unlisted."""
         path = self.folder / _DRAWN
         try:
             notes, end, torn = read_regular(path).rpartition(b"\n")

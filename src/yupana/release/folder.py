@@ -101,13 +101,7 @@ def _remove(partial: Path) -> None:
 
 
 def _lock(partial: Path) -> int:
-    """Hold a partial folder as long as its run lives; the lock goes with the process, however it ends.
-
-    Raises
-    ------
-    OutputError
-        If another run holds it, or replaced the folder meanwhile.
-    """
+    """Hold a partial folder as long as its run lives; the lock goes with the process, however it ends."""
     descriptor = try_lock(partial, os.O_RDONLY | os.O_DIRECTORY)
     if descriptor is None:
         raise OutputError(f"another run is writing {partial}; wait for it, or name another folder")

@@ -185,7 +185,7 @@ def _estimated(request: EstimateRequest, path: Path, source: Measured, announce:
         **({"left_out": dict(absent)} if absent else {}),
     }
     return _Estimated(
-        estimates, [t for each in estimates for t in bureau_tables(each, source, request.confidence)], note
+        estimates, [t for each in estimates for t in _bureau_tables(each, source, request.confidence)], note
     )
 
 
@@ -206,7 +206,7 @@ def _manifest(request: EstimateRequest, sources: Sequence[Measured], notes: list
     }
 
 
-def bureau_tables(estimate: TableEstimate, source: Measured, confidence: Fraction) -> list[ReleaseTable]:
+def _bureau_tables(estimate: TableEstimate, source: Measured, confidence: Fraction) -> list[ReleaseTable]:
     """The files of the Bureau's post-processing, with its names and columns: one for the nation, one for states.
 
     A nation's GEOID is 01, as there, and so is Alabama's; REGION_TYPE and the file's name tell them apart.
@@ -304,7 +304,7 @@ def _rounded(each: TableEstimate) -> tuple[Floats, Floats, Floats]:
             columns = [place[part] for part in stub.parts]
             adds_up = np.isclose(each.estimate[:, columns].sum(axis=1), each.estimate[:, i], rtol=1e-9, atol=1e-6)
             estimate[:, i] = np.where(adds_up, estimate[:, columns].sum(axis=1), estimate[:, i])
-    # A bound that is a whole number but for rounding errors stays where it is.
+    # a bound that is a whole number but for rounding errors stays where it is.
     slack = 1e-9 * np.maximum(1.0, np.abs(each.upper * unit))
     lower = np.floor(each.lower * unit + slack) / unit
     return estimate, lower, np.ceil(each.upper * unit - slack) / unit

@@ -236,26 +236,15 @@ _LETTER: Final = 12.0
 
 
 @dataclass(frozen=True, slots=True)
-class MapLayout:
-    """Areas as they are drawn, whatever fills them.
+class _MapLayout:
+    """Areas as they are drawn, whatever fills them."""
 
-    Attributes
-    ----------
-    width, height : int
-        In units of the drawing.
-    unit : float
-        Kilometres.
-    paths : tuple of str
-        The outline of each area as SVG writes it.
-    spots : tuple of (x, y, room)
-        Where the name of each area stands, and how wide it may be.
-    """
-
+    # in units of the drawing
     width: int
     height: int
-    unit: float
-    paths: tuple[str, ...]
-    spots: tuple[tuple[float, float, float], ...]
+    unit: float  # kilometres
+    paths: tuple[str, ...]  # the outline of each area as SVG writes it
+    spots: tuple[tuple[float, float, float], ...]  # where the name of each area stands, and how wide it may be
 
     @property
     def pixels(self) -> int:
@@ -272,7 +261,7 @@ class MapLayout:
         return round(length / self.unit), f"{rounded(length, 1)} km"
 
 
-def lay_out(areas: Sequence[Sequence[Ring]]) -> MapLayout:
+def lay_out(areas: Sequence[Sequence[Ring]]) -> _MapLayout:
     """Project areas to a plane and simplify them.
 
     The projection is Lambert's azimuthal equal-area one about the middle of the areas, on a sphere: areas keep their
@@ -293,7 +282,7 @@ def lay_out(areas: Sequence[Sequence[Ring]]) -> MapLayout:
     lines = iter(np.split(grid, np.cumsum(lengths)[:-1]))
     drawn = [[_simplify(next(lines)) for _ in rings] for rings in areas]
     width, height = (max(1, round(float(side) / unit)) for side in high - low)
-    return MapLayout(width, height, unit, tuple(map(_path, drawn)), tuple(map(_spot, drawn)))
+    return _MapLayout(width, height, unit, tuple(map(_path, drawn)), tuple(map(_spot, drawn)))
 
 
 def _middle(points: Floats) -> Floats:
@@ -432,12 +421,12 @@ class Lettering:
     codes: Sequence[str] = ()
 
 
-def draw_map(layout: MapLayout, shared: str, shading: Shading, lettering: Lettering, label: str) -> Html:
+def draw_map(layout: _MapLayout, shared: str, shading: Shading, lettering: Lettering, label: str) -> Html:
     """Draw areas filled by class (a choropleth).
 
     Parameters
     ----------
-    layout : MapLayout
+    layout : _MapLayout
     shared : str
         The prefix that `outlines` was given.
     shading : Shading
@@ -466,13 +455,13 @@ def draw_map(layout: MapLayout, shared: str, shading: Shading, lettering: Letter
     )
 
 
-def outlines(layout: MapLayout, shared: str) -> Html:
+def outlines(layout: _MapLayout, shared: str) -> Html:
     """The outlines that several maps of a page share, under identifiers with a prefix."""
     return fill("outlines.html", {"layout": layout, "shared": shared})
 
 
 def _place(
-    layout: MapLayout, names: Sequence[str], values: Floats, sizes: Sequence[float]
+    layout: _MapLayout, names: Sequence[str], values: Floats, sizes: Sequence[float]
 ) -> list[tuple[float, float, str, bool]]:
     """Names where they fit into their areas and cover no other: x, y, the name, and whether it fits on a telephone."""
     order = sorted((i for i, name in enumerate(names) if name), key=lambda i: (-values[i], names[i]))

@@ -110,13 +110,7 @@ class _Bits:
 
     @staticmethod
     def of(region: Indices, key: Indices, categories: int) -> "_Bits":
-        """As many as they need.
-
-        Raises
-        ------
-        ValueError
-            If there is no room for the region.
-        """
+        """As many as they need."""
         bits = _Bits(max(1, int(key.max(initial=0)).bit_length()), max(1, (categories - 1).bit_length()))
         if bits.key + bits.category + int(region.max(initial=0)).bit_length() > _BITS:
             raise ValueError("there are too many areas, codes and categories to be counted together")
@@ -581,18 +575,10 @@ class _Stored:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _OnDisk(PartCounts):
-    """A part whose arrays are in files.
+    """A part whose arrays are in files."""
 
-    Attributes
-    ----------
-    stored_pairs : mapping of kind to tuple of _Stored
-        The fields of `CountedPairs`, in their order.
-    stored_spaces : tuple of tuple of _Stored
-        Those of `Lists`.
-    """
-
-    stored_pairs: Mapping[str, tuple[_Stored, ...]]
-    stored_spaces: Sequence[tuple[_Stored, ...]]
+    stored_pairs: Mapping[str, tuple[_Stored, ...]]  # the fields of `CountedPairs`, in their order
+    stored_spaces: Sequence[tuple[_Stored, ...]]  # those of `Lists`
 
     @staticmethod
     def of(part: PartCounts, folder: Path) -> "_OnDisk":

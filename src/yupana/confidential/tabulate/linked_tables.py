@@ -160,20 +160,12 @@ _AT_ONCE: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TableBatch:
-    """Tables that are counted by one number.
-
-    Attributes
-    ----------
-    tables : tuple of LinkedTable
-    classes : Classes
-    areas : mapping of column to range
-        The columns that name areas, and their values.
-    """
+class _TableBatch:
+    """Tables that are counted by one number."""
 
     tables: tuple[LinkedTable, ...]
     classes: Classes
-    areas: Mapping[str, range]
+    areas: Mapping[str, range]  # the columns that name areas, and their values
 
     @property
     def terms(self) -> dict[str, list[str]]:
@@ -226,7 +218,7 @@ class _Needed:
         return _Needed(self.tables + other.tables, kinds, {**self.areas, **other.areas})
 
 
-def make_batches(chain: Chain, tables: Sequence[LinkedTable]) -> list[TableBatch]:
+def make_batches(chain: Chain, tables: Sequence[LinkedTable]) -> list[_TableBatch]:
     """Put each table to the batch whose number gets fewest values more by it, and few or no more than both have apart.
 
     Raises
@@ -251,7 +243,7 @@ def make_batches(chain: Chain, tables: Sequence[LinkedTable]) -> list[TableBatch
         else:
             found.append(own)
     return [
-        TableBatch(some.tables, classify(file, [cell for table in some.tables for cell in table.cells]), some.areas)
+        _TableBatch(some.tables, classify(file, [cell for table in some.tables for cell in table.cells]), some.areas)
         for some in found
     ]
 
@@ -278,7 +270,7 @@ def joined(chain: Chain, shown: Sequence[Sequence[str]], first: int = 0) -> str:
     return " ".join(found)
 
 
-def numbered(chain: Chain, batches: Sequence[TableBatch]) -> str:
+def numbered(chain: Chain, batches: Sequence[_TableBatch]) -> str:
     """SQL for all records of the first file of a chain by the numbers that they have, ``number_i`` for batch i."""
     # Each file adds its share before it is joined, which there are fewer records to do for.
     shown: list[list[str]] = [[] for _ in chain]
@@ -293,7 +285,7 @@ def numbered(chain: Chain, batches: Sequence[TableBatch]) -> str:
     return f"(SELECT {', '.join(sums)} FROM {joined(chain, shown)})"
 
 
-def numbers_of(batches: Sequence[TableBatch]) -> list[str]:
+def numbers_of(batches: Sequence[_TableBatch]) -> list[str]:
     """SQL for the numbers of a record beside all those above it, each with its name."""
     return [
         f"{' + '.join(term for of in batch.terms.values() for term in of) or '0'} AS number_{place}"
@@ -317,8 +309,8 @@ _BYTES_OF_ID: Final = 256
 """Twice what an id takes whose record is being chosen."""
 
 
-def count_one_of_each(
-    db: duckdb.DuckDBPyConnection, file: LinkedFile, universe: Where, batches: Sequence[TableBatch], key: str
+def _count_one_of_each(
+    db: duckdb.DuckDBPyConnection, file: LinkedFile, universe: Where, batches: Sequence[_TableBatch], key: str
 ) -> tuple[list[Tally], int]:
     """Count one record of each id by the numbers of all batches; and how many are left out.
 
@@ -352,8 +344,8 @@ Ranked = tuple[Where, LinkedLimit]
 """Records that a limit ranks, and the limit."""
 
 
-def count_left_out(
-    db: duckdb.DuckDBPyConnection, chain: Chain, batches: Sequence[TableBatch], key: str
+def _count_left_out(
+    db: duckdb.DuckDBPyConnection, chain: Chain, batches: Sequence[_TableBatch], key: str
 ) -> Mapping[Ranked, list[Tally]]:
     """Count what each limit leaves out, by the numbers of all batches.
 
@@ -361,7 +353,7 @@ def count_left_out(
     ----------
     db : duckdb.DuckDBPyConnection
     chain : sequence of LinkedFile
-    batches : sequence of TableBatch
+    batches : sequence of _TableBatch
     key : str
         Of each parent those records are kept that come first by SHA-256 of this key, the fields of the record and its
         number among identical ones, joined by ``|``.
@@ -383,7 +375,7 @@ def count_left_out(
 
 
 def _find_crowded(
-    db: duckdb.DuckDBPyConnection, chain: Chain, batches: Sequence[TableBatch], limits: Sequence[Ranked]
+    db: duckdb.DuckDBPyConnection, chain: Chain, batches: Sequence[_TableBatch], limits: Sequence[Ranked]
 ) -> None:
     """Make the table ``crowded_records``: those of parents with more than some limit allows, alike ones once."""
     beneath = limits[0][1].beneath
@@ -449,7 +441,7 @@ def _find_left_out(db: duckdb.DuckDBPyConnection, below: Chain, limits: Sequence
 
 
 def _number(
-    db: duckdb.DuckDBPyConnection, chain: Chain, batches: Sequence[TableBatch], limits: Sequence[Ranked]
+    db: duckdb.DuckDBPyConnection, chain: Chain, batches: Sequence[_TableBatch], limits: Sequence[Ranked]
 ) -> None:
     """Make the table ``left_out_records``: the numbers of those ranked, and which limits leave them out."""
     beneath = limits[0][1].beneath
@@ -496,7 +488,7 @@ def count_linked(
     found: dict[str, LinkedCounts] = {}
     for universe, some in of_ids.items():
         batches = make_batches(chain, some)
-        kept, left_out = count_one_of_each(db, chain[0], universe, batches, key)
+        kept, left_out = _count_one_of_each(db, chain[0], universe, batches, key)
         for batch, tally_of in zip(batches, kept, strict=True):
             found |= {table.name: batch.counts(table, tally_of, left_out) for table in batch.tables}
     if others:
@@ -509,7 +501,7 @@ def _count_less_left_out(
 ) -> dict[str, LinkedCounts]:
     batches = make_batches(chain, tables)
     every = tally(db, numbered(chain, batches), len(batches))
-    lost = count_left_out(db, chain, batches, key)
+    lost = _count_left_out(db, chain, batches, key)
     found = {}
     for place, (batch, whole) in enumerate(zip(batches, every, strict=True)):
         for table in batch.tables:

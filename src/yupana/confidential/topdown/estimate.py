@@ -129,12 +129,7 @@ def check_run(configuration: Configuration, world: World, request: RunRequest) -
 
 
 def _check_noiseless(configuration: Configuration, spine: Spine) -> None:
-    """Without noise the output is to be the input; that takes the detailed query wherever units have siblings.
-
-    Raises
-    ------
-    ConfigError
-    """
+    """Without noise the output is to be the input; that takes the detailed query wherever units have siblings."""
     if configuration.budget != INFINITE:
         return
     units = [1, *map(spine.tree.units, range(len(spine.levels)))]
@@ -148,12 +143,7 @@ def _check_noiseless(configuration: Configuration, spine: Spine) -> None:
 
 
 def _check_root(configuration: Configuration, spine: Spine, request: RunRequest) -> None:
-    """Refuse a root of which nothing would be known: no measurement of its own, and no total kept anywhere.
-
-    Raises
-    ------
-    ConfigError
-    """
+    """Refuse a root of which nothing would be known: no measurement of its own, and no total kept anywhere."""
     top = spine.levels[0]
     if request.estimator == "topdown" and not configuration.invariants and not spine.shares[top.share[0]]:
         raise ConfigError(

@@ -181,13 +181,7 @@ def _of_areas(
 
 
 def _memory_for_records(listed: int, configuration: Configuration, request: RunRequest) -> int | None:
-    """What the database that counts may take; of an engine, what its tasks may.
-
-    Raises
-    ------
-    ConfigError
-        If less may be used than the run needs.
-    """
+    """What the database that counts may take; of an engine, what its tasks may."""
     needs = MemoryNeeds.of(listed, configuration.schema.cells, request.estimator)
     needs.check(request.memory)
     elsewhere = request.engine is not None and request.engine.slots > 1
@@ -197,13 +191,7 @@ def _memory_for_records(listed: int, configuration: Configuration, request: RunR
 def _facilities(
     configuration: Configuration, data: Path, reference: Reference, classes: Container[str]
 ) -> Integers | None:
-    """Housing units and facilities by block, as far as they are listed; ``classes`` are those that a spine is built of.
-
-    Raises
-    ------
-    InputError
-        If they are needed and not listed, or the schema has no level for one.
-    """
+    """Housing units and facilities by block, as far as listed; ``classes`` are those that a spine is built of."""
     listed = data / FACILITIES
     if listed.exists():
         facilities = read_facilities(listed, reference.block)
@@ -226,13 +214,7 @@ def _facilities(
 def _spine(
     configuration: Configuration, counted: Reference, facilities: Integers | None, request: RunRequest, clock: Stopwatch
 ) -> tuple[Spine, dict[str, str], tuple[str, ...]]:
-    """The spine of the blocks that are counted, built or read, the checksums of its files, and remarks on it.
-
-    Raises
-    ------
-    ConfigError
-        If a spine that was built before does not suit the configuration.
-    """
+    """The spine of the blocks that are counted, built or read, the checksums of its files, and remarks on it."""
     if request.spine is None:
         quarters = None if facilities is None else attributes_of(facilities).quarters
         settings = configuration.spine_for(request.estimator)
@@ -244,12 +226,7 @@ def _spine(
 
 
 def _require_root(spine: Spine, reference: Reference) -> None:
-    """Refuse a spine without one unit at its top, and a nation that is but a part of it.
-
-    Raises
-    ------
-    ConfigError
-    """
+    """Refuse a spine without one unit at its top, and a nation that is but a part of it."""
     if spine.tree.units(0) != 1:
         raise ConfigError(
             f"[shares]: without US the spine has {spine.tree.units(0)} units at {spine.levels[0].name} and no root; "
@@ -263,12 +240,7 @@ def _require_root(spine: Spine, reference: Reference) -> None:
 
 
 def _require_listed(listed: Path, reference: Reference, spine: Spine) -> None:
-    """Refuse housing units of some blocks only, where the estimator reads them.
-
-    Raises
-    ------
-    InputError
-    """
+    """Refuse housing units of some blocks only, where the estimator reads them."""
     missing = np.setdiff1d(spine.blocks, listed_blocks(listed, reference.block))
     if len(missing):
         raise InputError(
@@ -280,12 +252,7 @@ def _require_listed(listed: Path, reference: Reference, spine: Spine) -> None:
 
 
 def _require_types(configuration: Configuration, listed: Path, reference: Reference, facilities: Integers) -> None:
-    """Refuse facilities of types that the bounded attribute has no level for: nobody could be counted there.
-
-    Raises
-    ------
-    InputError
-    """
+    """Refuse facilities of types that the bounded attribute has no level for: nobody could be counted there."""
     if configuration.group_quarters is None:
         return
     types = len(configuration.schema.attributes[0].labels) - 1

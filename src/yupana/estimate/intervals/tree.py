@@ -45,13 +45,8 @@ _AT_ONCE = 1 << 22
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class NoisyFiles:
-    """Measurements that were read from such files.
-
-    Attributes
-    ----------
-    read : FileMeasurements
-    """
+class _NoisyFiles:
+    """Measurements that were read from such files."""
 
     read: FileMeasurements
 
@@ -95,7 +90,7 @@ class NoisyFiles:
         return found
 
 
-def _read_files(release: ReleaseFolder, folder: Path, run: ReleaseFolder | None, spine: WrittenSpine) -> NoisyFiles:
+def _read_files(release: ReleaseFolder, folder: Path, run: ReleaseFolder | None, spine: WrittenSpine) -> _NoisyFiles:
     """Read the files that a release was made with or, if the manifest of a run lies beside them, that the run wrote."""
     told = release.manifest.get(MEASUREMENTS)
     if release.manifest.get("moved_blocks"):
@@ -120,7 +115,7 @@ def _read_files(release: ReleaseFolder, folder: Path, run: ReleaseFolder | None,
     )
     if not same:
         raise OutputError(f"{folder} holds measurements of other geounits than those of {release.folder}")
-    return NoisyFiles(read)
+    return _NoisyFiles(read)
 
 
 def _checksums(found: FoundFiles) -> dict[str, str]:
@@ -137,23 +132,13 @@ def _require(folder: Path, found: Mapping[str, str], told: Mapping[str, str]) ->
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class NoisyTexts:
-    """The measurements in a folder that `write_noisy` wrote.
-
-    Attributes
-    ----------
-    noisy : ReleaseFolder
-    schema : Schema
-    levels : tuple of str
-        Geolevels from the root down.
-    labels : tuple of sequence of str
-        Identifiers of the geounits of each geolevel.
-    """
+class _NoisyTexts:
+    """The measurements in a folder that `write_noisy` wrote."""
 
     noisy: ReleaseFolder
     schema: Schema
-    levels: tuple[str, ...]
-    labels: tuple[Sequence[str], ...]
+    levels: tuple[str, ...]  # geolevels from the root down
+    labels: tuple[Sequence[str], ...]  # identifiers of the geounits of each geolevel
 
     @property
     def left_out(self) -> Sequence[str]:
@@ -161,15 +146,7 @@ class NoisyTexts:
         return sorted({name for name, kept in self._measurements() if kept is None})
 
     def of_level(self, level: int, kept: tuple[int, ...], basis: Basis) -> list[TreeAnswers]:
-        """As of `NoisyFiles`; each file is read once.
-
-        Raises
-        ------
-        OutputError
-            If a file was changed, or does not hold what it should.
-        ConfigError
-            If there was no noise.
-        """
+        """As of `_NoisyFiles`; each file is read once."""
         files = [
             (name, of_file)
             for name, of_file in self._measurements()
@@ -243,7 +220,7 @@ class NoisyTexts:
         return TreeAnswers(query, answers, precision)
 
 
-NoisyAnswers = NoisyFiles | NoisyTexts
+NoisyAnswers = _NoisyFiles | _NoisyTexts
 """The noisy measurements of a tree, however they are kept."""
 
 GEOUNIT: Final = "geounit"
@@ -464,7 +441,7 @@ def open_tree(release: ReleaseFolder, noisy: Path) -> TreeMeasurements:
     if measurements is None or any(f"/{DPQUERY}/" in f"/{name}" for name in measurements.files.values()):
         answers: NoisyAnswers = _read_files(release, noisy, measurements, spine)
     else:
-        answers = NoisyTexts(measurements, schema, levels, labels)
+        answers = _NoisyTexts(measurements, schema, levels, labels)
     return TreeMeasurements(release, answers, schema, levels, spine, labels)
 
 

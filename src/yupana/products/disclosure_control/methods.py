@@ -142,7 +142,7 @@ class CellKey(Method):
         for count in range(1, self.last + 1):
             to = count + noise
             allowed = (to == 0) | (to > self.gap)
-            table[count, allowed] = most_entropy(noise[allowed].astype(np.float64), float(self.variance))
+            table[count, allowed] = _most_entropy(noise[allowed].astype(np.float64), float(self.variance))
         return table
 
     def publish(self, counts: Ints, keys: Ints) -> Shown:
@@ -179,7 +179,7 @@ class CellKey(Method):
         return Chances(first, self.p_table[np.minimum(counts, self.last), value - counts + self.largest])
 
 
-def most_entropy(values: Floats, variance: float) -> Floats:
+def _most_entropy(values: Floats, variance: float) -> Floats:
     """The chances of some values, of the largest entropy among those of mean 0 and a variance.
 
     They are proportional to exp(b x + c x^2). The two numbers are the minimum of a convex function, the logarithm of

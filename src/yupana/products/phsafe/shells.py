@@ -16,24 +16,13 @@ from yupana.products.phsafe.specification import S_DHC, STATE_NAMES, TABLES, cel
 
 
 @dataclass(frozen=True, slots=True)
-class Stub:
-    """A line of a table.
+class _Stub:
+    """A line of a table."""
 
-    Attributes
-    ----------
-    cell : int
-        Its number.
-    label : str
-    depth : int
-        How far it is indented.
-    parts : tuple of int
-        The measured cells it adds up; of an average, those of the numerator.
-    """
-
-    cell: int
+    cell: int  # its number
     label: str
-    depth: int
-    parts: tuple[int, ...]
+    depth: int  # how far it is indented
+    parts: tuple[int, ...]  # the measured cells it adds up; of an average, those of the numerator
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +54,7 @@ class Shell:
     name, title, universe : str
     source : str
         The measured table that is counted; of averages, the numerator.
-    stubs : tuple of Stub
+    stubs : tuple of _Stub
     ratio : ShellRatio or None
         None for a table of counts.
     """
@@ -74,7 +63,7 @@ class Shell:
     title: str
     universe: str
     source: str
-    stubs: tuple[Stub, ...]
+    stubs: tuple[_Stub, ...]
     ratio: ShellRatio | None = None
 
 
@@ -82,7 +71,7 @@ _Line = tuple[int, int, str]
 """Cell, depth and label."""
 
 
-def _stubs(source: str, lines: Sequence[_Line]) -> tuple[Stub, ...]:
+def _stubs(source: str, lines: Sequence[_Line]) -> tuple[_Stub, ...]:
     """Lines whose parts are the measured cells among the deeper lines that follow, or the cell itself."""
     measured = set(cells_of(table(source)))
     stubs = []
@@ -92,7 +81,7 @@ def _stubs(source: str, lines: Sequence[_Line]) -> tuple[Stub, ...]:
             if deeper <= depth:
                 break
             below += [other] if other in measured else []
-        stubs.append(Stub(cell, label, depth, (cell,) if cell in measured else tuple(below)))
+        stubs.append(_Stub(cell, label, depth, (cell,) if cell in measured else tuple(below)))
     return tuple(stubs)
 
 
@@ -205,9 +194,9 @@ SHELLS: Final = (
         "Occupied housing units",
         "PH7",
         (
-            Stub(1, "Total", 0, (2, 3, 4)),
-            Stub(2, "Owner occupied", 1, (2, 3)),
-            Stub(3, "Renter occupied", 1, (4,)),
+            _Stub(1, "Total", 0, (2, 3, 4)),
+            _Stub(2, "Owner occupied", 1, (2, 3)),
+            _Stub(3, "Renter occupied", 1, (4,)),
         ),
         ShellRatio("PH8_denom", least=1.0, shared=False),
     ),

@@ -172,14 +172,8 @@ def _pattern(base: str, width: int) -> str:
     return "1" if base == "nation" else f"[0-9]{{{width}}}"
 
 
-def header_of(path: Path) -> tuple[str, ...]:
-    """The columns of a table of totals written as text.
-
-    Raises
-    ------
-    InputError
-        If its first line is no header.
-    """
+def _header_of(path: Path) -> tuple[str, ...]:
+    """The columns of a table of totals written as text."""
     return _header(path).names
 
 
@@ -317,7 +311,7 @@ def provenance(path: Path, settings: Settings, iterations: CharacteristicIterati
         described: dict[str, Any] = {"file": path.name, "sha256": checksum(path)}
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from None
-    if path.name == FILE and header_of(path) == COLUMNS:
+    if path.name == FILE and _header_of(path) == COLUMNS:
         _refuse_confidential_folder(path.parent)
         return Provenance(DECLARED, described, (), is_vouched=False)
     if not (path.parent / MANIFEST).is_file():

@@ -95,7 +95,7 @@ def counts_hold(folder: Path, schema: Schema, spine: WrittenSpine, *, records: b
         persons = counts_persons(schema)
         form = person_records(spine.block, schema) if persons else plain_records(kinds[0].labels, schema)
         files.append(_RecordFile(folder / MICRODATA, form))
-    return _hold(WrittenBlocks(folder, schema, spine), kinds, files)
+    return _hold(_WrittenBlocks(folder, schema, spine), kinds, files)
 
 
 def tabulation_holds(
@@ -103,7 +103,7 @@ def tabulation_holds(
 ) -> bool:
     """Whether tabulation and tables of published areas are those of the blocks, with intervals that go with them."""
     spine = as_written(spine)
-    blocks = PartsByCounty(WrittenBlocks(folder, schema, spine), spine.block // BLOCKS_OF_COUNTY)
+    blocks = PartsByCounty(_WrittenBlocks(folder, schema, spine), spine.block // BLOCKS_OF_COUNTY)
     kinds = blocks.areas(published.areas(spine.block))
     files: list[_Expected] = [_CountFile(folder / TABULATION, schema, kind, intervals=intervals) for kind in kinds]
     for table in tables_of(schema):
@@ -393,21 +393,12 @@ def _units(spine: WrittenSpine) -> list[Areas]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class WrittenBlocks:
-    """Counts of the blocks of a release, read part by part in the order of its spine.
+class _WrittenBlocks:
+    """Counts of the blocks of a release, read part by part in the order of its spine."""
 
-    Attributes
-    ----------
-    folder : Path
-        The release.
-    schema : Schema
-    spine : WrittenSpine
-        Whose blocks have 16 digits.
-    """
-
-    folder: Path
+    folder: Path  # the release
     schema: Schema
-    spine: WrittenSpine
+    spine: WrittenSpine  # whose blocks have 16 digits
 
     @property
     def units(self) -> int:
@@ -415,13 +406,7 @@ class WrittenBlocks:
         return len(self.spine.block)
 
     def __iter__(self) -> Iterator[Stretch]:
-        """The place of the first block of each part, and the counts of the part.
-
-        Raises
-        ------
-        _OutOfOrderError
-            If a row is none, or not in the order of blocks and cells.
-        """
+        """The place of the first block of each part, and the counts of the part."""
         place = np.argsort(self.spine.block)
         known = self.spine.block[place]
         done = 0

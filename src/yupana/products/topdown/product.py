@@ -243,13 +243,7 @@ def _told(plan: Plan, config: Configuration, *, shares: bool = False) -> list[Me
 
 
 def _of_spine(release: Path, config: Configuration) -> list[Measurement]:
-    """The measurements of every share that a geounit of a geolevel has.
-
-    Raises
-    ------
-    ValueError
-        If the shares cannot be read.
-    """
+    """The measurements of every share that a geounit of a geolevel has."""
     try:
         with open_database() as db:
             query = f"SELECT DISTINCT geolevel, share FROM {table_rows(release / 'spine' / GEOUNITS)} ORDER BY ALL"

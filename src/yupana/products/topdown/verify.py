@@ -268,13 +268,7 @@ class _Files:
     intervals: bool
 
     def published(self) -> PublishedBlocks:
-        """The areas of the blocks.
-
-        Raises
-        ------
-        InputError
-            If the file that tells them does not hold every block of the spine.
-        """
+        """The areas of the blocks."""
         found = read_published(self.folder, nation=self.spine.tree.names[0] == ROOT)
         if bool((positions(self.spine.block, found.block) < 0).any()):
             raise InputError(f"{self.folder}: {AREAS_FOLDER}/{BLOCKS_STEM} does not have every block of the spine")

@@ -157,13 +157,7 @@ _NAME_IT: Final = "the numbers: the release that it was made of does not lie bes
 
 
 def _request_in(folder: Path, release: Path | None) -> ExportRequest:
-    """What an export was asked for, as its manifest tells.
-
-    Raises
-    ------
-    OutputError
-        If it does not.
-    """
+    """What an export was asked for, as its manifest tells."""
     told: Any = read_release(folder, confidential=True).manifest.get(EXPORT)
     try:
         texts = {key: told[key] for key in ("to", "release", "release_manifest_sha256", "split", "agency")}

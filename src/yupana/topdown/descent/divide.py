@@ -111,11 +111,11 @@ def divide(family: Siblings, passes: Sequence[Callable[[], Terms]]) -> Divided:
     InfeasibleNode
         If no counts of the children satisfy the parent and the constraints.
     """
-    estimate, solvers = estimate_in_passes(family, passes)
+    estimate, solvers = _estimate_in_passes(family, passes)
     return Divided(round_counts(estimate, rounding_of(family)), solvers)
 
 
-def estimate_in_passes(family: Siblings, passes: Sequence[Callable[[], Terms]]) -> tuple[Floats, tuple[str, ...]]:
+def _estimate_in_passes(family: Siblings, passes: Sequence[Callable[[], Terms]]) -> tuple[Floats, tuple[str, ...]]:
     """Estimate the counts of the children; each pass keeps what the earlier ones hold.
 
     A pass is solved on the coarsest cells that its queries, what is held and the bounds can tell apart. Where the last

@@ -145,7 +145,7 @@ def set_right_side(
 
 
 @compiled_step
-def step_cells(
+def _step_cells(
     blocks: Indices,
     conditions: Conditions,
     steps: Steps,
@@ -205,7 +205,7 @@ def step_cells(
 def step_rows(
     conditions: Conditions, penalty: Penalty, steps: Steps, share: Floats, rows: Floats
 ) -> tuple[float, float]:
-    """Bring each row between its bounds, and joint totals to theirs; the largest residuals, as of `step_cells`."""
+    """Bring each row between its bounds, and joint totals to theirs; the largest residuals, as of `_step_cells`."""
     y, w, strength = steps.y, steps.w, penalty.strength
     n_rows, k = rows.shape
     old = np.empty((n_rows, k))
@@ -325,7 +325,7 @@ def solve_admm(
         add_up(form.blocks, right, sums)
         if size > 0:
             spread_sums(v_form, form.starts, sums, spread)
-        primal, dual, primal2, dual2 = step_cells(form.blocks, bounds, at, share, inverse, right, spread, rows)
+        primal, dual, primal2, dual2 = _step_cells(form.blocks, bounds, at, share, inverse, right, spread, rows)
         if len(rows) > 0:
             of_rows = step_rows(bounds, pulling, at, share, rows)
             primal = max(primal, of_rows[0])

@@ -30,23 +30,14 @@ class Partitions(NamedTuple):
     of: Positions
 
 
-class ConstraintRows(NamedTuple):
-    """The rows of all constraints, numbered through.
+class _ConstraintRows(NamedTuple):
+    """The rows of all constraints, numbered through."""
 
-    Attributes
-    ----------
-    of : ndarray, shape (constraints, m)
-        The row that each cell counts in.
-    label, constraint : ndarray, shape (rows,)
-        Which answer of which constraint a row is.
-    strength : ndarray, shape (rows,)
-        One by the mean number of cells of the rows of the constraint.
-    """
-
-    of: Indices
+    of: Indices  # shape (constraints, m): the row that each cell counts in
+    # shape (rows,): which answer of which constraint a row is
     label: Positions
     constraint: Positions
-    strength: Floats
+    strength: Floats  # shape (rows,): one by the mean number of cells of the rows of the constraint
 
 
 class Margins(NamedTuple):
@@ -170,7 +161,7 @@ def are_equal(one: Indices, other: Indices) -> bool:
 
 
 @compiled_part
-def add_rows(rows: ConstraintRows, at: np.int64, r: int, new: Indices, old: Positions) -> None:
+def add_rows(rows: _ConstraintRows, at: np.int64, r: int, new: Indices, old: Positions) -> None:
     """Write the rows of a constraint, from ``at`` on."""
     m = len(new)
     for label in range(len(old)):
@@ -182,14 +173,14 @@ def add_rows(rows: ConstraintRows, at: np.int64, r: int, new: Indices, old: Posi
 
 
 @compiled_part
-def partitions_of(labels: Indices, weights: Floats, bounded: Indices, total: int) -> tuple[Partitions, ConstraintRows]:
+def partitions_of(labels: Indices, weights: Floats, bounded: Indices, total: int) -> tuple[Partitions, _ConstraintRows]:
     """Find the different partitions of queries and constraints, and the rows of the latter, ``total`` at most."""
     n_queries, m = labels.shape
     n = n_queries + len(bounded)
     parts = np.empty((n, m), np.int32)
     sizes = np.empty(n, np.int64)
     of = np.empty(n, np.int64)
-    rows = ConstraintRows(
+    rows = _ConstraintRows(
         np.empty(bounded.shape, np.int32), np.empty(total, np.int64), np.empty(total, np.int64), np.empty(total)
     )
     found = 0
@@ -215,7 +206,7 @@ def partitions_of(labels: Indices, weights: Floats, bounded: Indices, total: int
         of[q] = c
     return (
         Partitions(parts[:found], sizes[:found], of),
-        ConstraintRows(rows.of, rows.label[:at], rows.constraint[:at], rows.strength[:at]),
+        _ConstraintRows(rows.of, rows.label[:at], rows.constraint[:at], rows.strength[:at]),
     )
 
 
@@ -418,7 +409,7 @@ def arrange(
     overlap : ndarray, shape (R, R)
         BB'.
     row_of, row_label, row_query, strength
-        Of `ConstraintRows`.
+        Of `_ConstraintRows`.
     """
     n_queries, m = labels.shape
     partitions, rows = partitions_of(labels, weights, bounded, total)

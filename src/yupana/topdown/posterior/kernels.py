@@ -87,31 +87,18 @@ class Believed(NamedTuple):
     within: float
 
 
-class Walk(NamedTuple):
-    """Where a chain stands.
+class _Walk(NamedTuple):
+    """Where a chain stands."""
 
-    Attributes
-    ----------
-    counts : ndarray of float64, shape (k, m)
-    groups : ndarray of float64, shape (k, groups)
-    people : ndarray of int64, shape (k, kinds)
-    residual : ndarray of float64, shape (k, answers)
-        Answers of the counts less noisy ones.
-    gain, loss : ndarray of float64, shape (k, kinds)
-        Prior factors of one person more, and of the last one there.
-    known : ndarray of int32, shape (k, kinds, TABLE)
-        For which number of people `table` was filled, or -1.
-    table : ndarray of float64, shape (k, kinds, TABLE)
-    """
-
-    counts: Floats
-    groups: Floats
-    people: Ints
-    residual: Floats
+    counts: Floats  # shape (k, m)
+    groups: Floats  # shape (k, groups)
+    people: Ints  # shape (k, kinds)
+    residual: Floats  # shape (k, answers): answers of the counts less noisy ones
+    # shape (k, kinds): prior factors of one person more, and of the last one there
     gain: Floats
     loss: Floats
-    known: NDArray[np.int32]
-    table: Floats
+    known: NDArray[np.int32]  # shape (k, kinds, TABLE): for which number of people `table` was filled, or -1
+    table: Floats  # shape (k, kinds, TABLE)
 
 
 @compiled_part
@@ -164,7 +151,7 @@ def _energy(residual: Floats, weights: Floats, place: Ints, cell: int, source: i
 
 
 @compiled_part
-def _worth(walk: Walk, believed: Believed, child: int, kind: int, people: int) -> float:
+def _worth(walk: _Walk, believed: Believed, child: int, kind: int, people: int) -> float:
     """The prior factor of one person more in a row that holds so many."""
     slot = people & (TABLE - 1)
     if walk.known[child, kind, slot] == people:
@@ -173,7 +160,7 @@ def _worth(walk: Walk, believed: Believed, child: int, kind: int, people: int) -
 
 
 @compiled_part
-def _ratio(walk: Walk, asked: ChildrenAsked, believed: Believed, cell: int, source: int, target: int) -> float:
+def _ratio(walk: _Walk, asked: ChildrenAsked, believed: Believed, cell: int, source: int, target: int) -> float:
     """How much likelier the children become when a person of a cell moves."""
     energy = _energy(walk.residual, asked.weights, asked.place, cell, source, target)
     kind, group = asked.kind[cell], asked.group[cell]
@@ -185,7 +172,7 @@ def _ratio(walk: Walk, asked: ChildrenAsked, believed: Believed, cell: int, sour
 
 
 @compiled_part
-def _move(walk: Walk, asked: ChildrenAsked, believed: Believed, cell: int, source: int, target: int) -> None:
+def _move(walk: _Walk, asked: ChildrenAsked, believed: Believed, cell: int, source: int, target: int) -> None:
     """Move a person of a cell."""
     kind, group = asked.kind[cell], asked.group[cell]
     walk.counts[source, cell] -= 1.0
@@ -206,14 +193,19 @@ def _move(walk: Walk, asked: ChildrenAsked, believed: Believed, cell: int, sourc
 
 
 @compiled_part
-def _within(asked: ChildrenAsked, walk: Walk, child: int, kind: int) -> bool:
+def _within(asked: ChildrenAsked, walk: _Walk, child: int, kind: int) -> bool:
     people = walk.people[child, kind]
     return bool(asked.lower[child, kind] <= people <= asked.upper[child, kind])
 
 
 @compiled_part
 def _swap(
-    walk: Walk, asked: ChildrenAsked, believed: Believed, cells: tuple[int, int], places: tuple[int, int], chance: float
+    walk: _Walk,
+    asked: ChildrenAsked,
+    believed: Believed,
+    cells: tuple[int, int],
+    places: tuple[int, int],
+    chance: float,
 ) -> bool:
     """Let two people change places, if chance has it."""
     (one, other), (here, there) = cells, places
@@ -257,7 +249,7 @@ def _placed(start: Ints, random: np.random.Generator) -> tuple[Ints, Ints]:
 
 
 @compiled_part
-def _begin(start: Ints, asked: ChildrenAsked, believed: Believed, residual: Floats) -> Walk:
+def _begin(start: Ints, asked: ChildrenAsked, believed: Believed, residual: Floats) -> _Walk:
     children, kinds = asked.lower.shape
     groups = np.zeros((children, len(believed.of_group)))
     people = np.zeros((children, kinds), np.int64)
@@ -267,7 +259,7 @@ def _begin(start: Ints, asked: ChildrenAsked, believed: Believed, residual: Floa
             people[b, asked.kind[c]] += start[b, c]
     gain, loss = np.zeros((children, kinds)), np.zeros((children, kinds))
     known = np.full((children, kinds, TABLE), np.int32(-1))
-    walk = Walk(
+    walk = _Walk(
         start.astype(np.float64), groups, people, residual, gain, loss, known, np.zeros((children, kinds, TABLE))
     )
     for b in range(children):
@@ -279,7 +271,7 @@ def _begin(start: Ints, asked: ChildrenAsked, believed: Believed, residual: Floa
 
 
 @compiled_part
-def _held(walk: Walk, asked: ChildrenAsked, believed: Believed, held: Floats) -> None:
+def _held(walk: _Walk, asked: ChildrenAsked, believed: Believed, held: Floats) -> None:
     """Add, for every row, the chance of each interval of intensity given its people."""
     for k in range(asked.lower.shape[1]):
         if asked.opened[k] == 0:
@@ -299,7 +291,7 @@ def _held(walk: Walk, asked: ChildrenAsked, believed: Believed, held: Floats) ->
 
 @compiled_part
 def _sweep(
-    place: Ints, cells: Ints, walk: Walk, asked: ChildrenAsked, believed: Believed, random: np.random.Generator
+    place: Ints, cells: Ints, walk: _Walk, asked: ChildrenAsked, believed: Believed, random: np.random.Generator
 ) -> int:
     """Ask everybody once to move to another child; returns how many did.
 
@@ -359,7 +351,7 @@ def _sweep(
 def _exchange(
     place: Ints,
     cells: Ints,
-    walk: Walk,
+    walk: _Walk,
     asked: ChildrenAsked,
     believed: Believed,
     swaps: int,
@@ -379,7 +371,7 @@ def _exchange(
 
 
 @compiled_part
-def _note(place: Ints, cells: Ints, walk: Walk, sums: Ints, totals: NDArray[np.int32]) -> None:
+def _note(place: Ints, cells: Ints, walk: _Walk, sums: Ints, totals: NDArray[np.int32]) -> None:
     """Add a draw to the sums, and note its totals."""
     for i in range(len(place)):
         sums[place[i], cells[i]] += 1

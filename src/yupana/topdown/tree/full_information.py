@@ -148,23 +148,18 @@ class FullInformation:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Fit:
-    """What an estimation pass fits, of the children of all families.
-
-    Attributes
-    ----------
-    target : Quadratic
-    labels, held : tuple of ndarray of int32, each of shape (cells,)
-        Which answer each cell counts in, of the queries of the target, and of those that later passes hold.
-    """
+class _Fit:
+    """What an estimation pass fits, of the children of all families."""
 
     target: Quadratic
+    # shape (cells,): which answer each cell counts in, of the queries of the target, and of those that later passes
+    # hold
     labels: tuple[Cells, ...]
     held: tuple[Cells, ...]
 
 
-def _fit(target: Quadratic, held: Sequence[Query]) -> Fit:
-    return Fit(target, tuple(q.answers() for q in target.queries), tuple(q.answers() for q in held))
+def _fit(target: Quadratic, held: Sequence[Query]) -> _Fit:
+    return _Fit(target, tuple(q.answers() for q in target.queries), tuple(q.answers() for q in held))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -174,18 +169,18 @@ class TreeFamilies:
     Attributes
     ----------
     families : SiblingBatch
-    fitted : tuple of Fit
+    fitted : tuple of _Fit
         Of each estimation pass; the last fits everything there is.
     """
 
     families: SiblingBatch
-    fitted: tuple[Fit, ...]
+    fitted: tuple[_Fit, ...]
 
     def passes(self, parent: int) -> Sequence[Callable[[], Terms]]:
         """What each estimation pass of a parent fits."""
         return [partial(self._terms, parent, fit) for fit in self.fitted]
 
-    def _terms(self, parent: int, fit: Fit) -> Terms:
+    def _terms(self, parent: int, fit: _Fit) -> Terms:
         first, last = (self.families.children[parent : parent + 2] - self.families.first).tolist()
         live = self.families.live[slice(*self.families.starts[parent : parent + 2])]
         mine = fit.target.part(first, last)

@@ -375,27 +375,13 @@ def precisions_of_sums(tree: Tree, upward: Sequence[Floats], root: Floats, membe
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Family:
-    """How the children of each parent share what is known of their sum: all by part S.
+    """How the children of each parent share what is known of their sum: all by part S."""
 
-    Attributes
-    ----------
-    variance : ndarray of float64, shape (children, parts)
-        Of the children; 0 where undetermined.
-    unknown : ndarray of bool, shape (children, parts)
-        Which are undetermined.
-    share : ndarray of float64, shape (children, parts)
-        What part of a change of the parent a child takes.
-    rest : ndarray of float64, shape (children, parts)
-        Variance of the child given its parent.
-    determined : ndarray of float64, shape (parents, parts)
-        Sum of `variance`.
-    """
-
-    variance: Floats
-    unknown: Flags
-    share: Floats
-    rest: Floats
-    determined: Floats
+    variance: Floats  # shape (children, parts): of the children; 0 where undetermined
+    unknown: Flags  # shape (children, parts): which are undetermined
+    share: Floats  # shape (children, parts): what part of a change of the parent a child takes
+    rest: Floats  # shape (children, parts): variance of the child given its parent
+    determined: Floats  # shape (parents, parts): sum of `variance`
 
 
 def _family(precision: Floats, parents: Indices, units: int) -> _Family:

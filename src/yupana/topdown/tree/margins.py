@@ -239,17 +239,12 @@ def upward_precisions(measured: MarginMeasurements) -> list[Floats]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class WithSets:
-    """Measurements in the order of a tree with geolevels between, of which nothing was measured.
-
-    Attributes
-    ----------
-    measured : MeasuredLevels
-    units : tuple of (int, ndarray of int64, shape (units,)), or None
-        By geolevel of the tree, that of the measurements and the place of each unit there; None for a geolevel between.
-    """
+class _WithSets:
+    """Measurements in the order of a tree with geolevels between, of which nothing was measured."""
 
     measured: MeasuredLevels
+    # by geolevel of the tree, that of the measurements and the place of each unit there; None
+    # for a geolevel between
     units: tuple[tuple[int, Ints] | None, ...]
 
     def queries(self, level: int) -> tuple[Query, ...]:
@@ -281,26 +276,18 @@ def _consecutive(units: Ints) -> list[tuple[int, int]]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class JointTree:
-    """A tree in which totals that are known jointly are those of single units.
-
-    Attributes
-    ----------
-    tree : Tree
-    measured : MeasuredLevels
-    totals : dict of int to ndarray of int64, shape (units,)
-        By geolevel, `UNKNOWN` where there is none.
-    blocks : ndarray of int64, shape (blocks,), or None
-        The place of each of its blocks in the tree that was measured; None where they are in the same order.
-    """
+class _JointTree:
+    """A tree in which totals that are known jointly are those of single units."""
 
     tree: Tree
     measured: MeasuredLevels
-    totals: dict[int, Ints]
+    totals: dict[int, Ints]  # shape (units,): by geolevel, `UNKNOWN` where there is none
+    # shape (blocks,), or None: the place of each of its blocks in the tree that was measured; None where they are in
+    # the same order
     blocks: Ints | None
 
 
-def with_joint_totals(tree: Tree, measured: MeasuredLevels, known: Mapping[int, Known]) -> JointTree:
+def with_joint_totals(tree: Tree, measured: MeasuredLevels, known: Mapping[int, Known]) -> _JointTree:
     """Put a unit above each set of units whose total is known.
 
     Units of one parent whose totals add up to a known one become the children of a unit between, which has that total
@@ -314,7 +301,7 @@ def with_joint_totals(tree: Tree, measured: MeasuredLevels, known: Mapping[int, 
     known : mapping of int to Known
     """
     if not any(one.joint for one in known.values()):
-        return JointTree(tree, measured, {level: one.totals for level, one in known.items()}, None)
+        return _JointTree(tree, measured, {level: one.totals for level, one in known.items()}, None)
     names: list[str] = []
     keys: list[Indices] = []
     origin: list[int | None] = []
@@ -341,4 +328,4 @@ def with_joint_totals(tree: Tree, measured: MeasuredLevels, known: Mapping[int, 
         for level, (of_level, place) in enumerate(zip(totals, places, strict=True))
         if of_level is not None
     }
-    return JointTree(made, WithSets(measured, units), found, order)
+    return _JointTree(made, _WithSets(measured, units), found, order)

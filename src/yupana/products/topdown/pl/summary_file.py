@@ -213,14 +213,8 @@ _AT_ONCE: Final = 1 << 14
 _SEGMENT: Final = re.compile(r"0000[1-3]\w*\.pl$")
 
 
-def headers_in(place: Path) -> list[Path]:
-    """The geographic header that a path names, or all in a folder, in the order of their names.
-
-    Raises
-    ------
-    InputError
-        If a folder has none, files of several vintages, or a segment without its header.
-    """
+def _headers_in(place: Path) -> list[Path]:
+    """The geographic header that a path names, or all in a folder, in the order of their names."""
     if not place.is_dir():
         return [place]
     paths = sorted(path for path in place.glob("*.pl") if path.is_file())
@@ -245,7 +239,7 @@ def header_in(place: Path) -> Path:
     InputError
         If there is none, or more than one.
     """
-    found = headers_in(place)
+    found = _headers_in(place)
     if len(found) > 1:
         raise InputError(f"{place}: there are {', '.join(path.name for path in found)}; name one of them")
     return found[0]
@@ -266,7 +260,7 @@ def read_summary_files(places: Sequence[Path]) -> SummaryFile:
     """
     read: dict[bytes, Path] = {}
     files = []
-    for path in [path for place in places for path in headers_in(place)]:
+    for path in [path for place in places for path in _headers_in(place)]:
         files.append(read_summary_file(path))
         for state in np.unique(files[-1].fields["STUSAB"]):
             if state in read:
