@@ -26,7 +26,6 @@ class InlineAtlas:
 
     Attributes
     ----------
-    release : Path
     page : str
         HTML.
     told : str

@@ -58,7 +58,6 @@ class AtlasRequest:
 
     Attributes
     ----------
-    release : Path
     boundaries : tuple of Path
         Files of boundaries (`read_boundaries`): each becomes the map of the kind of areas most of whose codes it has.
     other : Path or None
@@ -98,8 +97,6 @@ def pages_of(request: AtlasRequest, put: Put, most: float = math.inf) -> dict[st
 
     Parameters
     ----------
-    request : AtlasRequest
-    put
     most : float
         Rows of all tables.
 

@@ -85,9 +85,6 @@ class AtlasTable:
 
     Attributes
     ----------
-    name, title : str
-    groups : CellColumn or None
-    columns : tuple of CellColumn
     cells : int array, shape (cells, columns)
         Of each cell the places of its codes.
     depths : tuple of int
@@ -141,7 +138,6 @@ def read_tables(shown: Sequence["ShownTable"], areas: AreaIndex, kinds: Collecti
 
     Parameters
     ----------
-    shown : sequence of ShownTable
     areas : AreaIndex
         The areas that are met are added to it.
     kinds : collection of str

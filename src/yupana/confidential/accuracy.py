@@ -139,7 +139,6 @@ def observe_at_the_door(
     ----------
     exact, whole
         Exact counts of what a run counts of each record, and of all of it.
-    plan : Plan
     measure, uncut : callable
         As a run measures, and the same without leaving out or cutting off anything after the door.
     choosing : iterable of str

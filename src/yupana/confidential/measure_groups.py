@@ -89,10 +89,8 @@ class LevelGroups:
         Of the areas, as tables write it.
     areas, groups : sequence of str
         Codes.
-    family : Family
     measured : Measurement or None
         Of the groups that `choosing` decides about; None if there are none.
-    choosing : Choosing
     coarsest : tuple of (Family, Measurement) or None
         Of the groups that always get the first choice, and have a measurement of their own.
     always : ndarray of bool, shape (groups,)
@@ -294,8 +292,6 @@ class SlicedLevel:
         Of the areas, as they are counted by.
     columns : slice
         Of the level's groups among all that areas of its kind show.
-    cells : CellSums
-    groups : LevelGroups
     """
 
     kind: str
@@ -322,7 +318,6 @@ class ListedLevel(Sealed):
         Which are counted by category.
     tables : mapping of str to CellSums
         The tables that are measured of them.
-    categories : int
     """
 
     kind: str
@@ -428,16 +423,12 @@ def measure_slices(
 
     Parameters
     ----------
-    counted : iterable of CountedAreas
-    areas : GroupAreas
     tabulation : GroupTabulation
         By which they were counted.
     levels : sequence of SlicedLevel
         Those of a kind of areas together, in the order in which they are measured.
     listed : sequence of ListedLevel
         Others that are added up, not measured.
-    ledger : Ledger
-    entropy : Entropy
     """
     open_levels = [(level, LevelMeasurer(level.groups, ledger, entropy)) for level in levels]
     kinds = dict.fromkeys(level.kind for level in levels)
@@ -471,12 +462,8 @@ def measure_listed(
 
     Parameters
     ----------
-    groups : LevelGroups
     listed : ndarray of int64
         Places of the groups, area after area.
-    counts : ChosenCounts
-    ledger : Ledger
-    entropy : Entropy
     """
     if groups.measured is None or not len(listed):
         return

@@ -134,7 +134,6 @@ class Drawn:
 
     Attributes
     ----------
-    figure : str
     epsilon : float
         As the paper counts it: twice the loss of a step, nearly.
     printed : float or None

@@ -145,11 +145,6 @@ class MeasuredRun(Generic[C, R, E, M]):
     ----------
     records
         They may be closed, unless the counter reads on.
-    exact
-    measured
-    config
-    plan : Plan
-    request : RunRequest
     """
 
     records: R
@@ -210,10 +205,6 @@ class Counter(ABC, Generic[C, R, E, M]):
 
         Parameters
         ----------
-        config
-        data : Path
-        request : RunRequest
-        clock : Stopwatch
         out : Path, optional
             Where a release of them will stand, if one is made.
         kept : Path, optional
@@ -370,10 +361,8 @@ def not_published(path: Path, wanted: str, doubts: Iterable[str], name: str) -> 
 
     Parameters
     ----------
-    path : Path
     wanted : str
         What it cannot be taken for.
-    doubts : iterable of str
     name : str
         What to name instead, which has a manifest.
     """

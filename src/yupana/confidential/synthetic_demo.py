@@ -40,7 +40,6 @@ class DemonstrationRequest:
 
     Attributes
     ----------
-    out : Path
     households : int
         Of the census.
     overwrite : bool

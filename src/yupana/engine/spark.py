@@ -310,7 +310,6 @@ class SparkEngine:
     Attributes
     ----------
     session : pyspark.sql.SparkSession
-    slots : int
     sorts : bool
         Whether what was sorted comes sorted: not all that speak Spark Connect do that, and then a slot holds at once
         all parcels that it brings together.

@@ -103,9 +103,7 @@ def combine(
 
     Parameters
     ----------
-    family : NestedCells
     tables : mapping of table name to Rows
-    world : _CoterminousWorld
     non_negative_counts : bool
         Whether the release shows no negative counts, so that none may arise.
 
@@ -296,7 +294,6 @@ def make_coterminous(
         A folder with a manifest, or T01001 alone.
     reference : Path
         GRF-C.
-    out : Path
     housing_units : Path, optional
         A list of housing units by block: areas are compared by the blocks that have some.
     parameters : Path, optional
@@ -305,8 +302,6 @@ def make_coterminous(
     zero_suppression : Fraction, optional
         The chance with which the total of an empty group is to be left out, once areas are combined
         (`yupana.estimate.suppression`). Needs ``parameters``.
-    overwrite : bool
-    announce : callable
 
     Raises
     ------

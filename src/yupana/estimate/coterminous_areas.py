@@ -56,7 +56,6 @@ def coterminous_sets(blocks: Blocks, live: NDArray[np.bool_] | None = None) -> t
 
     Parameters
     ----------
-    blocks : Blocks
     live : bool array, shape (blocks,), optional
         Blocks with housing units. Then only they are compared, and areas without any are compared by all their blocks.
 
@@ -184,7 +183,6 @@ def read_live(path: Path, blocks: Blocks) -> NDArray[np.bool_]:
         Columns BLOCK (state, county, tract, block: 15 digits; or 16, with the block group before the block) or
         TABBLKST, TABBLKCOU, TABTRACTCE, TABBLK, and HOUSING_UNITS; upper or lower case; separated by `|` or `,`, or
         Parquet. A block that is not listed has none.
-    blocks : Blocks
 
     Raises
     ------

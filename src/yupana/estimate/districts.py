@@ -47,7 +47,6 @@ class Chance:
 
     Attributes
     ----------
-    value : float
     standard_error : float
         Of the draws it was found by; 0 if by formula.
     lower, upper : float
@@ -65,7 +64,6 @@ def departure(rule: Rule, populations: Floats) -> Floats:
 
     Parameters
     ----------
-    rule : Rule
     populations : ndarray of float64, shape (..., districts)
         Their sum is above 0.
 
@@ -88,8 +86,6 @@ class Forms:
     ----------
     value, variance, with_total : ndarray of float64, shape (forms,)
         The last is the covariance with the sum.
-    total, total_variance : float
-    districts : int
     """
 
     value: Floats
@@ -112,7 +108,6 @@ def forms_of(rule: Rule, estimate: Floats, covariance: Floats) -> Forms:
 
     Parameters
     ----------
-    rule : Rule
     estimate : ndarray of float64, shape (districts,)
     covariance : ndarray of float64, shape (districts, districts)
     """
@@ -141,7 +136,6 @@ def chance_of(rule: Rule, tolerance: float, estimate: Floats, covariance: Floats
 
     Parameters
     ----------
-    rule : Rule
     tolerance : float
         Above 0.
     estimate : ndarray of float64, shape (districts,)
@@ -186,7 +180,6 @@ def tightened(
 
     Parameters
     ----------
-    rule : Rule
     tolerance : float
         For the true populations.
     chance : float

@@ -68,7 +68,6 @@ class MeasurementRequest:
 
     Attributes
     ----------
-    root, out : Path
     dataset : str or None
         The name of the dataset; may be left out where there is one.
     config : str, Path or None
@@ -89,14 +88,11 @@ class MeasurementRequest:
     totals : Path or None
         Exact totals of states.
     estimator : "topdown", "full-information" or "posterior"
-    confidence : Fraction or None
     margins : "exact" or "bureau"
         Of the margins of error, for the plan; the product's confidence if it is None.
     format : "csv" or "parquet"
-    microdata : bool
     intervals : "none", "least-squares" or None
         Of published counts; None for the default of the size.
-    overwrite : bool
     """
 
     root: Path

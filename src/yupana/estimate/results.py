@@ -32,7 +32,6 @@ class Answers(Tabular, Generic[Answer]):
     ----------
     product, status : str
         As the manifest says.
-    confidence : Fraction
     intervals : tuple of Interval or AreaInterval
         In the order of the queries.
     notes : tuple of str
@@ -106,7 +105,6 @@ class AreaInterval:
 
     Attributes
     ----------
-    area : NamedArea
     published : int, float or None
         As the release has it; None for a ratio whose denominator it has as 0.
     interval : Interval

@@ -141,7 +141,6 @@ class TableSource:
     ----------
     release : ReleaseFolder
         Of a lone table, a release of it alone (`open_table`).
-    db : duckdb.DuckDBPyConnection
     tables : mapping of table name to column names and types
     """
 

@@ -157,12 +157,8 @@ def suppress_release(
     ----------
     release : Path
         A folder with a manifest, or one of its tables.
-    policy_file : Path
-    out : Path
     parameters : Path, optional
         The Bureau's parameter folder, in place of the one that the policy names.
-    overwrite : bool
-    announce : callable
 
     Raises
     ------
@@ -316,14 +312,10 @@ def without_small_totals(
 
     Parameters
     ----------
-    db : duckdb.DuckDBPyConnection
     selects : mapping of table name to SQL
         The tables as they are to be written.
-    sets : sequence of sequence of Area
-    iterations : CharacteristicIterations
     plan : Plan
         Of the run.
-    chance : Fraction
     """
     cuts = [
         (region.name, iteration.code, cut)

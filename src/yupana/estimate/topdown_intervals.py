@@ -166,7 +166,6 @@ class IntervalRequest:
         The noisy measurements of the same run, as tables or as noisy measurement files.
     entropy : Entropy
         Of the coins of replicates.
-    overwrite : bool
     """
 
     release: Path

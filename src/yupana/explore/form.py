@@ -40,7 +40,6 @@ class Chosen:
 
     Attributes
     ----------
-    plan : Plan
     config : object
         The product's own configuration, of which the plan was made.
     entries : mapping of name to Entry
@@ -49,7 +48,6 @@ class Chosen:
         Margin of error of a published count of each of them.
     sigmas : mapping of name to float
         Its standard deviation.
-    delta : Fraction
     accounting : "published" or "tight"
         Which sensitivities the noise is scaled to.
     household : int
@@ -103,8 +101,6 @@ class BudgetPage:
     ----------
     key : str
         Its name in scenarios and addresses.
-    title : str
-    product : Product
     read : callable
         From changes to the configuration with them.
     known : callable

@@ -31,10 +31,8 @@ class Setting:
     ----------
     key : str
         Its place in the document, as `Changes` names it; or a word of the page's own.
-    label : str
     start : str
         What it begins with.
-    hint : str
     choices : mapping of value to words
     group : str
         Options of a group are told together.

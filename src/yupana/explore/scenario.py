@@ -83,8 +83,6 @@ class Scenario:
 
     Attributes
     ----------
-    product, name : str
-    settings : Filled
     total : str
         The exact total that its file says; empty where it says none.
     version : str
@@ -183,7 +181,6 @@ def read_scenario(text: str, known: Collection[str], start: Callable[[str], Fill
 
     Parameters
     ----------
-    text : str
     known : collection of str
         The products.
     start : callable

@@ -33,7 +33,6 @@ class SampleBlocks:
 
     Attributes
     ----------
-    reference : Reference
     quarters : ndarray of int32, shape (blocks,)
         Combinations of group quarters; 0 for none.
     source : str

@@ -445,7 +445,6 @@ def read_rows(
     ----------
     place : str
         Where a configuration names the file; empty if none does.
-    path : Path
     columns : sequence of str
         Which it must have; the first is of codes. Without any the first of the table is.
     faults : list of str

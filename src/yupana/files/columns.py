@@ -21,7 +21,6 @@ class Column:
 
     Attributes
     ----------
-    name : str
     domain : range or frozenset of int
         Allowed values; a code is taken as its number.
     width : int or None
@@ -409,7 +408,6 @@ def read_column_map(path: Path, files: Mapping[str, RecordFile] = BUREAU_FILES) 
 
     Parameters
     ----------
-    path : Path
     files : mapping of str to RecordFile
         The record files there are, by name.
 

@@ -35,7 +35,6 @@ class Expected(Generic[T_co]):
         The same in words, after "must be".
     schema : dict
         The same as JSON Schema.
-    read : Reader
     fits : callable
         Whether a value is meant to be one of these, be it with faults inside.
     """
@@ -151,7 +150,6 @@ def table_of(
     ----------
     value : Expected
         What each key says.
-    words : str
     instead : optional
         What stands for a value that is refused.
     name : Expected, optional
@@ -193,7 +191,6 @@ def declared(
 
     Parameters
     ----------
-    declaration : type
     partial : bool
         Whether the rest is made where a key is refused or missing; such a key is None, or has its default.
     when : callable

@@ -39,7 +39,6 @@ class Header:
 
     Attributes
     ----------
-    separator : str
     names : tuple of str
         Of the columns, in order, without blanks around them.
     """
@@ -53,7 +52,6 @@ def read_header(path: Path, *, separators: str = "|,", quote: str = '"') -> Head
 
     Parameters
     ----------
-    path : Path
     separators : str
         What may separate fields; of several the first that occurs, or the first of all.
     quote : str
@@ -84,7 +82,6 @@ def possible_headers(path: Path, *, separator: str = "", encoding: str = "") -> 
 
     Parameters
     ----------
-    path : Path
     separator : str
         The one there is; empty if the header tells.
     encoding : str
@@ -134,7 +131,6 @@ def csv_rows(
 
     Parameters
     ----------
-    path : Path
     names : sequence of str
         What to call its columns, each by another name.
     separator, quote : str
@@ -201,7 +197,6 @@ class TextLayout:
     ----------
     text : Path
         Where they are in UTF-8: the file, or a copy.
-    separator : str
     skipped : int
         Lines before the first row.
     blanks : bool
@@ -277,8 +272,6 @@ class DelimitedFile:
 
         Parameters
         ----------
-        column : str
-        width : int
         most : int
             The largest number of digits, if that is another.
         none : int, optional
@@ -391,7 +384,6 @@ def open_delimited(
 
     Parameters
     ----------
-    path : Path
     required, optional : sequence of str
         Columns to hold; upper and lower case are the same.
     others : bool

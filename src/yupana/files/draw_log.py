@@ -121,7 +121,6 @@ class DrawLog(AbstractContextManager["DrawLog"]):
 
         Parameters
         ----------
-        stretch : DrawnStretch
         draw : callable
             Gives int64 of shape (values,).
 

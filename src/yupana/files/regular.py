@@ -140,7 +140,6 @@ def must_be(wanted: str, path: Path, advice: str, error: type[YupanaError] = Inp
     ----------
     wanted : str
         `FOLDER` or `FILE`: what must stand there, or where a link there leads.
-    path : Path
     advice : str
         What to do otherwise, such as "name the folder of a release".
     error : type

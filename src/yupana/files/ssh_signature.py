@@ -69,7 +69,6 @@ class Signature:
     ----------
     key : bytes
         The public key, as SSH encodes it.
-    namespace : str
     """
 
     key: bytes
@@ -260,7 +259,6 @@ def read_private_key(path: Path, ask: Callable[[str], str]) -> "PrivateKey":
 
     Parameters
     ----------
-    path : Path
     ask : callable
         For its passphrase, with a question; called only if it has one.
 

@@ -213,7 +213,6 @@ class StoreReader:
 
         Parameters
         ----------
-        file : StoredFile
         version : str, optional
             That it must have.
 

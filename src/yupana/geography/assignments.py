@@ -50,7 +50,6 @@ class Assignment:
 
     Attributes
     ----------
-    kind : str
     file : str
         Its name.
     areas : int
@@ -94,7 +93,6 @@ def read_with_areas(
         The reference file.
     classes : iterable of str
         Classes of entities of a spine; those that are neither settings nor told by ``files`` are columns to read.
-    files : iterable of Path
     schools : bool
         Whether the columns of school districts must be there, too.
     encoding : str, optional
@@ -146,8 +144,6 @@ def assign(
 
     Parameters
     ----------
-    reference : Reference
-    paths : iterable of Path
     encoding : str, optional
         Of their text.
 

@@ -63,7 +63,6 @@ class BlockAreas:
 
     Attributes
     ----------
-    name : str
     columns : tuple of BlockColumn
         Their digits, one after another, are the code of an area; none for one area that holds every block.
     code : str

@@ -161,7 +161,6 @@ def write_labels(path: Path, blocks: Ints, columns: Mapping[str, Labels]) -> int
 
     Parameters
     ----------
-    path : Path
     blocks : ndarray of int64, shape (blocks,)
     columns : mapping of str to Labels
         By kind, the area of each block.
@@ -282,7 +281,6 @@ def read_facilities(path: Path, blocks: Ints) -> Integers:
 
     Parameters
     ----------
-    path : Path
     blocks : ndarray of int64, shape (blocks,)
         16 digits as a number, in order.
 
@@ -319,7 +317,6 @@ def write_facilities(path: Path, blocks: Ints, facilities: Integers) -> int:
 
     Parameters
     ----------
-    path : Path
     blocks : ndarray of int64, shape (blocks,)
     facilities : ndarray of integers, shape (blocks, 8)
     """

@@ -45,11 +45,8 @@ class SpineRequest:
 
     Attributes
     ----------
-    reference : Path
     blocks : Path or None
         Block attributes.
-    out : Path
-    overwrite : bool
     areas : tuple of Path
         Tables of the areas that blocks lie in, beside the reference file.
     encoding : str, optional

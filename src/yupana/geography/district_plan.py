@@ -95,11 +95,9 @@ def read_plan(
         A table as of `open_codes`, with or without a header. The blocks' column is called `block` or by one of the
         Bureau's names, or is the one that begins with a block, of 15 or 16 digits, or as the spine has them where its
         codes are no digits; the other column, or `district` among several, is the district.
-    spine : WrittenSpine
     others : callable
         Gives more blocks, in order, that the release has and its spine leaves out: nobody lives there, and a plan may
         have them or not. Asked if the plan has blocks that the spine does not.
-    options : PlanOptions
     people : callable, optional
         How many a release has in blocks of its spine that are flagged; told of those that a crosswalk loses.
 

@@ -34,7 +34,6 @@ class Entities:
         The kind.
     index : ndarray of int32
         For each block the position of its entity, or -1 for none, of shape (blocks,).
-    labels : tuple of str
     """
 
     column: str
@@ -131,7 +130,6 @@ def read_entities(path: Path, block: Ints, *, live: bool) -> list[Entities]:
 
     Parameters
     ----------
-    path : Path
     block : ndarray of int64
         The blocks of the spine, in order.
     live : bool

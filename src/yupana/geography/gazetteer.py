@@ -44,7 +44,6 @@ class AreaName:
 
     Attributes
     ----------
-    name : str
     land, water : str
         Square metres.
     latitude, longitude : str
@@ -67,7 +66,6 @@ def read_names(path: Path, encoding: str | None = None, notes: list[str] | None 
 
     Parameters
     ----------
-    path : Path
     encoding : str, optional
         Of the text of a table; see `open_codes`.
     notes : list of str, optional

@@ -79,10 +79,6 @@ def open_blocks(path: Path) -> Iterator[CodeTable]:
 
     The columns are GEOCODE and the fields of kinds in which some block lies, with those that reference files tell, too.
 
-    Parameters
-    ----------
-    path : Path
-
     Raises
     ------
     InputError

@@ -143,8 +143,6 @@ def ordered_hierarchy(levels: tuple[str, ...], root: str, parents: Sequence[Mapp
 
     Parameters
     ----------
-    levels : tuple of str
-    root : str
     parents : sequence of mapping of str to str
         For each geolevel below the first the parent of each unit, in the geolevel above.
     """
@@ -163,7 +161,6 @@ def spine_of(hierarchy: Hierarchy, shares: Sequence[Fraction]) -> Spine:
 
     Parameters
     ----------
-    hierarchy : Hierarchy
     shares : sequence of Fraction
         For each geolevel the share of its units.
     """

@@ -28,7 +28,6 @@ class Areas:
 
     Attributes
     ----------
-    name : str
     labels : ndarray of bytes, shape (areas,)
         Identifiers, in order.
     index : ndarray of int64, shape (units,)

@@ -19,7 +19,6 @@ class Geolevel:
 
     Attributes
     ----------
-    name : str
     width : int
         Digits of an identifier; 0 for the root US, which is called by its name.
     code : ndarray of int64
@@ -68,7 +67,6 @@ class Spine:
 
     Attributes
     ----------
-    tree : Tree
     levels : tuple of Geolevel
         In the order of the tree. The codes of the last are the 16 digits of the blocks, or their places in `names`.
     shares : tuple of Fraction
@@ -129,7 +127,6 @@ def check_spine(spine: Spine, blocks: Ints) -> list[str]:
 
     Parameters
     ----------
-    spine : Spine
     blocks : ndarray of int64
         In order, of shape (blocks,).
     """
@@ -162,7 +159,6 @@ def path_sums(tree: Tree, shares: Sequence[Fraction], index: Sequence[Indices]) 
 
     Parameters
     ----------
-    tree : Tree
     shares : sequence of Fraction
         Distinct shares.
     index : sequence of ndarray of int32
@@ -190,7 +186,6 @@ def conventional_spine(reference: Reference, settings: SpineSettings) -> Spine:
 
     Parameters
     ----------
-    reference : Reference
     settings : SpineSettings
         Its geolevels and shares.
     """
@@ -205,7 +200,6 @@ def aian_spine(reference: Reference, settings: SpineSettings) -> Spine:
 
     Parameters
     ----------
-    reference : Reference
     settings : SpineSettings
         Its geolevels, shares and types of AIAN areas.
     """

@@ -95,7 +95,6 @@ class WrittenSpine:
 
     Attributes
     ----------
-    tree : Tree
     labels : tuple of tuple of str
         Identifiers of the units of each geolevel but the blocks, in the order of the tree.
     block : ndarray of int64
@@ -190,7 +189,6 @@ def read_spine(folder: Path, levels: tuple[str, ...], *, any_codes: bool = False
 
     Parameters
     ----------
-    folder : Path
     levels : tuple of str
         Geolevels from the root to the blocks.
     any_codes : bool
@@ -365,7 +363,6 @@ class Given:
 
     Attributes
     ----------
-    spine : Spine
     checksums : dict of str to str
         SHA-256 of each file that says what the spine is.
     """
@@ -400,8 +397,6 @@ def ordered_spine(folder: Path, written: WrittenSpine, shares: _WrittenShares) -
     ----------
     folder : Path
         For messages.
-    written : WrittenSpine
-    shares : _WrittenShares
 
     Raises
     ------

@@ -158,7 +158,6 @@ def unit_variances(tree: Tree, precisions: Sequence[Floats]) -> tuple[Floats, ..
 
     Parameters
     ----------
-    tree : Tree
     precisions : sequence of ndarray of float
         For each geolevel the inverse variance of each unit's noise, of shape (units,).
 
@@ -189,10 +188,8 @@ def entity_variances(tree: Tree, precisions: Sequence[Floats], members: Members)
 
     Parameters
     ----------
-    tree : Tree
     precisions : sequence of ndarray of float
         As in `unit_variances`.
-    members : Members
 
     Returns
     -------

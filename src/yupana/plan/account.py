@@ -139,7 +139,6 @@ class Run:
 
     Attributes
     ----------
-    time, product : str
     losses : mapping of column to Fraction, INFINITE or None
     token : str or None
         Names the run, so that it is charged once only.
@@ -372,7 +371,6 @@ def charge_account(
         The ledger file; made if missing.
     data : str
         The user's name for the confidential data. Spaces at its ends, and how many stand within, make no difference.
-    plan : Plan
     limits : mapping of column to Fraction or INFINITE
         Largest total loss by column (`Unit.columns`). Given once; they hold for every later run.
     unit : Unit

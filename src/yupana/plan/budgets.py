@@ -202,7 +202,6 @@ def equal_errors(
         Margins are steps where they are whole; standard deviations are not.
     total : Fraction
         Above zero.
-    mechanism : Mechanism
 
     Raises
     ------
@@ -377,7 +376,6 @@ def read_question(path: Path, entries: Collection[str]) -> Question:
 
     Parameters
     ----------
-    path : Path
     entries : collection of str
         The names of the entries there are. One of budget 0 may be given a margin or a size like others.
 

@@ -29,7 +29,6 @@ class Scaled:
 
     Attributes
     ----------
-    factor : Fraction
     epsilon, delta : float
         What the scaled plan is proven to keep; epsilon is at most the one asked for.
     by : "exact" or "conversion"
@@ -61,7 +60,6 @@ def scale_to(
 
     Parameters
     ----------
-    plan : Plan
     epsilon : float
         Positive.
     delta : float
@@ -195,8 +193,6 @@ def spend_epsilon(
     question : Question
         With an `EpsilonTotal` and sizes. Each population may spend it.
     entries : mapping of name to Entry
-    mechanism : Mechanism
-    epsilon_of : EpsilonOf
 
     Raises
     ------

@@ -203,10 +203,8 @@ def exact_where(plan: Plan, moved: Mapping[str, Fraction], delta: float = DEFAUL
 
     Parameters
     ----------
-    plan : Plan
     moved : mapping of measurement to Fraction
         Squared L2 distances (L1 under pure differential privacy).
-    delta : float
 
     Returns
     -------

@@ -22,7 +22,6 @@ class Ledger:
 
     Attributes
     ----------
-    plan : Plan
     draws : DrawLog or None
         Where draws are kept before anything is made of them, and taken from if an earlier attempt of the run has drawn;
         None where whoever measures keeps them, or nobody resumes.
@@ -92,7 +91,6 @@ class Ledger:
             As it stands in the plan.
         counts : numpy.ndarray of int64, shape (population groups, cells)
             Exact counts, zeros included. Population groups and cells must be public.
-        entropy : Entropy
 
         Raises
         ------
@@ -120,7 +118,6 @@ class Meter:
 
     Attributes
     ----------
-    measurement : Measurement
     groups : int
         Population groups of the measurement, numbered from 0.
     serial : int
@@ -142,13 +139,11 @@ class Meter:
 
         Parameters
         ----------
-        first : int
         cells : numpy.ndarray of int64, shape (groups of the piece,)
             How many cells each group is counted in, up to those of the measurement. A group counted in none has been
             measured all the same.
         counts : numpy.ndarray of int64, shape (sum of cells,)
             Exact counts, zeros included, group after group.
-        entropy : Entropy
 
         Raises
         ------

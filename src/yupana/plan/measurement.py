@@ -144,7 +144,6 @@ class Measurement:
         The product table and the population-group level or geolevel, in the field's own terms.
     cells : int
         Cells counted per population group.
-    mechanism : Mechanism
     calibration : Fraction
         The sensitivity the noise is scaled to, under the plan's own neighbours: squared L2 or L1.
     sensitivity : Sensitivity
@@ -248,7 +247,6 @@ def bound_of_estimate(
         Of the sum, as tables show variances.
     least : float
         The smallest variance of a noise in it.
-    confidence : Fraction
     margins : "exact" or "bureau"
     is_gaussian : bool
         Whether the noises are discrete Gaussian, or else two-sided geometric.

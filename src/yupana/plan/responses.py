@@ -44,7 +44,6 @@ def most_groups(groups: Iterable[ResponseGroup], most_codes: Mapping[str, int]) 
 
     Parameters
     ----------
-    groups : iterable of ResponseGroup
     most_codes : mapping of response to int
         How many codes of a record count.
     """

@@ -62,7 +62,6 @@ def epsilon_at(difference: Difference, delta: float, width: float = WIDTH) -> Lo
 
     Parameters
     ----------
-    difference : Difference
     delta : float
         Between `SMALLEST_DELTA` and 1.
     width : float
@@ -98,7 +97,6 @@ def delta_at(difference: Difference, epsilon: float, width: float = WIDTH) -> Lo
 
     Parameters
     ----------
-    difference : Difference
     epsilon : float
         Zero or more, finite.
     width : float
@@ -133,7 +131,6 @@ def deltas_at(difference: Difference, epsilons: Sequence[float], width: float = 
 
     Parameters
     ----------
-    difference : Difference
     epsilons : sequence of float
         Zero or more, finite, rising.
     width : float

@@ -30,7 +30,6 @@ class Shift:
 
     Attributes
     ----------
-    law : DiscreteGaussian or TwoSidedGeometric
     by : int
         How far an answer moves, up or down; positive.
     times : int
@@ -61,7 +60,6 @@ class ShiftChoice:
     ----------
     times : int
         Each of them may take another option.
-    options : tuple of tuple of Shift
     """
 
     times: int
@@ -74,8 +72,6 @@ class Difference:
 
     Attributes
     ----------
-    shifts : tuple of Shift
-    choices : tuple of ShiftChoice
     squared : float
         Beside them a shift of continuous Gaussian noise by so many standard deviations, squared: mu^2.
     slack : float

@@ -21,8 +21,6 @@ class Label:
 
     Attributes
     ----------
-    title : str
-    description : str
     type : "string", "integer", "number" or "boolean"
         As a Table Schema names it; codes are strings.
     values : mapping

@@ -27,7 +27,6 @@ class Words:
 
     Attributes
     ----------
-    title : str
     tables : mapping of table to str
         What each table counts or shows; empty where the configuration names them.
     levels : mapping of level to str
@@ -51,7 +50,6 @@ class BuiltIn:
 
     Attributes
     ----------
-    title : str
     page : str
         The key of its page in the explorer; empty where it has none.
     """
@@ -252,7 +250,6 @@ class Product(Protocol[C]):
 
         Parameters
         ----------
-        plan : Plan
         parameters : mapping
             Of the manifest of a release under the plan.
 
@@ -319,7 +316,6 @@ class Product(Protocol[C]):
 
         Parameters
         ----------
-        release : Path
         manifest : mapping
             Of a run of the product, as `read_manifest` gives it.
         plan : Plan

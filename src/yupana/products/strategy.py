@@ -53,7 +53,6 @@ def read_table_targets(path: Path, entries: Collection[str]) -> TableTargets:
 
     Parameters
     ----------
-    path : Path
     entries : collection of str
         The budgets that there are.
 
@@ -79,8 +78,6 @@ class TargetVariance:
 
     Attributes
     ----------
-    level, target : str
-    given, found : float
     weight : float
         Of all its answers together.
     """
@@ -237,7 +234,6 @@ class BudgetQuestion:
 
     Attributes
     ----------
-    targets : TableTargets
     loss : "sum", "max" or "ratio"
     least : Fraction
         What each budget keeps of the one given.
@@ -274,12 +270,10 @@ def find_budgets(product: Product[C], config: C, plan: Plan, question: BudgetQue
 
     Parameters
     ----------
-    product : Product
     config
         The product's own. Budgets of 0 stay 0; those of tables and levels without a weight are kept.
     plan : Plan
         Of the configuration.
-    question : BudgetQuestion
 
     Raises
     ------

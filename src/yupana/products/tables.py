@@ -213,7 +213,6 @@ class Groups:
 
     Attributes
     ----------
-    family : Family
     choice : int
         Which of the family's.
     region_type : str
@@ -244,7 +243,6 @@ def lay_out(families: Iterable[Family], groups: Iterable[Groups], plan: Plan, ki
 
     Parameters
     ----------
-    families : iterable of Family
     groups : iterable of Groups
         Of these families; each group at most once in a table. Read once, so that it may be a stream.
     plan : Plan
@@ -352,8 +350,6 @@ class _Noise:
 
         Parameters
         ----------
-        measurement : Measurement
-        counts : int64 array
         values, variances : float arrays
             As `MovedCounts` has them.
         own : int array

@@ -130,12 +130,10 @@ def verify_tables(
 
     Parameters
     ----------
-    folder : Path
     manifest : mapping
         Whose plan is as `Plan.as_json` describes it.
     families : sequence of Family
         All that the release publishes.
-    codes : Codes
 
     Returns
     -------

@@ -113,7 +113,6 @@ def check_out(out: Path, reads: Iterable[Path] = (), *, overwrite: bool | None =
 
     Parameters
     ----------
-    out : Path
     reads : iterable of Path
         What is read for it, and so must not be replaced by it.
     overwrite : bool, optional
@@ -238,7 +237,6 @@ def read_manifest(folder: Path, *, confidential: bool = False) -> dict[str, Any]
 
     Parameters
     ----------
-    folder : Path
     confidential : bool
         Whether what it describes may tell the truth about records; only what publishes nothing says so.
 

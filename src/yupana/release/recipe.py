@@ -50,8 +50,6 @@ def read_configuration_in(path: Path, product: str, changes: Changes) -> tuple[o
 
     Parameters
     ----------
-    path : Path
-    product : str
     changes : Changes
         Made in it.
 

@@ -53,7 +53,6 @@ def whole_manifest(folder: Path, title: str, key: str, names: Sequence[str]) -> 
 
     Parameters
     ----------
-    folder : Path
     title : str
         What the whole is called.
     key : str
@@ -192,7 +191,6 @@ class ReleaseFolder:
 
     Attributes
     ----------
-    folder : Path
     manifest : mapping
         As docs/manifest.md describes it; its shape was checked.
     sha256 : str
@@ -465,7 +463,6 @@ class ReleaseFolder:
 
         Parameters
         ----------
-        out : Path
         tables : mapping of table name to SQL
             What each table is to hold, written in the format it has here (`rows`, as text); tables that are not named
             are dropped.
@@ -511,7 +508,6 @@ def read_release(folder: Path, *, confidential: bool = False) -> ReleaseFolder:
 
     Parameters
     ----------
-    folder : Path
     confidential : bool
         Whether it may be CONFIDENTIAL, or hold several releases; only what makes nothing of it says so.
 

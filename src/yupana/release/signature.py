@@ -77,7 +77,6 @@ def sign_release(
 
     Parameters
     ----------
-    release : Path
     key : Path, optional
         A private key. Without one the statement alone is written, and ``ssh-keygen -Y sign`` signs it.
     ask : callable
@@ -194,7 +193,6 @@ def verify_release(release: ReleaseFolder, signers: Path | None) -> _Verified:
 
     Parameters
     ----------
-    release : ReleaseFolder
     signers : Path, optional
         A file of signers, as ``ssh-keygen -Y verify -f`` takes it. Without one it is told that nothing was verified.
 
@@ -305,7 +303,6 @@ def _judged(
         Whom the statement names.
     when : datetime, optional
         Of signing, as the statement tells it; a signature without one counts as of now, as it does for OpenSSH.
-    known : sequence of Signer
     signers : Path
         Of these, for messages.
     """

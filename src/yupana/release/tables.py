@@ -120,7 +120,6 @@ def table_rows(path: Path, kinds: Mapping[str, str] | None = None) -> str:
 
     Parameters
     ----------
-    path : Path
     kinds : mapping of str to str, optional
         SQL types of columns of text files that are not to be text; Parquet has its own.
 
@@ -287,7 +286,6 @@ class Coded:
 
     Attributes
     ----------
-    values : sequence of str or float
     places : numpy.ndarray of integers, shape (rows,)
         Where the value of each row stands in the list.
     """

@@ -69,14 +69,11 @@ class EstimateRequest:
     ----------
     release : Path
         Noisy measurements of the United States, or of Puerto Rico.
-    out : Path
     puerto_rico : Path or None
         The measurements of the other run, for tables that show both.
-    confidence : Fraction
     method : "exact" or "original"
     combination : "independent" or "joint"
     format : "csv" or "parquet"
-    overwrite : bool
     publish : bool
         Refuse measurements that are marked NOT FOR RELEASE; otherwise the estimates are marked so, too.
     """

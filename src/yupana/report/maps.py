@@ -386,7 +386,6 @@ class Shading:
 
     Attributes
     ----------
-    classes : ValueClasses
     values : ndarray of float, shape (areas,)
         NaN for none.
     scale : str
@@ -426,11 +425,8 @@ def draw_map(layout: _MapLayout, shared: str, shading: Shading, lettering: Lette
 
     Parameters
     ----------
-    layout : _MapLayout
     shared : str
         The prefix that `outlines` was given.
-    shading : Shading
-    lettering : Lettering
     label : str
         What the map shows, in a sentence.
     """

@@ -80,13 +80,11 @@ class Page:
 
     Attributes
     ----------
-    title : str
     status : str
         Whether it may be published, such as NOT FOR RELEASE.
     status_words : str
         Why.
     key_numbers : mapping of what to (number, explanation)
-    sections : tuple of Section
     script : str, optional
         What the page runs; nothing else can run in it.
     sheet : str, optional
@@ -224,7 +222,6 @@ def claim_page(path: Path, apart_from: Iterable[Path] = (), *, mode: int = PUBLI
 
     Parameters
     ----------
-    path : Path
     apart_from : iterable of Path
         Folders it may not lie in: of records, or of a release, which holds tables only.
     mode : int

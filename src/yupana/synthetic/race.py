@@ -45,7 +45,6 @@ def draw_columns(rng: Generator, table: Floats, width: int, row: Ints) -> Ints:
     rng : Generator
         Source of the draws.
     table : ndarray of float, shape (rows * width,)
-    width : int
     row : ndarray of int, shape (n,)
 
     Returns

@@ -92,7 +92,6 @@ def plan_on(plan: Plan, tree: Tree, levels: Sequence[LevelSpending]) -> Plan:
     ----------
     plan : Plan
         What it says but of measurements.
-    tree : Tree
     levels : sequence of LevelSpending
         Measurements of one name are one.
     """
@@ -176,8 +175,6 @@ def check_given(configuration: Configuration, spine: Spine, blocks: Ints, estima
 
     Parameters
     ----------
-    configuration : Configuration
-    spine : Spine
     blocks : ndarray of int64, shape (blocks,)
         Those of the run, in order.
     estimator : "topdown", "full-information" or "posterior"

@@ -53,15 +53,12 @@ class Configuration:
 
     Attributes
     ----------
-    product : str
     privacy_unit : str
         "person record" or "housing unit": what a record of the histogram is.
-    mechanism : Mechanism
     budget : Fraction or INFINITE
         rho under zCDP, epsilon under pure DP, against neighbours that change one record (bounded).
     invariants : mapping of geolevel to tuple of Query
         The queries, totals only, whose answers are kept exactly; geolevels without any are left out.
-    schema : Schema
     queries : mapping of geolevel to tuple of (Query, Fraction)
         Every geolevel, with the share of its budget each query has. Shares sum to 1, those of 0 included; a geolevel
         without a share of its own may have no queries.

@@ -52,7 +52,6 @@ class Joint:
     ----------
     units : tuple of int
         Children of one parent.
-    total : int
     """
 
     units: tuple[int, ...]
@@ -85,7 +84,6 @@ def limits_by_level(
 
     Parameters
     ----------
-    tree : Tree
     blocks : Limits
         Of the last geolevel.
     totals : mapping of int to ndarray of int64
@@ -303,7 +301,6 @@ def known_totals(kept: Kept, blocks: BlockParts) -> dict[int, Known]:
 
     Parameters
     ----------
-    kept : Kept
     blocks : BlockParts
         Confidential counts of the blocks of the spine. The totals of the areas kept become public here, and no other
         number is made of the counts.

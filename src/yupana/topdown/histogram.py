@@ -95,7 +95,6 @@ class Histogram:
             The variables that each cell counts in, each once, -1 for none.
         size : int
             How many variables there are.
-        first, last : int
         """
         part = slice(self.starts[first], self.starts[last])
         owner = np.repeat(np.arange(last - first), np.diff(self.starts[first : last + 1]))
@@ -113,7 +112,6 @@ def runs_within(ends: Ints, most: int) -> Iterator[tuple[int, int]]:
     ----------
     ends : ndarray of int64, shape (units,)
         Running sums of what the units hold.
-    most : int
     """
     first = 0
     while first < len(ends):
@@ -131,7 +129,6 @@ def count_entries(
     Parameters
     ----------
     unit, cell, count : ndarray of int, shape (entries,)
-    units : int
     """
     owner, found, summed = add_entries(unit, cell, count)
     starts = np.searchsorted(owner, np.arange(units + 1))
@@ -347,7 +344,6 @@ def sums_in_parts(parts: BlockParts, kinds: Sequence[Areas]) -> Iterator[Summed]
 
     Parameters
     ----------
-    parts : BlockParts
     kinds : sequence of Areas
         Of these blocks, each after the kind that it adds up.
     """
@@ -369,7 +365,6 @@ class PartsByCounty:
 
     Attributes
     ----------
-    parts : BlockParts
     county : ndarray of int64, shape (blocks,)
         That of each block, as a number.
     """

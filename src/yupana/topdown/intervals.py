@@ -57,7 +57,6 @@ class CountIntervals(Protocol):
 
         Parameters
         ----------
-        kind : Areas
         counts : Histogram
             Of the areas of that kind.
         """
@@ -68,12 +67,10 @@ class CountIntervals(Protocol):
 
         Parameters
         ----------
-        kind : Areas
         member : ndarray of int64, shape (cells, k)
             The variables that each cell counts in, each once, -1 for none.
         size : int
             How many variables there are.
-        first, last : int
         """
         ...
 
@@ -126,8 +123,6 @@ class ReleasedCounts:
 
     Attributes
     ----------
-    configuration : Configuration
-    spine : Spine
     facilities : ndarray of integers, shape (blocks, 8), or None
         Housing units and facilities by major type, in the order of the spine, where the configuration bounds them or
         the estimator reads them.
@@ -150,8 +145,6 @@ def replicates(
 
     Parameters
     ----------
-    published : ReleasedCounts
-    number : int
     entropy : Entropy
         Of coins that nothing else was made with.
     progress : callable
@@ -191,7 +184,6 @@ class ReplicateErrors:
 
     Attributes
     ----------
-    replicates : int
     sums, squares : ndarray of int64, of the shape of the counts
         Of replicate less published count, and of its square.
     """

@@ -56,7 +56,6 @@ def make_plan(
 
     Parameters
     ----------
-    configuration : Configuration
     confidence : Fraction
         Of the margins of error.
     margins : "exact" or "bureau"
@@ -87,9 +86,6 @@ def make_measurement(
 
     Parameters
     ----------
-    configuration : Configuration
-    level : str
-    query : Query
     share : Fraction
         Of the geounits.
     part : Fraction

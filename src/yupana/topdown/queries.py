@@ -17,7 +17,6 @@ class Attribute:
 
     Attributes
     ----------
-    name : str
     labels : tuple of str
         Its levels, in order; ``"0"``, ``"1"``, ... where a configuration gives a number of levels only.
     """
@@ -126,7 +125,6 @@ class Recode:
 
     Attributes
     ----------
-    name : str
     attribute : str
         Whose levels it groups.
     factor : Factor
@@ -146,8 +144,6 @@ def query_named(name: str, schema: Schema, recodes: Mapping[str, Recode]) -> Que
 
     Parameters
     ----------
-    name : str
-    schema : Schema
     recodes : mapping of name to Recode
         Their names are no attributes of the schema.
 

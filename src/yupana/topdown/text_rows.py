@@ -51,7 +51,6 @@ def lay_rows(first: TextColumn, second: TextColumn, numbers: Ints) -> Bytes:
 
     Parameters
     ----------
-    first, second : TextColumn
     numbers : ndarray of int64, shape (rows, numbers)
     """
     out = np.empty(most_bytes(first, second, numbers, NumberForm()), dtype=np.uint8)
@@ -70,7 +69,6 @@ def lay_records(first: TextColumn, second: TextColumn, times: Ints, number: int)
 
     Parameters
     ----------
-    first, second : TextColumn
     times : ndarray of int64, shape (rows,)
         How many records there are of each row.
     number : int
@@ -102,10 +100,8 @@ def parse_counts(text: Bytes, rows: int, width: int, schema: Schema) -> tuple[In
     Parameters
     ----------
     text : ndarray of uint8
-    rows : int
     width : int
         Digits of an area.
-    schema : Schema
 
     Returns
     -------

@@ -184,8 +184,6 @@ class AttributeAnswer:
 
     Attributes
     ----------
-    individual : Individual
-    secret : Secret
     printed : float or None
         As the slides print it, for their example.
     rule : Fraction
@@ -338,13 +336,11 @@ class ClassComparison:
 
     Attributes
     ----------
-    division : Division
     column : str
         Of `LOSSES`.
     members, others : tuple of str
         The individuals on either side, by name.
     means : tuple of (secret, mean, mean of the others)
-    pairs : int
     half : int
         Pairs in which the member loses less, and at most half as much.
     twice : int

@@ -53,8 +53,6 @@ def cells_moved(eligible: Eligible, race_codes: int, *, race: bool, ethnicity: b
 
     Parameters
     ----------
-    eligible : Eligible
-    race_codes : int
     race, ethnicity : bool
         Whether the record's race codes, and its ethnicity code, may change.
     moves : bool
@@ -96,13 +94,11 @@ class AttributeBound:
 
     Attributes
     ----------
-    product, privacy_unit : str
     attributes : tuple of str
         In which the record may differ in any way; () where it is moved. Of a description one column, ``file.column``:
         of the unit's record, or of all records of a file below it.
     within : str
         The geolevel of TopDown that the record's new block is in the same unit of; "" where it is not moved.
-    mechanism : Mechanism
     loss : Fraction or infinite
         rho, or epsilon under pure differential privacy.
     """

@@ -110,7 +110,6 @@ def unit_record(people: Sequence[Person], tenure: int) -> UnitRecord:
     ----------
     people : sequence of Person
         Without faults (`faults_of`).
-    tenure : int
 
     Returns
     -------
@@ -204,8 +203,6 @@ class Individual:
 
     Attributes
     ----------
-    name : str
-    age, relation : int
     size : int
         Persons of the household.
     type : int
@@ -323,7 +320,6 @@ def others_of(individual: Individual, person: Person, least_tau: int, *, moving:
 
     Parameters
     ----------
-    individual : Individual
     person : Person
         The individual with everything filled in.
     least_tau : int

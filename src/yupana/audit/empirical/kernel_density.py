@@ -26,7 +26,6 @@ def log_density(residuals: Residuals, points: Floats, bandwidth: float) -> Float
 
     Parameters
     ----------
-    residuals : Residuals
     points : ndarray of float64, shape (points,)
     bandwidth : float
         Standard deviation of the kernel, above zero.
@@ -115,7 +114,6 @@ def published_curve(residuals: Residuals, bandwidth: float = BANDWIDTH, percenti
 
     Parameters
     ----------
-    residuals : Residuals
     bandwidth, percentile : float
         A multiple of the standard deviation of the residuals; between 50 and 100.
 
@@ -148,7 +146,6 @@ class PublishedRow:
         "a", "b" or "c".
     value : float
         The epsilon, bandwidth or percentile that the row is printed for.
-    mean, lower, upper : float
     """
 
     panel: str

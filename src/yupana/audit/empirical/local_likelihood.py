@@ -69,7 +69,6 @@ class LossEstimate:
         EPL(x) with its band.
     residuals : int
         How many; zero for a law.
-    warnings : tuple of str
     """
 
     loss: float
@@ -135,7 +134,6 @@ def estimate_loss(
 
     Parameters
     ----------
-    residuals : Residuals
     bandwidth : float
         Multiple of the standard deviation of the residuals.
     percentile : float

@@ -37,8 +37,6 @@ class LossRequest:
         Multiple of the standard deviation of the residuals.
     percentile : float
         Of the range.
-    replicates : int
-    confidence : float
     """
 
     mode: Mode = "sound"
@@ -70,10 +68,8 @@ class Replicates:
 
     Attributes
     ----------
-    number : int
     what : str
         What was repeated: "fresh noise", or "resampled counts".
-    mean, lower, upper : float
     """
 
     number: int
@@ -98,8 +94,6 @@ class LossFinding:
 
     Attributes
     ----------
-    series : Series
-    request : LossRequest
     residuals : Residuals or None
         None where there are too few.
     known : LossEstimate or None
@@ -108,7 +102,6 @@ class LossFinding:
         In sound mode.
     curve : Curve or None
         In published mode.
-    replicates : Replicates or None
     problem : str
         Why nothing could be estimated; empty if it could.
     """
@@ -237,9 +230,6 @@ def examine_mechanism(law: Law, request: LossRequest, entropy: Entropy, number: 
 
     Parameters
     ----------
-    law : Law
-    request : LossRequest
-    entropy : Entropy
     number : int
         Counts in each replicate.
     """

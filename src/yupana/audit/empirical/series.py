@@ -139,7 +139,6 @@ class Series(Sealed):
 
     Attributes
     ----------
-    name : str
     exact, noisy : ndarray of float64, shape (counts,)
     law : Law or None
         Of the noise, where it is known.
@@ -179,7 +178,6 @@ class PublishedLoss:
         "total", or "detailed" for counts by voting age, race and ethnicity.
     epsilon : float
         Of the whole run.
-    loss : float
     """
 
     geolevel: str
@@ -226,7 +224,6 @@ def counterpart(geolevel: str, geolevels: Sequence[str]) -> str | None:
 
     Parameters
     ----------
-    geolevel : str
     geolevels : sequence of str
         All of ours, from the root down or in any order.
     """
@@ -312,7 +309,6 @@ def composition(geolevels: Mapping[str, Ints], entropy: Entropy) -> list[Series]
     Parameters
     ----------
     geolevels : mapping of name to ndarray of int64, shape (geounits, strata)
-    entropy : Entropy
 
     Returns
     -------
@@ -345,7 +341,6 @@ def invariant(geolevels: Mapping[str, Ints], entropy: Entropy) -> list[Series]:
     ----------
     geolevels : mapping of name to ndarray of int64, shape (geounits, strata)
         All of one county.
-    entropy : Entropy
 
     Returns
     -------

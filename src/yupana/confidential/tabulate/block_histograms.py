@@ -107,7 +107,6 @@ class BlockEntries(Sealed):
     ----------
     place : ndarray of int64
         The position of the block among those of the spine.
-    cell, count : ndarray of int64
     """
 
     place: Ints
@@ -158,7 +157,6 @@ def open_block_counts(
     ----------
     folder : Path
         With ``histogram``, as CSV or Parquet, or with the files of PHSafe or of the CEF.
-    schema : Schema
     blocks : ndarray of int64, shape (blocks,)
         The 16 digits of the blocks of the spine, in any order, each once.
     facilities : ndarray of integers, shape (blocks, 8), optional
@@ -172,7 +170,6 @@ def open_block_counts(
         What files of persons, units and geo call their columns.
     engine : Engine, optional
         Counts microdata in ``shards`` shards; a histogram is read here.
-    shards : int, optional
     progress : callable
         Told how many shards are counted.
 
@@ -211,7 +208,6 @@ def check_facilities(
         Confidential counts.
     name : callable
         The code of a block by its place.
-    schema : Schema
     attribute : str
         Of which 0 is households, and g the group quarters of major type g.
     facilities : ndarray of integers, shape (blocks, 8)
@@ -372,10 +368,8 @@ def count_keys(
 
     Parameters
     ----------
-    db : DuckDBPyConnection
     query : str
         Gives ``key``, the place of a block times ``cells`` and the cell, and ``count``.
-    cells : int
     repeated : callable, optional
         What is wrong if a key comes twice; without it none does.
 
@@ -407,7 +401,6 @@ def count_blocks(census: Census, schema: Schema, blocks: Ints, facilities: Integ
     ----------
     census : Census
         Valid. All units, or a shard: some of them, each with its persons.
-    schema : Schema
     blocks : ndarray of int64, shape (blocks,)
         As `open_block_counts` has them.
     facilities : ndarray of integers, shape (blocks, 8), or None

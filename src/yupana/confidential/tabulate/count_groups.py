@@ -247,9 +247,6 @@ def count_groups(
     ----------
     db : duckdb.DuckDBPyConnection
         With `find_areas` done for the same blocks.
-    tabulation : GroupTabulation
-    blocks : BlockFile
-    areas : GroupAreas
     keep : bool
         Keep what is counted in memory, so that it can be looked at when all is counted.
 

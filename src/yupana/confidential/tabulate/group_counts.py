@@ -196,10 +196,8 @@ class PartCounts(Sealed):
 
     Attributes
     ----------
-    records : int
     in_no_group : int
         Of these, how many are in no group of any kind of areas.
-    categories : int
     ranges : mapping of kind to tuple of int and int
         Places in `GroupAreas.ids` of the first area that may have counts, and of the one after the last. Of areas that
         cross slices the counts are parts of sums.
@@ -282,7 +280,6 @@ class PartCounts(Sealed):
 
         Parameters
         ----------
-        kind : str
         selected : numpy.ndarray of bool, shape (areas, groups)
 
         Returns
@@ -340,7 +337,6 @@ class CountedAreas(Sealed):
         Places of the first area, and of the one after the last.
     size : int
         How many groups the areas show.
-    categories : int
     parts : sequence of PartCounts
         No record is in two of them.
     records, in_no_group : int

@@ -125,8 +125,6 @@ def find_areas(db: duckdb.DuckDBPyConnection, blocks: BlockFile, kinds: Sequence
     db : duckdb.DuckDBPyConnection
         With a relation ``blocks``: the columns of the key, the others, and ``housing_units``, NULL where no list of
         them is given; all whole numbers.
-    blocks : BlockFile
-    kinds : sequence of BlockAreas
 
     Raises
     ------

@@ -34,7 +34,6 @@ class LinkedFile:
 
     Attributes
     ----------
-    relation : str
     columns : tuple of Column
         By their names in SQL, keys included; no two files of a chain share one.
     key, link : str
@@ -70,7 +69,6 @@ class LinkedLimit:
     ----------
     beneath : int
         The place in the chain of the file whose link names the parent.
-    most : int
     of_ids : bool
         Whether the parents are no records but ids.
     """
@@ -86,14 +84,12 @@ class LinkedTable:
 
     Attributes
     ----------
-    name : str
     universe : Where
         Which records a limit is about.
     cells : tuple of Where
         Which records each cell counts, the universe included.
     areas : mapping of column to range
         The columns whose values name the areas, with these; none where there is one area.
-    limit : LinkedLimit or None
     """
 
     name: str
@@ -119,7 +115,6 @@ class LinkedCounts:
 
     Attributes
     ----------
-    value, of_class, count : ndarray of int64
     members : ndarray of bool, shape (cells, classes)
         Which classes each cell of the table counts.
     left_out : int
@@ -351,9 +346,7 @@ def _count_left_out(
 
     Parameters
     ----------
-    db : duckdb.DuckDBPyConnection
     chain : sequence of LinkedFile
-    batches : sequence of _TableBatch
     key : str
         Of each parent those records are kept that come first by SHA-256 of this key, the fields of the record and its
         number among identical ones, joined by ``|``.
@@ -468,10 +461,8 @@ def count_linked(
 
     Parameters
     ----------
-    db : duckdb.DuckDBPyConnection
     chain : sequence of LinkedFile
         Valid: every link is to one record.
-    tables : sequence of LinkedTable
     key : str
         Of the hashes that limits order records by.
 

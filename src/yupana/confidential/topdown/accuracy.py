@@ -41,7 +41,6 @@ class AreaSet:
 
     Attributes
     ----------
-    name : str
     index : ndarray of int, shape (blocks,)
         The area of each block, or -1 for none.
     number : int
@@ -59,10 +58,8 @@ class AccuracyRow:
 
     Attributes
     ----------
-    geolevel, query : str
     population : str
         The areas' true population, such as ``"10-99"``, or ``"all"``.
-    areas : int
     answers : int
         Of the query in each area; what follows is over areas, answers and replicates, zeros included.
     mae, rmse, bias : float

@@ -32,10 +32,8 @@ class Estimated:
 
     Attributes
     ----------
-    premises : Premises
     evidence : Evidence or None
         None once nothing more is told of it: that of full information takes room on the disk.
-    descent : Descent
     """
 
     premises: Premises

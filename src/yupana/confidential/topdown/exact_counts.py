@@ -156,7 +156,6 @@ def add_up(tree: Tree, count_blocks: CountBlocks, scratch: Path | None, *, recor
 
     Parameters
     ----------
-    tree : Tree
     count_blocks : callable
         Is called for all blocks in order, each once.
     scratch : Path or None
@@ -220,7 +219,6 @@ def open_described_counts(
 
     Parameters
     ----------
-    configuration : DescribedConfiguration
     areas : Hierarchy
         Of the configuration.
     blocks : ndarray of int64, shape (blocks,)

@@ -79,7 +79,6 @@ def memory_for_replicates(blocks: int, cells: int, replicates: int) -> int:
         That are not empty.
     cells : int
         Of the schema.
-    replicates : int
     """
     of_a_block = _A_COUNT * min(cells, _COUNTS_OF_A_BLOCK)
     return _BEFORE_REPLICATES + (_BESIDE_REPLICATES + replicates) * of_a_block * blocks

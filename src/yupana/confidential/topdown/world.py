@@ -51,7 +51,6 @@ class World(Sealed):
         configuration has areas of its own.
     assignments : tuple of Assignment
         What files beside the reference file tell of its areas.
-    spine : Spine
     given : dict of str to str
         SHA-256 of the files of a spine that was built before; empty if the run built its own.
     kept : Kept or None
@@ -96,10 +95,6 @@ def open_world(
 
     Parameters
     ----------
-    configuration : Configuration
-    data : Path
-    request : RunRequest
-    clock : Stopwatch
     scratch : Path, optional
         A private folder for exact counts, which must outlive the world; without one they are held in memory.
 

@@ -207,7 +207,6 @@ def area_intervals(
     ----------
     release : Path
         Of TopDown, or of several parts of it: a question goes to the part that counts what it asks for.
-    questions : sequence of AreaQuestion
     files, encoding : sequence of Path, and str, optional
         Which areas the blocks lie in, beside what the release tells; see `assign_published`.
     confidence : Fraction, optional

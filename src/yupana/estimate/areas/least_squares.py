@@ -51,7 +51,6 @@ class _AreaEstimates:
         ----------
         area : int
             By its place.
-        sums : sequence of WeightedCells
 
         Returns
         -------
@@ -193,7 +192,6 @@ def covariance_of_areas(tree: Tree, upward: Sequence[Floats], members: Members, 
 
     Parameters
     ----------
-    tree : Tree
     upward : sequence of ndarray of float64, shape (units of the level, 2^attributes) each
         Precisions of what the measurements of a unit and of all below it say of it, from the root to the blocks.
     members : Members
@@ -295,7 +293,6 @@ def law_of_areas(measurements: TreeMeasurements, members: Members, counted: Mapp
 
     Parameters
     ----------
-    measurements : TreeMeasurements
     members : Members
         Which blocks of the spine lie in which area.
     counted : mapping of Levels to Fraction

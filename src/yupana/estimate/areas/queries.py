@@ -95,7 +95,6 @@ class WeightedCells:
 
     Attributes
     ----------
-    constant : float
     kept : tuple of int
         The attributes whose levels weigh differently, in order.
     weights : ndarray of float64, shape (cells of these attributes,)
@@ -146,7 +145,6 @@ class AreaForm:
 
     Attributes
     ----------
-    above : WeightedCells
     below : WeightedCells or None
         None where it is no ratio.
     factor : float or None
@@ -179,11 +177,8 @@ class AskedOfArea:
 
     Attributes
     ----------
-    question : AreaQuestion
-    area : NamedArea
     place : int
         Of the area among those of its kind that are asked for.
-    form : AreaForm
     """
 
     question: AreaQuestion
@@ -279,7 +274,6 @@ def questions_by_part(
 
     Parameters
     ----------
-    questions : sequence of AreaQuestion
     words : mapping of str to Counted
         By part.
 

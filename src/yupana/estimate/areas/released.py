@@ -51,7 +51,6 @@ class ReleasedAreas:
 
     Attributes
     ----------
-    release : ReleaseFolder
     published : PublishedBlocks or None
         None where the units of the spine are what is published: its geolevels are the kinds then.
     assigned : tuple of Assignment
@@ -106,8 +105,6 @@ def released_areas(release: ReleaseFolder, files: Sequence[Path], encoding: str 
 
     Parameters
     ----------
-    release : ReleaseFolder
-    files : sequence of Path
     encoding : str, optional
         As of `assign_published`.
 

@@ -98,7 +98,6 @@ class Interval:
 
     Attributes
     ----------
-    query : str
     estimate : float or None
         None for a ratio whose denominator is estimated as 0.
     variance : float or None
@@ -107,7 +106,6 @@ class Interval:
         The confidence set. More than one piece or an infinite end only for ratios.
     cells : int
         How many cells the query came to.
-    method : str
     """
 
     query: str

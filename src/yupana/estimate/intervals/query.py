@@ -51,7 +51,6 @@ class Selection:
 
     Attributes
     ----------
-    table : str
     conditions : tuple of Condition
         All hold.
     is_sum : bool

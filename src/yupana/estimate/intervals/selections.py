@@ -26,13 +26,7 @@ _LISTED: Final = 12
 
 @dataclass(slots=True)
 class OpenedTables:
-    """Tables of a release that are opened at their first use.
-
-    Attributes
-    ----------
-    db : duckdb.DuckDBPyConnection
-    release : ReleaseFolder
-    """
+    """Tables of a release that are opened at their first use."""
 
     db: duckdb.DuckDBPyConnection
     release: ReleaseFolder
@@ -74,13 +68,10 @@ def rows_where(
 
     Parameters
     ----------
-    db : duckdb.DuckDBPyConnection
     view : str
         Made by `open_file`.
-    columns : sequence of str
     keys : sequence of str
         Columns that conditions may name.
-    selection : Selection
 
     Raises
     ------
@@ -166,7 +157,6 @@ class Counted:
 
     Attributes
     ----------
-    schema : Schema
     tables : tuple of RedistrictingTable
         The published tables that the schema gives.
     """

@@ -61,7 +61,6 @@ class _NoisyFiles:
 
         Parameters
         ----------
-        level : int
         kept : tuple of int
             Attributes, by position.
         basis : Basis
@@ -254,12 +253,8 @@ class TreeMeasurements:
 
     Attributes
     ----------
-    release : ReleaseFolder
-    noisy : NoisyAnswers
-    schema : Schema
     levels : tuple of str
         Geolevels from the root down.
-    spine : WrittenSpine
     labels : tuple of sequence of str
         Identifiers of the geounits of each geolevel.
     """

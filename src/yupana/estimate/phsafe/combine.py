@@ -75,7 +75,6 @@ def project(values: Floats, variances: Floats, identities: Sequence[Identity]) -
         Independent measurements, of one release or of many alike.
     variances : float array, shape (quantities,)
         Of every release; positive.
-    identities : sequence of Identity
     """
     if not identities:
         return _Projection(values, variances, np.zeros((0, variances.size)), np.zeros(values.shape[1:]))
@@ -151,7 +150,6 @@ def fit(
     geometric : bool
         Whether the noise is two-sided geometric. It has heavier tails than a chi-square allows for, and each identity
         is tested on its own.
-    chance : float
     """
     misses = np.array([sum(w * values[place] for place, w in identity.items()) for identity in identities])
     tail = _log_geometric_tail if geometric else _log_gaussian_tail
@@ -208,10 +206,8 @@ class Identities:
 
     Attributes
     ----------
-    tables : tuple of str
     places : mapping of table to int array, shape (groups, basis cells)
         Where a count stands in the row.
-    identities : tuple of Identity
     words : tuple of str
         What each identity says.
     """

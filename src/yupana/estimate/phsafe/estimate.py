@@ -27,7 +27,6 @@ class Measured:
 
     Attributes
     ----------
-    manifest : mapping
     groups : mapping of table to tuple of Group
         The population groups of each measured table, the nation first.
     counts : mapping of table to float array, shape (groups, basis cells)
@@ -140,13 +139,10 @@ class TableEstimate:
 
     Attributes
     ----------
-    shell : Shell
-    groups : tuple of Group
     noisy : float array, shape (groups, stubs)
         As measured: a sum of measurements, or a ratio of two.
     estimate, lower, upper : float arrays of that shape
         Posterior mean and equal-tailed credible interval.
-    made_of : EstimatedCounts or Averages
     """
 
     shell: Shell

@@ -36,7 +36,6 @@ class ValueSet:
     ----------
     name, label : str
         Empty where the dictionary has no name for it.
-    values : tuple of ValueRange
     """
 
     name: str
@@ -50,7 +49,6 @@ class DictionaryItem:
 
     Attributes
     ----------
-    name, label : str
     start : int
         The first place of its characters in a line, from 1; 0 where the file is no text of fixed width.
     length : int
@@ -93,7 +91,6 @@ class RecordType:
 
     Attributes
     ----------
-    name, label : str
     code : str
         What a line says at the place of record types; empty where all records are of one kind.
     items : tuple of DictionaryItem
@@ -129,7 +126,6 @@ class Questionnaire:
         An empty name where a file of records has no level above them.
     ids : tuple of DictionaryItem
         From the largest area down, as the dictionary lists them. Of a level below another, its own ids alone.
-    records : tuple of RecordType
     """
 
     name: str
@@ -144,7 +140,6 @@ class Dictionary:
 
     Attributes
     ----------
-    name, label : str
     type_start, type_length : int
         Where a line holds the code of its record type, from 1; 0 where all records are of one kind.
     levels : tuple of Questionnaire

@@ -111,7 +111,6 @@ class ToldTable:
 
     Attributes
     ----------
-    table : dict
     place : str
         Such as ``levels[0].records[1]``; empty at the top.
     faults : list of str

@@ -59,7 +59,6 @@ class Variable:
 
     Attributes
     ----------
-    column : str
     width, low, high : int
         Of the classes; 0 of a column of codes.
     missing : str
@@ -167,7 +166,6 @@ class CountPlan:
 
     Attributes
     ----------
-    question : _CountQuestion
     plan : Plan
         What is measured; where codes are to be looked up, without their number.
     sizes : mapping of str to int or None

@@ -180,7 +180,6 @@ class MeasurementErrors:
 
     Attributes
     ----------
-    measurement : Measurement
     table : Table
         Whose rows show the measured cells by themselves.
     trial, area, group : int64 array, shape (observations,)

@@ -34,7 +34,6 @@ class Criterion:
 
     Attributes
     ----------
-    name : str
     table, level : str
         A published table, or one of its margins or sums, and a level with a budget.
     rows : mapping of column to tuple of str
@@ -103,7 +102,6 @@ class DescribedColumn:
 
     Attributes
     ----------
-    file, name : str
     column : Column
         Its domain.
     labels : mapping of int to str
@@ -128,12 +126,10 @@ class MultipleResponse:
 
     Attributes
     ----------
-    file, name : str
     columns : tuple of str
         As the file calls them.
     column : Column
         What each of them may hold; its name is that of the question. A code that stands for none is the first word.
-    labels : mapping of int to str
     most : int
         How many codes of a record count: those of the first columns.
     numbers : tuple of int
@@ -162,7 +158,6 @@ class DescribedFile:
 
     Attributes
     ----------
-    name : str
     record : str
         What one record is called.
     key : str
@@ -235,7 +230,6 @@ class AreaKind:
     of : tuple of tuple of int
         Of each value of the column, in order, the places of the areas it lies in; of everything, ``((0,),)``. Of
         several columns, of each combination of values, those of the last column next to each other: one area each.
-    labels : mapping of str to str
     blocks : BlockAreas or None
         Of areas that are made of blocks: how. Which there are is found in the file of blocks, beside the records;
         ``codes`` and ``of`` are empty.
@@ -275,8 +269,6 @@ class DescribedLevel:
 
     Attributes
     ----------
-    name : str
-    areas : str
     groups : tuple of str
         Codes of the groups; ``("*",)`` for everyone.
     """
@@ -349,12 +341,10 @@ class DescribedTable:
 
     Attributes
     ----------
-    name, title : str
     counts : str
         The file whose records are counted.
     universe : Where
         Which of them, by columns of the file and of those above; applied before the limit.
-    limit : RecordLimit or None
     columns : tuple of str
         That tell its cells apart.
     labels : tuple of tuple of str
@@ -438,28 +428,23 @@ class Description:
 
     Attributes
     ----------
-    name, title : str
-    mechanism : Mechanism
     neighbours : Neighbours
         What budgets refer to: a unit added or removed, or replaced.
     unit : str
         The file whose records are protected, each with all that belongs to it; or a column of ids, which stands as a
         file above the records that have them.
-    confidence : Fraction
     files : mapping of name to DescribedFile
         Parents before children.
     areas : mapping of name to AreaKind
     groups : mapping of code to Where or ResponseGroup
         Population groups; they may overlap.
     group_labels : mapping of code to str
-    tables : tuple of DescribedTable
     truncation_key : str
         Key of the hash that orders records before a limit.
     document : mapping
         The description as it was read, with the lists of files it names in their place.
     criteria : tuple of Criterion
         How accurate some tables shall be.
-    postprocess : Postprocess
     blocks : BlockFile or None
         The file of blocks beside the records that areas are made of.
     layout : Dictionary or None

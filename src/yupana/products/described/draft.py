@@ -201,7 +201,6 @@ def _domain(item: DictionaryItem, width: int) -> _DraftDomain | str:
 
     Parameters
     ----------
-    item : DictionaryItem
     width : int
         Digits that the codes of numbers have, where they name areas; 0 where they are as the dictionary has them.
     """

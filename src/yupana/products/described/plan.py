@@ -156,7 +156,6 @@ def make_plan(
 
     Parameters
     ----------
-    description : Description
     accounting : "published" or "tight"
         Scale the noise to the sensitivities that the description states, where it does, or to the derived ones.
     confidence : Fraction, optional
@@ -267,7 +266,6 @@ def column_losses(description: Description, plan: Plan) -> Iterator[tuple[str, B
 
     Parameters
     ----------
-    description : Description
     plan : Plan
         Of the description.
     """

@@ -209,7 +209,6 @@ class DescribedProduct(Product[Description]):
 
         Parameters
         ----------
-        config : Description
         totals : mapping, optional
             What is known of the file of totals.
         empty : sequence of str

@@ -67,7 +67,6 @@ class PublishedSource:
 
     Attributes
     ----------
-    path : Path
     told : mapping
         For the manifest: the file and its checksum, and what its release says of itself.
     doubts : tuple of str
@@ -105,7 +104,6 @@ def read_source(description: Description, path: Path) -> PublishedSource:
 
     Parameters
     ----------
-    description : Description
     path : Path
         With the columns REGION_ID, REGION_TYPE and COUNT, and ITERATION_CODE where a level has groups; one row for a
         group.

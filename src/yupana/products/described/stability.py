@@ -255,7 +255,6 @@ class Derived:
 
     Attributes
     ----------
-    sensitivity : Sensitivity
     attained : mapping
         For ``unbounded`` and ``bounded`` neighbours, whether some are so far; else it is an upper bound that none
         exceeds, and how far the farthest are is not known.
@@ -501,9 +500,6 @@ def column_move(description: Description, table: DescribedTable, level: Describe
 
     Parameters
     ----------
-    description : Description
-    table : DescribedTable
-    level : DescribedLevel
     name : str
         The column as joins call it, of the unit's file or one below it.
     """

@@ -43,14 +43,12 @@ class Uncounted:
 
     Attributes
     ----------
-    table : str
     levels : tuple of str
         Where it is so; empty for all.
     of : str
         The column, or the response, as ``file.column``; several with "and" between them.
     values : str
         Those of such records, as the file writes them.
-    because : str
     """
 
     table: str

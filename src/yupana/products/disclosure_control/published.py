@@ -52,7 +52,6 @@ class PublishedCounts:
 
     Attributes
     ----------
-    levels : tuple of _PublishedLevel
     sums : mapping of str to Relations
         By kind: ``margins`` of cells in a table, ``areas`` that are made of areas, ``groups`` that are made of groups.
     nested : mapping of str to Nested

@@ -14,7 +14,6 @@ class SizeErrors:
 
     Attributes
     ----------
-    method, size : str
     counts, shown : int
         How many counts have this true size, and how many of them are published.
     exact : float or None
@@ -92,9 +91,6 @@ class SideBySide(Sealed):
         As the plan calls it.
     methods : tuple of Method
         The release of the description first.
-    errors : sequence of SizeErrors
-    additivity : sequence of AdditivityRow
-    learnt : sequence of LearntRow
     remarks : sequence of str
         Of single methods, such as how many records were swapped.
     best_guess : float or None

@@ -58,7 +58,6 @@ def sensitivity_of(tau: int | None, mechanism: Mechanism, accounting: Accounting
     ----------
     tau : int or None
         Truncation threshold; None for a table of units.
-    mechanism : Mechanism
     accounting : "published" or "tight"
     """
     if accounting == "published":

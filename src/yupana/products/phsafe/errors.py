@@ -18,9 +18,6 @@ class CellError:
 
     Attributes
     ----------
-    table, level : str
-    cell : int
-    groups : tuple of Group
     expected_moe : float
         As the plan computes margins.
     truth : int64 array, shape (groups,)
@@ -45,7 +42,6 @@ def cell_errors(plan: Plan, seen: MeasurementErrors, states: Sequence[str]) -> I
 
     Parameters
     ----------
-    plan : Plan
     seen : MeasurementErrors
         Of all groups of the level, trial after trial.
     states : sequence of str

@@ -51,10 +51,8 @@ class Shell:
 
     Attributes
     ----------
-    name, title, universe : str
     source : str
         The measured table that is counted; of averages, the numerator.
-    stubs : tuple of _Stub
     ratio : ShellRatio or None
         None for a table of counts.
     """

@@ -41,7 +41,6 @@ class Settings:
         The passes.
     us_states : tuple of str
         FIPS codes of the US pass.
-    mechanism : Mechanism
     """
 
     max_race_codes: int
@@ -72,7 +71,6 @@ class SafetabConfig:
     Attributes
     ----------
     product : "safetab-p" or "safetab-h"
-    settings : Settings
     budgets : mapping of entry to Fraction or INFINITE
         rho (epsilon under pure DP) by `DetailedQuestion.entry`, zeros included: what has budget zero is not measured.
     thresholds : mapping of entry to tuple of int

@@ -35,7 +35,6 @@ class LevelErrors:
 
     Attributes
     ----------
-    level : Level
     detailed_only : bool
         Of SafeTab-P: whether the iterations are those of which only totals are made, with another variance. Of
         SafeTab-H, which treats all alike, false.
@@ -45,7 +44,6 @@ class LevelErrors:
         How many groups of each of `SIZES` there are, whether or not they got a table.
     tables : tuple of MeasurementErrors
         Of the tables that groups got, in order.
-    trials : int
     """
 
     level: Level
@@ -80,9 +78,6 @@ class SafetabAccuracy:
     ----------
     table : str
         That of the measured cells: T01001 where a group has nothing but a total; `LEFT_OUT` where it has no table.
-    region_type : str
-    iteration_level : int
-    detailed_only : bool
     size : str
         One of `SIZES`.
     groups : int
@@ -123,8 +118,6 @@ class IterationAccuracy:
 
     Attributes
     ----------
-    table, region_type : str
-    iteration_level : int
     iteration : str
         Its code.
     count : int

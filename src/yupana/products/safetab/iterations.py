@@ -39,7 +39,6 @@ class Iteration:
 
     Attributes
     ----------
-    code, name : str
     level : int
         0 major race, 1 regional, 2 detailed.
     alone : bool or None

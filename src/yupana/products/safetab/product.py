@@ -337,7 +337,6 @@ class SafetabProduct(Product[Parameters]):
 
         Parameters
         ----------
-        config
         iterations : str
             `CharacteristicIterations.sha256` of the code files.
         housing_units : bool
@@ -475,11 +474,8 @@ class HouseholdsProduct(SafetabProduct):
 
         Parameters
         ----------
-        config
-        iterations : str
         totals : mapping
             What is known of the totals, with "left_out" and "levels_without_groups".
-        housing_units : bool
         own : bool
             Whether nothing but the user's word says that the totals are published.
         """

@@ -68,8 +68,6 @@ def read_totals(path: Path, settings: Settings, iterations: CharacteristicIterat
     ----------
     path : Path
         Columns REGION_ID, REGION_TYPE, ITERATION_CODE and COUNT; others do not matter.
-    settings : Settings
-    iterations : CharacteristicIterations
 
     Raises
     ------
@@ -294,7 +292,6 @@ def provenance(path: Path, settings: Settings, iterations: CharacteristicIterati
 
     Parameters
     ----------
-    path : Path
     settings : Settings
         Of the run that is to read them.
     iterations : CharacteristicIterations

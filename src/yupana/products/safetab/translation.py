@@ -42,8 +42,6 @@ def sensitivity(
 
     Parameters
     ----------
-    iterations : CharacteristicIterations
-    level : Level
     race_codes : int
         How many race codes of a record count.
     accounting : "published" or "tight"

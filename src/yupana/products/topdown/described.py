@@ -47,7 +47,6 @@ class DescribedConfiguration(Configuration):
 
     Attributes
     ----------
-    description : Description
     counted : str
         The file whose records are counted.
     block : CountedColumn

@@ -86,15 +86,12 @@ def parameters(
 
     Parameters
     ----------
-    config : Configuration
     spine : str
         Of which kind.
-    estimator : str
     intervals : mapping
         `IntervalTerms.as_json`.
     areas : mapping of kind to mapping
         Of areas that were given beside the reference file, their "file" and how many "areas" there are.
-    remarks : sequence of str
     """
     return {
         "schema": {a.name: list(a.labels) for a in config.schema.attributes},
@@ -123,7 +120,6 @@ def taken_as_public(
     ----------
     areas : sequence of str
         What it does not protect of areas (`public_areas`).
-    config : Configuration
     given : bool
         Whether the spine came from a folder.
     facilities : bool
@@ -152,8 +148,6 @@ def stated(
 
     Parameters
     ----------
-    release : Path
-    manifest : mapping
     config : Configuration
         That of the manifest.
     plan : Plan

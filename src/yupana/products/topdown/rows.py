@@ -53,7 +53,6 @@ class CountRows:
     ----------
     labels : ndarray of bytes, shape (areas,)
         Identifiers of all areas of the kind.
-    schema : Schema
     area : ndarray of int64, shape (rows,)
         The area of each row.
     cells : ndarray of int32, shape (rows,)
@@ -86,10 +85,8 @@ def unpack(path: Path, labels: Texts, schema: Schema, numbers: Sequence[str]) ->
 
     Parameters
     ----------
-    path : Path
     labels : ndarray of bytes, shape (areas,)
         Identifiers of all areas of the kind.
-    schema : Schema
     numbers : sequence of str
         What the columns of the numbers are called.
     """
@@ -114,10 +111,8 @@ def count_rows(
     ----------
     labels : ndarray of bytes, shape (areas,)
         Identifiers of all areas of the kind.
-    schema : Schema
     first : int
         The area that is the first of the histogram.
-    counts : Histogram
     ends : sequence of ndarray of int64, shape (entries,)
         What stands after the counts.
     """
@@ -141,7 +136,6 @@ class RecordForm:
 
     Attributes
     ----------
-    columns : tuple of str
     heads : callable
         What records of blocks begin with, as texts of shape (blocks,), from the first of these up to the last.
     tails : callable
@@ -207,10 +201,8 @@ def records_of(form: RecordForm, first: int, counts: Histogram, before: int) -> 
 
     Parameters
     ----------
-    form : RecordForm
     first : int
         The block that is the first of the histogram.
-    counts : Histogram
     before : int
         How many records the blocks before have.
     """
@@ -235,7 +227,6 @@ class TableRows:
 
     Attributes
     ----------
-    table : RedistrictingTable
     level : str
         SUMLEV of the kind.
     first : int
@@ -278,13 +269,10 @@ def table_rows(
 
     Parameters
     ----------
-    table : RedistrictingTable
     level : str
         SUMLEV of the kind.
-    kind : Areas
     first : int
         The area that is the first of the histogram.
-    counts : Histogram
     """
     for start in range(0, counts.units, _AREAS_AT_ONCE):
         stop = min(start + _AREAS_AT_ONCE, counts.units)

@@ -181,7 +181,6 @@ def find_strategy(
     config : Configuration
         Its queries that keep or sum attributes are those that get shares; its budget stays, unless targets are margins:
         then it becomes the least that meets them all.
-    targets : _StrategyTargets
     loss : "sum", "max" or "ratio"
         Of weighted variances; with margins the largest, each by what its margin allows.
     least : Fraction

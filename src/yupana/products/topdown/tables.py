@@ -76,7 +76,6 @@ class RedistrictingTable:
 
     Attributes
     ----------
-    name : str
     member : ndarray of int64, shape (cells, k)
         The variables that each cell counts in, -1 for none.
     size : int

@@ -195,8 +195,6 @@ def verify_release(
 
     Parameters
     ----------
-    folder : Path
-    schema : Schema
     levels : sequence of str
         Geolevels from the root to the blocks.
     any_codes : bool

@@ -40,7 +40,6 @@ class ExportRequest:
 
     Attributes
     ----------
-    release, out : Path
     to : "workbook", "sdmx" or "labelled"
     tables : tuple of str
         All that hold numbers, or all if they are labelled, if empty.
@@ -48,7 +47,6 @@ class ExportRequest:
         Of workbooks: a column, each of whose values has its own.
     agency : str
         Of SDMX: who maintains the structures.
-    overwrite : bool
     """
 
     release: Path
@@ -116,10 +114,8 @@ def check_export(folder: Path, release: Path | None, tell: Listener) -> Checked:
 
     Parameters
     ----------
-    folder : Path
     release : Path, optional
         The release; else the folder of its name beside the export, if that is the one.
-    tell : callable
 
     Raises
     ------

@@ -57,7 +57,6 @@ class ExportColumn:
     ----------
     name : str
         As the release has it.
-    title, description : str
     kind : "code", "text", "whole" or "real"
         A code tells rows apart; a text is told of a row.
     labels : mapping of str to str
@@ -96,12 +95,10 @@ class ExportTable:
     ----------
     name : str
         With the name of the part before it, such as ``persons/tables/P1``.
-    title, universe : str
     columns : tuple of ExportColumn
         In the order of the export: codes, then each count with what is told of it.
     query : str
         SQL of its rows, all columns as text, in the order of the release.
-    rows : int
     release : ReleaseFolder
         That it lies in: the release, or a part of it.
     """
@@ -355,8 +352,6 @@ class Export:
 
     Attributes
     ----------
-    release : ReleaseFolder
-    tables : tuple of ExportTable
     split : str
         A column, each of whose values has a workbook; empty where there is one.
     agency : str
@@ -435,7 +430,6 @@ def listed(database: duckdb.DuckDBPyConnection, column: str, texts: Mapping[str,
         That gets a type for the list.
     column, otherwise : str
         SQL: what is looked up, and what stands for a text that is not listed.
-    texts : mapping of str to str
     """
     if not texts:
         return otherwise

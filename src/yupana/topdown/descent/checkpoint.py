@@ -86,13 +86,10 @@ class KeptLevel:
 
     Attributes
     ----------
-    level : int
-    keeper : Keeper
     units : int
         So far.
     failsafe : list of (int, int)
         Of all pieces; see `Piece`.
-    solvers : Counter of str
     """
 
     level: int
@@ -241,7 +238,6 @@ class BatchCheckpoint(Checkpoint):
 
         Parameters
         ----------
-        level, first : int
         shapes : sequence of tuple of int
             Of the answers to each query.
 
@@ -269,10 +265,8 @@ class BatchCheckpoint(Checkpoint):
 
         Parameters
         ----------
-        level, first : int
         shapes : sequence of tuple of int
             Of the answers to each query.
-        draw : callable
 
         Raises
         ------

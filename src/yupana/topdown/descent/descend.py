@@ -110,10 +110,8 @@ class DividedLevel:
 
     Attributes
     ----------
-    number : int
     starts : ndarray of int64, shape (parents + 1,)
         The children of parent p are those from ``starts[p]`` up to ``starts[p + 1]``.
-    rules : Rules
     groups : ndarray of int32, shape (cells,)
         The level of the first attribute, where counts are bounded by it.
     possible : ndarray of int32
@@ -201,16 +199,12 @@ def descend(
 
     Parameters
     ----------
-    tree : Tree
     root : Piece
         The root.
     rules : sequence of Rules
         Of each geolevel.
     possible : ndarray of bool, shape (cells,)
         Which cells can hold someone.
-    evidence : Evidence
-    keeper : Keeper
-    solver : Solver
     progress : callable
         Called with a geolevel, how many of its units are done, and how many there are.
     at_once : int
@@ -266,7 +260,6 @@ def runs_of(below: Sequence[Ints], units: int) -> Iterator[tuple[int, int]]:
     ----------
     below : sequence of ndarray of int
         Of the geolevels below theirs, where the children of each parent begin.
-    units : int
     """
     last = np.arange(units + 1)
     for starts in below:
@@ -504,7 +497,6 @@ class EngineSolver:
 
     Attributes
     ----------
-    engine : Engine
     parts : int
         How many tasks share a batch, each of which gets all of it: where sending costs little, none waits for the last.
     """

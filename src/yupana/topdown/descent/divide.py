@@ -57,7 +57,6 @@ class Siblings:
     ----------
     parent : ndarray of int64, shape (m,)
         Counts of the live cells.
-    children : int
     rounding : tuple of tuple of (ndarray of int32, shape (m,), or None)
         Queries of each rounding pass; None is the detailed one.
     groups : ndarray of int32, shape (m,), or None
@@ -102,7 +101,6 @@ def divide(family: Siblings, passes: Sequence[Callable[[], Terms]]) -> Divided:
 
     Parameters
     ----------
-    family : Siblings
     passes : sequence of callable
         Makes the terms of each estimation pass.
 
@@ -167,7 +165,6 @@ def divide_failsafe(family: Siblings, passes: Sequence[Callable[[], Terms]]) -> 
     ----------
     family : Siblings
         On every cell that can hold someone.
-    passes : sequence of callable
     """
     held = _held_totals(family)
     counts = np.zeros((family.children, len(family.parent)))

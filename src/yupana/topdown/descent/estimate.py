@@ -99,8 +99,6 @@ class Premises:
 
     Attributes
     ----------
-    configuration : Configuration
-    spine : Spine
     limits : tuple of Limits or None
         Of each geolevel, the bounds that group quarters set.
     known : mapping of int to Known
@@ -135,9 +133,6 @@ def premises_of(
 
     Parameters
     ----------
-    configuration : Configuration
-    spine : Spine
-    known : mapping of int to Known
     facilities : ndarray of integers, shape (blocks, 8), or None
         Housing units and facilities by major type, in the order of the spine.
     """
@@ -164,13 +159,9 @@ def measured(
 
     Parameters
     ----------
-    premises : Premises
-    door : Door
     keeper : Keeper
         Keeps what is drawn.
     estimator : "topdown", "full-information" or "posterior"
-    clock : Stopwatch
-    progress : callable
     in_full : bool
         Whether everything is drawn though the estimator does not need it.
     """
@@ -205,11 +196,6 @@ def estimate_counts(
 
     Parameters
     ----------
-    premises : Premises
-    evidence : Evidence
-    keeper : Keeper
-    clock : Stopwatch
-    progress : callable
     coins : Entropy or None
         For the estimator "posterior" (`coins_for`): with them the last geolevel is drawn from its posterior, given full
         information. Nothing else is made of them, and a run that goes on has those that it had.

@@ -84,7 +84,6 @@ def ask(families: SiblingBatch, label: NDArray[np.int32], size: int) -> Asked:
 
     Parameters
     ----------
-    families : SiblingBatch
     label : ndarray of int32, shape (cells,)
         For each cell the answer it counts in.
     size : int
@@ -289,7 +288,6 @@ class MeasuredFamilies:
 
     Attributes
     ----------
-    families : SiblingBatch
     asked : tuple of Asked
         By query: which answers were asked.
     values : tuple of ndarray of integers
@@ -342,12 +340,6 @@ class MeasuredOnDemand:
 
     An answer is on disk before anything is made of it. So a run that dies of its own noise goes on with that noise, and
     what is released in the end has the law of one draw (docs/interrupted-runs.md).
-
-    Attributes
-    ----------
-    spending : Spending
-    keeper : Keeper
-    door : Door
     """
 
     spending: Spending

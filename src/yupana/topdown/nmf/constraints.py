@@ -340,9 +340,6 @@ def known_of(
 
     Parameters
     ----------
-    config : Configuration
-    spine : Spine
-    held : sequence of HeldAt
     states : mapping of int to int, or None
         By the two digits of a state its total, over all its branches.
 

@@ -73,7 +73,6 @@ class FoundFiles:
 
     Attributes
     ----------
-    folder : Path
     levels : tuple of str
         Geolevels that are there, from the top down.
     parts : mapping of (geolevel, kind) to mapping of str to tuple of Path

@@ -61,7 +61,6 @@ def read_level(rows: LevelRows | None, config: Configuration, level: str, units:
         None where there are no files. Geounits are those of the table "units" of the database.
     config : Configuration
         Tells the queries of the geolevel.
-    level : str
     units : int
         How many geounits the geolevel has.
 
@@ -244,7 +243,6 @@ def spent_by(config: Configuration, levels: Sequence[tuple[str, ReadLevel]]) -> 
 
     Parameters
     ----------
-    config : Configuration
     levels : sequence of (str, ReadLevel)
         By geolevel, whose queries and passes are those of the level so called.
 
@@ -340,9 +338,6 @@ def refuse_missing(
 
     Parameters
     ----------
-    spine : Spine
-    config : Configuration
-    spent : SpentByFiles
     due : Fraction
         What a path lost along which nothing is missing.
     geocodes : mapping of str to ndarray of bytes

@@ -70,7 +70,6 @@ class FileMeasurements:
         The same without that sum, so that every answer is there once.
     plan : Plan
         What was measured. Where states stand for the nation, of these alone.
-    draws : FileDraws
     losses : tuple of Fraction
         The least and the most that the measurements along a path from the root to a block lost, under bounded
         neighbours.
@@ -101,15 +100,12 @@ def read_measurements(
 
     Parameters
     ----------
-    files : FoundFiles
     config : Configuration
         Schema, recodes, and of every geolevel its queries and the order of its passes. Constraints and totals are those
         of the files.
     estimator : "topdown", "full-information" or "posterior"
     states : mapping of int to int, or None
         Totals of states that are exact.
-    clock : Stopwatch
-    progress : callable
 
     Raises
     ------
@@ -288,7 +284,6 @@ def tabulated(spine: Spine, counts: Histogram) -> tuple[Spine, Histogram, dict[s
 
     Parameters
     ----------
-    spine : Spine
     counts : Histogram
         Of its blocks.
 

@@ -33,12 +33,10 @@ class RowKind:
 
     Attributes
     ----------
-    name : str
     sign : str
         ``"="``, ``">="`` or ``"<="`` of constraints; empty of measurements.
     axes : tuple of str
         How each attribute is kept, in the order of the schema.
-    shape : tuple of int
     """
 
     name: str
@@ -53,14 +51,12 @@ class LevelRows:
 
     Attributes
     ----------
-    database : duckdb.DuckDBPyConnection
     place : str
         What messages call them.
     parts : mapping of str to tuple of Path
         By partition.
     relation : str
         SQL for them, with part, geocode, name, sign, axes, shape, value and variance.
-    kinds : tuple of RowKind
     """
 
     database: duckdb.DuckDBPyConnection
@@ -182,11 +178,9 @@ def level_rows(
 
     Parameters
     ----------
-    database : duckdb.DuckDBPyConnection
     place : str
         What messages call them.
     kind : "DPQuery" or "Constraint"
-    parts : mapping of str to tuple of Path
     schema : Schema
         Whose attributes must be columns, in this order; other columns are not looked at.
 
@@ -291,10 +285,8 @@ def query_of(kind: RowKind, ending: str, schema: Schema, recodes: Mapping[str, R
 
     Parameters
     ----------
-    kind : RowKind
     ending : "DPQuery" or "Constraint"
         Whose names they have.
-    schema : Schema
     recodes : mapping of name to Recode
     """
     suffix = ENDINGS[ending]

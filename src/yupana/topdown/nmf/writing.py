@@ -92,12 +92,10 @@ def write_answers(
 
     Parameters
     ----------
-    path : Path
     geounits : sequence of str
         Identifiers of the geolevel.
     kept : mapping of str to sequence of str
         `kept_columns` of the query.
-    pieces : iterable of AnswerFile
 
     Raises
     ------
@@ -215,7 +213,6 @@ def write_measurement_files(
 
     Parameters
     ----------
-    root : Path
     dataset : str
         Its name, such as US_Person_PL_PROD.
     premises : Premises

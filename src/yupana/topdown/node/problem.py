@@ -46,7 +46,6 @@ class Node:
     weights : ndarray of float64, shape (k, queries)
         Inverse variances; 0 where not measured. Single weights may be negative as long as the quadratic form of each
         child is positive semidefinite, as in precision matrices written as signed sums over margins.
-    held : tuple of Held
     groups : ndarray of int32, shape (m,), or None
         The group of each live cell, the level of the first attribute for bounds.
     lower, upper : ndarray of float64, shape (k, groups), or None

@@ -162,15 +162,11 @@ def estimate_posterior(
 
     Parameters
     ----------
-    tree : Tree
     rules : Rules
         Of the last geolevel.
     possible : ndarray of bool, shape (cells,)
-    evidence : FullInformation
     counts : sequence of KeptLevel
         Of the last geolevel but one and of the last, by full information; the latter are where the chains begin.
-    lists : PublicLists
-    seed : int
     workers : int
         Threads; the counts do not depend on how many.
     progress : callable

@@ -397,8 +397,6 @@ def wander(
     ----------
     start : ndarray of int64, shape (k, m)
         Counts that meet every bound; overwritten by the last draw.
-    asked : ChildrenAsked
-    believed : Believed
     residual : ndarray of float64, shape (k, answers)
         Answers of `start` less noisy ones; overwritten.
     swaps : int

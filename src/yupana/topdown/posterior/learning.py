@@ -60,8 +60,6 @@ def draw(posed: Posed, prior: Prior, start: Ints, sweeps: Sweeps, seed: tuple[in
 
     Parameters
     ----------
-    posed : Posed
-    prior : Prior
     start : ndarray of int64, shape (k, m)
         Counts that sum to the parent and meet every bound.
     sweeps : tuple of (int, int)
@@ -94,7 +92,6 @@ def learn_densities(parents: Sequence[Learner], prior: Prior, seed: int, pool: E
         To begin with; its concentrations are kept.
     seed : int
         Each round of each parent has a stream of its own.
-    pool : Executor
 
     Returns
     -------

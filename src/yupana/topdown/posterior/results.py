@@ -235,7 +235,6 @@ class SquaredErrors:
 
         Parameters
         ----------
-        draws : Draws
         measured, variance : ndarray of float64, shape (k,)
             Least squares of the totals from each child's own answers, and their variances; nan of a child without.
         """
@@ -293,8 +292,6 @@ class BlockPosterior:
         Of the squared errors of those totals over their posterior variances, as the noisy answers tell it.
     prior : Prior
         As learned.
-    chains : Chains
-    fit : PriorFit
     sweeps : tuple of (int, int)
         How many were left out, and how many counted.
     seed : int

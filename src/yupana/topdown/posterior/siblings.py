@@ -104,7 +104,6 @@ class Posed:
     Attributes
     ----------
     parent : ndarray of int64, shape (m,)
-    asked : ChildrenAsked
     answers : ndarray of float64, shape (k, answers)
         Noisy ones, query after query.
     base : ndarray of float64, shape (k, kinds)
@@ -157,14 +156,12 @@ def pose(family: Siblings, terms: Terms, used: Sequence[int], groups: Indices, p
 
     Parameters
     ----------
-    family : Siblings
     terms : Terms
         Of the last estimation pass: everything that was measured.
     used : sequence of int
         The queries of the terms that are used, by position.
     groups : ndarray of int32, shape (m,)
         A label of the group of each live cell.
-    places : Places
     """
     number, m = family.children, len(family.parent)
     kind = np.zeros(m, dtype=np.int64) if family.groups is None else family.groups.astype(np.int64)

@@ -191,7 +191,6 @@ def _spine(told: DeclaredSpine, shares: Mapping[str, Fraction], mechanism: Mecha
 
     Parameters
     ----------
-    told : DeclaredSpine
     shares : mapping of geolevel to Fraction
         From the root down.
     mechanism : Mechanism

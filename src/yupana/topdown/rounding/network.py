@@ -158,7 +158,6 @@ def round_by_flow(estimate: Floats, parent: Ints, queries: Queries, group: Ints,
     ----------
     estimate : ndarray of float64, shape (k, m)
     parent : ndarray of int64, shape (m,)
-    queries : Queries
     group : ndarray of int64, shape (k,)
         The joint total each child counts in, or -1.
     group_sum : ndarray of int64, shape (joint totals,)

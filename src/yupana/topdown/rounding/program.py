@@ -202,7 +202,6 @@ def round_by_program(
     parent : ndarray of int64, shape (m,)
     passes : sequence of sequences of ndarray of int32, shape (m,), or None
         None is the detailed query.
-    limits : sequence of Limit
     joint : sequence of (children, total)
 
     Returns

@@ -82,7 +82,6 @@ def round_counts(estimate: Floats, rounding: Rounding) -> Ints:
     ----------
     estimate : ndarray of float64, shape (k, m)
         Non-negative; sums to the parent over the children up to the solver's error.
-    rounding : Rounding
 
     Returns
     -------
@@ -198,7 +197,6 @@ def round_failsafe(estimate: Floats, rounding: Rounding, missed: float) -> Ints:
     ----------
     estimate : ndarray of float64, shape (k, m)
         Non-negative; the children need not sum to the parent.
-    rounding : Rounding
     missed : float
         v, the least sum over cells of |parent - sum of children| that fractional counts reach.
 

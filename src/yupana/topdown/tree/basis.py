@@ -94,7 +94,6 @@ class Basis:
         Parameters
         ----------
         answers : ndarray, shape (units, answers of the margin)
-        kept : Kept
 
         Returns
         -------
@@ -139,7 +138,6 @@ class Basis:
         Parameters
         ----------
         coordinates : ndarray of float64, shape (units, cells)
-        kept : Kept
 
         Returns
         -------
@@ -343,7 +341,6 @@ class LevelParts:
 
     Attributes
     ----------
-    basis : Basis
     levels : int
         How many geolevels are estimated.
     children : tuple of float or None
@@ -389,7 +386,6 @@ class LevelParts:
 
         Parameters
         ----------
-        level : int
         loadings : ndarray of float64, shape (answers, 2^attributes)
             Of the answers in a unit, as of `Basis.loadings`.
         """

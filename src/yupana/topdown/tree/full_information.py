@@ -88,9 +88,6 @@ class FullInformation:
 
     Attributes
     ----------
-    basis : Basis
-    tree : Tree
-    stored : StoredMeasurements
     totals : mapping of int to ndarray of int64, shape (units,)
         Totals that are known exactly, by geolevel.
     upward : tuple of EstimatesOnDisk
@@ -168,7 +165,6 @@ class TreeFamilies:
 
     Attributes
     ----------
-    families : SiblingBatch
     fitted : tuple of _Fit
         Of each estimation pass; the last fits everything there is.
     """
@@ -195,8 +191,6 @@ def full_information(
 
     Parameters
     ----------
-    basis : Basis
-    tree : Tree
     stored : StoredMeasurements
         All drawn.
     totals : mapping of int to ndarray of int64, shape (units,)

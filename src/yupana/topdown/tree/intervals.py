@@ -90,9 +90,7 @@ class _LeastSquaresIntervals:
 
         Parameters
         ----------
-        kind : str
         rows : ndarray of float64, shape (sums, cells)
-        first, last : int
 
         Returns
         -------
@@ -214,13 +212,10 @@ def least_squares_intervals(
     ----------
     measured : MeasuredLevels
         All measurements of the spine. Queries with recodes are left out.
-    spine : Spine
-    schema : Schema
     known : mapping of int to Known
         Totals that are kept exactly, by geolevel, of one unit or of several together.
     areas : sequence of Areas
         Those that add up others after them.
-    confidence : Fraction
     """
     of_block: dict[str, Ints] = {}
     for kind in areas:

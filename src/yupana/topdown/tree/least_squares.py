@@ -108,8 +108,6 @@ def own(basis: Basis, units: int, measurements: Sequence[TreeAnswers]) -> TreeEs
 
     Parameters
     ----------
-    basis : Basis
-    units : int
     measurements : sequence of TreeAnswers
         May be empty. Exact answers must agree with each other; the later one counts.
     """
@@ -143,8 +141,6 @@ def own_precision(basis: Basis, units: int, measurements: Sequence[tuple[Query, 
 
     Parameters
     ----------
-    basis : Basis
-    units : int
     measurements : sequence of (Query, ndarray of float64 of shape (units,))
         What was asked, and with which precision; 0 and infinity as in `TreeAnswers`.
 
@@ -198,7 +194,6 @@ def down(basis: Basis, children: TreeEstimate, parents: Indices, known: TreeEsti
 
     Parameters
     ----------
-    basis : Basis
     children : TreeEstimate
         Of all children of these parents: what the measurements of them and below them say.
     parents : ndarray of int, shape (children,)
@@ -225,7 +220,6 @@ def quadratic(basis: Basis, estimate: TreeEstimate, queries: Sequence[Query] = (
 
     Parameters
     ----------
-    basis : Basis
     estimate : TreeEstimate
         For the estimation of a node: its children by `combined`, what they and those below them tell. With the sum of
         the children fixed to the parent, the minimum without inequalities, from the root down, is `down`.
@@ -256,9 +250,7 @@ def variances(basis: Basis, precision: Floats, query: Query) -> Floats:
 
     Parameters
     ----------
-    basis : Basis
     precision : ndarray of float64, shape (units, 2^attributes)
-    query : Query
 
     Returns
     -------
@@ -334,7 +326,6 @@ def precisions_of_sums(tree: Tree, upward: Sequence[Floats], root: Floats, membe
 
     Parameters
     ----------
-    tree : Tree
     upward : sequence of ndarray of float64, shape (units of the level, 2^attributes) each
         Precisions by `combined`, from the root to the blocks.
     root : ndarray of float64, shape (1, 2^attributes)
@@ -440,8 +431,6 @@ def covariance_of_sums(
 
     Parameters
     ----------
-    tree : Tree
-    basis : Basis
     upward : sequence of TreeEstimate
         By geolevel, what the measurements of a unit and of all below it say of it.
     weights : mapping of (geolevel, unit) to ndarray of float64, shape (sums, cells)

@@ -45,8 +45,6 @@ class MarginMeasurements:
 
     Attributes
     ----------
-    tree : Tree
-    measured : MeasuredLevels
     totals : mapping of int to ndarray of int64, shape (units,)
         Totals that are known exactly, by level; `UNKNOWN` for units whose total is not.
     shape : tuple of int
@@ -138,8 +136,6 @@ class MarginEstimate:
 
     Attributes
     ----------
-    measured : MarginMeasurements
-    level : int
     runs : tuple of (int, int)
         First unit and one past the last of each run of this level.
     known : TreeEstimate
@@ -293,12 +289,6 @@ def with_joint_totals(tree: Tree, measured: MeasuredLevels, known: Mapping[int, 
     Units of one parent whose totals add up to a known one become the children of a unit between, which has that total
     and no measurement; all other units get one of their own. Least squares on that tree is least squares on the one
     that was measured, with these totals used.
-
-    Parameters
-    ----------
-    tree : Tree
-    measured : MeasuredLevels
-    known : mapping of int to Known
     """
     if not any(one.joint for one in known.values()):
         return _JointTree(tree, measured, {level: one.totals for level, one in known.items()}, None)

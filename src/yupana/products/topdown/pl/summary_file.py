@@ -58,7 +58,6 @@ class Lines:
 
     Attributes
     ----------
-    path : Path
     content : ndarray of uint8, shape (bytes,)
     newline : ndarray of int64, shape (lines,)
         Where each line ends.
@@ -425,7 +424,6 @@ def write_summary_file(folder: Path, file: SummaryFile, rest: str = "2020.pl") -
 
     Parameters
     ----------
-    folder : Path
     file : SummaryFile
         What `read_summary_file` gave is written as it was, byte for byte.
     rest : str
