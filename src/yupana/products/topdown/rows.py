@@ -180,15 +180,10 @@ class Records:
     times: Ints
     first: int
 
-    @property
-    def columns(self) -> tuple[TextColumn, TextColumn, Ints, int]:
-        """The heads, the tails, how often each, and the first number."""
-        number = self.first + 1 if self.form.numbered else NO_NUMBER
-        return TextColumn(self.heads, self.block), self.form.tails(self.cells), self.times, number
-
     def text(self) -> Bytes:
         """The records as they are written."""
-        return lay_records(*self.columns)
+        number = self.first + 1 if self.form.numbered else NO_NUMBER
+        return lay_records(TextColumn(self.heads, self.block), self.form.tails(self.cells), self.times, number)
 
     @property
     def number(self) -> int:
