@@ -36,24 +36,13 @@ _BESIDE: Final = ("AREA", "ITERATION", "LABEL", "DEPTH", "NOISE_DISTRIBUTION", "
 
 @dataclass(slots=True)
 class AreaIndex:
-    """All areas of a release, numbered as they are met.
+    """All areas of a release, numbered as they are met."""
 
-    Attributes
-    ----------
-    kinds : dict of str to int
-        Numbers of the kinds, by name.
-    places : dict of (str, str) to int
-        Numbers of the areas, by kind and code.
-    names : dict of (str, str) to str
-        What areas are called, of those whose name is known.
-    titles : dict of str to str
-        What kinds are called; empty where nothing says so.
-    """
-
-    kinds: dict[str, int] = field(default_factory=dict)
-    places: dict[tuple[str, str], int] = field(default_factory=dict)
+    kinds: dict[str, int] = field(default_factory=dict)  # numbers of the kinds, by name
+    places: dict[tuple[str, str], int] = field(default_factory=dict)  # numbers of the areas, by kind and code
+    # what areas are called, of those whose name is known
     names: dict[tuple[str, str], str] = field(default_factory=dict)
-    titles: dict[str, str] = field(default_factory=dict)
+    titles: dict[str, str] = field(default_factory=dict)  # what kinds are called; empty where nothing says so
 
     def number(self, kind: str, code: str) -> int:
         """The number of an area."""
@@ -81,55 +70,32 @@ class _PartsOf:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AtlasTable:
-    """One table.
-
-    Attributes
-    ----------
-    cells : int array, shape (cells, columns)
-        Of each cell the places of its codes.
-    depths : tuple of int
-        How far each cell is indented; empty where nothing is.
-    area, group, cell : int array, shape (rows,)
-        Rows are in the order of their areas.
-    value : float array, shape (rows,)
-        NaN where it is suppressed.
-    low, high : float array, shape (rows,)
-        The ends of its interval; NaN where it has none.
-    variance : float array, shape (rows,), or None
-        Of noisy tables, and of what was measured under estimates of counts.
-    measured : float array, shape (rows,), or None
-        The noisy counts under estimates.
-    sums : tuple of tuple of int
-        By cell, what it adds up, numbered within the table: a sum of rows that adds up the same as another row is that
-        row. Empty where nothing is known.
-    choices : tuple of _PartsOf
-        The finest first; empty where errors of rows depend on each other in a way that the release does not tell.
-    why_alone : "treated", "coterminous", "estimates", "topdown" or ""
-        Why sums of its rows have no interval; empty where they have one.
-    universe : str
-        What it counts; empty where the title says it all.
-    adds_up : bool
-        Whether no record counts in two of its cells, so that their sum counts records.
-    """
+    """One table."""
 
     name: str
     title: str
     groups: CellColumn | None
     columns: tuple[CellColumn, ...]
-    cells: Ints
-    depths: tuple[int, ...]
+    cells: Ints  # shape (cells, columns): of each cell the places of its codes
+    depths: tuple[int, ...]  # how far each cell is indented; empty where nothing is
+    # area, group, cell: shape (rows,): rows are in the order of their areas
     area: Ints
     group: Ints
     cell: Ints
-    value: Floats
+    value: Floats  # shape (rows,): NaN where it is suppressed
+    # low, high: shape (rows,): the ends of its interval; NaN where it has none
     low: Floats
     high: Floats
+    # shape (rows,), or None: of noisy tables, and of what was measured under estimates of counts
     variance: Floats | None
+    # the finest first; empty where errors of rows depend on each other in a way that the release does not tell
     choices: tuple[_PartsOf, ...] = ()
-    why_alone: str = ""
-    universe: str = ""
-    adds_up: bool = False
-    measured: Floats | None = None
+    why_alone: str = ""  # why sums of its rows have no interval; empty where they have one
+    universe: str = ""  # what it counts; empty where the title says it all
+    adds_up: bool = False  # whether no record counts in two of its cells, so that their sum counts records
+    measured: Floats | None = None  # shape (rows,), or None: the noisy counts under estimates
+    # by cell, what it adds up, numbered within the table: a sum of rows that adds up the same as another row is that
+    # row. Empty where nothing is known.
     sums: tuple[tuple[int, ...], ...] = ()
 
 
@@ -156,18 +122,10 @@ def read_tables(shown: Sequence["ShownTable"], areas: AreaIndex, kinds: Collecti
 
 @dataclass(frozen=True, slots=True)
 class ShownTable:
-    """A table that the atlas can show, before its rows are read.
+    """A table that the atlas can show, before its rows are read."""
 
-    Attributes
-    ----------
-    tables : tuple of ExportTable
-        One; of the counts by all attributes one for each kind of areas.
-    form : str
-        What tells a row from others.
-    """
-
-    tables: tuple[ExportTable, ...]
-    form: str
+    tables: tuple[ExportTable, ...]  # one; of the counts by all attributes one for each kind of areas
+    form: str  # what tells a row from others
 
     @property
     def rows(self) -> int:

@@ -47,48 +47,24 @@ M = TypeVar("M")
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What a run tells of itself beside its tables.
+    """What a run tells of itself beside its tables."""
 
-    Attributes
-    ----------
-    parameters : mapping
-        Of the configuration and of public files, for the manifest.
-    taken_as_public : tuple of str
-        What the guarantee does not protect.
-    log : mapping
-        What depends on the records without noise, for the confidential log.
-    options : mapping of str to str
-        Options that only this product has.
-    others : mapping
-        Keys of the manifest that only this product has.
-    """
-
-    parameters: Mapping[str, Any]
-    taken_as_public: tuple[str, ...]
-    log: Mapping[str, Any]
-    options: Mapping[str, str] = field(default_factory=dict)
-    others: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, Any]  # of the configuration and of public files, for the manifest
+    taken_as_public: tuple[str, ...]  # what the guarantee does not protect
+    log: Mapping[str, Any]  # what depends on the records without noise, for the confidential log
+    options: Mapping[str, str] = field(default_factory=dict)  # options that only this product has
+    others: Mapping[str, Any] = field(default_factory=dict)  # keys of the manifest that only this product has
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Validation(Sealed, Sequence[Finding]):
-    """What was found in records: a sequence of findings. Confidential: it counts them.
+    """What was found in records: a sequence of findings. Confidential: it counts them."""
 
-    Attributes
-    ----------
-    findings : tuple of Finding
-        Rules broken, and remarks.
-    remarks : tuple of str
-        What could not be checked.
-    left_out : tuple of mapping
-        Which records are counted nowhere by the configuration alone, as a plan tells it. Public, unlike the rest.
-    truncation : tuple
-        For internal use, of PHSafe: what thresholds about the configured ones would leave out.
-    """
-
-    findings: tuple[Finding, ...]
-    remarks: tuple[str, ...] = ()
+    findings: tuple[Finding, ...]  # rules broken, and remarks
+    remarks: tuple[str, ...] = ()  # what could not be checked
+    # for internal use, of PHSafe: what thresholds about the configured ones would leave out
     truncation: tuple[Any, ...] = ()
+    # which records are counted nowhere by the configuration alone, as a plan tells it. Public, unlike the rest.
     left_out: tuple[Mapping[str, Any], ...] = ()
 
     if TYPE_CHECKING:  # `typing` keeps what it has seen overloaded to the end, and the database would complain of it
@@ -114,40 +90,20 @@ class Validation(Sealed, Sequence[Finding]):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Observed(Sealed):
-    """How far noisy counts were from the truth; it tells the truth.
+    """How far noisy counts were from the truth; it tells the truth."""
 
-    Attributes
-    ----------
-    product : str
-        As the plan calls it.
-    errors : sequence
-        What rows and reports are made of, in the product's own form.
-    rows : sequence of dataclass instances
-        One for each line of the report.
-    tables : sequence of ReleaseTable
-        The rows, and others that are finer, as they are written.
-    told : mapping
-        More for the manifest.
-    """
-
-    product: str
-    errors: Sequence[Any]
-    rows: Sequence[Any]
-    tables: Sequence[ReleaseTable]
-    told: Mapping[str, Any] = field(default_factory=dict)
+    product: str  # as the plan calls it
+    errors: Sequence[Any]  # what rows and reports are made of, in the product's own form
+    rows: Sequence[Any]  # one for each line of the report
+    tables: Sequence[ReleaseTable]  # the rows, and others that are finer, as they are written
+    told: Mapping[str, Any] = field(default_factory=dict)  # more for the manifest
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredRun(Generic[C, R, E, M]):
-    """A run whose counts have passed the door.
+    """A run whose counts have passed the door."""
 
-    Attributes
-    ----------
-    records
-        They may be closed, unless the counter reads on.
-    """
-
-    records: R
+    records: R  # they may be closed, unless the counter reads on
     exact: E
     measured: M
     config: C

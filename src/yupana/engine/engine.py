@@ -83,16 +83,6 @@ MOST_BYTES: Final = 1 << 26
 class EngineTerms:
     """Where the work of a run is to be done.
 
-    Attributes
-    ----------
-    kind : "local" or "spark"
-    master : str or None
-        Of Spark: as its own option ``--master`` has it; ``local[*]`` if nothing is said.
-    shards : int or None
-        Into how many shards records are cut; what is best for the engine if nothing is said.
-    settings : mapping of str to str
-        Of Spark: more settings of the session.
-
     Raises
     ------
     ConfigError
@@ -100,9 +90,9 @@ class EngineTerms:
     """
 
     kind: EngineKind = "local"
-    master: str | None = None
-    shards: int | None = None
-    settings: Mapping[str, str] = field(default_factory=dict)
+    master: str | None = None  # of Spark: as its own option `--master` has it; `local[*]` if nothing is said
+    shards: int | None = None  # into how many shards records are cut; what is best for the engine if nothing is said
+    settings: Mapping[str, str] = field(default_factory=dict)  # of Spark: more settings of the session
 
     def __post_init__(self) -> None:
         if self.kind not in ENGINES:

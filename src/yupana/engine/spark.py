@@ -305,18 +305,12 @@ _WAVES: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class SparkEngine:
-    """Does work on the workers of a Spark session.
+    """Does work on the workers of a Spark session."""
 
-    Attributes
-    ----------
-    session : pyspark.sql.SparkSession
-    sorts : bool
-        Whether what was sorted comes sorted: not all that speak Spark Connect do that, and then a slot holds at once
-        all parcels that it brings together.
-    """
-
-    session: "SparkSession"
+    session: "SparkSession"  # pyspark.sql.SparkSession
     slots: int
+    # whether what was sorted comes sorted: not all that speak Spark Connect do that, and then a slot holds at once all
+    # parcels that it brings together
     sorts: bool
 
     def map(self, task: Task, work: Iterable[bytes]) -> Iterator[bytes]:

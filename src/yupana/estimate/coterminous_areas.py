@@ -31,17 +31,10 @@ class Area:
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """The reference file as columns, a row per block.
+    """The reference file as columns, a row per block."""
 
-    Attributes
-    ----------
-    block : int array, shape (blocks,)
-        State, county, tract and block as one number of 15 digits.
-    place, aiannh : int arrays, shape (blocks,)
-        State and place, and AIANNH area; -1 for none.
-    """
-
-    block: Codes
+    block: Codes  # shape (blocks,): state, county, tract and block as one number of 15 digits
+    # place, aiannh: shape (blocks,): state and place, and AIANNH area; -1 for none
     place: Codes
     aiannh: Codes
 

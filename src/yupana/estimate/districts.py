@@ -43,18 +43,11 @@ _ROUNDING: Final = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Chance:
-    """The chance that a rule is met.
-
-    Attributes
-    ----------
-    standard_error : float
-        Of the draws it was found by; 0 if by formula.
-    lower, upper : float
-        What is certain without a draw.
-    """
+    """The chance that a rule is met."""
 
     value: float
-    standard_error: float
+    standard_error: float  # of the draws it was found by; 0 if by formula
+    # lower, upper: what is certain without a draw
     lower: float
     upper: float
 
@@ -80,14 +73,9 @@ def departure(rule: Rule, populations: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Forms:
-    """The linear forms that a rule bounds: what they are worth, and how they and the sum of all districts err.
+    """The linear forms that a rule bounds: what they are worth, and how they and the sum of all districts err."""
 
-    Attributes
-    ----------
-    value, variance, with_total : ndarray of float64, shape (forms,)
-        The last is the covariance with the sum.
-    """
-
+    # value, variance, with_total: shape (forms,): the last is the covariance with the sum
     value: Floats
     variance: Floats
     with_total: Floats

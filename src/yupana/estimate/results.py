@@ -26,23 +26,14 @@ Answer = TypeVar("Answer", "Interval", "AreaInterval")
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Answers(Tabular, Generic[Answer]):
-    """Answers to queries of a release; a data-frame library takes them as it takes their `table`.
+    """Answers to queries of a release; a data-frame library takes them as it takes their `table`."""
 
-    Attributes
-    ----------
-    product, status : str
-        As the manifest says.
-    intervals : tuple of Interval or AreaInterval
-        In the order of the queries.
-    notes : tuple of str
-        What they cover and what not.
-    """
-
+    # product, status: as the manifest says
     product: str
     status: str
     confidence: Fraction
-    intervals: tuple[Answer, ...]
-    notes: tuple[str, ...]
+    intervals: tuple[Answer, ...]  # in the order of the queries
+    notes: tuple[str, ...]  # what they cover and what not
 
     def as_json(self) -> dict[str, Any]:
         """Describe them."""
@@ -101,22 +92,12 @@ class Intervals(Answers["Interval"]):
 
 @dataclass(frozen=True, slots=True)
 class AreaInterval:
-    """The answer to a query of an area.
-
-    Attributes
-    ----------
-    published : int, float or None
-        As the release has it; None for a ratio whose denominator it has as 0.
-    interval : Interval
-        Of the true value; without an estimate where it was read in the published tables.
-    others : tuple of str
-        Of a file of queries, what its row holds besides.
-    """
+    """The answer to a query of an area."""
 
     area: "NamedArea"
-    published: int | float | None
-    interval: "Interval"
-    others: tuple[str, ...] = ()
+    published: int | float | None  # as the release has it; None for a ratio whose denominator it has as 0
+    interval: "Interval"  # of the true value; without an estimate where it was read in the published tables
+    others: tuple[str, ...] = ()  # of a file of queries, what its row holds besides
 
     @property
     def query(self) -> str:
@@ -234,20 +215,11 @@ def _plain(value: float) -> int | float:
 
 @dataclass(frozen=True, slots=True)
 class Unassigned:
-    """Blocks in no district, which are kept apart from the balance.
+    """Blocks in no district, which are kept apart from the balance."""
 
-    Attributes
-    ----------
-    code : str
-        What the plan calls them.
-    blocks : int
-        How many of the spine.
-    published, estimate, standard_deviation : float
-        As of the districts.
-    """
-
-    code: str
-    blocks: int
+    code: str  # what the plan calls them
+    blocks: int  # how many of the spine
+    # published, estimate, standard_deviation: as of the districts
     published: float
     estimate: float
     standard_deviation: float

@@ -150,32 +150,18 @@ _SOURCE: Final = "source_manifest_sha256"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntervalRequest:
-    """Which intervals a release is to have.
+    """Which intervals a release is to have."""
 
-    Attributes
-    ----------
-    release, out : Path
-        A release of TopDown, and where it is written again with intervals.
-    method : "least-squares" or "monte-carlo", optional
-        If it is not said, least squares where measurements are given.
-    replicates : int, optional
-        Of Monte Carlo.
-    confidence : Fraction, optional
-        That of the release's margins if it is not said.
-    noisy_measurements, nmf : Path, optional
-        The noisy measurements of the same run, as tables or as noisy measurement files.
-    entropy : Entropy
-        Of the coins of replicates.
-    """
-
+    # release, out: a release of TopDown, and where it is written again with intervals
     release: Path
     out: Path
-    method: IntervalMethod | None = None
-    replicates: int | None = None
-    confidence: Fraction | None = None
+    method: IntervalMethod | None = None  # if it is not said, least squares where measurements are given
+    replicates: int | None = None  # of Monte Carlo
+    confidence: Fraction | None = None  # that of the release's margins if it is not said
+    # noisy_measurements, nmf: the noisy measurements of the same run, as tables or as noisy measurement files
     noisy_measurements: Path | None = None
     nmf: Path | None = None
-    entropy: Entropy = field(default_factory=SystemEntropy)
+    entropy: Entropy = field(default_factory=SystemEntropy)  # of the coins of replicates
     overwrite: bool = False
 
 

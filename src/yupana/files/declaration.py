@@ -27,22 +27,12 @@ Reader = Callable[[str, object, list[str]], T | None]
 
 @dataclass(frozen=True, slots=True)
 class Expected(Generic[T_co]):
-    """What a value must be.
+    """What a value must be."""
 
-    Attributes
-    ----------
-    words : str
-        The same in words, after "must be".
-    schema : dict
-        The same as JSON Schema.
-    fits : callable
-        Whether a value is meant to be one of these, be it with faults inside.
-    """
-
-    words: str
-    schema: Schema
+    words: str  # the same in words, after "must be"
+    schema: Schema  # the same as JSON Schema
     read: Reader[T_co]
-    fits: Callable[[object], bool]
+    fits: Callable[[object], bool]  # whether a value is meant to be one of these, be it with faults inside
 
     def __or__(self, other: "Expected[U]") -> "Expected[T_co | U]":
         words = f"{self.words}, or {other.words}"

@@ -30,22 +30,13 @@ _WIDEST: Final = 8
 
 
 class DrawnStretch(NamedTuple):
-    """Population groups that are drawn for at once.
+    """Population groups that are drawn for at once."""
 
-    Attributes
-    ----------
-    measurement : str
-        Name.
-    first, groups : int
-        The number of the first of them, and how many follow one another.
-    values : int
-        Noisy counts of all of them.
-    """
-
-    measurement: str
+    measurement: str  # name
+    # first, groups: the number of the first of them, and how many follow one another
     first: int
     groups: int
-    values: int
+    values: int  # noisy counts of all of them
 
     def meets(self, other: "DrawnStretch") -> bool:
         """Whether some group is drawn for in both."""

@@ -46,31 +46,15 @@ _RELEASE: Final = "the release"
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What a file says of one kind of areas.
-
-    Attributes
-    ----------
-    file : str
-        Its name.
-    areas : int
-        How many areas the blocks of the reference file lie in.
-    unknown : int
-        How many of its blocks the reference file does not have; they are passed over.
-    example : str
-        One of these, or ``""``.
-    listed : str
-        What lists the blocks, in words.
-    restored : str
-        Which codes got a leading zero back that they had lost, or ``""``.
-    """
+    """What a file says of one kind of areas."""
 
     kind: str
-    file: str
-    areas: int
-    unknown: int
-    example: str
-    listed: str = _REFERENCE
-    restored: str = ""
+    file: str  # its name
+    areas: int  # how many areas the blocks of the reference file lie in
+    unknown: int  # how many of its blocks the reference file does not have; they are passed over
+    example: str  # one of these, or `""`
+    listed: str = _REFERENCE  # what lists the blocks, in words
+    restored: str = ""  # which codes got a leading zero back that they had lost, or `""`
 
     @property
     def remark(self) -> str:

@@ -244,18 +244,10 @@ FACILITY_COLUMNS: Final = ("block", "housing_units", *QUARTERS_COLUMNS)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Attributes:
-    """What stands in each block of a reference, arrays of shape (blocks,).
+    """What stands in each block of a reference, arrays of shape (blocks,)."""
 
-    Attributes
-    ----------
-    live : ndarray of bool
-        Whether there is a housing unit or a facility.
-    quarters : ndarray of int32
-        Bit j - 1 is set if there is a facility of major type j.
-    """
-
-    live: Flags
-    quarters: Indices
+    live: Flags  # whether there is a housing unit or a facility
+    quarters: Indices  # bit j - 1 is set if there is a facility of major type j
 
 
 def read_attributes(path: Path, reference: Reference) -> Attributes:

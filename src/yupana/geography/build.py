@@ -41,24 +41,14 @@ REPORT = "report.html"
 
 @dataclass(frozen=True, slots=True)
 class SpineRequest:
-    """Where a spine comes from and goes to.
-
-    Attributes
-    ----------
-    blocks : Path or None
-        Block attributes.
-    areas : tuple of Path
-        Tables of the areas that blocks lie in, beside the reference file.
-    encoding : str, optional
-        Of their text, if that is not UTF-8.
-    """
+    """Where a spine comes from and goes to."""
 
     reference: Path
-    blocks: Path | None
+    blocks: Path | None  # block attributes
     out: Path
     overwrite: bool = False
-    areas: tuple[Path, ...] = ()
-    encoding: str | None = None
+    areas: tuple[Path, ...] = ()  # tables of the areas that blocks lie in, beside the reference file
+    encoding: str | None = None  # of their text, if that is not UTF-8
 
 
 def build(settings: SpineSettings, request: SpineRequest, announce: Announce) -> dict[str, Any]:

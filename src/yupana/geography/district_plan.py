@@ -38,46 +38,23 @@ _NO_DISTRICT: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class PlanOptions:
-    """How a plan is read.
+    """How a plan is read."""
 
-    Attributes
-    ----------
-    encoding : str, optional
-        Of the text of plan and crosswalk, if not UTF-8.
-    unassigned : str, optional
-        The district of blocks that are in none; they and those without a district are kept apart.
-    crosswalk : Path, optional
-        A table of blocks as the plan has them and as the release does.
-    """
-
-    encoding: str | None = None
+    encoding: str | None = None  # of the text of plan and crosswalk, if not UTF-8
+    # the district of blocks that are in none; they and those without a district are kept apart
     unassigned: str | None = None
-    crosswalk: Path | None = None
+    crosswalk: Path | None = None  # a table of blocks as the plan has them and as the release does
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DistrictPlan:
-    """Which district each block of a spine lies in.
+    """Which district each block of a spine lies in."""
 
-    Attributes
-    ----------
-    districts : tuple of str
-        By number, and those that are no numbers before them.
-    members : Members
-        Every block of the spine in one district; those kept apart in one more, the last.
-    beyond : int
-        How many of its blocks the release has and the spine leaves out.
-    apart : int
-        How many blocks of the spine are kept apart.
-    notes : tuple of str
-        How codes were changed.
-    """
-
-    districts: tuple[str, ...]
-    members: Members
-    beyond: int
-    apart: int
-    notes: tuple[str, ...]
+    districts: tuple[str, ...]  # by number, and those that are no numbers before them
+    members: Members  # every block of the spine in one district; those kept apart in one more, the last
+    beyond: int  # how many of its blocks the release has and the spine leaves out
+    apart: int  # how many blocks of the spine are kept apart
+    notes: tuple[str, ...]  # how codes were changed
 
 
 def read_plan(

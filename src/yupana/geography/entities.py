@@ -26,18 +26,10 @@ from yupana.geography.spine import sides
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Entities:
-    """Entities of one kind, of which a block lies in one at most.
+    """Entities of one kind, of which a block lies in one at most."""
 
-    Attributes
-    ----------
-    column : str
-        The kind.
-    index : ndarray of int32
-        For each block the position of its entity, or -1 for none, of shape (blocks,).
-    """
-
-    column: str
-    index: Indices
+    column: str  # the kind
+    index: Indices  # for each block the position of its entity, or -1 for none, of shape (blocks,)
     labels: tuple[str, ...]
 
 

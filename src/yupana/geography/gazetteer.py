@@ -40,19 +40,13 @@ _BEFORE_CODE: Final = "US"
 
 @dataclass(frozen=True, slots=True)
 class AreaName:
-    """What is known of an area; texts as the file has them, empty where it has none.
-
-    Attributes
-    ----------
-    land, water : str
-        Square metres.
-    latitude, longitude : str
-        Of a point within, in degrees.
-    """
+    """What is known of an area; texts as the file has them, empty where it has none."""
 
     name: str = ""
+    # land, water: square metres
     land: str = ""
     water: str = ""
+    # latitude, longitude: of a point within, in degrees
     latitude: str = ""
     longitude: str = ""
 
@@ -270,18 +264,11 @@ class _KindIndex:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Gazetteer:
-    """The areas that can be asked for.
+    """The areas that can be asked for."""
 
-    Attributes
-    ----------
-    codes : mapping of str to sequence of str
-        Identifiers by kind, in order: the Bureau's kinds by summary level, then others.
-    names : AreaNames
-        What is known of them.
-    """
-
+    # identifiers by kind, in order: the Bureau's kinds by summary level, then others
     codes: Mapping[str, Sequence[str]]
-    names: AreaNames
+    names: AreaNames  # what is known of them
     _indices: dict[str, _KindIndex] = field(default_factory=dict, init=False)
 
     @property

@@ -91,22 +91,13 @@ def describe(folder: Path, rows: dict[str, int]) -> dict[str, dict[str, object]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WrittenSpine:
-    """A spine as its folder says it.
-
-    Attributes
-    ----------
-    labels : tuple of tuple of str
-        Identifiers of the units of each geolevel but the blocks, in the order of the tree.
-    block : ndarray of int64
-        The 16 digits of the blocks in the order of the tree, or their places in `names`, of shape (blocks,).
-    names : tuple of str
-        Codes of the blocks that are any texts, in order; empty where they are digits.
-    """
+    """A spine as its folder says it."""
 
     tree: Tree
+    # identifiers of the units of each geolevel but the blocks, in the order of the tree
     labels: tuple[tuple[str, ...], ...]
-    block: Ints
-    names: tuple[str, ...] = ()
+    block: Ints  # the 16 digits of the blocks in the order of the tree, or their places in `names`, of shape (blocks,)
+    names: tuple[str, ...] = ()  # codes of the blocks that are any texts, in order; empty where they are digits
 
     def block_label(self, place: int) -> str:
         """The code of the block at a place of the tree."""
@@ -359,16 +350,10 @@ _LABEL: Final = re.compile(r"([0-9]{1,18})(?:-([1-9][0-9]{0,8}))?")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Given:
-    """A spine from a folder.
-
-    Attributes
-    ----------
-    checksums : dict of str to str
-        SHA-256 of each file that says what the spine is.
-    """
+    """A spine from a folder."""
 
     spine: Spine
-    checksums: dict[str, str]
+    checksums: dict[str, str]  # SHA-256 of each file that says what the spine is
 
 
 def read_given(folder: Path) -> Given:

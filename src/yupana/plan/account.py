@@ -42,20 +42,15 @@ UNITS: Final[tuple[UnitName, ...]] = get_args(UnitName)
 class Unit:
     """Whose loss an account adds (docs/person-loss.md).
 
-    Attributes
-    ----------
-    name : "record", "person" or "household"
-        What the plans themselves protect, so that only plans of one privacy unit add; or a person, or a household.
-    cap : int or None
-        The most persons a household is declared to have. Without one a household's loss has no bound.
-
     Raises
     ------
     BudgetError
         If a household has no cap, or another unit has one.
     """
 
+    # what the plans themselves protect, so that only plans of one privacy unit add; or a person, or a household
     name: UnitName
+    # the most persons a household is declared to have. Without one a household's loss has no bound.
     cap: int | None = None
 
     def __post_init__(self) -> None:
@@ -135,19 +130,12 @@ EARLIER: Final = "yupana-ledger-1"
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One charge.
-
-    Attributes
-    ----------
-    losses : mapping of column to Fraction, INFINITE or None
-    token : str or None
-        Names the run, so that it is charged once only.
-    """
+    """One charge."""
 
     time: str
     product: str
-    losses: Losses
-    token: str | None
+    losses: Losses  # by column
+    token: str | None  # names the run, so that it is charged once only
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,24 +40,12 @@ _NEAR: Final = Fraction(1, 10**12)
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A budget of a configuration, and what its noise is scaled to.
+    """A budget of a configuration, and what its noise is scaled to."""
 
-    Attributes
-    ----------
-    budget : Fraction or INFINITE
-        0 where nothing is measured.
-    sensitivity : Fraction
-        Of the published cells that it pays for: squared L2 under zCDP, L1 under pure DP.
-    share : Fraction
-        The part of the budget that these cells have.
-    population : str
-        The pass it belongs to. Passes are over disjoint people, so their losses are never added.
-    """
-
-    budget: Budget
-    sensitivity: Fraction
-    share: Fraction = Fraction(1)
-    population: str = ""
+    budget: Budget  # 0 where nothing is measured
+    sensitivity: Fraction  # of the published cells that it pays for: squared L2 under zCDP, L1 under pure DP
+    share: Fraction = Fraction(1)  # the part of the budget that these cells have
+    population: str = ""  # the pass it belongs to. Passes are over disjoint people, so their losses are never added.
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,25 +257,18 @@ class EpsilonTotal:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Either margins of error, or a total with sizes.
+    """Either margins of error, or a total with sizes."""
 
-    Attributes
-    ----------
-    margins : mapping of entry to Fraction
-        The largest margin of error of a count that the entry pays for. Entries without one keep their budget.
-    total : Fraction, EpsilonTotal or None
-        What all budgets together may cost, those that are kept included; of each population, where there are several.
-        An `EpsilonTotal` is spent by `yupana.plan.exact_budget.spend_epsilon`, as it needs more than entries.
-    sizes : mapping of entry to Fraction
-        What the standard deviation of each entry is divided by. Divided by a weight, a size makes an error count more.
-    decimals : int or None
-        To how many digits after the point budgets are rounded: up for margins that are exact; to the nearest for those
-        of the Bureau, as in 2020, so that they may be missed by as much; down for a total, which is kept.
-    """
-
+    # by entry: the largest margin of error of a count that the entry pays for. Entries without one keep their budget.
     margins: Mapping[str, Fraction] = field(default_factory=dict)
+    # what all budgets together may cost, those that are kept included; of each population, where there are several. An
+    # `EpsilonTotal` is spent by `yupana.plan.exact_budget.spend_epsilon`, as it needs more than entries.
     total: Fraction | EpsilonTotal | None = None
+    # by entry: what the standard deviation of each entry is divided by. Divided by a weight, a size makes an error
+    # count more.
     sizes: Mapping[str, Fraction] = field(default_factory=dict)
+    # to how many digits after the point budgets are rounded: up for margins that are exact; to the nearest for those of
+    # the Bureau, as in 2020, so that they may be missed by as much; down for a total, which is kept
     decimals: int | None = None
 
 

@@ -199,27 +199,16 @@ class UndeterminedPartsError(ValueError):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VarianceProgram:
-    """What is to be minimised over budgets w, and under which limits.
+    """What is to be minimised over budgets w, and under which limits."""
 
-    Attributes
-    ----------
-    precisions : ndarray of float64, shape (parts, queries)
-        M: the precision that a part has from each unit of budget of a query; not negative.
-    goals : ndarray of float64, shape (goals, parts)
-        How much each goal counts the variance of each part; not negative, and no goal is 0 throughout.
-    group : ndarray of int64, shape (queries,)
-        Which of the sums of `budgets` the budget of a query is part of.
-    budgets : ndarray of float64, shape (groups,)
-        What the budgets of the queries of a group sum to.
-    least : ndarray of float64, shape (queries,)
-        What each query has at least; in every group less than its budget in all.
-    """
-
+    # shape (parts, queries): M: the precision that a part has from each unit of budget of a query; not negative
     precisions: Floats
+    # shape (goals, parts): how much each goal counts the variance of each part; not negative, and no goal is 0
+    # throughout
     goals: Floats
-    group: NDArray[np.int64]
-    budgets: Floats
-    least: Floats
+    group: NDArray[np.int64]  # shape (queries,): which of the sums of `budgets` the budget of a query is part of
+    budgets: Floats  # shape (groups,): what the budgets of the queries of a group sum to
+    least: Floats  # shape (queries,): what each query has at least; in every group less than its budget in all
 
     def values(self, spent: Floats) -> Floats:
         """The goals at these budgets, of shape (goals,); infinite where one counts a part without precision."""
@@ -247,20 +236,11 @@ class VarianceProgram:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LeastVariance:
-    """Budgets, their loss, and what no budgets can be below.
+    """Budgets, their loss, and what no budgets can be below."""
 
-    Attributes
-    ----------
-    spent : ndarray of float64, shape (queries,)
-    loss : float
-        The largest goal.
-    bound : float
-        At most the loss of any budgets within the limits.
-    """
-
-    spent: Floats
-    loss: float
-    bound: float
+    spent: Floats  # shape (queries,)
+    loss: float  # the largest goal
+    bound: float  # at most the loss of any budgets within the limits
 
     @property
     def gap(self) -> float:

@@ -78,20 +78,11 @@ def published_variance(law: Law) -> Fraction | float:
 
 @dataclass(frozen=True, slots=True)
 class Sensitivity:
-    """How far a count vector can move when one privacy unit changes: squared L2 under zCDP, L1 under pure DP.
+    """How far a count vector can move when one privacy unit changes: squared L2 under zCDP, L1 under pure DP."""
 
-    Attributes
-    ----------
-    unbounded : Fraction
-        One record added or removed.
-    bounded : Fraction
-        One record changed in any way, its place included.
-    same_household : Fraction or None
-        One person's record changed while the person stays in the household; None where that has no meaning.
-    """
-
-    unbounded: Fraction
-    bounded: Fraction
+    unbounded: Fraction  # one record added or removed
+    bounded: Fraction  # one record changed in any way, its place included
+    # one person's record changed while the person stays in the household; None where that has no meaning
     same_household: Fraction | None = None
 
 
@@ -100,20 +91,11 @@ class PersonSensitivity:
     """How far a count vector can move when one *person* changes, whatever the records count (docs/person-loss.md).
 
     Distances as in `Sensitivity`, by the accounting the plan promises by.
-
-    Attributes
-    ----------
-    unbounded : Fraction or None
-        The person is added or removed; None where invariants leave no such neighbours.
-    same_household : Fraction
-        The person is changed, and stays in the household.
-    bounded : Fraction
-        The person is changed in any way, the household included.
     """
 
-    unbounded: Fraction | None
-    same_household: Fraction
-    bounded: Fraction
+    unbounded: Fraction | None  # the person is added or removed; None where invariants leave no such neighbours
+    same_household: Fraction  # the person is changed, and stays in the household
+    bounded: Fraction  # the person is changed in any way, the household included
 
 
 def of_own_record(record: Sensitivity) -> PersonSensitivity:
@@ -134,47 +116,26 @@ def of_occupancy(record: Sensitivity) -> PersonSensitivity:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One noisy measurement of a product table at one population-group level.
+    """One noisy measurement of a product table at one population-group level."""
 
-    Attributes
-    ----------
-    name : str
-        Unique in its plan.
-    table, level : str
-        The product table and the population-group level or geolevel, in the field's own terms.
-    cells : int
-        Cells counted per population group.
-    calibration : Fraction
-        The sensitivity the noise is scaled to, under the plan's own neighbours: squared L2 or L1.
-    sensitivity : Sensitivity
-        The accounting the plan promises by; `calibration` is one of its entries.
-    proven : Sensitivity
-        The smallest bounds proven (docs/phsafe-privacy.md); equal to `sensitivity` where nothing better is known.
-    budget : Fraction or INFINITE
-        rho under zCDP, epsilon under pure DP.
-    composition : str
-        Empty, or where this measurement stands among others whose losses do not add: ``"GROUP:BRANCH"``. No change of
-        one privacy unit costs more than the largest of the branches of a group, as on disjoint records; within a
-        branch losses add. Groups nest as ``"GROUP:BRANCH/GROUP:BRANCH"``; without a branch a measurement is one of
-        its own.
-    person : PersonSensitivity or None
-        The same as seen from one person; None where nothing is stated.
-    by_one : bool
-        Whether neighbours move no answer by more than one, so that `proven` counts the answers that move, and a bounded
-        change is an unbounded one twice (docs/exact-accounting.md).
-    """
-
-    name: str
+    name: str  # unique in its plan
+    # table, level: the product table and the population-group level or geolevel, in the field's own terms
     table: str
     level: str
-    cells: int
+    cells: int  # cells counted per population group
     mechanism: Mechanism
-    calibration: Fraction
-    sensitivity: Sensitivity
+    calibration: Fraction  # the sensitivity the noise is scaled to, under the plan's own neighbours: squared L2 or L1
+    sensitivity: Sensitivity  # the accounting the plan promises by; `calibration` is one of its entries
+    # the smallest bounds proven (docs/phsafe-privacy.md); equal to `sensitivity` where nothing better is known
     proven: Sensitivity
-    budget: Budget
+    budget: Budget  # rho under zCDP, epsilon under pure DP
+    # empty, or where this measurement stands among others whose losses do not add: `"GROUP:BRANCH"`. No change of one
+    # privacy unit costs more than the largest of the branches of a group, as on disjoint records; within a branch
+    # losses add. Groups nest as `"GROUP:BRANCH/GROUP:BRANCH"`; without a branch a measurement is one of its own.
     composition: str = ""
-    person: PersonSensitivity | None = None
+    person: PersonSensitivity | None = None  # the same as seen from one person; None where nothing is stated
+    # whether neighbours move no answer by more than one, so that `proven` counts the answers that move, and a bounded
+    # change is an unbounded one twice (docs/exact-accounting.md)
     by_one: bool = False
 
     def __post_init__(self) -> None:

@@ -45,14 +45,9 @@ _MOST_CELLS: Final = 1 << 23
 
 @dataclass(frozen=True, slots=True)
 class LossBounds:
-    """A number known to lie between two.
+    """A number known to lie between two."""
 
-    Attributes
-    ----------
-    lower, upper : float
-        ``lower`` is a bound for neighbours that differ exactly as said, without the slack.
-    """
-
+    # lower, upper: `lower` is a bound for neighbours that differ exactly as said, without the slack
     lower: float
     upper: float
 

@@ -26,19 +26,11 @@ _UP: Final = 1 + 2.0**-49
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """Answers with independent noise of one law, each of which neighbours move by the same whole number.
-
-    Attributes
-    ----------
-    by : int
-        How far an answer moves, up or down; positive.
-    times : int
-        How many answers move so far; positive.
-    """
+    """Answers with independent noise of one law, each of which neighbours move by the same whole number."""
 
     law: DiscreteGaussian | TwoSidedGeometric
-    by: int = 1
-    times: int = 1
+    by: int = 1  # how far an answer moves, up or down; positive
+    times: int = 1  # how many answers move so far; positive
 
     def __post_init__(self) -> None:
         if self.by < 1 or self.times < 1:
@@ -54,34 +46,21 @@ class Shift:
 
 @dataclass(frozen=True, slots=True)
 class ShiftChoice:
-    """So many records or parts of them, each of which moves the answers of one of several options.
+    """So many records or parts of them, each of which moves the answers of one of several options."""
 
-    Attributes
-    ----------
-    times : int
-        Each of them may take another option.
-    """
-
-    times: int
+    times: int  # each of them may take another option
     options: tuple[tuple[Shift, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What the noisy answers of neighbours differ in, where the choices may fall in any way.
-
-    Attributes
-    ----------
-    squared : float
-        Beside them a shift of continuous Gaussian noise by so many standard deviations, squared: mu^2.
-    slack : float
-        How much the logarithm of any probability may differ besides.
-    """
+    """What the noisy answers of neighbours differ in, where the choices may fall in any way."""
 
     shifts: tuple[Shift, ...] = ()
     choices: tuple[ShiftChoice, ...] = ()
+    # beside them a shift of continuous Gaussian noise by so many standard deviations, squared: mu^2
     squared: float = 0.0
-    slack: float = 0.0
+    slack: float = 0.0  # how much the logarithm of any probability may differ besides
 
     @classmethod
     def of_distance(cls, law: DiscreteGaussian, distance: Fraction) -> "Difference":

@@ -71,17 +71,10 @@ class _PartSource:
 
 @dataclass(frozen=True, slots=True)
 class PartsDocument:
-    """What a document of parts says.
+    """What a document of parts says."""
 
-    Attributes
-    ----------
-    title : str
-        Its name for what is made.
-    sources : mapping of part to _PartSource
-    """
-
-    title: str
-    sources: Mapping[str, _PartSource]
+    title: str  # its name for what is made
+    sources: Mapping[str, _PartSource]  # by part
 
     def changes(self, given: Changes) -> dict[str, Changes]:
         """The changes of each part, whose keys begin with its name: ``persons.rho``.

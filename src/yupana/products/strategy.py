@@ -74,19 +74,13 @@ Joined = Literal["sum", "max", "ratio"]
 
 @dataclass(frozen=True, slots=True)
 class TargetVariance:
-    """The variance of a target's answers, on the mean, with both strategies; infinite where nothing tells them.
-
-    Attributes
-    ----------
-    weight : float
-        Of all its answers together.
-    """
+    """The variance of a target's answers, on the mean, with both strategies; infinite where nothing tells them."""
 
     level: str
     target: str
     given: float
     found: float
-    weight: float
+    weight: float  # of all its answers together
 
     @property
     def ratio(self) -> float:
@@ -230,21 +224,12 @@ _NEAR: Final = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class BudgetQuestion:
-    """What budgets are to be found.
-
-    Attributes
-    ----------
-    loss : "sum", "max" or "ratio"
-    least : Fraction
-        What each budget keeps of the one given.
-    total : Fraction or None
-        What the budgets of each population may cost; None for what they cost now.
-    """
+    """What budgets are to be found."""
 
     targets: TableTargets = field(default_factory=TableTargets)
     loss: Joined = "sum"
-    least: Fraction = LEAST
-    total: Fraction | None = None
+    least: Fraction = LEAST  # what each budget keeps of the one given
+    total: Fraction | None = None  # what the budgets of each population may cost; None for what they cost now
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -62,23 +62,12 @@ class Codes:
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """What a manifest says of a release, as far as it decides what its tables must satisfy.
+    """What a manifest says of a release, as far as it decides what its tables must satisfy."""
 
-    Attributes
-    ----------
-    tables : mapping of table to the file, its columns and rows
-        Those that are here.
-    absent : tuple of str
-        Tables of the product that are not, as a single table may be postprocessed.
-    plan : mapping or None
-        None of a table that was postprocessed without its manifest.
-    combined, suppressed : bool
-        Whether coterminous areas were combined, and counts suppressed.
-    """
-
-    tables: Mapping[str, Mapping[str, Any]]
-    absent: tuple[str, ...]
-    plan: Mapping[str, Any] | None
+    tables: Mapping[str, Mapping[str, Any]]  # by table: those that are here
+    absent: tuple[str, ...]  # tables of the product that are not, as a single table may be postprocessed
+    plan: Mapping[str, Any] | None  # none of a table that was postprocessed without its manifest
+    # combined, suppressed: whether coterminous areas were combined, and counts suppressed
     combined: bool
     suppressed: bool
 

@@ -34,21 +34,11 @@ _OURS: Final = re.compile(r"(run|[0-9]{2}-[0-9]+)\.(json|counts|measured|partial
 
 
 class Begun(NamedTuple):
-    """What is known of a run beside what it was begun with.
+    """What is known of a run beside what it was begun with."""
 
-    Attributes
-    ----------
-    name : str
-        That no other run has. It is charged under this name, and so once.
-    account : dict of str to str, or None
-        What it is charged to, if to anything.
-    charged : bool
-        Whether it is known to have been.
-    """
-
-    name: str
-    account: dict[str, str] | None = None
-    charged: bool = False
+    name: str  # that no other run has. It is charged under this name, and so once.
+    account: dict[str, str] | None = None  # what it is charged to, if to anything
+    charged: bool = False  # whether it is known to have been
 
 
 @dataclass(frozen=True, slots=True)

@@ -188,18 +188,11 @@ class ReleaseFolder:
     """Tables and the manifest that says how they were made. Made by `yupana.products.gate.open_release`.
 
     ``release.tables`` are the names of its tables, which ``for name in release`` goes through, too.
-
-    Attributes
-    ----------
-    manifest : mapping
-        As docs/manifest.md describes it; its shape was checked.
-    sha256 : str
-        Of the manifest.
     """
 
     folder: Path
-    manifest: Mapping[str, Any]
-    sha256: str
+    manifest: Mapping[str, Any]  # as docs/manifest.md describes it; its shape was checked
+    sha256: str  # of the manifest
     _checked: dict[str, Path] = field(default_factory=dict)
 
     def __repr__(self) -> str:

@@ -282,16 +282,10 @@ def _beside(release: Path, listed: set[str]) -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class Coded:
-    """A column whose few values are listed once.
-
-    Attributes
-    ----------
-    places : numpy.ndarray of integers, shape (rows,)
-        Where the value of each row stands in the list.
-    """
+    """A column whose few values are listed once."""
 
     values: Sequence[str] | Sequence[float]
-    places: NDArray[np.integer]
+    places: NDArray[np.integer]  # shape (rows,): where the value of each row stands in the list
 
 
 @dataclass(frozen=True, eq=False)

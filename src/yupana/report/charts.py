@@ -38,16 +38,11 @@ _LETTER: Final = 6.2
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What one mark stands for, in charts and their legends.
-
-    Attributes
-    ----------
-    shape : str
-        A point shape of Vega-Lite: "circle", "diamond", "triangle-up" or "square"; "line" only in legends.
-    """
+    """What one mark stands for, in charts and their legends."""
 
     name: str
     colour: str
+    # a point shape of Vega-Lite: "circle", "diamond", "triangle-up" or "square"; "line" only in legends
     shape: str = "square"
 
 

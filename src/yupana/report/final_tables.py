@@ -63,29 +63,17 @@ Combination = Literal["independent", "joint"]
 
 @dataclass(frozen=True, slots=True)
 class EstimateRequest:
-    """What is to be estimated, and where to.
+    """What is to be estimated, and where to."""
 
-    Attributes
-    ----------
-    release : Path
-        Noisy measurements of the United States, or of Puerto Rico.
-    puerto_rico : Path or None
-        The measurements of the other run, for tables that show both.
-    method : "exact" or "original"
-    combination : "independent" or "joint"
-    format : "csv" or "parquet"
-    publish : bool
-        Refuse measurements that are marked NOT FOR RELEASE; otherwise the estimates are marked so, too.
-    """
-
-    release: Path
+    release: Path  # noisy measurements of the United States, or of Puerto Rico
     out: Path
-    puerto_rico: Path | None = None
+    puerto_rico: Path | None = None  # the measurements of the other run, for tables that show both
     confidence: Fraction = Fraction(9, 10)
     method: Method = "exact"
     combination: Combination = "independent"
     format: Format = "csv"
     overwrite: bool = False
+    # refuse measurements that are marked NOT FOR RELEASE; otherwise the estimates are marked so, too
     publish: bool = False
 
 

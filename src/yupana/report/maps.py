@@ -43,24 +43,12 @@ _KINDS: Final = "a zipped shapefile as TIGER/Line has them, GeoJSON, or TopoJSON
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Boundary:
-    """An area as a file draws it.
+    """An area as a file draws it."""
 
-    Attributes
-    ----------
-    code : str
-        Its GEOID or other identifier; empty if the file has none for it.
-    name : str
-        Empty if the file has none.
-    is_water : bool
-        Whether the file says that less than a hundredth of it is land.
-    rings : tuple of Ring
-        Outer lines and holes in any order; what lies in an odd number of them is the area.
-    """
-
-    code: str
-    name: str
-    is_water: bool
-    rings: tuple[Ring, ...]
+    code: str  # its GEOID or other identifier; empty if the file has none for it
+    name: str  # empty if the file has none
+    is_water: bool  # whether the file says that less than a hundredth of it is land
+    rings: tuple[Ring, ...]  # outer lines and holes in any order; what lies in an odd number of them is the area
 
 
 def read_boundaries(path: Path) -> tuple[Boundary, ...]:
@@ -361,18 +349,10 @@ def _spot(rings: Sequence[Ints]) -> tuple[float, float, float]:
 
 @dataclass(frozen=True, slots=True)
 class ValueClasses:
-    """Values put into classes.
+    """Values put into classes."""
 
-    Attributes
-    ----------
-    bounds : tuple of float
-        The highest value of each class but the last.
-    words : tuple of str
-        What each class is called.
-    """
-
-    bounds: tuple[float, ...]
-    words: tuple[str, ...]
+    bounds: tuple[float, ...]  # the highest value of each class but the last
+    words: tuple[str, ...]  # what each class is called
 
     def of(self, values: Floats) -> list[int]:
         """The class of each value, -1 of those that are none."""
@@ -382,40 +362,21 @@ class ValueClasses:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shading:
-    """What fills areas.
-
-    Attributes
-    ----------
-    values : ndarray of float, shape (areas,)
-        NaN for none.
-    scale : str
-        The class in the style sheet that has the colours: "counts" or "errors".
-    """
+    """What fills areas."""
 
     classes: ValueClasses
-    values: Floats
-    scale: str
+    values: Floats  # shape (areas,): NaN for none
+    scale: str  # the class in the style sheet that has the colours: "counts" or "errors"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lettering:
-    """What is written of areas.
+    """What is written of areas."""
 
-    Attributes
-    ----------
-    titles : sequence of str
-        What is told of each area when it is pointed at.
-    names : sequence of str
-        Written where there is room; empty for none.
-    importance : ndarray of float, shape (areas,), or None
-        Whose names come first, if not those of higher values.
-    kind, codes : str and sequence of str
-        What a script of the page calls the areas.
-    """
-
-    titles: Sequence[str]
-    names: Sequence[str] = ()
-    importance: Floats | None = None
+    titles: Sequence[str]  # what is told of each area when it is pointed at
+    names: Sequence[str] = ()  # written where there is room; empty for none
+    importance: Floats | None = None  # shape (areas,), or None: whose names come first, if not those of higher values
+    # kind, codes: what a script of the page calls the areas
     kind: str = ""
     codes: Sequence[str] = ()
 

@@ -214,30 +214,14 @@ class _InventedBlocks:
 
 @dataclass(frozen=True)
 class Geography:
-    """Where everything is.
+    """Where everything is."""
 
-    Attributes
-    ----------
-    codes : tuple of str
-        FIPS codes of the states.
-    states : tuple of StateShares
-        The states themselves.
-    tracts : Tracts
-        Of all states, in order.
-    stretches : _Character
-        Of places and the land between them, in order.
-    vacancy : ndarray of float, shape (stretches,)
-        Vacant units for a household there, in proportion.
-    blocks : _InventedBlocks
-        Of all states, in order.
-    """
-
-    codes: tuple[str, ...]
-    states: tuple[StateShares, ...]
-    tracts: Tracts
-    stretches: _Character
-    vacancy: Floats
-    blocks: _InventedBlocks
+    codes: tuple[str, ...]  # FIPS codes of the states
+    states: tuple[StateShares, ...]  # the states themselves
+    tracts: Tracts  # of all states, in order
+    stretches: _Character  # of places and the land between them, in order
+    vacancy: Floats  # shape (stretches,): vacant units for a household there, in proportion
+    blocks: _InventedBlocks  # of all states, in order
 
     def find(self, start: int, stop: int) -> Ints:
         """Return the position of the block of each household from `start` up to `stop`."""

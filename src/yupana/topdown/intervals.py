@@ -31,14 +31,9 @@ from yupana.topdown.histogram import Histogram, HistogramParts, sum_to_areas, su
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bounds:
-    """Between which whole numbers true counts lie, with a stated confidence each.
+    """Between which whole numbers true counts lie, with a stated confidence each."""
 
-    Attributes
-    ----------
-    lower, upper : ndarray of int64, of one shape
-        Lower is at least 0 and at most upper. The published count need not lie between them.
-    """
-
+    # lower, upper: lower is at least 0 and at most upper. The published count need not lie between them.
     lower: Ints
     upper: Ints
 
@@ -81,15 +76,9 @@ FindsIntervals = Callable[[list[Areas]], CountIntervals]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExactIntervals:
-    """Intervals whose ends are the published count.
+    """Intervals whose ends are the published count."""
 
-    Attributes
-    ----------
-    sums : mapping of kind to Histogram
-        Published counts of the areas of each kind.
-    """
-
-    sums: Mapping[str, Histogram]
+    sums: Mapping[str, Histogram]  # by kind: published counts of the areas of each kind
 
     @classmethod
     def of(cls, counts: Histogram, areas: list[Areas]) -> "ExactIntervals":
@@ -119,23 +108,15 @@ _LEAST_LOWERED: Final = 25
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReleasedCounts:
-    """What an estimate made of the records, and all that it was made with but these. Public.
-
-    Attributes
-    ----------
-    facilities : ndarray of integers, shape (blocks, 8), or None
-        Housing units and facilities by major type, in the order of the spine, where the configuration bounds them or
-        the estimator reads them.
-    estimator : "topdown", "full-information" or "posterior"
-    counts : Histogram
-        Published counts of the blocks, in the order of the spine.
-    """
+    """What an estimate made of the records, and all that it was made with but these. Public."""
 
     configuration: Configuration
     spine: Spine
+    # shape (blocks, 8), or None: housing units and facilities by major type, in the order of the spine, where the
+    # configuration bounds them or the estimator reads them
     facilities: Integers | None
     estimator: Estimator
-    counts: Histogram
+    counts: Histogram  # published counts of the blocks, in the order of the spine
 
 
 def replicates(
@@ -180,15 +161,10 @@ def replicates(
 
 @dataclass(slots=True)
 class ReplicateErrors:
-    """Sums over replicates of their errors about published counts; no replicate is kept.
-
-    Attributes
-    ----------
-    sums, squares : ndarray of int64, of the shape of the counts
-        Of replicate less published count, and of its square.
-    """
+    """Sums over replicates of their errors about published counts; no replicate is kept."""
 
     replicates: int
+    # sums, squares: of replicate less published count, and of its square
     sums: Ints
     squares: Ints
 
@@ -254,16 +230,10 @@ class MonteCarloIntervals:
 
     What is kept of a replicate are its counts of published areas that are not zero: less than the sums of all variables
     of all tables would take, and enough for any.
-
-    Attributes
-    ----------
-    confidence : Fraction
-        Of each interval alone.
-    sums : mapping of kind to tuple of Histogram
-        Counts of the areas of each kind: published, then of each replicate.
     """
 
-    confidence: Fraction
+    confidence: Fraction  # of each interval alone
+    # by kind: counts of the areas of each kind: published, then of each replicate
     sums: Mapping[str, tuple[Histogram, ...]]
 
     @classmethod

@@ -225,17 +225,11 @@ _Asked = Callable[[_Run, Query], bool]
 
 @dataclass(frozen=True, slots=True)
 class LossOnAnySpine:
-    """What neighbours lose at most, whichever geounits are bypassed.
+    """What neighbours lose at most, whichever geounits are bypassed."""
 
-    Attributes
-    ----------
-    paths : tuple of tuple of Measurement
-        For every way in which geolevels can fall into runs, the measurements of which answers move.
-    records : 1 or 2
-        Of how many paths neighbours move answers: two of each measurement of one path, or one of each of two.
-    """
-
+    # for every way in which geolevels can fall into runs, the measurements of which answers move
     paths: tuple[tuple[Measurement, ...], ...]
+    # of how many paths neighbours move answers: two of each measurement of one path, or one of each of two
     records: int
 
     @property

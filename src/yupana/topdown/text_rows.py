@@ -32,18 +32,10 @@ _MOST: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class NumberForm:
-    """What stands for each number of a row.
+    """What stands for each number of a row."""
 
-    Attributes
-    ----------
-    shown : bool
-        The number itself.
-    bounded : bool
-        Two ends in order, from 0 on, and half of what lies between them, rounded up.
-    """
-
-    shown: bool = True
-    bounded: bool = False
+    shown: bool = True  # the number itself
+    bounded: bool = False  # two ends in order, from 0 on, and half of what lies between them, rounded up
 
 
 def lay_rows(first: TextColumn, second: TextColumn, numbers: Ints) -> Bytes:

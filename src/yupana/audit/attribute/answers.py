@@ -180,26 +180,14 @@ def _scale(m: Measurement, taus: Mapping[str, int], size: int | None) -> Fractio
 
 @dataclass(frozen=True, slots=True)
 class AttributeAnswer:
-    """The losses of one secret of one individual.
-
-    Attributes
-    ----------
-    printed : float or None
-        As the slides print it, for their example.
-    rule : Fraction
-        By the rule of scaled stability; for the example with the exceptions of the printed numbers.
-    consistent : Fraction
-        By the rule without exceptions.
-    exact : AttributeLoss
-        The largest found.
-    """
+    """The losses of one secret of one individual."""
 
     individual: Individual
     secret: Secret
-    printed: float | None
-    rule: Budget
-    consistent: Budget
-    exact: AttributeLoss
+    printed: float | None  # as the slides print it, for their example
+    rule: Budget  # by the rule of scaled stability; for the example with the exceptions of the printed numbers
+    consistent: Budget  # by the rule without exceptions
+    exact: AttributeLoss  # the largest found
 
     @property
     def difference(self) -> Fraction | None:
@@ -333,28 +321,17 @@ class ClassComparison:
     """The losses of one class beside those of the others, in one column.
 
     A pair is a member of the class, one of the others, and a secret. What is significant is a factor of two.
-
-    Attributes
-    ----------
-    column : str
-        Of `LOSSES`.
-    members, others : tuple of str
-        The individuals on either side, by name.
-    means : tuple of (secret, mean, mean of the others)
-    half : int
-        Pairs in which the member loses less, and at most half as much.
-    twice : int
-        Pairs in which the member loses more, and at least twice as much.
     """
 
     division: Division
-    column: str
+    column: str  # of `LOSSES`
+    # members, others: the individuals on either side, by name
     members: tuple[str, ...]
     others: tuple[str, ...]
-    means: tuple[tuple[str, Fraction, Fraction], ...]
+    means: tuple[tuple[str, Fraction, Fraction], ...]  # tuple of (secret, mean, mean of the others)
     pairs: int
-    half: int
-    twice: int
+    half: int  # pairs in which the member loses less, and at most half as much
+    twice: int  # pairs in which the member loses more, and at least twice as much
 
     @property
     def less(self) -> int:

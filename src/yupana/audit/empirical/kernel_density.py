@@ -90,18 +90,11 @@ _ONE_EPSILON: Final = 0.25
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Curve:
-    """EPL(x) = log p(x) - log p(x + 1) by kernel density, at midpoints one apart.
+    """EPL(x) = log p(x) - log p(x + 1) by kernel density, at midpoints one apart."""
 
-    Attributes
-    ----------
-    points, loss : ndarray of float64, shape (points,)
-    bandwidth : float
-        Standard deviation of the kernel, in counts.
-    """
-
-    points: Floats
-    loss: Floats
-    bandwidth: float
+    points: Floats  # shape (points,)
+    loss: Floats  # shape (points,)
+    bandwidth: float  # standard deviation of the kernel, in counts
 
     @property
     def largest(self) -> float:
@@ -138,18 +131,10 @@ def published_curve(residuals: Residuals, bandwidth: float = BANDWIDTH, percenti
 
 @dataclass(frozen=True, slots=True)
 class PublishedRow:
-    """A row of Table SA1: the mean over replicates, and their 2.5th and 97.5th percentiles.
+    """A row of Table SA1: the mean over replicates, and their 2.5th and 97.5th percentiles."""
 
-    Attributes
-    ----------
-    panel : str
-        "a", "b" or "c".
-    value : float
-        The epsilon, bandwidth or percentile that the row is printed for.
-    """
-
-    panel: str
-    value: float
+    panel: str  # "a", "b" or "c"
+    value: float  # the epsilon, bandwidth or percentile that the row is printed for
     mean: float
     lower: float
     upper: float

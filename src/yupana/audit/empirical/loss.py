@@ -28,20 +28,11 @@ _DUE: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class LossRequest:
-    """How losses are to be estimated.
-
-    Attributes
-    ----------
-    mode : "sound" or "published"
-    bandwidth : float
-        Multiple of the standard deviation of the residuals.
-    percentile : float
-        Of the range.
-    """
+    """How losses are to be estimated."""
 
     mode: Mode = "sound"
-    bandwidth: float | None = None
-    percentile: float = published.PERCENTILE
+    bandwidth: float | None = None  # multiple of the standard deviation of the residuals
+    percentile: float = published.PERCENTILE  # of the range
     replicates: int = published.REPLICATES
     confidence: float = sound.CONFIDENCE
 
@@ -64,16 +55,10 @@ class LossRequest:
 
 @dataclass(frozen=True, slots=True)
 class Replicates:
-    """The estimate over repetitions: its mean, and the 2.5th and 97.5th percentiles.
-
-    Attributes
-    ----------
-    what : str
-        What was repeated: "fresh noise", or "resampled counts".
-    """
+    """The estimate over repetitions: its mean, and the 2.5th and 97.5th percentiles."""
 
     number: int
-    what: str
+    what: str  # what was repeated: "fresh noise", or "resampled counts"
     mean: float
     lower: float
     upper: float
@@ -90,30 +75,16 @@ class Replicates:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class LossFinding:
-    """What was found of one series. Confidential: it follows from true counts.
-
-    Attributes
-    ----------
-    residuals : Residuals or None
-        None where there are too few.
-    known : LossEstimate or None
-        By the law of the noise, where it is known.
-    estimate : LossEstimate or None
-        In sound mode.
-    curve : Curve or None
-        In published mode.
-    problem : str
-        Why nothing could be estimated; empty if it could.
-    """
+    """What was found of one series. Confidential: it follows from true counts."""
 
     series: Series
     request: LossRequest
-    residuals: Residuals | None
-    known: LossEstimate | None = None
-    estimate: LossEstimate | None = None
-    curve: Curve | None = None
+    residuals: Residuals | None  # none where there are too few
+    known: LossEstimate | None = None  # by the law of the noise, where it is known
+    estimate: LossEstimate | None = None  # in sound mode
+    curve: Curve | None = None  # in published mode
     replicates: Replicates | None = None
-    problem: str = ""
+    problem: str = ""  # why nothing could be estimated; empty if it could
 
     def __repr__(self) -> str:
         found = self.problem if self.loss is None else f"epsilon {self.loss:.4g}"

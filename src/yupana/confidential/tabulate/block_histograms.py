@@ -71,27 +71,13 @@ _BLOCK: Final = (
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BlockCounts(Sealed):
-    """Confidential counts of blocks, which a database holds while it is open.
+    """Confidential counts of blocks, which a database holds while it is open."""
 
-    Attributes
-    ----------
-    blocks : ndarray of int64, shape (blocks,)
-        Their 16 digits as numbers, or their places among ``codes``, in the order asked for.
-    files : mapping of str to Source
-        What was read, for the confidential log.
-    records : int
-        How many are counted.
-    part : callable
-        Gives the counts of the blocks from one place up to another: a `Histogram`.
-    codes : tuple of str
-        All codes of blocks, if they are any texts; else they are digits.
-    """
-
-    blocks: Ints
-    files: Mapping[str, Source]
-    records: int
-    part: Callable[[int, int], Histogram]
-    codes: tuple[str, ...] = ()
+    blocks: Ints  # shape (blocks,): their 16 digits as numbers, or their places among `codes`, in the order asked for
+    files: Mapping[str, Source]  # what was read, for the confidential log
+    records: int  # how many are counted
+    part: Callable[[int, int], Histogram]  # gives the counts of the blocks from one place up to another: a `Histogram`
+    codes: tuple[str, ...] = ()  # all codes of blocks, if they are any texts; else they are digits
 
     def name(self, unit: int) -> str:
         """The code of a block by its place."""
@@ -101,15 +87,9 @@ class BlockCounts(Sealed):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BlockEntries(Sealed):
-    """Records counted by block and cell: columns of one length. Confidential.
+    """Records counted by block and cell: columns of one length. Confidential."""
 
-    Attributes
-    ----------
-    place : ndarray of int64
-        The position of the block among those of the spine.
-    """
-
-    place: Ints
+    place: Ints  # the position of the block among those of the spine
     cell: Ints
     count: Ints
 

@@ -26,24 +26,14 @@ _BITS: Final = 63
 
 @dataclass(frozen=True, eq=False)
 class CountedPairs:
-    """Records counted by region and key, and within these by category.
+    """Records counted by region and key, and within these by category."""
 
-    Attributes
-    ----------
-    region, key : numpy.ndarray of int32, shape (pairs,)
-        Ascending by both as they are counted.
-    starts : numpy.ndarray of int64, shape (pairs + 1,)
-        Where the categories of each pair begin.
-    category : numpy.ndarray of uint8 or uint16
-    count : numpy.ndarray of int32
-        Records of each category of each pair.
-    """
-
+    # region, key: shape (pairs,): ascending by both as they are counted
     region: Indices
     key: Indices
-    starts: Ints
-    category: Categories
-    count: Indices
+    starts: Ints  # shape (pairs + 1,): where the categories of each pair begin
+    category: Categories  # numpy.ndarray of uint8 or uint16
+    count: Indices  # records of each category of each pair
 
     @property
     def bytes(self) -> int:
@@ -192,36 +182,19 @@ _CELLS_AT_ONCE: Final = 1 << 22
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PartCounts(Sealed):
-    """Exact counts of some records by areas of some kinds.
-
-    Attributes
-    ----------
-    in_no_group : int
-        Of these, how many are in no group of any kind of areas.
-    ranges : mapping of kind to tuple of int and int
-        Places in `GroupAreas.ids` of the first area that may have counts, and of the one after the last. Of areas that
-        cross slices the counts are parts of sums.
-    sizes : mapping of kind to int
-        How many groups areas of the kind show.
-    singles : int
-        How many keys are single codes. Larger ones are sets of several, numbered as they were found.
-    spaces : tuple of Lists
-        The groups of each key; areas of several kinds may show the same.
-    space_of : mapping of kind to int
-        Its place in `spaces`.
-    pairs : mapping of kind to CountedPairs
-        Of keys by area.
-    """
+    """Exact counts of some records by areas of some kinds."""
 
     records: int
-    in_no_group: int
+    in_no_group: int  # of these, how many are in no group of any kind of areas
     categories: int
+    # by kind: places in `GroupAreas.ids` of the first area that may have counts, and of the one after the last. Of
+    # areas that cross slices the counts are parts of sums.
     ranges: Mapping[str, tuple[int, int]]
-    sizes: Mapping[str, int]
-    singles: int
-    spaces: tuple[Lists, ...]
-    space_of: Mapping[str, int]
-    pairs: Mapping[str, CountedPairs]
+    sizes: Mapping[str, int]  # by kind: how many groups areas of the kind show
+    singles: int  # how many keys are single codes. Larger ones are sets of several, numbered as they were found.
+    spaces: tuple[Lists, ...]  # the groups of each key; areas of several kinds may show the same
+    space_of: Mapping[str, int]  # by kind: its place in `spaces`
+    pairs: Mapping[str, CountedPairs]  # by kind: of keys by area
 
     @property
     def bytes(self) -> int:
@@ -327,28 +300,17 @@ def places_of(region: Indices, low: int, high: int) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CountedAreas(Sealed):
-    """Exact counts of some areas of a kind: sums over parts of the records, which are read one at a time.
+    """Exact counts of some areas of a kind: sums over parts of the records, which are read one at a time."""
 
-    Attributes
-    ----------
-    kind : str
-        Empty where there are no areas, but records are told of.
-    low, high : int
-        Places of the first area, and of the one after the last.
-    size : int
-        How many groups the areas show.
-    parts : sequence of PartCounts
-        No record is in two of them.
-    records, in_no_group : int
-        How many records were counted before this, and how many of them are in no group of any kind of areas; told once.
-    """
-
-    kind: str
+    kind: str  # empty where there are no areas, but records are told of
+    # low, high: places of the first area, and of the one after the last
     low: int
     high: int
-    size: int
+    size: int  # how many groups the areas show
     categories: int
-    parts: Sequence[PartCounts]
+    parts: Sequence[PartCounts]  # no record is in two of them
+    # records, in_no_group: how many records were counted before this, and how many of them are in no group of any kind
+    # of areas; told once
     records: int = 0
     in_no_group: int = 0
 

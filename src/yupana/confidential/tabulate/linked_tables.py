@@ -30,25 +30,16 @@ _LISTED: Final = 1 << 28
 
 @dataclass(frozen=True, slots=True)
 class LinkedFile:
-    """A record file in the database, and how its records are linked to those of the file above.
-
-    Attributes
-    ----------
-    columns : tuple of Column
-        By their names in SQL, keys included; no two files of a chain share one.
-    key, link : str
-        SQL for the key that the file below links to, and for the link to the file above; empty where there is none.
-    written : tuple of str
-        SQL for the fields that the hash of a limit reads.
-    crowded : str
-        The relation of those records alone whose parents may have more than a limit allows; empty if not known.
-    """
+    """A record file in the database, and how its records are linked to those of the file above."""
 
     relation: str
-    columns: tuple[Column, ...]
+    columns: tuple[Column, ...]  # by their names in SQL, keys included; no two files of a chain share one
+    # key, link: SQL for the key that the file below links to, and for the link to the file above; empty where there is
+    # none
     key: str = ""
     link: str = ""
-    written: tuple[str, ...] = ()
+    written: tuple[str, ...] = ()  # SQL for the fields that the hash of a limit reads
+    # the relation of those records alone whose parents may have more than a limit allows; empty if not known
     crowded: str = ""
 
     @property
@@ -63,38 +54,21 @@ Chain = Sequence[LinkedFile]
 
 @dataclass(frozen=True, slots=True)
 class LinkedLimit:
-    """At most so many records of the universe are counted of each parent.
+    """At most so many records of the universe are counted of each parent."""
 
-    Attributes
-    ----------
-    beneath : int
-        The place in the chain of the file whose link names the parent.
-    of_ids : bool
-        Whether the parents are no records but ids.
-    """
-
-    beneath: int
+    beneath: int  # the place in the chain of the file whose link names the parent
     most: int
-    of_ids: bool = False
+    of_ids: bool = False  # whether the parents are no records but ids
 
 
 @dataclass(frozen=True, slots=True)
 class LinkedTable:
-    """A table of the records of the first file of a chain, beside those above them.
-
-    Attributes
-    ----------
-    universe : Where
-        Which records a limit is about.
-    cells : tuple of Where
-        Which records each cell counts, the universe included.
-    areas : mapping of column to range
-        The columns whose values name the areas, with these; none where there is one area.
-    """
+    """A table of the records of the first file of a chain, beside those above them."""
 
     name: str
-    universe: Where
-    cells: tuple[Where, ...]
+    universe: Where  # which records a limit is about
+    cells: tuple[Where, ...]  # which records each cell counts, the universe included
+    # by column: the columns whose values name the areas, with these; none where there is one area
     areas: Mapping[str, range]
     limit: LinkedLimit | None
 
@@ -112,20 +86,13 @@ class LinkedCounts:
     """Records counted by the value that names their area, and by class: columns of one length.
 
     Of several columns the value is the place of the combination of their values, the last one's next to each other.
-
-    Attributes
-    ----------
-    members : ndarray of bool, shape (cells, classes)
-        Which classes each cell of the table counts.
-    left_out : int
-        Records of the universe that the limit leaves out; the counts are without them.
     """
 
     value: Ints
     of_class: Ints
     count: Ints
-    members: Flags
-    left_out: int
+    members: Flags  # shape (cells, classes): which classes each cell of the table counts
+    left_out: int  # records of the universe that the limit leaves out; the counts are without them
 
     def cells(self, areas: Sequence[Sequence[int]], size: int) -> Ints:
         """Sum into areas and cells, shape (size, cells).

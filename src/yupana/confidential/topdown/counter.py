@@ -169,18 +169,10 @@ class _CountedBlocks:
 
 @dataclass(frozen=True, eq=False)
 class Made:
-    """What a release is made of; public but where it is exact.
+    """What a release is made of; public but where it is exact."""
 
-    Attributes
-    ----------
-    counts : BlockParts
-        Of the blocks.
-    estimated : Estimated or None
-        How they were estimated; None of exact counts.
-    """
-
-    counts: BlockParts
-    estimated: Estimated | None
+    counts: BlockParts  # of the blocks
+    estimated: Estimated | None  # how they were estimated; None of exact counts
 
 
 class TopdownCounter(MeasurementsCounter[Configuration, _CountedBlocks, _CountedBlocks, Made]):

@@ -28,16 +28,10 @@ from yupana.topdown.posterior.estimate import check_posterior
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Estimated:
-    """What came of a run. All of it was made of noisy values, invariants and public lists.
-
-    Attributes
-    ----------
-    evidence : Evidence or None
-        None once nothing more is told of it: that of full information takes room on the disk.
-    """
+    """What came of a run. All of it was made of noisy values, invariants and public lists."""
 
     premises: Premises
-    evidence: Evidence | None
+    evidence: Evidence | None  # none once nothing more is told of it: that of full information takes room on the disk
     descent: Descent
 
 

@@ -90,17 +90,10 @@ class MemoryNeeds:
 
     They were measured on synthetic censuses of up to 41 million persons (benchmarks/README.md). Intervals
     are not in this.
-
-    Attributes
-    ----------
-    held : int
-        While records are read.
-    least : int
-        At any time.
     """
 
-    held: int
-    least: int
+    held: int  # while records are read
+    least: int  # at any time
 
     @classmethod
     def of(cls, listed: int, cells: int, estimator: Estimator) -> "MemoryNeeds":

@@ -42,38 +42,19 @@ GEOGRAPHY: Final = ("geography.txt", "GRF-C.txt")
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class World(Sealed):
-    """What a run knows before it measures. Confidential.
+    """What a run knows before it measures. Confidential."""
 
-    Attributes
-    ----------
-    reference : Reference or None
-        All blocks, those that the spine leaves out because nobody can live there included; None where the
-        configuration has areas of its own.
-    assignments : tuple of Assignment
-        What files beside the reference file tell of its areas.
-    given : dict of str to str
-        SHA-256 of the files of a spine that was built before; empty if the run built its own.
-    kept : Kept or None
-        Which totals are kept exactly.
-    facilities : ndarray of integers, shape (blocks, 8), or None
-        In the order of the spine.
-    files : mapping of str to Source
-        What was counted, for the confidential log.
-    exact : GeolevelCounts
-        Of each geolevel.
-    of_spine : tuple of str
-        Remarks on the spine that the run built.
-    """
-
+    # all blocks, those that the spine leaves out because nobody can live there included; None where the configuration
+    # has areas of its own
     reference: Reference | None
-    assignments: tuple[Assignment, ...]
+    assignments: tuple[Assignment, ...]  # what files beside the reference file tell of its areas
     spine: Spine
-    given: dict[str, str]
-    kept: Kept | None
-    facilities: Integers | None
-    files: Mapping[str, Source]
-    exact: GeolevelCounts
-    of_spine: tuple[str, ...] = ()
+    given: dict[str, str]  # SHA-256 of the files of a spine that was built before; empty if the run built its own
+    kept: Kept | None  # which totals are kept exactly
+    facilities: Integers | None  # shape (blocks, 8), or None: in the order of the spine
+    files: Mapping[str, Source]  # what was counted, for the confidential log
+    exact: GeolevelCounts  # of each geolevel
+    of_spine: tuple[str, ...] = ()  # remarks on the spine that the run built
 
     @property
     def remarks(self) -> tuple[str, ...]:

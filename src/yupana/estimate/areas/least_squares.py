@@ -271,21 +271,11 @@ def _reached(slope: sparse.csr_array, unknown: Flags) -> Flags:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AreaLaw:
-    """A count of each of some areas.
+    """A count of each of some areas."""
 
-    Attributes
-    ----------
-    published : ndarray of float64, shape (areas,)
-        Of the release: whole where the count has whole weights.
-    estimate : ndarray of float64, shape (areas,)
-        By least squares from all measurements.
-    covariance : ndarray of float64, shape (areas, areas)
-        Of the estimates; singular where a sum of areas is known.
-    """
-
-    published: Floats
-    estimate: Floats
-    covariance: Floats
+    published: Floats  # shape (areas,): of the release: whole where the count has whole weights
+    estimate: Floats  # shape (areas,): by least squares from all measurements
+    covariance: Floats  # shape (areas, areas): of the estimates; singular where a sum of areas is known
 
 
 def law_of_areas(measurements: TreeMeasurements, members: Members, counted: Mapping[Levels, Fraction]) -> AreaLaw:

@@ -153,16 +153,10 @@ _MOST_CELLS: Final = 1 << 24
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """The words in which counts of a schema can be asked for.
-
-    Attributes
-    ----------
-    tables : tuple of RedistrictingTable
-        The published tables that the schema gives.
-    """
+    """The words in which counts of a schema can be asked for."""
 
     schema: Schema
-    tables: tuple[RedistrictingTable, ...]
+    tables: tuple[RedistrictingTable, ...]  # the published tables that the schema gives
 
     def select(self, selection: Selection) -> Linear:
         """The answers that a selection adds up, each once: ``P0010003``, or ``sex*age[sex=1, age=0]``.

@@ -249,22 +249,14 @@ class Answer:
 
 @dataclass(slots=True)
 class TreeMeasurements:
-    """The noisy measurements of a run of TopDown, with the spine and the invariants of its release.
-
-    Attributes
-    ----------
-    levels : tuple of str
-        Geolevels from the root down.
-    labels : tuple of sequence of str
-        Identifiers of the geounits of each geolevel.
-    """
+    """The noisy measurements of a run of TopDown, with the spine and the invariants of its release."""
 
     release: ReleaseFolder
     noisy: NoisyAnswers
     schema: Schema
-    levels: tuple[str, ...]
+    levels: tuple[str, ...]  # geolevels from the root down
     spine: WrittenSpine
-    labels: tuple[Sequence[str], ...]
+    labels: tuple[Sequence[str], ...]  # identifiers of the geounits of each geolevel
     _solved: "dict[tuple[int, ...], tuple[list[TreeEstimate], dict[int, TreeEstimate]]]" = field(
         default_factory=dict, init=False
     )

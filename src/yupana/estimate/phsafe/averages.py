@@ -48,19 +48,11 @@ _BRACKETINGS: Final = 40
 
 @dataclass(frozen=True, slots=True)
 class Average:
-    """The posterior of one ratio for each of many population groups; arrays of shape (groups,) unless said.
+    """The posterior of one ratio for each of many population groups; arrays of shape (groups,) unless said."""
 
-    Attributes
-    ----------
-    mean : float array
-        Of the ratio, not the ratio of means.
-    quantiles : float array, shape (groups, probabilities)
-    numerator, denominator : float arrays
-        Posterior means of both counts under the same posterior.
-    """
-
-    mean: Floats
-    quantiles: Floats
+    mean: Floats  # of the ratio, not the ratio of means
+    quantiles: Floats  # shape (groups, probabilities)
+    # numerator, denominator: posterior means of both counts under the same posterior
     numerator: Floats
     denominator: Floats
 

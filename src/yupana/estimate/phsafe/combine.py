@@ -99,33 +99,15 @@ _TILTS: Final = np.linspace(0.01, 0.99, 99)
 
 @dataclass(frozen=True, slots=True)
 class JointFit:
-    """How well measurements fit.
+    """How well measurements fit."""
 
-    Attributes
-    ----------
-    chi_square : float
-        Squared distance of the measurements to the estimates, in standard deviations.
-    degrees : int
-        Identities that count.
-    largest : float
-        What `chi_square` exceeds with at most half of the chance given; infinite where no bound is known.
-    worst : int
-        The identity that is missed most improbably.
-    missed_by : float
-        By how much.
-    logarithm : float
-        Of the chance of such a miss in some identity, bounded from above.
-    fits : bool
-        Whether neither test says that the identities are false.
-    """
-
-    chi_square: float
-    degrees: int
-    largest: float
-    worst: int
-    missed_by: float
-    logarithm: float
-    fits: bool
+    chi_square: float  # squared distance of the measurements to the estimates, in standard deviations
+    degrees: int  # identities that count
+    largest: float  # what `chi_square` exceeds with at most half of the chance given; infinite where no bound is known
+    worst: int  # the identity that is missed most improbably
+    missed_by: float  # by how much
+    logarithm: float  # of the chance of such a miss in some identity, bounded from above
+    fits: bool  # whether neither test says that the identities are false
 
 
 def fit(
@@ -202,20 +184,12 @@ _RACES: Final = tuple("ABCDEFG")
 
 @dataclass(frozen=True, slots=True)
 class Identities:
-    """Measured tables that identities join, with all their quantities in one row.
-
-    Attributes
-    ----------
-    places : mapping of table to int array, shape (groups, basis cells)
-        Where a count stands in the row.
-    words : tuple of str
-        What each identity says.
-    """
+    """Measured tables that identities join, with all their quantities in one row."""
 
     tables: tuple[str, ...]
-    places: Mapping[str, NDArray[np.intp]]
+    places: Mapping[str, NDArray[np.intp]]  # shape (groups, basis cells): where a count stands in the row
     identities: tuple[Identity, ...]
-    words: tuple[str, ...]
+    words: tuple[str, ...]  # what each identity says
 
     def row(self, arrays: Mapping[str, Floats]) -> Floats:
         """One row of quantities from an array per table, of shape (groups, basis cells)."""

@@ -55,24 +55,15 @@ _DIGITS: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A column that cells are told apart by: of codes, or of whole numbers in classes of one width.
-
-    Attributes
-    ----------
-    width, low, high : int
-        Of the classes; 0 of a column of codes.
-    missing : str
-        The class of records without a number, and what they may write; empty if each must have one.
-    others : str
-        The class of records with a value that is not allowed; empty if there may be none.
-    """
+    """A column that cells are told apart by: of codes, or of whole numbers in classes of one width."""
 
     column: str
+    # width, low, high: of the classes; 0 of a column of codes
     width: int = 0
     low: int = 0
     high: int = 0
-    missing: str = ""
-    others: str = ""
+    missing: str = ""  # the class of records without a number, and what they may write; empty if each must have one
+    others: str = ""  # the class of records with a value that is not allowed; empty if there may be none
 
     @property
     def classes(self) -> list[str]:
@@ -162,19 +153,11 @@ class _CountQuestion:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class CountPlan:
-    """What a count costs and how accurate it is, told before any record is read.
-
-    Attributes
-    ----------
-    plan : Plan
-        What is measured; where codes are to be looked up, without their number.
-    sizes : mapping of str to int or None
-        How many codes or classes each column has; None of codes that are to be looked up.
-    """
+    """What a count costs and how accurate it is, told before any record is read."""
 
     question: _CountQuestion
-    plan: Plan
-    sizes: Mapping[str, int | None]
+    plan: Plan  # what is measured; where codes are to be looked up, without their number
+    sizes: Mapping[str, int | None]  # how many codes or classes each column has; None of codes that are to be looked up
 
     @property
     def cells(self) -> int | None:

@@ -176,31 +176,20 @@ def _shown(told: Mapping[str, Any], value: float) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MeasurementErrors:
-    """Errors of a measurement in the groups that one table shows, in all trials.
-
-    Attributes
-    ----------
-    table : Table
-        Whose rows show the measured cells by themselves.
-    trial, area, group : int64 array, shape (observations,)
-        In which trial a group was observed; the places of its area and its population group in their level.
-    truth : int64 array, shape (observations, measured cells)
-        Exact counts, limited as in a run.
-    left_out : int64 array, of the same shape
-        Limited minus unlimited counts.
-    noise : int64 array, of the same shape
-    every : int64 array, shape (groups of all trials,)
-        True totals of the groups of the table, those that are left out after they were measured included.
-    """
+    """Errors of a measurement in the groups that one table shows, in all trials."""
 
     measurement: Measurement
-    table: Table
+    table: Table  # whose rows show the measured cells by themselves
+    # trial, area, group: shape (observations,): in which trial a group was observed; the places of its area and its
+    # population group in their level
     trial: Ints
     area: Ints
     group: Ints
-    truth: Ints
-    left_out: Ints
-    noise: Ints
+    truth: Ints  # shape (observations, measured cells): exact counts, limited as in a run
+    left_out: Ints  # limited minus unlimited counts
+    noise: Ints  # int64 array, of the same shape
+    # shape (groups of all trials,): true totals of the groups of the table, those that are left out after they were
+    # measured included
     every: Ints
 
     @property

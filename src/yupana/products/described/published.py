@@ -44,40 +44,23 @@ def source_of_totals(told: Mapping[str, Any], reasons: Sequence[str], stated: ob
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PublishedGroups:
-    """Published totals of groups of a level; the others are not measured.
+    """Published totals of groups of a level; the others are not measured."""
 
-    Attributes
-    ----------
-    area : int64 array, shape (groups,)
-        Places of the areas, ascending. Of areas that are made of blocks their codes as numbers, as which there are is
-        told by the file of blocks.
-    group : int64 array, shape (groups,)
-        Places among the groups of the level, ascending within an area.
-    total : int64 array, shape (groups,)
-    """
-
+    # shape (groups,): places of the areas, ascending. Of areas that are made of blocks their codes as numbers, as which
+    # there are is told by the file of blocks.
     area: Ints
-    group: Ints
-    total: Ints
+    group: Ints  # shape (groups,): places among the groups of the level, ascending within an area
+    total: Ints  # shape (groups,)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PublishedSource:
-    """A table of totals: where it comes from, and what it says.
-
-    Attributes
-    ----------
-    told : mapping
-        For the manifest: the file and its checksum, and what its release says of itself.
-    doubts : tuple of str
-        Why the totals may not be public.
-    by_level : mapping of ``table/level`` to PublishedGroups
-    """
+    """A table of totals: where it comes from, and what it says."""
 
     path: Path
-    told: Mapping[str, Any]
-    doubts: tuple[str, ...]
-    by_level: Mapping[str, PublishedGroups]
+    told: Mapping[str, Any]  # for the manifest: the file and its checksum, and what its release says of itself
+    doubts: tuple[str, ...]  # why the totals may not be public
+    by_level: Mapping[str, PublishedGroups]  # by `table/level`
 
     @property
     def empty(self) -> list[str]:

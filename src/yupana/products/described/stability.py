@@ -187,31 +187,19 @@ def _in_common(kind: AreaKind) -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """Records that may appear in cells and disappear from others when one unit changes.
+    """Records that may appear in cells and disappear from others when one unit changes."""
 
-    Attributes
-    ----------
-    records : int
-        At most so many appear, and so many disappear. Each that appears stands against one that disappears, or none.
-    shared : frozenset of str or None
-        Columns in which two that stand against each other agree; None if records only appear or only disappear.
-    attained : frozenset of str or None
-        Columns such that some neighbours move all of the records, from any values to any that agree in these; None
-        if that is not known of any.
-    alone : bool
-        Whether some neighbours move all of the records with none against them.
-    both_ways : bool
-        Whether records may appear with none against them when a unit is removed, as well as disappear.
-    idle : bool
-        Whether it is known that a unit may be removed, or added, and move nothing.
-    """
-
+    # at most so many appear, and so many disappear. Each that appears stands against one that disappears, or none.
     records: int
+    # columns in which two that stand against each other agree; None if records only appear or only disappear
     shared: frozenset[str] | None
+    # columns such that some neighbours move all of the records, from any values to any that agree in these; None if
+    # that is not known of any
     attained: frozenset[str] | None
-    alone: bool
+    alone: bool  # whether some neighbours move all of the records with none against them
+    # whether records may appear with none against them when a unit is removed, as well as disappear
     both_ways: bool = False
-    idle: bool = True
+    idle: bool = True  # whether it is known that a unit may be removed, or added, and move nothing
 
     def unbounded(self, of: _Footprints, power: int) -> tuple[int, bool]:
         """How far the records move at most when a unit is removed or added, and whether some neighbours do."""
@@ -251,23 +239,14 @@ class Stability:
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """What follows for the sensitivities of a table at a level.
-
-    Attributes
-    ----------
-    attained : mapping
-        For ``unbounded`` and ``bounded`` neighbours, whether some are so far; else it is an upper bound that none
-        exceeds, and how far the farthest are is not known.
-    overlap : Cells
-        The most cells that one record counts in.
-    because : str
-        Why, in words.
-    """
+    """What follows for the sensitivities of a table at a level."""
 
     sensitivity: Sensitivity
+    # for `unbounded` and `bounded` neighbours, whether some are so far; else it is an upper bound that none exceeds,
+    # and how far the farthest are is not known
     attained: dict[str, bool]
-    overlap: Cells
-    because: str
+    overlap: Cells  # the most cells that one record counts in
+    because: str  # why, in words
 
 
 def stability(description: Description, table: DescribedTable, level: DescribedLevel) -> Stability:

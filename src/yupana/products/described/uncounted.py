@@ -39,22 +39,12 @@ _Lost = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Uncounted:
-    """Records that a table counts in none of its rows.
-
-    Attributes
-    ----------
-    levels : tuple of str
-        Where it is so; empty for all.
-    of : str
-        The column, or the response, as ``file.column``; several with "and" between them.
-    values : str
-        Those of such records, as the file writes them.
-    """
+    """Records that a table counts in none of its rows."""
 
     table: str
-    levels: tuple[str, ...]
-    of: str
-    values: str
+    levels: tuple[str, ...]  # where it is so; empty for all
+    of: str  # the column, or the response, as `file.column`; several with "and" between them
+    values: str  # those of such records, as the file writes them
     because: str
 
     def __str__(self) -> str:

@@ -48,19 +48,12 @@ class _PublishedLevel:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PublishedCounts:
-    """Everything that is published, and what is known of it before any record is read.
-
-    Attributes
-    ----------
-    sums : mapping of str to Relations
-        By kind: ``margins`` of cells in a table, ``areas`` that are made of areas, ``groups`` that are made of groups.
-    nested : mapping of str to Nested
-        By kind: ``areas`` that lie in larger ones, ``groups`` that are part of everyone.
-    """
+    """Everything that is published, and what is known of it before any record is read."""
 
     levels: tuple[_PublishedLevel, ...]
+    # by kind: `margins` of cells in a table, `areas` that are made of areas, `groups` that are made of groups
     sums: Mapping[str, Relations]
-    nested: Mapping[str, Nested]
+    nested: Mapping[str, Nested]  # by kind: `areas` that lie in larger ones, `groups` that are part of everyone
 
     def row(self, cells: Mapping[str, Ints]) -> Ints:
         """All counts in their order, from those of the cells by ``table/level``, shape (areas by groups, cells)."""

@@ -71,17 +71,10 @@ def sensitivity_of(tau: int | None, mechanism: Mechanism, accounting: Accounting
 
 @dataclass(frozen=True, repr=False)
 class PhsafeConfig(Description):
-    """A validated configuration: the description of the S-DHC with its budgets, thresholds and states.
+    """A validated configuration: the description of the S-DHC with its budgets, thresholds and states."""
 
-    Attributes
-    ----------
-    states : tuple of str
-        FIPS codes as given, or Puerto Rico alone.
-    consistency : mapping of rule to policy
-    """
-
-    states: tuple[str, ...] = ()
-    consistency: Mapping[str, Literal["fail", "drop-and-count"]] = field(default_factory=dict)
+    states: tuple[str, ...] = ()  # FIPS codes as given, or Puerto Rico alone
+    consistency: Mapping[str, Literal["fail", "drop-and-count"]] = field(default_factory=dict)  # by rule
 
     @classmethod
     def of(

@@ -27,42 +27,25 @@ class _Stub:
 
 @dataclass(frozen=True, slots=True)
 class ShellRatio:
-    """What makes a table one of averages.
+    """What makes a table one of averages."""
 
-    Attributes
-    ----------
-    denominator : str
-        The measured table that is divided by.
-    least : float
-        Below which no whole average lies: a household has a person, a family two. None is above the tau of the
-        numerator's table, which a release tells.
-    shared : bool
-        Whether all lines have one denominator, so that the averages add up; otherwise each line has its own.
-    """
-
-    denominator: str
+    denominator: str  # the measured table that is divided by
+    # below which no whole average lies: a household has a person, a family two. None is above the tau of the
+    # numerator's table, which a release tells.
     least: float
-    shared: bool
+    shared: bool  # whether all lines have one denominator, so that the averages add up; otherwise each line has its own
 
 
 @dataclass(frozen=True, slots=True)
 class Shell:
-    """A published table.
-
-    Attributes
-    ----------
-    source : str
-        The measured table that is counted; of averages, the numerator.
-    ratio : ShellRatio or None
-        None for a table of counts.
-    """
+    """A published table."""
 
     name: str
     title: str
     universe: str
-    source: str
+    source: str  # the measured table that is counted; of averages, the numerator
     stubs: tuple[_Stub, ...]
-    ratio: ShellRatio | None = None
+    ratio: ShellRatio | None = None  # none for a table of counts
 
 
 _Line = tuple[int, int, str]

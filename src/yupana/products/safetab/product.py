@@ -157,18 +157,10 @@ _OF_GROUPS: Final = ("Race", "Ethnicity")
 
 @dataclass(frozen=True)
 class Parameters:
-    """What a parameter folder of SafeTab holds.
+    """What a parameter folder of SafeTab holds."""
 
-    Attributes
-    ----------
-    config
-        The keys of config.json that the product reads.
-    iterations : CharacteristicIterations
-        Those of the code files.
-    """
-
-    config: SafetabConfig
-    iterations: CharacteristicIterations
+    config: SafetabConfig  # the keys of config.json that the product reads
+    iterations: CharacteristicIterations  # those of the code files
 
     @cached_property
     def description(self) -> Description:

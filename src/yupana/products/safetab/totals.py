@@ -48,17 +48,11 @@ _ANY_ID: Final = "[0-9]{2}|[0-9]{5}|[0-9]{7}|[0-9]{11}"
 
 @dataclass(frozen=True, eq=False)
 class Totals:
-    """The rows of T01001 that a run measures, by level, and how many it leaves out.
+    """The rows of T01001 that a run measures, by level, and how many it leaves out."""
 
-    Attributes
-    ----------
-    by_level : mapping of Level to PublishedGroups
-        Ids of areas as numbers, and places in the eligible iterations of the level.
-    left_out : mapping of reason to int
-    """
-
+    # ids of areas as numbers, and places in the eligible iterations of the level
     by_level: Mapping[Level, PublishedGroups]
-    left_out: Mapping[str, int]
+    left_out: Mapping[str, int]  # by reason
 
 
 def read_totals(path: Path, settings: Settings, iterations: CharacteristicIterations) -> Totals:
@@ -262,25 +256,15 @@ _NO_PLAN: Final = "its manifest holds no plan of safetab-p"
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """What is known of a table of totals.
+    """What is known of a table of totals."""
 
-    Attributes
-    ----------
-    taken_as_public : str
-        What a release by these totals takes as public.
-    described : mapping
-        For its manifest: the file and its checksum, and what the manifest of the totals says.
-    doubts : tuple of str
-        Why they may not be public, or not those of the same population groups; empty where a manifest vouches for
-        them, or where whoever made the release does.
-    is_vouched : bool
-        Whether a manifest without a fault vouches for them.
-    """
-
-    taken_as_public: str
+    taken_as_public: str  # what a release by these totals takes as public
+    # for its manifest: the file and its checksum, and what the manifest of the totals says
     described: Mapping[str, Any]
+    # why they may not be public, or not those of the same population groups; empty where a manifest vouches for them,
+    # or where whoever made the release does
     doubts: tuple[str, ...]
-    is_vouched: bool
+    is_vouched: bool  # whether a manifest without a fault vouches for them
 
 
 def provenance(path: Path, settings: Settings, iterations: CharacteristicIterations) -> Provenance:

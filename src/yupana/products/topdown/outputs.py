@@ -63,21 +63,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FilePiece:
-    """Some rows of a file.
+    """Some rows of a file."""
 
-    Attributes
-    ----------
-    path : Path
-        The file.
-    make : callable
-        Makes the text of the rows; a function of what it was made with, so that any thread may call it.
-    section : int
-        Which section of the file they belong to. Pieces of one section are there in order, sections in any.
-    """
-
-    path: Path
+    path: Path  # the file
+    # makes the text of the rows; a function of what it was made with, so that any thread may call it
     make: Callable[[], Bytes | bytes]
     rows: int
+    # which section of the file they belong to. Pieces of one section are there in order, sections in any.
     section: int = 0
 
 
@@ -190,19 +182,11 @@ _CHUNK: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TabulatedAreas:
-    """What is tabulated.
-
-    Attributes
-    ----------
-    areas : list of Areas
-        Of the blocks of the parts, each kind after the one that it adds up.
-    intervals : CountIntervals or None
-        Of all counts.
-    """
+    """What is tabulated."""
 
     schema: Schema
-    areas: list[Areas]
-    intervals: CountIntervals | None = None
+    areas: list[Areas]  # of the blocks of the parts, each kind after the one that it adds up
+    intervals: CountIntervals | None = None  # of all counts
 
     @property
     def ends(self) -> tuple[str, ...]:

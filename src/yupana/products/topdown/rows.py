@@ -47,24 +47,13 @@ def cell_texts(schema: Schema, cells: Cells) -> TextColumn:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CountRows:
-    """Some rows of a file of counts: entries of a histogram of areas.
+    """Some rows of a file of counts: entries of a histogram of areas."""
 
-    Attributes
-    ----------
-    labels : ndarray of bytes, shape (areas,)
-        Identifiers of all areas of the kind.
-    area : ndarray of int64, shape (rows,)
-        The area of each row.
-    cells : ndarray of int32, shape (rows,)
-    numbers : ndarray of int64, shape (rows, 1) or (rows, 4)
-        The count, and the ends and margin of its interval where there is one.
-    """
-
-    labels: Texts
+    labels: Texts  # shape (areas,): identifiers of all areas of the kind
     schema: Schema
-    area: Ints
-    cells: Cells
-    numbers: Ints
+    area: Ints  # shape (rows,): the area of each row
+    cells: Cells  # shape (rows,)
+    numbers: Ints  # shape (rows, 1) or (rows, 4): the count, and the ends and margin of its interval where there is one
 
     @property
     def columns(self) -> tuple[TextColumn, TextColumn, Ints]:
@@ -132,22 +121,13 @@ def stretches(counts: Histogram) -> Iterator[tuple[slice, Ints]]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RecordForm:
-    """How records of persons or units are written.
-
-    Attributes
-    ----------
-    heads : callable
-        What records of blocks begin with, as texts of shape (blocks,), from the first of these up to the last.
-    tails : callable
-        What records of cells end with, as a column of shape (cells,).
-    numbered : bool
-        Whether a running number stands between.
-    """
+    """How records of persons or units are written."""
 
     columns: tuple[str, ...]
+    # what records of blocks begin with, as texts of shape (blocks,), from the first of these up to the last
     heads: Callable[[int, int], Texts]
-    tails: Callable[[Cells], TextColumn]
-    numbered: bool = False
+    tails: Callable[[Cells], TextColumn]  # what records of cells end with, as a column of shape (cells,)
+    numbered: bool = False  # whether a running number stands between
 
 
 def plain_records(labels: Texts, schema: Schema) -> RecordForm:
@@ -218,25 +198,13 @@ _AREAS_AT_ONCE: Final = 1 << 16
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TableRows:
-    """Rows of a published table, of consecutive areas of a kind.
-
-    Attributes
-    ----------
-    level : str
-        SUMLEV of the kind.
-    first : int
-        The first of the areas.
-    codes : ndarray of bytes, shape (areas,)
-        GEOCODE of each.
-    counts : Histogram
-        Of these areas.
-    """
+    """Rows of a published table, of consecutive areas of a kind."""
 
     table: RedistrictingTable
-    level: str
-    first: int
-    codes: Texts
-    counts: Histogram
+    level: str  # SUMLEV of the kind
+    first: int  # the first of the areas
+    codes: Texts  # shape (areas,): GEOCODE of each
+    counts: Histogram  # of these areas
 
     def values(self) -> Ints:
         """The variables, of shape (areas, variables)."""

@@ -36,25 +36,14 @@ _FORMS: Final[dict[str, tuple[_Write, _Faults]]] = {
 
 @dataclass(frozen=True, slots=True)
 class ExportRequest:
-    """What is asked for.
-
-    Attributes
-    ----------
-    to : "workbook", "sdmx" or "labelled"
-    tables : tuple of str
-        All that hold numbers, or all if they are labelled, if empty.
-    split : str
-        Of workbooks: a column, each of whose values has its own.
-    agency : str
-        Of SDMX: who maintains the structures.
-    """
+    """What is asked for."""
 
     release: Path
     out: Path
     to: str
-    tables: tuple[str, ...] = ()
-    split: str = ""
-    agency: str = ""
+    tables: tuple[str, ...] = ()  # all that hold numbers, or all if they are labelled, if empty
+    split: str = ""  # of workbooks: a column, each of whose values has its own
+    agency: str = ""  # of SDMX: who maintains the structures
     overwrite: bool = False
 
 

@@ -95,22 +95,13 @@ _TREES_ELSEWHERE: Final = 2
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Premises:
-    """What an estimate takes as given beside the measurements. Public.
-
-    Attributes
-    ----------
-    limits : tuple of Limits or None
-        Of each geolevel, the bounds that group quarters set.
-    known : mapping of int to Known
-        By geolevel, the totals that are kept exactly.
-    facilities : ndarray of integers, shape (blocks, 8), or None
-        Housing units and facilities by major type, where they are listed.
-    """
+    """What an estimate takes as given beside the measurements. Public."""
 
     configuration: Configuration
     spine: Spine
-    limits: tuple[Limits, ...] | None
-    known: Mapping[int, Known]
+    limits: tuple[Limits, ...] | None  # of each geolevel, the bounds that group quarters set
+    known: Mapping[int, Known]  # by geolevel, the totals that are kept exactly
+    # shape (blocks, 8), or None: housing units and facilities by major type, where they are listed
     facilities: Integers | None = None
 
     def rules(self) -> list[Rules]:

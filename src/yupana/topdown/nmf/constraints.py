@@ -167,22 +167,13 @@ def siblings(tree: Tree, level: int) -> "np.ndarray[tuple[int], np.dtype[np.bool
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldAt:
-    """What holds of the geounits of one geolevel, in the order of their geocodes.
+    """What holds of the geounits of one geolevel, in the order of their geocodes."""
 
-    Attributes
-    ----------
-    geocodes : ndarray of bytes, shape (units,)
-    totals : ndarray of int64, shape (units,), or None
-    lower, upper : ndarray of int64, shape (units, groups), or None
-    zeros : frozenset of tuple of (int or None)
-        As `Configuration.structural_zeros`.
-    """
-
-    geocodes: Texts
-    totals: Ints | None = None
-    lower: Ints | None = None
-    upper: Ints | None = None
-    zeros: frozenset[tuple[int | None, ...]] = field(default_factory=frozenset)
+    geocodes: Texts  # shape (units,)
+    totals: Ints | None = None  # shape (units,), or None
+    lower: Ints | None = None  # shape (units, groups), or None
+    upper: Ints | None = None  # shape (units, groups), or None
+    zeros: frozenset[tuple[int | None, ...]] = field(default_factory=frozenset)  # as `Configuration.structural_zeros`
 
 
 def read_held(rows: LevelRows, schema: Schema) -> HeldAt:

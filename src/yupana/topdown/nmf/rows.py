@@ -29,40 +29,22 @@ _VALUES_AT_ONCE: Final = 1 << 24
 
 @dataclass(frozen=True, slots=True)
 class RowKind:
-    """What rows of one name say beside their geounit and their numbers.
-
-    Attributes
-    ----------
-    sign : str
-        ``"="``, ``">="`` or ``"<="`` of constraints; empty of measurements.
-    axes : tuple of str
-        How each attribute is kept, in the order of the schema.
-    """
+    """What rows of one name say beside their geounit and their numbers."""
 
     name: str
-    sign: str
-    axes: tuple[str, ...]
+    sign: str  # `"="`, `">="` or `"<="` of constraints; empty of measurements
+    axes: tuple[str, ...]  # how each attribute is kept, in the order of the schema
     shape: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class LevelRows:
-    """The rows of one kind of a geolevel.
-
-    Attributes
-    ----------
-    place : str
-        What messages call them.
-    parts : mapping of str to tuple of Path
-        By partition.
-    relation : str
-        SQL for them, with part, geocode, name, sign, axes, shape, value and variance.
-    """
+    """The rows of one kind of a geolevel."""
 
     database: duckdb.DuckDBPyConnection
-    place: str
-    parts: Mapping[str, tuple[Path, ...]]
-    relation: str
+    place: str  # what messages call them
+    parts: Mapping[str, tuple[Path, ...]]  # by partition
+    relation: str  # SQL for them, with part, geocode, name, sign, axes, shape, value and variance
     kinds: tuple[RowKind, ...]
 
     def read(self, query: str) -> dict[str, NDArray[Any]]:

@@ -52,18 +52,10 @@ _ROWS_AT_ONCE: Final = 1 << 19
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AnswerFile:
-    """Numbers about the answers of consecutive geounits.
+    """Numbers about the answers of consecutive geounits."""
 
-    Attributes
-    ----------
-    units : ndarray of int64, shape (units,)
-        Positions of the geounits in their geolevel.
-    numbers : mapping of str to ndarray, each of shape (units, size) or (units, 1)
-        By the name of the column.
-    """
-
-    units: NDArray[np.int64]
-    numbers: Mapping[str, NDArray[np.number[Any]]]
+    units: NDArray[np.int64]  # shape (units,): positions of the geounits in their geolevel
+    numbers: Mapping[str, NDArray[np.number[Any]]]  # shape (units, size) or (units, 1): by the name of the column
 
 
 def kept_columns(query: Query, schema: Schema, recodes: Mapping[str, Recode]) -> dict[str, list[str]]:

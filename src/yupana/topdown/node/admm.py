@@ -13,45 +13,25 @@ OVER: Final = 1.8
 
 
 class Penalty(NamedTuple):
-    """What the constraints add to the form where their rows are penalised.
+    """What the constraints add to the form where their rows are penalised."""
 
-    Attributes
-    ----------
-    whole : bool
-        Whether the cells themselves are the blocks: then d = 0, B = I.
-    pull : ndarray, shape (R, R)
-        The sum over constraints of G'G, each divided by the mean number of cells of its rows, in terms of blocks.
-    overlap : ndarray, shape (R, R)
-        BB'.
-    strength : ndarray, shape (rows,)
-        One by the mean number of cells of the rows of the constraint.
-    joint_row : ndarray, shape (joint totals,)
-        Where the totals of the children that each holds together are kept.
-    """
-
-    whole: bool
+    whole: bool  # whether the cells themselves are the blocks: then d = 0, B = I
+    # shape (R, R): the sum over constraints of G'G, each divided by the mean number of cells of its rows, in terms of
+    # blocks
     pull: Floats
-    overlap: Floats
-    strength: Floats
-    joint_row: Positions
+    overlap: Floats  # shape (R, R): BB'
+    strength: Floats  # shape (rows,): one by the mean number of cells of the rows of the constraint
+    joint_row: Positions  # shape (joint totals,): where the totals of the children that each holds together are kept
 
 
 class Steps(NamedTuple):
-    """Where the alternating steps are.
+    """Where the alternating steps are."""
 
-    Attributes
-    ----------
-    z, u : ndarray, shape (m, k)
-        Feasible counts and their scaled multipliers.
-    tau : ndarray, shape (m,)
-        The multipliers of the cells.
-    y, w : ndarray, shape (rows, k)
-        The same as z and u for the rows of constraints.
-    """
-
+    # z, u: shape (m, k): feasible counts and their scaled multipliers
     z: Floats
     u: Floats
-    tau: Floats
+    tau: Floats  # shape (m,): the multipliers of the cells
+    # y, w: shape (rows, k): the same as z and u for the rows of constraints
     y: Floats
     w: Floats
 

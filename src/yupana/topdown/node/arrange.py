@@ -13,20 +13,12 @@ SAME = 1e-12
 
 
 class Partitions(NamedTuple):
-    """The different ways in which the queries and constraints of a node divide its cells, n of them.
+    """The different ways in which the queries and constraints of a node divide its cells, n of them."""
 
-    Attributes
-    ----------
-    labels : ndarray, shape (n, m)
-        Where each cell counts, numbered by first appearance.
-    sizes : ndarray, shape (n,)
-        How many labels each has.
-    of : ndarray, shape (queries + constraints,)
-        The partition of each query and then of each constraint; -1 for a query that is not measured.
-    """
-
-    labels: Indices
-    sizes: Positions
+    labels: Indices  # shape (n, m): where each cell counts, numbered by first appearance
+    sizes: Positions  # shape (n,): how many labels each has
+    # shape (queries + constraints,): the partition of each query and then of each constraint; -1 for a query that is
+    # not measured
     of: Positions
 
 
@@ -41,27 +33,13 @@ class _ConstraintRows(NamedTuple):
 
 
 class Margins(NamedTuple):
-    """The finest margins: each other one lies within one of them.
+    """The finest margins: each other one lies within one of them."""
 
-    Attributes
-    ----------
-    whole : bool
-        Whether the cells themselves are the one margin.
-    blocks : ndarray, shape (margins, m)
-        The block that each cell counts in, blocks of all margins numbered through.
-    start : ndarray, shape (margins + 1,)
-        The first block of each margin, and the end.
-    chosen : ndarray, shape (margins,)
-        Which partition each is, where they are not the cells.
-    owner : ndarray, shape (partitions,)
-        The margin that each partition lies within.
-    """
-
-    whole: bool
-    blocks: Indices
-    start: Positions
-    chosen: Positions
-    owner: Positions
+    whole: bool  # whether the cells themselves are the one margin
+    blocks: Indices  # shape (margins, m): the block that each cell counts in, blocks of all margins numbered through
+    start: Positions  # shape (margins + 1,): the first block of each margin, and the end
+    chosen: Positions  # shape (margins,): which partition each is, where they are not the cells
+    owner: Positions  # shape (partitions,): the margin that each partition lies within
 
 
 @compiled_part

@@ -25,64 +25,36 @@ class ChildrenAsked(NamedTuple):
 
     A row is a child with one kind of people: households, or group quarters of one type; all people where a schema
     does not bound them.
-
-    Attributes
-    ----------
-    kind, group : ndarray of int64, shape (m,)
-        The kind of people and the group, within it, that each live cell belongs to.
-    place : ndarray of int64, shape (m, queries)
-        Where in `residual` the answer stands that each cell counts in.
-    weights : ndarray of float64, shape (k, queries)
-    lower, upper : ndarray of int64, shape (k, kinds)
-    together : ndarray of int64, shape (k,)
-        Children of one number have a total that is known together; people move within them only.
-    doors : ndarray of int64, shape (kinds, k)
-        The children that may hold people of a kind, then whatever.
-    opened : ndarray of int64, shape (kinds,)
-        How many those are.
-    position : ndarray of int64, shape (kinds, k)
-        Where each child stands in `doors`.
     """
 
+    # kind, group: shape (m,): the kind of people and the group, within it, that each live cell belongs to
     kind: Ints
     group: Ints
-    place: Ints
-    weights: Floats
-    lower: Ints
-    upper: Ints
+    place: Ints  # shape (m, queries): where in `residual` the answer stands that each cell counts in
+    weights: Floats  # shape (k, queries)
+    lower: Ints  # shape (k, kinds)
+    upper: Ints  # shape (k, kinds)
+    # shape (k,): children of one number have a total that is known together; people move within them only
     together: Ints
-    doors: Ints
-    opened: Ints
-    position: Ints
+    doors: Ints  # shape (kinds, k): the children that may hold people of a kind, then whatever
+    opened: Ints  # shape (kinds,): how many those are
+    position: Ints  # shape (kinds, k): where each child stands in `doors`
 
 
 class Believed(NamedTuple):
-    """The prior of the children of one parent.
+    """The prior of the children of one parent."""
 
-    Attributes
-    ----------
-    theta, log_theta : ndarray of float64, shape (intervals,)
-        Midpoints of the intervals of an intensity over its base.
-    density : ndarray of float64, shape (classes, intervals)
-        Weight of each interval; positive.
-    base : ndarray of float64, shape (k, kinds)
-        People expected in a row where the intensity is 1.
-    klass : ndarray of int64, shape (k, kinds)
-        The class of each row.
-    of_group, of_cell : ndarray of float64, shapes (groups,) and (m,)
-        Shares of the parent's people of a kind in each group, times `between`; of a group's people in each cell, times
-        `within`.
-    between, within : float
-        Concentrations of the groups within a row, and of the cells within a group.
-    """
-
+    # theta, log_theta: shape (intervals,): midpoints of the intervals of an intensity over its base
     theta: Floats
     log_theta: Floats
-    density: Floats
-    base: Floats
-    klass: Ints
+    density: Floats  # shape (classes, intervals): weight of each interval; positive
+    base: Floats  # shape (k, kinds): people expected in a row where the intensity is 1
+    klass: Ints  # shape (k, kinds): the class of each row
+    # of_group, of_cell: shapes (groups,) and (m,): shares of the parent's people of a kind in each group, times
+    # `between`; of a group's people in each cell, times `within`
     of_group: Floats
     of_cell: Floats
+    # between, within: concentrations of the groups within a row, and of the cells within a group
     between: float
     within: float
 

@@ -24,18 +24,11 @@ TOLERANCE = 1e-6
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Limit:
-    """Bounds on the answers of one query, the same query for every child.
+    """Bounds on the answers of one query, the same query for every child."""
 
-    Attributes
-    ----------
-    labels : ndarray of int32, shape (m,)
-        Which answer each cell counts in.
-    lower, upper : ndarray of int64, shape (k, answers)
-    """
-
-    labels: Indices
-    lower: Ints
-    upper: Ints
+    labels: Indices  # shape (m,): which answer each cell counts in
+    lower: Ints  # shape (k, answers)
+    upper: Ints  # shape (k, answers)
 
     def less(self, counts: Ints) -> "Limit":
         """What is left of the bounds after ``counts``, of shape (k, m)."""

@@ -84,21 +84,13 @@ _VALUES_AT_ONCE: Final = 1 << 22
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FullInformation:
-    """The up-pass estimates of every geolevel; those of the last are made when they are asked for.
-
-    Attributes
-    ----------
-    totals : mapping of int to ndarray of int64, shape (units,)
-        Totals that are known exactly, by geolevel.
-    upward : tuple of EstimatesOnDisk
-        Of each geolevel but the last; while it is made, of those below some.
-    """
+    """The up-pass estimates of every geolevel; those of the last are made when they are asked for."""
 
     basis: Basis
     tree: Tree
     stored: StoredMeasurements
-    totals: Mapping[int, Ints]
-    upward: tuple[EstimatesOnDisk, ...]
+    totals: Mapping[int, Ints]  # shape (units,): totals that are known exactly, by geolevel
+    upward: tuple[EstimatesOnDisk, ...]  # of each geolevel but the last; while it is made, of those below some
 
     def up(self, level: int, first: int, last: int) -> TreeEstimate:
         """What the measurements of the units from ``first`` up to ``last`` and of all below them say of them."""
@@ -161,16 +153,10 @@ def _fit(target: Quadratic, held: Sequence[Query]) -> _Fit:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TreeFamilies:
-    """Up-pass estimates of the children of some families, as targets with their precision.
-
-    Attributes
-    ----------
-    fitted : tuple of _Fit
-        Of each estimation pass; the last fits everything there is.
-    """
+    """Up-pass estimates of the children of some families, as targets with their precision."""
 
     families: SiblingBatch
-    fitted: tuple[_Fit, ...]
+    fitted: tuple[_Fit, ...]  # of each estimation pass; the last fits everything there is
 
     def passes(self, parent: int) -> Sequence[Callable[[], Terms]]:
         """What each estimation pass of a parent fits."""

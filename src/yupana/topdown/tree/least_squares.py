@@ -25,37 +25,23 @@ from yupana.topdown.tree.basis import Basis, box
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TreeAnswers:
-    """One query of all units of a level, or of some that lie side by side.
+    """One query of all units of a level, or of some that lie side by side."""
 
-    Attributes
-    ----------
-    query : Query
-        Keeps or sums whole attributes.
-    answers : ndarray of int64 or float64, shape (units, query.size)
-        What stands where the precision is 0 is not looked at.
-    precision : ndarray of float64, shape (units,)
-        1 / variance. 0 where the unit was not measured; infinity where the answers are exact, as invariants are.
-    """
-
-    query: Query
-    answers: NDArray[np.generic]
+    query: Query  # keeps or sums whole attributes
+    answers: NDArray[np.generic]  # shape (units, query.size): what stands where the precision is 0 is not looked at
+    # shape (units,): 1 / variance. 0 where the unit was not measured; infinity where the answers are exact, as
+    # invariants are.
     precision: Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TreeEstimate:
-    """Estimates of units that lie side by side: unbiased, maybe negative and fractional.
+    """Estimates of units that lie side by side: unbiased, maybe negative and fractional."""
 
-    Attributes
-    ----------
-    coordinates : ndarray of float64, shape (units, cells)
-        See `Basis.histograms`; 0 in the parts of precision 0, if nothing tells of them.
-    precision : ndarray of float64, shape (units, 2^attributes)
-        1 / variance in each part S, so that the covariance is the sum of P_S / precision_S. 0 where the measurements do
-        not determine the part, infinity where they are exact.
-    """
-
+    # shape (units, cells): see `Basis.histograms`; 0 in the parts of precision 0, if nothing tells of them
     coordinates: Floats
+    # shape (units, 2^attributes): 1 / variance in each part S, so that the covariance is the sum of P_S / precision_S.
+    # 0 where the measurements do not determine the part, infinity where they are exact.
     precision: Floats
 
     def part(self, first: int, last: int) -> "TreeEstimate":
@@ -65,20 +51,11 @@ class TreeEstimate:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Quadratic:
-    """For each of k units, (x - e)'L(x - e) as sum over margins T of weight_T |Q_T x - answers_T|^2.
+    """For each of k units, (x - e)'L(x - e) as sum over margins T of weight_T |Q_T x - answers_T|^2."""
 
-    Attributes
-    ----------
-    queries : tuple of Query
-        The margins T whose weight is not zero throughout.
-    answers : tuple of ndarray of float64, shape (k, size of T) each
-    weights : ndarray of float64, shape (k, margins)
-        Some may be negative; the sum is convex all the same.
-    """
-
-    queries: tuple[Query, ...]
-    answers: tuple[Floats, ...]
-    weights: Floats
+    queries: tuple[Query, ...]  # the margins T whose weight is not zero throughout
+    answers: tuple[Floats, ...]  # shape (k, size of T)
+    weights: Floats  # shape (k, margins): some may be negative; the sum is convex all the same
 
     def part(self, first: int, last: int) -> "Quadratic":
         """Those of the units from `first` up to `last`: made for a level at once and cut by node, they cost least."""
@@ -87,18 +64,14 @@ class Quadratic:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TreeIntervals:
-    """Estimates of the answers of one query and intervals of whole numbers about them.
+    """Estimates of the answers of one query and intervals of whole numbers about them."""
 
-    Attributes
-    ----------
-    estimate, variance : ndarray of float64, shape (units, query.size)
-        The variance is infinity where the measurements do not determine the answer.
-    lower, upper : ndarray of int64, shape (units, query.size)
-        Both inclusive and not negative. Where the variance is infinite: 0 and the largest number of the type.
-    """
-
+    # estimate, variance: shape (units, query.size): the variance is infinity where the measurements do not determine
+    # the answer
     estimate: Floats
     variance: Floats
+    # lower, upper: shape (units, query.size): both inclusive and not negative. Where the variance is infinite: 0 and
+    # the largest number of the type.
     lower: Ints
     upper: Ints
 

@@ -41,23 +41,14 @@ class MeasuredLevels(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MarginMeasurements:
-    """The measurements of a tree, summed to one margin.
-
-    Attributes
-    ----------
-    totals : mapping of int to ndarray of int64, shape (units,)
-        Totals that are known exactly, by level; `UNKNOWN` for units whose total is not.
-    shape : tuple of int
-        Levels of each attribute of the schema.
-    kept : tuple of bool
-        Which attributes the margin keeps.
-    """
+    """The measurements of a tree, summed to one margin."""
 
     tree: Tree
     measured: MeasuredLevels
+    # shape (units,): totals that are known exactly, by level; `UNKNOWN` for units whose total is not
     totals: Mapping[int, Ints]
-    shape: tuple[int, ...]
-    kept: Kept
+    shape: tuple[int, ...]  # levels of each attribute of the schema
+    kept: Kept  # which attributes the margin keeps
 
     @property
     def basis(self) -> Basis:
@@ -132,20 +123,12 @@ class MarginMeasurements:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MarginEstimate:
-    """What all measurements of a tree say of one margin, at the level where runs begin.
-
-    Attributes
-    ----------
-    runs : tuple of (int, int)
-        First unit and one past the last of each run of this level.
-    known : TreeEstimate
-        Of the units of this level.
-    """
+    """What all measurements of a tree say of one margin, at the level where runs begin."""
 
     measured: MarginMeasurements
     level: int
-    runs: tuple[tuple[int, int], ...]
-    known: TreeEstimate
+    runs: tuple[tuple[int, int], ...]  # first unit and one past the last of each run of this level
+    known: TreeEstimate  # of the units of this level
 
     def of(self, kept: Kept) -> "MarginEstimate":
         """That of a margin of this one."""

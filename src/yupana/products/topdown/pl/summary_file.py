@@ -54,24 +54,13 @@ _MOST_DIGITS: Final = 9
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lines:
-    r"""A file of lines of as many fields each.
-
-    Attributes
-    ----------
-    content : ndarray of uint8, shape (bytes,)
-    newline : ndarray of int64, shape (lines,)
-        Where each line ends.
-    end : bytes
-        What every line ends with, ``\n`` or ``\r\n``.
-    width : int
-        How many fields a line has.
-    """
+    r"""A file of lines of as many fields each."""
 
     path: Path
-    content: _Bytes
-    newline: Ints
-    end: bytes
-    width: int
+    content: _Bytes  # shape (bytes,)
+    newline: Ints  # shape (lines,): where each line ends
+    end: bytes  # what every line ends with, `\n` or `\r\n`
+    width: int  # how many fields a line has
 
     def fault(self, line: int, text: str) -> InputError:
         """An error about a line, which counts from 0."""
