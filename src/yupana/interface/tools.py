@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
-from yupana.errors import ConfigError, OutputError, nearest
+from yupana.errors import ConfigError, OutputError, in_words, nearest
 from yupana.interface.arguments import (
     bytes_of,
     checked,
@@ -399,10 +399,8 @@ def draft(dictionary: Place, out: Place | None = None) -> str:
     named = Path(os.path.relpath(path, beside)).as_posix()
     text = drafted(read_dictionary(path), named, "FILE" if out is None else shlex.quote(str(out)))
     if place is not None:
-        try:
+        with in_words(OutputError, f"{place} cannot be written"):
             write_document(place, text)
-        except OSError as error:
-            raise OutputError(f"{place} cannot be written: {error.strerror}") from None
     return text
 
 

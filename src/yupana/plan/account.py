@@ -17,7 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, get_args
 
-from yupana.errors import BudgetError
+from yupana.errors import BudgetError, in_words
 from yupana.files.regular import replacing, unique_keys
 from yupana.files.temporary import lock
 from yupana.interruption import whole
@@ -216,11 +216,8 @@ def write_ledger(path: Path, accounts: Mapping[str, _DataAccount]) -> None:
         If it cannot be written. The ledger is as it was.
     """
     text = json.dumps({"format": FORMAT, "data": {name: _shown(a) for name, a in accounts.items()}}, indent=1)
-    try:
-        with replacing(path) as file:
-            file.write(text.encode())
-    except OSError as error:
-        raise BudgetError(f"ledger {path}: {error.strerror}; nothing was measured") from None
+    with in_words(BudgetError, f"ledger {path}", "; nothing was measured"), replacing(path) as file:
+        file.write(text.encode())
 
 
 def _content(path: Path) -> bytes | None:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from yupana.errors import OutputError
+from yupana.errors import OutputError, in_words
 from yupana.files.regular import FOLDER, NOTHING, kind_of, read_regular, real, replacing, sync, unique_keys
 from yupana.files.temporary import try_lock
 from yupana.interruption import publish, unpublish, whole
@@ -132,10 +132,8 @@ def check_out(out: Path, reads: Iterable[Path] = (), *, overwrite: bool | None =
         str(out).encode()
     except UnicodeEncodeError:
         raise OutputError(f"the name of {out!a} is not UTF-8; name another folder") from None
-    try:
+    with in_words(OutputError, f"{out} cannot be used", "; name another folder"):
         return _check_place(real(out), reads, overwrite=overwrite)
-    except OSError as error:
-        raise OutputError(f"{out} cannot be used: {error.strerror}; name another folder") from None
 
 
 def _check_place(out: Path, reads: Iterable[Path], *, overwrite: bool | None) -> bool:

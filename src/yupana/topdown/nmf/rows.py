@@ -11,7 +11,7 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from yupana.errors import InputError
+from yupana.errors import InputError, in_words
 from yupana.files.database import named, quoted, source_of, unreadable
 from yupana.files.delimited import column_types, parquet_rows
 from yupana.files.regular import must_be_regular
@@ -205,10 +205,8 @@ def _broken(place: str) -> AbstractContextManager[None]:
 
 
 def _check_columns(database: duckdb.DuckDBPyConnection, path: Path, kind: str, schema: Schema) -> None:
-    try:
+    with in_words(InputError, str(path)):
         must_be_regular(path)
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from None
     with unreadable(InputError(f"{path} is not readable as Parquet")):
         types = column_types(database, parquet_rows([path]))
     needed = ["geocode", "query_name", *schema.names, "query_shape", "value", "variance"]

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from yupana.arrays import Flags, Indices, Ints
-from yupana.errors import InputError
+from yupana.errors import InputError, in_words
 from yupana.files.regular import read_regular, regular
 from yupana.geography.header import HEADER
 from yupana.products.topdown.pl.summary_records import SummaryFile
@@ -296,11 +296,8 @@ def is_geographic_header(path: Path) -> bool:
     InputError
         If it cannot be read.
     """
-    try:
-        with open(path, "rb", opener=regular) as file:
-            return file.readline().count(b"|") == len(HEADER) - 1
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from None
+    with in_words(InputError, f"{path} cannot be read"), open(path, "rb", opener=regular) as file:
+        return file.readline().count(b"|") == len(HEADER) - 1
 
 
 def read_geographic_header(path: Path) -> Mapping[str, Texts]:
