@@ -277,12 +277,7 @@ class MeasurementsCounter(Counter[C, R, E, M]):
 
     @abstractmethod
     def write_noisy(
-        self,
-        folder: Path,
-        layout: Layout,
-        run: MeasuredRun[C, R, E, M],
-        manifest: Mapping[str, Any],
-        clock: Stopwatch,
+        self, folder: Path, layout: Layout, run: MeasuredRun[C, R, E, M], manifest: Mapping[str, Any], clock: Stopwatch
     ) -> None:
         """Write them in a layout, with a manifest."""
 

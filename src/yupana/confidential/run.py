@@ -421,11 +421,7 @@ def options_of(plan: Plan, request: RunRequest, others: Mapping[str, str]) -> di
 
 
 def manifest_of(
-    ledger: Ledger,
-    reasons: list[str],
-    parameters: Mapping[str, Any],
-    taken_as_public: tuple[str, ...],
-    recipe: Recipe,
+    ledger: Ledger, reasons: list[str], parameters: Mapping[str, Any], taken_as_public: tuple[str, ...], recipe: Recipe
 ) -> dict[str, Any]:
     """What the manifest of a release says of its making (docs/manifest.md); its tables are added by their writer."""
     return {

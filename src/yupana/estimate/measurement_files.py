@@ -30,14 +30,7 @@ from yupana.plan.plan import Plan, number
 from yupana.privacy.entropy import SystemEntropy
 from yupana.products.gate import open_checked
 from yupana.products.topdown.outputs import check_labels, describe_files, write_outputs
-from yupana.products.topdown.product import (
-    GEOCODES,
-    TOPDOWN,
-    UNUSUAL_BLOCKS,
-    parameters,
-    public_areas,
-    taken_as_public,
-)
+from yupana.products.topdown.product import GEOCODES, TOPDOWN, UNUSUAL_BLOCKS, parameters, public_areas, taken_as_public
 from yupana.products.topdown.tables import DATASETS
 from yupana.products.topdown.verify import MEASUREMENTS, SYSTEM
 from yupana.progress import Progress, Stopwatch

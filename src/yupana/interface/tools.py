@@ -8,15 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from yupana.errors import ConfigError, OutputError, in_words, nearest
-from yupana.interface.arguments import (
-    bytes_of,
-    checked,
-    confidence_of,
-    folder_of,
-    out_of,
-    path_of,
-    paths_of,
-)
+from yupana.interface.arguments import bytes_of, checked, confidence_of, folder_of, out_of, path_of, paths_of
 from yupana.interface.commands import CensusOptions, EstimatedOptions, MeasurementOptions
 from yupana.interface.configured import run, setup
 from yupana.interface.options import OF_MEASUREMENTS, CountTerms, Place, Places, declared
@@ -67,11 +59,7 @@ def read_pl(place: "Release | Places") -> "SummaryFile":
 
 @checked
 def estimate_measurements(
-    files: Place,
-    out: Place,
-    *,
-    progress: Listener | bool = False,
-    **settings: Unpack[EstimatedOptions],
+    files: Place, out: Place, *, progress: Listener | bool = False, **settings: Unpack[EstimatedOptions]
 ) -> "Release":
     """Make counts, tables and records of noisy measurement files, as a run of TopDown does; no record is seen.
 
@@ -313,11 +301,7 @@ def spine_distances(
 
 @checked
 def synthesize(
-    out: Place,
-    households: int,
-    *,
-    progress: Listener | bool = False,
-    **options: Unpack[CensusOptions],
+    out: Place, households: int, *, progress: Listener | bool = False, **options: Unpack[CensusOptions]
 ) -> "CensusSummary":
     """Write a census of invented people as the input files of every product.
 

@@ -40,13 +40,7 @@ from yupana.release.codebook import write_codebook
 from yupana.release.folder import new_folder, write_manifest
 from yupana.release.manifest import MANIFEST
 from yupana.release.recipe import ESTIMATES
-from yupana.release.status import (
-    ESTIMATED,
-    NOT_FOR_RELEASE,
-    refuse_confidential,
-    refuse_unpublishable,
-    status_of,
-)
+from yupana.release.status import ESTIMATED, NOT_FOR_RELEASE, refuse_confidential, refuse_unpublishable, status_of
 from yupana.release.tables import Format, ReleaseTable, Value, checksum, describe_reports, describe_tables, write_table
 from yupana.report.html import Html, fill, text_of
 from yupana.version import __version__

@@ -247,11 +247,7 @@ def _request(households: int, states: Sequence[str], seed: int | None, fmt: str)
 
 
 def _write_records(
-    append: Append,
-    rng: Generator,
-    request: _Request,
-    geography: Geography,
-    progress: Callable[[int, int], None] | None,
+    append: Append, rng: Generator, request: _Request, geography: Geography, progress: Callable[[int, int], None] | None
 ) -> tuple[int, _Standing]:
     """Draw and write the records chunk by chunk; return the number of persons and what stands in each block."""
     tables = code_tables([(code, STATES[code].region) for code in request.states])

@@ -108,10 +108,7 @@ def known_loss(law: Law, percentile: float = PERCENTILE) -> LossEstimate:
 
 
 def estimate_loss(
-    residuals: Residuals,
-    bandwidth: float = BANDWIDTH,
-    percentile: float = PERCENTILE,
-    confidence: float = CONFIDENCE,
+    residuals: Residuals, bandwidth: float = BANDWIDTH, percentile: float = PERCENTILE, confidence: float = CONFIDENCE
 ) -> LossEstimate:
     """Estimate the loss of one step from residuals, with a simultaneous band and warnings.
 

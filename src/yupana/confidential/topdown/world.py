@@ -11,11 +11,7 @@ from yupana.arrays import Integers
 from yupana.confidential.records.database import with_what_is_beside
 from yupana.confidential.records.sources import Source
 from yupana.confidential.request import RunRequest
-from yupana.confidential.tabulate.block_histograms import (
-    check_facilities,
-    check_structural_zeros,
-    open_block_counts,
-)
+from yupana.confidential.tabulate.block_histograms import check_facilities, check_structural_zeros, open_block_counts
 from yupana.confidential.topdown.exact_counts import GeolevelCounts, add_up, open_described_counts
 from yupana.confidential.topdown.resources import MemoryNeeds
 from yupana.errors import ConfigError, InputError

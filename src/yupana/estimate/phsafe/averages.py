@@ -524,12 +524,7 @@ def _panels(
 
 
 def _quantiles(
-    rows: NDArray[np.intp],
-    low: Floats,
-    high: Floats,
-    value: Floats,
-    total: Floats,
-    probabilities: Sequence[float],
+    rows: NDArray[np.intp], low: Floats, high: Floats, value: Floats, total: Floats, probabilities: Sequence[float]
 ) -> Floats:
     """Quantiles from the values of a density at the nodes of panels: the panel first, then the place within."""
     order = np.lexsort((low, rows))

@@ -20,13 +20,7 @@ from yupana.plan.plan import DEFAULT_DELTA, Plan
 from yupana.privacy.exact import read_exact
 from yupana.privacy.zcdp import epsilon_tight, rho_for_epsilon
 from yupana.products.described.product import TABLES, described
-from yupana.products.described.reading.declaration import (
-    MOST_VALUES,
-    WRITTEN,
-    dialect_of,
-    is_word,
-    stands_for_none,
-)
+from yupana.products.described.reading.declaration import MOST_VALUES, WRITTEN, dialect_of, is_word, stands_for_none
 from yupana.products.described.reading.tables import RESERVED
 
 LOSS: Final = ("epsilon", "rho", "delta")

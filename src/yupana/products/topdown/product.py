@@ -24,12 +24,7 @@ from yupana.products.described.product import TABLES
 from yupana.products.parts import PARTS, PARTS_SCHEMA
 from yupana.products.product import BuiltIn, Checked, Product, Stated, Words
 from yupana.products.topdown.codebook import UNIVERSES, described
-from yupana.products.topdown.described import (
-    DescribedConfiguration,
-    described_document,
-    is_description,
-    read_described,
-)
+from yupana.products.topdown.described import DescribedConfiguration, described_document, is_description, read_described
 from yupana.products.topdown.verify import MEASUREMENTS, NOISY, SYSTEM, verify_noisy, verify_release
 from yupana.release.manifest import MANIFEST
 from yupana.release.recipe import OPTIONS, PUBLIC_INPUTS, read_configuration_in

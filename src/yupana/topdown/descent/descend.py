@@ -372,11 +372,7 @@ def siblings_of(batch: Batch, labels: CellLabels, position: int) -> Siblings:
 
 
 def _failing(
-    parents: Histogram,
-    children: Ints,
-    groups: NDArray[np.int32],
-    rules: Rules,
-    joint: Mapping[int, tuple[Joint, ...]],
+    parents: Histogram, children: Ints, groups: NDArray[np.int32], rules: Rules, joint: Mapping[int, tuple[Joint, ...]]
 ) -> frozenset[int]:
     """The parents whose children cannot sum to them, known before anything is measured."""
     if rules.limits is None and rules.totals is None and not joint:

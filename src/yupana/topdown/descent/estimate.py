@@ -21,12 +21,7 @@ from yupana.topdown.descent.checkpoint import Keeper, Piece
 from yupana.topdown.descent.compile import compile_chain, compile_kernels
 from yupana.topdown.descent.descend import Batch, Descent, Evidence, Rules, Solver, ThreadSolver, descend, siblings_of
 from yupana.topdown.descent.divide import Siblings, Terms, divide
-from yupana.topdown.descent.measurements import (
-    Door,
-    MeasuredOnDemand,
-    SiblingBatch,
-    StoredMeasurements,
-)
+from yupana.topdown.descent.measurements import Door, MeasuredOnDemand, SiblingBatch, StoredMeasurements
 from yupana.topdown.histogram import Histogram, count_entries
 from yupana.topdown.node.problem import InfeasibleNode
 from yupana.topdown.posterior.estimate import estimate_posterior

@@ -105,14 +105,7 @@ def _ask(starts: Ints, live: Cells, label: Cells, seen: Cells) -> tuple[Cells, I
 
 @compiled
 def exact_answers(
-    starts: Ints,
-    cells: Cells,
-    counts: Ints,
-    children: Ints,
-    label: Cells,
-    asked_starts: Ints,
-    asked: Cells,
-    size: int,
+    starts: Ints, cells: Cells, counts: Ints, children: Ints, label: Cells, asked_starts: Ints, asked: Cells, size: int
 ) -> Ints:
     """Sum the counts of units into the answers that are asked of them; all others are left out.
 

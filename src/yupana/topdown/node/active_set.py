@@ -282,12 +282,7 @@ def add_child(inverses: _Inverses, child: int, share: float, joint: Flags, upper
 
 @compiled_part
 def factor_system(
-    squares: Squares,
-    conditions: Conditions,
-    bound: States,
-    stiffness: _Stiffness,
-    inverses: _Inverses,
-    upper: Floats,
+    squares: Squares, conditions: Conditions, bound: States, stiffness: _Stiffness, inverses: _Inverses, upper: Floats
 ) -> bool:
     """Write the upper factor of the system of the multipliers of cells and joint totals; whether there is one."""
     clear(upper)
@@ -500,13 +495,7 @@ def refine(
 
 @compiled_part
 def _correct_rows(
-    conditions: Conditions,
-    bound: States,
-    point: Point,
-    firm: Floats,
-    anchor: Floats,
-    stale: Flags,
-    allowed: int,
+    conditions: Conditions, bound: States, point: Point, firm: Floats, anchor: Floats, stale: Flags, allowed: int
 ) -> tuple[int, float]:
     """Move rows to the bounds that they go beyond, and off those that hold them back.
 

@@ -13,12 +13,7 @@ from yupana.geography.block_file import BlockAreas, BlockColumn, BlockFile, Hous
 from yupana.geography.hierarchy import hierarchy_of
 from yupana.plan.responses import ResponseGroup
 from yupana.products.described.description import AreaKind, DescribedColumn, Description, in_join
-from yupana.products.described.reading.declaration import (
-    MOST_DIGITS,
-    MOST_VALUES,
-    DeclaredAreaKind,
-    DeclaredHierarchy,
-)
+from yupana.products.described.reading.declaration import MOST_DIGITS, MOST_VALUES, DeclaredAreaKind, DeclaredHierarchy
 from yupana.products.described.reading.records import DescriptionDocument
 
 
