@@ -15,7 +15,7 @@ import numpy as np
 from yupana.arrays import Floats, Ints
 from yupana.errors import ConfigError
 from yupana.estimate.topdown_release import schema_of
-from yupana.files.database import named, open_database, quoted
+from yupana.files.database import named, open_database, quoted, store_arrays
 from yupana.products import family_of
 from yupana.products.described.product import described_in
 from yupana.products.phsafe.shells import SHELLS
@@ -318,9 +318,7 @@ def _placed(
 def _number(db: duckdb.DuckDBPyConnection, table: str, rows: Sequence[tuple[Any, ...]], columns: Sequence[str]) -> None:
     """Make a table of the numbers of some keys."""
     arrays = {name: np.array([row[at] for row in rows], dtype=object) for at, name in enumerate(columns)}
-    db.register("given", {**arrays, "place": np.array([row[-1] for row in rows], dtype=np.int64)})
-    db.execute(f"CREATE TABLE {table} AS SELECT * FROM given")
-    db.unregister("given")
+    store_arrays(db, table, {**arrays, "place": np.array([row[-1] for row in rows], dtype=np.int64)})
 
 
 def _numbers(db: duckdb.DuckDBPyConnection, expression: str) -> Floats:

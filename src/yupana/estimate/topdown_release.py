@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from yupana.arrays import Floats, narrow
 from yupana.errors import OutputError
 from yupana.estimate.intervals.selections import list_labels, open_file
-from yupana.files.database import named, open_database, unreadable
+from yupana.files.database import named, open_database, store_arrays, unreadable
 from yupana.geography.spine import Spine
 from yupana.geography.spine_files import WrittenSpine, read_spine
 from yupana.products.topdown.verify import NOISY, SYSTEM
@@ -158,8 +158,7 @@ def _read(
     list_labels(db, "units", labels)
     size = spent.queries[q].size
     texts = {f"k{i}": np.array(values, dtype=object) for i, values in enumerate(columns.values())}
-    db.register("listed", {"place": np.arange(size), **texts})
-    db.execute("CREATE TABLE answers AS SELECT * FROM listed")
+    store_arrays(db, "answers", {"place": np.arange(size), **texts})
     on = " AND ".join(f"k{i} = {named(name)}" for i, name in enumerate(columns)) or "true"
     with unreadable(OutputError(f"{path} is not readable as noisy measurements")):
         found = db.execute(

@@ -201,6 +201,23 @@ class SpineSettings:
         """The same of another kind, with the cut-off that it has if none is given."""
         return replace(self, kind=kind, fanout_cutoff=None)
 
+    def as_json(self) -> dict[str, object]:
+        """Settings as the manifest tells them: by the names of the options."""
+        return {
+            "kind": self.kind,
+            "mechanism": self.mechanism,
+            "levels": list(self.levels),
+            "shares": {level: show_exact(share) for level, share in zip(self.levels, self.shares, strict=True)},
+            "fanout_cutoff": self.fanout_cutoff,
+            "entity_threshold": self.entity_threshold,
+            "bypass_cutoff": self.bypass_cutoff,
+            "grouping": self.grouping,
+            "classes": list(self.classes),
+            "aian_areas": list(self.aian_areas),
+            "strong_mcd_states": [f"{state:02d}" for state in self.strong_mcd_states],
+            "live": self.live,
+        }
+
     @property
     def may_cut_pieces(self) -> bool:
         """Whether block groups are made within those of tabulation geography, and a cap may cut them."""

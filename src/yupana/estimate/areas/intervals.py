@@ -25,13 +25,14 @@ from yupana.estimate.areas.queries import (
 )
 from yupana.estimate.areas.released import ReleasedAreas, released_areas, short_block
 from yupana.estimate.intervals.intervals import Interval
-from yupana.estimate.intervals.selections import Counted, cell_of, counted_in, list_labels, open_file
+from yupana.estimate.intervals.selections import Counted, counted_in, list_labels, open_file
 from yupana.estimate.results import AreaInterval, AreaIntervals
 from yupana.estimate.topdown_release import file_of, schema_of
 from yupana.files.database import named, open_database, unreadable
 from yupana.geography.gazetteer import NamedArea
 from yupana.geography.kinds import BLOCK_WIDTH, KINDS, NONE, TOLD
 from yupana.products.topdown.tables import BOUNDS, COUNTS, INTERVALS_OF, TABLES, TABULATION, levels_of
+from yupana.products.topdown.verify import cell_of
 from yupana.release.release import ReleaseFolder
 from yupana.topdown.plan import DEFAULT_CONFIDENCE
 
@@ -133,14 +134,14 @@ class _PublishedTables:
             columns = open_file(db, "tabulated", path)
             if columns[: len(attributes) + 2] != ["geounit", *(one.name for one in attributes), "count"]:
                 raise OutputError(f"{path} is no tabulation of the schema that the manifest names")
-            cell, joins = cell_of(db, attributes)
+            cell = cell_of(attributes)
             list_labels(db, "wanted", list(geounits))
             ends = [end for end in ENDS if end in columns]
             picked = "".join(f", {named(end)}::BIGINT AS {named(end)}" for end in ends)
             with unreadable(OutputError(f"{path} is not readable as counts")):
                 found = db.execute(
                     f'SELECT wanted.place AS place, {cell} AS cell, "count"::BIGINT AS number{picked} FROM tabulated '
-                    f"JOIN wanted ON wanted.label = geounit{joins}"
+                    f"JOIN wanted ON wanted.label = geounit WHERE {cell} IS NOT NULL"
                 ).fetchnumpy()
         place, cells, count = (np.asarray(found[column], dtype=np.int64) for column in ("place", "cell", "number"))
         alone = len(ends) == len(ENDS) and len(area) == len(np.unique(area))

@@ -19,7 +19,7 @@ from yupana.files.delimited import column_types
 from yupana.products.topdown.tables import RedistrictingTable, tables_of
 from yupana.release.release import ReleaseFolder
 from yupana.release.tables import table_rows
-from yupana.topdown.queries import DETAILED, TOTAL, Attribute, Schema
+from yupana.topdown.queries import DETAILED, TOTAL, Schema
 
 _LISTED: Final = 12
 
@@ -44,16 +44,6 @@ def open_file(db: duckdb.DuckDBPyConnection, view: str, path: Path) -> list[str]
     with unreadable(OutputError(f"{path} is not readable as a table of a release")):
         db.execute(f"CREATE VIEW {named(view)} AS SELECT COLUMNS(*)::VARCHAR FROM {table_rows(path)}")
         return list(column_types(db, named(view)))
-
-
-def cell_of(db: duckdb.DuckDBPyConnection, attributes: Sequence[Attribute]) -> tuple[str, str]:
-    """SQL for the number of an answer, in C order of its attributes, and for the joins with the tables made for it."""
-    cell, joins = "0", ""
-    for k, attribute in enumerate(attributes):
-        list_labels(db, f"l{k}", attribute.labels)
-        cell = f"({cell} * {attribute.size} + l{k}.place)"
-        joins += f" JOIN l{k} ON l{k}.label = {named(attribute.name)}"
-    return cell, joins
 
 
 def list_labels(db: duckdb.DuckDBPyConnection, name: str, labels: Sequence[str]) -> None:

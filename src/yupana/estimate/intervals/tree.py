@@ -20,14 +20,14 @@ from numpy.typing import NDArray
 from yupana.arrays import Floats
 from yupana.errors import ConfigError, OutputError
 from yupana.estimate.intervals.query import Linear, Selection
-from yupana.estimate.intervals.selections import cell_of, chosen_places, kept_by, list_labels, open_file
+from yupana.estimate.intervals.selections import chosen_places, kept_by, list_labels, open_file
 from yupana.estimate.topdown_release import file_of, must_be_of_topdown, released_spine, schema_of
-from yupana.files.database import named, open_database, unreadable
+from yupana.files.database import open_database, unreadable
 from yupana.files.delimited import csv_rows, read_header
 from yupana.geography.spine_files import WrittenSpine
 from yupana.products.gate import open_release
 from yupana.products.topdown.product import TOPDOWN
-from yupana.products.topdown.verify import MEASUREMENTS, NOISY
+from yupana.products.topdown.verify import MEASUREMENTS, NOISY, cell_of
 from yupana.progress import Stopwatch, silent
 from yupana.release.manifest import MANIFEST
 from yupana.release.release import ReleaseFolder
@@ -155,8 +155,6 @@ class _NoisyTexts:
             return []
         with open_database() as db:
             list_labels(db, "units", self.labels[level])
-            for i in kept:
-                list_labels(db, f"l{i}", self.schema.attributes[i].labels)
             return [self._read(db, name, level, of_file, kept, basis) for name, of_file in files]
 
     def _measurements(self) -> list[tuple[str, tuple[int, ...] | None]]:
@@ -185,14 +183,11 @@ class _NoisyTexts:
             if read_header(path, separators="|", quote="").names != wanted:
                 raise OutputError(f"{path} must have the columns {'|'.join(wanted)}")
             rows = csv_rows(path, wanted, kinds={"value": "BIGINT", "variance": "DOUBLE"})
-            joins = "".join(f" LEFT JOIN l{i} ON l{i}.label = {named(self.schema.names[i])}" for i in left)
-            cell = "0"
-            for i in left:
-                cell = f"({cell} * {self.schema.shape[i]} + l{i}.place)"
+            cell = cell_of([self.schema.attributes[i] for i in left])
             found = db.execute(
                 f"SELECT coalesce(units.place, -1) AS unit, coalesce({cell}, -1) AS cell, sum(value)::DOUBLE AS value, "
                 "min(variance) AS least, max(variance) AS most, count(*) AS n, count(value) AS numbers "
-                f"FROM {rows} LEFT JOIN units ON units.label = geounit{joins} GROUP BY 1, 2"
+                f"FROM {rows} LEFT JOIN units ON units.label = geounit GROUP BY 1, 2"
             ).fetchnumpy()
         unit, most = found["unit"].astype(np.int64), np.ma.filled(found["most"].astype(np.float64), np.nan)
         least, cells = np.ma.filled(found["least"].astype(np.float64), np.nan), found["cell"].astype(np.int64)
@@ -391,11 +386,11 @@ class TreeMeasurements:
         with open_database() as db:
             open_file(db, "counts", self.release.file(name))
             list_labels(db, "units", self.labels[level])
-            cell, joins = cell_of(db, [self.schema.attributes[i] for i in kept])
+            cell = cell_of([self.schema.attributes[i] for i in kept])
             with unreadable(OutputError(f"{self.release.folder / name} is not readable as counts")):
                 rows = db.execute(
                     f'SELECT units.place AS unit, {cell} AS cell, sum("count"::BIGINT)::BIGINT AS count FROM counts '
-                    f"JOIN units ON units.label = geounit{joins} GROUP BY 1, 2"
+                    f"JOIN units ON units.label = geounit WHERE {cell} IS NOT NULL GROUP BY 1, 2"
                 ).fetchnumpy()
         return tuple(np.asarray(rows[column], dtype=np.int64) for column in ("unit", "cell", "count"))
 

@@ -47,7 +47,7 @@ from yupana.products.topdown.tables import (
     levels_of,
     tables_of,
 )
-from yupana.products.topdown.verify import cell_of, code_of, codes_of, levels_in
+from yupana.products.topdown.verify import cell_of, code_of, codes_of
 from yupana.release.lines import digits, texts
 from yupana.topdown.histogram import (
     BlockParts,
@@ -193,7 +193,7 @@ def _open_counts(opening: _Opening, stem: Path, schema: Schema, unit: str, more:
     db = opening.db.cursor()
     if list(column_types(db, parquet_rows([path]))) != ["geounit", *schema.names, "count", *more]:
         raise _OutOfOrderError
-    cell = cell_of(schema, levels_in(schema))
+    cell = cell_of(schema.attributes)
     numbers = (f"coalesce(TRY_CAST({named(name)} AS BIGINT), -1)" for name in ("count", *more))
     columns = ", ".join(f"{sql} AS c{place}" for place, sql in enumerate((unit, f"coalesce({cell}, -1)", *numbers)))
     source = f"read_parquet({source_of(path)}, hive_partitioning = false, file_row_number = true)"

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from yupana.arrays import Ints
 from yupana.errors import InputError
+from yupana.files.database import store_arrays
 from yupana.geography.spine import Geolevel, Spine
 from yupana.geography.tree import Tree
 from yupana.release.lines import Texts
@@ -206,11 +207,8 @@ def read_held(rows: LevelRows, schema: Schema) -> HeldAt:
 
 def list_units(database: duckdb.DuckDBPyConnection, geocodes: Texts) -> None:
     """Make the table "units" of geocodes and their places."""
-    database.register(
-        "listed", {"geocode": np.char.decode(geocodes, "ascii").astype(object), "place": np.arange(len(geocodes))}
-    )
-    database.execute("CREATE OR REPLACE TABLE units AS SELECT * FROM listed")
-    database.unregister("listed")
+    names = np.char.decode(geocodes, "ascii").astype(object)
+    store_arrays(database, "units", {"geocode": names, "place": np.arange(len(geocodes))})
 
 
 def _role(kind: RowKind, schema: Schema) -> str | None:

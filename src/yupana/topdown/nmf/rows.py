@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from yupana.errors import InputError, in_words
-from yupana.files.database import named, quoted, source_of, unreadable
+from yupana.files.database import named, quoted, source_of, store_arrays, unreadable
 from yupana.files.delimited import column_types, parquet_rows
 from yupana.files.regular import must_be_regular
 from yupana.release.lines import Texts
@@ -255,9 +255,7 @@ def _refuse_odd(database: duckdb.DuckDBPyConnection, place: str, relation: str) 
 
 def list_kinds(rows: LevelRows, names: Sequence[str]) -> None:
     """Make the table "kinds" of names of rows and their places."""
-    rows.database.register("listed", {"name": np.array(names, dtype=object), "place": np.arange(len(names))})
-    rows.database.execute("CREATE OR REPLACE TABLE kinds AS SELECT * FROM listed")
-    rows.database.unregister("listed")
+    store_arrays(rows.database, "kinds", {"name": np.array(names, dtype=object), "place": np.arange(len(names))})
 
 
 def query_of(kind: RowKind, ending: str, schema: Schema, recodes: Mapping[str, Recode]) -> Query | str:
