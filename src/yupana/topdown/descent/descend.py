@@ -98,7 +98,7 @@ class DividedLevel:
 class CellLabels:
     """Which cells the rules of a geolevel put together."""
 
-    # shape (cells,), or None): the queries of each rounding pass; None is the detailed one
+    # shape (cells,), or None: the queries of each rounding pass; None is the detailed one
     rounding: tuple[tuple[NDArray[np.int32] | None, ...], ...]
     # shape (cells,), or None: the level of the first attribute, if counts are bounded by it
     groups: NDArray[np.int32] | None

@@ -46,7 +46,7 @@ class Siblings:
 
     parent: Ints  # shape (m,): counts of the live cells
     children: int
-    # shape (m,), or None): queries of each rounding pass; None is the detailed one
+    # shape (m,), or None: queries of each rounding pass; None is the detailed one
     rounding: tuple[tuple[Indices | None, ...], ...]
     groups: Indices | None  # shape (m,), or None
     # lower, upper: shape (k, groups), or None: bounds by group

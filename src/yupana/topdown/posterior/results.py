@@ -243,7 +243,7 @@ class PublicLists:
     """What is known of every block beside what was measured."""
 
     units: Integers | None  # shape (blocks,), or None: housing units, where they are used
-    # shape (blocks, types), or None: Group-quarters facilities by type, where the schema bounds people by them
+    # shape (blocks, types), or None: group-quarters facilities by type, where the schema bounds people by them
     facilities: Integers | None
 
     def of(self, first: int, last: int) -> Places:

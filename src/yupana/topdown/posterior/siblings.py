@@ -77,7 +77,7 @@ class Places:
     """What public lists tell of children of one parent."""
 
     units: Ints | None  # shape (k,), or None: housing units, where they are used
-    # shape (k, kinds - 1), or None: Group-quarters facilities by type, where the schema bounds people by them
+    # shape (k, kinds - 1), or None: group-quarters facilities by type, where the schema bounds people by them
     facilities: Ints | None
 
 

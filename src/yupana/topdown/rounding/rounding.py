@@ -43,7 +43,7 @@ class Rounding:
     """What a rounding of the children of one parent goes by, on live cells."""
 
     parent: Ints  # shape (m,)
-    # shape (m,), or None): the queries of each pass as the answer each cell counts in; None is the detailed query
+    # shape (m,), or None: the queries of each pass as the answer each cell counts in; None is the detailed query
     passes: Passes
     groups: Indices | None = None  # shape (m,), or None: which total each cell counts in that `lower` and `upper` bound
     lower: Ints | None = None  # shape (k, G), or None
