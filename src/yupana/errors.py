@@ -45,7 +45,7 @@ class EntropyError(YupanaError):
 
 
 @contextmanager
-def in_words(fault: type[YupanaError], what: str, way_out: str = "") -> Iterator[None]:
+def system_fault(fault: type[YupanaError], what: str, way_out: str = "") -> Iterator[None]:
     """Say what the system refuses as a fault of ours, with its reason between two texts."""
     try:
         yield

@@ -18,7 +18,7 @@ from typing import BinaryIO, Final
 import duckdb
 import numpy as np
 
-from yupana.errors import InputError, in_words, is_control
+from yupana.errors import InputError, is_control, system_fault
 from yupana.files.database import quoted
 from yupana.files.delimited import (
     NO_SEPARATOR,
@@ -292,7 +292,7 @@ def _bare(column: str) -> str:
 @contextmanager
 def _in_utf8(path: Path, encoding: str | None) -> Iterator[Path]:
     """A text file, or a copy of it in UTF-8 that has no name and is gone with the process."""
-    with in_words(InputError, f"{path} cannot be read"), open(path, "rb", opener=regular) as file:
+    with system_fault(InputError, f"{path} cannot be read"), open(path, "rb", opener=regular) as file:
         head = file.read(_HEAD)
         marked = next((name for mark, name in _MARKS if head.startswith(mark)), None)
         if not head:

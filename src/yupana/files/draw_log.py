@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from yupana.arrays import Ints, narrow
-from yupana.errors import OutputError, in_words
+from yupana.errors import OutputError, system_fault
 from yupana.files.regular import regular, replacing, take_room
 
 _MAGIC: Final = b"noisy values of one run: yupana 1\n".ljust(64, b"\0")
@@ -136,7 +136,7 @@ class DrawLog(AbstractContextManager["DrawLog"]):
 
     def _keep(self, stretch: DrawnStretch, draw: Callable[[], Ints]) -> Ints:
         name, start = stretch.measurement.encode(), self._end + _SEAL
-        with in_words(OutputError, f"{self._path} cannot be written", "; nothing was released"):
+        with system_fault(OutputError, f"{self._path} cannot be written", "; nothing was released"):
             take_room(self._file, self._end, _HEAD.size + len(name) + _WIDEST * stretch.values + 3 * _SEAL)
             values = draw()
             kept = narrow(values)
@@ -166,7 +166,7 @@ class DrawLog(AbstractContextManager["DrawLog"]):
             stretch = DrawnStretch(content[_HEAD.size : before].decode(), first, groups, values)
             self._places[stretch.measurement, first] = _Place(stretch, start + before, width)
             self._end = start + len(content)
-        with in_words(OutputError, f"{self._path} cannot be written", "; nothing was released"):
+        with system_fault(OutputError, f"{self._path} cannot be written", "; nothing was released"):
             os.ftruncate(self._file, self._end + _SEAL)
 
     def _values(self, place: _Place) -> NDArray[np.integer]:

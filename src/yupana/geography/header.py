@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from yupana.errors import InputError, in_words
+from yupana.errors import InputError, system_fault
 from yupana.files.code_tables import CodeTable
 from yupana.files.database import open_database, store_arrays
 from yupana.files.regular import read_regular, regular
@@ -85,7 +85,7 @@ def open_blocks(path: Path) -> Iterator[CodeTable]:
         If it cannot be read, a line has more or fewer fields, there is no block, a code is longer than its field, or
         two fields tell districts of the same kind.
     """
-    with in_words(InputError, f"{path} cannot be read"):
+    with system_fault(InputError, f"{path} cannot be read"):
         content = read_regular(path)
     names = (_CODE, *(name for name in HEADER if kind_of(name) in KINDS and KINDS[kind_of(name)].most))
     places, level = [PLACES[name] for name in names], PLACES["SUMLEV"]

@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
-from yupana.errors import ConfigError, OutputError, in_words, nearest
+from yupana.errors import ConfigError, OutputError, nearest, system_fault
 from yupana.interface.arguments import bytes_of, checked, confidence_of, folder_of, out_of, path_of, paths_of
 from yupana.interface.commands import CensusOptions, EstimatedOptions, MeasurementOptions
 from yupana.interface.configured import run, setup
@@ -383,7 +383,7 @@ def draft(dictionary: Place, out: Place | None = None) -> str:
     named = Path(os.path.relpath(path, beside)).as_posix()
     text = drafted(read_dictionary(path), named, "FILE" if out is None else shlex.quote(str(out)))
     if place is not None:
-        with in_words(OutputError, f"{place} cannot be written"):
+        with system_fault(OutputError, f"{place} cannot be written"):
             write_document(place, text)
     return text
 

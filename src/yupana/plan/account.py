@@ -17,7 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, get_args
 
-from yupana.errors import BudgetError, in_words
+from yupana.errors import BudgetError, system_fault
 from yupana.files.regular import replacing, unique_keys
 from yupana.files.temporary import lock
 from yupana.interruption import whole
@@ -216,7 +216,7 @@ def write_ledger(path: Path, accounts: Mapping[str, _DataAccount]) -> None:
         If it cannot be written. The ledger is as it was.
     """
     text = json.dumps({"format": FORMAT, "data": {name: _shown(a) for name, a in accounts.items()}}, indent=1)
-    with in_words(BudgetError, f"ledger {path}", "; nothing was measured"), replacing(path) as file:
+    with system_fault(BudgetError, f"ledger {path}", "; nothing was measured"), replacing(path) as file:
         file.write(text.encode())
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
 
-from yupana.errors import OutputError, in_words
+from yupana.errors import OutputError, system_fault
 from yupana.files.draw_log import DrawLog, damaged
 from yupana.files.regular import read_json, read_regular, real, regular, replacing, sync
 from yupana.files.temporary import try_lock
@@ -76,7 +76,7 @@ class Checkpoint:
         OutputError
             If another run holds it.
         """
-        with in_words(OutputError, f"{self.folder} cannot be read"):
+        with system_fault(OutputError, f"{self.folder} cannot be read"):
             descriptor = try_lock(self.folder, os.O_RDONLY | os.O_DIRECTORY)
         if descriptor is None:
             raise OutputError(f"another run is using {self.folder}; wait for it, or name another folder")
@@ -133,7 +133,7 @@ class Checkpoint:
         """
         if not os.path.lexists(self.folder):
             return
-        with in_words(OutputError, f"{self.folder} cannot be used"):
+        with system_fault(OutputError, f"{self.folder} cannot be used"):
             if _is_ours(self.folder):
                 # Copied or restored, it may have become readable to others.
                 self.folder.chmod(0o700)
@@ -255,7 +255,7 @@ class Checkpoint:
                     shutil.rmtree(left, ignore_errors=True)
 
     def _writing(self) -> AbstractContextManager[None]:
-        return in_words(OutputError, f"{self.folder} cannot be written", "; nothing was released")
+        return system_fault(OutputError, f"{self.folder} cannot be written", "; nothing was released")
 
 
 def is_interrupted(out: Path) -> bool:

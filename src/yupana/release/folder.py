@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from yupana.errors import OutputError, in_words
+from yupana.errors import OutputError, system_fault
 from yupana.files.regular import FOLDER, NOTHING, kind_of, read_regular, real, replacing, sync, unique_keys
 from yupana.files.temporary import try_lock
 from yupana.interruption import publish, unpublish, whole
@@ -132,7 +132,7 @@ def check_out(out: Path, reads: Iterable[Path] = (), *, overwrite: bool | None =
         str(out).encode()
     except UnicodeEncodeError:
         raise OutputError(f"the name of {out!a} is not UTF-8; name another folder") from None
-    with in_words(OutputError, f"{out} cannot be used", "; name another folder"):
+    with system_fault(OutputError, f"{out} cannot be used", "; name another folder"):
         return _check_place(real(out), reads, overwrite=overwrite)
 
 

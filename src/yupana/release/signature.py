@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from yupana.errors import ConfigError, InputError, OutputError, in_words
+from yupana.errors import ConfigError, InputError, OutputError, system_fault
 from yupana.files.regular import FILE, FOLDER, kind_of, must_be, read_at_most, sync
 from yupana.files.ssh_signature import (
     LARGEST_SIGNATURE,
@@ -116,7 +116,7 @@ def sign_release(
     text = _statement(opened, _files(opened) | _beside(release, beside), signer or _UNNAMED, now).encode()
     made = None if private is None else sign_text(text, private)
     # A signature of an earlier statement is none of this one.
-    with in_words(OutputError, f"{release} cannot be signed"), whole():
+    with system_fault(OutputError, f"{release} cannot be signed"), whole():
         for name in (*here, *([STATEMENT] if os.path.lexists(release / STATEMENT) else [])):
             (release / name).unlink()
         _write(release / STATEMENT, text)
@@ -164,7 +164,7 @@ def _beside(release: Path, places: Sequence[Path]) -> dict[str, str]:
                     raise ConfigError(f"beside: {path} lies in the release, whose files are signed anyway")
                 if not name.isprintable():
                     raise ConfigError(f"beside: {name!a} has a character that cannot be shown; give it another name")
-                with in_words(InputError, f"beside: {path} cannot be read"):
+                with system_fault(InputError, f"beside: {path} cannot be read"):
                     found[name] = checksum(path)
     return found
 

@@ -266,7 +266,7 @@ def household_as_json(household: Household) -> dict[str, Any]:
     }
 
 
-def in_words(change: Change) -> str:
+def system_fault(change: Change) -> str:
     """A change in a line: who lives in the unit before and after."""
     return f"{_people(change.before)}  ->  {_people(change.after)}"
 

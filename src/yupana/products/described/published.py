@@ -9,7 +9,7 @@ import duckdb
 import numpy as np
 
 from yupana.arrays import Ints
-from yupana.errors import InputError, in_words
+from yupana.errors import InputError, system_fault
 from yupana.files.database import open_database, quoted, unreadable
 from yupana.files.delimited import column_types
 from yupana.products.described.description import DescribedLevel, DescribedTable, Description
@@ -100,7 +100,7 @@ def read_source(description: Description, path: Path) -> PublishedSource:
     """
     if path.is_dir():
         raise InputError(f"{path}: is a folder; name the table in it that has the totals")
-    with in_words(InputError, str(path)):
+    with system_fault(InputError, str(path)):
         told: dict[str, Any] = {"file": path.name, "sha256": checksum(path)}
     doubts = [f"there is no {MANIFEST} beside it"]
     if (path.parent / MANIFEST).is_file():
@@ -139,7 +139,7 @@ def _read(description: Description, path: Path) -> dict[str, PublishedGroups]:
     if any(table.has_groups for table, _ in by_size.values()):
         needed.append("ITERATION_CODE")
     with open_database() as db, unreadable(InputError(f"{path}: not readable as a table of totals")):
-        with in_words(InputError, str(path)):
+        with system_fault(InputError, str(path)):
             source = table_rows(path)
         found = column_types(db, source)
         if missing := [name for name in needed if name not in found]:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from yupana.arrays import Ints
-from yupana.errors import InputError, OutputError, in_words
+from yupana.errors import InputError, OutputError, system_fault
 from yupana.files import regular
 from yupana.files.database import open_database, unreadable
 from yupana.files.delimited import PARQUET, Header, column_types, csv_rows, parquet_rows, read_header
@@ -288,7 +288,7 @@ def provenance(path: Path, settings: Settings, iterations: CharacteristicIterati
     OutputError
         If the manifest cannot be read, contradicts itself, or is of a confidential release, which no run may read.
     """
-    with in_words(InputError, str(path)):
+    with system_fault(InputError, str(path)):
         described: dict[str, Any] = {"file": path.name, "sha256": checksum(path)}
     if path.name == FILE and _header_of(path) == COLUMNS:
         _refuse_confidential_folder(path.parent)

@@ -11,7 +11,7 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from yupana.errors import InputError, in_words
+from yupana.errors import InputError, system_fault
 from yupana.files.database import named, quoted, source_of, store_arrays, unreadable
 from yupana.files.delimited import column_types, parquet_rows
 from yupana.files.regular import must_be_regular
@@ -205,7 +205,7 @@ def _broken(place: str) -> AbstractContextManager[None]:
 
 
 def _check_columns(database: duckdb.DuckDBPyConnection, path: Path, kind: str, schema: Schema) -> None:
-    with in_words(InputError, str(path)):
+    with system_fault(InputError, str(path)):
         must_be_regular(path)
     with unreadable(InputError(f"{path} is not readable as Parquet")):
         types = column_types(database, parquet_rows([path]))

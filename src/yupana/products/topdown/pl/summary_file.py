@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from yupana.arrays import Flags, Indices, Ints
-from yupana.errors import InputError, in_words
+from yupana.errors import InputError, system_fault
 from yupana.files.regular import read_regular, regular
 from yupana.geography.header import HEADER
 from yupana.products.topdown.pl.summary_records import SummaryFile
@@ -296,7 +296,7 @@ def is_geographic_header(path: Path) -> bool:
     InputError
         If it cannot be read.
     """
-    with in_words(InputError, f"{path} cannot be read"), open(path, "rb", opener=regular) as file:
+    with system_fault(InputError, f"{path} cannot be read"), open(path, "rb", opener=regular) as file:
         return file.readline().count(b"|") == len(HEADER) - 1
 
 
