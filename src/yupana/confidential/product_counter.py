@@ -212,9 +212,6 @@ class Counter(ABC, Generic[C, R, E, M]):
 
         Parameters
         ----------
-        records
-        config
-        plan : Plan
         bounded : bool
             Count what one person or household may contribute at most; False counts all of it, to tell what the bound
             leaves out or adds.

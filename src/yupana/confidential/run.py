@@ -89,7 +89,6 @@ def run(product: Product[C], config: C, data: Path, out: Path, request: RunReque
         The folder of the records.
     out : Path
         A folder that does not exist or is empty; it appears when the release is whole.
-    request : RunRequest
 
     Raises
     ------

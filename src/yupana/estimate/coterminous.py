@@ -39,20 +39,15 @@ Sets = tuple[tuple[Area, ...], ...]
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows of one table, all of areas that lie in sets.
+    """Rows of one table, all of areas that lie in sets."""
 
-    Attributes
-    ----------
-    area, iteration, cell : int arrays, shape (rows,)
-        Indices; a cell is an index into the rows that a group has in the table (`NestedCells.rows`).
-    count, variance : float arrays, shape (rows,)
-    """
-
+    # area, iteration, cell: shape (rows,): indices; a cell is an index into the rows that a group has in the table
+    # (`NestedCells.rows`)
     area: Indices
     iteration: Indices
     cell: Indices
-    count: NDArray[np.float64]
-    variance: NDArray[np.float64]
+    count: NDArray[np.float64]  # shape (rows,)
+    variance: NDArray[np.float64]  # shape (rows,)
 
     def keys(self, iterations: int) -> Indices:
         """One number for the group of each row."""

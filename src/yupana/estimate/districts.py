@@ -247,7 +247,6 @@ def districts(
     ----------
     release, plan, noisy : Path
         A release of TopDown, a file of its blocks and their districts, and the noisy measurements of the same run.
-    rule : Rule
     tolerance : Fraction, optional
         Above 0, in shares of the ideal; that of `TOLERANCES` if not given.
     level : Fraction

@@ -39,17 +39,10 @@ class SampleBlocks:
 
 @dataclass(frozen=True, slots=True)
 class Errors:
-    """Standard deviations of least-squares estimates on one spine.
+    """Standard deviations of least-squares estimates on one spine."""
 
-    Attributes
-    ----------
-    units : mapping of geolevel to float
-        The root of the mean variance of its geounits.
-    entities : mapping of kind to (median, 90th percentile)
-    """
-
-    units: Mapping[str, float]
-    entities: Mapping[str, tuple[float, float]]
+    units: Mapping[str, float]  # by geolevel: the root of the mean variance of its geounits
+    entities: Mapping[str, tuple[float, float]]  # by kind
 
 
 def _block_totals(configuration: Configuration) -> bool:

@@ -135,7 +135,6 @@ class CodeTable(DelimitedFile):
 
         Parameters
         ----------
-        column : str
         nines : bool
             Whether all nines are a code like others.
         whole : bool

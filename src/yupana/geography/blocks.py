@@ -38,25 +38,16 @@ GEOCODES: Final = ("GEOCODE", "GEOID", "BLOCK", "GEOCODE16", "GEOID10", "GEOID20
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reference:
-    """The blocks of a reference file in the order of their digits; arrays of shape (blocks,).
+    """The blocks of a reference file in the order of their digits; arrays of shape (blocks,)."""
 
-    Attributes
-    ----------
-    block : ndarray of int64
-        16 digits as a number: state 2, county 3, tract 6, block group 1, block 4.
-    aiannh, cousub, place : ndarray of int32
-        AIANNHCE (9999 for none), COUSUBFP and PLACEFP (99999 for none).
-    columns : mapping of str to Labels
-        School districts and columns of the user, by the name in the file; kinds of areas from other files.
-    assigned : tuple of str
-        Those of the columns that are kinds of areas from other files, whose texts are identifiers of areas.
-    """
-
-    block: Ints
+    block: Ints  # 16 digits as a number: state 2, county 3, tract 6, block group 1, block 4
+    # aiannh, cousub, place: AIANNHCE (9999 for none), COUSUBFP and PLACEFP (99999 for none)
     aiannh: Indices
     cousub: Indices
     place: Indices
+    # school districts and columns of the user, by the name in the file; kinds of areas from other files
     columns: MappingProxyType[str, Labels]
+    # those of the columns that are kinds of areas from other files, whose texts are identifiers of areas
     assigned: tuple[str, ...] = ()
 
     def keep(self, kept: Flags) -> "Reference":

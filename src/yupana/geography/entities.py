@@ -53,10 +53,8 @@ def targets(reference: Reference, quarters: Indices | None, settings: SpineSetti
 
     Parameters
     ----------
-    reference : Reference
     quarters : ndarray of int32, shape (blocks,), optional
         As in `Attributes`; needed for the class "gq".
-    settings : SpineSettings
 
     Returns
     -------

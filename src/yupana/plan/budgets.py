@@ -139,8 +139,6 @@ def least(
     entries : mapping of name to Entry
     margins : mapping of name to Fraction
         The largest margins of error of the published cells, above zero.
-    confidence : Fraction
-    mechanism : Mechanism
     definition : "exact" or "bureau"
         How margins of error are computed.
     """

@@ -98,7 +98,6 @@ def largest(
     ----------
     epsilon_of : callable
         The proven epsilon by the number, which is positive.
-    epsilon, delta : float
     first : float
         Where the search begins.
     least : float

@@ -402,7 +402,6 @@ class ReleaseFolder:
 
         Parameters
         ----------
-        table : str
         as_text : bool
             Leave the numbers of a text file as they are written.
 

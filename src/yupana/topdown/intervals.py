@@ -188,7 +188,6 @@ class ReplicateErrors:
         Parameters
         ----------
         counts : ndarray of int64, of the shape of the sums
-        confidence : Fraction
 
         Raises
         ------
@@ -248,8 +247,6 @@ class MonteCarloIntervals:
             Published counts of the blocks of the spine.
         replicates : iterable of Histogram
             Of the same blocks.
-        areas : list of Areas
-        confidence : Fraction
         """
         sums: dict[str, list[Histogram]] = {kind.name: [] for kind in areas}
         for blocks in chain([counts], replicates):

@@ -239,8 +239,6 @@ def attribute_loss(costs: Costs, individual: Individual, attributes: Collection[
 
     Parameters
     ----------
-    costs : Costs
-    individual : Individual
     attributes : collection of str
         Of `ATTRIBUTES`. More attributes never lose less.
 

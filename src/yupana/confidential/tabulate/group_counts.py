@@ -231,7 +231,6 @@ class PartCounts(Sealed):
 
         Parameters
         ----------
-        kind : str
         counted : numpy.ndarray of bool, shape (categories,), optional
             Which categories count; all by default.
         """

@@ -84,8 +84,6 @@ def accuracy(
         Of the blocks.
     released : sequence of Histogram
         Of the same blocks: replicates, whose errors are pooled.
-    queries : sequence of Query
-    areas : sequence of AreaSet
     """
     rows: list[AccuracyRow] = []
     for kind in areas:

@@ -50,16 +50,12 @@ def estimate(
 
     Parameters
     ----------
-    configuration : Configuration
-    world : World
     spending : Spending
         What is measured on the spine.
     ledger : Ledger
         Of its plan.
-    keeper : Keeper
     request : RunRequest
         Tells the estimator, the entropy, and whom to tell of progress.
-    clock : Stopwatch
     in_full : bool
         Whether all measurements are drawn, though the estimator may not need them.
 

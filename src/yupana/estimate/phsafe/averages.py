@@ -107,7 +107,6 @@ def parts(
     denominator, denominator_variance : float arrays, shape (groups,)
     bounds : tuple of float
         Least and greatest ``(x + y) / d``.
-    probabilities : sequence of float
 
     Returns
     -------

@@ -83,7 +83,6 @@ def draft(dictionary: Dictionary, named: str, out: str = "FILE") -> str:
 
     Parameters
     ----------
-    dictionary : Dictionary
     named : str
         What the description calls the dictionary: its path from the folder of the description.
     out : str

@@ -82,7 +82,6 @@ class DescribedProduct(Product[Description]):
 
         Parameters
         ----------
-        source : Path or str
         changes : Changes
             Made in the description before it is checked.
         codes : Path, optional

@@ -94,8 +94,6 @@ class PhsafeConfig(Description):
         budgets : mapping of ``table/level`` to Fraction or INFINITE
             All entries, zeros included: a measurement of budget zero is not made.
         taus : mapping of table to int
-        states : sequence of str
-        mechanism : Mechanism
         truncation_key : str
             Key of the hash that orders a unit's persons before truncation.
         consistency : mapping of rule to policy

@@ -222,7 +222,6 @@ class SafetabProduct(Product[Parameters]):
 
         Parameters
         ----------
-        source : Path or str
         changes : Changes
             Made in the configuration before it is checked.
         codes : Path, optional

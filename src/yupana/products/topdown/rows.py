@@ -137,28 +137,14 @@ def plain_records(labels: Texts, schema: Schema) -> RecordForm:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Records:
-    """Some records, in the order of blocks and cells.
-
-    Attributes
-    ----------
-    form : RecordForm
-    heads : ndarray of bytes, shape (blocks,)
-        Of the blocks of a part.
-    block : ndarray of int64, shape (rows,)
-        Which of these.
-    cells : ndarray of int32, shape (rows,)
-    times : ndarray of int64, shape (rows,)
-        How many records are alike.
-    first : int
-        How many records are before them in the file.
-    """
+    """Some records, in the order of blocks and cells."""
 
     form: RecordForm
-    heads: Texts
-    block: Ints
-    cells: Cells
-    times: Ints
-    first: int
+    heads: Texts  # shape (blocks,): of the blocks of a part
+    block: Ints  # shape (rows,): which of these
+    cells: Cells  # shape (rows,)
+    times: Ints  # shape (rows,): how many records are alike
+    first: int  # how many records are before them in the file
 
     def text(self) -> Bytes:
         """The records as they are written."""

@@ -302,7 +302,6 @@ def solve(batch: Batch, gathered: Gathered, divide_runs: DivideRuns = map, part:
 
     Parameters
     ----------
-    batch : Batch
     gathered : Gathered
         Of the batch's families.
     divide_runs : callable

@@ -264,7 +264,6 @@ def intervals(basis: Basis, estimate: TreeEstimate, query: Query, confidence: fl
 
     Parameters
     ----------
-    basis : Basis
     estimate : TreeEstimate
         By `down`; of the root by `combined`.
     query : Query

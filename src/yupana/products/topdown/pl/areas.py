@@ -198,7 +198,6 @@ class ToldAreas:
 
         Parameters
         ----------
-        level : bytes
         codes : ndarray of bytes, shape (areas,)
             GEOCODE.
         """
