@@ -58,13 +58,23 @@ class Told:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Validation(Sealed, Sequence[Finding]):
-    """What was found in records: a sequence of findings. Confidential: it counts them."""
+    """What was found in records: a sequence of findings. Confidential: it counts them.
 
-    findings: tuple[Finding, ...]  # rules broken, and remarks
-    remarks: tuple[str, ...] = ()  # what could not be checked
-    # for internal use, of PHSafe: what thresholds about the configured ones would leave out
+    Attributes
+    ----------
+    findings : tuple of Finding
+        Rules broken, and remarks.
+    remarks : tuple of str
+        What could not be checked.
+    left_out : tuple of mapping
+        Which records are counted nowhere by the configuration alone, as a plan tells it. Public, unlike the rest.
+    truncation : tuple
+        For internal use, of PHSafe: what thresholds about the configured ones would leave out.
+    """
+
+    findings: tuple[Finding, ...]
+    remarks: tuple[str, ...] = ()
     truncation: tuple[Any, ...] = ()
-    # which records are counted nowhere by the configuration alone, as a plan tells it. Public, unlike the rest.
     left_out: tuple[Mapping[str, Any], ...] = ()
 
     if TYPE_CHECKING:  # `typing` keeps what it has seen overloaded to the end, and the database would complain of it

@@ -43,11 +43,19 @@ _ROUNDING: Final = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Chance:
-    """The chance that a rule is met."""
+    """The chance that a rule is met.
+
+    Attributes
+    ----------
+    value : float
+    standard_error : float
+        Of the draws it was found by; 0 if by formula.
+    lower, upper : float
+        What is certain without a draw.
+    """
 
     value: float
-    standard_error: float  # of the draws it was found by; 0 if by formula
-    # lower, upper: what is certain without a draw
+    standard_error: float
     lower: float
     upper: float
 

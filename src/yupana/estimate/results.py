@@ -92,12 +92,23 @@ class Intervals(Answers["Interval"]):
 
 @dataclass(frozen=True, slots=True)
 class AreaInterval:
-    """The answer to a query of an area."""
+    """The answer to a query of an area.
+
+    Attributes
+    ----------
+    area : NamedArea
+    published : int, float or None
+        As the release has it; None for a ratio whose denominator it has as 0.
+    interval : Interval
+        Of the true value; without an estimate where it was read in the published tables.
+    others : tuple of str
+        Of a file of queries, what its row holds besides.
+    """
 
     area: "NamedArea"
-    published: int | float | None  # as the release has it; None for a ratio whose denominator it has as 0
-    interval: "Interval"  # of the true value; without an estimate where it was read in the published tables
-    others: tuple[str, ...] = ()  # of a file of queries, what its row holds besides
+    published: int | float | None
+    interval: "Interval"
+    others: tuple[str, ...] = ()
 
     @property
     def query(self) -> str:
@@ -215,11 +226,20 @@ def _plain(value: float) -> int | float:
 
 @dataclass(frozen=True, slots=True)
 class Unassigned:
-    """Blocks in no district, which are kept apart from the balance."""
+    """Blocks in no district, which are kept apart from the balance.
 
-    code: str  # what the plan calls them
-    blocks: int  # how many of the spine
-    # published, estimate, standard_deviation: as of the districts
+    Attributes
+    ----------
+    code : str
+        What the plan calls them.
+    blocks : int
+        How many of the spine.
+    published, estimate, standard_deviation : float
+        As of the districts.
+    """
+
+    code: str
+    blocks: int
     published: float
     estimate: float
     standard_deviation: float

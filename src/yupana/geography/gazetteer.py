@@ -40,13 +40,20 @@ _BEFORE_CODE: Final = "US"
 
 @dataclass(frozen=True, slots=True)
 class AreaName:
-    """What is known of an area; texts as the file has them, empty where it has none."""
+    """What is known of an area; texts as the file has them, empty where it has none.
+
+    Attributes
+    ----------
+    name : str
+    land, water : str
+        Square metres.
+    latitude, longitude : str
+        Of a point within, in degrees.
+    """
 
     name: str = ""
-    # land, water: square metres
     land: str = ""
     water: str = ""
-    # latitude, longitude: of a point within, in degrees
     latitude: str = ""
     longitude: str = ""
 

@@ -40,12 +40,24 @@ _NEAR: Final = Fraction(1, 10**12)
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A budget of a configuration, and what its noise is scaled to."""
+    """A budget of a configuration, and what its noise is scaled to.
 
-    budget: Budget  # 0 where nothing is measured
-    sensitivity: Fraction  # of the published cells that it pays for: squared L2 under zCDP, L1 under pure DP
-    share: Fraction = Fraction(1)  # the part of the budget that these cells have
-    population: str = ""  # the pass it belongs to. Passes are over disjoint people, so their losses are never added.
+    Attributes
+    ----------
+    budget : Fraction or INFINITE
+        0 where nothing is measured.
+    sensitivity : Fraction
+        Of the published cells that it pays for: squared L2 under zCDP, L1 under pure DP.
+    share : Fraction
+        The part of the budget that these cells have.
+    population : str
+        The pass it belongs to. Passes are over disjoint people, so their losses are never added.
+    """
+
+    budget: Budget
+    sensitivity: Fraction
+    share: Fraction = Fraction(1)
+    population: str = ""
 
 
 @dataclass(frozen=True, slots=True)

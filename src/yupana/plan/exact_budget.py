@@ -25,13 +25,20 @@ _MOST_STEPS: Final = 40
 
 @dataclass(frozen=True, slots=True)
 class Scaled:
-    """All budgets of a plan times one factor."""
+    """All budgets of a plan times one factor.
+
+    Attributes
+    ----------
+    factor : Fraction
+    epsilon, delta : float
+        What the scaled plan is proven to keep; epsilon is at most the one asked for.
+    by : "exact" or "conversion"
+        By the exact law of the loss, or by the conversion of the loss where the law gives no bound.
+    """
 
     factor: Fraction
-    # epsilon, delta: what the scaled plan is proven to keep; epsilon is at most the one asked for
     epsilon: float
     delta: float
-    # by the exact law of the loss, or by the conversion of the loss where the law gives no bound
     by: Literal["exact", "conversion"]
 
     def as_json(self) -> dict[str, Any]:
@@ -154,13 +161,18 @@ EpsilonOf = Callable[[Mapping[str, Budget], str, float], float | None]
 
 @dataclass(frozen=True, slots=True)
 class SpentEpsilon:
-    """What the budgets of an `EpsilonTotal` keep."""
+    """What the budgets of an `EpsilonTotal` keep.
 
-    # epsilon, delta: proven; epsilon is at most the one asked for, and of the population that has most where there are
-    # several
+    Attributes
+    ----------
+    epsilon, delta : float
+        Proven; epsilon is at most the one asked for, and of the population that has most where there are several.
+    by : "exact" or "conversion"
+        By the exact law of the loss, or by the conversion of the loss where the law gives no bound.
+    """
+
     epsilon: float
     delta: float
-    # by the exact law of the loss, or by the conversion of the loss where the law gives no bound
     by: Literal["exact", "conversion"]
 
     def as_json(self) -> dict[str, Any]:

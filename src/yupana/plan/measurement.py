@@ -116,26 +116,48 @@ def of_occupancy(record: Sensitivity) -> PersonSensitivity:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One noisy measurement of a product table at one population-group level."""
+    """One noisy measurement of a product table at one population-group level.
 
-    name: str  # unique in its plan
-    # table, level: the product table and the population-group level or geolevel, in the field's own terms
+    Attributes
+    ----------
+    name : str
+        Unique in its plan.
+    table, level : str
+        The product table and the population-group level or geolevel, in the field's own terms.
+    cells : int
+        Cells counted per population group.
+    mechanism : Mechanism
+    calibration : Fraction
+        The sensitivity the noise is scaled to, under the plan's own neighbours: squared L2 or L1.
+    sensitivity : Sensitivity
+        The accounting the plan promises by; `calibration` is one of its entries.
+    proven : Sensitivity
+        The smallest bounds proven (docs/phsafe-privacy.md); equal to `sensitivity` where nothing better is known.
+    budget : Fraction or INFINITE
+        rho under zCDP, epsilon under pure DP.
+    composition : str
+        Empty, or where this measurement stands among others whose losses do not add: ``"GROUP:BRANCH"``. No change of
+        one privacy unit costs more than the largest of the branches of a group, as on disjoint records; within a
+        branch losses add. Groups nest as ``"GROUP:BRANCH/GROUP:BRANCH"``; without a branch a measurement is one of
+        its own.
+    person : PersonSensitivity or None
+        The same as seen from one person; None where nothing is stated.
+    by_one : bool
+        Whether neighbours move no answer by more than one, so that `proven` counts the answers that move, and a bounded
+        change is an unbounded one twice (docs/exact-accounting.md).
+    """
+
+    name: str
     table: str
     level: str
-    cells: int  # cells counted per population group
+    cells: int
     mechanism: Mechanism
-    calibration: Fraction  # the sensitivity the noise is scaled to, under the plan's own neighbours: squared L2 or L1
-    sensitivity: Sensitivity  # the accounting the plan promises by; `calibration` is one of its entries
-    # the smallest bounds proven (docs/phsafe-privacy.md); equal to `sensitivity` where nothing better is known
+    calibration: Fraction
+    sensitivity: Sensitivity
     proven: Sensitivity
-    budget: Budget  # rho under zCDP, epsilon under pure DP
-    # empty, or where this measurement stands among others whose losses do not add: `"GROUP:BRANCH"`. No change of one
-    # privacy unit costs more than the largest of the branches of a group, as on disjoint records; within a branch
-    # losses add. Groups nest as `"GROUP:BRANCH/GROUP:BRANCH"`; without a branch a measurement is one of its own.
+    budget: Budget
     composition: str = ""
-    person: PersonSensitivity | None = None  # the same as seen from one person; None where nothing is stated
-    # whether neighbours move no answer by more than one, so that `proven` counts the answers that move, and a bounded
-    # change is an unbounded one twice (docs/exact-accounting.md)
+    person: PersonSensitivity | None = None
     by_one: bool = False
 
     def __post_init__(self) -> None:

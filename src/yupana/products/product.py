@@ -46,12 +46,24 @@ class BuiltIn:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What a check of a release found."""
+    """What a check of a release found.
 
-    wrong: tuple[str, ...] = ()  # what does not hold, in words
-    unchecked: tuple[str, ...] = ()  # what could not be checked, in words
-    against: str = "the manifest and its plan"  # what the tables were compared with
-    signed: str = ""  # whose signature was verified, in words; empty if none was
+    Attributes
+    ----------
+    wrong : tuple of str
+        What does not hold, in words.
+    unchecked : tuple of str
+        What could not be checked, in words.
+    against : str
+        What the tables were compared with.
+    signed : str
+        Whose signature was verified, in words; empty if none was.
+    """
+
+    wrong: tuple[str, ...] = ()
+    unchecked: tuple[str, ...] = ()
+    against: str = "the manifest and its plan"
+    signed: str = ""
 
 
 @dataclass(frozen=True, slots=True)

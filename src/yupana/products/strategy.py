@@ -74,13 +74,21 @@ Joined = Literal["sum", "max", "ratio"]
 
 @dataclass(frozen=True, slots=True)
 class TargetVariance:
-    """The variance of a target's answers, on the mean, with both strategies; infinite where nothing tells them."""
+    """The variance of a target's answers, on the mean, with both strategies; infinite where nothing tells them.
+
+    Attributes
+    ----------
+    level, target : str
+    given, found : float
+    weight : float
+        Of all its answers together.
+    """
 
     level: str
     target: str
     given: float
     found: float
-    weight: float  # of all its answers together
+    weight: float
 
     @property
     def ratio(self) -> float:

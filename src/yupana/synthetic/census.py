@@ -95,13 +95,27 @@ _HOUSEHOLD_TYPE = np.array([0, 1, 2, 3, 4, 5, 4, 5])
 
 @dataclass(frozen=True)
 class CensusSummary:
-    """What a synthetic census holds: numbers of records."""
+    """What a synthetic census holds: numbers of records.
 
-    persons: int  # rows of persons, in households and in group quarters
-    units: int  # rows of units, and of geo: households, vacant units and group quarters
-    households: int  # occupied housing units
-    vacant: int  # vacant housing units
-    group_quarters: int  # group quarters
+    Attributes
+    ----------
+    persons : int
+        Rows of persons, in households and in group quarters.
+    units : int
+        Rows of units, and of geo: households, vacant units and group quarters.
+    households : int
+        Occupied housing units.
+    vacant : int
+        Vacant housing units.
+    group_quarters : int
+        Group quarters.
+    """
+
+    persons: int
+    units: int
+    households: int
+    vacant: int
+    group_quarters: int
 
     def table(self) -> ArrowTable:
         """Tabulate them, with a row for each kind."""

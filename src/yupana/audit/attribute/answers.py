@@ -180,14 +180,28 @@ def _scale(m: Measurement, taus: Mapping[str, int], size: int | None) -> Fractio
 
 @dataclass(frozen=True, slots=True)
 class AttributeAnswer:
-    """The losses of one secret of one individual."""
+    """The losses of one secret of one individual.
+
+    Attributes
+    ----------
+    individual : Individual
+    secret : Secret
+    printed : float or None
+        As the slides print it, for their example.
+    rule : Fraction
+        By the rule of scaled stability; for the example with the exceptions of the printed numbers.
+    consistent : Fraction
+        By the rule without exceptions.
+    exact : AttributeLoss
+        The largest found.
+    """
 
     individual: Individual
     secret: Secret
-    printed: float | None  # as the slides print it, for their example
-    rule: Budget  # by the rule of scaled stability; for the example with the exceptions of the printed numbers
-    consistent: Budget  # by the rule without exceptions
-    exact: AttributeLoss  # the largest found
+    printed: float | None
+    rule: Budget
+    consistent: Budget
+    exact: AttributeLoss
 
     @property
     def difference(self) -> Fraction | None:

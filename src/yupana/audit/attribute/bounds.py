@@ -90,16 +90,27 @@ def _shared_out(one: set[int], other: set[int], most: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class AttributeBound:
-    """What neighbours lose at most that differ in one record, and there in some attributes or in its block only."""
+    """What neighbours lose at most that differ in one record, and there in some attributes or in its block only.
+
+    Attributes
+    ----------
+    product, privacy_unit : str
+    attributes : tuple of str
+        In which the record may differ in any way; () where it is moved. Of a description one column, ``file.column``:
+        of the unit's record, or of all records of a file below it.
+    within : str
+        The geolevel of TopDown that the record's new block is in the same unit of; "" where it is not moved.
+    mechanism : Mechanism
+    loss : Fraction or infinite
+        rho, or epsilon under pure differential privacy.
+    """
 
     product: str
     privacy_unit: str
-    # in which the record may differ in any way; () where it is moved. Of a description one column, `file.column`: of
-    # the unit's record, or of all records of a file below it.
     attributes: tuple[str, ...]
-    within: str  # the geolevel of TopDown that the record's new block is in the same unit of; "" where it is not moved
+    within: str
     mechanism: Mechanism
-    loss: Budget  # rho, or epsilon under pure differential privacy
+    loss: Budget
 
 
 COLUMNS: Final[Mapping[str, tuple[str, Callable[[AttributeBound], object]]]] = {

@@ -75,16 +75,33 @@ class Replicates:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class LossFinding:
-    """What was found of one series. Confidential: it follows from true counts."""
+    """What was found of one series. Confidential: it follows from true counts.
+
+    Attributes
+    ----------
+    series : Series
+    request : LossRequest
+    residuals : Residuals or None
+        None where there are too few.
+    known : LossEstimate or None
+        By the law of the noise, where it is known.
+    estimate : LossEstimate or None
+        In sound mode.
+    curve : Curve or None
+        In published mode.
+    replicates : Replicates or None
+    problem : str
+        Why nothing could be estimated; empty if it could.
+    """
 
     series: Series
     request: LossRequest
-    residuals: Residuals | None  # none where there are too few
-    known: LossEstimate | None = None  # by the law of the noise, where it is known
-    estimate: LossEstimate | None = None  # in sound mode
-    curve: Curve | None = None  # in published mode
+    residuals: Residuals | None
+    known: LossEstimate | None = None
+    estimate: LossEstimate | None = None
+    curve: Curve | None = None
     replicates: Replicates | None = None
-    problem: str = ""  # why nothing could be estimated; empty if it could
+    problem: str = ""
 
     def __repr__(self) -> str:
         found = self.problem if self.loss is None else f"epsilon {self.loss:.4g}"

@@ -94,13 +94,27 @@ class IntervalEvidence(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """The answer to a query."""
+    """The answer to a query.
+
+    Attributes
+    ----------
+    query : str
+    estimate : float or None
+        None for a ratio whose denominator is estimated as 0.
+    variance : float or None
+        None for a ratio: it has none, as its denominator may be 0.
+    pieces : Pieces
+        The confidence set. More than one piece or an infinite end only for ratios.
+    cells : int
+        How many cells the query came to.
+    method : str
+    """
 
     query: str
-    estimate: float | None  # none for a ratio whose denominator is estimated as 0
-    variance: float | None  # none for a ratio: it has none, as its denominator may be 0
-    pieces: Pieces  # the confidence set. More than one piece or an infinite end only for ratios.
-    cells: int  # how many cells the query came to
+    estimate: float | None
+    variance: float | None
+    pieces: Pieces
+    cells: int
     method: str
 
     @property

@@ -147,11 +147,20 @@ class _CountQuestion:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class CountPlan:
-    """What a count costs and how accurate it is, told before any record is read."""
+    """What a count costs and how accurate it is, told before any record is read.
+
+    Attributes
+    ----------
+    question : _CountQuestion
+    plan : Plan
+        What is measured; where codes are to be looked up, without their number.
+    sizes : mapping of str to int or None
+        How many codes or classes each column has; None of codes that are to be looked up.
+    """
 
     question: _CountQuestion
-    plan: Plan  # what is measured; where codes are to be looked up, without their number
-    sizes: Mapping[str, int | None]  # how many codes or classes each column has; None of codes that are to be looked up
+    plan: Plan
+    sizes: Mapping[str, int | None]
 
     @property
     def cells(self) -> int | None:

@@ -59,16 +59,30 @@ class LearntRow:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SideBySide(Sealed):
-    """All that a comparison found: it tells the truth about the records."""
+    """All that a comparison found: it tells the truth about the records.
 
-    product: str  # as the plan calls it
-    methods: tuple[Method, ...]  # the release of the description first
+    Attributes
+    ----------
+    product : str
+        As the plan calls it.
+    methods : tuple of Method
+        The release of the description first.
+    errors : sequence of SizeErrors
+    additivity : sequence of AdditivityRow
+    learnt : sequence of LearntRow
+    remarks : sequence of str
+        Of single methods, such as how many records were swapped.
+    best_guess : float or None
+        How often, at most, anybody guesses right from the release whether one unit is among the records, if it is as
+        likely as not; None if a count has no noise.
+    """
+
+    product: str
+    methods: tuple[Method, ...]
     errors: Sequence[SizeErrors]
     additivity: Sequence[AdditivityRow]
     learnt: Sequence[LearntRow]
-    remarks: Sequence[str]  # of single methods, such as how many records were swapped
-    # how often, at most, anybody guesses right from the release whether one unit is among the records, if it is as
-    # likely as not; None if a count has no noise
+    remarks: Sequence[str]
     best_guess: float | None
 
     def table(self) -> ArrowTable:
