@@ -4,7 +4,8 @@ A message names the file, the line, the column and the rule, and says what to do
 value of a confidential record: whoever raises one of these for a record gives its place, not its content.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from unicodedata import category
 
 _TURNING = frozenset("\u200e\u200f\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
@@ -41,6 +42,15 @@ class EngineError(YupanaError):
 
 class EntropyError(YupanaError):
     """A source of random bits that fails, so that no noise can be drawn."""
+
+
+@contextmanager
+def system_fault(fault: type[YupanaError], what: str, way_out: str = "") -> Iterator[None]:
+    """Say what the system refuses as a fault of ours, with its reason between two texts."""
+    try:
+        yield
+    except OSError as error:
+        raise fault(f"{what}: {error.strerror}{way_out}") from None
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

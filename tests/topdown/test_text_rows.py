@@ -13,7 +13,6 @@ from yupana.topdown.text_rows import (
     NumberForm,
     lay_records,
     lay_rows,
-    match_records,
     match_rows,
     parse_counts,
 )
@@ -74,10 +73,8 @@ def test_ends_of_intervals_must_be_in_order_and_as_far_as_they_say(
             assert match_rows(read_only(written(0, switched=True)), first, second, numbers, form) == -1
 
 
-@given(TIMES, st.sampled_from([NO_NUMBER, 1, 9, 98, 999_999_997]), st.data())
-def test_records_are_as_many_as_counted_and_numbered(
-    rows: list[tuple[int, int, int]], number: int, data: st.DataObject
-) -> None:
+@given(TIMES, st.sampled_from([NO_NUMBER, 1, 9, 98, 999_999_997]))
+def test_records_are_as_many_as_counted_and_numbered(rows: list[tuple[int, int, int]], number: int) -> None:
     first, second = columns(rows)
     times = np.array([times for *_, times in rows], dtype=np.int64)
     lines, running = [], number
@@ -87,12 +84,6 @@ def test_records_are_as_many_as_counted_and_numbered(
             running += 1
     expected = "".join(lines).encode()
     assert lay_records(first, second, times, number).tobytes() == expected
-    assert match_records(read_only(expected + b"more"), first, second, times, number) == len(expected)
-    if lines:
-        at = data.draw(st.integers(0, len(expected) - 1))
-        other = bytes([expected[at] ^ data.draw(st.integers(1, 255))])
-        for changed in (expected[:at], expected[:at] + other + expected[at + 1 :]):
-            assert match_records(read_only(changed), first, second, times, number) == -1
 
 
 @given(st.lists(st.tuples(st.integers(0, 999), st.integers(0, 239), st.integers(1, 10**12)), max_size=8), st.data())

@@ -22,20 +22,11 @@ _MOST_ROWS: Final = 4_000_000
 
 @dataclass(frozen=True, slots=True, repr=False)
 class InlineAtlas:
-    """The atlas of a release as one page, which a notebook shows.
-
-    Attributes
-    ----------
-    release : Path
-    page : str
-        HTML.
-    told : str
-        What the page does not hold, and what shows all; empty if it holds all.
-    """
+    """The atlas of a release as one page, which a notebook shows."""
 
     release: Path
-    page: str
-    told: str = ""
+    page: str  # HTML
+    told: str = ""  # what the page does not hold, and what shows all; empty if it holds all
 
     def __repr__(self) -> str:
         return f"<InlineAtlas of {self.release}>"

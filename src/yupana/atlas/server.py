@@ -27,12 +27,6 @@ _HEADERS: Final = {
 def serve(requests: Sequence[AtlasRequest], port: int, *, browser: bool) -> None:
     """Make the pages of releases and serve them until interrupted; the address goes to stdout when it can be asked.
 
-    Parameters
-    ----------
-    requests : sequence of AtlasRequest
-    port : int
-    browser : bool
-
     Raises
     ------
     OSError

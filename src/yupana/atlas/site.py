@@ -54,35 +54,19 @@ _DELTA: Final = 1e-10
 
 @dataclass(frozen=True, slots=True)
 class AtlasRequest:
-    """What an atlas is made of.
-
-    Attributes
-    ----------
-    release : Path
-    boundaries : tuple of Path
-        Files of boundaries (`read_boundaries`): each becomes the map of the kind of areas most of whose codes it has.
-    other : Path or None
-        A release that it is compared with.
-    kinds : tuple of str
-        Of areas, as the release calls them; all if empty.
-    left_out : tuple of str
-        Kinds of areas that the page tells it does not hold; with no other kinds it holds no table.
-    confidential : bool
-        Whether a CONFIDENTIAL release may be shown; whoever asks keeps the pages where nobody else reads them.
-    codes : Path or None
-        The public files of codes and groups of SafeTab, for the budgets of its run of 2020.
-    is_one_of_several : bool
-        Whether a page in the folder above leads to it.
-    """
+    """What an atlas is made of."""
 
     release: Path
+    # files of boundaries (`read_boundaries`): each becomes the map of the kind of areas most of whose codes it has
     boundaries: tuple[Path, ...] = ()
-    other: Path | None = None
-    kinds: tuple[str, ...] = ()
+    other: Path | None = None  # a release that it is compared with
+    kinds: tuple[str, ...] = ()  # of areas, as the release calls them; all if empty
+    # kinds of areas that the page tells it does not hold; with no other kinds it holds no table
     left_out: tuple[str, ...] = ()
+    # whether a CONFIDENTIAL release may be shown; whoever asks keeps the pages where nobody else reads them
     confidential: bool = False
-    codes: Path | None = None
-    is_one_of_several: bool = False
+    codes: Path | None = None  # the public files of codes and groups of SafeTab, for the budgets of its run of 2020
+    is_one_of_several: bool = False  # whether a page in the folder above leads to it
 
     def command(self) -> str:
         """What writes the whole site."""
@@ -98,8 +82,6 @@ def pages_of(request: AtlasRequest, put: Put, most: float = math.inf) -> dict[st
 
     Parameters
     ----------
-    request : AtlasRequest
-    put
     most : float
         Rows of all tables.
 

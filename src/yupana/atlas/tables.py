@@ -15,7 +15,7 @@ import numpy as np
 from yupana.arrays import Floats, Ints
 from yupana.errors import ConfigError
 from yupana.estimate.topdown_release import schema_of
-from yupana.files.database import named, open_database, quoted
+from yupana.files.database import named, open_database, quoted, store_arrays
 from yupana.products import family_of
 from yupana.products.described.product import described_in
 from yupana.products.phsafe.shells import SHELLS
@@ -36,24 +36,13 @@ _BESIDE: Final = ("AREA", "ITERATION", "LABEL", "DEPTH", "NOISE_DISTRIBUTION", "
 
 @dataclass(slots=True)
 class AreaIndex:
-    """All areas of a release, numbered as they are met.
+    """All areas of a release, numbered as they are met."""
 
-    Attributes
-    ----------
-    kinds : dict of str to int
-        Numbers of the kinds, by name.
-    places : dict of (str, str) to int
-        Numbers of the areas, by kind and code.
-    names : dict of (str, str) to str
-        What areas are called, of those whose name is known.
-    titles : dict of str to str
-        What kinds are called; empty where nothing says so.
-    """
-
-    kinds: dict[str, int] = field(default_factory=dict)
-    places: dict[tuple[str, str], int] = field(default_factory=dict)
+    kinds: dict[str, int] = field(default_factory=dict)  # numbers of the kinds, by name
+    places: dict[tuple[str, str], int] = field(default_factory=dict)  # numbers of the areas, by kind and code
+    # what areas are called, of those whose name is known
     names: dict[tuple[str, str], str] = field(default_factory=dict)
-    titles: dict[str, str] = field(default_factory=dict)
+    titles: dict[str, str] = field(default_factory=dict)  # what kinds are called; empty where nothing says so
 
     def number(self, kind: str, code: str) -> int:
         """The number of an area."""
@@ -72,75 +61,41 @@ class CellColumn:
 
 
 @dataclass(frozen=True, slots=True)
-class PartsOf:
-    """The measured cells that the rows of a table add up, for one choice of its family.
+class _PartsOf:
+    """The measured cells that the rows of a table add up, for one choice of its family."""
 
-    Attributes
-    ----------
-    own : str
-        The table that shows every measured cell by itself.
-    parts : tuple of tuple of int
-        By cell of this table, places of cells of that one.
-    """
-
-    own: str
-    parts: tuple[tuple[int, ...], ...]
+    own: str  # the table that shows every measured cell by itself
+    parts: tuple[tuple[int, ...], ...]  # by cell of this table, places of cells of that one
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AtlasTable:
-    """One table.
-
-    Attributes
-    ----------
-    name, title : str
-    groups : CellColumn or None
-    columns : tuple of CellColumn
-    cells : int array, shape (cells, columns)
-        Of each cell the places of its codes.
-    depths : tuple of int
-        How far each cell is indented; empty where nothing is.
-    area, group, cell : int array, shape (rows,)
-        Rows are in the order of their areas.
-    value : float array, shape (rows,)
-        NaN where it is suppressed.
-    low, high : float array, shape (rows,)
-        The ends of its interval; NaN where it has none.
-    variance : float array, shape (rows,), or None
-        Of noisy tables, and of what was measured under estimates of counts.
-    measured : float array, shape (rows,), or None
-        The noisy counts under estimates.
-    sums : tuple of tuple of int
-        By cell, what it adds up, numbered within the table: a sum of rows that adds up the same as another row is that
-        row. Empty where nothing is known.
-    choices : tuple of PartsOf
-        The finest first; empty where errors of rows depend on each other in a way that the release does not tell.
-    why_alone : "treated", "coterminous", "estimates", "topdown" or ""
-        Why sums of its rows have no interval; empty where they have one.
-    universe : str
-        What it counts; empty where the title says it all.
-    adds_up : bool
-        Whether no record counts in two of its cells, so that their sum counts records.
-    """
+    """One table."""
 
     name: str
     title: str
     groups: CellColumn | None
     columns: tuple[CellColumn, ...]
-    cells: Ints
-    depths: tuple[int, ...]
+    cells: Ints  # shape (cells, columns): of each cell the places of its codes
+    depths: tuple[int, ...]  # how far each cell is indented; empty where nothing is
+    # area, group, cell: shape (rows,): rows are in the order of their areas
     area: Ints
     group: Ints
     cell: Ints
-    value: Floats
+    value: Floats  # shape (rows,): NaN where it is suppressed
+    # low, high: shape (rows,): the ends of its interval; NaN where it has none
     low: Floats
     high: Floats
+    # shape (rows,), or None: of noisy tables, and of what was measured under estimates of counts
     variance: Floats | None
-    choices: tuple[PartsOf, ...] = ()
-    why_alone: str = ""
-    universe: str = ""
-    adds_up: bool = False
-    measured: Floats | None = None
+    # the finest first; empty where errors of rows depend on each other in a way that the release does not tell
+    choices: tuple[_PartsOf, ...] = ()
+    why_alone: str = ""  # why sums of its rows have no interval; empty where they have one
+    universe: str = ""  # what it counts; empty where the title says it all
+    adds_up: bool = False  # whether no record counts in two of its cells, so that their sum counts records
+    measured: Floats | None = None  # shape (rows,), or None: the noisy counts under estimates
+    # by cell, what it adds up, numbered within the table: a sum of rows that adds up the same as another row is that
+    # row. Empty where nothing is known.
     sums: tuple[tuple[int, ...], ...] = ()
 
 
@@ -149,7 +104,6 @@ def read_tables(shown: Sequence["ShownTable"], areas: AreaIndex, kinds: Collecti
 
     Parameters
     ----------
-    shown : sequence of ShownTable
     areas : AreaIndex
         The areas that are met are added to it.
     kinds : collection of str
@@ -168,18 +122,10 @@ def read_tables(shown: Sequence["ShownTable"], areas: AreaIndex, kinds: Collecti
 
 @dataclass(frozen=True, slots=True)
 class ShownTable:
-    """A table that the atlas can show, before its rows are read.
+    """A table that the atlas can show, before its rows are read."""
 
-    Attributes
-    ----------
-    tables : tuple of ExportTable
-        One; of the counts by all attributes one for each kind of areas.
-    form : str
-        What tells a row from others.
-    """
-
-    tables: tuple[ExportTable, ...]
-    form: str
+    tables: tuple[ExportTable, ...]  # one; of the counts by all attributes one for each kind of areas
+    form: str  # what tells a row from others
 
     @property
     def rows(self) -> int:
@@ -276,7 +222,7 @@ def _of_noise(told: ShownTable, areas: AreaIndex, kinds: Collection[str]) -> Atl
         )
     family = family_of(name, release.manifest)
     why = _why_alone(release, name)
-    choices: tuple[PartsOf, ...] = ()
+    choices: tuple[_PartsOf, ...] = ()
     if family is not None and not why:
         choices = tuple(_choices(release, family, name, found))
     return AtlasTable(
@@ -372,9 +318,7 @@ def _placed(
 def _number(db: duckdb.DuckDBPyConnection, table: str, rows: Sequence[tuple[Any, ...]], columns: Sequence[str]) -> None:
     """Make a table of the numbers of some keys."""
     arrays = {name: np.array([row[at] for row in rows], dtype=object) for at, name in enumerate(columns)}
-    db.register("given", {**arrays, "place": np.array([row[-1] for row in rows], dtype=np.int64)})
-    db.execute(f"CREATE TABLE {table} AS SELECT * FROM given")
-    db.unregister("given")
+    store_arrays(db, table, {**arrays, "place": np.array([row[-1] for row in rows], dtype=np.int64)})
 
 
 def _numbers(db: duckdb.DuckDBPyConnection, expression: str) -> Floats:
@@ -384,7 +328,7 @@ def _numbers(db: duckdb.DuckDBPyConnection, expression: str) -> Floats:
     return np.ascontiguousarray(values, dtype=np.float64)
 
 
-def _choices(release: ReleaseFolder, family: Family, name: str, found: _Placed) -> Iterator[PartsOf]:
+def _choices(release: ReleaseFolder, family: Family, name: str, found: _Placed) -> Iterator[_PartsOf]:
     """What the cells of a table add up, the finest choice first."""
     for choice in reversed(family.having(name)):
         own = choice.own.name
@@ -394,7 +338,7 @@ def _choices(release: ReleaseFolder, family: Family, name: str, found: _Placed) 
         alone = [tuple(map(str, cell.labels)) for cell in choice.alone]
         listed = _cells_of(release, own) if own != name else list(found.keys)
         places = {labels: at for at, labels in enumerate(listed)}
-        yield PartsOf(
+        yield _PartsOf(
             own, tuple(tuple(places.get(alone[p], -1) for p in parts.get(labels, ())) for labels in found.keys)
         )
 
@@ -445,7 +389,7 @@ def _of_estimates(told: ShownTable, areas: AreaIndex, kinds: Collection[str]) ->
     return AtlasTable(
         table.name, table.title, found.groups, found.columns, found.cells,
         tuple(depths[key[0]] for key in found.keys), found.area, found.group, found.cell, value, low, high,
-        variance if parts else None, (PartsOf(table.name, parts),) if parts else (), "estimates", _universe_of(table),
+        variance if parts else None, (_PartsOf(table.name, parts),) if parts else (), "estimates", _universe_of(table),
         measured=measured if parts else None, sums=parts,
     )  # fmt: skip
 

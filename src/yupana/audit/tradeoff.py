@@ -27,23 +27,14 @@ PER_COUNT: Final = math.log1p(_SUM) - math.log1p(-_SUM)
 
 @dataclass(frozen=True, slots=True)
 class Gaussian:
-    """Composed discrete Gaussian measurements, none of them chosen by the results of another.
+    """Composed discrete Gaussian measurements, none of them chosen by the results of another."""
 
-    Attributes
-    ----------
-    mu : float
-        The composition as if the noise were continuous: a shift by mu standard deviations; mu^2 = 2 rho.
-    least_mu, most_mu : float
-        Between these lies the mu of a continuous mechanism that the discrete one equals but for `slack`;
-        ``most_mu`` is the one that guarantees may use.
-    slack : float
-        How much the logarithm of any probability may differ besides.
-    """
-
-    mu: float
+    mu: float  # the composition as if the noise were continuous: a shift by mu standard deviations; mu^2 = 2 rho
+    # least_mu, most_mu: between these lies the mu of a continuous mechanism that the discrete one equals but for
+    # `slack`; `most_mu` is the one that guarantees may use
     least_mu: float
     most_mu: float
-    slack: float
+    slack: float  # how much the logarithm of any probability may differ besides
 
     def delta(self, epsilon: float) -> float:
         """The least delta that is proven at an epsilon; for the discrete noise."""

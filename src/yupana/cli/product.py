@@ -31,53 +31,27 @@ _DIFFERENCE = ("measurement", "value", "here", "production")
 
 
 @dataclass(frozen=True, slots=True)
-class Verb:
-    """What can be asked of products.
-
-    Attributes
-    ----------
-    name, about : str
-    do : callable
-        Does it, of what was set up, the options and those that are its own; what it returns is told.
-    stage : str
-        The last stage whose options it reads.
-    places : mapping of name to Argument
-        What is named beside the configuration.
-    options : mapping of name to Option
-        Its own.
-    needs : str
-        What a product must take to have it (`Listing.takes`); empty where all have it.
-    of_parts : bool
-        Whether a document of parts is asked part by part.
-    """
+class _Verb:
+    """What can be asked of products."""
 
     name: str
     about: str
-    do: "Callable[[Configured, argparse.Namespace, dict[str, Any]], VerbAnswer | None]"
-    stage: Stage
-    places: Mapping[str, Argument]
-    options: Mapping[str, Option]
-    needs: str = ""
-    of_parts: bool = False
+    # does it, of what was set up, the options and those that are its own; what it returns is told
+    do: "Callable[[Configured, argparse.Namespace, dict[str, Any]], _VerbAnswer | None]"
+    stage: Stage  # the last stage whose options it reads
+    places: Mapping[str, Argument]  # what is named beside the configuration
+    options: Mapping[str, Option]  # its own
+    needs: str = ""  # what a product must take to have it (`Listing.takes`); empty where all have it
+    of_parts: bool = False  # whether a document of parts is asked part by part
 
 
 @dataclass(frozen=True, slots=True)
-class VerbAnswer:
-    """What a verb tells of one configuration.
+class _VerbAnswer:
+    """What a verb tells of one configuration."""
 
-    Attributes
-    ----------
-    json : object
-        With ``--json``.
-    lines : sequence of str
-        Else.
-    wrong : str
-        Why the command fails, after all that is told.
-    """
-
-    json: object
-    lines: Sequence[str]
-    wrong: str = ""
+    json: object  # with `--json`
+    lines: Sequence[str]  # else
+    wrong: str = ""  # why the command fails, after all that is told
 
 
 def add(commands: Commands) -> None:
@@ -90,7 +64,7 @@ def add(commands: Commands) -> None:
                 _add(add_verb(verbs, verb.name, verb.about, partial(_do, verb, key)), verb, listing)
 
 
-def _add(parser: argparse.ArgumentParser, verb: Verb, listing: Listing) -> None:
+def _add(parser: argparse.ArgumentParser, verb: _Verb, listing: Listing) -> None:
     """Add what a verb takes: a configuration, its places, the options that its stage reads, and its own."""
     text = f"{listing.reads}, or a built-in name: {', '.join(listing.built_in)}"
     parser.add_argument("config", metavar=listing.source, help=text)
@@ -100,7 +74,7 @@ def _add(parser: argparse.ArgumentParser, verb: Verb, listing: Listing) -> None:
     parser.add_argument("--json", action="store_true", help="print the answer as JSON")
 
 
-def _do(verb: Verb, key: str, options: argparse.Namespace) -> None:
+def _do(verb: _Verb, key: str, options: argparse.Namespace) -> None:
     """Do what a verb asks, and tell it."""
     asked, own = _asked(verb.name, key, options)
     by_part = verb.of_parts and asked.parts
@@ -115,7 +89,7 @@ def _do(verb: Verb, key: str, options: argparse.Namespace) -> None:
         raise InputError(answer.wrong)
 
 
-def _of_each(verb: Verb, asked: Configured, options: argparse.Namespace, own: dict[str, Any]) -> VerbAnswer:
+def _of_each(verb: _Verb, asked: Configured, options: argparse.Namespace, own: dict[str, Any]) -> _VerbAnswer:
     """What a verb answers of each part of a document of parts."""
     if getattr(options, "targets", None) is not None:
         raise ConfigError("--targets: they are of one plan; name the configuration of a part")
@@ -132,7 +106,7 @@ def _of_each(verb: Verb, asked: Configured, options: argparse.Namespace, own: di
     if verb.name == "plan":
         lines.append(not_added(case.plan() for case in asked.parts.values()))
     told = {"product": asked.title, "parts": {name: answer.json for name, answer in answers.items()}}
-    return VerbAnswer(told, lines, wrong)
+    return _VerbAnswer(told, lines, wrong)
 
 
 def _of_part(options: argparse.Namespace, asked: Configured, name: str) -> argparse.Namespace:
@@ -175,7 +149,7 @@ def _asked(verb: str, key: str, options: argparse.Namespace) -> tuple[Configured
     return asked, own
 
 
-def _validate(asked: Configured, options: argparse.Namespace, own: dict[str, Any]) -> VerbAnswer:
+def _validate(asked: Configured, options: argparse.Namespace, own: dict[str, Any]) -> _VerbAnswer:
     found = asked.validate(options.data, **own)
     if "truncation" in asked.listing.takes:
         say_confidential(options)
@@ -199,10 +173,10 @@ def _validate(asked: Configured, options: argparse.Namespace, own: dict[str, Any
             f"{row.left_out / max(1, row.persons):9.3%}{row.units:13,}{'  configured' * row.configured}"
             for row in found.truncation
         ]
-    return VerbAnswer({"confidential": True, "valid": not broken, **told}, lines, wrong)
+    return _VerbAnswer({"confidential": True, "valid": not broken, **told}, lines, wrong)
 
 
-def _plan(asked: Configured, options: argparse.Namespace, _: dict[str, Any]) -> VerbAnswer:
+def _plan(asked: Configured, options: argparse.Namespace, _: dict[str, Any]) -> _VerbAnswer:
     from yupana.plan.exact_loss import plan_as_json
 
     more: dict[str, Any] = {}
@@ -225,13 +199,13 @@ def _plan(asked: Configured, options: argparse.Namespace, _: dict[str, Any]) -> 
         rows = [(d.measurement, d.value, d.here, d.there) for d in differences]
         answer["differences"] = [dict(zip(_DIFFERENCE, row, strict=True)) for row in rows]
     if options.json:
-        return VerbAnswer(answer, ())
+        return _VerbAnswer(answer, ())
     from yupana.cli.product_text import differences_text, plan_text, promises_text
 
     lines = [plan_text(plan, delta), *promises_text(plan, more)]
     if production is not None:
         lines += ["", *differences_text(differences)]
-    return VerbAnswer(answer, lines)
+    return _VerbAnswer(answer, lines)
 
 
 def _run(asked: Configured, options: argparse.Namespace, own: dict[str, Any]) -> None:
@@ -278,7 +252,7 @@ def _print_remarks(remarks: Sequence[str]) -> None:
         print(f"remark: {remark}", file=sys.stderr)
 
 
-def _accuracy(asked: Configured, options: argparse.Namespace, own: dict[str, Any]) -> VerbAnswer:
+def _accuracy(asked: Configured, options: argparse.Namespace, own: dict[str, Any]) -> _VerbAnswer:
     if getattr(options, "beside", None):
         return _beside(asked, options, own)
     observed = asked.accuracy(options.data, options.out, **own).observed
@@ -287,18 +261,18 @@ def _accuracy(asked: Configured, options: argparse.Namespace, own: dict[str, Any
         say_confidential(options)
     if options.json:
         if listing.estimators:
-            return VerbAnswer({"product": observed.product, "trials": own.get("trials", 1), "rows": rows}, ())
-        return VerbAnswer({"rows": rows, **observed.told} if observed.told else rows, ())
+            return _VerbAnswer({"product": observed.product, "trials": own.get("trials", 1), "rows": rows}, ())
+        return _VerbAnswer({"rows": rows, **observed.told} if observed.told else rows, ())
     from yupana.cli.product_text import cells_text, counts_text, criteria_text, groups_text
 
     if listing.estimators:
         lines = counts_text(observed.rows)
     else:
         lines = groups_text(observed.rows) if "parameters" in listing.takes else cells_text(observed.rows)
-    return VerbAnswer(rows, [*lines, *criteria_text(observed.told.get("criteria", {}))])
+    return _VerbAnswer(rows, [*lines, *criteria_text(observed.told.get("criteria", {}))])
 
 
-def _beside(asked: Configured, options: argparse.Namespace, own: dict[str, Any]) -> VerbAnswer:
+def _beside(asked: Configured, options: argparse.Namespace, own: dict[str, Any]) -> _VerbAnswer:
     """The errors of several configurations; all are read before the first is run."""
     from yupana.cli.product_text import errors_text
 
@@ -314,7 +288,7 @@ def _beside(asked: Configured, options: argparse.Namespace, own: dict[str, Any])
         raise ConfigError("--beside: name configurations of one plan, not of parts")
     found = [(name, case.accuracy(options.data, **own).observed.rows) for name, case in cases]
     told = [{"config": name, "rows": [asdict(row) for row in rows]} for name, rows in found]
-    return VerbAnswer({"trials": own.get("trials", 1), "configurations": told}, list(errors_text(found)))
+    return _VerbAnswer({"trials": own.get("trials", 1), "configurations": told}, list(errors_text(found)))
 
 
 def _compare(asked: Configured, options: argparse.Namespace, own: dict[str, Any]) -> None:
@@ -364,7 +338,7 @@ def _strategy(asked: Configured, options: argparse.Namespace, own: dict[str, Any
 
 
 VERBS: Final = (
-    Verb(
+    _Verb(
         "validate",
         "check the records; the report is confidential",
         _validate,
@@ -373,7 +347,7 @@ VERBS: Final = (
         {**declared(Configured.validate), **OF_EXECUTION},
         of_parts=True,
     ),
-    Verb(
+    _Verb(
         "plan",
         "what a run would measure, and what it costs; needs no data",
         _plan,
@@ -382,7 +356,7 @@ VERBS: Final = (
         OF_PLAN,
         of_parts=True,
     ),
-    Verb(
+    _Verb(
         "run",
         "make a release",
         _run,
@@ -390,7 +364,7 @@ VERBS: Final = (
         {"data": DATA, "out": OUT},
         {**declared(Configured.run), **OF_ACCOUNT, **OF_EXECUTION},
     ),
-    Verb(
+    _Verb(
         "exact",
         "make the same tables without noise, of synthetic data or with --internal",
         _exact,
@@ -398,7 +372,7 @@ VERBS: Final = (
         {"data": DATA, "out": OUT},
         {**declared(Configured.exact), **OF_EXECUTION},
     ),
-    Verb(
+    _Verb(
         "accuracy",
         "measure errors and compare them with the plan, on synthetic data or with --internal",
         _accuracy,
@@ -407,7 +381,7 @@ VERBS: Final = (
         OF_ACCURACY,
         of_parts=True,
     ),
-    Verb(
+    _Verb(
         "compare",
         "make the same tables by cell key, rounding, swapping and suppression, of synthetic data or with --internal",
         _compare,
@@ -416,7 +390,7 @@ VERBS: Final = (
         declared(Configured.compare),
         "compare",
     ),
-    Verb(
+    _Verb(
         "strategy",
         "find budgets with smaller errors at the same loss; needs no data",
         _strategy,

@@ -95,21 +95,12 @@ class Accuracy(ArrowTable):
 
 
 class Seen(NamedTuple):
-    """Some population groups as they are published, and what is true of them in the same cells.
+    """Some population groups as they are published, and what is true of them in the same cells."""
 
-    Attributes
-    ----------
-    noisy : Groups
-        What a release would show.
-    truth : Groups
-        The same groups and those that are left out after they were measured; of each record counts what a run counts.
-    whole : Groups
-        The groups of ``truth``; all of every record counts.
-    """
-
-    noisy: Groups
+    noisy: Groups  # what a release would show
+    # the same groups and those that are left out after they were measured; of each record counts what a run counts
     truth: Groups
-    whole: Groups
+    whole: Groups  # the groups of `truth`; all of every record counts
 
     @property
     def shown(self) -> Ints:
@@ -139,7 +130,6 @@ def observe_at_the_door(
     ----------
     exact, whole
         Exact counts of what a run counts of each record, and of all of it.
-    plan : Plan
     measure, uncut : callable
         As a run measures, and the same without leaving out or cutting off anything after the door.
     choosing : iterable of str

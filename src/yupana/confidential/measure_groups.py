@@ -35,38 +35,20 @@ Details = Callable[[Flags], Ints]
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class GroupCounts(Sealed):
-    """Exact counts of the groups of some areas, area after area.
+    """Exact counts of the groups of some areas, area after area."""
 
-    Attributes
-    ----------
-    first : int
-        Place of the first of the areas.
-    totals : ndarray of int64, shape (areas, groups)
-    details : callable
-        Gives the counts in the finest cells of those groups that are counted so.
-    """
-
-    first: int
-    totals: Ints
-    details: Details
+    first: int  # place of the first of the areas
+    totals: Ints  # shape (areas, groups)
+    details: Details  # gives the counts in the finest cells of those groups that are counted so
 
 
 @dataclass(frozen=True, slots=True)
 class Choosing:
-    """What decides which choice of a family a group gets.
+    """What decides which choice of a family a group gets."""
 
-    Attributes
-    ----------
-    total : Measurement or None
-        Of the noisy total, which is not published; None where there is none.
-    thresholds : tuple of int
-        A group gets the second choice from the first number on, and so on.
-    left_out_up_to : int or None
-        Noisy counts of the first choice, a total, that are left out; None where none are.
-    """
-
-    total: Measurement | None = None
-    thresholds: tuple[int, ...] = ()
+    total: Measurement | None = None  # of the noisy total, which is not published; None where there is none
+    thresholds: tuple[int, ...] = ()  # a group gets the second choice from the first number on, and so on
+    # noisy counts of the first choice, a total, that are left out; None where none are
     left_out_up_to: int | None = None
 
     def choice(self, totals: Ints) -> NDArray[np.int8]:
@@ -81,32 +63,18 @@ def left_out_up_to(measurement: Measurement | None, chance: Fraction | None) -> 
 
 @dataclass(frozen=True, slots=True)
 class LevelGroups:
-    """The population groups of a level, and what of them is published.
+    """The population groups of a level, and what of them is published."""
 
-    Attributes
-    ----------
-    kind : str
-        Of the areas, as tables write it.
-    areas, groups : sequence of str
-        Codes.
-    family : Family
-    measured : Measurement or None
-        Of the groups that `choosing` decides about; None if there are none.
-    choosing : Choosing
-    coarsest : tuple of (Family, Measurement) or None
-        Of the groups that always get the first choice, and have a measurement of their own.
-    always : ndarray of bool, shape (groups,)
-        Which these are.
-    """
-
-    kind: str
+    kind: str  # of the areas, as tables write it
+    # areas, groups: codes
     areas: Sequence[str]
     groups: Sequence[str]
     family: Family
-    measured: Measurement | None
+    measured: Measurement | None  # of the groups that `choosing` decides about; None if there are none
     choosing: Choosing
+    # of the groups that always get the first choice, and have a measurement of their own
     coarsest: tuple[Family, Measurement] | None
-    always: Flags
+    always: Flags  # shape (groups,): which these are
 
     def shown(self, family: Family, choice: int, places: Ints, counts: Ints, measurement: Measurement) -> Groups:
         """Groups by their places, area after area, as they are published."""
@@ -181,7 +149,7 @@ class LevelMeasurer:
         counted = ChosenCounts(first, choice, totals, rows, finest)
         places = self._places(exact, groups)
         for some in stretches(len(totals), width):
-            for number, found, noisy in measure_chosen(self.level.family, counted, some, meter, self.entropy):
+            for number, found, noisy in _measure_chosen(self.level.family, counted, some, meter, self.entropy):
                 shown, counts = found, noisy
                 if number == 0 and self.level.choosing.left_out_up_to is not None:
                     kept = noisy[:, 0] > self.level.choosing.left_out_up_to
@@ -191,24 +159,13 @@ class LevelMeasurer:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ChosenCounts(Sealed):
-    """Exact counts of some groups, and which choice each of them gets.
+    """Exact counts of some groups, and which choice each of them gets."""
 
-    Attributes
-    ----------
-    first : int
-        Number of the first group in its measurement.
-    choice : ndarray of int8, shape (groups,)
-    totals : ndarray of int64, shape (groups,)
-    rows : ndarray of int64
-        The groups that are counted in cells, ascending.
-    finest : ndarray of int64, shape (these groups, cells of the finest choice)
-    """
-
-    first: int
-    choice: NDArray[np.int8]
-    totals: Ints
-    rows: Ints
-    finest: Ints
+    first: int  # number of the first group in its measurement
+    choice: NDArray[np.int8]  # shape (groups,)
+    totals: Ints  # shape (groups,)
+    rows: Ints  # the groups that are counted in cells, ascending
+    finest: Ints  # shape (these groups, cells of the finest choice)
 
 
 def needs_cells(family: Family, choice: NDArray[np.int8]) -> Flags:
@@ -216,7 +173,7 @@ def needs_cells(family: Family, choice: NDArray[np.int8]) -> Flags:
     return np.array([of.measured > 1 for of in family.choices])[choice]
 
 
-def measure_chosen(
+def _measure_chosen(
     family: Family, counts: ChosenCounts, some: slice, meter: Meter, entropy: Entropy
 ) -> Iterator[tuple[int, Ints, Ints]]:
     """Measure some groups, each in the cells of its choice.
@@ -286,52 +243,26 @@ class CellSums:
 
 @dataclass(frozen=True, slots=True)
 class SlicedLevel:
-    """A table at a level whose groups are measured as they are counted.
+    """A table at a level whose groups are measured as they are counted."""
 
-    Attributes
-    ----------
-    kind : str
-        Of the areas, as they are counted by.
-    columns : slice
-        Of the level's groups among all that areas of its kind show.
-    cells : CellSums
-    groups : LevelGroups
-    """
-
-    kind: str
-    columns: slice
+    kind: str  # of the areas, as they are counted by
+    columns: slice  # of the level's groups among all that areas of its kind show
     cells: CellSums
     groups: LevelGroups
 
 
 @dataclass(eq=False, repr=False)
 class ListedLevel(Sealed):
-    """The groups of a level that published totals list, and what has been counted of them.
+    """The groups of a level that published totals list, and what has been counted of them."""
 
-    Attributes
-    ----------
-    kind : str
-        Of the areas.
-    columns : slice
-        As `SlicedLevel` has it.
-    area, group : ndarray of int64, shape (groups,)
-        Places of the areas and of the groups within the level, ascending.
-    published : ndarray of int64, shape (groups,)
-        Their totals, as published.
-    wanted : ndarray of bool, shape (groups,)
-        Which are counted by category.
-    tables : mapping of str to CellSums
-        The tables that are measured of them.
-    categories : int
-    """
-
-    kind: str
-    columns: slice
+    kind: str  # of the areas
+    columns: slice  # as `SlicedLevel` has it
+    # area, group: shape (groups,): places of the areas and of the groups within the level, ascending
     area: Ints
     group: Ints
-    published: Ints
-    wanted: Flags
-    tables: Mapping[str, CellSums]
+    published: Ints  # shape (groups,): their totals, as published
+    wanted: Flags  # shape (groups,): which are counted by category
+    tables: Mapping[str, CellSums]  # the tables that are measured of them
     categories: int
     totals: dict[str, Ints] = field(init=False)
     by_category: Ints = field(init=False)
@@ -371,21 +302,12 @@ class ListedLevel(Sealed):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AreaCounts(Sealed):
-    """Exact counts of the groups of some areas of a kind: totals, and counts by category.
+    """Exact counts of the groups of some areas of a kind: totals, and counts by category."""
 
-    Attributes
-    ----------
-    first : int
-        Place of the first area.
-    totals : callable
-        Of the categories that count, or None for all, the totals, shape (areas, groups).
-    details : callable
-        Of the groups selected, counts by category.
-    """
-
-    first: int
+    first: int  # place of the first area
+    # of the categories that count, or None for all, the totals, shape (areas, groups)
     totals: Callable[[Flags | None], Ints]
-    details: Callable[[Flags], Ints]
+    details: Callable[[Flags], Ints]  # of the groups selected, counts by category
     _found: dict[bytes, Ints] = field(default_factory=dict, init=False)
 
     def of(self, counted: Flags | None) -> Ints:
@@ -428,16 +350,12 @@ def measure_slices(
 
     Parameters
     ----------
-    counted : iterable of CountedAreas
-    areas : GroupAreas
     tabulation : GroupTabulation
         By which they were counted.
     levels : sequence of SlicedLevel
         Those of a kind of areas together, in the order in which they are measured.
     listed : sequence of ListedLevel
         Others that are added up, not measured.
-    ledger : Ledger
-    entropy : Entropy
     """
     open_levels = [(level, LevelMeasurer(level.groups, ledger, entropy)) for level in levels]
     kinds = dict.fromkeys(level.kind for level in levels)
@@ -471,16 +389,12 @@ def measure_listed(
 
     Parameters
     ----------
-    groups : LevelGroups
     listed : ndarray of int64
         Places of the groups, area after area.
-    counts : ChosenCounts
-    ledger : Ledger
-    entropy : Entropy
     """
     if groups.measured is None or not len(listed):
         return
     meter = ledger.open(groups.measured, len(listed))
     for some in stretches(len(listed), 1):
-        for number, found, noisy in measure_chosen(groups.family, counts, some, meter, entropy):
+        for number, found, noisy in _measure_chosen(groups.family, counts, some, meter, entropy):
             yield groups.shown(groups.family, number, listed[found], noisy, meter.measurement)

@@ -39,20 +39,11 @@ WANTED: Final = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Districts:
-    """People of every district by stratum.
+    """People of every district by stratum."""
 
-    Attributes
-    ----------
-    counts : ndarray of int64, shape (districts, strata)
-    county : ndarray of int64, shape (districts,)
-        A number for each county, the same for all of its districts.
-    words : str
-        What these districts are.
-    """
-
-    counts: Ints
-    county: Ints
-    words: str
+    counts: Ints  # shape (districts, strata)
+    county: Ints  # shape (districts,): a number for each county, the same for all of its districts
+    words: str  # what these districts are
 
 
 def read_districts(path: Path) -> Districts:
@@ -130,23 +121,12 @@ _PENALTY: Final = 100.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Drawn:
-    """One series of a figure, and the number printed for it.
-
-    Attributes
-    ----------
-    figure : str
-    epsilon : float
-        As the paper counts it: twice the loss of a step, nearly.
-    printed : float or None
-        The EPL that the paper gives; None where it gives none for this mechanism.
-    finding : LossFinding
-        By the published estimate.
-    """
+    """One series of a figure, and the number printed for it."""
 
     figure: str
-    epsilon: float
-    printed: float | None
-    finding: LossFinding
+    epsilon: float  # as the paper counts it: twice the loss of a step, nearly
+    printed: float | None  # the EPL that the paper gives; None where it gives none for this mechanism
+    finding: LossFinding  # by the published estimate
 
     @property
     def difference(self) -> float | None:

@@ -47,27 +47,13 @@ M = TypeVar("M")
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What a run tells of itself beside its tables.
+    """What a run tells of itself beside its tables."""
 
-    Attributes
-    ----------
-    parameters : mapping
-        Of the configuration and of public files, for the manifest.
-    taken_as_public : tuple of str
-        What the guarantee does not protect.
-    log : mapping
-        What depends on the records without noise, for the confidential log.
-    options : mapping of str to str
-        Options that only this product has.
-    others : mapping
-        Keys of the manifest that only this product has.
-    """
-
-    parameters: Mapping[str, Any]
-    taken_as_public: tuple[str, ...]
-    log: Mapping[str, Any]
-    options: Mapping[str, str] = field(default_factory=dict)
-    others: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, Any]  # of the configuration and of public files, for the manifest
+    taken_as_public: tuple[str, ...]  # what the guarantee does not protect
+    log: Mapping[str, Any]  # what depends on the records without noise, for the confidential log
+    options: Mapping[str, str] = field(default_factory=dict)  # options that only this product has
+    others: Mapping[str, Any] = field(default_factory=dict)  # keys of the manifest that only this product has
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -114,45 +100,20 @@ class Validation(Sealed, Sequence[Finding]):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Observed(Sealed):
-    """How far noisy counts were from the truth; it tells the truth.
+    """How far noisy counts were from the truth; it tells the truth."""
 
-    Attributes
-    ----------
-    product : str
-        As the plan calls it.
-    errors : sequence
-        What rows and reports are made of, in the product's own form.
-    rows : sequence of dataclass instances
-        One for each line of the report.
-    tables : sequence of ReleaseTable
-        The rows, and others that are finer, as they are written.
-    told : mapping
-        More for the manifest.
-    """
-
-    product: str
-    errors: Sequence[Any]
-    rows: Sequence[Any]
-    tables: Sequence[ReleaseTable]
-    told: Mapping[str, Any] = field(default_factory=dict)
+    product: str  # as the plan calls it
+    errors: Sequence[Any]  # what rows and reports are made of, in the product's own form
+    rows: Sequence[Any]  # one for each line of the report
+    tables: Sequence[ReleaseTable]  # the rows, and others that are finer, as they are written
+    told: Mapping[str, Any] = field(default_factory=dict)  # more for the manifest
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredRun(Generic[C, R, E, M]):
-    """A run whose counts have passed the door.
+    """A run whose counts have passed the door."""
 
-    Attributes
-    ----------
-    records
-        They may be closed, unless the counter reads on.
-    exact
-    measured
-    config
-    plan : Plan
-    request : RunRequest
-    """
-
-    records: R
+    records: R  # they may be closed, unless the counter reads on
     exact: E
     measured: M
     config: C
@@ -210,10 +171,6 @@ class Counter(ABC, Generic[C, R, E, M]):
 
         Parameters
         ----------
-        config
-        data : Path
-        request : RunRequest
-        clock : Stopwatch
         out : Path, optional
             Where a release of them will stand, if one is made.
         kept : Path, optional
@@ -265,9 +222,6 @@ class Counter(ABC, Generic[C, R, E, M]):
 
         Parameters
         ----------
-        records
-        config
-        plan : Plan
         bounded : bool
             Count what one person or household may contribute at most; False counts all of it, to tell what the bound
             leaves out or adds.
@@ -330,12 +284,7 @@ class MeasurementsCounter(Counter[C, R, E, M]):
 
     @abstractmethod
     def write_noisy(
-        self,
-        folder: Path,
-        layout: Layout,
-        run: MeasuredRun[C, R, E, M],
-        manifest: Mapping[str, Any],
-        clock: Stopwatch,
+        self, folder: Path, layout: Layout, run: MeasuredRun[C, R, E, M], manifest: Mapping[str, Any], clock: Stopwatch
     ) -> None:
         """Write them in a layout, with a manifest."""
 
@@ -370,10 +319,8 @@ def not_published(path: Path, wanted: str, doubts: Iterable[str], name: str) -> 
 
     Parameters
     ----------
-    path : Path
     wanted : str
         What it cannot be taken for.
-    doubts : iterable of str
     name : str
         What to name instead, which has a manifest.
     """

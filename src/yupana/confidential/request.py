@@ -48,91 +48,45 @@ class RunRequest:
 
     Attributes
     ----------
-    accounting, confidence, margins
-        Of the plan (`Product.plan`); without a confidence it has the product's own.
-    entropy : Entropy
-        `SystemEntropy`, unless a seed was asked for, which takes synthetic records.
-    format : "csv" or "parquet"
-        Of the tables.
-    overwrite : bool
-        Replace an earlier release.
-    log : Path, optional
-        The confidential log, if it is not to lie beside the output folder.
-    account : LedgerAccount, optional
-        What the loss of the plan is charged to.
-    memory : int, optional
-        Bytes to get along with (`private_database` tells the default).
-    internal : bool
-        Tell the truth about records that may be real, for use in the house.
-    repeats : Recipe, optional
-        How the release was made that is made again.
-    announce : callable
-        Called with the name of each stage.
-    progress : callable
-        Called with a geolevel, how many of its geounits are done, and how many there are; of TopDown.
-    columns : ColumnMap
-        What files of persons, units, geo and records call their columns.
-    engine : Engine, optional
-        Where records are counted in shards; in one piece by this process if there is none.
-    shards : int, optional
-        Into how many they are cut; by their size if it is not said.
-    totals : Path, optional
-        T01001, if it does not lie with the records; of SafeTab-H.
-    estimator : "topdown", "full-information" or "posterior"
-        Of TopDown, as is all that follows.
-    spine : Path, optional
-        The folder of a spine that was built before; the configuration has its settings (`on_given`).
-    resume : bool
-        Go on with an interrupted run, with what it has drawn (`yupana.confidential.resumption`).
     noisy_measurements, nmf : Path, optional
         A folder for all noisy measurements: a table for each query, or the Census Bureau's noisy measurement files.
-    areas : tuple of Path
-        Tables of the areas that blocks lie in, beside the reference file.
-    names : Path, optional
-        What areas are called.
-    encoding : str, optional
-        Of the text of both, if that is not UTF-8.
-    microdata : bool
-        Whether a record is written for each person or unit counted.
-    intervals : "none", "least-squares" or "monte-carlo", optional
-        How the intervals of published counts are found; by the size of the plan if it is not said.
-    replicates : int, optional
-        Of Monte Carlo; `REPLICATES` if it is not said.
-    pl : Path, optional
-        Where files of P.L. 94-171 will be written of what is made.
-    bring : callable
-        Called with a folder before its records are opened: copies those that lie on a store, but for given paths.
     """
 
+    # accounting, confidence, margins: of the plan (`Product.plan`); without a confidence it has the product's own
     accounting: Accounting = "published"
     confidence: Fraction | None = None
     margins: Margins = "exact"
+    # `SystemEntropy`, unless a seed was asked for, which takes synthetic records
     entropy: Entropy = field(default_factory=SystemEntropy)
-    format: Format = "csv"
-    overwrite: bool = False
-    log: Path | None = None
-    account: LedgerAccount | None = None
-    memory: int | None = None
-    internal: bool = False
-    repeats: Recipe | None = None
-    announce: Announce = silent
+    format: Format = "csv"  # of the tables
+    overwrite: bool = False  # replace an earlier release
+    log: Path | None = None  # the confidential log, if it is not to lie beside the output folder
+    account: LedgerAccount | None = None  # what the loss of the plan is charged to
+    memory: int | None = None  # bytes to get along with (`private_database` tells the default)
+    internal: bool = False  # tell the truth about records that may be real, for use in the house
+    repeats: Recipe | None = None  # how the release was made that is made again
+    announce: Announce = silent  # called with the name of each stage
+    # called with a geolevel, how many of its geounits are done, and how many there are; of TopDown
     progress: Progress = silent
-    columns: ColumnMap = BUREAU
-    engine: Engine | None = None
-    shards: int | None = None
-    totals: Path | None = None
-    estimator: Estimator = "topdown"
+    columns: ColumnMap = BUREAU  # what files of persons, units, geo and records call their columns
+    engine: Engine | None = None  # where records are counted in shards; in one piece by this process if there is none
+    shards: int | None = None  # into how many they are cut; by their size if it is not said
+    totals: Path | None = None  # T01001, if it does not lie with the records; of SafeTab-H
+    estimator: Estimator = "topdown"  # of TopDown, as is all that follows
+    # the folder of a spine that was built before; the configuration has its settings (`on_given`)
     spine: Path | None = None
-    resume: bool = False
+    resume: bool = False  # go on with an interrupted run, with what it has drawn (`yupana.confidential.resumption`)
     noisy_measurements: Path | None = None
-    areas: tuple[Path, ...] = ()
-    names: Path | None = None
-    encoding: str | None = None
-    microdata: bool = True
+    areas: tuple[Path, ...] = ()  # tables of the areas that blocks lie in, beside the reference file
+    names: Path | None = None  # what areas are called
+    encoding: str | None = None  # of the text of both, if that is not UTF-8
+    microdata: bool = True  # whether a record is written for each person or unit counted
     nmf: Path | None = None
+    # how the intervals of published counts are found; by the size of the plan if it is not said
     intervals: IntervalMethod | None = None
-    replicates: int | None = None
-    pl: Path | None = None
+    replicates: int | None = None  # of Monte Carlo; `REPLICATES` if it is not said
+    pl: Path | None = None  # where files of P.L. 94-171 will be written of what is made.
+    # called with a folder before its records are opened: copies those that lie on a store, but for given paths
     bring: Callable[[Path, Collection[Path]], None] = silent
 
     @property

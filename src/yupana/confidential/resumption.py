@@ -54,10 +54,7 @@ def check_begin(
 
     Parameters
     ----------
-    checkpoint : Checkpoint
     state : mapping
-    plan : Plan
-    request : RunRequest
     before : iterable of Due
         What will be charged to the same account before.
 

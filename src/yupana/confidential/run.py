@@ -89,7 +89,6 @@ def run(product: Product[C], config: C, data: Path, out: Path, request: RunReque
         The folder of the records.
     out : Path
         A folder that does not exist or is empty; it appears when the release is whole.
-    request : RunRequest
 
     Raises
     ------
@@ -421,11 +420,7 @@ def options_of(plan: Plan, request: RunRequest, others: Mapping[str, str]) -> di
 
 
 def manifest_of(
-    ledger: Ledger,
-    reasons: list[str],
-    parameters: Mapping[str, Any],
-    taken_as_public: tuple[str, ...],
-    recipe: Recipe,
+    ledger: Ledger, reasons: list[str], parameters: Mapping[str, Any], taken_as_public: tuple[str, ...], recipe: Recipe
 ) -> dict[str, Any]:
     """What the manifest of a release says of its making (docs/manifest.md); its tables are added by their writer."""
     return {

@@ -36,20 +36,11 @@ _SEED: Final = 2020
 
 @dataclass(frozen=True, slots=True)
 class DemonstrationRequest:
-    """What a demonstration is asked to do.
-
-    Attributes
-    ----------
-    out : Path
-    households : int
-        Of the census.
-    overwrite : bool
-        Replace an earlier demonstration.
-    """
+    """What a demonstration is asked to do."""
 
     out: Path
-    households: int = 6_000
-    overwrite: bool = False
+    households: int = 6_000  # of the census
+    overwrite: bool = False  # replace an earlier demonstration
 
 
 def demonstrate(request: DemonstrationRequest, announce: Announce) -> tuple[Path, CensusSummary]:

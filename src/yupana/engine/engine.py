@@ -18,25 +18,13 @@ _FAILED: Final = b"\x01"
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
-    """Why a task has no result.
+class _Failure:
+    """Why a task has no result."""
 
-    Attributes
-    ----------
-    error : YupanaError or None
-        What it raised, if its words are ours; they may count records, and hold no value of one.
-    kind : str
-        What else it raised.
-    host : str
-        The worker's machine.
-    details : str
-        Where they are.
-    """
-
-    error: YupanaError | None
-    kind: str = ""
-    host: str = ""
-    details: str = ""
+    error: YupanaError | None  # what it raised, if its words are ours; they may count records, and hold no value of one
+    kind: str = ""  # what else it raised
+    host: str = ""  # the worker's machine
+    details: str = ""  # where they are
 
 
 def guarded(work: Callable[[], bytes]) -> bytes:
@@ -44,9 +32,9 @@ def guarded(work: Callable[[], bytes]) -> bytes:
     try:
         return _DONE + work()
     except YupanaError as error:
-        return _FAILED + pickle.dumps(Failure(error))
+        return _FAILED + pickle.dumps(_Failure(error))
     except BaseException as error:  # noqa: BLE001 (nothing may be told by whoever runs this)
-        return _FAILED + pickle.dumps(Failure(None, type(error).__name__, socket.gethostname(), keep_fault(error)))
+        return _FAILED + pickle.dumps(_Failure(None, type(error).__name__, socket.gethostname(), keep_fault(error)))
 
 
 def is_done(message: bytes) -> bool:
@@ -66,7 +54,7 @@ def result_of(message: bytes) -> bytes:
     """
     if is_done(message):
         return message[1:]
-    failure: Failure = pickle.loads(message[1:])  # noqa: S301 (of a worker of ours)
+    failure: _Failure = pickle.loads(message[1:])  # noqa: S301 (of a worker of ours)
     if failure.error is not None:
         raise failure.error
     raise EngineError(f"a task failed on {failure.host} ({failure.kind}). {failure.details}")
@@ -95,16 +83,6 @@ MOST_BYTES: Final = 1 << 26
 class EngineTerms:
     """Where the work of a run is to be done.
 
-    Attributes
-    ----------
-    kind : "local" or "spark"
-    master : str or None
-        Of Spark: as its own option ``--master`` has it; ``local[*]`` if nothing is said.
-    shards : int or None
-        Into how many shards records are cut; what is best for the engine if nothing is said.
-    settings : mapping of str to str
-        Of Spark: more settings of the session.
-
     Raises
     ------
     ConfigError
@@ -112,9 +90,9 @@ class EngineTerms:
     """
 
     kind: EngineKind = "local"
-    master: str | None = None
-    shards: int | None = None
-    settings: Mapping[str, str] = field(default_factory=dict)
+    master: str | None = None  # of Spark: as its own option `--master` has it; `local[*]` if nothing is said
+    shards: int | None = None  # into how many shards records are cut; what is best for the engine if nothing is said
+    settings: Mapping[str, str] = field(default_factory=dict)  # of Spark: more settings of the session
 
     def __post_init__(self) -> None:
         if self.kind not in ENGINES:

@@ -29,15 +29,9 @@ _Sent: TypeAlias = Counter[int]
 
 @dataclass(frozen=True, slots=True)
 class LocalEngine:
-    """Does one piece of work after the other in this process.
+    """Does one piece of work after the other in this process."""
 
-    Attributes
-    ----------
-    folder : Path
-        Of mode 0700 and empty, for parcels, which may be confidential; whoever gives it removes it.
-    """
-
-    folder: Path
+    folder: Path  # of mode 0700 and empty, for parcels, which may be confidential; whoever gives it removes it
 
     @property
     def slots(self) -> int:
@@ -58,21 +52,11 @@ class LocalEngine:
 
 @dataclass(frozen=True, slots=True)
 class ProcessEngine:
-    """Does work in processes of this machine. Made by `open_processes`.
+    """Does work in processes of this machine. Made by `open_processes`."""
 
-    Attributes
-    ----------
-    folder : Path
-        As `LocalEngine` has it.
-    slots : int
-        How many processes.
-    pool : ProcessPoolExecutor
-        They.
-    """
-
-    folder: Path
-    slots: int
-    pool: ProcessPoolExecutor
+    folder: Path  # as `LocalEngine` has it
+    slots: int  # how many processes
+    pool: ProcessPoolExecutor  # they
 
     def map(self, task: Task, work: Iterable[bytes]) -> Iterator[bytes]:
         """See `Engine`. A little more work is taken than there are processes."""
@@ -197,13 +181,7 @@ def _gathered(folder: Path, gather: Gather, shard: int, sent: _Sent) -> bytes:
 
 
 def _parcels(folder: Path, sent: _Sent) -> Iterator[bytes]:
-    """The parcels of a shard in order; each is removed when it has been read.
-
-    Raises
-    ------
-    EngineError
-        If one is gone.
-    """
+    """The parcels of a shard in order; each is removed when it has been read."""
     for number, parcels in sorted(sent.items()):
         for place in range(parcels):
             path = folder / _NAME.format(number, place)

@@ -205,12 +205,7 @@ def _version(package: str) -> str:
 
 
 def _as_the_driver(driver: bytes, work: Callable[[], bytes]) -> bytes:
-    """Do some work, unless this worker is not like the driver; a cluster may take in others at any time.
-
-    Raises
-    ------
-    EngineError
-    """
+    """Do some work, unless this worker is not like the driver; a cluster may take in others at any time."""
     pairs = zip(driver.decode().splitlines(), describe_worker().decode().splitlines(), strict=True)
     if unlike := [f"{there} (here {ours})" for ours, there in pairs if ours != there]:
         raise EngineError(f"a worker has {', '.join(unlike)}; all must have the same")
@@ -310,19 +305,12 @@ _WAVES: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class SparkEngine:
-    """Does work on the workers of a Spark session.
+    """Does work on the workers of a Spark session."""
 
-    Attributes
-    ----------
-    session : pyspark.sql.SparkSession
-    slots : int
-    sorts : bool
-        Whether what was sorted comes sorted: not all that speak Spark Connect do that, and then a slot holds at once
-        all parcels that it brings together.
-    """
-
-    session: "SparkSession"
+    session: "SparkSession"  # pyspark.sql.SparkSession
     slots: int
+    # whether what was sorted comes sorted: not all that speak Spark Connect do that, and then a slot holds at once all
+    # parcels that it brings together
     sorts: bool
 
     def map(self, task: Task, work: Iterable[bytes]) -> Iterator[bytes]:

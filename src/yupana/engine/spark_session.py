@@ -161,12 +161,7 @@ def open_spark(terms: EngineTerms) -> Iterator[SparkEngine]:
 
 
 def _check_no_other(master: str) -> None:
-    """Refuse to take part in a session that somebody else opened: it has settings of its own, and we would end it.
-
-    Raises
-    ------
-    ConfigError, EngineError
-    """
+    """Refuse to take part in a session that somebody else opened: it has settings of its own, and we would end it."""
     if "SPARK_REMOTE" in os.environ and not is_connect(master):
         raise ConfigError("SPARK_REMOTE is set, so that pyspark would go there; unset it, or name it by --master")
     from pyspark import SparkContext  # noqa: PLC0415
@@ -199,12 +194,7 @@ def _few_tries() -> "DefaultPolicy":
 
 
 def _check_alike(engine: SparkEngine) -> None:
-    """Refuse workers that would not count as this machine does, before they are given any work.
-
-    Raises
-    ------
-    EngineError
-    """
+    """Refuse workers that would not count as this machine does, before they are given any work."""
     for _ in engine.map(bytes, [b""] * (2 * engine.slots)):
         pass
 

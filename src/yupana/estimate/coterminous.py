@@ -39,20 +39,15 @@ Sets = tuple[tuple[Area, ...], ...]
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows of one table, all of areas that lie in sets.
+    """Rows of one table, all of areas that lie in sets."""
 
-    Attributes
-    ----------
-    area, iteration, cell : int arrays, shape (rows,)
-        Indices; a cell is an index into the rows that a group has in the table (`NestedCells.rows`).
-    count, variance : float arrays, shape (rows,)
-    """
-
+    # area, iteration, cell: shape (rows,): indices; a cell is an index into the rows that a group has in the table
+    # (`NestedCells.rows`)
     area: Indices
     iteration: Indices
     cell: Indices
-    count: NDArray[np.float64]
-    variance: NDArray[np.float64]
+    count: NDArray[np.float64]  # shape (rows,)
+    variance: NDArray[np.float64]  # shape (rows,)
 
     def keys(self, iterations: int) -> Indices:
         """One number for the group of each row."""
@@ -60,44 +55,23 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True)
-class CoterminousWorld:
-    """Who is in which set, and what may be shown where.
+class _CoterminousWorld:
+    """Who is in which set, and what may be shown where."""
 
-    Attributes
-    ----------
-    set_of : int array, shape (areas,)
-        The set of each area; the areas of a set are neighbours.
-    kept : bool array, shape (areas,)
-        Areas whose groups are never suppressed: nation and states.
-    shown : bool array, shape (areas, iterations)
-        Whether an iteration is tabulated for the summary level of the area.
-    """
-
-    set_of: Indices
-    kept: Flags
-    shown: Flags
+    set_of: Indices  # shape (areas,): the set of each area; the areas of a set are neighbours
+    kept: Flags  # shape (areas,): areas whose groups are never suppressed: nation and states
+    shown: Flags  # shape (areas, iterations): whether an iteration is tabulated for the summary level of the area
 
 
 @dataclass(frozen=True, slots=True)
-class Combined:
-    """What became of the groups of a family.
+class _Combined:
+    """What became of the groups of a family."""
 
-    Attributes
-    ----------
-    rows : mapping of table name to Rows
-        All rows of the groups that were combined, counts whole.
-    replaced : int array, shape (groups, 2)
-        Areas and iterations of the groups whose earlier rows are to be removed: combined or dropped.
-    dropped : int
-        How many of them were dropped.
-    added : int
-        How many groups were combined in whose area there had been no row.
-    """
-
-    rows: Mapping[str, Rows]
+    rows: Mapping[str, Rows]  # all rows of the groups that were combined, counts whole
+    # shape (groups, 2): areas and iterations of the groups whose earlier rows are to be removed: combined or dropped
     replaced: Indices
-    dropped: int
-    added: int
+    dropped: int  # how many of them were dropped
+    added: int  # how many groups were combined in whose area there had been no row
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,15 +92,13 @@ class _PublishedGroups:
 
 
 def combine(
-    family: NestedCells, tables: Mapping[str, Rows], world: CoterminousWorld, *, non_negative_counts: bool
-) -> Combined:
+    family: NestedCells, tables: Mapping[str, Rows], world: _CoterminousWorld, *, non_negative_counts: bool
+) -> _Combined:
     """Give all areas of each set the same numbers, iteration by iteration.
 
     Parameters
     ----------
-    family : NestedCells
     tables : mapping of table name to Rows
-    world : CoterminousWorld
     non_negative_counts : bool
         Whether the release shows no negative counts, so that none may arise.
 
@@ -179,7 +151,7 @@ def combine(
             )
     touched = (show | drop)[unit_of]
     iteration = np.concatenate([g.iteration for g in details])
-    return Combined(
+    return _Combined(
         {table: _concatenated(parts) for table, parts in gathered.items()},
         np.stack([area[touched], iteration[touched]], axis=1),
         int(drop[unit_of].sum()),
@@ -278,7 +250,7 @@ def _check_totals(
         raise OutputError(f"table {total} lacks the total of a population group of {table}, or has another number")
 
 
-def _members(units: Indices, iterations: int, world: CoterminousWorld) -> tuple[Indices, Indices]:
+def _members(units: Indices, iterations: int, world: _CoterminousWorld) -> tuple[Indices, Indices]:
     """The areas of each unit (a set and an iteration) that may show it, as pairs of unit and area."""
     sizes = np.bincount(world.set_of)
     starts = np.cumsum(sizes) - sizes
@@ -317,7 +289,6 @@ def make_coterminous(
         A folder with a manifest, or T01001 alone.
     reference : Path
         GRF-C.
-    out : Path
     housing_units : Path, optional
         A list of housing units by block: areas are compared by the blocks that have some.
     parameters : Path, optional
@@ -326,8 +297,6 @@ def make_coterminous(
     zero_suppression : Fraction, optional
         The chance with which the total of an empty group is to be left out, once areas are combined
         (`yupana.estimate.suppression`). Needs ``parameters``.
-    overwrite : bool
-    announce : callable
 
     Raises
     ------
@@ -432,7 +401,7 @@ def _combine_in(
     if not codes:
         return {}
     areas = [area for members in sets for area in members]
-    world = CoterminousWorld(
+    world = _CoterminousWorld(
         np.repeat(np.arange(len(sets)), [len(members) for members in sets]).astype(np.intp),
         np.array([_REGIONS[area.region_type].base in {"nation", "state"} for area in areas]),
         np.array([[(area.region_type, code) in shown_for for code in codes] for area in areas], dtype=bool),

@@ -31,17 +31,10 @@ class Area:
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """The reference file as columns, a row per block.
+    """The reference file as columns, a row per block."""
 
-    Attributes
-    ----------
-    block : int array, shape (blocks,)
-        State, county, tract and block as one number of 15 digits.
-    place, aiannh : int arrays, shape (blocks,)
-        State and place, and AIANNH area; -1 for none.
-    """
-
-    block: Codes
+    block: Codes  # shape (blocks,): state, county, tract and block as one number of 15 digits
+    # place, aiannh: shape (blocks,): state and place, and AIANNH area; -1 for none
     place: Codes
     aiannh: Codes
 
@@ -56,7 +49,6 @@ def coterminous_sets(blocks: Blocks, live: NDArray[np.bool_] | None = None) -> t
 
     Parameters
     ----------
-    blocks : Blocks
     live : bool array, shape (blocks,), optional
         Blocks with housing units. Then only they are compared, and areas without any are compared by all their blocks.
 
@@ -76,14 +68,14 @@ def coterminous_sets(blocks: Blocks, live: NDArray[np.bool_] | None = None) -> t
     }
     levels = [of_base[region.base] for region in _SUMMARY_LEVELS]
     if live is None or not live.any():
-        found = same_blocks(levels)
+        found = _same_blocks(levels)
     else:
-        found = same_blocks([level[live] for level in levels])
+        found = _same_blocks([level[live] for level in levels])
         alive = [_distinct(level[live]) for level in levels]
         # Areas without housing units can only equal each other. All blocks of such areas, and of others a part:
         rest = [level[~live] for level in levels]
         without = [~np.isin(level, codes) & (level >= 0) for level, codes in zip(rest, alive, strict=True)]
-        for members in same_blocks([level[np.logical_or.reduce(without)] for level in rest]):
+        for members in _same_blocks([level[np.logical_or.reduce(without)] for level in rest]):
             empty = [(level, code) for level, code in members if not np.isin(code, alive[level])]
             found += [empty] if len(empty) > 1 else []
     return tuple(sorted(tuple(_area(level, code) for level, code in members) for members in found))
@@ -97,7 +89,7 @@ def _area(level: int, code: int) -> Area:
     return Area(region.name, text)
 
 
-def same_blocks(levels: Sequence[Codes]) -> list[list[tuple[int, int]]]:
+def _same_blocks(levels: Sequence[Codes]) -> list[list[tuple[int, int]]]:
     """Find areas of different levels that hold the same rows.
 
     Exact: A equals B if and only if all rows of A are in B and B has as many rows as A. An area of a level lies in one
@@ -184,7 +176,6 @@ def read_live(path: Path, blocks: Blocks) -> NDArray[np.bool_]:
         Columns BLOCK (state, county, tract, block: 15 digits; or 16, with the block group before the block) or
         TABBLKST, TABBLKCOU, TABTRACTCE, TABBLK, and HOUSING_UNITS; upper or lower case; separated by `|` or `,`, or
         Parquet. A block that is not listed has none.
-    blocks : Blocks
 
     Raises
     ------

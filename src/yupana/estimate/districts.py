@@ -65,7 +65,6 @@ def departure(rule: Rule, populations: Floats) -> Floats:
 
     Parameters
     ----------
-    rule : Rule
     populations : ndarray of float64, shape (..., districts)
         Their sum is above 0.
 
@@ -82,16 +81,9 @@ def departure(rule: Rule, populations: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Forms:
-    """The linear forms that a rule bounds: what they are worth, and how they and the sum of all districts err.
+    """The linear forms that a rule bounds: what they are worth, and how they and the sum of all districts err."""
 
-    Attributes
-    ----------
-    value, variance, with_total : ndarray of float64, shape (forms,)
-        The last is the covariance with the sum.
-    total, total_variance : float
-    districts : int
-    """
-
+    # value, variance, with_total: shape (forms,): the last is the covariance with the sum
     value: Floats
     variance: Floats
     with_total: Floats
@@ -112,7 +104,6 @@ def forms_of(rule: Rule, estimate: Floats, covariance: Floats) -> Forms:
 
     Parameters
     ----------
-    rule : Rule
     estimate : ndarray of float64, shape (districts,)
     covariance : ndarray of float64, shape (districts, districts)
     """
@@ -141,7 +132,6 @@ def chance_of(rule: Rule, tolerance: float, estimate: Floats, covariance: Floats
 
     Parameters
     ----------
-    rule : Rule
     tolerance : float
         Above 0.
     estimate : ndarray of float64, shape (districts,)
@@ -186,7 +176,6 @@ def tightened(
 
     Parameters
     ----------
-    rule : Rule
     tolerance : float
         For the true populations.
     chance : float
@@ -266,7 +255,6 @@ def districts(
     ----------
     release, plan, noisy : Path
         A release of TopDown, a file of its blocks and their districts, and the noisy measurements of the same run.
-    rule : Rule
     tolerance : Fraction, optional
         Above 0, in shares of the ideal; that of `TOLERANCES` if not given.
     level : Fraction

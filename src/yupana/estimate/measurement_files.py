@@ -30,14 +30,7 @@ from yupana.plan.plan import Plan, number
 from yupana.privacy.entropy import SystemEntropy
 from yupana.products.gate import open_checked
 from yupana.products.topdown.outputs import check_labels, describe_files, write_outputs
-from yupana.products.topdown.product import (
-    GEOCODES,
-    TOPDOWN,
-    UNUSUAL_BLOCKS,
-    parameters,
-    public_areas,
-    taken_as_public,
-)
+from yupana.products.topdown.product import GEOCODES, TOPDOWN, UNUSUAL_BLOCKS, parameters, public_areas, taken_as_public
 from yupana.products.topdown.tables import DATASETS
 from yupana.products.topdown.verify import MEASUREMENTS, SYSTEM
 from yupana.progress import Progress, Stopwatch
@@ -65,58 +58,27 @@ from yupana.version import __version__
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasurementRequest:
-    """What is to be estimated from noisy measurement files.
-
-    Attributes
-    ----------
-    root, out : Path
-    dataset : str or None
-        The name of the dataset; may be left out where there is one.
-    config : str, Path or None
-        Of the queries and the order of their passes. If it is not given: that of the manifest beside the files, if a
-        run of ours wrote them, or the built-in one of the dataset.
-    changes : Changes
-        Values that take the place of the configuration's.
-    states : tuple of str
-        Those to keep, as two digits or three; all if none is named.
-    geography : Path or None
-        A reference file of blocks.
-    areas : tuple of Path
-        Which areas its blocks lie in (`assign`).
-    names : Path or None
-        What areas are called (`read_names`).
-    encoding : str or None
-        Of the text of ``areas`` and ``names``, if that is not UTF-8.
-    totals : Path or None
-        Exact totals of states.
-    estimator : "topdown", "full-information" or "posterior"
-    confidence : Fraction or None
-    margins : "exact" or "bureau"
-        Of the margins of error, for the plan; the product's confidence if it is None.
-    format : "csv" or "parquet"
-    microdata : bool
-    intervals : "none", "least-squares" or None
-        Of published counts; None for the default of the size.
-    overwrite : bool
-    """
+    """What is to be estimated from noisy measurement files."""
 
     root: Path
     out: Path
-    dataset: str | None = None
+    dataset: str | None = None  # the name of the dataset; may be left out where there is one
+    # of the queries and the order of their passes. If it is not given: that of the manifest beside the files, if a run
+    # of ours wrote them, or the built-in one of the dataset.
     config: str | Path | None = None
-    changes: Changes = UNCHANGED
-    states: tuple[str, ...] = ()
-    geography: Path | None = None
-    areas: tuple[Path, ...] = ()
-    names: Path | None = None
-    encoding: str | None = None
-    totals: Path | None = None
+    changes: Changes = UNCHANGED  # values that take the place of the configuration's
+    states: tuple[str, ...] = ()  # those to keep, as two digits or three; all if none is named
+    geography: Path | None = None  # a reference file of blocks
+    areas: tuple[Path, ...] = ()  # which areas its blocks lie in (`assign`)
+    names: Path | None = None  # what areas are called (`read_names`)
+    encoding: str | None = None  # of the text of `areas` and `names`, if that is not UTF-8
+    totals: Path | None = None  # exact totals of states
     estimator: Estimator = "topdown"
     confidence: Fraction | None = None
-    margins: Margins = "exact"
+    margins: Margins = "exact"  # of the margins of error, for the plan; the product's confidence if it is None
     format: Format = "csv"
     microdata: bool = True
-    intervals: IntervalMethod | None = None
+    intervals: IntervalMethod | None = None  # of published counts; None for the default of the size
     overwrite: bool = False
 
 

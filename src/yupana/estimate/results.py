@@ -26,24 +26,14 @@ Answer = TypeVar("Answer", "Interval", "AreaInterval")
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Answers(Tabular, Generic[Answer]):
-    """Answers to queries of a release; a data-frame library takes them as it takes their `table`.
+    """Answers to queries of a release; a data-frame library takes them as it takes their `table`."""
 
-    Attributes
-    ----------
-    product, status : str
-        As the manifest says.
-    confidence : Fraction
-    intervals : tuple of Interval or AreaInterval
-        In the order of the queries.
-    notes : tuple of str
-        What they cover and what not.
-    """
-
+    # product, status: as the manifest says
     product: str
     status: str
     confidence: Fraction
-    intervals: tuple[Answer, ...]
-    notes: tuple[str, ...]
+    intervals: tuple[Answer, ...]  # in the order of the queries
+    notes: tuple[str, ...]  # what they cover and what not
 
     def as_json(self) -> dict[str, Any]:
         """Describe them."""

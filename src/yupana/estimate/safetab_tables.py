@@ -37,24 +37,13 @@ class NestedRow:
 
 @dataclass(frozen=True, slots=True)
 class NestedCells:
-    """The tree of the cells of a family.
+    """The tree of the cells of a family."""
 
-    Attributes
-    ----------
-    tables : tuple of str
-        That of each choice, coarsest first.
-    parents : Parents
-        The total at depth 0.
-    basis : tuple of int
-        By choice, the depth whose nodes were measured; all other numbers are sums of them.
-    rows : tuple of tuple of NestedRow
-        By choice, the rows of a group in all its tables, in their order. In SafeTab-P a group with an age table has its
-        row of T01001, too.
-    """
-
-    tables: tuple[str, ...]
-    parents: Parents
-    basis: tuple[int, ...]
+    tables: tuple[str, ...]  # that of each choice, coarsest first
+    parents: Parents  # the total at depth 0
+    basis: tuple[int, ...]  # by choice, the depth whose nodes were measured; all other numbers are sums of them
+    # by choice, the rows of a group in all its tables, in their order. In SafeTab-P a group with an age table has its
+    # row of T01001, too.
     rows: tuple[tuple[NestedRow, ...], ...]
 
 
@@ -136,18 +125,11 @@ class TableSource:
     """Tables of a release, each a table of its name in the database, with the columns of the file.
 
     A column is text if the file is CSV, and of the type that Parquet gives it otherwise.
-
-    Attributes
-    ----------
-    release : ReleaseFolder
-        Of a lone table, a release of it alone (`open_table`).
-    db : duckdb.DuckDBPyConnection
-    tables : mapping of table name to column names and types
     """
 
-    release: ReleaseFolder
+    release: ReleaseFolder  # of a lone table, a release of it alone (`open_table`)
     db: duckdb.DuckDBPyConnection
-    tables: Mapping[str, Mapping[str, str]]
+    tables: Mapping[str, Mapping[str, str]]  # by table name
 
     def rows(self, table: str) -> int:
         """How many rows a table has."""

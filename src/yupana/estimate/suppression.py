@@ -36,22 +36,14 @@ from yupana.release.release import ReleaseFolder
 
 
 @dataclass(frozen=True, slots=True)
-class Pairing:
-    """Iterations of race that belong together.
+class _Pairing:
+    """Iterations of race that belong together."""
 
-    Attributes
-    ----------
-    pairs : mapping of str to str
-        From the code of an iteration alone to the code of its counterpart in combination.
-    unpaired : tuple of str
-        Iterations alone without a counterpart.
-    """
-
-    pairs: Mapping[str, str]
-    unpaired: tuple[str, ...]
+    pairs: Mapping[str, str]  # from the code of an iteration alone to the code of its counterpart in combination
+    unpaired: tuple[str, ...]  # iterations alone without a counterpart
 
 
-def pair_iterations(found: CharacteristicIterations) -> Pairing:
+def pair_iterations(found: CharacteristicIterations) -> _Pairing:
     """Pair iterations of race by their codes, or else by their names.
 
     The counterpart of "X alone" is the iteration in combination of the same level with the same codes; where there are
@@ -78,7 +70,7 @@ def pair_iterations(found: CharacteristicIterations) -> Pairing:
             pairs[iteration.code] = same[0].code
         else:
             unpaired.append(iteration.code)
-    return Pairing(pairs, tuple(unpaired))
+    return _Pairing(pairs, tuple(unpaired))
 
 
 def _is_named_after(alone: Iteration, other: Iteration) -> bool:
@@ -101,29 +93,20 @@ _REASON: Final = scalar(
 
 
 @dataclass(frozen=True, slots=True)
-class SuppressionRule:
-    """One rule of a policy.
+class _SuppressionRule:
+    """One rule of a policy."""
 
-    Attributes
-    ----------
-    rule : str
-        "negative": a count below zero. "alone-exceeds-combination": the count of an iteration alone is above that of
-        its counterpart alone or in any combination, in the same region and cell.
-    tables : tuple of str
-        Where rows are suppressed.
-    reason : str
-        What REASON says.
-    suppress : str
-        Of "alone-exceeds-combination": which of the two rows, "alone", "combination" or "both".
-    """
-
+    # "negative": a count below zero. "alone-exceeds-combination": the count of an iteration alone is above that of its
+    # counterpart alone or in any combination, in the same region and cell.
     rule: str = key(choice(*RULES))
+    # where rows are suppressed
     tables: tuple[str, ...] = key(list_of(choice(*CELL_COLUMNS), "a list of tables", each=True))
-    reason: str = key(_REASON)
+    reason: str = key(_REASON)  # what REASON says
+    # of "alone-exceeds-combination": which of the two rows, "alone", "combination" or "both"
     suppress: str = key(choice(*SIDES), default="")
 
 
-def _check_side(place: str, rule: SuppressionRule, faults: list[str]) -> None:
+def _check_side(place: str, rule: _SuppressionRule, faults: list[str]) -> None:
     if rule.rule == ALONE and not rule.suppress:
         faults.append(f"{place}: key 'suppress' is missing; {ALONE} needs it")
     if rule.rule == NEGATIVE and rule.suppress:
@@ -134,8 +117,8 @@ def _check_side(place: str, rule: SuppressionRule, faults: list[str]) -> None:
 class DeclaredPolicy:
     """A policy of suppression."""
 
-    rule: tuple[SuppressionRule, ...] = key(
-        list_of(declared(SuppressionRule).checked(_check_side), "a list of rules, [[rule]] in TOML", each=True)
+    rule: tuple[_SuppressionRule, ...] = key(
+        list_of(declared(_SuppressionRule).checked(_check_side), "a list of rules, [[rule]] in TOML", each=True)
     )
     parameters: str | None = key(TEXT, "the Census Bureau's folder that pairs iterations", default=None)
 
@@ -144,7 +127,7 @@ class DeclaredPolicy:
 class SuppressionPolicy:
     """Rules, and the Bureau's parameter folder that pairs iterations, if one is named."""
 
-    rules: tuple[SuppressionRule, ...]
+    rules: tuple[_SuppressionRule, ...]
     parameters: Path | None
 
     @property
@@ -174,12 +157,8 @@ def suppress_release(
     ----------
     release : Path
         A folder with a manifest, or one of its tables.
-    policy_file : Path
-    out : Path
     parameters : Path, optional
         The Bureau's parameter folder, in place of the one that the policy names.
-    overwrite : bool
-    announce : callable
 
     Raises
     ------
@@ -188,7 +167,7 @@ def suppress_release(
     """
     policy = read_policy(policy_file)
     folder = parameters or policy.parameters
-    pairing = Pairing({}, ())
+    pairing = _Pairing({}, ())
     codes: Mapping[str, str] = {}
     if policy.compares:
         if folder is None:
@@ -202,7 +181,7 @@ def suppress_release(
         if not any(table in source.tables for rule in policy.rules for table in rule.tables):
             raise OutputError(f"{release} has none of the tables of {policy_file}")
         announce("suppressing")
-        counts = find_suppressed(source.db, tuple(source.tables), policy.rules, pairing)
+        counts = _find_suppressed(source.db, tuple(source.tables), policy.rules, pairing)
         selects = {table: _select(table) for table in source.tables}
         record = {
             "rule": SUPPRESSION,
@@ -223,8 +202,8 @@ def suppress_release(
         return source.release.derive(out, selects, record, database=source.db, overwrite=overwrite)
 
 
-def find_suppressed(
-    db: duckdb.DuckDBPyConnection, tables: tuple[str, ...], rules: tuple[SuppressionRule, ...], pairing: Pairing
+def _find_suppressed(
+    db: duckdb.DuckDBPyConnection, tables: tuple[str, ...], rules: tuple[_SuppressionRule, ...], pairing: _Pairing
 ) -> dict[str, dict[str, int]]:
     """Apply rules to tables in a database; all rules see the counts as they are, whatever other rules suppress.
 
@@ -257,7 +236,7 @@ def find_suppressed(
     return counts
 
 
-def _hits(table: str, tables: tuple[str, ...], rule: SuppressionRule) -> str:
+def _hits(table: str, tables: tuple[str, ...], rule: _SuppressionRule) -> str:
     """The rows of a table that a rule suppresses."""
     if rule.rule == NEGATIVE:
         return f"SELECT rowid AS place FROM {table} WHERE CAST(COUNT AS BIGINT) < 0"
@@ -333,14 +312,10 @@ def without_small_totals(
 
     Parameters
     ----------
-    db : duckdb.DuckDBPyConnection
     selects : mapping of table name to SQL
         The tables as they are to be written.
-    sets : sequence of sequence of Area
-    iterations : CharacteristicIterations
     plan : Plan
         Of the run.
-    chance : Fraction
     """
     cuts = [
         (region.name, iteration.code, cut)

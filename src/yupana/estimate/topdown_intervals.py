@@ -74,39 +74,21 @@ _ESTIMATORS: Final[tuple[Estimator, ...]] = get_args(Estimator)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CountedRelease:
-    """A release of TopDown in memory.
-
-    Attributes
-    ----------
-    release : ReleaseFolder
-    configuration : Configuration
-    blocks : ndarray of int64, shape (blocks,)
-        16 digits as a number, or where the configuration has areas of its own the number of the code.
-    counts : Histogram
-        Of the blocks.
-    spine : Spine or None
-        Of the same blocks, in the same order; None where the release does not tell the shares of its units.
-    published : PublishedBlocks or None
-        None where the units of the spine are what is published.
-    """
+class _CountedRelease:
+    """A release of TopDown in memory."""
 
     release: ReleaseFolder
     configuration: Configuration
+    # shape (blocks,): 16 digits as a number, or where the configuration has areas of its own the number of the code
     blocks: Ints
-    counts: Histogram
+    counts: Histogram  # of the blocks
+    # of the same blocks, in the same order; None where the release does not tell the shares of its units
     spine: Spine | None
-    published: PublishedBlocks | None
+    published: PublishedBlocks | None  # none where the units of the spine are what is published
 
     @property
     def estimator(self) -> Estimator:
-        """How its counts were estimated.
-
-        Raises
-        ------
-        OutputError
-            If the manifest does not tell.
-        """
+        """How its counts were estimated."""
         told = self.release.manifest["parameters"].get("estimator")
         for estimator in _ESTIMATORS:
             if told == estimator:
@@ -114,13 +96,7 @@ class CountedRelease:
         raise OutputError(f"{self.release.folder}: the manifest does not tell the estimator")
 
     def facilities(self) -> Ints | None:
-        """Housing units and facilities of the blocks, of shape (blocks, 8), where the configuration bounds them.
-
-        Raises
-        ------
-        OutputError
-            If it does, and the release does not hold them.
-        """
+        """Housing units and facilities of the blocks, of shape (blocks, 8), where the configuration bounds them."""
         name = f"{SPINE}/{FACILITIES}"
         if not self.configuration.group_quarters and name not in self.release.files.values():
             return None
@@ -135,7 +111,7 @@ class CountedRelease:
         return found
 
 
-def _read_counted(release: ReleaseFolder) -> CountedRelease:
+def _read_counted(release: ReleaseFolder) -> _CountedRelease:
     """Read a release of TopDown, and refuse one whose files are not those of its manifest or do not go together."""
     release.intact()
     configuration = TOPDOWN.read(release.folder / MANIFEST)
@@ -149,12 +125,12 @@ def _read_counted(release: ReleaseFolder) -> CountedRelease:
             labels = spine.levels[-1].labels()
             with open_database() as db:
                 counts = counts_by_label(db, release.folder, name, configuration.schema, labels)
-            return CountedRelease(release, configuration, spine.blocks, counts, spine, None)
+            return _CountedRelease(release, configuration, spine.blocks, counts, spine, None)
         written = read_spine(folder, configuration.levels)
         has_shares = f"{SPINE}/{GEOUNITS}" in release.files.values()
         read = ordered_spine(folder, written, read_shares(folder, written)) if has_shares else None
         blocks = written.block if read is None else read.blocks
-        return CountedRelease(
+        return _CountedRelease(
             release, configuration, blocks, _counts(release.folder, name, configuration, blocks), read,
             read_published(release.folder, nation=configuration.levels[0] == ROOT),
         )  # fmt: skip
@@ -175,33 +151,18 @@ _SOURCE: Final = "source_manifest_sha256"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntervalRequest:
-    """Which intervals a release is to have.
+    """Which intervals a release is to have."""
 
-    Attributes
-    ----------
-    release, out : Path
-        A release of TopDown, and where it is written again with intervals.
-    method : "least-squares" or "monte-carlo", optional
-        If it is not said, least squares where measurements are given.
-    replicates : int, optional
-        Of Monte Carlo.
-    confidence : Fraction, optional
-        That of the release's margins if it is not said.
-    noisy_measurements, nmf : Path, optional
-        The noisy measurements of the same run, as tables or as noisy measurement files.
-    entropy : Entropy
-        Of the coins of replicates.
-    overwrite : bool
-    """
-
+    # release, out: a release of TopDown, and where it is written again with intervals
     release: Path
     out: Path
-    method: IntervalMethod | None = None
-    replicates: int | None = None
-    confidence: Fraction | None = None
+    method: IntervalMethod | None = None  # if it is not said, least squares where measurements are given
+    replicates: int | None = None  # of Monte Carlo
+    confidence: Fraction | None = None  # that of the release's margins if it is not said
+    # noisy_measurements, nmf: the noisy measurements of the same run, as tables or as noisy measurement files
     noisy_measurements: Path | None = None
     nmf: Path | None = None
-    entropy: Entropy = field(default_factory=SystemEntropy)
+    entropy: Entropy = field(default_factory=SystemEntropy)  # of the coins of replicates
     overwrite: bool = False
 
 
@@ -271,7 +232,7 @@ def _method(request: IntervalRequest) -> IntervalMethod:
 
 
 def _intervals(
-    made: CountedRelease,
+    made: _CountedRelease,
     request: IntervalRequest,
     terms: IntervalTerms,
     areas: list[Areas],
@@ -302,7 +263,7 @@ def _intervals(
 
 
 def _from_files(
-    made: CountedRelease, nmf: Path, terms: IntervalTerms, clock: Stopwatch, progress: Progress
+    made: _CountedRelease, nmf: Path, terms: IntervalTerms, clock: Stopwatch, progress: Progress
 ) -> CountIntervals:
     """Least squares from noisy measurement files, on the spine that they tell."""
     if made.published is None:
@@ -325,7 +286,7 @@ def _from_files(
 
 
 def _write(
-    draft: Path, made: CountedRelease, terms: IntervalTerms, areas: list[Areas], found: CountIntervals
+    draft: Path, made: _CountedRelease, terms: IntervalTerms, areas: list[Areas], found: CountIntervals
 ) -> dict[str, Any]:
     """Copy the files of the release, and write tabulation and tables with intervals; return the manifest."""
     release, config = made.release, made.configuration

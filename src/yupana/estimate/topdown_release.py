@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from yupana.arrays import Floats, narrow
 from yupana.errors import OutputError
 from yupana.estimate.intervals.selections import list_labels, open_file
-from yupana.files.database import named, open_database, unreadable
+from yupana.files.database import named, open_database, store_arrays, unreadable
 from yupana.geography.spine import Spine
 from yupana.geography.spine_files import WrittenSpine, read_spine
 from yupana.products.topdown.verify import NOISY, SYSTEM
@@ -99,18 +99,11 @@ _NEAR = 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MeasuredTables:
-    """Measurements of queries that keep or sum whole attributes, in memory.
-
-    Attributes
-    ----------
-    spending : Spending
-    read : mapping of (int, int) to ndarray of int, shape (units, size)
-        By geolevel and place among its queries.
-    """
+class _MeasuredTables:
+    """Measurements of queries that keep or sum whole attributes, in memory."""
 
     spending: Spending
-    read: Mapping[tuple[int, int], NDArray[np.integer]]
+    read: Mapping[tuple[int, int], NDArray[np.integer]]  # shape (units, size): by geolevel and place among its queries
 
     def queries(self, level: int) -> tuple[Query, ...]:
         """What a geolevel was measured with."""
@@ -129,7 +122,7 @@ class MeasuredTables:
 
 def read_measured(
     noisy: ReleaseFolder, configuration: Configuration, spine: Spine, spending: Spending
-) -> MeasuredTables:
+) -> _MeasuredTables:
     """Read the measurements of a run; of which spine and plan they are was checked.
 
     Raises
@@ -147,7 +140,7 @@ def read_measured(
             columns = kept_columns(query, configuration.schema, configuration.recodes)
             with open_database() as db:
                 read[number, place] = _read(db, noisy.file(name), level.labels(), columns, spent, q)
-    return MeasuredTables(spending, read)
+    return _MeasuredTables(spending, read)
 
 
 def _read(
@@ -165,8 +158,7 @@ def _read(
     list_labels(db, "units", labels)
     size = spent.queries[q].size
     texts = {f"k{i}": np.array(values, dtype=object) for i, values in enumerate(columns.values())}
-    db.register("listed", {"place": np.arange(size), **texts})
-    db.execute("CREATE TABLE answers AS SELECT * FROM listed")
+    store_arrays(db, "answers", {"place": np.arange(size), **texts})
     on = " AND ".join(f"k{i} = {named(name)}" for i, name in enumerate(columns)) or "true"
     with unreadable(OutputError(f"{path} is not readable as noisy measurements")):
         found = db.execute(

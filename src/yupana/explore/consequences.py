@@ -50,7 +50,6 @@ def expected_tables(sizes: Sizes, thresholds: Sequence[int], law: Noise | None) 
 
     Parameters
     ----------
-    sizes : Sizes
     thresholds : sequence of int
         Totals from which a group gets the next finer table.
     law : Law or None

@@ -36,40 +36,18 @@ _KEPT: Final = 48
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """A form that has been understood.
-
-    Attributes
-    ----------
-    plan : Plan
-    config : object
-        The product's own configuration, of which the plan was made.
-    entries : mapping of name to Entry
-        Those that are on.
-    margins : mapping of name to float
-        Margin of error of a published count of each of them.
-    sigmas : mapping of name to float
-        Its standard deviation.
-    delta : Fraction
-    accounting : "published" or "tight"
-        Which sensitivities the noise is scaled to.
-    household : int
-        How many persons a household has whose loss is told.
-    reliable : Fraction
-        The largest margin of a reliable count, as a share of it.
-    known : mapping of name to KnownCounts
-        Public counts that the entries pay for, as far as there are any.
-    """
+    """A form that has been understood."""
 
     plan: Plan
-    config: Any
-    entries: Mapping[str, Entry]
-    margins: Mapping[str, float]
-    sigmas: Mapping[str, float]
+    config: Any  # the product's own configuration, of which the plan was made
+    entries: Mapping[str, Entry]  # by name: those that are on
+    margins: Mapping[str, float]  # by name: margin of error of a published count of each of them
+    sigmas: Mapping[str, float]  # by name: its standard deviation
     delta: Fraction
-    accounting: Accounting
-    household: int
-    reliable: Fraction
-    known: Mapping[str, KnownCounts]
+    accounting: Accounting  # which sensitivities the noise is scaled to
+    household: int  # how many persons a household has whose loss is told
+    reliable: Fraction  # the largest margin of a reliable count, as a share of it
+    known: Mapping[str, KnownCounts]  # by name: public counts that the entries pay for, as far as there are any
 
     @property
     def budgets(self) -> dict[str, Fraction]:
@@ -97,28 +75,15 @@ class _Configured:
 
 @dataclass(frozen=True, eq=False)
 class BudgetPage:
-    """A configuration on the page, with the counts its errors are set against. Nothing here reads a record.
+    """A configuration on the page, with the counts its errors are set against. Nothing here reads a record."""
 
-    Attributes
-    ----------
-    key : str
-        Its name in scenarios and addresses.
-    title : str
-    product : Product
-    read : callable
-        From changes to the configuration with them.
-    known : callable
-        From a configuration to public counts by entry (`yupana.explore.reference`).
-    source : str
-        Whose counts these are, to finish a sentence; empty where there are none.
-    """
-
-    key: str
+    key: str  # its name in scenarios and addresses
     title: str
     product: Product[Any]
-    read: Callable[[Changes], Any]
+    read: Callable[[Changes], Any]  # from changes to the configuration with them
+    # from a configuration to public counts by entry (`yupana.explore.reference`)
     known: Callable[[Any], Mapping[str, KnownCounts]]
-    source: str
+    source: str  # whose counts these are, to finish a sentence; empty where there are none
     _read: dict[tuple[tuple[tuple[str, str], ...], Accounting], _Configured] = field(default_factory=dict)
     _chosen: dict[str, Chosen] = field(default_factory=dict)
 

@@ -25,30 +25,15 @@ _LONGEST: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A setting: a choice where it has choices, else a number or numbers.
+    """A setting: a choice where it has choices, else a number or numbers."""
 
-    Attributes
-    ----------
-    key : str
-        Its place in the document, as `Changes` names it; or a word of the page's own.
-    label : str
-    start : str
-        What it begins with.
-    hint : str
-    choices : mapping of value to words
-    group : str
-        Options of a group are told together.
-    numbers : bool
-        Whether it is a list of numbers.
-    """
-
-    key: str
+    key: str  # its place in the document, as `Changes` names it; or a word of the page's own
     label: str
-    start: str
+    start: str  # what it begins with
     hint: str = ""
-    choices: Mapping[str, str] = field(default_factory=dict)
-    group: str = ""
-    numbers: bool = False
+    choices: Mapping[str, str] = field(default_factory=dict)  # by value
+    group: str = ""  # options of a group are told together
+    numbers: bool = False  # whether it is a list of numbers
 
     def as_json(self) -> dict[str, Any]:
         """As the page reads it."""

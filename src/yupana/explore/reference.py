@@ -88,24 +88,12 @@ Sizes = Sequence[tuple[int, int]]
 
 @dataclass(frozen=True, eq=False)
 class KnownCounts:
-    """The counts that an entry pays for, as far as they are public.
+    """The counts that an entry pays for, as far as they are public."""
 
-    Attributes
-    ----------
-    counts : int array, shape (counts,)
-        In ascending order.
-    numbers : int array, shape (counts,)
-        How many cells have each of them.
-    areas : int array, shape (counts,)
-        Whose each is, as places of names.
-    names : tuple of str
-        Of areas, the same of all entries; empty where they have no names.
-    """
-
-    counts: Ints
-    numbers: Ints
-    areas: Ints
-    names: tuple[str, ...] = ()
+    counts: Ints  # shape (counts,): in ascending order
+    numbers: Ints  # shape (counts,): how many cells have each of them
+    areas: Ints  # shape (counts,): whose each is, as places of names
+    names: tuple[str, ...] = ()  # of areas, the same of all entries; empty where they have no names
 
     @classmethod
     def of(cls, counts: ArrayLike, numbers: ArrayLike = 1, areas: ArrayLike = 0, names: tuple[str, ...] = ()) -> Self:

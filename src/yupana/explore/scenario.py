@@ -34,36 +34,19 @@ class RefusedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """One budget, given as it is or by the margin of error it is to buy.
+    """One budget, given as it is or by the margin of error it is to buy."""
 
-    Attributes
-    ----------
-    on : bool
-        Whether it is measured at all.
-    by : "budget" or "margin"
-    value : str
-        As typed.
-    """
-
-    on: bool
+    on: bool  # whether it is measured at all
     by: By
-    value: str
+    value: str  # as typed
 
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """Everything that can be set for one product.
+    """Everything that can be set for one product."""
 
-    Attributes
-    ----------
-    fields : mapping of key to str
-        As typed.
-    entries : mapping of name to Typed
-        In the order of the page.
-    """
-
-    fields: Mapping[str, str] = field(default_factory=dict)
-    entries: Mapping[str, Typed] = field(default_factory=dict)
+    fields: Mapping[str, str] = field(default_factory=dict)  # by key: as typed
+    entries: Mapping[str, Typed] = field(default_factory=dict)  # by name: in the order of the page
 
     def with_entries(self, changed: Mapping[str, Typed]) -> "Filled":
         """The same with some entries replaced."""
@@ -79,23 +62,13 @@ class Filled:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """Filled with a name.
-
-    Attributes
-    ----------
-    product, name : str
-    settings : Filled
-    total : str
-        The exact total that its file says; empty where it says none.
-    version : str
-        Of the program that wrote the file.
-    """
+    """Filled with a name."""
 
     product: str
     name: str
     settings: Filled
-    total: str = ""
-    version: str = __version__
+    total: str = ""  # the exact total that its file says; empty where it says none
+    version: str = __version__  # of the program that wrote the file
 
     def as_json(self) -> dict[str, Any]:
         """As a file keeps it."""
@@ -183,7 +156,6 @@ def read_scenario(text: str, known: Collection[str], start: Callable[[str], Fill
 
     Parameters
     ----------
-    text : str
     known : collection of str
         The products.
     start : callable

@@ -67,7 +67,6 @@ def make_app(products: Pages, port: int) -> FastAPI:
 
     Parameters
     ----------
-    products : Pages
     port : int
         Under which it will be asked: part of the host that requests must name.
     """

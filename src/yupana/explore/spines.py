@@ -29,38 +29,20 @@ _EXACT: Final = 1e9
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SampleBlocks:
-    """SampleBlocks to try spines on.
-
-    Attributes
-    ----------
-    reference : Reference
-    quarters : ndarray of int32, shape (blocks,)
-        Combinations of group quarters; 0 for none.
-    source : str
-        Whose blocks, to finish a sentence.
-    records : mapping of privacy unit to int
-        How many persons and housing units are in them.
-    """
+    """SampleBlocks to try spines on."""
 
     reference: Reference
-    quarters: Indices
-    source: str
-    records: Mapping[str, int]
+    quarters: Indices  # shape (blocks,): combinations of group quarters; 0 for none
+    source: str  # whose blocks, to finish a sentence
+    records: Mapping[str, int]  # by privacy unit: how many persons and housing units are in them
 
 
 @dataclass(frozen=True, slots=True)
 class Errors:
-    """Standard deviations of least-squares estimates on one spine.
+    """Standard deviations of least-squares estimates on one spine."""
 
-    Attributes
-    ----------
-    units : mapping of geolevel to float
-        The root of the mean variance of its geounits.
-    entities : mapping of kind to (median, 90th percentile)
-    """
-
-    units: Mapping[str, float]
-    entities: Mapping[str, tuple[float, float]]
+    units: Mapping[str, float]  # by geolevel: the root of the mean variance of its geounits
+    entities: Mapping[str, tuple[float, float]]  # by kind
 
 
 def _block_totals(configuration: Configuration) -> bool:

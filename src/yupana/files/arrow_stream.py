@@ -23,18 +23,10 @@ from yupana.interruption import is_waiting
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TextColumn:
-    """A column of texts.
+    """A column of texts."""
 
-    Attributes
-    ----------
-    texts : ndarray of bytes, shape (texts,)
-        In UTF-8.
-    at : ndarray of int64, shape (rows,)
-        Which of them each row has.
-    """
-
-    texts: NDArray[np.bytes_]
-    at: Ints
+    texts: NDArray[np.bytes_]  # shape (texts,): in UTF-8
+    at: Ints  # shape (rows,): which of them each row has
 
     def __len__(self) -> int:
         return len(self.at)
@@ -54,18 +46,10 @@ class TextColumn:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Texts:
-    """A column of texts that lie one after the other.
+    """A column of texts that lie one after the other."""
 
-    Attributes
-    ----------
-    content : ndarray of uint8
-        In UTF-8, as whoever makes it has seen to.
-    ends : ndarray of int64, shape (rows + 1,)
-        Where each begins, and where the last ends.
-    """
-
-    content: NDArray[np.uint8]
-    ends: NDArray[np.int64]
+    content: NDArray[np.uint8]  # in UTF-8, as whoever makes it has seen to
+    ends: NDArray[np.int64]  # shape (rows + 1,): where each begins, and where the last ends
 
     def __len__(self) -> int:
         return len(self.ends) - 1

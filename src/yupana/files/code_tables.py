@@ -18,7 +18,7 @@ from typing import BinaryIO, Final
 import duckdb
 import numpy as np
 
-from yupana.errors import InputError, is_control
+from yupana.errors import InputError, is_control, system_fault
 from yupana.files.database import quoted
 from yupana.files.delimited import (
     NO_SEPARATOR,
@@ -87,14 +87,8 @@ def codec_of(name: object) -> str | None:
     return (None if not known else "") if found in {"utf-8", "utf-8-sig", "ascii"} else found if known else None
 
 
-def check_encoding(encoding: str | None) -> str | None:
-    """An encoding by the name that Python has for it.
-
-    Raises
-    ------
-    InputError
-        If there is none of this name.
-    """
+def _check_encoding(encoding: str | None) -> str | None:
+    """An encoding by the name that Python has for it."""
     if encoding is None:
         return None
     found = codec_of(encoding)
@@ -141,7 +135,6 @@ class CodeTable(DelimitedFile):
 
         Parameters
         ----------
-        column : str
         nines : bool
             Whether all nines are a code like others.
         whole : bool
@@ -249,7 +242,7 @@ def open_codes(
         if path.suffix == PARQUET:
             header, rows = parquet_as_text(path)
         else:
-            text = stack.enter_context(_in_utf8(path, check_encoding(encoding)))
+            text = stack.enter_context(_in_utf8(path, _check_encoding(encoding)))
             layout, header = _layout(path, text, names_of)
             columns = [f"c{place}" for place in range(len(header))]
             rows = csv_rows(text, columns, separator=layout.separator, quote='"').replace(
@@ -298,44 +291,35 @@ def _bare(column: str) -> str:
 @contextmanager
 def _in_utf8(path: Path, encoding: str | None) -> Iterator[Path]:
     """A text file, or a copy of it in UTF-8 that has no name and is gone with the process."""
-    try:
-        with open(path, "rb", opener=regular) as file:
-            head = file.read(_HEAD)
-            marked = next((name for mark, name in _MARKS if head.startswith(mark)), None)
-            if not head:
-                raise InputError(f"{path} is empty; give a table with a row for each code")
-            if marked and encoding and not encoding.startswith(marked):
-                raise InputError(f"{path} is in {marked}, as its first bytes say, and {encoding} was told")
-            if encoding == "utf-16" and not marked and b"\0" not in head:
-                raise InputError(f"{path}, line 1: not text in {encoding}; {_NAME_ENCODING}")
-            # Without a mark the zeros of what is of ASCII, such as separators, tell the order of bytes.
-            zeros = head[::2].count(0) - head[1::2].count(0)
-            order = "" if encoding != "utf-16" else "-be" if zeros > 0 else "-le"
-            found = marked or (f"{encoding}{order}" if encoding else "utf-8")
-            if found == "utf-8" and b"\0" in head:
-                text = "give a table of text; one in UTF-16 without its mark needs the encoding utf-16"
-                raise InputError(f"{path} is no text file; {text}")
-            lines = head.replace(b"\r\n", b"")
-            if found == "utf-8" and b"\r" not in lines and (b"\r\n" not in head or b"\n" not in lines):
-                yield path
-                return
-            file.seek(0)
-            with tempfile.TemporaryFile(dir=temporary_folder()) as copy:
-                _transcode(path, file, copy, found, told=encoding is not None)
-                copy.flush()
-                yield Path(f"/dev/fd/{copy.fileno()}")
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from None
+    with system_fault(InputError, f"{path} cannot be read"), open(path, "rb", opener=regular) as file:
+        head = file.read(_HEAD)
+        marked = next((name for mark, name in _MARKS if head.startswith(mark)), None)
+        if not head:
+            raise InputError(f"{path} is empty; give a table with a row for each code")
+        if marked and encoding and not encoding.startswith(marked):
+            raise InputError(f"{path} is in {marked}, as its first bytes say, and {encoding} was told")
+        if encoding == "utf-16" and not marked and b"\0" not in head:
+            raise InputError(f"{path}, line 1: not text in {encoding}; {_NAME_ENCODING}")
+        # Without a mark the zeros of what is of ASCII, such as separators, tell the order of bytes.
+        zeros = head[::2].count(0) - head[1::2].count(0)
+        order = "" if encoding != "utf-16" else "-be" if zeros > 0 else "-le"
+        found = marked or (f"{encoding}{order}" if encoding else "utf-8")
+        if found == "utf-8" and b"\0" in head:
+            text = "give a table of text; one in UTF-16 without its mark needs the encoding utf-16"
+            raise InputError(f"{path} is no text file; {text}")
+        lines = head.replace(b"\r\n", b"")
+        if found == "utf-8" and b"\r" not in lines and (b"\r\n" not in head or b"\n" not in lines):
+            yield path
+            return
+        file.seek(0)
+        with tempfile.TemporaryFile(dir=temporary_folder()) as copy:
+            _transcode(path, file, copy, found, told=encoding is not None)
+            copy.flush()
+            yield Path(f"/dev/fd/{copy.fileno()}")
 
 
 def _transcode(path: Path, source: BinaryIO, copy: BinaryIO, encoding: str, *, told: bool) -> None:
-    """Copy a text into UTF-8, lines ending alike.
-
-    Raises
-    ------
-    InputError
-        If it is not in this encoding, as far as can be told.
-    """
+    """Copy a text into UTF-8, lines ending alike."""
     decoder = codecs.getincrementaldecoder(encoding)()
     # A text in UTF-8 would be read in an encoding of single bytes, too.
     other = codecs.getincrementaldecoder("utf-8")() if told and not encoding.startswith("utf-") else None
@@ -457,7 +441,6 @@ def read_rows(
     ----------
     place : str
         Where a configuration names the file; empty if none does.
-    path : Path
     columns : sequence of str
         Which it must have; the first is of codes. Without any the first of the table is.
     faults : list of str

@@ -12,15 +12,10 @@ from yupana.files.document import is_text
 
 
 @dataclass(frozen=True, slots=True)
-class CodeList:
-    """Codes in order, and what each is called.
+class _CodeList:
+    """Codes in order, and what each is called."""
 
-    Attributes
-    ----------
-    codes, labels : tuple of str
-        Without labels a code is its own.
-    """
-
+    # without labels a code is its own
     codes: tuple[str, ...]
     labels: tuple[str, ...]
 
@@ -75,10 +70,10 @@ Pairs = PairsFile | dict[str, str | tuple[str, ...]]
 PAIRS: Final[Expected[Pairs]] = declared(PairsFile, when=_names_file) | table_of(
     _AREA | list_of(_AREA, _AREA.words, least=0), "a table of codes and areas"
 )
-_NONE = CodeList(("1",), ("1",))
+_NONE = _CodeList(("1",), ("1",))
 
 
-def codes_of(place: str, told: Codes | None, folder: Path, faults: list[str]) -> CodeList:
+def codes_of(place: str, told: Codes | None, folder: Path, faults: list[str]) -> _CodeList:
     """A list of codes, read from the file that is named, if one is; None stands for what was refused."""
     before = len(faults)
     if told is None:
@@ -111,16 +106,16 @@ def _unnamed(names: Sequence[str]) -> NamesOf:
 _PAIR: Final = 2
 
 
-def listed(place: str, labels: Mapping[str, str], faults: list[str]) -> CodeList:
+def listed(place: str, labels: Mapping[str, str], faults: list[str]) -> _CodeList:
     """A list of codes with what they are called."""
     codes = tuple(labels)
     if not codes or not all(map(_is_code, codes)):
         faults.append(f"{place}: {_CODE}, and there must be one")
         return _NONE
-    return CodeList(codes, tuple(labels.values()))
+    return _CodeList(codes, tuple(labels.values()))
 
 
-def listed_rows(place: str, rows: Sequence[TextRow], code: str, label: str, faults: list[str]) -> CodeList:
+def listed_rows(place: str, rows: Sequence[TextRow], code: str, label: str, faults: list[str]) -> _CodeList:
     """The codes that a column of a file lists, with what they are called in another."""
     if odd := [row.line for row in rows if not _is_code(row.values[code])]:
         more = f"; so are {len(odd) - 1:,} more" if len(odd) > 1 else ""

@@ -17,56 +17,30 @@ from yupana.files.names import folded, normal
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column.
-
-    Attributes
-    ----------
-    name : str
-    domain : range or frozenset of int
-        Allowed values; a code is taken as its number.
-    width : int or None
-        Digits of a code, leading zeros included; None for an integer.
-    words : tuple of str
-        What is written in place of the numbers 0, 1, ..., where the column holds words.
-    blank : str
-        The word for no value, which becomes 0; in Parquet NULL says the same. Empty if there must be a value. Of
-        ``words`` it is the first.
-    blank_is_last : bool
-        Of whole numbers: what the word for no value becomes is the last of the domain instead, which is no number that
-        may be written; an empty field says the same.
-    saying : str
-        What is allowed, where `rule` could not say it in few words.
-    text : str
-        SQL for the code where a file may write more than that; empty if it is written as it is.
-    key : bool
-        Whether it tells records apart and is read as it stands, whatever the domain: never NULL, never counted by.
-    free : bool
-        Whether files may write values in the ways of any office (`yupana.confidential.records.values`).
-    decimal : str
-        What may stand between a whole number and zeros in a text, where ``free``; empty if nothing may.
-    of : str
-        Of whole numbers: which part of a date they are (`DATE_PARTS`); empty if they stand there as numbers.
-    others : str
-        The word for every value that is not allowed, which becomes the last of the domain. Without a word for no value
-        it stands for no value, too. Empty if such values are refused. It is the last of ``words``.
-    about : str
-        What it says, for readers.
-    """
+    """One column."""
 
     name: str
-    domain: range | frozenset[int]
-    width: int | None = None
-    words: tuple[str, ...] = ()
+    domain: range | frozenset[int]  # allowed values; a code is taken as its number
+    width: int | None = None  # digits of a code, leading zeros included; None for an integer
+    words: tuple[str, ...] = ()  # what is written in place of the numbers 0, 1, ..., where the column holds words
+    # the word for no value, which becomes 0; in Parquet NULL says the same. Empty if there must be a value. Of `words`
+    # it is the first.
     blank: str = ""
+    # of whole numbers: what the word for no value becomes is the last of the domain instead, which is no number that
+    # may be written; an empty field says the same
     blank_is_last: bool = False
-    saying: str = ""
-    text: str = ""
+    saying: str = ""  # what is allowed, where `rule` could not say it in few words
+    text: str = ""  # SQL for the code where a file may write more than that; empty if it is written as it is
+    # whether it tells records apart and is read as it stands, whatever the domain: never NULL, never counted by
     key: bool = False
+    # whether files may write values in the ways of any office (`yupana.confidential.records.values`)
     free: bool = False
-    decimal: str = ""
-    of: str = ""
+    decimal: str = ""  # what may stand between a whole number and zeros in a text, where `free`; empty if nothing may
+    of: str = ""  # of whole numbers: which part of a date they are (`DATE_PARTS`); empty if they stand there as numbers
+    # the word for every value that is not allowed, which becomes the last of the domain. Without a word for no value it
+    # stands for no value, too. Empty if such values are refused. It is the last of `words`.
     others: str = ""
-    about: str = ""
+    about: str = ""  # what it says, for readers
 
     @property
     def none(self) -> int:
@@ -74,7 +48,7 @@ class Column:
         return self.high - bool(self.others) if self.blank_is_last else 0
 
     @property
-    def in_words(self) -> dict[str, int]:
+    def system_fault(self) -> dict[str, int]:
         """Of whole numbers: what is no number, by its word; they are the last of the domain."""
         none = {self.blank: self.none} if self.blank_is_last else {}
         return none if self.words or not self.others else none | {self.others: self.high}
@@ -87,9 +61,9 @@ class Column:
     @property
     def numbers(self) -> "Column":
         """The same without words that are the last of the domain of whole numbers."""
-        if not self.in_words or not isinstance(self.domain, range):
+        if not self.system_fault or not isinstance(self.domain, range):
             return self
-        domain = self.domain[: -len(self.in_words)]
+        domain = self.domain[: -len(self.system_fault)]
         return replace(self, domain=domain, blank="", blank_is_last=False, others="")
 
     @property
@@ -116,8 +90,8 @@ class Column:
         """What is allowed, in words."""
         if self.saying:
             return self.saying
-        if self.in_words:
-            return ", or ".join([self.numbers.rule, *self.in_words])
+        if self.system_fault:
+            return ", or ".join([self.numbers.rule, *self.system_fault])
         if len(self.words) > 6:
             return f"one of {len(self.words):,} codes, such as {', '.join(self.words[:3])}"
         if len(self.domain) <= 6:
@@ -131,7 +105,7 @@ class Column:
 
     def written(self, value: int) -> str:
         """A value as the file writes it."""
-        for word, number in self.in_words.items():
+        for word, number in self.system_fault.items():
             if value == number:
                 return word
         return self.words[value] if self.words else str(value).zfill(self.width or 1)
@@ -148,21 +122,11 @@ DATE_PARTS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How an office writes its files of text.
+    """How an office writes its files of text."""
 
-    Attributes
-    ----------
-    separator : str
-        What separates fields; empty if the header tells.
-    encoding : str
-        As Python calls it; empty for UTF-8.
-    decimal : str
-        As `Column` has it.
-    """
-
-    separator: str = ""
-    encoding: str = ""
-    decimal: str = ""
+    separator: str = ""  # what separates fields; empty if the header tells
+    encoding: str = ""  # as Python calls it; empty for UTF-8
+    decimal: str = ""  # as `Column` has it
 
 
 UNSAID: Final = Dialect()
@@ -171,32 +135,15 @@ UNSAID: Final = Dialect()
 
 @dataclass(frozen=True, slots=True)
 class RecordFile:
-    """One file of records.
+    """One file of records."""
 
-    Attributes
-    ----------
-    name : str
-        Without extension.
-    row : str
-        What a row is called.
-    columns : tuple of Column
-        In file order.
-    endings : tuple of str
-        How the file's name may end; only one of these files may be there.
-    called : tuple of (str, str)
-        Columns that the file calls otherwise, and how (`yupana.files.columns`).
-    alias : str
-        The name in the database, if that is not the file's.
-    dialect : Dialect or None
-        How a file of text is written that may be of any office; None of the Census Bureau's, whose form is fixed.
-    """
-
-    name: str
-    row: str
-    columns: tuple[Column, ...]
-    endings: tuple[str, ...] = ("csv", "parquet")
-    called: tuple[tuple[str, str], ...] = ()
-    alias: str = ""
+    name: str  # without extension
+    row: str  # what a row is called
+    columns: tuple[Column, ...]  # in file order
+    endings: tuple[str, ...] = ("csv", "parquet")  # how the file's name may end; only one of these files may be there
+    called: tuple[tuple[str, str], ...] = ()  # columns that the file calls otherwise, and how (`yupana.files.columns`)
+    alias: str = ""  # the name in the database, if that is not the file's
+    # how a file of text is written that may be of any office; None of the Census Bureau's, whose form is fixed
     dialect: Dialect | None = None
 
     def __getitem__(self, name: str) -> Column:
@@ -379,14 +326,9 @@ BUREAU_FILES: Final = {file.name: file for file in (PERSONS, UNITS, GEO, PERSON_
 
 @dataclass(frozen=True, slots=True)
 class ColumnMap:
-    """Names of columns by record file.
+    """Names of columns by record file."""
 
-    Attributes
-    ----------
-    names : mapping of file to mapping of str to str
-        Of each record file, without extension: the names in it by ours. Others are ours.
-    """
-
+    # by file: of each record file, without extension: the names in it by ours. Others are ours.
     names: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def applied(self, file: RecordFile) -> RecordFile:
@@ -409,7 +351,6 @@ def read_column_map(path: Path, files: Mapping[str, RecordFile] = BUREAU_FILES) 
 
     Parameters
     ----------
-    path : Path
     files : mapping of str to RecordFile
         The record files there are, by name.
 

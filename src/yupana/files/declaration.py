@@ -27,23 +27,12 @@ Reader = Callable[[str, object, list[str]], T | None]
 
 @dataclass(frozen=True, slots=True)
 class Expected(Generic[T_co]):
-    """What a value must be.
+    """What a value must be."""
 
-    Attributes
-    ----------
-    words : str
-        The same in words, after "must be".
-    schema : dict
-        The same as JSON Schema.
-    read : Reader
-    fits : callable
-        Whether a value is meant to be one of these, be it with faults inside.
-    """
-
-    words: str
-    schema: Schema
+    words: str  # the same in words, after "must be"
+    schema: Schema  # the same as JSON Schema
     read: Reader[T_co]
-    fits: Callable[[object], bool]
+    fits: Callable[[object], bool]  # whether a value is meant to be one of these, be it with faults inside
 
     def __or__(self, other: "Expected[U]") -> "Expected[T_co | U]":
         words = f"{self.words}, or {other.words}"
@@ -151,7 +140,6 @@ def table_of(
     ----------
     value : Expected
         What each key says.
-    words : str
     instead : optional
         What stands for a value that is refused.
     name : Expected, optional
@@ -193,7 +181,6 @@ def declared(
 
     Parameters
     ----------
-    declaration : type
     partial : bool
         Whether the rest is made where a key is refused or missing; such a key is None, or has its default.
     when : callable

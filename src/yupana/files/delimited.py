@@ -35,17 +35,10 @@ PARQUET: Final = ".parquet"
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The first line of a file of text.
-
-    Attributes
-    ----------
-    separator : str
-    names : tuple of str
-        Of the columns, in order, without blanks around them.
-    """
+    """The first line of a file of text."""
 
     separator: str
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # of the columns, in order, without blanks around them
 
 
 def read_header(path: Path, *, separators: str = "|,", quote: str = '"') -> Header:
@@ -53,7 +46,6 @@ def read_header(path: Path, *, separators: str = "|,", quote: str = '"') -> Head
 
     Parameters
     ----------
-    path : Path
     separators : str
         What may separate fields; of several the first that occurs, or the first of all.
     quote : str
@@ -84,7 +76,6 @@ def possible_headers(path: Path, *, separator: str = "", encoding: str = "") -> 
 
     Parameters
     ----------
-    path : Path
     separator : str
         The one there is; empty if the header tells.
     encoding : str
@@ -134,7 +125,6 @@ def csv_rows(
 
     Parameters
     ----------
-    path : Path
     names : sequence of str
         What to call its columns, each by another name.
     separator, quote : str
@@ -179,39 +169,20 @@ def column_types(database: duckdb.DuckDBPyConnection, rows: str) -> dict[str, st
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """A column of texts.
+    """A column of texts."""
 
-    Attributes
-    ----------
-    index : ndarray of int32
-        For each row the position of its text, or -1 for none, of shape (rows,).
-    labels : tuple of str
-        The texts that occur, in order.
-    """
-
-    index: Indices
-    labels: tuple[str, ...]
+    index: Indices  # for each row the position of its text, or -1 for none, of shape (rows,)
+    labels: tuple[str, ...]  # the texts that occur, in order
 
 
 @dataclass(frozen=True, slots=True)
 class TextLayout:
-    """How the rows of a text file are written.
+    """How the rows of a text file are written."""
 
-    Attributes
-    ----------
-    text : Path
-        Where they are in UTF-8: the file, or a copy.
-    separator : str
-    skipped : int
-        Lines before the first row.
-    blanks : bool
-        Whether a row whose fields are all blank is a row.
-    """
-
-    text: Path
+    text: Path  # where they are in UTF-8: the file, or a copy
     separator: str
-    skipped: int = 1
-    blanks: bool = True
+    skipped: int = 1  # lines before the first row
+    blanks: bool = True  # whether a row whose fields are all blank is a row
 
     def read(self, *, strict: bool = False) -> Iterator[tuple[int, list[str]]]:
         """The rows, each with the line that it ends on; slower than the database. If `strict`, quotes must end.
@@ -277,8 +248,6 @@ class DelimitedFile:
 
         Parameters
         ----------
-        column : str
-        width : int
         most : int
             The largest number of digits, if that is another.
         none : int, optional
@@ -391,7 +360,6 @@ def open_delimited(
 
     Parameters
     ----------
-    path : Path
     required, optional : sequence of str
         Columns to hold; upper and lower case are the same.
     others : bool

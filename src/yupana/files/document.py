@@ -286,17 +286,11 @@ def is_text(value: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What is changed in a document before its reader checks it.
+    """What is changed in a document before its reader checks it."""
 
-    Attributes
-    ----------
-    values : tuple of (str, str)
-        Keys with dots between the tables they lie in (`keys_of`), and values as JSON, or texts as they are.
-    within : tuple of str
-        The keys of the table that is meant, where a document holds several; empty for the document itself.
-    """
-
+    # keys with dots between the tables they lie in (`keys_of`), and values as JSON, or texts as they are
     values: tuple[tuple[str, str], ...] = ()
+    # the keys of the table that is meant, where a document holds several; empty for the document itself
     within: tuple[str, ...] = ()
 
     def applied(self, document: object, faults: list[str]) -> object:

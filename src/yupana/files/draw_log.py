@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from yupana.arrays import Ints, narrow
-from yupana.errors import OutputError
+from yupana.errors import OutputError, system_fault
 from yupana.files.regular import regular, replacing, take_room
 
 _MAGIC: Final = b"noisy values of one run: yupana 1\n".ljust(64, b"\0")
@@ -30,22 +30,13 @@ _WIDEST: Final = 8
 
 
 class DrawnStretch(NamedTuple):
-    """Population groups that are drawn for at once.
+    """Population groups that are drawn for at once."""
 
-    Attributes
-    ----------
-    measurement : str
-        Name.
-    first, groups : int
-        The number of the first of them, and how many follow one another.
-    values : int
-        Noisy counts of all of them.
-    """
-
-    measurement: str
+    measurement: str  # name
+    # first, groups: the number of the first of them, and how many follow one another
     first: int
     groups: int
-    values: int
+    values: int  # noisy counts of all of them
 
     def meets(self, other: "DrawnStretch") -> bool:
         """Whether some group is drawn for in both."""
@@ -121,7 +112,6 @@ class DrawLog(AbstractContextManager["DrawLog"]):
 
         Parameters
         ----------
-        stretch : DrawnStretch
         draw : callable
             Gives int64 of shape (values,).
 
@@ -146,7 +136,7 @@ class DrawLog(AbstractContextManager["DrawLog"]):
 
     def _keep(self, stretch: DrawnStretch, draw: Callable[[], Ints]) -> Ints:
         name, start = stretch.measurement.encode(), self._end + _SEAL
-        try:
+        with system_fault(OutputError, f"{self._path} cannot be written", "; nothing was released"):
             take_room(self._file, self._end, _HEAD.size + len(name) + _WIDEST * stretch.values + 3 * _SEAL)
             values = draw()
             kept = narrow(values)
@@ -158,8 +148,6 @@ class DrawLog(AbstractContextManager["DrawLog"]):
             os.fsync(self._file)
             self._write(self._end, hashlib.sha256(content).digest())
             os.fsync(self._file)
-        except OSError as error:
-            raise OutputError(f"{self._path} cannot be written: {error.strerror}; nothing was released") from None
         self._end = start + len(content)
         self._places[stretch.measurement, stretch.first] = _Place(stretch, start + len(head), kept.itemsize)
         return values
@@ -178,10 +166,8 @@ class DrawLog(AbstractContextManager["DrawLog"]):
             stretch = DrawnStretch(content[_HEAD.size : before].decode(), first, groups, values)
             self._places[stretch.measurement, first] = _Place(stretch, start + before, width)
             self._end = start + len(content)
-        try:
+        with system_fault(OutputError, f"{self._path} cannot be written", "; nothing was released"):
             os.ftruncate(self._file, self._end + _SEAL)
-        except OSError as error:
-            raise OutputError(f"{self._path} cannot be written: {error.strerror}; nothing was released") from None
 
     def _values(self, place: _Place) -> NDArray[np.integer]:
         numbers = self._bytes(place.start, place.width * place.stretch.values)

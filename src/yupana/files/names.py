@@ -48,7 +48,6 @@ def fault_of(told: str, *, parted: bool = True) -> str:
 
     Parameters
     ----------
-    told : str
     parted : bool
         Whether it must do without ``.``, ``/`` and ``:``, as it stands before or between these. Names of columns, of
         recodes and of groups may have them.

@@ -140,7 +140,6 @@ def must_be(wanted: str, path: Path, advice: str, error: type[YupanaError] = Inp
     ----------
     wanted : str
         `FOLDER` or `FILE`: what must stand there, or where a link there leads.
-    path : Path
     advice : str
         What to do otherwise, such as "name the folder of a release".
     error : type
@@ -249,26 +248,14 @@ def sync(path: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class NewFile:
-    """A file to be written under another name, then put into its place.
+    """A file to be written under another name, then put into its place."""
 
-    Attributes
-    ----------
-    path : Path
-        Where it is to stand.
-    what : str
-        As messages call it, such as "the log".
-    is_earlier : callable
-        Whether a file is an earlier one of the same kind, whole or not, and so may be replaced.
-    mode : int
-        Of the file, before the user's mask.
-    once : bool
-        Whether it cannot be made again. Such a file stays under its other name where it cannot be put into its place.
-    """
-
-    path: Path
-    what: str
+    path: Path  # where it is to stand
+    what: str  # as messages call it, such as "the log"
+    # whether a file is an earlier one of the same kind, whole or not, and so may be replaced
     is_earlier: Callable[[Path], bool]
-    mode: int = 0o600
+    mode: int = 0o600  # of the file, before the user's mask
+    # whether it cannot be made again. Such a file stays under its other name where it cannot be put into its place.
     once: bool = False
 
     @property

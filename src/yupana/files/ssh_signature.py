@@ -63,39 +63,22 @@ class OtherTextError(SignatureError):
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """A signature that is of its text, by the key that it names.
+    """A signature that is of its text, by the key that it names."""
 
-    Attributes
-    ----------
-    key : bytes
-        The public key, as SSH encodes it.
-    namespace : str
-    """
-
-    key: bytes
+    key: bytes  # the public key, as SSH encodes it
     namespace: str
 
 
 @dataclass(frozen=True, slots=True)
 class Signer:
-    """A line of a file of signers.
+    """A line of a file of signers."""
 
-    Attributes
-    ----------
-    line : int
-        Its number, from 1.
-    principals, namespaces : str
-        Patterns, separated by commas; no namespaces are all.
-    key : bytes
-        As of `Signature`.
-    after, before : datetime, optional
-        From when to when it may sign, both included.
-    """
-
-    line: int
+    line: int  # its number, from 1
+    # principals, namespaces: patterns, separated by commas; no namespaces are all
     principals: str
     namespaces: str
-    key: bytes
+    key: bytes  # as of `Signature`
+    # after, before: from when to when it may sign, both included
     after: datetime | None = None
     before: datetime | None = None
 
@@ -241,13 +224,7 @@ def _curve_hash(kind: bytes, hashes: Any) -> Any:  # noqa: ANN401 (of the librar
 
 
 def _cryptography() -> tuple[Any, ...]:
-    """Of the library: rsa, padding, ec, hashes, utils and serialization.
-
-    Raises
-    ------
-    ConfigError
-        If the extra ``sign`` is not installed.
-    """
+    """Of the library: rsa, padding, ec, hashes, utils and serialization."""
     at = "cryptography.hazmat.primitives"
     try:
         import_module("sshsig")
@@ -266,7 +243,6 @@ def read_private_key(path: Path, ask: Callable[[str], str]) -> "PrivateKey":
 
     Parameters
     ----------
-    path : Path
     ask : callable
         For its passphrase, with a question; called only if it has one.
 

@@ -94,51 +94,29 @@ _HERE: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """A file of a store.
+    """A file of a store."""
 
-    Attributes
-    ----------
-    name : str
-        From the prefix on, its folders with ``/`` between them.
-    size : int
-        In bytes.
-    """
-
-    name: str
-    size: int
+    name: str  # from the prefix on, its folders with `/` between them
+    size: int  # in bytes
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class FileEnds:
-    """What stands at the ends of a file; may hold records.
+    """What stands at the ends of a file; may hold records."""
 
-    Attributes
-    ----------
-    first, last : bytes
-        From the beginning; and the footer, if the file is Parquet.
-    version : str
-        As `StoreReader.version` tells it.
-    """
-
+    # first, last: from the beginning; and the footer, if the file is Parquet
     first: bytes
     last: bytes
-    version: str
+    version: str  # as `StoreReader.version` tells it
 
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """The files below a prefix of a bucket. It holds no credentials and no connection, so that it may be sent anywhere.
+    """The files below a prefix of a bucket, without credentials and connection, so that it may be sent anywhere."""
 
-    Attributes
-    ----------
-    scheme : str
-        ``s3``, or one that the connector of a cluster opens.
-    bucket, prefix : str
-        The bucket, or the name node, or nothing for the cluster's default; the prefix without ``/`` at its ends, empty
-        for all of it.
-    """
-
-    scheme: str
+    scheme: str  # `s3`, or one that the connector of a cluster opens
+    # bucket, prefix: the bucket, or the name node, or nothing for the cluster's default; the prefix without `/` at its
+    # ends, empty for all of it
     bucket: str
     prefix: str
 
@@ -213,7 +191,6 @@ class StoreReader:
 
         Parameters
         ----------
-        file : StoredFile
         version : str, optional
             That it must have.
 

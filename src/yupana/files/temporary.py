@@ -25,7 +25,6 @@ def lock(descriptor: int, *, shared: bool = False, wait: bool = False) -> None:
 
     Parameters
     ----------
-    descriptor : int
     shared : bool, optional
         Others may hold it shared, too.
     wait : bool, optional
@@ -76,7 +75,6 @@ def try_lock(path: Path, flags: int) -> int | None:
 
     Parameters
     ----------
-    path : Path
     flags : int
         Of `os.open`; a link is never followed.
 

@@ -46,32 +46,15 @@ _RELEASE: Final = "the release"
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What a file says of one kind of areas.
-
-    Attributes
-    ----------
-    kind : str
-    file : str
-        Its name.
-    areas : int
-        How many areas the blocks of the reference file lie in.
-    unknown : int
-        How many of its blocks the reference file does not have; they are passed over.
-    example : str
-        One of these, or ``""``.
-    listed : str
-        What lists the blocks, in words.
-    restored : str
-        Which codes got a leading zero back that they had lost, or ``""``.
-    """
+    """What a file says of one kind of areas."""
 
     kind: str
-    file: str
-    areas: int
-    unknown: int
-    example: str
-    listed: str = _REFERENCE
-    restored: str = ""
+    file: str  # its name
+    areas: int  # how many areas the blocks of the reference file lie in
+    unknown: int  # how many of its blocks the reference file does not have; they are passed over
+    example: str  # one of these, or `""`
+    listed: str = _REFERENCE  # what lists the blocks, in words
+    restored: str = ""  # which codes got a leading zero back that they had lost, or `""`
 
     @property
     def remark(self) -> str:
@@ -94,7 +77,6 @@ def read_with_areas(
         The reference file.
     classes : iterable of str
         Classes of entities of a spine; those that are neither settings nor told by ``files`` are columns to read.
-    files : iterable of Path
     schools : bool
         Whether the columns of school districts must be there, too.
     encoding : str, optional
@@ -125,13 +107,7 @@ def _opened(path: Path, encoding: str | None) -> AbstractContextManager[CodeTabl
 
 
 def _without_names(path: Path, fields: Sequence[str]) -> tuple[str, ...] | None:
-    """The columns of a block assignment file that does not name them.
-
-    Raises
-    ------
-    InputError
-        If another file does not.
-    """
+    """The columns of a block assignment file that does not name them."""
     if not any(map(is_block, fields)):
         return None
     if _BUREAU.match(path.name) and (found := block_names(fields)):
@@ -152,8 +128,6 @@ def assign(
 
     Parameters
     ----------
-    reference : Reference
-    paths : iterable of Path
     encoding : str, optional
         Of their text.
 
@@ -234,13 +208,7 @@ def _read(path: Path, known: Ints, listed: str, encoding: str | None) -> list[tu
 
 
 def _kinds(file: CodeTable) -> dict[str, str]:
-    """The kind that each column tells.
-
-    Raises
-    ------
-    InputError
-        If there is none, or one cannot be told apart or used.
-    """
+    """The kind that each column tells."""
     others = [name for name in file.header if name and name.lower() not in BLOCK_COLUMNS and name != block_column(file)]
     bureau = _BUREAU.match(file.path.name)
     if bureau:
@@ -278,13 +246,7 @@ def _used(column: Labels) -> Labels:
 def _identifiers(
     file: CodeTable, name: str, kind: str, block: Ints, column: Labels, rows: Ints, *, strict: bool
 ) -> tuple[Labels, Flags]:
-    """Whole identifiers of the areas of one of the Bureau's kinds, and of which blocks they had lost a leading zero.
-
-    Raises
-    ------
-    InputError
-        If a code is none of the kind, or lies in another state or county than its block.
-    """
+    """Whole identifiers of the areas of one of the Bureau's kinds, and of which blocks they had lost a leading zero."""
     told = KINDS[kind]
     width = told.outer
     before = block // 10 ** (BLOCK_WIDTH - width)
@@ -322,12 +284,7 @@ def _with_zeros(code: str, kind: BureauKind, prefix: str) -> str:
 
 
 def _compare(one: Assignment, published: PublishedBlocks, given: Labels, listed: str) -> None:
-    """Refuse a file that puts blocks into other areas than the list of blocks does.
-
-    Raises
-    ------
-    InputError
-    """
+    """Refuse a file that puts blocks into other areas than the list of blocks does."""
     known = published.kinds[one.kind]
     names = np.array([*known.labels, ""], dtype=object), np.array([*given.labels, ""], dtype=object)
     differs = np.flatnonzero(names[0][known.index] != names[1][given.index])

@@ -29,26 +29,15 @@ class HousingUnitFile:
 
 @dataclass(frozen=True, slots=True)
 class BlockFile:
-    """A file with a row for each block.
+    """A file with a row for each block."""
 
-    Attributes
-    ----------
-    file : str
-        Its name in the folder of the records, without the ending.
-    key : tuple of BlockColumn
-        Which together name a block, the largest area first; 18 digits at most. Records have columns of these names.
-    columns : tuple of BlockColumn
-        Others that areas are made of.
-    chosen : frozenset of int or None
-        The values of the first column of the key that count; records and blocks of others are left out. None for all.
-    housing_units : HousingUnitFile or None
-        Areas where no unit stands, by this file beside it, are left out; blocks that it does not list have none.
-    """
-
-    file: str
+    file: str  # its name in the folder of the records, without the ending
+    # which together name a block, the largest area first; 18 digits at most. Records have columns of these names.
     key: tuple[BlockColumn, ...]
-    columns: tuple[BlockColumn, ...] = ()
+    columns: tuple[BlockColumn, ...] = ()  # others that areas are made of
+    # the values of the first column of the key that count; records and blocks of others are left out. None for all.
     chosen: frozenset[int] | None = None
+    # areas where no unit stands, by this file beside it, are left out; blocks that it does not list have none
     housing_units: HousingUnitFile | None = None
 
     @property
@@ -59,23 +48,13 @@ class BlockFile:
 
 @dataclass(frozen=True, slots=True)
 class BlockAreas:
-    """A kind of areas made of blocks: those with the same values of some columns are one area.
-
-    Attributes
-    ----------
-    name : str
-    columns : tuple of BlockColumn
-        Their digits, one after another, are the code of an area; none for one area that holds every block.
-    code : str
-        Of the one area that holds every block; empty of others.
-    nowhere : mapping of column to int
-        Values that say that a block lies in no area of the kind.
-    """
+    """A kind of areas made of blocks: those with the same values of some columns are one area."""
 
     name: str
+    # their digits, one after another, are the code of an area; none for one area that holds every block
     columns: tuple[BlockColumn, ...]
-    code: str = ""
-    nowhere: Mapping[str, int] | None = None
+    code: str = ""  # of the one area that holds every block; empty of others
+    nowhere: Mapping[str, int] | None = None  # by column: values that say that a block lies in no area of the kind
 
     @property
     def width(self) -> int:

@@ -38,25 +38,16 @@ GEOCODES: Final = ("GEOCODE", "GEOID", "BLOCK", "GEOCODE16", "GEOID10", "GEOID20
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reference:
-    """The blocks of a reference file in the order of their digits; arrays of shape (blocks,).
+    """The blocks of a reference file in the order of their digits; arrays of shape (blocks,)."""
 
-    Attributes
-    ----------
-    block : ndarray of int64
-        16 digits as a number: state 2, county 3, tract 6, block group 1, block 4.
-    aiannh, cousub, place : ndarray of int32
-        AIANNHCE (9999 for none), COUSUBFP and PLACEFP (99999 for none).
-    columns : mapping of str to Labels
-        School districts and columns of the user, by the name in the file; kinds of areas from other files.
-    assigned : tuple of str
-        Those of the columns that are kinds of areas from other files, whose texts are identifiers of areas.
-    """
-
-    block: Ints
+    block: Ints  # 16 digits as a number: state 2, county 3, tract 6, block group 1, block 4
+    # aiannh, cousub, place: AIANNHCE (9999 for none), COUSUBFP and PLACEFP (99999 for none)
     aiannh: Indices
     cousub: Indices
     place: Indices
+    # school districts and columns of the user, by the name in the file; kinds of areas from other files
     columns: MappingProxyType[str, Labels]
+    # those of the columns that are kinds of areas from other files, whose texts are identifiers of areas
     assigned: tuple[str, ...] = ()
 
     def keep(self, kept: Flags) -> "Reference":
@@ -161,7 +152,6 @@ def write_labels(path: Path, blocks: Ints, columns: Mapping[str, Labels]) -> int
 
     Parameters
     ----------
-    path : Path
     blocks : ndarray of int64, shape (blocks,)
     columns : mapping of str to Labels
         By kind, the area of each block.
@@ -245,18 +235,10 @@ FACILITY_COLUMNS: Final = ("block", "housing_units", *QUARTERS_COLUMNS)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Attributes:
-    """What stands in each block of a reference, arrays of shape (blocks,).
+    """What stands in each block of a reference, arrays of shape (blocks,)."""
 
-    Attributes
-    ----------
-    live : ndarray of bool
-        Whether there is a housing unit or a facility.
-    quarters : ndarray of int32
-        Bit j - 1 is set if there is a facility of major type j.
-    """
-
-    live: Flags
-    quarters: Indices
+    live: Flags  # whether there is a housing unit or a facility
+    quarters: Indices  # bit j - 1 is set if there is a facility of major type j
 
 
 def read_attributes(path: Path, reference: Reference) -> Attributes:
@@ -282,7 +264,6 @@ def read_facilities(path: Path, blocks: Ints) -> Integers:
 
     Parameters
     ----------
-    path : Path
     blocks : ndarray of int64, shape (blocks,)
         16 digits as a number, in order.
 
@@ -319,7 +300,6 @@ def write_facilities(path: Path, blocks: Ints, facilities: Integers) -> int:
 
     Parameters
     ----------
-    path : Path
     blocks : ndarray of int64, shape (blocks,)
     facilities : ndarray of integers, shape (blocks, 8)
     """

@@ -1,7 +1,6 @@
 """Spines of every kind built, from files to a folder."""
 
 import platform
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,7 +26,6 @@ from yupana.geography.spine_files import (
     write_entities,
     write_geounits,
 )
-from yupana.privacy.exact import show_exact
 from yupana.progress import Announce, Stopwatch
 from yupana.release.folder import new_folder, write_manifest
 from yupana.release.recipe import SPINE
@@ -41,27 +39,14 @@ REPORT = "report.html"
 
 @dataclass(frozen=True, slots=True)
 class SpineRequest:
-    """Where a spine comes from and goes to.
-
-    Attributes
-    ----------
-    reference : Path
-    blocks : Path or None
-        Block attributes.
-    out : Path
-    overwrite : bool
-    areas : tuple of Path
-        Tables of the areas that blocks lie in, beside the reference file.
-    encoding : str, optional
-        Of their text, if that is not UTF-8.
-    """
+    """Where a spine comes from and goes to."""
 
     reference: Path
-    blocks: Path | None
+    blocks: Path | None  # block attributes
     out: Path
     overwrite: bool = False
-    areas: tuple[Path, ...] = ()
-    encoding: str | None = None
+    areas: tuple[Path, ...] = ()  # tables of the areas that blocks lie in, beside the reference file
+    encoding: str | None = None  # of their text, if that is not UTF-8
 
 
 def build(settings: SpineSettings, request: SpineRequest, announce: Announce) -> dict[str, Any]:
@@ -102,7 +87,7 @@ def build(settings: SpineSettings, request: SpineRequest, announce: Announce) ->
             "product": SPINE,
             "status": PUBLIC_SPINE,
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
-            "settings": as_json(settings),
+            "settings": settings.as_json(),
             **({"remarks": list(remarks)} if remarks else {}),
             "geolevels": {
                 level.name: {"units": len(level.code), "bypassed": int(level.bypassed.sum())} for level in spine.levels
@@ -171,21 +156,3 @@ def remarks_on(settings: SpineSettings, reference: Reference, quarters: Indices 
         f"the fan-out cut-off {settings.fanout_cutoff} cuts {cut:,} of {pieces:,} pieces of block groups into several "
         f"geounits, so that block groups, places and tracts are sums of more noisy counts; {advice}",
     )
-
-
-def as_json(settings: SpineSettings) -> Mapping[str, object]:
-    """Settings as the manifest tells them: by the names of the options."""
-    return {
-        "kind": settings.kind,
-        "mechanism": settings.mechanism,
-        "levels": list(settings.levels),
-        "shares": {level: show_exact(share) for level, share in zip(settings.levels, settings.shares, strict=True)},
-        "fanout_cutoff": settings.fanout_cutoff,
-        "entity_threshold": settings.entity_threshold,
-        "bypass_cutoff": settings.bypass_cutoff,
-        "grouping": settings.grouping,
-        "classes": list(settings.classes),
-        "aian_areas": list(settings.aian_areas),
-        "strong_mcd_states": [f"{state:02d}" for state in settings.strong_mcd_states],
-        "live": settings.live,
-    }

@@ -15,25 +15,12 @@ from yupana.progress import Announce
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Climb:
-    """The recursion of Algorithm 1 over all pairs of a unit and an entity that meet, by geolevel.
+    """The recursion of Algorithm 1 over all pairs of a unit and an entity that meet, by geolevel."""
 
-    Attributes
-    ----------
-    touched : Touched
-        The pairs.
-    inside : tuple of ndarray of int64
-        The distance of the part of the entity in the unit: the paper's c[k, l, u].
-    outside : tuple of ndarray of int64
-        The distance of the rest of the unit: c[k', l, u].
-    added, subtracted : tuple of ndarray of int64
-        Sums of both over the children of the unit; empty for blocks.
-
-    A unit that an entity does not meet has 0 inside and 1 outside, and is not visited.
-    """
-
-    touched: Touched
-    inside: tuple[Ints, ...]
-    outside: tuple[Ints, ...]
+    touched: Touched  # the pairs
+    inside: tuple[Ints, ...]  # the distance of the part of the entity in the unit: the paper's c[k, l, u]
+    outside: tuple[Ints, ...]  # the distance of the rest of the unit: c[k', l, u]
+    # added, subtracted: sums of both over the children of the unit; empty for blocks
     added: tuple[Ints, ...]
     subtracted: tuple[Ints, ...]
 

@@ -38,46 +38,23 @@ _NO_DISTRICT: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class PlanOptions:
-    """How a plan is read.
+    """How a plan is read."""
 
-    Attributes
-    ----------
-    encoding : str, optional
-        Of the text of plan and crosswalk, if not UTF-8.
-    unassigned : str, optional
-        The district of blocks that are in none; they and those without a district are kept apart.
-    crosswalk : Path, optional
-        A table of blocks as the plan has them and as the release does.
-    """
-
-    encoding: str | None = None
+    encoding: str | None = None  # of the text of plan and crosswalk, if not UTF-8
+    # the district of blocks that are in none; they and those without a district are kept apart
     unassigned: str | None = None
-    crosswalk: Path | None = None
+    crosswalk: Path | None = None  # a table of blocks as the plan has them and as the release does
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DistrictPlan:
-    """Which district each block of a spine lies in.
+    """Which district each block of a spine lies in."""
 
-    Attributes
-    ----------
-    districts : tuple of str
-        By number, and those that are no numbers before them.
-    members : Members
-        Every block of the spine in one district; those kept apart in one more, the last.
-    beyond : int
-        How many of its blocks the release has and the spine leaves out.
-    apart : int
-        How many blocks of the spine are kept apart.
-    notes : tuple of str
-        How codes were changed.
-    """
-
-    districts: tuple[str, ...]
-    members: Members
-    beyond: int
-    apart: int
-    notes: tuple[str, ...]
+    districts: tuple[str, ...]  # by number, and those that are no numbers before them
+    members: Members  # every block of the spine in one district; those kept apart in one more, the last
+    beyond: int  # how many of its blocks the release has and the spine leaves out
+    apart: int  # how many blocks of the spine are kept apart
+    notes: tuple[str, ...]  # how codes were changed
 
 
 def read_plan(
@@ -95,11 +72,9 @@ def read_plan(
         A table as of `open_codes`, with or without a header. The blocks' column is called `block` or by one of the
         Bureau's names, or is the one that begins with a block, of 15 or 16 digits, or as the spine has them where its
         codes are no digits; the other column, or `district` among several, is the district.
-    spine : WrittenSpine
     others : callable
         Gives more blocks, in order, that the release has and its spine leaves out: nobody lives there, and a plan may
         have them or not. Asked if the plan has blocks that the spine does not.
-    options : PlanOptions
     people : callable, optional
         How many a release has in blocks of its spine that are flagged; told of those that a crosswalk loses.
 
@@ -247,13 +222,7 @@ def _again(blocks: Ints, district: np.ndarray[tuple[int], np.dtype[np.int32]], k
 def _translated(
     path: Path, encoding: str | None, plan: BlockDigits, known: Ints, districts: Labels
 ) -> tuple[Ints, Labels, str]:
-    """The blocks of the release that a crosswalk makes of those of a plan, each once; their districts, and a note.
-
-    Raises
-    ------
-    InputError
-        If it leads from a block to several, or loses blocks.
-    """
+    """The blocks of the release that a crosswalk makes of those of a plan, each once; their districts, and a note."""
     start, end, turned = _crosswalk(path, encoding, known)
     codes, _ = plan.whole(np.union1d(known, start))
     once, first = np.unique(start, return_index=True)

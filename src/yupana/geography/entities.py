@@ -26,19 +26,10 @@ from yupana.geography.spine import sides
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Entities:
-    """Entities of one kind, of which a block lies in one at most.
+    """Entities of one kind, of which a block lies in one at most."""
 
-    Attributes
-    ----------
-    column : str
-        The kind.
-    index : ndarray of int32
-        For each block the position of its entity, or -1 for none, of shape (blocks,).
-    labels : tuple of str
-    """
-
-    column: str
-    index: Indices
+    column: str  # the kind
+    index: Indices  # for each block the position of its entity, or -1 for none, of shape (blocks,)
     labels: tuple[str, ...]
 
 
@@ -62,10 +53,8 @@ def targets(reference: Reference, quarters: Indices | None, settings: SpineSetti
 
     Parameters
     ----------
-    reference : Reference
     quarters : ndarray of int32, shape (blocks,), optional
         As in `Attributes`; needed for the class "gq".
-    settings : SpineSettings
 
     Returns
     -------
@@ -131,7 +120,6 @@ def read_entities(path: Path, block: Ints, *, live: bool) -> list[Entities]:
 
     Parameters
     ----------
-    path : Path
     block : ndarray of int64
         The blocks of the spine, in order.
     live : bool

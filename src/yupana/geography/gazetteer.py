@@ -67,7 +67,6 @@ def read_names(path: Path, encoding: str | None = None, notes: list[str] | None 
 
     Parameters
     ----------
-    path : Path
     encoding : str, optional
         Of the text of a table; see `open_codes`.
     notes : list of str, optional
@@ -272,18 +271,11 @@ class _KindIndex:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Gazetteer:
-    """The areas that can be asked for.
+    """The areas that can be asked for."""
 
-    Attributes
-    ----------
-    codes : mapping of str to sequence of str
-        Identifiers by kind, in order: the Bureau's kinds by summary level, then others.
-    names : AreaNames
-        What is known of them.
-    """
-
+    # identifiers by kind, in order: the Bureau's kinds by summary level, then others
     codes: Mapping[str, Sequence[str]]
-    names: AreaNames
+    names: AreaNames  # what is known of them
     _indices: dict[str, _KindIndex] = field(default_factory=dict, init=False)
 
     @property

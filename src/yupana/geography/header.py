@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from yupana.errors import InputError
+from yupana.errors import InputError, system_fault
 from yupana.files.code_tables import CodeTable
 from yupana.files.database import open_database, store_arrays
 from yupana.files.regular import read_regular, regular
@@ -79,20 +79,14 @@ def open_blocks(path: Path) -> Iterator[CodeTable]:
 
     The columns are GEOCODE and the fields of kinds in which some block lies, with those that reference files tell, too.
 
-    Parameters
-    ----------
-    path : Path
-
     Raises
     ------
     InputError
         If it cannot be read, a line has more or fewer fields, there is no block, a code is longer than its field, or
         two fields tell districts of the same kind.
     """
-    try:
+    with system_fault(InputError, f"{path} cannot be read"):
         content = read_regular(path)
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from None
     names = (_CODE, *(name for name in HEADER if kind_of(name) in KINDS and KINDS[kind_of(name)].most))
     places, level = [PLACES[name] for name in names], PLACES["SUMLEV"]
     block = KINDS["block"].summary_level

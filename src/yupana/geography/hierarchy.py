@@ -18,21 +18,12 @@ _SHOWN: Final = 3
 
 @dataclass(frozen=True)
 class Hierarchy:
-    """Units by geolevel, from the root to the blocks, children side by side.
+    """Units by geolevel, from the root to the blocks, children side by side."""
 
-    Attributes
-    ----------
-    levels : tuple of str
-        Geolevels from the root down; the last are the blocks.
-    units : tuple of tuple of str
-        Codes of the units of each geolevel, in the order of their parents and then of the codes.
-    parents : tuple of tuple of int
-        Position of each unit's parent in the geolevel above; ``(0,)`` for the root.
-    """
-
-    levels: tuple[str, ...]
+    levels: tuple[str, ...]  # geolevels from the root down; the last are the blocks
+    # codes of the units of each geolevel, in the order of their parents and then of the codes
     units: tuple[tuple[str, ...], ...]
-    parents: tuple[tuple[int, ...], ...]
+    parents: tuple[tuple[int, ...], ...]  # position of each unit's parent in the geolevel above; `(0,)` for the root
 
     def __repr__(self) -> str:
         told = ", ".join(f"{len(of):,} {level}" for level, of in zip(self.levels, self.units, strict=True))
@@ -143,8 +134,6 @@ def ordered_hierarchy(levels: tuple[str, ...], root: str, parents: Sequence[Mapp
 
     Parameters
     ----------
-    levels : tuple of str
-    root : str
     parents : sequence of mapping of str to str
         For each geolevel below the first the parent of each unit, in the geolevel above.
     """
@@ -163,7 +152,6 @@ def spine_of(hierarchy: Hierarchy, shares: Sequence[Fraction]) -> Spine:
 
     Parameters
     ----------
-    hierarchy : Hierarchy
     shares : sequence of Fraction
         For each geolevel the share of its units.
     """

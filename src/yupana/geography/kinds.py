@@ -17,25 +17,15 @@ US, STATE, COUNTY, NONE = "us", "state", "county", ""
 
 @dataclass(frozen=True, slots=True)
 class BureauKind:
-    """A kind of published areas.
+    """A kind of published areas."""
 
-    Attributes
-    ----------
-    summary_level : str
-        The Bureau's code of it.
-    within : str
-        Whose identifier stands before an area's own code in its GEOID: "state", "county", or "" for nothing.
-    least, most : int
-        Characters of the area's own code; 0 where the digits of the block or other kinds tell it.
-    columns : str
-        A regular expression of the names that columns and files of the Bureau have for it.
-    """
-
-    summary_level: str
+    summary_level: str  # the Bureau's code of it
+    # whose identifier stands before an area's own code in its GEOID: "state", "county", or "" for nothing
     within: str = NONE
+    # least, most: characters of the area's own code; 0 where the digits of the block or other kinds tell it
     least: int = 0
     most: int = 0
-    columns: str = ""
+    columns: str = ""  # a regular expression of the names that columns and files of the Bureau have for it
 
     @property
     def outer(self) -> int:
@@ -138,17 +128,11 @@ def block_column(file: DelimitedFile) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BlockDigits:
-    """Codes of blocks as a file writes them.
+    """Codes of blocks as a file writes them."""
 
-    Attributes
-    ----------
-    value : ndarray of int64, shape (rows,)
-    digits : ndarray of int64, shape (rows,)
-        How many each has: 16, or 15, which leave out the block group, as it is the first digit of the block; or one
-        fewer where a spreadsheet took away the zero that the state begins with.
-    """
-
-    value: Ints
+    value: Ints  # shape (rows,)
+    # shape (rows,): how many each has: 16, or 15, which leave out the block group, as it is the first digit of the
+    # block; or one fewer where a spreadsheet took away the zero that the state begins with
     digits: Ints
 
     def whole(self, known: Ints) -> tuple[Ints, Flags]:

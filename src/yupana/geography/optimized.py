@@ -40,7 +40,6 @@ def worth_bypassing(parent: Fraction, least_child: Fraction, children: int) -> b
         The share of the parent.
     least_child : Fraction
         The smallest share of a child.
-    children : int
     """
     return 2 * least_child >= (children - 1) * parent
 
@@ -418,10 +417,8 @@ def optimized_spine(reference: Reference, entities: list[Entities], settings: Sp
 
     Parameters
     ----------
-    reference : Reference
     entities : list of Entities
         What block groups must not cross and tract groups be near to, in the order of the reference.
-    settings : SpineSettings
     clock : Stopwatch
         Announces the stages.
     """

@@ -24,23 +24,12 @@ NATION: Final = "US"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Areas:
-    """The areas of one kind of published geography that the blocks of a spine lie in.
-
-    Attributes
-    ----------
-    name : str
-    labels : ndarray of bytes, shape (areas,)
-        Identifiers, in order.
-    index : ndarray of int64, shape (units,)
-        The area of each unit below, or -1 for none.
-    below : str
-        What the units below are: another kind whose areas these add up, or ``""`` for the blocks of the spine.
-    """
+    """The areas of one kind of published geography that the blocks of a spine lie in."""
 
     name: str
-    labels: Texts
-    index: Ints
-    below: str
+    labels: Texts  # shape (areas,): identifiers, in order
+    index: Ints  # shape (units,): the area of each unit below, or -1 for none
+    below: str  # what the units below are: another kind whose areas these add up, or `""` for the blocks of the spine
 
     @property
     def number(self) -> int:
@@ -50,20 +39,11 @@ class Areas:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PublishedBlocks:
-    """All blocks that are published, and the areas they lie in.
+    """All blocks that are published, and the areas they lie in."""
 
-    Attributes
-    ----------
-    block : ndarray of int64, shape (blocks,)
-        16 digits as a number, in order.
-    nation : bool
-        Whether they are what the nation consists of, as far as a release tells.
-    kinds : dict of str to Labels
-        For each kind that the digits of a block do not tell, the identifier of the area of each block.
-    """
-
-    block: Ints
-    nation: bool
+    block: Ints  # shape (blocks,): 16 digits as a number, in order
+    nation: bool  # whether they are what the nation consists of, as far as a release tells
+    # for each kind that the digits of a block do not tell, the identifier of the area of each block
     kinds: dict[str, Labels]
 
     def areas(self, blocks: Ints) -> list[Areas]:

@@ -170,52 +170,28 @@ SCHOOLS: Final = "school"
 
 @dataclass(frozen=True, slots=True)
 class SpineSettings:
-    """The parameters of a spine.
-
-    Attributes
-    ----------
-    kind : "conventional", "aian", "optimized" or "pieces"
-    mechanism : "zcdp" or "pure"
-        Decides which parents are bypassed.
-    levels : tuple of str
-        Geolevels from the root down.
-    shares : tuple of Fraction
-        The share of the budget each starts with; they sum to 1.
-    fanout_cutoff : int, optional
-        F in the caps int(sqrt(n) + F) + 1 of a block group's blocks and a tract group's tracts. If it is not given it
-        is 12, and pieces have no cap.
-    entity_threshold : int
-        Only entities farther than this are considered when tracts are grouped.
-    bypass_cutoff : int
-        A parent with several children is bypassed only if the unit above it then has at most so many.
-    grouping : "orig" or "even"
-        How what exceeds a cap is cut: full chunks, or chunks of nearly equal size.
-    classes : tuple of str
-        Which entities block groups that are made anew do not cross: "pme", "aian", "gq", "school" or a column of the
-        reference file. Pieces do not cross tabulation block groups either.
-    aian_areas : tuple of str
-        Types of areas on the spine, keys of `AREA_TYPES`.
-    strong_mcd_states : tuple of int
-        FIPS codes of states where county subdivisions take the part of places.
-    live : bool
-        Only blocks with a housing unit or group quarters.
-    unbypassed : tuple of str
-        Geolevels whose units are never bypassed.
-    """
+    """The parameters of a spine."""
 
     kind: Kind
-    mechanism: Mechanism = "zcdp"
-    levels: tuple[str, ...] = DEFAULT_LEVELS
+    mechanism: Mechanism = "zcdp"  # decides which parents are bypassed
+    levels: tuple[str, ...] = DEFAULT_LEVELS  # geolevels from the root down
+    # the share of the budget each starts with; they sum to 1
     shares: tuple[Fraction, ...] = equal_shares(DEFAULT_LEVELS)
+    # F in the caps int(sqrt(n) + F) + 1 of a block group's blocks and a tract group's tracts. If it is not given it is
+    # 12, and pieces have no cap.
     fanout_cutoff: int | None = None
-    entity_threshold: int = 9
+    entity_threshold: int = 9  # only entities farther than this are considered when tracts are grouped
+    # a parent with several children is bypassed only if the unit above it then has at most so many
     bypass_cutoff: int = 150
-    grouping: Grouping = "orig"
+    grouping: Grouping = "orig"  # how what exceeds a cap is cut: full chunks, or chunks of nearly equal size
+    # which entities block groups that are made anew do not cross: "pme", "aian", "gq", "school" or a column of the
+    # reference file. Pieces do not cross tabulation block groups either.
     classes: tuple[str, ...] = DEFAULT_CLASSES
-    aian_areas: tuple[str, ...] = PRODUCTION_AREAS
+    aian_areas: tuple[str, ...] = PRODUCTION_AREAS  # types of areas on the spine, keys of `AREA_TYPES`
+    # FIPS codes of states where county subdivisions take the part of places
     strong_mcd_states: tuple[int, ...] = STRONG_MCD_STATES
-    live: bool = False
-    unbypassed: tuple[str, ...] = ()
+    live: bool = False  # only blocks with a housing unit or group quarters
+    unbypassed: tuple[str, ...] = ()  # geolevels whose units are never bypassed
 
     def __post_init__(self) -> None:
         if self.fanout_cutoff is None and self.kind != PIECES:
@@ -224,6 +200,23 @@ class SpineSettings:
     def of_kind(self, kind: Kind) -> "SpineSettings":
         """The same of another kind, with the cut-off that it has if none is given."""
         return replace(self, kind=kind, fanout_cutoff=None)
+
+    def as_json(self) -> dict[str, object]:
+        """Settings as the manifest tells them: by the names of the options."""
+        return {
+            "kind": self.kind,
+            "mechanism": self.mechanism,
+            "levels": list(self.levels),
+            "shares": {level: show_exact(share) for level, share in zip(self.levels, self.shares, strict=True)},
+            "fanout_cutoff": self.fanout_cutoff,
+            "entity_threshold": self.entity_threshold,
+            "bypass_cutoff": self.bypass_cutoff,
+            "grouping": self.grouping,
+            "classes": list(self.classes),
+            "aian_areas": list(self.aian_areas),
+            "strong_mcd_states": [f"{state:02d}" for state in self.strong_mcd_states],
+            "live": self.live,
+        }
 
     @property
     def may_cut_pieces(self) -> bool:

@@ -15,32 +15,15 @@ from yupana.release.lines import Texts, digits, texts
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Geolevel:
-    """The units of one geolevel, in the order of the tree; arrays of shape (units,).
-
-    Attributes
-    ----------
-    name : str
-    width : int
-        Digits of an identifier; 0 for the root US, which is called by its name.
-    code : ndarray of int64
-        Identifiers as numbers.
-    part : ndarray of int32
-        Tells apart the units that a bypass made of one: 1, 2, ..., and 0 for a unit that is whole.
-    share : ndarray of int32
-        Positions in the shares of the spine.
-    bypassed : ndarray of bool
-        Whether the unit has given up its share to the unit above.
-    names : tuple of str
-        Identifiers that are any texts, by the number in `code`; empty where they are digits.
-    """
+    """The units of one geolevel, in the order of the tree; arrays of shape (units,)."""
 
     name: str
-    width: int
-    code: Ints
-    part: Indices
-    share: Indices
-    bypassed: Flags
-    names: tuple[str, ...] = ()
+    width: int  # digits of an identifier; 0 for the root US, which is called by its name
+    code: Ints  # identifiers as numbers
+    part: Indices  # tells apart the units that a bypass made of one: 1, 2, ..., and 0 for a unit that is whole
+    share: Indices  # positions in the shares of the spine
+    bypassed: Flags  # whether the unit has given up its share to the unit above
+    names: tuple[str, ...] = ()  # identifiers that are any texts, by the number in `code`; empty where they are digits
 
     def labels(self, start: int = 0, stop: int | None = None) -> list[str]:
         """The identifiers of the units from `start` up to `stop`, unique within the geolevel."""
@@ -64,20 +47,12 @@ class Geolevel:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Spine:
-    """A tree over census blocks, with names and shares.
-
-    Attributes
-    ----------
-    tree : Tree
-    levels : tuple of Geolevel
-        In the order of the tree. The codes of the last are the 16 digits of the blocks, or their places in `names`.
-    shares : tuple of Fraction
-        The distinct shares that occur; few, whatever the number of units.
-    """
+    """A tree over census blocks, with names and shares."""
 
     tree: Tree
+    # in the order of the tree. The codes of the last are the 16 digits of the blocks, or their places in `names`.
     levels: tuple[Geolevel, ...]
-    shares: tuple[Fraction, ...]
+    shares: tuple[Fraction, ...]  # the distinct shares that occur; few, whatever the number of units
 
     @property
     def blocks(self) -> Ints:
@@ -129,7 +104,6 @@ def check_spine(spine: Spine, blocks: Ints) -> list[str]:
 
     Parameters
     ----------
-    spine : Spine
     blocks : ndarray of int64
         In order, of shape (blocks,).
     """
@@ -162,7 +136,6 @@ def path_sums(tree: Tree, shares: Sequence[Fraction], index: Sequence[Indices]) 
 
     Parameters
     ----------
-    tree : Tree
     shares : sequence of Fraction
         Distinct shares.
     index : sequence of ndarray of int32
@@ -190,7 +163,6 @@ def conventional_spine(reference: Reference, settings: SpineSettings) -> Spine:
 
     Parameters
     ----------
-    reference : Reference
     settings : SpineSettings
         Its geolevels and shares.
     """
@@ -205,7 +177,6 @@ def aian_spine(reference: Reference, settings: SpineSettings) -> Spine:
 
     Parameters
     ----------
-    reference : Reference
     settings : SpineSettings
         Its geolevels, shares and types of AIAN areas.
     """

@@ -91,23 +91,13 @@ def describe(folder: Path, rows: dict[str, int]) -> dict[str, dict[str, object]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WrittenSpine:
-    """A spine as its folder says it.
-
-    Attributes
-    ----------
-    tree : Tree
-    labels : tuple of tuple of str
-        Identifiers of the units of each geolevel but the blocks, in the order of the tree.
-    block : ndarray of int64
-        The 16 digits of the blocks in the order of the tree, or their places in `names`, of shape (blocks,).
-    names : tuple of str
-        Codes of the blocks that are any texts, in order; empty where they are digits.
-    """
+    """A spine as its folder says it."""
 
     tree: Tree
+    # identifiers of the units of each geolevel but the blocks, in the order of the tree
     labels: tuple[tuple[str, ...], ...]
-    block: Ints
-    names: tuple[str, ...] = ()
+    block: Ints  # the 16 digits of the blocks in the order of the tree, or their places in `names`, of shape (blocks,)
+    names: tuple[str, ...] = ()  # codes of the blocks that are any texts, in order; empty where they are digits
 
     def block_label(self, place: int) -> str:
         """The code of the block at a place of the tree."""
@@ -121,24 +111,13 @@ class WrittenSpine:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class WrittenShares:
-    """Shares of a spine as its folder says them.
+class _WrittenShares:
+    """Shares of a spine as its folder says them."""
 
-    Attributes
-    ----------
-    shares : tuple of Fraction
-        Distinct ones.
-    index : tuple of ndarray of int32
-        For each geolevel the position of each unit's share, of shape (units,).
-    bypassed : tuple of ndarray of bool
-    row : tuple of ndarray of int64
-        For each geolevel the place of each unit among the rows of the geolevel, of shape (units,).
-    """
-
-    shares: tuple[Fraction, ...]
-    index: tuple[Indices, ...]
+    shares: tuple[Fraction, ...]  # distinct ones
+    index: tuple[Indices, ...]  # for each geolevel the position of each unit's share, of shape (units,)
     bypassed: tuple[Flags, ...]
-    row: tuple[Ints, ...]
+    row: tuple[Ints, ...]  # for each geolevel the place of each unit among the rows of the geolevel, of shape (units,)
 
 
 def manifest_of(folder: Path) -> dict[str, Any]:
@@ -201,7 +180,6 @@ def read_spine(folder: Path, levels: tuple[str, ...], *, any_codes: bool = False
 
     Parameters
     ----------
-    folder : Path
     levels : tuple of str
         Geolevels from the root to the blocks.
     any_codes : bool
@@ -241,7 +219,7 @@ def read_spine(folder: Path, levels: tuple[str, ...], *, any_codes: bool = False
     return WrittenSpine(tree, tuple(labels), block[order], names)
 
 
-def read_shares(folder: Path, spine: WrittenSpine) -> WrittenShares:
+def read_shares(folder: Path, spine: WrittenSpine) -> _WrittenShares:
     """Read the shares of all geounits.
 
     Raises
@@ -280,7 +258,7 @@ def read_shares(folder: Path, spine: WrittenSpine) -> WrittenShares:
             place_of.append(row)
         if sum(map(len, found)) != file.rows:
             raise InputError(f"{file.path}, column geolevel: there are geolevels that {BLOCKS} does not have")
-    return WrittenShares(shares, tuple(found), tuple(bypassed), tuple(place_of))
+    return _WrittenShares(shares, tuple(found), tuple(bypassed), tuple(place_of))
 
 
 def _check_tree(rows: DelimitedFile, spine: WrittenSpine, level: int, at: Ints) -> None:
@@ -350,7 +328,7 @@ def check_folder(folder: Path) -> list[str]:
     return _read_checked(folder)[1]
 
 
-def _read_checked(folder: Path) -> tuple[tuple[WrittenSpine, WrittenShares] | None, list[str]]:
+def _read_checked(folder: Path) -> tuple[tuple[WrittenSpine, _WrittenShares] | None, list[str]]:
     """Read the files of a spine, and say what is wrong; there is no spine if they cannot be read."""
     manifest = manifest_of(folder)
     settings = settings_of(manifest, folder)
@@ -372,17 +350,10 @@ _LABEL: Final = re.compile(r"([0-9]{1,18})(?:-([1-9][0-9]{0,8}))?")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Given:
-    """A spine from a folder.
-
-    Attributes
-    ----------
-    spine : Spine
-    checksums : dict of str to str
-        SHA-256 of each file that says what the spine is.
-    """
+    """A spine from a folder."""
 
     spine: Spine
-    checksums: dict[str, str]
+    checksums: dict[str, str]  # SHA-256 of each file that says what the spine is
 
 
 def read_given(folder: Path) -> Given:
@@ -404,15 +375,13 @@ def read_given(folder: Path) -> Given:
     )
 
 
-def ordered_spine(folder: Path, written: WrittenSpine, shares: WrittenShares) -> Spine:
+def ordered_spine(folder: Path, written: WrittenSpine, shares: _WrittenShares) -> Spine:
     """The spine that files tell, its units in the order in which they are listed there.
 
     Parameters
     ----------
     folder : Path
         For messages.
-    written : WrittenSpine
-    shares : WrittenShares
 
     Raises
     ------

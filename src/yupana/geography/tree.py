@@ -16,18 +16,11 @@ from yupana.arrays import Flags, Floats, Indices, Ints
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tree:
-    """Geounits by geolevel, from the root to the blocks.
+    """Geounits by geolevel, from the root to the blocks."""
 
-    Attributes
-    ----------
-    names : tuple of str
-        The geolevels.
-    parents : tuple of ndarray of int32
-        For each geolevel, the position of each unit's parent in the geolevel above, of shape (units,) and never
-        decreasing, so that children lie side by side. That of the root is ``[0]``.
-    """
-
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # the geolevels
+    # for each geolevel, the position of each unit's parent in the geolevel above, of shape (units,) and never
+    # decreasing, so that children lie side by side. That of the root is `[0]`.
     parents: tuple[Indices, ...]
 
     def units(self, level: int) -> int:
@@ -50,21 +43,11 @@ class Tree:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Members:
-    """Which blocks lie in which entities: pairs, each once. Entities may overlap.
+    """Which blocks lie in which entities: pairs, each once. Entities may overlap."""
 
-    Attributes
-    ----------
-    block : ndarray of int32
-        Positions among the blocks of a tree, of shape (pairs,).
-    entity : ndarray of int32
-        Numbers of entities, of shape (pairs,).
-    number : int
-        How many entities there are.
-    """
-
-    block: Indices
-    entity: Indices
-    number: int
+    block: Indices  # positions among the blocks of a tree, of shape (pairs,)
+    entity: Indices  # numbers of entities, of shape (pairs,)
+    number: int  # how many entities there are
 
     def keep(self, entities: Flags) -> "Members":
         """Return the members of some entities; numbers stay as they are."""
@@ -80,18 +63,12 @@ def partition(entity: Indices, number: int) -> Members:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Touched:
-    """The pairs of a unit and an entity that meet, by geolevel: all that recursions over entities need to visit.
+    """The pairs of a unit and an entity that meet, by geolevel: all that recursions over entities need to visit."""
 
-    Attributes
-    ----------
-    unit, entity : tuple of ndarray of int32
-        The pairs of each geolevel; above the blocks in the order of units, then of entities.
-    up : tuple of ndarray of int64
-        For each pair the position of the pair of its parent and the same entity in the geolevel above.
-    """
-
+    # unit, entity: the pairs of each geolevel; above the blocks in the order of units, then of entities
     unit: tuple[Indices, ...]
     entity: tuple[Indices, ...]
+    # for each pair the position of the pair of its parent and the same entity in the geolevel above
     up: tuple[Ints, ...]
 
 
@@ -145,21 +122,12 @@ def nest(names: Sequence[str], keys: Sequence[Ints]) -> tuple[Tree, tuple[Ints, 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Below:
-    """What the measurements in the subtree of each unit say of its total, by geolevel; arrays of shape (units,).
+    """What the measurements in the subtree of each unit say of its total, by geolevel; arrays of shape (units,)."""
 
-    Attributes
-    ----------
-    own : tuple of ndarray
-        Variance by all measurements of the unit and below.
-    sums : tuple of ndarray
-        Variance by all measurements below the unit: the sum over its children, leaving out infinite ones.
-    unknown : tuple of ndarray of int
-        How many children have an infinite variance; a block counts as having one such child.
-    """
-
-    own: tuple[Floats, ...]
+    own: tuple[Floats, ...]  # variance by all measurements of the unit and below
+    # variance by all measurements below the unit: the sum over its children, leaving out infinite ones
     sums: tuple[Floats, ...]
-    unknown: tuple[Ints, ...]
+    unknown: tuple[Ints, ...]  # how many children have an infinite variance; a block counts as having one such child
 
 
 def unit_variances(tree: Tree, precisions: Sequence[Floats]) -> tuple[Floats, ...]:
@@ -167,7 +135,6 @@ def unit_variances(tree: Tree, precisions: Sequence[Floats]) -> tuple[Floats, ..
 
     Parameters
     ----------
-    tree : Tree
     precisions : sequence of ndarray of float
         For each geolevel the inverse variance of each unit's noise, of shape (units,).
 
@@ -198,10 +165,8 @@ def entity_variances(tree: Tree, precisions: Sequence[Floats], members: Members)
 
     Parameters
     ----------
-    tree : Tree
     precisions : sequence of ndarray of float
         As in `unit_variances`.
-    members : Members
 
     Returns
     -------

@@ -292,31 +292,15 @@ class Argument(Option):
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command, or a verb of one.
+    """A command, or a verb of one."""
 
-    Attributes
-    ----------
-    about : str
-        In a line.
-    arguments : mapping of name to Argument
-    options : mapping of name to Option
-    json : str
-        What ``--json`` prints; empty where there is no such option.
-    more : str
-        In its help in place of what is said in a line.
-    end : str
-        Below its help.
-    product : str
-        The product whose words stand for names in braces.
-    """
-
-    about: str
-    arguments: Mapping[str, Argument] = field(default_factory=dict)
-    options: Mapping[str, Option] = field(default_factory=dict)
-    json: str = ""
-    more: str = ""
-    end: str = ""
-    product: str = ""
+    about: str  # in a line
+    arguments: Mapping[str, Argument] = field(default_factory=dict)  # by name
+    options: Mapping[str, Option] = field(default_factory=dict)  # by name
+    json: str = ""  # what `--json` prints; empty where there is no such option
+    more: str = ""  # in its help in place of what is said in a line
+    end: str = ""  # below its help
+    product: str = ""  # the product whose words stand for names in braces
 
 
 DATA: Final = Argument("{data}, or s3://BUCKET/PREFIX", "place", "DATA")

@@ -10,15 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Unpack
 
 from yupana.errors import ConfigError, nearest
-from yupana.interface.arguments import (
-    checked,
-    entropy,
-    exact_number,
-    from_file,
-    out_of,
-    path_of,
-    targets_of,
-)
+from yupana.interface.arguments import checked, entropy, exact_number, from_file, out_of, path_of, targets_of
 from yupana.interface.options import (
     CHANGES,
     OF_ACCOUNT,
@@ -306,10 +298,7 @@ class Configured:
         return find_budgets(self.product, self.config, self.plan(), question)
 
     def _strategy_of_shares(
-        self,
-        targets: "Place | Mapping[str, object] | None",
-        loss: Literal["sum", "max", "ratio"],
-        least: Exact | None,
+        self, targets: "Place | Mapping[str, object] | None", loss: Literal["sum", "max", "ratio"], least: Exact | None
     ) -> "Strategy[Any]":
         """Of TopDown, whose queries and geolevels share a budget."""
         from yupana.products.topdown.strategy import default_targets, find_strategy, read_targets, usual_least

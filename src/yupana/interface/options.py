@@ -39,39 +39,17 @@ STAGES: Final[tuple[Stage, ...]] = get_args(Stage)
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """How an option is told.
+    """How an option is told."""
 
-    Attributes
-    ----------
-    help : str
-        What it decides, in a line. A name in braces stands for what `Listing` says of the product.
-    kind : str
-        How its value is read.
-    metavar : str or None
-        What stands for its value on the command line.
-    flag : str
-        What it is called there and in manifests, if that is not its name.
-    takes : str
-        What a product must take to have it (`Listing.takes`); empty where all have it.
-    stage : str
-        The first stage that reads it: verbs before that do not offer it.
-    default
-        What holds if it is not given.
-    choices : tuple of str
-        What a choice may be.
-    required : bool
-        Whether the command line must have it.
-    """
-
-    help: str
-    kind: Kind = "choice"
-    metavar: str | None = None
-    flag: str = ""
-    takes: str = ""
-    stage: Stage = "plan"
-    default: Any = None
-    choices: tuple[str, ...] = ()
-    required: bool = False
+    help: str  # what it decides, in a line. A name in braces stands for what `Listing` says of the product.
+    kind: Kind = "choice"  # how its value is read
+    metavar: str | None = None  # what stands for its value on the command line
+    flag: str = ""  # what it is called there and in manifests, if that is not its name
+    takes: str = ""  # what a product must take to have it (`Listing.takes`); empty where all have it
+    stage: Stage = "plan"  # the first stage that reads it: verbs before that do not offer it
+    default: Any = None  # what holds if it is not given
+    choices: tuple[str, ...] = ()  # what a choice may be
+    required: bool = False  # whether the command line must have it
 
     def written(self, name: str) -> str:
         """What the option of a name is called on the command line."""

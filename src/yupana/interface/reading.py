@@ -62,7 +62,7 @@ def read_configured(
         Naming what is wrong with the configuration or an option, or what the product does not take.
     """
     listing = PRODUCTS.listing(product.key)
-    refuse_others(product.key, given)
+    _refuse_others(product.key, given)
     path = product.locate(config) if isinstance(config, str | Path) else None
     try:
         repeats = None if path is None else read_recipe(path)
@@ -89,13 +89,8 @@ def told_options(settings: Mapping[str, Any], but: Collection[str] = ()) -> "tup
     return changes, told | {name: GivenOption(value, name) for name, value in given.items()}
 
 
-def refuse_others(product: str, told: "Mapping[str, GivenOption]") -> None:
-    """Refuse options that there are not, and those that a product does not take.
-
-    Raises
-    ------
-    ConfigError
-    """
+def _refuse_others(product: str, told: "Mapping[str, GivenOption]") -> None:
+    """Refuse options that there are not, and those that a product does not take."""
     for name, one in told.items():
         if name not in OPTIONS:
             raise ConfigError(f"{one.place}: there is no such option{nearest(name, OPTIONS)}")
@@ -111,7 +106,7 @@ def read_options(product: str, told: "Mapping[str, GivenOption]") -> dict[str, A
     ConfigError
         If there is no such option, the product does not take it, or its value is none.
     """
-    refuse_others(product, told)
+    _refuse_others(product, told)
     options = {name: _value(option, told.get(name)) for name, option in OPTIONS.items()}
     check_terms(options["intervals"], options["replicates"])
     return options

@@ -87,7 +87,7 @@ def opened(
     with (
         listening(execution.progress, f"{asked.product.key} {verb}") as tell,
         _at_hand(data, files, memory, tell, synthetic=synthetic) as (folder, bring),
-        open_engine(engine_terms(execution)) as engine,
+        open_engine(_engine_terms(execution)) as engine,
         ExitStack() as read,
     ):
         folders = data_of(folder, tuple(cases))
@@ -127,14 +127,8 @@ def opened_alone(
         yield parts[ALONE].data, parts[ALONE].request
 
 
-def engine_terms(execution: Execution) -> EngineTerms:
-    """Where the work of a run is to be done.
-
-    Raises
-    ------
-    ConfigError
-        If something is said that is none, or that the engine does not have.
-    """
+def _engine_terms(execution: Execution) -> EngineTerms:
+    """Where the work of a run is to be done."""
     given = dict(execution.spark_conf)
     if not all(isinstance(text, str) for text in (*given, *given.values())):
         raise ConfigError("spark_conf: must hold texts, such as {'spark.executor.memory': '4g'}")

@@ -251,9 +251,7 @@ _PAIR = ("place=1714000", "total")
 
 @checked
 def intervals(
-    release: "Release | Place",
-    questions: "Place | Sequence[tuple[str, str]]",
-    **options: Unpack[IntervalOptions],
+    release: "Release | Place", questions: "Place | Sequence[tuple[str, str]]", **options: Unpack[IntervalOptions]
 ) -> "AreaIntervals":
     """Answer many queries of areas of a TopDown release at once.
 
@@ -333,10 +331,7 @@ def areas(release: "Release | Place", *, files: Places | None = None, encoding: 
 
 @checked
 def districts(
-    release: "Release | Place",
-    plan: Place,
-    noisy: Place,
-    **options: Unpack[DistrictOptions],
+    release: "Release | Place", plan: Place, noisy: Place, **options: Unpack[DistrictOptions]
 ) -> "DistrictEstimates":
     """Estimate the populations of districts with their joint law, and the chance that the true ones are balanced.
 
@@ -380,11 +375,7 @@ def districts(
 
 @checked
 def estimate(
-    release: "Release | Place",
-    out: Place,
-    *,
-    progress: Listener | bool = False,
-    **options: Unpack[EstimateOptions],
+    release: "Release | Place", out: Place, *, progress: Listener | bool = False, **options: Unpack[EstimateOptions]
 ) -> "Release":
     """Make the final tables of the S-DHC from the noisy measurements of PHSafe, with credible intervals.
 
@@ -597,11 +588,7 @@ def certificate(*releases: "Release | Place", household_cap: int | None = None) 
 
 @checked
 def report(
-    release: "Release | Place",
-    to: Place,
-    *,
-    progress: Listener | bool = False,
-    **options: Unpack[ReportOptions],
+    release: "Release | Place", to: Place, *, progress: Listener | bool = False, **options: Unpack[ReportOptions]
 ) -> Path:
     """Write the atlas of a release as one HTML file of at most 8 MB. Of a spine: how far areas are.
 

@@ -7,16 +7,8 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
-from yupana.errors import ConfigError, OutputError, nearest
-from yupana.interface.arguments import (
-    bytes_of,
-    checked,
-    confidence_of,
-    folder_of,
-    out_of,
-    path_of,
-    paths_of,
-)
+from yupana.errors import ConfigError, OutputError, nearest, system_fault
+from yupana.interface.arguments import bytes_of, checked, confidence_of, folder_of, out_of, path_of, paths_of
 from yupana.interface.commands import CensusOptions, EstimatedOptions, MeasurementOptions
 from yupana.interface.configured import run, setup
 from yupana.interface.options import OF_MEASUREMENTS, CountTerms, Place, Places, declared
@@ -67,11 +59,7 @@ def read_pl(place: "Release | Places") -> "SummaryFile":
 
 @checked
 def estimate_measurements(
-    files: Place,
-    out: Place,
-    *,
-    progress: Listener | bool = False,
-    **settings: Unpack[EstimatedOptions],
+    files: Place, out: Place, *, progress: Listener | bool = False, **settings: Unpack[EstimatedOptions]
 ) -> "Release":
     """Make counts, tables and records of noisy measurement files, as a run of TopDown does; no record is seen.
 
@@ -313,11 +301,7 @@ def spine_distances(
 
 @checked
 def synthesize(
-    out: Place,
-    households: int,
-    *,
-    progress: Listener | bool = False,
-    **options: Unpack[CensusOptions],
+    out: Place, households: int, *, progress: Listener | bool = False, **options: Unpack[CensusOptions]
 ) -> "CensusSummary":
     """Write a census of invented people as the input files of every product.
 
@@ -399,10 +383,8 @@ def draft(dictionary: Place, out: Place | None = None) -> str:
     named = Path(os.path.relpath(path, beside)).as_posix()
     text = drafted(read_dictionary(path), named, "FILE" if out is None else shlex.quote(str(out)))
     if place is not None:
-        try:
+        with system_fault(OutputError, f"{place} cannot be written"):
             write_document(place, text)
-        except OSError as error:
-            raise OutputError(f"{place} cannot be written: {error.strerror}") from None
     return text
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, get_args
 
-from yupana.errors import BudgetError
+from yupana.errors import BudgetError, system_fault
 from yupana.files.regular import replacing, unique_keys
 from yupana.files.temporary import lock
 from yupana.interruption import whole
@@ -42,20 +42,15 @@ UNITS: Final[tuple[UnitName, ...]] = get_args(UnitName)
 class Unit:
     """Whose loss an account adds (docs/person-loss.md).
 
-    Attributes
-    ----------
-    name : "record", "person" or "household"
-        What the plans themselves protect, so that only plans of one privacy unit add; or a person, or a household.
-    cap : int or None
-        The most persons a household is declared to have. Without one a household's loss has no bound.
-
     Raises
     ------
     BudgetError
         If a household has no cap, or another unit has one.
     """
 
+    # what the plans themselves protect, so that only plans of one privacy unit add; or a person, or a household
     name: UnitName
+    # the most persons a household is declared to have. Without one a household's loss has no bound.
     cap: int | None = None
 
     def __post_init__(self) -> None:
@@ -135,41 +130,22 @@ EARLIER: Final = "yupana-ledger-1"
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One charge.
-
-    Attributes
-    ----------
-    time, product : str
-    losses : mapping of column to Fraction, INFINITE or None
-    token : str or None
-        Names the run, so that it is charged once only.
-    """
+    """One charge."""
 
     time: str
     product: str
-    losses: Losses
-    token: str | None
+    losses: Losses  # by column
+    token: str | None  # names the run, so that it is charged once only
 
 
 @dataclass(frozen=True, slots=True)
-class DataAccount:
-    """What was spent on one set of data.
-
-    Attributes
-    ----------
-    unit : Unit
-    mechanism : Mechanism
-        Of the losses.
-    terms : mapping of str to str
-        For records: the privacy unit and the neighbours of the plans.
-    limits : mapping of column to Fraction or INFINITE
-    runs : tuple of Run
-    """
+class _DataAccount:
+    """What was spent on one set of data."""
 
     unit: Unit
-    mechanism: Mechanism
-    terms: Mapping[str, str]
-    limits: Mapping[str, Budget]
+    mechanism: Mechanism  # of the losses
+    terms: Mapping[str, str]  # for records: the privacy unit and the neighbours of the plans
+    limits: Mapping[str, Budget]  # by column
     runs: tuple[Run, ...]
 
     @property
@@ -214,14 +190,8 @@ def locked(path: Path) -> Iterator[Path]:
         os.close(descriptor)
 
 
-def read_ledger(path: Path) -> dict[str, DataAccount]:
-    """Read the accounts of a ledger; none if there is no such file.
-
-    Raises
-    ------
-    BudgetError
-        If the file is no ledger, or cannot be read.
-    """
+def _read_ledger(path: Path) -> dict[str, _DataAccount]:
+    """Read the accounts of a ledger; none if there is no such file."""
     content = _content(path)
     if content is None:
         return {}
@@ -237,7 +207,7 @@ def read_ledger(path: Path) -> dict[str, DataAccount]:
         ) from None
 
 
-def write_ledger(path: Path, accounts: Mapping[str, DataAccount]) -> None:
+def write_ledger(path: Path, accounts: Mapping[str, _DataAccount]) -> None:
     """Replace a ledger in one step; on return it is on disk, whatever happens to the machine.
 
     Raises
@@ -246,11 +216,8 @@ def write_ledger(path: Path, accounts: Mapping[str, DataAccount]) -> None:
         If it cannot be written. The ledger is as it was.
     """
     text = json.dumps({"format": FORMAT, "data": {name: _shown(a) for name, a in accounts.items()}}, indent=1)
-    try:
-        with replacing(path) as file:
-            file.write(text.encode())
-    except OSError as error:
-        raise BudgetError(f"ledger {path}: {error.strerror}; nothing was measured") from None
+    with system_fault(BudgetError, f"ledger {path}", "; nothing was measured"), replacing(path) as file:
+        file.write(text.encode())
 
 
 def _content(path: Path) -> bytes | None:
@@ -276,7 +243,7 @@ def _content(path: Path) -> bytes | None:
         os.close(descriptor)
 
 
-def _account(described: Mapping[str, Any]) -> DataAccount:
+def _account(described: Mapping[str, Any]) -> _DataAccount:
     name = described["unit"]
     if name not in get_args(UnitName):
         raise ValueError("no such unit")
@@ -284,7 +251,7 @@ def _account(described: Mapping[str, Any]) -> DataAccount:
     if cap is not None and (type(cap) is not int or cap < 1):
         raise ValueError("a cap is a whole number above 0")
     unit = Unit(name, cap)
-    return DataAccount(
+    return _DataAccount(
         unit,
         Mechanism(described["mechanism"]),
         _terms(described) if unit == RECORD else {},
@@ -301,10 +268,10 @@ def _account(described: Mapping[str, Any]) -> DataAccount:
     )
 
 
-def _earlier(described: Mapping[str, Any]) -> DataAccount:
+def _earlier(described: Mapping[str, Any]) -> _DataAccount:
     unknown: Losses = dict.fromkeys(RECORD.columns)
     limit = described["limit"]
-    return DataAccount(
+    return _DataAccount(
         RECORD,
         Mechanism(described["mechanism"]),
         _terms(described),
@@ -340,7 +307,7 @@ def _text_of(value: object) -> str:
     return value
 
 
-def _shown(account: DataAccount) -> dict[str, Any]:
+def _shown(account: _DataAccount) -> dict[str, Any]:
     def losses(by: Losses) -> dict[str, str | None]:
         return {column: None if loss is None else show_exact(loss) for column, loss in by.items()}
 
@@ -389,7 +356,6 @@ def charge_account(
         The ledger file; made if missing.
     data : str
         The user's name for the confidential data. Spaces at its ends, and how many stand within, make no difference.
-    plan : Plan
     limits : mapping of column to Fraction or INFINITE
         Largest total loss by column (`Unit.columns`). Given once; they hold for every later run.
     unit : Unit
@@ -408,7 +374,7 @@ def charge_account(
         If the file is no ledger, the terms or a limit differ from those recorded, or a limit would be passed.
     """
     with locked(path) as real:
-        charged = _charged(path, read_ledger(real), data, plan, limits, unit, run)
+        charged = _charged(path, _read_ledger(real), data, plan, limits, unit, run)
         if charged.is_new:
             with whole():
                 write_ledger(real, charged.accounts)
@@ -432,7 +398,7 @@ def check_account(
     BudgetError
         As by `charge_account`.
     """
-    accounts: Mapping[str, DataAccount] = read_ledger(path)
+    accounts: Mapping[str, _DataAccount] = _read_ledger(path)
     for due in dues:
         accounts = _charged(path, accounts, data, due.plan, limits, unit, due.run).accounts
 
@@ -440,14 +406,14 @@ def check_account(
 class _Charged(NamedTuple):
     """The accounts after a charge, what was spent on the data by then, and whether that differs from before."""
 
-    accounts: Mapping[str, DataAccount]
+    accounts: Mapping[str, _DataAccount]
     spent: Losses
     is_new: bool
 
 
 def _charged(
     path: Path,
-    accounts: Mapping[str, DataAccount],
+    accounts: Mapping[str, _DataAccount],
     data: str,
     plan: Plan,
     limits: Mapping[str, Budget],
@@ -455,7 +421,7 @@ def _charged(
     run: str | None,
 ) -> _Charged:
     name = _recorded_name(path, data, accounts)
-    new = DataAccount(unit, plan.mechanism, _terms_of_run(unit, plan), {}, ())
+    new = _DataAccount(unit, plan.mechanism, _terms_of_run(unit, plan), {}, ())
     account = accounts.get(name, new)
     losses = _losses(f"ledger {path}: losses on {name!r}", account, new, plan)
     account = replace(account, limits=_limits(path, name, account, limits))
@@ -471,7 +437,7 @@ def _charged(
     return _Charged({**accounts, name: charged}, spent, is_new=True)
 
 
-def _recorded_name(path: Path, data: str, accounts: Mapping[str, DataAccount]) -> str:
+def _recorded_name(path: Path, data: str, accounts: Mapping[str, _DataAccount]) -> str:
     """The name that the ledger knows the data by."""
     name = _plain(data)
     if not name or not name.isprintable():
@@ -501,7 +467,7 @@ def _terms_of_run(unit: Unit, plan: Plan) -> dict[str, str]:
     return {"privacy_unit": plan.privacy_unit, "neighbours": plan.neighbours.value}
 
 
-def _losses(place: str, account: DataAccount, run: DataAccount, plan: Plan) -> Losses:
+def _losses(place: str, account: _DataAccount, run: _DataAccount, plan: Plan) -> Losses:
     """What a plan costs in the terms of an account."""
 
     def refused(term: str, here: object, there: object) -> BudgetError:
@@ -525,7 +491,7 @@ def _losses(place: str, account: DataAccount, run: DataAccount, plan: Plan) -> L
     return as_zcdp(losses)
 
 
-def _limits(path: Path, name: str, account: DataAccount, limits: Mapping[str, Budget]) -> Mapping[str, Budget]:
+def _limits(path: Path, name: str, account: _DataAccount, limits: Mapping[str, Budget]) -> Mapping[str, Budget]:
     """The limits recorded and those given, which may add to them and not change them."""
     account.unit.check_columns(limits)
     for column, limit in limits.items():

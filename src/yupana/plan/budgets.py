@@ -61,17 +61,11 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class EqualErrors:
-    """Budgets of a total whose relative errors are equal: standard deviations over sizes.
+class _EqualErrors:
+    """Budgets of a total whose relative errors are equal: standard deviations over sizes."""
 
-    Attributes
-    ----------
-    budgets : mapping of entry to Fraction
-    error : float
-        The largest margin of error as a multiple of the count's size, which no other budgets of this total beat.
-    """
-
-    budgets: Mapping[str, Fraction]
+    budgets: Mapping[str, Fraction]  # by entry
+    # the largest margin of error as a multiple of the count's size, which no other budgets of this total beat
     error: float
 
 
@@ -157,8 +151,6 @@ def least(
     entries : mapping of name to Entry
     margins : mapping of name to Fraction
         The largest margins of error of the published cells, above zero.
-    confidence : Fraction
-    mechanism : Mechanism
     definition : "exact" or "bureau"
         How margins of error are computed.
     """
@@ -197,7 +189,7 @@ def spend(
 
 def equal_errors(
     entries: Mapping[str, Entry], sizes: Mapping[str, Fraction], total: Fraction, mechanism: Mechanism
-) -> EqualErrors:
+) -> _EqualErrors:
     """The budgets of a given sum with the least largest relative error, that of every entry being the same.
 
     Parameters
@@ -208,7 +200,6 @@ def equal_errors(
         Margins are steps where they are whole; standard deviations are not.
     total : Fraction
         Above zero.
-    mechanism : Mechanism
 
     Raises
     ------
@@ -230,7 +221,7 @@ def equal_errors(
     if mechanism is Mechanism.ZCDP:
         # rho goes with the inverse square of the error, so all are scaled alike.
         factor = total / spent(Fraction(1))
-        return EqualErrors({name: rho * factor for name, rho in budgets(Fraction(1)).items()}, 1 / math.sqrt(factor))
+        return _EqualErrors({name: rho * factor for name, rho in budgets(Fraction(1)).items()}, 1 / math.sqrt(factor))
     low, high = Fraction(1), Fraction(1)  # the total is passed at low, and not at high
     while spent(low) <= total:
         low /= 2
@@ -239,7 +230,7 @@ def equal_errors(
     while high - low > high * _NEAR:
         middle = (low + high) / 2
         low, high = (middle, high) if spent(middle) > total else (low, middle)
-    return EqualErrors(budgets(high), float(high))
+    return _EqualErrors(budgets(high), float(high))
 
 
 def least_error(
@@ -276,25 +267,18 @@ class EpsilonTotal:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Either margins of error, or a total with sizes.
+    """Either margins of error, or a total with sizes."""
 
-    Attributes
-    ----------
-    margins : mapping of entry to Fraction
-        The largest margin of error of a count that the entry pays for. Entries without one keep their budget.
-    total : Fraction, EpsilonTotal or None
-        What all budgets together may cost, those that are kept included; of each population, where there are several.
-        An `EpsilonTotal` is spent by `yupana.plan.exact_budget.spend_epsilon`, as it needs more than entries.
-    sizes : mapping of entry to Fraction
-        What the standard deviation of each entry is divided by. Divided by a weight, a size makes an error count more.
-    decimals : int or None
-        To how many digits after the point budgets are rounded: up for margins that are exact; to the nearest for those
-        of the Bureau, as in 2020, so that they may be missed by as much; down for a total, which is kept.
-    """
-
+    # by entry: the largest margin of error of a count that the entry pays for. Entries without one keep their budget.
     margins: Mapping[str, Fraction] = field(default_factory=dict)
+    # what all budgets together may cost, those that are kept included; of each population, where there are several. An
+    # `EpsilonTotal` is spent by `yupana.plan.exact_budget.spend_epsilon`, as it needs more than entries.
     total: Fraction | EpsilonTotal | None = None
+    # by entry: what the standard deviation of each entry is divided by. Divided by a weight, a size makes an error
+    # count more.
     sizes: Mapping[str, Fraction] = field(default_factory=dict)
+    # to how many digits after the point budgets are rounded: up for margins that are exact; to the nearest for those of
+    # the Bureau, as in 2020, so that they may be missed by as much; down for a total, which is kept
     decimals: int | None = None
 
 
@@ -366,7 +350,7 @@ class DeclaredMargins:
 
 
 @dataclass(frozen=True, slots=True)
-class DeclaredTotal:
+class _DeclaredTotal:
     """A file of a total: ``{"total": "1.25", "sizes": {...}, "weights": {...}}``, with ``"decimals"`` as well.
 
     A total may be ``{"epsilon": "16", "delta": "1e-10"}``.
@@ -379,11 +363,10 @@ class DeclaredTotal:
 
 
 def read_question(path: Path, entries: Collection[str]) -> Question:
-    """Read a file of targets: `DeclaredMargins` or `DeclaredTotal`.
+    """Read a file of targets: `DeclaredMargins` or `_DeclaredTotal`.
 
     Parameters
     ----------
-    path : Path
     entries : collection of str
         The names of the entries there are. One of budget 0 may be given a margin or a size like others.
 
@@ -393,11 +376,11 @@ def read_question(path: Path, entries: Collection[str]) -> Question:
         Naming the file, the key and what is wrong with it. All faults are named at once.
     """
 
-    def check(told: DeclaredMargins | DeclaredTotal, faults: list[str]) -> None:
+    def check(told: DeclaredMargins | _DeclaredTotal, faults: list[str]) -> None:
         by_entry = {name: of for name in ("margins", "sizes", "weights") if (of := getattr(told, name, None))}
         for place, of in by_entry.items():
             check_entries(place, of, entries, faults)
-        if isinstance(told, DeclaredTotal):
+        if isinstance(told, _DeclaredTotal):
             faults += [f"weights.{name}: has no size" for name in told.weights if name not in told.sizes]
         if not by_entry:
             place = "margins" if isinstance(told, DeclaredMargins) else "sizes"
@@ -411,7 +394,7 @@ def read_question(path: Path, entries: Collection[str]) -> Question:
 
 
 _TARGETS: Final = declared(DeclaredMargins, when=lambda told: "margins" in told) | declared(
-    DeclaredTotal, when=lambda told: "total" in told
+    _DeclaredTotal, when=lambda told: "total" in told
 )
 
 

@@ -61,7 +61,6 @@ def scale_to(
 
     Parameters
     ----------
-    plan : Plan
     epsilon : float
         Positive.
     delta : float
@@ -106,7 +105,6 @@ def largest(
     ----------
     epsilon_of : callable
         The proven epsilon by the number, which is positive.
-    epsilon, delta : float
     first : float
         Where the search begins.
     least : float
@@ -195,8 +193,6 @@ def spend_epsilon(
     question : Question
         With an `EpsilonTotal` and sizes. Each population may spend it.
     entries : mapping of name to Entry
-    mechanism : Mechanism
-    epsilon_of : EpsilonOf
 
     Raises
     ------

@@ -151,7 +151,7 @@ def missed_exact(
     if highest is None:
         return None
     epsilons = [highest * part / CURVE_POINTS for part in range(CURVE_POINTS + 1)]
-    # A bound is a bound at any width, and this is much quicker.
+    # a bound is a bound at any width, and this is much quicker.
     deltas = [
         deltas_at(difference, epsilons, _WIDTH_OF_CURVE)
         for difference in _differences_of_all(plans, change, joined=True)
@@ -203,10 +203,8 @@ def exact_where(plan: Plan, moved: Mapping[str, Fraction], delta: float = DEFAUL
 
     Parameters
     ----------
-    plan : Plan
     moved : mapping of measurement to Fraction
         Squared L2 distances (L1 under pure differential privacy).
-    delta : float
 
     Returns
     -------

@@ -26,27 +26,14 @@ _SMALLEST: Final = 1e-14
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class VariancePrograms:
-    """Programs that differ in their goals alone.
+class _VariancePrograms:
+    """Programs that differ in their goals alone."""
 
-    Attributes
-    ----------
-    rows : ndarray of float64, shape (parts, queries)
-        The precision that a part has from each unit of budget; every part has some.
-    goals : ndarray of float64, shape (programs, goals, parts)
-        Not negative.
-    member : ndarray of float64, shape (groups, queries)
-        1 where the budget of a query is part of that of a group, else 0.
-    budgets : ndarray of float64, shape (groups,)
-    least : ndarray of float64, shape (queries,)
-        In every group less than its budget in all.
-    """
-
-    rows: Floats
-    goals: Floats
-    member: Floats
-    budgets: Floats
-    least: Floats
+    rows: Floats  # shape (parts, queries): the precision that a part has from each unit of budget; every part has some
+    goals: Floats  # shape (programs, goals, parts): not negative
+    member: Floats  # shape (groups, queries): 1 where the budget of a query is part of that of a group, else 0
+    budgets: Floats  # shape (groups,)
+    least: Floats  # shape (queries,): in every group less than its budget in all
 
     @property
     def rest(self) -> Floats:
@@ -118,7 +105,7 @@ class _Scaled:
         return precision, values, -(self.goals / precision[:, None] ** 2) @ self.rows
 
 
-def least_largest(programs: VariancePrograms) -> tuple[Floats, Floats, Floats]:
+def least_largest(programs: _VariancePrograms) -> tuple[Floats, Floats, Floats]:
     """Find the budgets of each program, of shape (programs, queries), their losses, and what no budgets are below."""
     member = programs.member
     equal = np.tile((1 / member.sum(axis=1)) @ member, (len(programs.goals), 1))
@@ -212,27 +199,16 @@ class UndeterminedPartsError(ValueError):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VarianceProgram:
-    """What is to be minimised over budgets w, and under which limits.
+    """What is to be minimised over budgets w, and under which limits."""
 
-    Attributes
-    ----------
-    precisions : ndarray of float64, shape (parts, queries)
-        M: the precision that a part has from each unit of budget of a query; not negative.
-    goals : ndarray of float64, shape (goals, parts)
-        How much each goal counts the variance of each part; not negative, and no goal is 0 throughout.
-    group : ndarray of int64, shape (queries,)
-        Which of the sums of `budgets` the budget of a query is part of.
-    budgets : ndarray of float64, shape (groups,)
-        What the budgets of the queries of a group sum to.
-    least : ndarray of float64, shape (queries,)
-        What each query has at least; in every group less than its budget in all.
-    """
-
+    # shape (parts, queries): M: the precision that a part has from each unit of budget of a query; not negative
     precisions: Floats
+    # shape (goals, parts): how much each goal counts the variance of each part; not negative, and no goal is 0
+    # throughout
     goals: Floats
-    group: NDArray[np.int64]
-    budgets: Floats
-    least: Floats
+    group: NDArray[np.int64]  # shape (queries,): which of the sums of `budgets` the budget of a query is part of
+    budgets: Floats  # shape (groups,): what the budgets of the queries of a group sum to
+    least: Floats  # shape (queries,): what each query has at least; in every group less than its budget in all
 
     def values(self, spent: Floats) -> Floats:
         """The goals at these budgets, of shape (goals,); infinite where one counts a part without precision."""
@@ -241,20 +217,11 @@ class VarianceProgram:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LeastVariance:
-    """Budgets, their loss, and what no budgets can be below.
+    """Budgets, their loss, and what no budgets can be below."""
 
-    Attributes
-    ----------
-    spent : ndarray of float64, shape (queries,)
-    loss : float
-        The largest goal.
-    bound : float
-        At most the loss of any budgets within the limits.
-    """
-
-    spent: Floats
-    loss: float
-    bound: float
+    spent: Floats  # shape (queries,)
+    loss: float  # the largest goal
+    bound: float  # at most the loss of any budgets within the limits
 
     @property
     def gap(self) -> float:
@@ -283,5 +250,5 @@ def least_variance(program: VarianceProgram) -> LeastVariance:
         raise UndeterminedPartsError("a goal counts a part that no query tells anything of")
     member = (np.arange(len(program.budgets))[:, None] == program.group).astype(np.float64)
     goals = program.goals[None, :, counted]
-    spent, losses, bounds = least_largest(VariancePrograms(rows, goals, member, program.budgets, program.least))
+    spent, losses, bounds = least_largest(_VariancePrograms(rows, goals, member, program.budgets, program.least))
     return LeastVariance(spent[0], float(losses[0]), float(bounds[0]))

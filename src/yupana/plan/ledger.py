@@ -18,17 +18,11 @@ from yupana.privacy.sampler import add_noise
 
 @dataclass(slots=True)
 class Ledger:
-    """What a run has measured so far. It refuses what the plan does not hold, or twice, or over budget.
-
-    Attributes
-    ----------
-    plan : Plan
-    draws : DrawLog or None
-        Where draws are kept before anything is made of them, and taken from if an earlier attempt of the run has drawn;
-        None where whoever measures keeps them, or nobody resumes.
-    """
+    """What a run has measured so far. It refuses what the plan does not hold, or twice, or over budget."""
 
     plan: Plan
+    # where draws are kept before anything is made of them, and taken from if an earlier attempt of the run has drawn;
+    # None where whoever measures keeps them, or nobody resumes
     draws: DrawLog | None = field(default=None, kw_only=True)
     _charged: dict[str, Measurement] = field(default_factory=dict, init=False)
     _limit: Budget = field(init=False)
@@ -92,7 +86,6 @@ class Ledger:
             As it stands in the plan.
         counts : numpy.ndarray of int64, shape (population groups, cells)
             Exact counts, zeros included. Population groups and cells must be public.
-        entropy : Entropy
 
         Raises
         ------
@@ -117,22 +110,12 @@ class Meter:
     All pieces together are one measurement: ``measurement.loss(d)``-zCDP (epsilon-DP) against neighbours whose counts,
     over all pieces, lie at squared L2 (L1) distance at most ``d``. How many cells a group is counted in may depend on
     what has been released before, not on the counts (docs/safetab-privacy.md).
-
-    Attributes
-    ----------
-    measurement : Measurement
-    groups : int
-        Population groups of the measurement, numbered from 0.
-    serial : int
-        How many measurements the ledger had charged, this one included.
-    draws : DrawLog or None
-        As the ledger has it.
     """
 
     measurement: Measurement
-    groups: int
-    serial: int = field(kw_only=True)
-    draws: DrawLog | None = field(default=None, kw_only=True)
+    groups: int  # population groups of the measurement, numbered from 0
+    serial: int = field(kw_only=True)  # how many measurements the ledger had charged, this one included
+    draws: DrawLog | None = field(default=None, kw_only=True)  # as the ledger has it
     _done: list[tuple[int, int]] = field(default_factory=list, init=False)
 
     def measure(
@@ -142,13 +125,11 @@ class Meter:
 
         Parameters
         ----------
-        first : int
         cells : numpy.ndarray of int64, shape (groups of the piece,)
             How many cells each group is counted in, up to those of the measurement. A group counted in none has been
             measured all the same.
         counts : numpy.ndarray of int64, shape (sum of cells,)
             Exact counts, zeros included, group after group.
-        entropy : Entropy
 
         Raises
         ------

@@ -78,20 +78,11 @@ def published_variance(law: Law) -> Fraction | float:
 
 @dataclass(frozen=True, slots=True)
 class Sensitivity:
-    """How far a count vector can move when one privacy unit changes: squared L2 under zCDP, L1 under pure DP.
+    """How far a count vector can move when one privacy unit changes: squared L2 under zCDP, L1 under pure DP."""
 
-    Attributes
-    ----------
-    unbounded : Fraction
-        One record added or removed.
-    bounded : Fraction
-        One record changed in any way, its place included.
-    same_household : Fraction or None
-        One person's record changed while the person stays in the household; None where that has no meaning.
-    """
-
-    unbounded: Fraction
-    bounded: Fraction
+    unbounded: Fraction  # one record added or removed
+    bounded: Fraction  # one record changed in any way, its place included
+    # one person's record changed while the person stays in the household; None where that has no meaning
     same_household: Fraction | None = None
 
 
@@ -100,20 +91,11 @@ class PersonSensitivity:
     """How far a count vector can move when one *person* changes, whatever the records count (docs/person-loss.md).
 
     Distances as in `Sensitivity`, by the accounting the plan promises by.
-
-    Attributes
-    ----------
-    unbounded : Fraction or None
-        The person is added or removed; None where invariants leave no such neighbours.
-    same_household : Fraction
-        The person is changed, and stays in the household.
-    bounded : Fraction
-        The person is changed in any way, the household included.
     """
 
-    unbounded: Fraction | None
-    same_household: Fraction
-    bounded: Fraction
+    unbounded: Fraction | None  # the person is added or removed; None where invariants leave no such neighbours
+    same_household: Fraction  # the person is changed, and stays in the household
+    bounded: Fraction  # the person is changed in any way, the household included
 
 
 def of_own_record(record: Sensitivity) -> PersonSensitivity:
@@ -248,7 +230,6 @@ def bound_of_estimate(
         Of the sum, as tables show variances.
     least : float
         The smallest variance of a noise in it.
-    confidence : Fraction
     margins : "exact" or "bureau"
     is_gaussian : bool
         Whether the noises are discrete Gaussian, or else two-sided geometric.

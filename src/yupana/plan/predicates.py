@@ -88,23 +88,13 @@ class TooManyClassesError(ValueError):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Classes:
-    """The classes of one record file.
+    """The classes of one record file."""
 
-    Attributes
-    ----------
-    terms : mapping of column to str
-        SQL over one column each; their sum is the combination of atoms of a record, from 0.
-    class_of : numpy.ndarray of int64, shape (combinations,)
-        The class of each combination; class 0 satisfies no predicate.
-    members : numpy.ndarray of bool, shape (predicates, classes)
-        Which predicates a class satisfies.
-    sizes : tuple of int
-        How many atoms each column of ``terms`` has. Combinations are numbered with the last column running fastest.
-    """
-
+    # by column: SQL over one column each; their sum is the combination of atoms of a record, from 0
     terms: Mapping[str, str]
-    class_of: NDArray[np.int64]
-    members: NDArray[np.bool_]
+    class_of: NDArray[np.int64]  # shape (combinations,): the class of each combination; class 0 satisfies no predicate
+    members: NDArray[np.bool_]  # shape (predicates, classes): which predicates a class satisfies
+    # how many atoms each column of `terms` has. Combinations are numbered with the last column running fastest.
     sizes: tuple[int, ...]
 
     @property

@@ -15,21 +15,11 @@ _MOST_TRIED: Final = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class ResponseGroup:
-    """The records of which one code, or every code, of a response is among some.
+    """The records of which one code, or every code, of a response is among some."""
 
-    Attributes
-    ----------
-    response : str
-        The name of the question.
-    members : frozenset of int
-        Places of the codes.
-    alone : bool
-        Whether all codes of a record must be members, rather than any of them.
-    """
-
-    response: str
-    members: frozenset[int]
-    alone: bool = False
+    response: str  # the name of the question
+    members: frozenset[int]  # places of the codes
+    alone: bool = False  # whether all codes of a record must be members, rather than any of them
 
     def __contains__(self, codes: Collection[int]) -> bool:
         """Whether a record with these codes is in the group; one without any is in none."""
@@ -44,7 +34,6 @@ def most_groups(groups: Iterable[ResponseGroup], most_codes: Mapping[str, int]) 
 
     Parameters
     ----------
-    groups : iterable of ResponseGroup
     most_codes : mapping of response to int
         How many codes of a record count.
     """

@@ -37,7 +37,6 @@ def decimal_coverage(
     period : int
         Odd; a sum of discrete Gaussian noises is farther from every m asked for than that with a chance below
         ``10**-digits``.
-    digits : int
     """
     if isinstance(noise[0][0], DiscreteGaussian):
         gaussians = [(cast("DiscreteGaussian", law), number) for law, number in noise]

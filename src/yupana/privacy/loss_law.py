@@ -45,14 +45,9 @@ _MOST_CELLS: Final = 1 << 23
 
 @dataclass(frozen=True, slots=True)
 class LossBounds:
-    """A number known to lie between two.
+    """A number known to lie between two."""
 
-    Attributes
-    ----------
-    lower, upper : float
-        ``lower`` is a bound for neighbours that differ exactly as said, without the slack.
-    """
-
+    # lower, upper: `lower` is a bound for neighbours that differ exactly as said, without the slack
     lower: float
     upper: float
 
@@ -62,7 +57,6 @@ def epsilon_at(difference: Difference, delta: float, width: float = WIDTH) -> Lo
 
     Parameters
     ----------
-    difference : Difference
     delta : float
         Between `SMALLEST_DELTA` and 1.
     width : float
@@ -78,7 +72,7 @@ def epsilon_at(difference: Difference, delta: float, width: float = WIDTH) -> Lo
     ValueError
         If delta is not in that range.
     """
-    check_delta(delta)
+    _check_delta(delta)
     if not difference.moves:
         return LossBounds(0.0, 0.0)
     floor = difference.least_epsilon(delta)
@@ -98,7 +92,6 @@ def delta_at(difference: Difference, epsilon: float, width: float = WIDTH) -> Lo
 
     Parameters
     ----------
-    difference : Difference
     epsilon : float
         Zero or more, finite.
     width : float
@@ -133,7 +126,6 @@ def deltas_at(difference: Difference, epsilons: Sequence[float], width: float = 
 
     Parameters
     ----------
-    difference : Difference
     epsilons : sequence of float
         Zero or more, finite, rising.
     width : float
@@ -161,35 +153,19 @@ def deltas_at(difference: Difference, epsilons: Sequence[float], width: float = 
     return tuple(found)
 
 
-def check_delta(delta: float) -> None:
-    """Refuse a delta at which no epsilon is certified.
-
-    Raises
-    ------
-    ValueError
-        If it is not below 1, or below `SMALLEST_DELTA`.
-    """
+def _check_delta(delta: float) -> None:
+    """Refuse a delta at which no epsilon is certified."""
     if not SMALLEST_DELTA <= delta < 1:
         raise ValueError(f"delta must lie below 1, and be at least {SMALLEST_DELTA:g} for an exact epsilon")
 
 
 @dataclass(frozen=True, slots=True)
 class _LossFamily:
-    """The losses of a difference, for every way in which its choices can fall.
-
-    Attributes
-    ----------
-    fixed : tuple of Loss
-    choices : tuple of (int, tuple of tuple of Loss)
-        How many choose, and the options.
-    squared : float
-        mu^2 of continuous Gaussian noise.
-    mixtures : int
-    """
+    """The losses of a difference, for every way in which its choices can fall."""
 
     fixed: tuple[Loss, ...]
-    choices: tuple[tuple[int, tuple[tuple[Loss, ...], ...]], ...]
-    squared: float
+    choices: tuple[tuple[int, tuple[tuple[Loss, ...], ...]], ...]  # how many choose, and the options
+    squared: float  # mu^2 of continuous Gaussian noise
     mixtures: int
 
     @classmethod
@@ -233,21 +209,15 @@ class _LossFamily:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Frequencies:
-    """Those frequencies that matter, with the decay and phase of what is fixed and of each option there.
+    """Those frequencies that matter, with the decay and phase of what is fixed and of each option there."""
 
-    Attributes
-    ----------
-    u, decay, phase : ndarray of float64, shape (frequencies,)
-    option_decay, option_phase : ndarray of float64, shape (options of all choices, frequencies)
-    error, error_by_u : float
-        Of the modulus of any mixture: at most the first, and u times the second.
-    """
-
-    u: Floats
+    u: Floats  # these three have shape (frequencies,)
     decay: Floats
     phase: Floats
+    # shape (options of all choices, frequencies)
     option_decay: Floats
     option_phase: Floats
+    # of the modulus of any mixture: at most the first, and u times the second
     error: float
     error_by_u: float
 
@@ -323,44 +293,21 @@ class _Frequencies:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Sum:
-    """The integral as a sum, at one c: see the head of this file.
-
-    Attributes
-    ----------
-    family : _LossFamily
-    c : float
-        The tilt. Any positive one gives a bound; a good one keeps the terms near what they sum to.
-    step : float
-        h, of so few binary digits that its multiples are exact.
-    tau : float
-        The standard deviation of the loss of the tiny Gaussian mechanism.
-    reach : float
-        How much epsilon the lower bound gives up for it.
-    log_moments : ndarray of float64, shape (mixtures,)
-        Log of M(c) of each mixture and the tiny mechanism.
-    rounding : float
-        A bound on the error of these.
-    u : ndarray of float64, shape (frequencies,)
-    weight, phase : ndarray of float64, shape (mixtures, frequencies)
-        Moduli of M(c + iu) / (M(c) (c + iu) (c + iu + 1)), and their arguments.
-    error : float
-        What rounding, and what is left out, can add to the sum, but for the error by x.
-    error_by_x : float
-        The same for each unit of x.
-    """
+    """The integral as a sum, at one c: see the head of this file."""
 
     family: _LossFamily
-    c: float
-    step: float
-    tau: float
-    reach: float
-    log_moments: Floats
-    rounding: float
-    u: Floats
+    c: float  # the tilt. Any positive one gives a bound; a good one keeps the terms near what they sum to.
+    step: float  # h, of so few binary digits that its multiples are exact
+    tau: float  # the standard deviation of the loss of the tiny Gaussian mechanism
+    reach: float  # how much epsilon the lower bound gives up for it
+    log_moments: Floats  # shape (mixtures,): log of M(c) of each mixture and the tiny mechanism
+    rounding: float  # a bound on the error of these
+    u: Floats  # shape (frequencies,)
+    # shape (mixtures, frequencies): moduli of M(c + iu) / (M(c) (c + iu) (c + iu + 1)), and their arguments
     weight: Floats
     phase: Floats
-    error: float
-    error_by_x: float
+    error: float  # what rounding, and what is left out, can add to the sum, but for the error by x
+    error_by_x: float  # the same for each unit of x
 
     @classmethod
     def for_delta(cls, family: _LossFamily, delta: float, width: float) -> "_Sum | None":

@@ -26,20 +26,11 @@ _UP: Final = 1 + 2.0**-49
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """Answers with independent noise of one law, each of which neighbours move by the same whole number.
-
-    Attributes
-    ----------
-    law : DiscreteGaussian or TwoSidedGeometric
-    by : int
-        How far an answer moves, up or down; positive.
-    times : int
-        How many answers move so far; positive.
-    """
+    """Answers with independent noise of one law, each of which neighbours move by the same whole number."""
 
     law: DiscreteGaussian | TwoSidedGeometric
-    by: int = 1
-    times: int = 1
+    by: int = 1  # how far an answer moves, up or down; positive
+    times: int = 1  # how many answers move so far; positive
 
     def __post_init__(self) -> None:
         if self.by < 1 or self.times < 1:
@@ -55,37 +46,21 @@ class Shift:
 
 @dataclass(frozen=True, slots=True)
 class ShiftChoice:
-    """So many records or parts of them, each of which moves the answers of one of several options.
+    """So many records or parts of them, each of which moves the answers of one of several options."""
 
-    Attributes
-    ----------
-    times : int
-        Each of them may take another option.
-    options : tuple of tuple of Shift
-    """
-
-    times: int
+    times: int  # each of them may take another option
     options: tuple[tuple[Shift, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What the noisy answers of neighbours differ in, where the choices may fall in any way.
-
-    Attributes
-    ----------
-    shifts : tuple of Shift
-    choices : tuple of ShiftChoice
-    squared : float
-        Beside them a shift of continuous Gaussian noise by so many standard deviations, squared: mu^2.
-    slack : float
-        How much the logarithm of any probability may differ besides.
-    """
+    """What the noisy answers of neighbours differ in, where the choices may fall in any way."""
 
     shifts: tuple[Shift, ...] = ()
     choices: tuple[ShiftChoice, ...] = ()
+    # beside them a shift of continuous Gaussian noise by so many standard deviations, squared: mu^2
     squared: float = 0.0
-    slack: float = 0.0
+    slack: float = 0.0  # how much the logarithm of any probability may differ besides
 
     @classmethod
     def of_distance(cls, law: DiscreteGaussian, distance: Fraction) -> "Difference":
@@ -190,34 +165,22 @@ _SINGLE: Final = 9.0
 
 
 @dataclass(frozen=True, slots=True)
-class Turned:
-    """M(c + iu) / M(c) = exp(-decay + i phase) at some u, and how far that may be from the truth.
-
-    Attributes
-    ----------
-    decay, phase : ndarray of float64
-    error, error_by_u : float
-        The error is at most the first, and u times the second.
-    """
+class _Turned:
+    """M(c + iu) / M(c) = exp(-decay + i phase) at some u, and how far that may be from the truth."""
 
     decay: Floats
     phase: Floats
+    # the error is at most the first, and u times the second
     error: float
     error_by_u: float
 
 
 @dataclass(frozen=True, slots=True)
-class GaussianLoss:
-    """Of answers with discrete Gaussian noise.
-
-    Attributes
-    ----------
-    sigma2 : float
-    by, times : int
-        As in `Shift`.
-    """
+class _GaussianLoss:
+    """Of answers with discrete Gaussian noise."""
 
     sigma2: float
+    # as in `Shift`
     by: int
     times: int
 
@@ -238,14 +201,14 @@ class GaussianLoss:
         of_shift = 0.0 if self.sigma2 > _SINGLE else self.times * (64 + 16 * (self.by * c + 2) * (1 + 1 / self.sigma2))
         return ULP * (16 * c * (c + 1) * self.precision + of_shift)
 
-    def turned(self, c: float, u: Floats) -> Turned:
+    def turned(self, c: float, u: Floats) -> _Turned:
         """M(c + iu) / M(c) at frequencies u, not negative."""
         if self.sigma2 <= _SINGLE:
             return _Lattice.of_gaussian(self.sigma2, self.by, c).turned(self.times, u)
         by, times, slope, drift = self.by, self.times, self.by / self.sigma2, self.by**2 / (2 * self.sigma2)
         rest = reduced(slope * u)
         steepest = 0.61 * math.sqrt(self.sigma2) + c * by
-        return Turned(
+        return _Turned(
             (times * self.sigma2 / 2) * rest * rest,
             (times * c * by) * rest + (times * drift) * u,
             times * (2.01 * math.exp(-self.sigma2 * math.pi**2 / 2) + ULP * (8 * steepest + 64)),
@@ -254,17 +217,11 @@ class GaussianLoss:
 
 
 @dataclass(frozen=True, slots=True)
-class GeometricLoss:
-    """Of answers with two-sided geometric noise exp(-a |k|).
-
-    Attributes
-    ----------
-    a : float
-    by, times : int
-        As in `Shift`.
-    """
+class _GeometricLoss:
+    """Of answers with two-sided geometric noise exp(-a |k|)."""
 
     a: float
+    # as in `Shift`
     by: int
     times: int
 
@@ -286,21 +243,21 @@ class GeometricLoss:
         """A bound on the error of `log`."""
         return ULP * self.times * (64 + 16 * self.by * (c + 1) * self.a)
 
-    def turned(self, c: float, u: Floats) -> Turned:
+    def turned(self, c: float, u: Floats) -> _Turned:
         """M(c + iu) / M(c) at frequencies u, not negative."""
         return _Lattice.of_geometric(self.a, self.by, c).turned(self.times, u)
 
 
-Loss: TypeAlias = GaussianLoss | GeometricLoss
+Loss: TypeAlias = _GaussianLoss | _GeometricLoss
 """The loss of answers that are moved alike."""
 
 
 def losses(shifts: Iterable[Shift]) -> tuple[Loss, ...]:
     """The losses of shifts; those first that make most frequencies negligible."""
     found: list[Loss] = [
-        GaussianLoss(float(s.law.sigma2), s.by, s.times)
+        _GaussianLoss(float(s.law.sigma2), s.by, s.times)
         if isinstance(s.law, DiscreteGaussian)
-        else GeometricLoss(float(s.law.exponent), s.by, s.times)
+        else _GeometricLoss(float(s.law.exponent), s.by, s.times)
         for s in shifts
     ]
     return tuple(sorted(found, key=lambda loss: -loss.precision))
@@ -324,33 +281,19 @@ def reduced(angle: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Lattice:
-    """The tilted law of a loss ``drift + sign * slope k`` over few integers k.
+    """The tilted law of a loss ``drift + sign * slope k`` over few integers k."""
 
-    Attributes
-    ----------
-    slope, drift : float
-        Not negative.
-    sign : 1 or -1
-    weights : ndarray of float64
-        Of the integers from ``first`` on; empty for noise that is summed over frequencies.
-    first : int
-    centre, sigma2 : float
-        Of noise that is summed over frequencies.
-    lost : float
-        What is left out.
-    spread : float
-        A bound on the mean of abs(k).
-    """
-
+    # not negative
     slope: float
     drift: float
     sign: int
-    weights: Floats
+    weights: Floats  # of the integers from `first` on; empty for noise that is summed over frequencies
     first: int
+    # of noise that is summed over frequencies
     centre: float
     sigma2: float
-    lost: float
-    spread: float
+    lost: float  # what is left out
+    spread: float  # a bound on the mean of abs(k)
 
     @classmethod
     def of_gaussian(cls, sigma2: float, by: int, c: float) -> "_Lattice":
@@ -374,14 +317,14 @@ class _Lattice:
         weights[1:-1] *= -math.expm1(-a)
         return cls(2 * a, a * by, -1, weights / weights.sum(), 0, 0.0, 0.0, 8 * ULP * by, by)
 
-    def turned(self, times: int, u: Floats) -> Turned:
+    def turned(self, times: int, u: Floats) -> _Turned:
         """M(c + iu) / M(c) of so many answers."""
         found = self.factor(reduced(self.slope * u))
         # A modulus of zero is negligible, whatever its logarithm is taken to be.
         decay = -times * np.log(np.maximum(np.abs(found), 1e-30))
         phase = times * (np.angle(found) + self.drift * u)
         by_u = times * ULP * (2 * self.spread * self.slope + 8 * self.drift)
-        return Turned(decay, phase, times * (self.lost + ULP * (2 * self.spread + 128)), by_u)
+        return _Turned(decay, phase, times * (self.lost + ULP * (2 * self.spread + 128)), by_u)
 
     def factor(self, rest: Floats) -> NDArray[np.complex128]:
         """M(c + iu) / M(c) without the drift, where slope u is ``rest`` modulo 2 pi."""

@@ -18,38 +18,24 @@ class Listing(NamedTuple):
 
     Attributes
     ----------
-    folder, name : str
-        Where it stands: a folder of `yupana.products`, and its name in `product.py` there.
-    about : str
-        What it makes, in a line.
-    confidence : str
-        Of its margins, unless asked otherwise.
     source, reads, data : str
         What its configuration is called, what that may be, and what its records are.
-    built_in : tuple of str
-        Names of the configurations that come with it.
-    accountings : str
-        What the choice between published and tight sensitivities is; empty where they are the same.
-    estimators : tuple of str
-        How consistent counts may be estimated, the default first; empty where noisy counts are published.
-    takes : frozenset of str
-        Options and verbs that not every product has.
-    outputs : tuple of str
-        What manifests of its outputs name as the system, or else as the product.
     """
 
+    # folder, name: where it stands: a folder of `yupana.products`, and its name in `product.py` there
     folder: str
     name: str
-    about: str
-    confidence: str
+    about: str  # what it makes, in a line
+    confidence: str  # of its margins, unless asked otherwise
     source: str
     reads: str
-    built_in: tuple[str, ...]
+    built_in: tuple[str, ...]  # names of the configurations that come with it
     data: str
-    accountings: str
+    accountings: str  # what the choice between published and tight sensitivities is; empty where they are the same
+    # how consistent counts may be estimated, the default first; empty where noisy counts are published
     estimators: tuple[str, ...]
-    takes: frozenset[str]
-    outputs: tuple[str, ...]
+    takes: frozenset[str]  # options and verbs that not every product has
+    outputs: tuple[str, ...]  # what manifests of its outputs name as the system, or else as the product
 
 
 _PERSONS: Final = Listing(

@@ -17,21 +17,12 @@ Value = str | int
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """What a column is called and holds.
-
-    Attributes
-    ----------
-    title : str
-    description : str
-    type : "string", "integer", "number" or "boolean"
-        As a Table Schema names it; codes are strings.
-    values : mapping
-        What its codes are called; empty where they are not listed.
-    """
+    """What a column is called and holds."""
 
     title: str
     description: str = ""
-    type: Literal["string", "integer", "number", "boolean"] = "string"
+    type: Literal["string", "integer", "number", "boolean"] = "string"  # as a Table Schema names it; codes are strings
+    # what its codes are called; empty where they are not listed
     values: Mapping[Value, str] = field(default_factory=dict)
 
 

@@ -115,7 +115,6 @@ def manifest_faults(release: ReleaseFolder, inputs: Path | None = None) -> Check
 
     Parameters
     ----------
-    release : ReleaseFolder
     inputs : Path, optional
         A folder with public files of the run. With those of the codes, SafeTab's sensitivities are made anew, too.
     """
@@ -344,7 +343,6 @@ def check_release(release: Path, inputs: Path | None = None) -> Checked:
 
     Parameters
     ----------
-    release : Path
     inputs : Path, optional
         A folder with public files of the run, to compare with those that the manifest names.
 
@@ -376,7 +374,6 @@ def open_checked(release: Path, *, confidential: bool = False) -> ReleaseFolder:
 
     Parameters
     ----------
-    release : Path
     confidential : bool
         As of `yupana.products.gate.open_release`.
 

@@ -17,18 +17,12 @@ Parents = tuple[NDArray[np.intp], ...]
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What the measurements of many alike trees say of their nodes.
+    """What the measurements of many alike trees say of their nodes."""
 
-    Attributes
-    ----------
-    values, variances : tuple of float arrays, by depth, shape (trees, nodes of the depth)
-        The estimates and their variances.
-    below : tuple of float arrays of the same shapes
-        Variance of the estimate of a node from the measurements of itself and its descendants alone.
-    """
-
+    # values, variances: shape (trees, nodes of the depth): the estimates and their variances
     values: tuple[Floats, ...]
     variances: tuple[Floats, ...]
+    # variance of the estimate of a node from the measurements of itself and its descendants alone
     below: tuple[Floats, ...]
 
 

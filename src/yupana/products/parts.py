@@ -62,34 +62,19 @@ PARTS_SCHEMA: Final[Schema] = _DOCUMENT.schema["properties"][PARTS]
 
 
 @dataclass(frozen=True, slots=True)
-class PartSource:
-    """Where the configuration of a part is read.
+class _PartSource:
+    """Where the configuration of a part is read."""
 
-    Attributes
-    ----------
-    config
-        A built-in name, a file or a document.
-    within : tuple of str
-        Of a file that holds it in a table: the keys of the table.
-    """
-
-    config: Any
-    within: tuple[str, ...] = ()
+    config: Any  # a built-in name, a file or a document
+    within: tuple[str, ...] = ()  # of a file that holds it in a table: the keys of the table
 
 
 @dataclass(frozen=True, slots=True)
 class PartsDocument:
-    """What a document of parts says.
+    """What a document of parts says."""
 
-    Attributes
-    ----------
-    title : str
-        Its name for what is made.
-    sources : mapping of part to PartSource
-    """
-
-    title: str
-    sources: Mapping[str, PartSource]
+    title: str  # its name for what is made
+    sources: Mapping[str, _PartSource]  # by part
 
     def changes(self, given: Changes) -> dict[str, Changes]:
         """The changes of each part, whose keys begin with its name: ``persons.rho``.
@@ -152,13 +137,13 @@ def _in_file(path: Path, faults: list[str]) -> object:
     return document
 
 
-def _source(name: str, told: object, path: Path | None, built_in: Sequence[str]) -> PartSource:
+def _source(name: str, told: object, path: Path | None, built_in: Sequence[str]) -> _PartSource:
     """A part as it is told: by name, by a file beside the document, or in it."""
     if isinstance(told, Mapping):
-        return PartSource(told) if path is None else PartSource(path, (PARTS, name))
+        return _PartSource(told) if path is None else _PartSource(path, (PARTS, name))
     if path is None or told in built_in:
-        return PartSource(told)
-    return PartSource(path.parent / str(told))
+        return _PartSource(told)
+    return _PartSource(path.parent / str(told))
 
 
 def check_units(plans: "Mapping[str, Plan]") -> None:

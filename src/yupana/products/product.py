@@ -23,41 +23,25 @@ C = TypeVar("C")
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What a product and its parts are called.
-
-    Attributes
-    ----------
-    title : str
-    tables : mapping of table to str
-        What each table counts or shows; empty where the configuration names them.
-    levels : mapping of level to str
-        What each population-group level is called; empty where the configuration names them.
-    kinds : mapping of kind to str
-        What measurements are for: by the part of their names before the stroke.
-    universes : mapping of table to str
-        What the tables count whose names begin so; empty where the configuration says it.
-    """
+    """What a product and its parts are called."""
 
     title: str
+    # by table: what each table counts or shows; empty where the configuration names them
     tables: Mapping[str, str] = field(default_factory=dict)
+    # by level: what each population-group level is called; empty where the configuration names them
     levels: Mapping[str, str] = field(default_factory=dict)
+    # by kind: what measurements are for: by the part of their names before the stroke
     kinds: Mapping[str, str] = field(default_factory=dict)
+    # by table: what the tables count whose names begin so; empty where the configuration says it
     universes: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class BuiltIn:
-    """A configuration that Yupana brings along.
-
-    Attributes
-    ----------
-    title : str
-    page : str
-        The key of its page in the explorer; empty where it has none.
-    """
+    """A configuration that Yupana brings along."""
 
     title: str
-    page: str = ""
+    page: str = ""  # the key of its page in the explorer; empty where it has none
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,30 +68,16 @@ class Checked:
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """What the manifest of a run says if it follows from its configuration.
+    """What the manifest of a run says if it follows from its configuration."""
 
-    Attributes
-    ----------
-    plan : Plan
-        Made anew.
-    keys : mapping
-        Keys of the manifest with their values.
-    without_groups : frozenset of str
-        Measurements that may be missing in the ledger, as nothing of theirs was to be measured.
-    described : callable, optional
-        What a table and its columns are called, as `Product.described`; None where public files decide that.
-    wrong : tuple of str
-        What cannot be, whatever the configuration says, in words.
-    unchecked : tuple of str
-        What could not be made anew, in words.
-    """
-
-    plan: Plan
-    keys: Mapping[str, Any]
+    plan: Plan  # made anew
+    keys: Mapping[str, Any]  # keys of the manifest with their values
+    # measurements that may be missing in the ledger, as nothing of theirs was to be measured
     without_groups: frozenset[str] = frozenset()
+    # what a table and its columns are called, as `Product.described`; None where public files decide that
     described: Callable[[str], Described] | None = None
-    wrong: tuple[str, ...] = ()
-    unchecked: tuple[str, ...] = ()
+    wrong: tuple[str, ...] = ()  # what cannot be, whatever the configuration says, in words
+    unchecked: tuple[str, ...] = ()  # what could not be made anew, in words
 
 
 def terms_of(plan: Plan) -> dict[str, Any]:
@@ -252,7 +222,6 @@ class Product(Protocol[C]):
 
         Parameters
         ----------
-        plan : Plan
         parameters : mapping
             Of the manifest of a release under the plan.
 
@@ -319,7 +288,6 @@ class Product(Protocol[C]):
 
         Parameters
         ----------
-        release : Path
         manifest : mapping
             Of a run of the product, as `read_manifest` gives it.
         plan : Plan

@@ -53,7 +53,6 @@ def read_table_targets(path: Path, entries: Collection[str]) -> TableTargets:
 
     Parameters
     ----------
-    path : Path
     entries : collection of str
         The budgets that there are.
 
@@ -178,39 +177,25 @@ def losses_as_json(strategy: Strategy[Any], level: str) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _PublishedCells:
-    """The cells of a table at a level that one budget pays for.
-
-    Attributes
-    ----------
-    table, level, entry : str
-    loadings : ndarray of float64, shape (kinds, parts)
-        What the variance of a cell has of the variance of each part; cells alike in that are of one kind.
-    counts : ndarray of float64, shape (kinds,)
-        How many cells are of each kind; of a table that groups of several kinds are shown, the mean over these.
-    """
+    """The cells of a table at a level that one budget pays for."""
 
     table: str
     level: str
     entry: str
+    # shape (kinds, parts): what the variance of a cell has of the variance of each part; cells alike in that are of one
+    # kind
     loadings: Floats
+    # shape (kinds,): how many cells are of each kind; of a table that groups of several kinds are shown, the mean over
+    # these
     counts: Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _PublishedVariances:
-    """How the variances of all published cells follow from the budgets.
+    """How the variances of all published cells follow from the budgets."""
 
-    Attributes
-    ----------
-    entries : tuple of str
-        The budgets above zero.
-    precisions : ndarray of float64, shape (parts, entries)
-        The precision that a part has from each unit of a budget.
-    cells : tuple of _PublishedCells
-    """
-
-    entries: tuple[str, ...]
-    precisions: Floats
+    entries: tuple[str, ...]  # the budgets above zero
+    precisions: Floats  # shape (parts, entries): the precision that a part has from each unit of a budget
     cells: tuple[_PublishedCells, ...]
 
 
@@ -247,22 +232,12 @@ _NEAR: Final = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class BudgetQuestion:
-    """What budgets are to be found.
-
-    Attributes
-    ----------
-    targets : TableTargets
-    loss : "sum", "max" or "ratio"
-    least : Fraction
-        What each budget keeps of the one given.
-    total : Fraction or None
-        What the budgets of each population may cost; None for what they cost now.
-    """
+    """What budgets are to be found."""
 
     targets: TableTargets = field(default_factory=TableTargets)
     loss: Joined = "sum"
-    least: Fraction = LEAST
-    total: Fraction | None = None
+    least: Fraction = LEAST  # what each budget keeps of the one given
+    total: Fraction | None = None  # what the budgets of each population may cost; None for what they cost now
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -288,12 +263,10 @@ def find_budgets(product: Product[C], config: C, plan: Plan, question: BudgetQue
 
     Parameters
     ----------
-    product : Product
     config
         The product's own. Budgets of 0 stay 0; those of tables and levels without a weight are kept.
     plan : Plan
         Of the configuration.
-    question : BudgetQuestion
 
     Raises
     ------

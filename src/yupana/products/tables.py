@@ -27,17 +27,11 @@ _N = TypeVar("_N", np.int64, np.float64)
 
 
 class Cell(NamedTuple):
-    """A row that every group of a table has.
+    """A row that every group of a table has."""
 
-    Attributes
-    ----------
-    labels : tuple of str or int
-        What the columns of its table say, such as ("18", "44", "1"); a whole number is written as one to Parquet, too.
-    parts : tuple of int
-        The measured cells it adds up. Their noise is independent, so its variance is theirs times their number.
-    """
-
+    # what the columns of its table say, such as ("18", "44", "1"); a whole number is written as one to Parquet, too
     labels: tuple[str | int, ...]
+    # the measured cells it adds up. Their noise is independent, so its variance is theirs times their number.
     parts: tuple[int, ...]
 
 
@@ -45,24 +39,15 @@ class Cell(NamedTuple):
 class Table:
     """A published table.
 
-    Attributes
-    ----------
-    name : str
-        Such as T02001.
-    columns : tuple of str
-        Those that tell its cells apart, such as AGESTART, AGEEND, SEX.
-    cells : tuple of Cell
-        In the order of the rows of a group.
-
     Raises
     ------
     ValueError
         If a cell does not have a label for each column, stands twice, or adds up nothing or a cell twice.
     """
 
-    name: str
-    columns: tuple[str, ...]
-    cells: tuple[Cell, ...]
+    name: str  # such as T02001
+    columns: tuple[str, ...]  # those that tell its cells apart, such as AGESTART, AGEEND, SEX
+    cells: tuple[Cell, ...]  # in the order of the rows of a group
 
     def __post_init__(self) -> None:
         twice = [labels for labels, times in Counter(cell.labels for cell in self.cells).items() if times > 1]
@@ -76,13 +61,6 @@ class Table:
 class Choice:
     """What a group is measured in and shown, if it is given this much detail.
 
-    Attributes
-    ----------
-    finest : tuple of int
-        Of each cell of the family's finest choice the measured cell of this one that holds it.
-    tables : tuple of Table
-        All that show the group.
-
     Raises
     ------
     ValueError
@@ -90,8 +68,8 @@ class Choice:
         no table shows every measured cell by itself.
     """
 
-    finest: tuple[int, ...]
-    tables: tuple[Table, ...]
+    finest: tuple[int, ...]  # of each cell of the family's finest choice the measured cell of this one that holds it
+    tables: tuple[Table, ...]  # all that show the group
 
     def __post_init__(self) -> None:
         measured = self.measured
@@ -135,27 +113,16 @@ def _alone(table: Table) -> dict[int, Cell]:
 class Family:
     """Tables that are measured under one name, of which a population group gets those of one choice.
 
-    Attributes
-    ----------
-    name : str
-        That the measurements of a plan call their table: PH4, T03.
-    keys : tuple of str
-        The columns that name a population group.
-    choices : tuple of Choice
-        The coarsest first, the finest last.
-    numbers : tuple of str
-        The columns of numbers, among COUNT, NOISE_DISTRIBUTION, VARIANCE and MOE.
-
     Raises
     ------
     ValueError
         If a choice is not of the cells of the finest, or two tables of one name have other rows.
     """
 
-    name: str
-    keys: tuple[str, ...]
-    choices: tuple[Choice, ...]
-    numbers: tuple[str, ...] = NUMBERS
+    name: str  # that the measurements of a plan call their table: PH4, T03
+    keys: tuple[str, ...]  # the columns that name a population group
+    choices: tuple[Choice, ...]  # the coarsest first, the finest last
+    numbers: tuple[str, ...] = NUMBERS  # the columns of numbers, among COUNT, NOISE_DISTRIBUTION, VARIANCE and MOE
 
     def __post_init__(self) -> None:
         if {len(choice.finest) for choice in self.choices} != {self.choices[-1].measured}:
@@ -185,21 +152,14 @@ class Family:
 
 @dataclass(frozen=True, eq=False)
 class MovedCounts:
-    """What is known of counts that were moved after they were measured.
+    """What is known of counts that were moved after they were measured."""
 
-    Attributes
-    ----------
-    values : float array, shape (groups, measured cells)
-        Unbiased estimates that the counts are near to, whose margins are known.
-    variances : float array, shape (groups, measured cells)
-        Of the estimates that the counts were made of, before they were made whole numbers and none negative.
-    alone : bool array, shape (groups,)
-        Whether the values are the group's own measurement.
-    """
-
+    # shape (groups, measured cells): unbiased estimates that the counts are near to, whose margins are known
     values: Floats
+    # shape (groups, measured cells): of the estimates that the counts were made of, before they were made whole numbers
+    # and none negative
     variances: Floats
-    alone: Flags
+    alone: Flags  # shape (groups,): whether the values are the group's own measurement
 
 
 def without_negative(counts: Ints) -> Ints:
@@ -209,31 +169,17 @@ def without_negative(counts: Ints) -> Ints:
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Noisy counts of some population groups in the measured cells of one choice: what the door lets out.
-
-    Attributes
-    ----------
-    family : Family
-    choice : int
-        Which of the family's.
-    region_type : str
-        The kind of their areas.
-    area, iteration : Coded
-        The codes of each group's area and iteration; ``places`` have shape (groups,).
-    counts : int64 array, shape (groups, measured cells)
-    measurement : Measurement
-        Whose noise every count has.
-    estimated : MovedCounts, optional
-        Of counts that are not as they were measured. Cells of a group are independent, as measured cells are.
-    """
+    """Noisy counts of some population groups in the measured cells of one choice: what the door lets out."""
 
     family: Family
-    choice: int
-    region_type: str
+    choice: int  # which of the family's
+    region_type: str  # the kind of their areas
+    # area, iteration: the codes of each group's area and iteration; `places` have shape (groups,)
     area: Coded
     iteration: Coded
-    counts: Ints
-    measurement: Measurement
+    counts: Ints  # shape (groups, measured cells)
+    measurement: Measurement  # whose noise every count has
+    # of counts that are not as they were measured. Cells of a group are independent, as measured cells are.
     estimated: MovedCounts | None = None
 
 
@@ -244,7 +190,6 @@ def lay_out(families: Iterable[Family], groups: Iterable[Groups], plan: Plan, ki
 
     Parameters
     ----------
-    families : iterable of Family
     groups : iterable of Groups
         Of these families; each group at most once in a table. Read once, so that it may be a stream.
     plan : Plan
@@ -352,8 +297,6 @@ class _Noise:
 
         Parameters
         ----------
-        measurement : Measurement
-        counts : int64 array
         values, variances : float arrays
             As `MovedCounts` has them.
         own : int array

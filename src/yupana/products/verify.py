@@ -37,48 +37,24 @@ _SMALL: Final = 20_000_000
 
 @dataclass(frozen=True, slots=True)
 class Codes:
-    """What a product says of the codes that name its population groups.
+    """What a product says of the codes that name its population groups."""
 
-    Attributes
-    ----------
-    written : callable
-        Of a family SQL for whether the codes of a group are written as they are to be.
-    region_type : callable
-        Of a level, as plans name it, the kind of its areas.
-    groups : callable, optional
-        Of a family and a level the groups that are measured, if public files are not needed to tell.
-    may_lack : frozenset of tuple of str
-        Names of families and levels of which groups may be left out.
-    most_combined : int
-        Most coterminous areas that may be combined.
-    """
-
-    written: Callable[[Family], str]
-    region_type: Callable[[str], str]
+    written: Callable[[Family], str]  # of a family SQL for whether the codes of a group are written as they are to be
+    region_type: Callable[[str], str]  # of a level, as plans name it, the kind of its areas
+    # of a family and a level the groups that are measured, if public files are not needed to tell
     groups: Callable[[Family, str], Iterable[Key]] | None = None
-    may_lack: frozenset[tuple[str, str]] = frozenset()
-    most_combined: int = 1
+    may_lack: frozenset[tuple[str, str]] = frozenset()  # names of families and levels of which groups may be left out
+    most_combined: int = 1  # most coterminous areas that may be combined
 
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """What a manifest says of a release, as far as it decides what its tables must satisfy.
+    """What a manifest says of a release, as far as it decides what its tables must satisfy."""
 
-    Attributes
-    ----------
-    tables : mapping of table to the file, its columns and rows
-        Those that are here.
-    absent : tuple of str
-        Tables of the product that are not, as a single table may be postprocessed.
-    plan : mapping or None
-        None of a table that was postprocessed without its manifest.
-    combined, suppressed : bool
-        Whether coterminous areas were combined, and counts suppressed.
-    """
-
-    tables: Mapping[str, Mapping[str, Any]]
-    absent: tuple[str, ...]
-    plan: Mapping[str, Any] | None
+    tables: Mapping[str, Mapping[str, Any]]  # by table: those that are here
+    absent: tuple[str, ...]  # tables of the product that are not, as a single table may be postprocessed
+    plan: Mapping[str, Any] | None  # none of a table that was postprocessed without its manifest
+    # combined, suppressed: whether coterminous areas were combined, and counts suppressed
     combined: bool
     suppressed: bool
 
@@ -130,12 +106,10 @@ def verify_tables(
 
     Parameters
     ----------
-    folder : Path
     manifest : mapping
         Whose plan is as `Plan.as_json` describes it.
     families : sequence of Family
         All that the release publishes.
-    codes : Codes
 
     Returns
     -------

@@ -10,12 +10,12 @@ import re
 import secrets
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
 
-from yupana.errors import OutputError
+from yupana.errors import OutputError, system_fault
 from yupana.files.draw_log import DrawLog, damaged
 from yupana.files.regular import read_json, read_regular, real, regular, replacing, sync
 from yupana.files.temporary import try_lock
@@ -34,21 +34,11 @@ _OURS: Final = re.compile(r"(run|[0-9]{2}-[0-9]+)\.(json|counts|measured|partial
 
 
 class Begun(NamedTuple):
-    """What is known of a run beside what it was begun with.
+    """What is known of a run beside what it was begun with."""
 
-    Attributes
-    ----------
-    name : str
-        That no other run has. It is charged under this name, and so once.
-    account : dict of str to str, or None
-        What it is charged to, if to anything.
-    charged : bool
-        Whether it is known to have been.
-    """
-
-    name: str
-    account: dict[str, str] | None = None
-    charged: bool = False
+    name: str  # that no other run has. It is charged under this name, and so once.
+    account: dict[str, str] | None = None  # what it is charged to, if to anything
+    charged: bool = False  # whether it is known to have been
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +76,8 @@ class Checkpoint:
         OutputError
             If another run holds it.
         """
-        try:
+        with system_fault(OutputError, f"{self.folder} cannot be read"):
             descriptor = try_lock(self.folder, os.O_RDONLY | os.O_DIRECTORY)
-        except OSError as error:
-            raise OutputError(f"{self.folder} cannot be read: {error.strerror}") from None
         if descriptor is None:
             raise OutputError(f"another run is using {self.folder}; wait for it, or name another folder")
         try:
@@ -145,13 +133,11 @@ class Checkpoint:
         """
         if not os.path.lexists(self.folder):
             return
-        try:
+        with system_fault(OutputError, f"{self.folder} cannot be used"):
             if _is_ours(self.folder):
                 # Copied or restored, it may have become readable to others.
                 self.folder.chmod(0o700)
                 return
-        except OSError as error:
-            raise OutputError(f"{self.folder} cannot be used: {error.strerror}") from None
         raise OutputError(
             f"{self.folder}, where draws are kept, holds what no run has left there; "
             "move it, or name another output folder"
@@ -221,12 +207,7 @@ class Checkpoint:
             os.fsync(file.fileno())
 
     def _check_drawn(self) -> None:
-        """Refuse to go on where a file of draws is gone, or is another one; list those that a death left unlisted.
-
-        Raises
-        ------
-        OutputError
-        """
+        """Refuse to go on where a file of draws is gone, or is another one; list those that a death left unlisted."""
         path = self.folder / _DRAWN
         try:
             notes, end, torn = read_regular(path).rpartition(b"\n")
@@ -273,12 +254,8 @@ class Checkpoint:
                 if _is_ours(left):
                     shutil.rmtree(left, ignore_errors=True)
 
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise OutputError(f"{self.folder} cannot be written: {error.strerror}; nothing was released") from None
+    def _writing(self) -> AbstractContextManager[None]:
+        return system_fault(OutputError, f"{self.folder} cannot be written", "; nothing was released")
 
 
 def is_interrupted(out: Path) -> bool:

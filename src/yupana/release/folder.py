@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from yupana.errors import OutputError
+from yupana.errors import OutputError, system_fault
 from yupana.files.regular import FOLDER, NOTHING, kind_of, read_regular, real, replacing, sync, unique_keys
 from yupana.files.temporary import try_lock
 from yupana.interruption import publish, unpublish, whole
@@ -101,13 +101,7 @@ def _remove(partial: Path) -> None:
 
 
 def _lock(partial: Path) -> int:
-    """Hold a partial folder as long as its run lives; the lock goes with the process, however it ends.
-
-    Raises
-    ------
-    OutputError
-        If another run holds it, or replaced the folder meanwhile.
-    """
+    """Hold a partial folder as long as its run lives; the lock goes with the process, however it ends."""
     descriptor = try_lock(partial, os.O_RDONLY | os.O_DIRECTORY)
     if descriptor is None:
         raise OutputError(f"another run is writing {partial}; wait for it, or name another folder")
@@ -119,7 +113,6 @@ def check_out(out: Path, reads: Iterable[Path] = (), *, overwrite: bool | None =
 
     Parameters
     ----------
-    out : Path
     reads : iterable of Path
         What is read for it, and so must not be replaced by it.
     overwrite : bool, optional
@@ -139,10 +132,8 @@ def check_out(out: Path, reads: Iterable[Path] = (), *, overwrite: bool | None =
         str(out).encode()
     except UnicodeEncodeError:
         raise OutputError(f"the name of {out!a} is not UTF-8; name another folder") from None
-    try:
+    with system_fault(OutputError, f"{out} cannot be used", "; name another folder"):
         return _check_place(real(out), reads, overwrite=overwrite)
-    except OSError as error:
-        raise OutputError(f"{out} cannot be used: {error.strerror}; name another folder") from None
 
 
 def _check_place(out: Path, reads: Iterable[Path], *, overwrite: bool | None) -> bool:
@@ -244,7 +235,6 @@ def read_manifest(folder: Path, *, confidential: bool = False) -> dict[str, Any]
 
     Parameters
     ----------
-    folder : Path
     confidential : bool
         Whether what it describes may tell the truth about records; only what publishes nothing says so.
 

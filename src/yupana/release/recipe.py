@@ -19,21 +19,13 @@ PUBLIC_INPUTS: Final = "public_inputs"
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """Everything public that decides what a run makes of its records.
+    """Everything public that decides what a run makes of its records."""
 
-    Attributes
-    ----------
-    configuration : mapping
-        A document that the configuration's reader takes, and makes the same configuration of.
-    options : mapping of str to str
-        Those of the command line that change the release.
-    public_inputs : mapping of file to str
-        SHA-256 of every public file that was read, by its path within its folder, or by its name where it lies beside
-        (`release.tables.checksums_by_name`). Files of records have no place here.
-    """
-
+    # a document that the configuration's reader takes, and makes the same configuration of
     configuration: Mapping[str, Any]
-    options: Mapping[str, str]
+    options: Mapping[str, str]  # those of the command line that change the release
+    # by file: SHA-256 of every public file that was read, by its path within its folder, or by its name where it lies
+    # beside (`release.tables.checksums_by_name`). Files of records have no place here.
     public_inputs: Mapping[str, str]
 
     def as_json(self) -> dict[str, Any]:
@@ -50,8 +42,6 @@ def read_configuration_in(path: Path, product: str, changes: Changes) -> tuple[o
 
     Parameters
     ----------
-    path : Path
-    product : str
     changes : Changes
         Made in it.
 

@@ -53,7 +53,6 @@ def whole_manifest(folder: Path, title: str, key: str, names: Sequence[str]) -> 
 
     Parameters
     ----------
-    folder : Path
     title : str
         What the whole is called.
     key : str
@@ -189,19 +188,11 @@ class ReleaseFolder:
     """Tables and the manifest that says how they were made. Made by `yupana.products.gate.open_release`.
 
     ``release.tables`` are the names of its tables, which ``for name in release`` goes through, too.
-
-    Attributes
-    ----------
-    folder : Path
-    manifest : mapping
-        As docs/manifest.md describes it; its shape was checked.
-    sha256 : str
-        Of the manifest.
     """
 
     folder: Path
-    manifest: Mapping[str, Any]
-    sha256: str
+    manifest: Mapping[str, Any]  # as docs/manifest.md describes it; its shape was checked
+    sha256: str  # of the manifest
     _checked: dict[str, Path] = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -411,7 +402,6 @@ class ReleaseFolder:
 
         Parameters
         ----------
-        table : str
         as_text : bool
             Leave the numbers of a text file as they are written.
 
@@ -465,7 +455,6 @@ class ReleaseFolder:
 
         Parameters
         ----------
-        out : Path
         tables : mapping of table name to SQL
             What each table is to hold, written in the format it has here (`rows`, as text); tables that are not named
             are dropped.
@@ -511,7 +500,6 @@ def read_release(folder: Path, *, confidential: bool = False) -> ReleaseFolder:
 
     Parameters
     ----------
-    folder : Path
     confidential : bool
         Whether it may be CONFIDENTIAL, or hold several releases; only what makes nothing of it says so.
 

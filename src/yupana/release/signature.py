@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from yupana.errors import ConfigError, InputError, OutputError
+from yupana.errors import ConfigError, InputError, OutputError, system_fault
 from yupana.files.regular import FILE, FOLDER, kind_of, must_be, read_at_most, sync
 from yupana.files.ssh_signature import (
     LARGEST_SIGNATURE,
@@ -56,22 +56,12 @@ _MOST_TOLD: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Verified:
-    """What a signature shows.
+class _Verified:
+    """What a signature shows."""
 
-    Attributes
-    ----------
-    wrong : tuple of str
-        Why it is none of this release by a signer, in words.
-    unchecked : tuple of str
-        What it does not show, in words.
-    signed : str
-        Who signed, with which key and when, in words; empty if something is wrong.
-    """
-
-    wrong: tuple[str, ...] = ()
-    unchecked: tuple[str, ...] = ()
-    signed: str = ""
+    wrong: tuple[str, ...] = ()  # why it is none of this release by a signer, in words
+    unchecked: tuple[str, ...] = ()  # what it does not show, in words
+    signed: str = ""  # who signed, with which key and when, in words; empty if something is wrong
 
 
 def sign_release(
@@ -87,7 +77,6 @@ def sign_release(
 
     Parameters
     ----------
-    release : Path
     key : Path, optional
         A private key. Without one the statement alone is written, and ``ssh-keygen -Y sign`` signs it.
     ask : callable
@@ -126,16 +115,14 @@ def sign_release(
     now = datetime.now(UTC).strftime(_TIME)
     text = _statement(opened, _files(opened) | _beside(release, beside), signer or _UNNAMED, now).encode()
     made = None if private is None else sign_text(text, private)
-    try:
-        with whole():  # a signature of an earlier statement is none of this one
-            for name in (*here, *([STATEMENT] if os.path.lexists(release / STATEMENT) else [])):
-                (release / name).unlink()
-            _write(release / STATEMENT, text)
-            if made is not None:
-                _write(release / SIGNATURE, made.encode())
-            sync(release)
-    except OSError as error:
-        raise OutputError(f"{release} cannot be signed: {error.strerror}") from None
+    # A signature of an earlier statement is none of this one.
+    with system_fault(OutputError, f"{release} cannot be signed"), whole():
+        for name in (*here, *([STATEMENT] if os.path.lexists(release / STATEMENT) else [])):
+            (release / name).unlink()
+        _write(release / STATEMENT, text)
+        if made is not None:
+            _write(release / SIGNATURE, made.encode())
+        sync(release)
     return release / (STATEMENT if made is None else SIGNATURE)
 
 
@@ -177,10 +164,8 @@ def _beside(release: Path, places: Sequence[Path]) -> dict[str, str]:
                     raise ConfigError(f"beside: {path} lies in the release, whose files are signed anyway")
                 if not name.isprintable():
                     raise ConfigError(f"beside: {name!a} has a character that cannot be shown; give it another name")
-                try:
+                with system_fault(InputError, f"beside: {path} cannot be read"):
                     found[name] = checksum(path)
-                except OSError as error:
-                    raise InputError(f"beside: {path} cannot be read: {error.strerror}") from None
     return found
 
 
@@ -196,7 +181,7 @@ def _statement(release: ReleaseFolder, files: Mapping[str, str], signer: str, si
     return "".join((*(f"# {line}\n" for line in head), *(f"{digest}  {name}\n" for name, digest in files.items())))
 
 
-def verify_release(release: ReleaseFolder, signers: Path | None) -> Verified:
+def verify_release(release: ReleaseFolder, signers: Path | None) -> _Verified:
     """Verify the signature of a release; that its files are those of the manifest is for `ReleaseFolder.wrong`.
 
     A release that was changed after it was signed, one that another signed, and one that was signed after its key was
@@ -204,7 +189,6 @@ def verify_release(release: ReleaseFolder, signers: Path | None) -> Verified:
 
     Parameters
     ----------
-    release : ReleaseFolder
     signers : Path, optional
         A file of signers, as ``ssh-keygen -Y verify -f`` takes it. Without one it is told that nothing was verified.
 
@@ -219,40 +203,40 @@ def verify_release(release: ReleaseFolder, signers: Path | None) -> Verified:
     here = [name for name in (SIGNATURE, OF_MANIFEST) if os.path.lexists(folder / name)]
     if signers is None:
         if here:
-            return Verified(unchecked=(f"the signature in {here[0]}, for --signers names no file of signers",))
+            return _Verified(unchecked=(f"the signature in {here[0]}, for --signers names no file of signers",))
         unsigned = os.path.lexists(folder / STATEMENT)
-        return Verified(unchecked=(f"who made it: {STATEMENT} has no signature",) if unsigned else ())
+        return _Verified(unchecked=(f"who made it: {STATEMENT} has no signature",) if unsigned else ())
     known = read_signers(signers)
     if not here:
-        return Verified((f"it is not signed: there is no {SIGNATURE}",))
+        return _Verified((f"it is not signed: there is no {SIGNATURE}",))
     found = [_verified(release, name, known, signers) for name in here]
     wrong = tuple(fault for one in found for fault in one.wrong)
     unchecked = tuple(note for one in found for note in one.unchecked)
-    return Verified(wrong, unchecked, "" if wrong else "; ".join(one.signed for one in found))
+    return _Verified(wrong, unchecked, "" if wrong else "; ".join(one.signed for one in found))
 
 
-def _verified(release: ReleaseFolder, name: str, known: Sequence[Signer], signers: Path) -> Verified:
+def _verified(release: ReleaseFolder, name: str, known: Sequence[Signer], signers: Path) -> _Verified:
     """Verify one of the signatures that a release may have."""
     of = STATEMENT if name == SIGNATURE else MANIFEST
     try:
         text = read_at_most(release.folder / of, _LARGEST)
         signature = verify_text(read_at_most(release.folder / name, LARGEST_SIGNATURE), text)
     except (OSError, ValueError):
-        return Verified((f"{name} or {of}, which it signs, cannot be read",))
+        return _Verified((f"{name} or {of}, which it signs, cannot be read",))
     except OtherTextError:
-        return Verified((f"{of} was changed after it was signed, or {name} is the signature of another release",))
+        return _Verified((f"{of} was changed after it was signed, or {name} is the signature of another release",))
     except SignatureError as error:
-        return Verified((f"{name} {error}",))
+        return _Verified((f"{name} {error}",))
     if of == STATEMENT:
         return _stated(release, text, signature, known, signers)
     wrong, signed = _judged(signature, _UNNAMED, None, known, signers)
     changed = [] if hashlib.sha256(text).hexdigest() == release.sha256 else [f"{MANIFEST} has just been changed"]
-    return Verified((*wrong, *changed), signed=signed)
+    return _Verified((*wrong, *changed), signed=signed)
 
 
 def _stated(
     release: ReleaseFolder, text: bytes, signature: Signature, known: Sequence[Signer], signers: Path
-) -> Verified:
+) -> _Verified:
     """Compare a signed statement with its release."""
     try:
         stated = _HEAD.match(text.decode("utf-8"))
@@ -260,7 +244,7 @@ def _stated(
     except ValueError:
         stated = when = None
     if stated is None or when is None:
-        return Verified((f"{STATEMENT} is signed, and is no statement on a release",))
+        return _Verified((f"{STATEMENT} is signed, and is no statement on a release",))
     wrong, signed = _judged(signature, stated["signer"], when, known, signers)
     lines = {line[2]: line[1] for line in _LINE.finditer(stated.string, stated.end())}
     beside = {path: digest for path, digest in lines.items() if path.startswith("../")}
@@ -269,7 +253,7 @@ def _stated(
     if not wrong and due != stated.string:
         wrong = [f"{STATEMENT} does not say of the release what {MANIFEST} does"]
     changed, missing = ([], []) if wrong else _compared(release.folder, beside)
-    return Verified((*wrong, *changed), tuple(missing), signed)
+    return _Verified((*wrong, *changed), tuple(missing), signed)
 
 
 def _changed(here: Mapping[str, str], stated: Mapping[str, str]) -> list[str]:
@@ -310,12 +294,11 @@ def _judged(
     Parameters
     ----------
     signature : Signature
-        Verified.
+        _Verified.
     signer : str
         Whom the statement names.
     when : datetime, optional
         Of signing, as the statement tells it; a signature without one counts as of now, as it does for OpenSSH.
-    known : sequence of Signer
     signers : Path
         Of these, for messages.
     """

@@ -120,7 +120,6 @@ def table_rows(path: Path, kinds: Mapping[str, str] | None = None) -> str:
 
     Parameters
     ----------
-    path : Path
     kinds : mapping of str to str, optional
         SQL types of columns of text files that are not to be text; Parquet has its own.
 
@@ -283,17 +282,10 @@ def _beside(release: Path, listed: set[str]) -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class Coded:
-    """A column whose few values are listed once.
-
-    Attributes
-    ----------
-    values : sequence of str or float
-    places : numpy.ndarray of integers, shape (rows,)
-        Where the value of each row stands in the list.
-    """
+    """A column whose few values are listed once."""
 
     values: Sequence[str] | Sequence[float]
-    places: NDArray[np.integer]
+    places: NDArray[np.integer]  # shape (rows,): where the value of each row stands in the list
 
 
 @dataclass(frozen=True, eq=False)

@@ -38,17 +38,11 @@ _LETTER: Final = 6.2
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What one mark stands for, in charts and their legends.
-
-    Attributes
-    ----------
-    name, colour : str
-    shape : str
-        A point shape of Vega-Lite: "circle", "diamond", "triangle-up" or "square"; "line" only in legends.
-    """
+    """What one mark stands for, in charts and their legends."""
 
     name: str
     colour: str
+    # a point shape of Vega-Lite: "circle", "diamond", "triangle-up" or "square"; "line" only in legends
     shape: str = "square"
 
 
@@ -75,7 +69,6 @@ def log_dots(rows: Rows, marks: Sequence[Mark], width: int, *, axis: str) -> Spe
     ----------
     rows : rows of category, series (the name of a mark), value
         Values of 0 have no place on the axis and are not drawn.
-    marks : sequence of Mark
     """
     rows = [row for row in rows if row["value"] > 0]
     categories = _categories(rows)
@@ -123,7 +116,6 @@ def before_and_after(rows: Rows, marks: Sequence[Mark], width: int, *, x: str, y
     Parameters
     ----------
     rows : rows of x, y (both above 0), series (the name of a mark)
-    marks : sequence of Mark
     """
     values = [row[field] for row in rows for field in ("x", "y")]
     across, up = _logarithmic("x", x, values), _logarithmic("y", y, values)
@@ -354,7 +346,6 @@ def draw(spec: Spec, label: str, names: Iterator[str]) -> Html:
 
     Parameters
     ----------
-    spec : Spec
     label : str
         What the chart shows, in a sentence.
     names : iterator of str

@@ -49,7 +49,6 @@ def epl_page(
     ----------
     findings : sequence of LossFinding
         Each has its charts, however many there are.
-    notes : sequence of str
     beside : sequence of PublishedLoss
         The results of 1940, for a release of TopDown.
     rows : sequence of PublishedRow

@@ -40,13 +40,7 @@ from yupana.release.codebook import write_codebook
 from yupana.release.folder import new_folder, write_manifest
 from yupana.release.manifest import MANIFEST
 from yupana.release.recipe import ESTIMATES
-from yupana.release.status import (
-    ESTIMATED,
-    NOT_FOR_RELEASE,
-    refuse_confidential,
-    refuse_unpublishable,
-    status_of,
-)
+from yupana.release.status import ESTIMATED, NOT_FOR_RELEASE, refuse_confidential, refuse_unpublishable, status_of
 from yupana.release.tables import Format, ReleaseTable, Value, checksum, describe_reports, describe_tables, write_table
 from yupana.report.html import Html, fill, text_of
 from yupana.version import __version__
@@ -63,32 +57,17 @@ Combination = Literal["independent", "joint"]
 
 @dataclass(frozen=True, slots=True)
 class EstimateRequest:
-    """What is to be estimated, and where to.
+    """What is to be estimated, and where to."""
 
-    Attributes
-    ----------
-    release : Path
-        Noisy measurements of the United States, or of Puerto Rico.
-    out : Path
-    puerto_rico : Path or None
-        The measurements of the other run, for tables that show both.
-    confidence : Fraction
-    method : "exact" or "original"
-    combination : "independent" or "joint"
-    format : "csv" or "parquet"
-    overwrite : bool
-    publish : bool
-        Refuse measurements that are marked NOT FOR RELEASE; otherwise the estimates are marked so, too.
-    """
-
-    release: Path
+    release: Path  # noisy measurements of the United States, or of Puerto Rico
     out: Path
-    puerto_rico: Path | None = None
+    puerto_rico: Path | None = None  # the measurements of the other run, for tables that show both
     confidence: Fraction = Fraction(9, 10)
     method: Method = "exact"
     combination: Combination = "independent"
     format: Format = "csv"
     overwrite: bool = False
+    # refuse measurements that are marked NOT FOR RELEASE; otherwise the estimates are marked so, too
     publish: bool = False
 
 
@@ -185,7 +164,7 @@ def _estimated(request: EstimateRequest, path: Path, source: Measured, announce:
         **({"left_out": dict(absent)} if absent else {}),
     }
     return _Estimated(
-        estimates, [t for each in estimates for t in bureau_tables(each, source, request.confidence)], note
+        estimates, [t for each in estimates for t in _bureau_tables(each, source, request.confidence)], note
     )
 
 
@@ -206,7 +185,7 @@ def _manifest(request: EstimateRequest, sources: Sequence[Measured], notes: list
     }
 
 
-def bureau_tables(estimate: TableEstimate, source: Measured, confidence: Fraction) -> list[ReleaseTable]:
+def _bureau_tables(estimate: TableEstimate, source: Measured, confidence: Fraction) -> list[ReleaseTable]:
     """The files of the Bureau's post-processing, with its names and columns: one for the nation, one for states.
 
     A nation's GEOID is 01, as there, and so is Alabama's; REGION_TYPE and the file's name tell them apart.
@@ -304,7 +283,7 @@ def _rounded(each: TableEstimate) -> tuple[Floats, Floats, Floats]:
             columns = [place[part] for part in stub.parts]
             adds_up = np.isclose(each.estimate[:, columns].sum(axis=1), each.estimate[:, i], rtol=1e-9, atol=1e-6)
             estimate[:, i] = np.where(adds_up, estimate[:, columns].sum(axis=1), estimate[:, i])
-    # A bound that is a whole number but for rounding errors stays where it is.
+    # a bound that is a whole number but for rounding errors stays where it is.
     slack = 1e-9 * np.maximum(1.0, np.abs(each.upper * unit))
     lower = np.floor(each.lower * unit + slack) / unit
     return estimate, lower, np.ceil(each.upper * unit - slack) / unit

@@ -43,24 +43,12 @@ _KINDS: Final = "a zipped shapefile as TIGER/Line has them, GeoJSON, or TopoJSON
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Boundary:
-    """An area as a file draws it.
+    """An area as a file draws it."""
 
-    Attributes
-    ----------
-    code : str
-        Its GEOID or other identifier; empty if the file has none for it.
-    name : str
-        Empty if the file has none.
-    is_water : bool
-        Whether the file says that less than a hundredth of it is land.
-    rings : tuple of Ring
-        Outer lines and holes in any order; what lies in an odd number of them is the area.
-    """
-
-    code: str
-    name: str
-    is_water: bool
-    rings: tuple[Ring, ...]
+    code: str  # its GEOID or other identifier; empty if the file has none for it
+    name: str  # empty if the file has none
+    is_water: bool  # whether the file says that less than a hundredth of it is land
+    rings: tuple[Ring, ...]  # outer lines and holes in any order; what lies in an odd number of them is the area
 
 
 def read_boundaries(path: Path) -> tuple[Boundary, ...]:
@@ -236,26 +224,15 @@ _LETTER: Final = 12.0
 
 
 @dataclass(frozen=True, slots=True)
-class MapLayout:
-    """Areas as they are drawn, whatever fills them.
+class _MapLayout:
+    """Areas as they are drawn, whatever fills them."""
 
-    Attributes
-    ----------
-    width, height : int
-        In units of the drawing.
-    unit : float
-        Kilometres.
-    paths : tuple of str
-        The outline of each area as SVG writes it.
-    spots : tuple of (x, y, room)
-        Where the name of each area stands, and how wide it may be.
-    """
-
+    # in units of the drawing
     width: int
     height: int
-    unit: float
-    paths: tuple[str, ...]
-    spots: tuple[tuple[float, float, float], ...]
+    unit: float  # kilometres
+    paths: tuple[str, ...]  # the outline of each area as SVG writes it
+    spots: tuple[tuple[float, float, float], ...]  # where the name of each area stands, and how wide it may be
 
     @property
     def pixels(self) -> int:
@@ -272,7 +249,7 @@ class MapLayout:
         return round(length / self.unit), f"{rounded(length, 1)} km"
 
 
-def lay_out(areas: Sequence[Sequence[Ring]]) -> MapLayout:
+def lay_out(areas: Sequence[Sequence[Ring]]) -> _MapLayout:
     """Project areas to a plane and simplify them.
 
     The projection is Lambert's azimuthal equal-area one about the middle of the areas, on a sphere: areas keep their
@@ -293,7 +270,7 @@ def lay_out(areas: Sequence[Sequence[Ring]]) -> MapLayout:
     lines = iter(np.split(grid, np.cumsum(lengths)[:-1]))
     drawn = [[_simplify(next(lines)) for _ in rings] for rings in areas]
     width, height = (max(1, round(float(side) / unit)) for side in high - low)
-    return MapLayout(width, height, unit, tuple(map(_path, drawn)), tuple(map(_spot, drawn)))
+    return _MapLayout(width, height, unit, tuple(map(_path, drawn)), tuple(map(_spot, drawn)))
 
 
 def _middle(points: Floats) -> Floats:
@@ -372,18 +349,10 @@ def _spot(rings: Sequence[Ints]) -> tuple[float, float, float]:
 
 @dataclass(frozen=True, slots=True)
 class ValueClasses:
-    """Values put into classes.
+    """Values put into classes."""
 
-    Attributes
-    ----------
-    bounds : tuple of float
-        The highest value of each class but the last.
-    words : tuple of str
-        What each class is called.
-    """
-
-    bounds: tuple[float, ...]
-    words: tuple[str, ...]
+    bounds: tuple[float, ...]  # the highest value of each class but the last
+    words: tuple[str, ...]  # what each class is called
 
     def of(self, values: Floats) -> list[int]:
         """The class of each value, -1 of those that are none."""
@@ -393,55 +362,32 @@ class ValueClasses:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shading:
-    """What fills areas.
-
-    Attributes
-    ----------
-    classes : ValueClasses
-    values : ndarray of float, shape (areas,)
-        NaN for none.
-    scale : str
-        The class in the style sheet that has the colours: "counts" or "errors".
-    """
+    """What fills areas."""
 
     classes: ValueClasses
-    values: Floats
-    scale: str
+    values: Floats  # shape (areas,): NaN for none
+    scale: str  # the class in the style sheet that has the colours: "counts" or "errors"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lettering:
-    """What is written of areas.
+    """What is written of areas."""
 
-    Attributes
-    ----------
-    titles : sequence of str
-        What is told of each area when it is pointed at.
-    names : sequence of str
-        Written where there is room; empty for none.
-    importance : ndarray of float, shape (areas,), or None
-        Whose names come first, if not those of higher values.
-    kind, codes : str and sequence of str
-        What a script of the page calls the areas.
-    """
-
-    titles: Sequence[str]
-    names: Sequence[str] = ()
-    importance: Floats | None = None
+    titles: Sequence[str]  # what is told of each area when it is pointed at
+    names: Sequence[str] = ()  # written where there is room; empty for none
+    importance: Floats | None = None  # shape (areas,), or None: whose names come first, if not those of higher values
+    # kind, codes: what a script of the page calls the areas
     kind: str = ""
     codes: Sequence[str] = ()
 
 
-def draw_map(layout: MapLayout, shared: str, shading: Shading, lettering: Lettering, label: str) -> Html:
+def draw_map(layout: _MapLayout, shared: str, shading: Shading, lettering: Lettering, label: str) -> Html:
     """Draw areas filled by class (a choropleth).
 
     Parameters
     ----------
-    layout : MapLayout
     shared : str
         The prefix that `outlines` was given.
-    shading : Shading
-    lettering : Lettering
     label : str
         What the map shows, in a sentence.
     """
@@ -466,13 +412,13 @@ def draw_map(layout: MapLayout, shared: str, shading: Shading, lettering: Letter
     )
 
 
-def outlines(layout: MapLayout, shared: str) -> Html:
+def outlines(layout: _MapLayout, shared: str) -> Html:
     """The outlines that several maps of a page share, under identifiers with a prefix."""
     return fill("outlines.html", {"layout": layout, "shared": shared})
 
 
 def _place(
-    layout: MapLayout, names: Sequence[str], values: Floats, sizes: Sequence[float]
+    layout: _MapLayout, names: Sequence[str], values: Floats, sizes: Sequence[float]
 ) -> list[tuple[float, float, str, bool]]:
     """Names where they fit into their areas and cover no other: x, y, the name, and whether it fits on a telephone."""
     order = sorted((i for i, name in enumerate(names) if name), key=lambda i: (-values[i], names[i]))

@@ -36,24 +36,12 @@ _ROWS_SHOWN: Final = 120
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A chart with all that a reader needs who cannot see it.
+    """A chart with all that a reader needs who cannot see it."""
 
-    Attributes
-    ----------
-    label : str
-        What it shows, in a sentence: the text for a screen reader and the caption of its table.
-    spec : callable
-        From a width in pixels to a Vega-Lite specification.
-    data : mapping of heading to values
-        The numbers drawn, written for people.
-    title : str
-        Stands above it where several charts share a figure.
-    """
-
-    label: str
-    spec: Callable[[int], Spec]
-    data: Mapping[str, Sequence[object]]
-    title: str = ""
+    label: str  # what it shows, in a sentence: the text for a screen reader and the caption of its table
+    spec: Callable[[int], Spec]  # from a width in pixels to a Vega-Lite specification
+    data: Mapping[str, Sequence[object]]  # by heading: the numbers drawn, written for people
+    title: str = ""  # stands above it where several charts share a figure
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,30 +64,15 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A report.
-
-    Attributes
-    ----------
-    title : str
-    status : str
-        Whether it may be published, such as NOT FOR RELEASE.
-    status_words : str
-        Why.
-    key_numbers : mapping of what to (number, explanation)
-    sections : tuple of Section
-    script : str, optional
-        What the page runs; nothing else can run in it.
-    sheet : str, optional
-        A style sheet of its own.
-    """
+    """A report."""
 
     title: str
-    status: str
-    status_words: str
-    key_numbers: Mapping[str, tuple[str, str]]
+    status: str  # whether it may be published, such as NOT FOR RELEASE
+    status_words: str  # why
+    key_numbers: Mapping[str, tuple[str, str]]  # by what
     sections: tuple[Section, ...]
-    script: str = ""
-    sheet: str = ""
+    script: str = ""  # what the page runs; nothing else can run in it
+    sheet: str = ""  # a style sheet of its own
 
     @property
     def meaning(self) -> str:
@@ -224,7 +197,6 @@ def claim_page(path: Path, apart_from: Iterable[Path] = (), *, mode: int = PUBLI
 
     Parameters
     ----------
-    path : Path
     apart_from : iterable of Path
         Folders it may not lie in: of records, or of a release, which holds tables only.
     mode : int

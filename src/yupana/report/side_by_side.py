@@ -25,7 +25,6 @@ def comparison_page(found: SideBySide, title: str, status: str) -> Page:
 
     Parameters
     ----------
-    found : SideBySide
     title : str
         Of the description.
     status : str

@@ -51,23 +51,13 @@ _DISTANCES: Final = ValueClasses((1, 4, 9, 19, 49), ("1", "2 to 4", "5 to 9", "1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MeasuredSpine:
-    """A spine with what is told of it.
-
-    Attributes
-    ----------
-    kind : str
-    tree : Tree
-    block : ndarray of int64
-        In the order of the tree.
-    precisions : tuple of ndarray of float
-        As in `unit_variances`.
-    """
+class _MeasuredSpine:
+    """A spine with what is told of it."""
 
     kind: Kind
     tree: Tree
-    block: Ints
-    precisions: tuple[Floats, ...]
+    block: Ints  # in the order of the tree
+    precisions: tuple[Floats, ...]  # as in `unit_variances`
 
     @property
     def name(self) -> str:
@@ -83,24 +73,14 @@ class MeasuredSpine:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Comparison:
-    """The entities of one kind on several spines.
-
-    Attributes
-    ----------
-    column : str
-    labels : tuple of str
-    blocks : list of int
-        How many each has.
-    distances : mapping of spine to list of int
-    variances : mapping of spine to list of float
-    """
+class _Comparison:
+    """The entities of one kind on several spines."""
 
     column: str
     labels: tuple[str, ...]
-    blocks: list[int]
-    distances: Mapping[str, Sequence[float]]
-    variances: Mapping[str, Sequence[float]]
+    blocks: list[int]  # how many each has
+    distances: Mapping[str, Sequence[float]]  # by spine
+    variances: Mapping[str, Sequence[float]]  # by spine
 
     @property
     def name(self) -> str:
@@ -108,7 +88,7 @@ class Comparison:
         return _KINDS[self.column].name if self.column in _KINDS else self.column
 
 
-Pick = Callable[[Comparison], Mapping[str, Sequence[float]]]
+Pick = Callable[[_Comparison], Mapping[str, Sequence[float]]]
 
 _PICKS: Final[Mapping[str, Pick]] = {"distance": lambda kind: kind.distances, "variance": lambda kind: kind.variances}
 """What is compared of areas."""
@@ -140,13 +120,13 @@ def write_report(folder: Path, boundaries: Path | None, to: Path | None, announc
     return place.path
 
 
-def _own(folder: Path, written: WrittenSpine, settings: SpineSettings) -> MeasuredSpine:
+def _own(folder: Path, written: WrittenSpine, settings: SpineSettings) -> _MeasuredSpine:
     told = read_shares(folder, written)
     values = np.array([float(s if settings.mechanism == "zcdp" else s * s / 8) for s in told.shares])
-    return MeasuredSpine(settings.kind, written.tree, written.block, tuple(values[index] for index in told.index))
+    return _MeasuredSpine(settings.kind, written.tree, written.block, tuple(values[index] for index in told.index))
 
 
-def _other_spines(written: WrittenSpine, areas: list[Entities], settings: SpineSettings) -> list[MeasuredSpine]:
+def _other_spines(written: WrittenSpine, areas: list[Entities], settings: SpineSettings) -> list[_MeasuredSpine]:
     """The spines of the other kinds over the same blocks, of the same classes and with the cut-offs of their kinds."""
     order = np.argsort(written.block)
     in_order = [Entities(kind.column, kind.index[order], kind.labels) for kind in areas]
@@ -163,7 +143,7 @@ def _other_spines(written: WrittenSpine, areas: list[Entities], settings: SpineS
     kinds = [kind for kind in SPINES if kind != settings.kind]
     spines = {kind: make(settings.of_kind(kind)) for kind in kinds}
     return [
-        MeasuredSpine(kind, spine.tree, spine.blocks, precisions(spine, settings.mechanism))
+        _MeasuredSpine(kind, spine.tree, spine.blocks, precisions(spine, settings.mechanism))
         for kind, spine in spines.items()
         if spine.tree.units(0) == 1
     ]
@@ -175,7 +155,7 @@ def _block_groups(written: WrittenSpine) -> Entities:
     return Entities("block_group", index.astype(np.int32), tuple(f"{code:012d}" for code in codes.tolist()))
 
 
-def _compare(kind: Entities, written: WrittenSpine, spines: Sequence[MeasuredSpine]) -> Comparison:
+def _compare(kind: Entities, written: WrittenSpine, spines: Sequence[_MeasuredSpine]) -> _Comparison:
     order = np.argsort(written.block)
     in_order = kind.index[order]
     far: dict[str, list[int]] = {}
@@ -186,15 +166,15 @@ def _compare(kind: Entities, written: WrittenSpine, spines: Sequence[MeasuredSpi
         far[spine.kind] = distances(spine.tree, members).tolist()
         variances[spine.kind] = entity_variances(spine.tree, spine.precisions, members).tolist()
     blocks = np.bincount(kind.index[kind.index >= 0], minlength=len(kind.labels)).tolist()
-    return Comparison(kind.column, kind.labels, blocks, far, variances)
+    return _Comparison(kind.column, kind.labels, blocks, far, variances)
 
 
 def _page(
     settings: SpineSettings,
     manifest: Mapping[str, Any],
-    spines: Sequence[MeasuredSpine],
-    compared: Sequence[Comparison],
-    groups: Comparison,
+    spines: Sequence[_MeasuredSpine],
+    compared: Sequence[_Comparison],
+    groups: _Comparison,
     shapes: Sequence[Boundary],
 ) -> Page:
     own, first = spines[-1], spines[0]
@@ -236,7 +216,7 @@ def _page(
     )
 
 
-def _fanouts(spines: Sequence[MeasuredSpine]) -> Figure:
+def _fanouts(spines: Sequence[_MeasuredSpine]) -> Figure:
     marks = tuple(SPINES[spine.kind] for spine in spines)
 
     def chart(place: int, title: str) -> Chart:
@@ -256,7 +236,7 @@ def _fanouts(spines: Sequence[MeasuredSpine]) -> Figure:
     return Figure((chart(0, "Mean number of children"), chart(1, "Largest number of children")), legend=marks)
 
 
-def _summary(spines: Sequence[MeasuredSpine], compared: Sequence[Comparison], pick: Pick) -> dict[str, list[str]]:
+def _summary(spines: Sequence[_MeasuredSpine], compared: Sequence[_Comparison], pick: Pick) -> dict[str, list[str]]:
     lines = [
         (kind.name, spine.name, whole(len(values)), *map(rounded, (mean(values), median(values), max(values))))
         for kind in compared
@@ -268,7 +248,7 @@ def _summary(spines: Sequence[MeasuredSpine], compared: Sequence[Comparison], pi
 
 
 def _before_after(
-    compared: Sequence[Comparison], first: MeasuredSpine, own: MeasuredSpine, what: str
+    compared: Sequence[_Comparison], first: _MeasuredSpine, own: _MeasuredSpine, what: str
 ) -> dict[str, Any] | None:
     """The figure of the areas before and after; None where the spines are one, or nothing can be compared."""
     pick = _PICKS[what]
@@ -303,7 +283,7 @@ def _before_after(
     }
 
 
-def _worst(spines: Sequence[MeasuredSpine], compared: Sequence[Comparison]) -> dict[str, dict[str, list[str]]]:
+def _worst(spines: Sequence[_MeasuredSpine], compared: Sequence[_Comparison]) -> dict[str, dict[str, list[str]]]:
     own = spines[-1].kind
     ranked = sorted(
         ((kind, i) for kind in compared for i in range(len(kind.labels))),
@@ -320,7 +300,9 @@ def _worst(spines: Sequence[MeasuredSpine], compared: Sequence[Comparison]) -> d
     }
 
 
-def _map(spines: Sequence[MeasuredSpine], compared: Sequence[Comparison], shapes: Sequence[Boundary]) -> dict[str, Any]:
+def _map(
+    spines: Sequence[_MeasuredSpine], compared: Sequence[_Comparison], shapes: Sequence[Boundary]
+) -> dict[str, Any]:
     names = {shape.code for shape in shapes}
     kind = max(compared, key=lambda c: len(names & set(c.labels)), default=None)
     if kind is None or not names & set(kind.labels):
@@ -332,7 +314,7 @@ def _map(spines: Sequence[MeasuredSpine], compared: Sequence[Comparison], shapes
     drawn = [shape for shape in shapes if shape.code in place and not shape.is_water]
     layout = lay_out([shape.rings for shape in drawn])
 
-    def drawing(spine: MeasuredSpine) -> Html:
+    def drawing(spine: _MeasuredSpine) -> Html:
         far = np.array([kind.distances[spine.kind][place[shape.code]] for shape in drawn], dtype=np.float64)
         called = [f"{shape.name} ({shape.code}): {whole(distance)}" for shape, distance in zip(drawn, far, strict=True)]
         label = f"Map of {kind.name} by their distance from the {spine.name} spine."

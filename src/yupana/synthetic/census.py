@@ -147,46 +147,25 @@ class _Quarter:
 
 @dataclass(frozen=True)
 class _Standing:
-    """What stands in the blocks.
+    """What stands in the blocks."""
 
-    Attributes
-    ----------
-    housing_units : ndarray of int, shape (blocks,)
-    facilities : ndarray of int, shape (group quarters,)
-        Eight times the position of the block, and the major type: one for each group quarters, in order.
-    """
-
-    housing_units: Ints
+    housing_units: Ints  # shape (blocks,)
+    # shape (group quarters,): eight times the position of the block, and the major type: one for each group quarters,
+    # in order
     facilities: Ints
 
 
 @dataclass(frozen=True)
 class _ChunkOfHouseholds:
-    """What is drawn at a time: households, then vacant units, then group quarters, and everyone in the same order.
-
-    Attributes
-    ----------
-    homes : InventedHouseholds
-    vacant : int
-        Vacant units.
-    quarter : _Quarter
-        Its people count their units from 0.
-    people : People
-        All, in households and in group quarters, who count theirs from 0, too, vacant ones between them.
-    codes : ndarray of int, shape (people, 9)
-        QRACE1 to QRACE8 and QSPAN of everyone.
-    householders : ndarray of int, shape (households, 9)
-        The same of the householders.
-    mafid, block : ndarray of int, shape (units,)
-        MAFID of each unit, and the position of its block.
-    """
+    """What is drawn at a time: households, then vacant units, then group quarters, and everyone in the same order."""
 
     homes: InventedHouseholds
-    vacant: int
-    quarter: _Quarter
-    people: People
-    codes: Answers
-    householders: Answers
+    vacant: int  # vacant units
+    quarter: _Quarter  # its people count their units from 0
+    people: People  # all, in households and in group quarters, who count theirs from 0, too, vacant ones between them
+    codes: Answers  # shape (people, 9): QRACE1 to QRACE8 and QSPAN of everyone
+    householders: Answers  # shape (households, 9): the same of the householders
+    # shape (units,): MAFID of each unit, and the position of its block
     mafid: Ints
     block: Ints
 
@@ -283,11 +262,7 @@ def _request(households: int, states: Sequence[str], seed: int | None, fmt: str)
 
 
 def _write_records(
-    append: Append,
-    rng: Generator,
-    request: _Request,
-    geography: Geography,
-    progress: Callable[[int, int], None] | None,
+    append: Append, rng: Generator, request: _Request, geography: Geography, progress: Callable[[int, int], None] | None
 ) -> tuple[int, _Standing]:
     """Draw and write the records chunk by chunk; return the number of persons and what stands in each block."""
     tables = code_tables([(code, STATES[code].region) for code in request.states])

@@ -175,22 +175,12 @@ _VACANCY_SPREAD, _VACANCY_OUTSIDE = 0.6, 1.6
 
 
 @dataclass(frozen=True)
-class Character:
-    """What the people of areas are like, arrays of shape (areas,).
+class _Character:
+    """What the people of areas are like, arrays of shape (areas,)."""
 
-    Attributes
-    ----------
-    lean : ndarray of int
-        The race to which they lean, as `Mix.profile` says it.
-    pull : ndarray of float
-        Share of households that are of it, whatever the rest of the state is like.
-    hispanic : ndarray of float
-        Chance of Hispanic origin.
-    """
-
-    lean: Ints
-    pull: Floats
-    hispanic: Floats
+    lean: Ints  # the race to which they lean, as `Mix.profile` says it
+    pull: Floats  # share of households that are of it, whatever the rest of the state is like
+    hispanic: Floats  # chance of Hispanic origin
 
 
 @dataclass(frozen=True)
@@ -203,35 +193,20 @@ class Tracts:
     state: Ints
     county: Ints
     code: Ints
-    character: Character
+    character: _Character
     owners: Floats
 
 
 @dataclass(frozen=True)
-class InventedBlocks:
-    """Blocks in the order of their codes, arrays of shape (blocks,), of 32 bits where there may be eight million.
+class _InventedBlocks:
+    """Blocks in the order of their codes, arrays of shape (blocks,), of 32 bits where there may be eight million."""
 
-    Attributes
-    ----------
-    first : ndarray of int
-        The first household of the block, counted through all states.
-    households : ndarray of int
-        Households in it, 0 in many.
-    tract : ndarray of int
-        Position of the tract.
-    number : ndarray of int
-        Code of the block, TABBLK: its first digit is that of the block group.
-    stretch : ndarray of int
-        Position of the place or land between places.
-    place, subdivision, tribal : ndarray of int
-        PLACEFP, COUSUBFP and AIANNHCE, all nines for none.
-    """
-
-    first: Ints
-    households: NDArray[np.int32]
-    tract: NDArray[np.int32]
-    number: NDArray[np.int32]
-    stretch: NDArray[np.int32]
+    first: Ints  # the first household of the block, counted through all states
+    households: NDArray[np.int32]  # households in it, 0 in many
+    tract: NDArray[np.int32]  # position of the tract
+    number: NDArray[np.int32]  # code of the block, TABBLK: its first digit is that of the block group
+    stretch: NDArray[np.int32]  # position of the place or land between places
+    # PLACEFP, COUSUBFP and AIANNHCE, all nines for none
     place: NDArray[np.int32]
     subdivision: NDArray[np.int32]
     tribal: NDArray[np.int32]
@@ -239,30 +214,14 @@ class InventedBlocks:
 
 @dataclass(frozen=True)
 class Geography:
-    """Where everything is.
+    """Where everything is."""
 
-    Attributes
-    ----------
-    codes : tuple of str
-        FIPS codes of the states.
-    states : tuple of StateShares
-        The states themselves.
-    tracts : Tracts
-        Of all states, in order.
-    stretches : Character
-        Of places and the land between them, in order.
-    vacancy : ndarray of float, shape (stretches,)
-        Vacant units for a household there, in proportion.
-    blocks : InventedBlocks
-        Of all states, in order.
-    """
-
-    codes: tuple[str, ...]
-    states: tuple[StateShares, ...]
-    tracts: Tracts
-    stretches: Character
-    vacancy: Floats
-    blocks: InventedBlocks
+    codes: tuple[str, ...]  # FIPS codes of the states
+    states: tuple[StateShares, ...]  # the states themselves
+    tracts: Tracts  # of all states, in order
+    stretches: _Character  # of places and the land between them, in order
+    vacancy: Floats  # shape (stretches,): vacant units for a household there, in proportion
+    blocks: _InventedBlocks  # of all states, in order
 
     def find(self, start: int, stop: int) -> Ints:
         """Return the position of the block of each household from `start` up to `stop`."""
@@ -391,7 +350,7 @@ def lay_out(rng: Generator, codes: Sequence[str], households: int) -> Geography:
         ),
         stretches=_character(rng, states, place.row, place_part, _PLACE_PULL, _PLACE_LIKENESS),
         vacancy=rng.lognormal(0, _VACANCY_SPREAD, len(place.row)) * np.where(place.gap, _VACANCY_OUTSIDE, 1),
-        blocks=InventedBlocks(
+        blocks=_InventedBlocks(
             first=block_first,
             households=block_size.astype(np.int32),
             tract=tract.astype(np.int32),
@@ -439,12 +398,12 @@ def _lay_tribal(rng: Generator, codes: Sequence[str], of_states: _Rows, state: I
 
 def _character(
     rng: Generator, states: Sequence[StateShares], of: Ints, part: Floats, pull: tuple[float, float], likeness: float
-) -> Character:
+) -> _Character:
     """What areas are like that are such parts of their states: the larger, the more like them."""
     profile = np.array([PROFILES.index(item.profile) for item in states])
     odds = np.array([item.hispanic / (100 - item.hispanic) for item in states]) * _HISPANIC_HOUSEHOLDERS
     share = odds / (1 + odds)
-    return Character(
+    return _Character(
         lean=draw_lean(rng, profile[of]),
         pull=rng.beta(*pull, len(of)) * (1 - part),
         hispanic=_shares(rng, share[of], likeness + _LIKENESS_OF_ALL * part),

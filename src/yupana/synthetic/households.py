@@ -227,23 +227,13 @@ _HHT = np.array([1, 1, 0, 0, 6, 3, 3, 7, 4, 2, 2, 5])
 
 @dataclass(frozen=True)
 class Mix:
-    """What race and origin are drawn from, one entry for each household or person.
+    """What race and origin are drawn from, one entry for each household or person."""
 
-    Attributes
-    ----------
-    hispanic : ndarray of float, shape (n,)
-        Chance of Hispanic origin, 0 to 1.
-    profile : ndarray of int, shape (n,)
-        Position in `PROFILES`, for those who are not Hispanic, or `LEANS` and up.
-    puerto_rico : ndarray of bool, shape (n,)
-        Whether Hispanic people answer race as in Puerto Rico.
-    owners : ndarray of float, shape (n,)
-        Logarithm of the odds by which a household there owns its home more often than such households elsewhere.
-    """
-
-    hispanic: Floats
-    profile: Ints
-    puerto_rico: Flags
+    hispanic: Floats  # shape (n,): chance of Hispanic origin, 0 to 1
+    profile: Ints  # shape (n,): position in `PROFILES`, for those who are not Hispanic, or `LEANS` and up
+    puerto_rico: Flags  # shape (n,): whether Hispanic people answer race as in Puerto Rico
+    # shape (n,): logarithm of the odds by which a household there owns its home more often than such households
+    # elsewhere
     owners: Floats
 
     def take(self, index: Ints) -> "Mix":

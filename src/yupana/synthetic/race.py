@@ -45,7 +45,6 @@ def draw_columns(rng: Generator, table: Floats, width: int, row: Ints) -> Ints:
     rng : Generator
         Source of the draws.
     table : ndarray of float, shape (rows * width,)
-    width : int
     row : ndarray of int, shape (n,)
 
     Returns
@@ -198,40 +197,20 @@ _PART: Ints = np.array([races + (0,) * (RACES - len(races)) for races in COMBINA
 
 @dataclass(frozen=True)
 class CodeTables:
-    """What codes are drawn from, for the states of one census.
+    """What codes are drawn from, for the states of one census."""
 
-    Attributes
-    ----------
-    cumulative : ndarray of float
-        Of shares, one row for each state and group.
-    codes : ndarray of int, shape (groups, width)
-        The code of each column; 0 stands for one of the rare codes.
-    rare : ndarray of int
-        The rare codes of all groups, laid end to end.
-    opens : ndarray of int, shape (groups + 1,)
-        Where the rare codes of each group begin.
-    """
-
-    cumulative: Floats
-    codes: Ints
-    rare: Ints
-    opens: Ints
+    cumulative: Floats  # of shares, one row for each state and group
+    codes: Ints  # shape (groups, width): the code of each column; 0 stands for one of the rare codes
+    rare: Ints  # the rare codes of all groups, laid end to end
+    opens: Ints  # shape (groups + 1,): where the rare codes of each group begin
 
 
 @dataclass(frozen=True)
 class RaceCodes:
-    """Detailed codes of n people.
+    """Detailed codes of n people."""
 
-    Attributes
-    ----------
-    races : ndarray of int, shape (n, 8)
-        QRACE1 to QRACE8: different codes, and 0 after the last.
-    origin : ndarray of int, shape (n,)
-        QSPAN.
-    """
-
-    races: Ints
-    origin: Ints
+    races: Ints  # shape (n, 8): QRACE1 to QRACE8: different codes, and 0 after the last
+    origin: Ints  # shape (n,): QSPAN
 
 
 def code_tables(states: Sequence[tuple[str, str]]) -> CodeTables:

@@ -24,47 +24,28 @@ from yupana.topdown.reading.configuration import SMALLEST_BUDGET
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LevelSpending:
-    """What one geolevel is measured with.
+    """What one geolevel is measured with."""
 
-    Attributes
-    ----------
-    queries : tuple of Query
-        Those measured.
-    share_of : ndarray of int32, shape (units,)
-        Which of the spine's shares each geounit has.
-    measurements : mapping of int to tuple of Measurement
-        By the position of a share, the measurement of each query; shares of 0 have none.
-    weights : ndarray of float64, shape (shares, queries)
-        Inverse variances by the position of a share; 0 for a share of 0. Without noise they are those of budget 1.
-    variances : ndarray of float64, shape (shares, queries)
-        Of a noisy answer; infinite for a share of 0, 0 without noise.
-    passes : tuple of tuple of int
-        Queries of each estimation pass, by position; one pass of none where nothing is measured, for the geounits have
-        constraints and a parent all the same.
-    """
-
-    queries: tuple[Query, ...]
-    share_of: NDArray[np.int32]
+    queries: tuple[Query, ...]  # those measured
+    share_of: NDArray[np.int32]  # shape (units,): which of the spine's shares each geounit has
+    # by the position of a share, the measurement of each query; shares of 0 have none
     measurements: Mapping[int, tuple[Measurement, ...]]
+    # shape (shares, queries): inverse variances by the position of a share; 0 for a share of 0. Without noise they are
+    # those of budget 1.
     weights: NDArray[np.float64]
+    # shape (shares, queries): of a noisy answer; infinite for a share of 0, 0 without noise
     variances: NDArray[np.float64]
+    # queries of each estimation pass, by position; one pass of none where nothing is measured, for the geounits have
+    # constraints and a parent all the same
     passes: tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Spending:
-    """A plan on a spine.
+    """A plan on a spine."""
 
-    Attributes
-    ----------
-    plan : Plan
-        Its paths are the ways in which shares follow one another from the root to a block.
-    levels : tuple of LevelSpending
-        In the order of the spine.
-    """
-
-    plan: Plan
-    levels: tuple[LevelSpending, ...]
+    plan: Plan  # its paths are the ways in which shares follow one another from the root to a block
+    levels: tuple[LevelSpending, ...]  # in the order of the spine
 
     @property
     def answers(self) -> int:
@@ -93,7 +74,6 @@ def plan_on(plan: Plan, tree: Tree, levels: Sequence[LevelSpending]) -> Plan:
     ----------
     plan : Plan
         What it says but of measurements.
-    tree : Tree
     levels : sequence of LevelSpending
         Measurements of one name are one.
     """
@@ -177,8 +157,6 @@ def check_given(configuration: Configuration, spine: Spine, blocks: Ints, estima
 
     Parameters
     ----------
-    configuration : Configuration
-    spine : Spine
     blocks : ndarray of int64, shape (blocks,)
         Those of the run, in order.
     estimator : "topdown", "full-information" or "posterior"

@@ -24,16 +24,11 @@ class Passes:
     """In which order the answers of a geolevel are estimated and rounded.
 
     The queries of a pass are held at the answers it gave while the later passes are made.
-
-    Attributes
-    ----------
-    estimate : tuple of tuple of Query
-        Every measured query of the geolevel, each in one pass; empty where nothing is measured.
-    round : tuple of tuple of Query
-        Any queries, measured or not, none twice; the last pass holds the detailed query.
     """
 
+    # every measured query of the geolevel, each in one pass; empty where nothing is measured
     estimate: tuple[tuple[Query, ...], ...]
+    # any queries, measured or not, none twice; the last pass holds the detailed query
     round: tuple[tuple[Query, ...], ...]
 
 
@@ -49,47 +44,26 @@ class Configuration:
     """A validated configuration.
 
     Within a geolevel a query is one object, called as under "queries" there, or else as the passes first call it.
-
-    Attributes
-    ----------
-    product : str
-    privacy_unit : str
-        "person record" or "housing unit": what a record of the histogram is.
-    mechanism : Mechanism
-    budget : Fraction or INFINITE
-        rho under zCDP, epsilon under pure DP, against neighbours that change one record (bounded).
-    invariants : mapping of geolevel to tuple of Query
-        The queries, totals only, whose answers are kept exactly; geolevels without any are left out.
-    schema : Schema
-    queries : mapping of geolevel to tuple of (Query, Fraction)
-        Every geolevel, with the share of its budget each query has. Shares sum to 1, those of 0 included; a geolevel
-        without a share of its own may have no queries.
-    passes : mapping of geolevel to Passes
-        Every geolevel.
-    recodes : mapping of name to Recode
-    group_quarters : str or None
-        The attribute, the first, whose level 0 is households and whose level g is group quarters of major type g.
-    structural_zeros : tuple of tuple of (int or None)
-        Combinations that no record can have: a level for each attribute, None for all of them.
-    spine : SpineSettings
-        How the spine is built; its levels are the geolevels and its shares those of the budget.
-    areas : Hierarchy or None
-        What the spine is, where it is not built of the Census Bureau's blocks.
     """
 
     product: str
-    privacy_unit: str
+    privacy_unit: str  # "person record" or "housing unit": what a record of the histogram is
     mechanism: Mechanism
-    budget: Budget
+    budget: Budget  # rho under zCDP, epsilon under pure DP, against neighbours that change one record (bounded)
+    # by geolevel: the queries, totals only, whose answers are kept exactly; geolevels without any are left out
     invariants: Mapping[str, tuple[Query, ...]]
     schema: Schema
+    # by geolevel: every geolevel, with the share of its budget each query has. Shares sum to 1, those of 0 included; a
+    # geolevel without a share of its own may have no queries.
     queries: Mapping[str, tuple[Shared, ...]]
-    passes: Mapping[str, Passes]
-    recodes: Mapping[str, Recode]
+    passes: Mapping[str, Passes]  # by geolevel: every geolevel
+    recodes: Mapping[str, Recode]  # by name
+    # the attribute, the first, whose level 0 is households and whose level g is group quarters of major type g
     group_quarters: str | None
+    # combinations that no record can have: a level for each attribute, None for all of them
     structural_zeros: tuple[tuple[int | None, ...], ...]
-    spine: SpineSettings
-    areas: Hierarchy | None = None
+    spine: SpineSettings  # how the spine is built; its levels are the geolevels and its shares those of the budget
+    areas: Hierarchy | None = None  # what the spine is, where it is not built of the Census Bureau's blocks
 
     def __repr__(self) -> str:
         queries = sum(len(of) for of in self.queries.values())

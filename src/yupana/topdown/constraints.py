@@ -46,16 +46,9 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Joint:
-    """Units of one geolevel whose totals add up to a total that is known.
+    """Units of one geolevel whose totals add up to a total that is known."""
 
-    Attributes
-    ----------
-    units : tuple of int
-        Children of one parent.
-    total : int
-    """
-
-    units: tuple[int, ...]
+    units: tuple[int, ...]  # children of one parent
     total: int
 
 
@@ -85,7 +78,6 @@ def limits_by_level(
 
     Parameters
     ----------
-    tree : Tree
     blocks : Limits
         Of the last geolevel.
     totals : mapping of int to ndarray of int64
@@ -196,17 +188,10 @@ def _flows(groups: Ints, lower: Ints, upper: Ints, sums: list[tuple[list[int], i
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Known:
-    """The totals known at one geolevel.
+    """The totals known at one geolevel."""
 
-    Attributes
-    ----------
-    totals : ndarray of int64, shape (units,)
-        `UNKNOWN` where the total of a unit is only known together with those of others.
-    joint : tuple of Joint
-        Units of published areas, such as the two sides of a state, whose totals are known together.
-    """
-
-    totals: Ints
+    totals: Ints  # shape (units,): `UNKNOWN` where the total of a unit is only known together with those of others
+    # units of published areas, such as the two sides of a state, whose totals are known together
     joint: tuple[Joint, ...]
 
     @property
@@ -225,40 +210,20 @@ class Known:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sets:
-    """The smallest sets of units of one geolevel that are made up of whole published areas.
+    """The smallest sets of units of one geolevel that are made up of whole published areas."""
 
-    Attributes
-    ----------
-    of_area : ndarray of int32, shape (areas,)
-        The set that holds each area.
-    of_unit : ndarray of int32, shape (units,)
-        The set of each unit.
-    alone : ndarray of bool, shape (units,)
-        Which units are a set of their own.
-    joined : tuple of tuple of int
-        Sets of several units that are not the blocks of a set of the geolevel above.
-    """
-
-    of_area: Indices
-    of_unit: Indices
-    alone: Flags
-    joined: tuple[tuple[int, ...], ...]
+    of_area: Indices  # shape (areas,): the set that holds each area
+    of_unit: Indices  # shape (units,): the set of each unit
+    alone: Flags  # shape (units,): which units are a set of their own
+    joined: tuple[tuple[int, ...], ...]  # sets of several units that are not the blocks of a set of the geolevel above
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kept:
-    """The published areas whose totals are kept exactly, and the units they bind.
+    """The published areas whose totals are kept exactly, and the units they bind."""
 
-    Attributes
-    ----------
-    area : ndarray of int64, shape (blocks,)
-        The area of each block of the spine, numbered from 0.
-    sets : mapping of int to Sets
-        By geolevel, where the areas say anything that the geolevels above do not.
-    """
-
-    area: Ints
-    sets: Mapping[int, Sets]
+    area: Ints  # shape (blocks,): the area of each block of the spine, numbered from 0
+    sets: Mapping[int, Sets]  # by geolevel, where the areas say anything that the geolevels above do not
 
 
 def kept_areas(configuration: Configuration, spine: Spine) -> Kept | None:
@@ -303,7 +268,6 @@ def known_totals(kept: Kept, blocks: BlockParts) -> dict[int, Known]:
 
     Parameters
     ----------
-    kept : Kept
     blocks : BlockParts
         Confidential counts of the blocks of the spine. The totals of the areas kept become public here, and no other
         number is made of the counts.

@@ -20,21 +20,11 @@ Entries = tuple[NDArray[np.integer], NDArray[np.integer], NDArray[np.integer]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Histogram:
-    """Sparse counts by geounit: memory follows the cells that are not zero.
+    """Sparse counts by geounit: memory follows the cells that are not zero."""
 
-    Attributes
-    ----------
-    starts : ndarray of int64, shape (units + 1,)
-        The entries of unit u are those from ``starts[u]`` up to ``starts[u + 1]``.
-    cells : ndarray of int32, shape (entries,)
-        Cell numbers, ascending within a unit, each once.
-    counts : ndarray of int64, shape (entries,)
-        Positive.
-    """
-
-    starts: Ints
-    cells: Cells
-    counts: Ints
+    starts: Ints  # shape (units + 1,): the entries of unit u are those from `starts[u]` up to `starts[u + 1]`
+    cells: Cells  # shape (entries,): cell numbers, ascending within a unit, each once
+    counts: Ints  # shape (entries,): positive
 
     @property
     def units(self) -> int:
@@ -95,7 +85,6 @@ class Histogram:
             The variables that each cell counts in, each once, -1 for none.
         size : int
             How many variables there are.
-        first, last : int
         """
         part = slice(self.starts[first], self.starts[last])
         owner = np.repeat(np.arange(last - first), np.diff(self.starts[first : last + 1]))
@@ -113,7 +102,6 @@ def runs_within(ends: Ints, most: int) -> Iterator[tuple[int, int]]:
     ----------
     ends : ndarray of int64, shape (units,)
         Running sums of what the units hold.
-    most : int
     """
     first = 0
     while first < len(ends):
@@ -131,7 +119,6 @@ def count_entries(
     Parameters
     ----------
     unit, cell, count : ndarray of int, shape (entries,)
-    units : int
     """
     owner, found, summed = add_entries(unit, cell, count)
     starts = np.searchsorted(owner, np.arange(units + 1))
@@ -187,17 +174,10 @@ class BlockParts(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HistogramParts:
-    """Parts of one histogram that is held in memory.
+    """Parts of one histogram that is held in memory."""
 
-    Attributes
-    ----------
-    histogram : Histogram
-        Of the blocks of the spine, in its order.
-    cuts : tuple of int
-        Where another part begins, ascending, each between 0 and the number of blocks; none makes one part of all.
-    """
-
-    histogram: Histogram
+    histogram: Histogram  # of the blocks of the spine, in its order
+    # where another part begins, ascending, each between 0 and the number of blocks; none makes one part of all
     cuts: tuple[int, ...] = ()
 
     @property
@@ -213,15 +193,9 @@ class HistogramParts:
 
 @dataclass(slots=True, eq=False)
 class InTurn:
-    """Consecutive units of a geolevel in parts, for who asks for one run of them after another.
+    """Consecutive units of a geolevel in parts, for who asks for one run of them after another."""
 
-    Attributes
-    ----------
-    parts : iterable of (int, Histogram)
-        As `BlockParts` gives them.
-    """
-
-    parts: Iterable[tuple[int, Histogram]]
+    parts: Iterable[tuple[int, Histogram]]  # as `BlockParts` gives them
     _at: int = 0
     _held: Histogram | None = None
     _coming: Iterator[tuple[int, Histogram]] | None = None
@@ -325,21 +299,11 @@ class AreaSums:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Summed:
-    """A part of the blocks, and the areas of all kinds that are whole with it.
+    """A part of the blocks, and the areas of all kinds that are whole with it."""
 
-    Attributes
-    ----------
-    first : int
-        The place of the first block of the part.
-    counts : Histogram
-        Of its blocks.
-    areas : mapping of str to Stretch
-        By kind; stretches of a kind follow each other from part to part.
-    """
-
-    first: int
-    counts: Histogram
-    areas: Mapping[str, Stretch]
+    first: int  # the place of the first block of the part
+    counts: Histogram  # of its blocks
+    areas: Mapping[str, Stretch]  # by kind; stretches of a kind follow each other from part to part
 
 
 def sums_in_parts(parts: BlockParts, kinds: Sequence[Areas]) -> Iterator[Summed]:
@@ -347,7 +311,6 @@ def sums_in_parts(parts: BlockParts, kinds: Sequence[Areas]) -> Iterator[Summed]
 
     Parameters
     ----------
-    parts : BlockParts
     kinds : sequence of Areas
         Of these blocks, each after the kind that it adds up.
     """
@@ -366,16 +329,10 @@ class PartsByCounty:
 
     Blocks that come after those of a later county are read first and held; on a spine these lie in AIAN areas. Else an
     area of the first county could not be given out before the last part of its state has come, or of the country.
-
-    Attributes
-    ----------
-    parts : BlockParts
-    county : ndarray of int64, shape (blocks,)
-        That of each block, as a number.
     """
 
     parts: BlockParts
-    county: Ints
+    county: Ints  # shape (blocks,): that of each block, as a number
 
     @property
     def units(self) -> int:

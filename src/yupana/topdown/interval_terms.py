@@ -21,20 +21,11 @@ MOST_ANSWERS: Final = 500_000_000
 
 @dataclass(frozen=True, slots=True)
 class IntervalTerms:
-    """How the intervals of a release are made.
-
-    Attributes
-    ----------
-    method : "none", "least-squares" or "monte-carlo"
-    confidence : Fraction
-        Of each interval alone.
-    replicates : int
-        Of Monte Carlo.
-    """
+    """How the intervals of a release are made."""
 
     method: IntervalMethod
-    confidence: Fraction
-    replicates: int = REPLICATES
+    confidence: Fraction  # of each interval alone
+    replicates: int = REPLICATES  # of Monte Carlo
 
     @property
     def options(self) -> dict[str, str]:

@@ -32,14 +32,9 @@ from yupana.topdown.histogram import Histogram, HistogramParts, sum_to_areas, su
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bounds:
-    """Between which whole numbers true counts lie, with a stated confidence each.
+    """Between which whole numbers true counts lie, with a stated confidence each."""
 
-    Attributes
-    ----------
-    lower, upper : ndarray of int64, of one shape
-        Lower is at least 0 and at most upper. The published count need not lie between them.
-    """
-
+    # lower, upper: lower is at least 0 and at most upper. The published count need not lie between them.
     lower: Ints
     upper: Ints
 
@@ -58,7 +53,6 @@ class CountIntervals(Protocol):
 
         Parameters
         ----------
-        kind : Areas
         counts : Histogram
             Of the areas of that kind.
         """
@@ -69,12 +63,10 @@ class CountIntervals(Protocol):
 
         Parameters
         ----------
-        kind : Areas
         member : ndarray of int64, shape (cells, k)
             The variables that each cell counts in, each once, -1 for none.
         size : int
             How many variables there are.
-        first, last : int
         """
         ...
 
@@ -85,15 +77,9 @@ FindsIntervals = Callable[[list[Areas]], CountIntervals]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExactIntervals:
-    """Intervals whose ends are the published count.
+    """Intervals whose ends are the published count."""
 
-    Attributes
-    ----------
-    sums : mapping of kind to Histogram
-        Published counts of the areas of each kind.
-    """
-
-    sums: Mapping[str, Histogram]
+    sums: Mapping[str, Histogram]  # by kind: published counts of the areas of each kind
 
     @classmethod
     def of(cls, counts: Histogram, areas: list[Areas]) -> "ExactIntervals":
@@ -123,25 +109,15 @@ _LEAST_LOWERED: Final = 25
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReleasedCounts:
-    """What an estimate made of the records, and all that it was made with but these. Public.
-
-    Attributes
-    ----------
-    configuration : Configuration
-    spine : Spine
-    facilities : ndarray of integers, shape (blocks, 8), or None
-        Housing units and facilities by major type, in the order of the spine, where the configuration bounds them or
-        the estimator reads them.
-    estimator : "topdown", "full-information" or "posterior"
-    counts : Histogram
-        Published counts of the blocks, in the order of the spine.
-    """
+    """What an estimate made of the records, and all that it was made with but these. Public."""
 
     configuration: Configuration
     spine: Spine
+    # shape (blocks, 8), or None: housing units and facilities by major type, in the order of the spine, where the
+    # configuration bounds them or the estimator reads them
     facilities: Integers | None
     estimator: Estimator
-    counts: Histogram
+    counts: Histogram  # published counts of the blocks, in the order of the spine
 
 
 def replicates(
@@ -151,8 +127,6 @@ def replicates(
 
     Parameters
     ----------
-    published : ReleasedCounts
-    number : int
     entropy : Entropy
         Of coins that nothing else was made with.
     progress : callable
@@ -188,16 +162,10 @@ def replicates(
 
 @dataclass(slots=True)
 class ReplicateErrors:
-    """Sums over replicates of their errors about published counts; no replicate is kept.
-
-    Attributes
-    ----------
-    replicates : int
-    sums, squares : ndarray of int64, of the shape of the counts
-        Of replicate less published count, and of its square.
-    """
+    """Sums over replicates of their errors about published counts; no replicate is kept."""
 
     replicates: int
+    # sums, squares: of replicate less published count, and of its square
     sums: Ints
     squares: Ints
 
@@ -221,7 +189,6 @@ class ReplicateErrors:
         Parameters
         ----------
         counts : ndarray of int64, of the shape of the sums
-        confidence : Fraction
 
         Raises
         ------
@@ -263,16 +230,10 @@ class MonteCarloIntervals:
 
     What is kept of a replicate are its counts of published areas that are not zero: less than the sums of all variables
     of all tables would take, and enough for any.
-
-    Attributes
-    ----------
-    confidence : Fraction
-        Of each interval alone.
-    sums : mapping of kind to tuple of Histogram
-        Counts of the areas of each kind: published, then of each replicate.
     """
 
-    confidence: Fraction
+    confidence: Fraction  # of each interval alone
+    # by kind: counts of the areas of each kind: published, then of each replicate
     sums: Mapping[str, tuple[Histogram, ...]]
 
     @classmethod
@@ -287,8 +248,6 @@ class MonteCarloIntervals:
             Published counts of the blocks of the spine.
         replicates : iterable of Histogram
             Of the same blocks.
-        areas : list of Areas
-        confidence : Fraction
         """
         sums: dict[str, list[Histogram]] = {kind.name: [] for kind in areas}
         for blocks in chain([counts], replicates):

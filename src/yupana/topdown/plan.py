@@ -56,7 +56,6 @@ def make_plan(
 
     Parameters
     ----------
-    configuration : Configuration
     confidence : Fraction
         Of the margins of error.
     margins : "exact" or "bureau"
@@ -87,9 +86,6 @@ def make_measurement(
 
     Parameters
     ----------
-    configuration : Configuration
-    level : str
-    query : Query
     share : Fraction
         Of the geounits.
     part : Fraction
@@ -167,18 +163,12 @@ def _estimate(passes: Passes, measured: list[Query]) -> tuple[tuple[Query, ...],
 
 
 @dataclass(frozen=True, slots=True)
-class Semantics:
-    """What a plan promises against neighbours nearer than any change of a record; losses as in `Plan.loss`.
+class _Semantics:
+    """What a plan promises against neighbours nearer than any change of a record; losses as in `Plan.loss`."""
 
-    Attributes
-    ----------
-    attributes : mapping of attribute to Fraction or INFINITE
-        The loss where only this attribute of one record is changed: of the queries that tell some of its levels apart.
-    geolevels : mapping of geolevel to Fraction or INFINITE
-        The loss where a record is moved to another block of the same geounit of the geolevel: of the geolevels below.
-    """
-
+    # the loss where only this attribute of one record is changed: of the queries that tell some of its levels apart
     attributes: Mapping[str, Budget]
+    # the loss where a record is moved to another block of the same geounit of the geolevel: of the geolevels below
     geolevels: Mapping[str, Budget]
 
 
@@ -190,7 +180,7 @@ def loss_as_json(loss: Budget, mechanism: Mechanism, delta: float = DEFAULT_DELT
     return {**number("rho", loss), "epsilon": None if epsilon == INFINITE else epsilon}
 
 
-def semantics_of(configuration: Configuration) -> Semantics:
+def semantics_of(configuration: Configuration) -> _Semantics:
     """Add up what single attributes and places cost.
 
     As in the certificates of 2020, geounits are taken to have the share their geolevel starts with. Whatever a spine
@@ -208,7 +198,7 @@ def semantics_of(configuration: Configuration) -> Semantics:
         return sum((budgets[measured] for measured in chosen), Fraction(0))
 
     above_the_blocks = tuple(enumerate(configuration.levels))[:-1]
-    return Semantics(
+    return _Semantics(
         attributes={
             name: loss(measured for measured in budgets if measured[1].shape[axis] > 1)
             for axis, name in enumerate(configuration.schema.names)
@@ -235,17 +225,11 @@ _Asked = Callable[[_Run, Query], bool]
 
 @dataclass(frozen=True, slots=True)
 class LossOnAnySpine:
-    """What neighbours lose at most, whichever geounits are bypassed.
+    """What neighbours lose at most, whichever geounits are bypassed."""
 
-    Attributes
-    ----------
-    paths : tuple of tuple of Measurement
-        For every way in which geolevels can fall into runs, the measurements of which answers move.
-    records : 1 or 2
-        Of how many paths neighbours move answers: two of each measurement of one path, or one of each of two.
-    """
-
+    # for every way in which geolevels can fall into runs, the measurements of which answers move
     paths: tuple[tuple[Measurement, ...], ...]
+    # of how many paths neighbours move answers: two of each measurement of one path, or one of each of two
     records: int
 
     @property

@@ -13,16 +13,10 @@ from yupana.errors import nearest
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """One attribute of a record.
-
-    Attributes
-    ----------
-    name : str
-    labels : tuple of str
-        Its levels, in order; ``"0"``, ``"1"``, ... where a configuration gives a number of levels only.
-    """
+    """One attribute of a record."""
 
     name: str
+    # its levels, in order; `"0"`, `"1"`, ... where a configuration gives a number of levels only.
     labels: tuple[str, ...]
 
     @property
@@ -59,19 +53,12 @@ Factor = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One query group.
+    """One query group."""
 
-    Attributes
-    ----------
-    name : str
-        As configurations write it, such as ``"hispanic*race"``, ``"total"`` or ``"detailed"``.
-    factors : tuple of Factor
-        For each attribute its grouping: all levels in group 0 where it is summed over, each in its own where it is
-        kept, anything between for a recode. Every cell then lies in exactly one answer, so that one record changes
-        one answer by one: sensitivity 1, and squared L2 distance 2 between neighbours that change a record.
-    """
-
-    name: str
+    name: str  # as configurations write it, such as `"hispanic*race"`, `"total"` or `"detailed"`
+    # for each attribute its grouping: all levels in group 0 where it is summed over, each in its own where it is kept,
+    # anything between for a recode. Every cell then lies in exactly one answer, so that one record changes one answer
+    # by one: sensitivity 1, and squared L2 distance 2 between neighbours that change a record.
     factors: tuple[Factor, ...]
 
     @property
@@ -122,20 +109,11 @@ _JOINED: Final = "*"
 
 @dataclass(frozen=True, slots=True)
 class Recode:
-    """A grouping of the levels of an attribute.
-
-    Attributes
-    ----------
-    name : str
-    attribute : str
-        Whose levels it groups.
-    factor : Factor
-        The group of each level; groups in the order they were given.
-    """
+    """A grouping of the levels of an attribute."""
 
     name: str
-    attribute: str
-    factor: Factor
+    attribute: str  # whose levels it groups
+    factor: Factor  # the group of each level; groups in the order they were given
 
 
 def query_named(name: str, schema: Schema, recodes: Mapping[str, Recode]) -> Query:
@@ -146,8 +124,6 @@ def query_named(name: str, schema: Schema, recodes: Mapping[str, Recode]) -> Que
 
     Parameters
     ----------
-    name : str
-    schema : Schema
     recodes : mapping of name to Recode
         Their names are no attributes of the schema.
 

@@ -22,7 +22,7 @@ Bytes = NDArray[np.uint8]
 NO_NUMBER: Final = -1
 """Instead of the number of the first record, where records have none."""
 
-DIGITS: Final = 9
+_DIGITS: Final = 9
 """How many digits the number of a record has at least."""
 
 _BAR, _END, _ZERO = ord("|"), ord("\n"), ord("0")
@@ -32,18 +32,10 @@ _MOST: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class NumberForm:
-    """What stands for each number of a row.
+    """What stands for each number of a row."""
 
-    Attributes
-    ----------
-    shown : bool
-        The number itself.
-    bounded : bool
-        Two ends in order, from 0 on, and half of what lies between them, rounded up.
-    """
-
-    shown: bool = True
-    bounded: bool = False
+    shown: bool = True  # the number itself
+    bounded: bool = False  # two ends in order, from 0 on, and half of what lies between them, rounded up
 
 
 def lay_rows(first: TextColumn, second: TextColumn, numbers: Ints) -> Bytes:
@@ -51,7 +43,6 @@ def lay_rows(first: TextColumn, second: TextColumn, numbers: Ints) -> Bytes:
 
     Parameters
     ----------
-    first, second : TextColumn
     numbers : ndarray of int64, shape (rows, numbers)
     """
     out = np.empty(most_bytes(first, second, numbers, NumberForm()), dtype=np.uint8)
@@ -70,19 +61,14 @@ def lay_records(first: TextColumn, second: TextColumn, times: Ints, number: int)
 
     Parameters
     ----------
-    first, second : TextColumn
     times : ndarray of int64, shape (rows,)
         How many records there are of each row.
     number : int
         That of the first record, or `NO_NUMBER`.
     """
-    out = np.empty(most_bytes_of_records(first, second, times), dtype=np.uint8)
+    most = int(times.sum()) * (first.texts.itemsize + second.texts.itemsize + 3 + _MOST)
+    out = np.empty(most, dtype=np.uint8)
     return out[: _lay_records(letters(first.texts), first.at, letters(second.texts), second.at, times, number, out)]
-
-
-def most_bytes_of_records(first: TextColumn, second: TextColumn, times: Ints) -> int:
-    """How many bytes records have at most."""
-    return int(times.sum()) * (first.texts.itemsize + second.texts.itemsize + 3 + _MOST)
 
 
 def match_rows(text: Bytes, first: TextColumn, second: TextColumn, numbers: Ints, form: NumberForm) -> int:
@@ -91,21 +77,14 @@ def match_rows(text: Bytes, first: TextColumn, second: TextColumn, numbers: Ints
     return int(_match_rows(text, *given, int(form.shown), int(form.bounded)))
 
 
-def match_records(text: Bytes, first: TextColumn, second: TextColumn, times: Ints, number: int) -> int:
-    """How many bytes records take at the beginning of a text; -1 if it does not begin with them."""
-    return int(_match_records(text, letters(first.texts), first.at, letters(second.texts), second.at, times, number))
-
-
 def parse_counts(text: Bytes, rows: int, width: int, schema: Schema) -> tuple[Ints, Cells, Ints] | None:
     """Read rows of a file of counts whose areas are named by digits; None if the text is not these rows and no more.
 
     Parameters
     ----------
     text : ndarray of uint8
-    rows : int
     width : int
         Digits of an area.
-    schema : Schema
 
     Returns
     -------
@@ -243,7 +222,7 @@ def _lay_rows(first: Bytes, at: Ints, second: Bytes, which: Ints, numbers: Ints,
 def _lay_records(first: Bytes, at: Ints, second: Bytes, which: Ints, times: Ints, number: int, out: Bytes) -> int:
     end = 0
     running = np.zeros(_MOST, dtype=np.uint8)
-    size = _put_number(running, 0, max(number, 0), DIGITS)
+    size = _put_number(running, 0, max(number, 0), _DIGITS)
     for row in range(len(at)):
         begin = end
         for again in range(times[row]):
@@ -307,19 +286,6 @@ def _read_text(text: Bytes, at: int, letters: Bytes, which: int) -> int:
 
 
 @compiled_step
-def _read_number(text: Bytes, at: int, value: int, least: int) -> int:
-    """Where a number ends that should stand here, with so many digits at least; beyond the end of all if not."""
-    begin, found = at, 0
-    while at < len(text) and text[at] >= _ZERO and text[at] < _ZERO + 10 and at - begin < _MOST - 1:
-        found = 10 * found + text[at] - _ZERO
-        at += 1
-    size = at - begin
-    if found != value or size < least or (size > least and text[begin] == _ZERO):
-        return len(text) + 1
-    return at
-
-
-@compiled_step
 def _read_sign(text: Bytes, at: int, sign: int) -> int:
     return at + 1 if at < len(text) and text[at] == sign else len(text) + 1
 
@@ -344,10 +310,11 @@ def _match_rows(
         end = _read_sign(text, end, _BAR)
         end = _read_text(text, end, second, which[row])
         for column in range(numbers.shape[1]):
-            value = numbers[row, column]
             if shown:
-                end = _read_sign(text, end, _BAR)
-                end = _read_number(text, end, value, 1)
+                begin = _read_sign(text, end, _BAR)
+                found, end = _read_any(text, begin)
+                if found != numbers[row, column] or (end - begin > 1 and text[begin] == _ZERO):
+                    return -1
             if bounded:
                 lower, end = _read_any(text, _read_sign(text, end, _BAR))
                 upper, end = _read_any(text, _read_sign(text, end, _BAR))
@@ -357,22 +324,4 @@ def _match_rows(
         end = _read_sign(text, end, _END)
         if end > len(text):
             return -1
-    return end
-
-
-@compiled
-def _match_records(text: Bytes, first: Bytes, at: Ints, second: Bytes, which: Ints, times: Ints, number: int) -> int:
-    end = 0
-    for row in range(len(at)):
-        for _ in range(times[row]):
-            end = _read_text(text, end, first, at[row])
-            end = _read_sign(text, end, _BAR)
-            if number >= 0:
-                end = _read_number(text, end, number, DIGITS)
-                end = _read_sign(text, end, _BAR)
-                number += 1
-            end = _read_text(text, end, second, which[row])
-            end = _read_sign(text, end, _END)
-            if end > len(text):
-                return -1
     return end

@@ -280,7 +280,7 @@ def household_as_json(household: Household) -> dict[str, Any]:
     }
 
 
-def in_words(change: Change) -> str:
+def system_fault(change: Change) -> str:
     """A change in a line: who lives in the unit before and after."""
     return f"{_people(change.before)}  ->  {_people(change.after)}"
 
@@ -335,30 +335,17 @@ class ClassComparison:
     """The losses of one class beside those of the others, in one column.
 
     A pair is a member of the class, one of the others, and a secret. What is significant is a factor of two.
-
-    Attributes
-    ----------
-    division : Division
-    column : str
-        Of `LOSSES`.
-    members, others : tuple of str
-        The individuals on either side, by name.
-    means : tuple of (secret, mean, mean of the others)
-    pairs : int
-    half : int
-        Pairs in which the member loses less, and at most half as much.
-    twice : int
-        Pairs in which the member loses more, and at least twice as much.
     """
 
     division: Division
-    column: str
+    column: str  # of `LOSSES`
+    # members, others: the individuals on either side, by name
     members: tuple[str, ...]
     others: tuple[str, ...]
-    means: tuple[tuple[str, Fraction, Fraction], ...]
+    means: tuple[tuple[str, Fraction, Fraction], ...]  # tuple of (secret, mean, mean of the others)
     pairs: int
-    half: int
-    twice: int
+    half: int  # pairs in which the member loses less, and at most half as much
+    twice: int  # pairs in which the member loses more, and at least twice as much
 
     @property
     def less(self) -> int:

@@ -53,8 +53,6 @@ def cells_moved(eligible: Eligible, race_codes: int, *, race: bool, ethnicity: b
 
     Parameters
     ----------
-    eligible : Eligible
-    race_codes : int
     race, ethnicity : bool
         Whether the record's race codes, and its ethnicity code, may change.
     moves : bool

@@ -33,17 +33,10 @@ UnitRecord = tuple[tuple[str, int], ...]
 
 
 class Person(NamedTuple):
-    """A person of a housing unit, in the codes of the Census Edited File.
+    """A person of a housing unit, in the codes of the Census Edited File."""
 
-    Attributes
-    ----------
-    sex : int
-        1 male, 2 female.
-    age, race, ethnicity, relation : int
-        QAGE, CENRACE, CENHISP, RELSHIP.
-    """
-
-    sex: int
+    sex: int  # 1 male, 2 female
+    # age, race, ethnicity, relation: QAGE, CENRACE, CENHISP, RELSHIP
     age: int
     race: int
     ethnicity: int
@@ -110,7 +103,6 @@ def unit_record(people: Sequence[Person], tenure: int) -> UnitRecord:
     ----------
     people : sequence of Person
         Without faults (`faults_of`).
-    tenure : int
 
     Returns
     -------
@@ -200,32 +192,19 @@ Ordered = tuple[Person, ...]
 
 @dataclass(frozen=True, slots=True)
 class Individual:
-    """A person in a household, as far as it is told.
-
-    Attributes
-    ----------
-    name : str
-    age, relation : int
-    size : int
-        Persons of the household.
-    type : int
-        HHT2 of the household.
-    sex, race, ethnicity, tenure : int or None
-        None where any may be.
-    others : tuple of Person or None
-        The other members; None where all that fit may be.
-    """
+    """A person in a household, as far as it is told."""
 
     name: str
     age: int
     relation: int
-    size: int
-    type: int
+    size: int  # persons of the household
+    type: int  # HHT2 of the household
+    # sex, race, ethnicity, tenure: none where any may be
     sex: int | None = None
     race: int | None = None
     ethnicity: int | None = None
     tenure: int | None = None
-    others: Ordered | None = None
+    others: Ordered | None = None  # the other members; None where all that fit may be
 
     @property
     def is_householder(self) -> bool:
@@ -323,7 +302,6 @@ def others_of(individual: Individual, person: Person, least_tau: int, *, moving:
 
     Parameters
     ----------
-    individual : Individual
     person : Person
         The individual with everything filled in.
     least_tau : int

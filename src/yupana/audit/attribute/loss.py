@@ -58,20 +58,12 @@ _Counted = tuple[tuple[int, tuple[int, ...]], ...]
 
 @dataclass(frozen=True, eq=False)
 class Costs:
-    """The loss of a plan against any difference of the counts of a household.
+    """The loss of a plan against any difference of the counts of a household."""
 
-    Attributes
-    ----------
-    plan : Plan
-        Of PHSafe.
-    taus : mapping of table to int
-    nation, state : ndarray of float64, shape (204,)
-        Loss by entry of `ENTRIES` and by unit of squared distance (of distance, under pure DP), at the levels of the
-        nation and of a state.
-    """
-
-    plan: Plan
-    taus: Mapping[str, int]
+    plan: Plan  # of PHSafe
+    taus: Mapping[str, int]  # by table
+    # nation, state: shape (204,): loss by entry of `ENTRIES` and by unit of squared distance (of distance, under pure
+    # DP), at the levels of the nation and of a state
     nation: Floats
     state: Floats
     _persons: dict[tuple[Person, UnitRecord], _Counted] = field(default_factory=dict)
@@ -208,24 +200,12 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class AttributeLoss:
-    """The largest loss found.
+    """The largest loss found."""
 
-    Attributes
-    ----------
-    value : Fraction
-        rho under zCDP, epsilon under pure DP.
-    changes : tuple of Change
-        Where it is attained: one unit, or two for a move; empty where no change is possible.
-    same_state : bool
-        Whether the two units lie in one state.
-    tried : int
-        How many pairs of households were compared.
-    """
-
-    value: Fraction
-    changes: tuple[Change, ...]
-    same_state: bool
-    tried: int
+    value: Fraction  # rho under zCDP, epsilon under pure DP
+    changes: tuple[Change, ...]  # where it is attained: one unit, or two for a move; empty where no change is possible
+    same_state: bool  # whether the two units lie in one state
+    tried: int  # how many pairs of households were compared
 
 
 @dataclass(slots=True)
@@ -259,8 +239,6 @@ def attribute_loss(costs: Costs, individual: Individual, attributes: Collection[
 
     Parameters
     ----------
-    costs : Costs
-    individual : Individual
     attributes : collection of str
         Of `ATTRIBUTES`. More attributes never lose less.
 

@@ -26,7 +26,6 @@ def log_density(residuals: Residuals, points: Floats, bandwidth: float) -> Float
 
     Parameters
     ----------
-    residuals : Residuals
     points : ndarray of float64, shape (points,)
     bandwidth : float
         Standard deviation of the kernel, above zero.
@@ -91,18 +90,11 @@ _ONE_EPSILON: Final = 0.25
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Curve:
-    """EPL(x) = log p(x) - log p(x + 1) by kernel density, at midpoints one apart.
+    """EPL(x) = log p(x) - log p(x + 1) by kernel density, at midpoints one apart."""
 
-    Attributes
-    ----------
-    points, loss : ndarray of float64, shape (points,)
-    bandwidth : float
-        Standard deviation of the kernel, in counts.
-    """
-
-    points: Floats
-    loss: Floats
-    bandwidth: float
+    points: Floats  # shape (points,)
+    loss: Floats  # shape (points,)
+    bandwidth: float  # standard deviation of the kernel, in counts
 
     @property
     def largest(self) -> float:
@@ -115,7 +107,6 @@ def published_curve(residuals: Residuals, bandwidth: float = BANDWIDTH, percenti
 
     Parameters
     ----------
-    residuals : Residuals
     bandwidth, percentile : float
         A multiple of the standard deviation of the residuals; between 50 and 100.
 
@@ -140,19 +131,10 @@ def published_curve(residuals: Residuals, bandwidth: float = BANDWIDTH, percenti
 
 @dataclass(frozen=True, slots=True)
 class PublishedRow:
-    """A row of Table SA1: the mean over replicates, and their 2.5th and 97.5th percentiles.
+    """A row of Table SA1: the mean over replicates, and their 2.5th and 97.5th percentiles."""
 
-    Attributes
-    ----------
-    panel : str
-        "a", "b" or "c".
-    value : float
-        The epsilon, bandwidth or percentile that the row is printed for.
-    mean, lower, upper : float
-    """
-
-    panel: str
-    value: float
+    panel: str  # "a", "b" or "c"
+    value: float  # the epsilon, bandwidth or percentile that the row is printed for
     mean: float
     lower: float
     upper: float

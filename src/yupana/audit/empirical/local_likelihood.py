@@ -47,45 +47,27 @@ Method = Literal["law", "window", "neighbours"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LossEstimate:
-    """An estimate of the largest loss of one step, max |log p(x) - log p(x + 1)| over a range.
+    """An estimate of the largest loss of one step, max |log p(x) - log p(x + 1)| over a range."""
 
-    Attributes
-    ----------
-    loss : float
-        Neither inflated by looking for the largest: the place is sought in one half of the residuals and the loss there
-        taken from the other.
-    error : float
-        Standard error of the loss at the place found.
-    lower, upper : float
-        Simultaneous band over the range: the largest lower end, and the largest upper end.
-    confidence : float
-        Of the band.
-    method : "law", "window" or "neighbours"
-    bandwidth : float
-        Standard deviation of the kernel, in counts; zero where there is none.
-    low, high : float
-        The range.
-    points, curve, curve_low, curve_high : ndarray of float64, shape (points,)
-        EPL(x) with its band.
-    residuals : int
-        How many; zero for a law.
-    warnings : tuple of str
-    """
-
+    # neither inflated by looking for the largest: the place is sought in one half of the residuals and the loss there
+    # taken from the other
     loss: float
-    error: float
+    error: float  # standard error of the loss at the place found
+    # lower, upper: simultaneous band over the range: the largest lower end, and the largest upper end
     lower: float
     upper: float
-    confidence: float
+    confidence: float  # of the band
     method: Method
-    bandwidth: float
+    bandwidth: float  # standard deviation of the kernel, in counts; zero where there is none
+    # low, high: the range
     low: float
     high: float
+    # points, curve, curve_low, curve_high: shape (points,): EPL(x) with its band
     points: Floats
     curve: Floats
     curve_low: Floats
     curve_high: Floats
-    residuals: int
+    residuals: int  # how many; zero for a law
     warnings: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
@@ -126,16 +108,12 @@ def known_loss(law: Law, percentile: float = PERCENTILE) -> LossEstimate:
 
 
 def estimate_loss(
-    residuals: Residuals,
-    bandwidth: float = BANDWIDTH,
-    percentile: float = PERCENTILE,
-    confidence: float = CONFIDENCE,
+    residuals: Residuals, bandwidth: float = BANDWIDTH, percentile: float = PERCENTILE, confidence: float = CONFIDENCE
 ) -> LossEstimate:
     """Estimate the loss of one step from residuals, with a simultaneous band and warnings.
 
     Parameters
     ----------
-    residuals : Residuals
     bandwidth : float
         Multiple of the standard deviation of the residuals.
     percentile : float

@@ -28,22 +28,11 @@ _DUE: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class LossRequest:
-    """How losses are to be estimated.
-
-    Attributes
-    ----------
-    mode : "sound" or "published"
-    bandwidth : float
-        Multiple of the standard deviation of the residuals.
-    percentile : float
-        Of the range.
-    replicates : int
-    confidence : float
-    """
+    """How losses are to be estimated."""
 
     mode: Mode = "sound"
-    bandwidth: float | None = None
-    percentile: float = published.PERCENTILE
+    bandwidth: float | None = None  # multiple of the standard deviation of the residuals
+    percentile: float = published.PERCENTILE  # of the range
     replicates: int = published.REPLICATES
     confidence: float = sound.CONFIDENCE
 
@@ -66,18 +55,10 @@ class LossRequest:
 
 @dataclass(frozen=True, slots=True)
 class Replicates:
-    """The estimate over repetitions: its mean, and the 2.5th and 97.5th percentiles.
-
-    Attributes
-    ----------
-    number : int
-    what : str
-        What was repeated: "fresh noise", or "resampled counts".
-    mean, lower, upper : float
-    """
+    """The estimate over repetitions: its mean, and the 2.5th and 97.5th percentiles."""
 
     number: int
-    what: str
+    what: str  # what was repeated: "fresh noise", or "resampled counts"
     mean: float
     lower: float
     upper: float
@@ -237,9 +218,6 @@ def examine_mechanism(law: Law, request: LossRequest, entropy: Entropy, number: 
 
     Parameters
     ----------
-    law : Law
-    request : LossRequest
-    entropy : Entropy
     number : int
         Counts in each replicate.
     """

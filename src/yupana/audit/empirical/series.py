@@ -30,18 +30,10 @@ FEWEST: Final = 30
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Residuals(Sealed):
-    """Noisy minus exact counts, each distinct value once. Made by `residuals_of`.
+    """Noisy minus exact counts, each distinct value once. Made by `residuals_of`."""
 
-    Attributes
-    ----------
-    values : ndarray of float64, shape (distinct values,)
-        Ascending.
-    times : ndarray of float64, shape (distinct values,)
-        How often each occurs.
-    """
-
-    values: Floats
-    times: Floats
+    values: Floats  # shape (distinct values,): ascending
+    times: Floats  # shape (distinct values,): how often each occurs
 
     @property
     def number(self) -> int:
@@ -135,26 +127,14 @@ _QUERY_OF_1940: Final = {"tc": TOTAL, "sc": DETAILED}
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Series(Sealed):
-    """Counts with noise of one kind.
-
-    Attributes
-    ----------
-    name : str
-    exact, noisy : ndarray of float64, shape (counts,)
-    law : Law or None
-        Of the noise, where it is known.
-    both_zero : int
-        Further counts that are zero in both.
-    left_out : int
-        Noisy counts without an exact one, left out.
-    """
+    """Counts with noise of one kind."""
 
     name: str
-    exact: Floats
-    noisy: Floats
-    law: Law | None = None
-    both_zero: int = 0
-    left_out: int = 0
+    exact: Floats  # shape (counts,)
+    noisy: Floats  # shape (counts,)
+    law: Law | None = None  # of the noise, where it is known
+    both_zero: int = 0  # further counts that are zero in both
+    left_out: int = 0  # noisy counts without an exact one, left out
 
     def residuals(self) -> Residuals:
         """Noisy minus exact counts.
@@ -169,22 +149,11 @@ class Series(Sealed):
 
 @dataclass(frozen=True, slots=True)
 class PublishedLoss:
-    """An EPL that Flaxman and Petti published of the Bureau's runs on the 1940 census.
+    """An EPL that Flaxman and Petti published of the Bureau's runs on the 1940 census."""
 
-    Attributes
-    ----------
-    geolevel : str
-        "state", "county" or "enum_dist".
-    query : str
-        "total", or "detailed" for counts by voting age, race and ethnicity.
-    epsilon : float
-        Of the whole run.
-    loss : float
-    """
-
-    geolevel: str
-    query: str
-    epsilon: float
+    geolevel: str  # "state", "county" or "enum_dist"
+    query: str  # "total", or "detailed" for counts by voting age, race and ethnicity
+    epsilon: float  # of the whole run
     loss: float
 
     def as_json(self) -> dict[str, Any]:
@@ -226,7 +195,6 @@ def counterpart(geolevel: str, geolevels: Sequence[str]) -> str | None:
 
     Parameters
     ----------
-    geolevel : str
     geolevels : sequence of str
         All of ours, from the root down or in any order.
     """
@@ -312,7 +280,6 @@ def composition(geolevels: Mapping[str, Ints], entropy: Entropy) -> list[Series]
     Parameters
     ----------
     geolevels : mapping of name to ndarray of int64, shape (geounits, strata)
-    entropy : Entropy
 
     Returns
     -------
@@ -345,7 +312,6 @@ def invariant(geolevels: Mapping[str, Ints], entropy: Entropy) -> list[Series]:
     ----------
     geolevels : mapping of name to ndarray of int64, shape (geounits, strata)
         All of one county.
-    entropy : Entropy
 
     Returns
     -------

@@ -71,27 +71,13 @@ _BLOCK: Final = (
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BlockCounts(Sealed):
-    """Confidential counts of blocks, which a database holds while it is open.
+    """Confidential counts of blocks, which a database holds while it is open."""
 
-    Attributes
-    ----------
-    blocks : ndarray of int64, shape (blocks,)
-        Their 16 digits as numbers, or their places among ``codes``, in the order asked for.
-    files : mapping of str to Source
-        What was read, for the confidential log.
-    records : int
-        How many are counted.
-    part : callable
-        Gives the counts of the blocks from one place up to another: a `Histogram`.
-    codes : tuple of str
-        All codes of blocks, if they are any texts; else they are digits.
-    """
-
-    blocks: Ints
-    files: Mapping[str, Source]
-    records: int
-    part: Callable[[int, int], Histogram]
-    codes: tuple[str, ...] = ()
+    blocks: Ints  # shape (blocks,): their 16 digits as numbers, or their places among `codes`, in the order asked for
+    files: Mapping[str, Source]  # what was read, for the confidential log
+    records: int  # how many are counted
+    part: Callable[[int, int], Histogram]  # gives the counts of the blocks from one place up to another: a `Histogram`
+    codes: tuple[str, ...] = ()  # all codes of blocks, if they are any texts; else they are digits
 
     def name(self, unit: int) -> str:
         """The code of a block by its place."""
@@ -101,16 +87,9 @@ class BlockCounts(Sealed):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BlockEntries(Sealed):
-    """Records counted by block and cell: columns of one length. Confidential.
+    """Records counted by block and cell: columns of one length. Confidential."""
 
-    Attributes
-    ----------
-    place : ndarray of int64
-        The position of the block among those of the spine.
-    cell, count : ndarray of int64
-    """
-
-    place: Ints
+    place: Ints  # the position of the block among those of the spine
     cell: Ints
     count: Ints
 
@@ -158,7 +137,6 @@ def open_block_counts(
     ----------
     folder : Path
         With ``histogram``, as CSV or Parquet, or with the files of PHSafe or of the CEF.
-    schema : Schema
     blocks : ndarray of int64, shape (blocks,)
         The 16 digits of the blocks of the spine, in any order, each once.
     facilities : ndarray of integers, shape (blocks, 8), optional
@@ -172,7 +150,6 @@ def open_block_counts(
         What files of persons, units and geo call their columns.
     engine : Engine, optional
         Counts microdata in ``shards`` shards; a histogram is read here.
-    shards : int, optional
     progress : callable
         Told how many shards are counted.
 
@@ -211,7 +188,6 @@ def check_facilities(
         Confidential counts.
     name : callable
         The code of a block by its place.
-    schema : Schema
     attribute : str
         Of which 0 is households, and g the group quarters of major type g.
     facilities : ndarray of integers, shape (blocks, 8)
@@ -372,10 +348,8 @@ def count_keys(
 
     Parameters
     ----------
-    db : DuckDBPyConnection
     query : str
         Gives ``key``, the place of a block times ``cells`` and the cell, and ``count``.
-    cells : int
     repeated : callable, optional
         What is wrong if a key comes twice; without it none does.
 
@@ -407,7 +381,6 @@ def count_blocks(census: Census, schema: Schema, blocks: Ints, facilities: Integ
     ----------
     census : Census
         Valid. All units, or a shard: some of them, each with its persons.
-    schema : Schema
     blocks : ndarray of int64, shape (blocks,)
         As `open_block_counts` has them.
     facilities : ndarray of integers, shape (blocks, 8), or None

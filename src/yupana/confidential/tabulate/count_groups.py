@@ -51,24 +51,14 @@ _THIRD: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk:
-    """What is read at once: records of some values of the first column of the key, or of the second, or a part of them.
+class _Chunk:
+    """What is read at once: records of some values of the first or second column of the key, or a part of them."""
 
-    Attributes
-    ----------
-    first : tuple of int and int
-        Least and greatest value.
-    second : tuple of int and int, or None
-        The same of the second column; None for all.
-    records : int
-    part : tuple of int and int, or None
-        Of records of one value of the second column, those of which the third leaves the one where it is divided by
-        the other; None for all.
-    """
-
-    first: tuple[int, int]
-    second: tuple[int, int] | None
+    first: tuple[int, int]  # least and greatest value
+    second: tuple[int, int] | None  # the same of the second column; None for all
     records: int
+    # of records of one value of the second column, those of which the third leaves the one where it is divided by the
+    # other; None for all
     part: tuple[int, int] | None = None
 
     def where(self, values: Sequence[str]) -> str:
@@ -91,15 +81,15 @@ class Chunk:
         return f"block >= {first} AND block < {end}"
 
 
-def plan_reading(
+def _plan_reading(
     db: duckdb.DuckDBPyConnection, tabulation: GroupTabulation, blocks: BlockFile, at_once: int
-) -> list[list[Chunk]]:
+) -> list[list[_Chunk]]:
     """Slices of whole values of the first column of the key, each read in chunks of about ``at_once`` records.
 
     Values that have blocks but no records are in a slice, too: areas without records have counts.
     """
 
-    def split(chunk: Chunk) -> list[Chunk]:
+    def split(chunk: _Chunk) -> list[_Chunk]:
         """A chunk of too many records of one value of the second column, in parts by the third, if there is one."""
         if chunk.records <= at_once or len(tabulation.key) <= _THIRD:
             return [chunk]
@@ -117,29 +107,29 @@ def plan_reading(
     found: dict[int, list[tuple[int, int]]] = {value: [] for (value,) in values}
     for first, second, number in db.execute(f"{records} GROUP BY ALL ORDER BY ALL").fetchall():
         found.setdefault(first, []).append((second, number))
-    slices: list[list[Chunk]] = []
+    slices: list[list[_Chunk]] = []
     for value in sorted(found):
         number = sum(each for _, each in found[value])
         last = slices[-1][-1] if slices else None
         if last and last.second is None and last.records + number <= at_once:
-            slices[-1] = [Chunk((last.first[0], value), None, last.records + number)]
+            slices[-1] = [_Chunk((last.first[0], value), None, last.records + number)]
         elif number <= at_once or len(blocks.key) == 1:
-            slices.append([Chunk((value, value), None, number)])
+            slices.append([_Chunk((value, value), None, number)])
         else:
             parts = _in_parts(value, found[value], at_once)
             slices.append([part for chunk in parts for part in split(chunk)])
     return slices
 
 
-def _in_parts(first: int, of_second: Sequence[tuple[int, int]], at_once: int) -> list[Chunk]:
+def _in_parts(first: int, of_second: Sequence[tuple[int, int]], at_once: int) -> list[_Chunk]:
     """Chunks of one value of the first column, by values of the second."""
-    chunks: list[Chunk] = []
+    chunks: list[_Chunk] = []
     for second, records in of_second:
         last = chunks[-1] if chunks else None
         if last and last.second and last.records + records <= at_once:
-            chunks[-1] = Chunk(last.first, (last.second[0], second), last.records + records)
+            chunks[-1] = _Chunk(last.first, (last.second[0], second), last.records + records)
         else:
-            chunks.append(Chunk((first, first), (second, second), records))
+            chunks.append(_Chunk((first, first), (second, second), records))
     return chunks
 
 
@@ -171,16 +161,10 @@ def _groups_of(given: "csr_array", members: "csr_array", alone: Flags) -> Lists:
 
 @dataclass(frozen=True, eq=False)
 class _Space:
-    """The groups that areas of some kinds show: which codes of each response are members, and which ask for all codes.
+    """The groups that areas of some kinds show: which codes of each response are members; which ask for all codes."""
 
-    Attributes
-    ----------
-    members : mapping of response to scipy.sparse.csr_array, shape (codes, groups)
-    alone : numpy.ndarray of bool, shape (groups,)
-    """
-
-    members: Mapping[str, "csr_array"]
-    alone: Flags
+    members: Mapping[str, "csr_array"]  # shape (codes, groups)
+    alone: Flags  # shape (groups,)
 
     @staticmethod
     def of(groups: Sequence[ResponseGroup], responses: Mapping[str, ResponseColumns]) -> "_Space":
@@ -199,18 +183,11 @@ class _Space:
 
 @dataclass(frozen=True, eq=False)
 class _Question:
-    """A response, and how a single code becomes a key.
-
-    Attributes
-    ----------
-    name : str
-    columns : ResponseColumns
-    key : numpy.ndarray of int32, shape (codes + 1,)
-        Of each code its key, or -1 where it is in no group; -1 for no code, which stands last.
-    """
+    """A response, and how a single code becomes a key."""
 
     name: str
     columns: ResponseColumns
+    # shape (codes + 1,): of each code its key, or -1 where it is in no group; -1 for no code, which stands last
     key: Indices
 
     @cached_property
@@ -270,9 +247,6 @@ def count_groups(
     ----------
     db : duckdb.DuckDBPyConnection
         With `find_areas` done for the same blocks.
-    tabulation : GroupTabulation
-    blocks : BlockFile
-    areas : GroupAreas
     keep : bool
         Keep what is counted in memory, so that it can be looked at when all is counted.
 
@@ -281,7 +255,7 @@ def count_groups(
     ValueError
         If there are too many areas, codes and categories to be counted together.
     """
-    slices = plan_reading(db, tabulation, blocks, _rows_at_once(db))
+    slices = _plan_reading(db, tabulation, blocks, _rows_at_once(db))
     parts = _count_chunks(db, tabulation, blocks, areas, [chunk for chunks in slices for chunk in chunks])
     for chunks in slices:
         with GatheredCounts(sys.maxsize if keep else memory_for_gathered(memory_limit(db))) as gathered:
@@ -304,7 +278,7 @@ def count_shard(
     ValueError
         As `count_groups` has it.
     """
-    slices = plan_reading(db, tabulation, blocks, _rows_at_once(db))
+    slices = _plan_reading(db, tabulation, blocks, _rows_at_once(db))
     chunks = [chunk for of_slice in slices for chunk in of_slice]
     _require_memory(db, sum(chunk.records for chunk in chunks))
     return [*_count_chunks(db, tabulation, blocks, areas, chunks)]
@@ -315,7 +289,7 @@ def _count_chunks(
     tabulation: GroupTabulation,
     blocks: BlockFile,
     areas: GroupAreas,
-    chunks: Sequence[Chunk],
+    chunks: Sequence[_Chunk],
 ) -> Iterator[PartCounts]:
     """Read and count chunk after chunk.
 
@@ -336,7 +310,7 @@ def _count_chunks(
 
 
 def _count_chunk(
-    chunk: Chunk, entries: "_Entries", tabulation: GroupTabulation, areas: GroupAreas, asked: "_Asked"
+    chunk: _Chunk, entries: "_Entries", tabulation: GroupTabulation, areas: GroupAreas, asked: "_Asked"
 ) -> PartCounts:
     """Count what was read of a chunk by areas of every kind."""
     kinds = [kind for kind in tabulation.spaces if kind in areas.kinds]
@@ -371,25 +345,13 @@ def _by_kind(
 
 @dataclass(frozen=True, eq=False)
 class _Asked:
-    """The questions, and all groups by them; areas of several kinds may show the same.
-
-    Attributes
-    ----------
-    questions : tuple of _Question
-    spaces : tuple of _Space
-    space_of : mapping of kind to int
-        Its place in `spaces`.
-    singles : int
-        How many keys of single codes there are; larger ones are sets of several.
-    groups : list of Lists
-        By space the groups of each single code.
-    """
+    """The questions, and all groups by them; areas of several kinds may show the same."""
 
     questions: tuple[_Question, ...]
     spaces: tuple[_Space, ...]
-    space_of: Mapping[str, int]
-    singles: int
-    groups: list[Lists]
+    space_of: Mapping[str, int]  # its place in `spaces`
+    singles: int  # how many keys of single codes there are; larger ones are sets of several
+    groups: list[Lists]  # by space the groups of each single code
 
     @staticmethod
     def of(tabulation: GroupTabulation) -> "_Asked":
@@ -413,27 +375,17 @@ class _Asked:
 
 @dataclass(frozen=True, eq=False)
 class _Entries:
-    """What the records of a chunk answer: an entry for each question of each record that it puts in some group.
-
-    Attributes
-    ----------
-    piece, key : numpy.ndarray of int32
-    category : numpy.ndarray of uint8 or uint16
-    in_no_group : int
-        Records without an entry.
-    sets : list of _Sets
-        Their keys follow those of single codes, in order.
-    """
+    """What the records of a chunk answer: an entry for each question of each record that it puts in some group."""
 
     piece: Indices
     key: Indices
     category: Categories
-    in_no_group: int
-    sets: list[_Sets]
+    in_no_group: int  # records without an entry
+    sets: list[_Sets]  # their keys follow those of single codes, in order
 
 
 def _read(
-    db: duckdb.DuckDBPyConnection, tabulation: GroupTabulation, blocks: BlockFile, chunk: Chunk, asked: _Asked
+    db: duckdb.DuckDBPyConnection, tabulation: GroupTabulation, blocks: BlockFile, chunk: _Chunk, asked: _Asked
 ) -> _Entries:
     words = [_word(word) for question in asked.questions for word in question.columns.words]
     packed = "".join(f", {word} AS word_{number}" for number, word in enumerate(words))

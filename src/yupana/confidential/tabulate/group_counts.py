@@ -26,24 +26,14 @@ _BITS: Final = 63
 
 @dataclass(frozen=True, eq=False)
 class CountedPairs:
-    """Records counted by region and key, and within these by category.
+    """Records counted by region and key, and within these by category."""
 
-    Attributes
-    ----------
-    region, key : numpy.ndarray of int32, shape (pairs,)
-        Ascending by both as they are counted.
-    starts : numpy.ndarray of int64, shape (pairs + 1,)
-        Where the categories of each pair begin.
-    category : numpy.ndarray of uint8 or uint16
-    count : numpy.ndarray of int32
-        Records of each category of each pair.
-    """
-
+    # region, key: shape (pairs,): ascending by both as they are counted
     region: Indices
     key: Indices
-    starts: Ints
-    category: Categories
-    count: Indices
+    starts: Ints  # shape (pairs + 1,): where the categories of each pair begin
+    category: Categories  # numpy.ndarray of uint8 or uint16
+    count: Indices  # records of each category of each pair
 
     @property
     def bytes(self) -> int:
@@ -110,13 +100,7 @@ class _Bits:
 
     @staticmethod
     def of(region: Indices, key: Indices, categories: int) -> "_Bits":
-        """As many as they need.
-
-        Raises
-        ------
-        ValueError
-            If there is no room for the region.
-        """
+        """As many as they need."""
         bits = _Bits(max(1, int(key.max(initial=0)).bit_length()), max(1, (categories - 1).bit_length()))
         if bits.key + bits.category + int(region.max(initial=0)).bit_length() > _BITS:
             raise ValueError("there are too many areas, codes and categories to be counted together")
@@ -198,38 +182,19 @@ _CELLS_AT_ONCE: Final = 1 << 22
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PartCounts(Sealed):
-    """Exact counts of some records by areas of some kinds.
-
-    Attributes
-    ----------
-    records : int
-    in_no_group : int
-        Of these, how many are in no group of any kind of areas.
-    categories : int
-    ranges : mapping of kind to tuple of int and int
-        Places in `GroupAreas.ids` of the first area that may have counts, and of the one after the last. Of areas that
-        cross slices the counts are parts of sums.
-    sizes : mapping of kind to int
-        How many groups areas of the kind show.
-    singles : int
-        How many keys are single codes. Larger ones are sets of several, numbered as they were found.
-    spaces : tuple of Lists
-        The groups of each key; areas of several kinds may show the same.
-    space_of : mapping of kind to int
-        Its place in `spaces`.
-    pairs : mapping of kind to CountedPairs
-        Of keys by area.
-    """
+    """Exact counts of some records by areas of some kinds."""
 
     records: int
-    in_no_group: int
+    in_no_group: int  # of these, how many are in no group of any kind of areas
     categories: int
+    # by kind: places in `GroupAreas.ids` of the first area that may have counts, and of the one after the last. Of
+    # areas that cross slices the counts are parts of sums.
     ranges: Mapping[str, tuple[int, int]]
-    sizes: Mapping[str, int]
-    singles: int
-    spaces: tuple[Lists, ...]
-    space_of: Mapping[str, int]
-    pairs: Mapping[str, CountedPairs]
+    sizes: Mapping[str, int]  # by kind: how many groups areas of the kind show
+    singles: int  # how many keys are single codes. Larger ones are sets of several, numbered as they were found.
+    spaces: tuple[Lists, ...]  # the groups of each key; areas of several kinds may show the same
+    space_of: Mapping[str, int]  # by kind: its place in `spaces`
+    pairs: Mapping[str, CountedPairs]  # by kind: of keys by area
 
     @property
     def bytes(self) -> int:
@@ -266,7 +231,6 @@ class PartCounts(Sealed):
 
         Parameters
         ----------
-        kind : str
         counted : numpy.ndarray of bool, shape (categories,), optional
             Which categories count; all by default.
         """
@@ -288,7 +252,6 @@ class PartCounts(Sealed):
 
         Parameters
         ----------
-        kind : str
         selected : numpy.ndarray of bool, shape (areas, groups)
 
         Returns
@@ -336,29 +299,17 @@ def places_of(region: Indices, low: int, high: int) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CountedAreas(Sealed):
-    """Exact counts of some areas of a kind: sums over parts of the records, which are read one at a time.
+    """Exact counts of some areas of a kind: sums over parts of the records, which are read one at a time."""
 
-    Attributes
-    ----------
-    kind : str
-        Empty where there are no areas, but records are told of.
-    low, high : int
-        Places of the first area, and of the one after the last.
-    size : int
-        How many groups the areas show.
-    categories : int
-    parts : sequence of PartCounts
-        No record is in two of them.
-    records, in_no_group : int
-        How many records were counted before this, and how many of them are in no group of any kind of areas; told once.
-    """
-
-    kind: str
+    kind: str  # empty where there are no areas, but records are told of
+    # low, high: places of the first area, and of the one after the last
     low: int
     high: int
-    size: int
+    size: int  # how many groups the areas show
     categories: int
-    parts: Sequence[PartCounts]
+    parts: Sequence[PartCounts]  # no record is in two of them
+    # records, in_no_group: how many records were counted before this, and how many of them are in no group of any kind
+    # of areas; told once
     records: int = 0
     in_no_group: int = 0
 
@@ -581,18 +532,10 @@ class _Stored:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _OnDisk(PartCounts):
-    """A part whose arrays are in files.
+    """A part whose arrays are in files."""
 
-    Attributes
-    ----------
-    stored_pairs : mapping of kind to tuple of _Stored
-        The fields of `CountedPairs`, in their order.
-    stored_spaces : tuple of tuple of _Stored
-        Those of `Lists`.
-    """
-
-    stored_pairs: Mapping[str, tuple[_Stored, ...]]
-    stored_spaces: Sequence[tuple[_Stored, ...]]
+    stored_pairs: Mapping[str, tuple[_Stored, ...]]  # the fields of `CountedPairs`, in their order
+    stored_spaces: Sequence[tuple[_Stored, ...]]  # those of `Lists`
 
     @staticmethod
     def of(part: PartCounts, folder: Path) -> "_OnDisk":

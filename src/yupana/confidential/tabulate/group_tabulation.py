@@ -31,31 +31,18 @@ class GroupAreas:
 
     A piece is all blocks with the same values of the columns that areas are made of, and of the first two of the key. A
     section is all blocks with the same values of these two, or of the only one.
-
-    Attributes
-    ----------
-    kinds : mapping of kind to BlockAreas
-    ids : mapping of kind to numpy.ndarray of int64
-        Ids of the areas of each kind, as numbers, ascending. 1 for the one area of everything.
-    every : mapping of kind to numpy.ndarray of int64
-        The same with the areas that are left out because no housing unit stands there.
-    pieces : mapping of kind to numpy.ndarray of int32, shape (pieces,)
-        Of each piece the place in `ids` of the area it is in, or -1. Pieces ascend by section.
-    sections : numpy.ndarray of int32, shape (pieces,)
-        The number of the section each piece is in.
-    of_sections : mapping of kind to numpy.ndarray of int32, shape (sections,)
-        The same as `pieces` by section, of the kinds that no section lies across.
-    first : BlockColumn
-        The first column of the key.
     """
 
-    kinds: Mapping[str, BlockAreas]
+    kinds: Mapping[str, BlockAreas]  # by kind
+    # by kind: ids of the areas of each kind, as numbers, ascending. 1 for the one area of everything.
     ids: Mapping[str, Ints]
-    every: Mapping[str, Ints]
+    every: Mapping[str, Ints]  # by kind: the same with the areas that are left out because no housing unit stands there
+    # shape (pieces,): of each piece the place in `ids` of the area it is in, or -1. Pieces ascend by section.
     pieces: Mapping[str, Indices]
-    sections: Indices
+    sections: Indices  # shape (pieces,): the number of the section each piece is in
+    # shape (sections,): the same as `pieces` by section, of the kinds that no section lies across
     of_sections: Mapping[str, Indices]
-    first: BlockColumn
+    first: BlockColumn  # the first column of the key
 
     def crosses(self, kind: str) -> bool:
         """Whether areas of a kind may hold blocks with several values of the first column of the key."""
@@ -125,8 +112,6 @@ def find_areas(db: duckdb.DuckDBPyConnection, blocks: BlockFile, kinds: Sequence
     db : duckdb.DuckDBPyConnection
         With a relation ``blocks``: the columns of the key, the others, and ``housing_units``, NULL where no list of
         them is given; all whole numbers.
-    blocks : BlockFile
-    kinds : sequence of BlockAreas
 
     Raises
     ------
@@ -207,24 +192,17 @@ class ResponseColumns:
 
     The answer is a set: a code that is given twice is given once, and a column may be skipped.
 
-    Attributes
-    ----------
-    columns : tuple of str
-        SQL of one to eight columns of numbers from 0 to below 2**14.
-    place : numpy.ndarray of int, shape (numbers,)
-        Of each number the place of the code, or -1 for none. The first such number is the quickest to count.
-    codes : int
-        How many codes there are.
-
     Raises
     ------
     ValueError
         If there are too many columns or numbers, or none.
     """
 
-    columns: tuple[str, ...]
+    columns: tuple[str, ...]  # SQL of one to eight columns of numbers from 0 to below 2**14
+    # shape (numbers,): of each number the place of the code, or -1 for none. The first such number is the quickest to
+    # count.
     place: Ints
-    codes: int
+    codes: int  # how many codes there are
 
     def __post_init__(self) -> None:
         if not (1 <= len(self.columns) <= _MOST_COLUMNS and 1 <= len(self.place) <= 1 << CODE_BITS):
@@ -242,36 +220,21 @@ class ResponseColumns:
 class GroupTabulation:
     """What is to be counted.
 
-    Attributes
-    ----------
-    relation : str
-        SQL of the relation of records; not of a temporary one, which belongs to one cursor.
-    key : tuple of str
-        SQL for the columns of the key of the block of a record, in the order of `BlockFile.key`.
-    where : str
-        SQL for which records count; ``true`` for all.
-    responses : mapping of response to ResponseColumns
-    spaces : mapping of kind to tuple of ResponseGroup
-        By kind of areas the groups that its areas show, by responses of `responses`. Kinds that the areas given to
-        `count_groups` lack are not counted, but a record in one of their groups is in some group.
-    attribute : str
-        SQL for a number that tells the category of a record.
-    category : numpy.ndarray of uint8 or uint16
-        The category of each such number.
-
     Raises
     ------
     ValueError
         If there are more than 4096 categories, or groups by a response that is not among `responses`.
     """
 
-    relation: str
-    key: tuple[str, ...]
-    where: str
-    responses: Mapping[str, ResponseColumns]
+    relation: str  # SQL of the relation of records; not of a temporary one, which belongs to one cursor
+    key: tuple[str, ...]  # SQL for the columns of the key of the block of a record, in the order of `BlockFile.key`
+    where: str  # SQL for which records count; `true` for all
+    responses: Mapping[str, ResponseColumns]  # by response
+    # by kind of areas the groups that its areas show, by responses of `responses`. Kinds that the areas given to
+    # `count_groups` lack are not counted, but a record in one of their groups is in some group.
     spaces: Mapping[str, tuple[ResponseGroup, ...]]
-    attribute: str
-    category: Categories
+    attribute: str  # SQL for a number that tells the category of a record
+    category: Categories  # the category of each such number
 
     def __post_init__(self) -> None:
         if self.categories > _MOST_CATEGORIES:

@@ -30,26 +30,16 @@ _LISTED: Final = 1 << 28
 
 @dataclass(frozen=True, slots=True)
 class LinkedFile:
-    """A record file in the database, and how its records are linked to those of the file above.
-
-    Attributes
-    ----------
-    relation : str
-    columns : tuple of Column
-        By their names in SQL, keys included; no two files of a chain share one.
-    key, link : str
-        SQL for the key that the file below links to, and for the link to the file above; empty where there is none.
-    written : tuple of str
-        SQL for the fields that the hash of a limit reads.
-    crowded : str
-        The relation of those records alone whose parents may have more than a limit allows; empty if not known.
-    """
+    """A record file in the database, and how its records are linked to those of the file above."""
 
     relation: str
-    columns: tuple[Column, ...]
+    columns: tuple[Column, ...]  # by their names in SQL, keys included; no two files of a chain share one
+    # key, link: SQL for the key that the file below links to, and for the link to the file above; empty where there is
+    # none
     key: str = ""
     link: str = ""
-    written: tuple[str, ...] = ()
+    written: tuple[str, ...] = ()  # SQL for the fields that the hash of a limit reads
+    # the relation of those records alone whose parents may have more than a limit allows; empty if not known
     crowded: str = ""
 
     @property
@@ -64,41 +54,21 @@ Chain = Sequence[LinkedFile]
 
 @dataclass(frozen=True, slots=True)
 class LinkedLimit:
-    """At most so many records of the universe are counted of each parent.
+    """At most so many records of the universe are counted of each parent."""
 
-    Attributes
-    ----------
-    beneath : int
-        The place in the chain of the file whose link names the parent.
-    most : int
-    of_ids : bool
-        Whether the parents are no records but ids.
-    """
-
-    beneath: int
+    beneath: int  # the place in the chain of the file whose link names the parent
     most: int
-    of_ids: bool = False
+    of_ids: bool = False  # whether the parents are no records but ids
 
 
 @dataclass(frozen=True, slots=True)
 class LinkedTable:
-    """A table of the records of the first file of a chain, beside those above them.
-
-    Attributes
-    ----------
-    name : str
-    universe : Where
-        Which records a limit is about.
-    cells : tuple of Where
-        Which records each cell counts, the universe included.
-    areas : mapping of column to range
-        The columns whose values name the areas, with these; none where there is one area.
-    limit : LinkedLimit or None
-    """
+    """A table of the records of the first file of a chain, beside those above them."""
 
     name: str
-    universe: Where
-    cells: tuple[Where, ...]
+    universe: Where  # which records a limit is about
+    cells: tuple[Where, ...]  # which records each cell counts, the universe included
+    # by column: the columns whose values name the areas, with these; none where there is one area
     areas: Mapping[str, range]
     limit: LinkedLimit | None
 
@@ -116,21 +86,13 @@ class LinkedCounts:
     """Records counted by the value that names their area, and by class: columns of one length.
 
     Of several columns the value is the place of the combination of their values, the last one's next to each other.
-
-    Attributes
-    ----------
-    value, of_class, count : ndarray of int64
-    members : ndarray of bool, shape (cells, classes)
-        Which classes each cell of the table counts.
-    left_out : int
-        Records of the universe that the limit leaves out; the counts are without them.
     """
 
     value: Ints
     of_class: Ints
     count: Ints
-    members: Flags
-    left_out: int
+    members: Flags  # shape (cells, classes): which classes each cell of the table counts
+    left_out: int  # records of the universe that the limit leaves out; the counts are without them
 
     def cells(self, areas: Sequence[Sequence[int]], size: int) -> Ints:
         """Sum into areas and cells, shape (size, cells).
@@ -160,20 +122,12 @@ _AT_ONCE: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TableBatch:
-    """Tables that are counted by one number.
-
-    Attributes
-    ----------
-    tables : tuple of LinkedTable
-    classes : Classes
-    areas : mapping of column to range
-        The columns that name areas, and their values.
-    """
+class _TableBatch:
+    """Tables that are counted by one number."""
 
     tables: tuple[LinkedTable, ...]
     classes: Classes
-    areas: Mapping[str, range]
+    areas: Mapping[str, range]  # the columns that name areas, and their values
 
     @property
     def terms(self) -> dict[str, list[str]]:
@@ -226,7 +180,7 @@ class _Needed:
         return _Needed(self.tables + other.tables, kinds, {**self.areas, **other.areas})
 
 
-def make_batches(chain: Chain, tables: Sequence[LinkedTable]) -> list[TableBatch]:
+def make_batches(chain: Chain, tables: Sequence[LinkedTable]) -> list[_TableBatch]:
     """Put each table to the batch whose number gets fewest values more by it, and few or no more than both have apart.
 
     Raises
@@ -251,7 +205,7 @@ def make_batches(chain: Chain, tables: Sequence[LinkedTable]) -> list[TableBatch
         else:
             found.append(own)
     return [
-        TableBatch(some.tables, classify(file, [cell for table in some.tables for cell in table.cells]), some.areas)
+        _TableBatch(some.tables, classify(file, [cell for table in some.tables for cell in table.cells]), some.areas)
         for some in found
     ]
 
@@ -278,7 +232,7 @@ def joined(chain: Chain, shown: Sequence[Sequence[str]], first: int = 0) -> str:
     return " ".join(found)
 
 
-def numbered(chain: Chain, batches: Sequence[TableBatch]) -> str:
+def numbered(chain: Chain, batches: Sequence[_TableBatch]) -> str:
     """SQL for all records of the first file of a chain by the numbers that they have, ``number_i`` for batch i."""
     # Each file adds its share before it is joined, which there are fewer records to do for.
     shown: list[list[str]] = [[] for _ in chain]
@@ -293,7 +247,7 @@ def numbered(chain: Chain, batches: Sequence[TableBatch]) -> str:
     return f"(SELECT {', '.join(sums)} FROM {joined(chain, shown)})"
 
 
-def numbers_of(batches: Sequence[TableBatch]) -> list[str]:
+def numbers_of(batches: Sequence[_TableBatch]) -> list[str]:
     """SQL for the numbers of a record beside all those above it, each with its name."""
     return [
         f"{' + '.join(term for of in batch.terms.values() for term in of) or '0'} AS number_{place}"
@@ -317,8 +271,8 @@ _BYTES_OF_ID: Final = 256
 """Twice what an id takes whose record is being chosen."""
 
 
-def count_one_of_each(
-    db: duckdb.DuckDBPyConnection, file: LinkedFile, universe: Where, batches: Sequence[TableBatch], key: str
+def _count_one_of_each(
+    db: duckdb.DuckDBPyConnection, file: LinkedFile, universe: Where, batches: Sequence[_TableBatch], key: str
 ) -> tuple[list[Tally], int]:
     """Count one record of each id by the numbers of all batches; and how many are left out.
 
@@ -352,16 +306,14 @@ Ranked = tuple[Where, LinkedLimit]
 """Records that a limit ranks, and the limit."""
 
 
-def count_left_out(
-    db: duckdb.DuckDBPyConnection, chain: Chain, batches: Sequence[TableBatch], key: str
+def _count_left_out(
+    db: duckdb.DuckDBPyConnection, chain: Chain, batches: Sequence[_TableBatch], key: str
 ) -> Mapping[Ranked, list[Tally]]:
     """Count what each limit leaves out, by the numbers of all batches.
 
     Parameters
     ----------
-    db : duckdb.DuckDBPyConnection
     chain : sequence of LinkedFile
-    batches : sequence of TableBatch
     key : str
         Of each parent those records are kept that come first by SHA-256 of this key, the fields of the record and its
         number among identical ones, joined by ``|``.
@@ -383,7 +335,7 @@ def count_left_out(
 
 
 def _find_crowded(
-    db: duckdb.DuckDBPyConnection, chain: Chain, batches: Sequence[TableBatch], limits: Sequence[Ranked]
+    db: duckdb.DuckDBPyConnection, chain: Chain, batches: Sequence[_TableBatch], limits: Sequence[Ranked]
 ) -> None:
     """Make the table ``crowded_records``: those of parents with more than some limit allows, alike ones once."""
     beneath = limits[0][1].beneath
@@ -449,7 +401,7 @@ def _find_left_out(db: duckdb.DuckDBPyConnection, below: Chain, limits: Sequence
 
 
 def _number(
-    db: duckdb.DuckDBPyConnection, chain: Chain, batches: Sequence[TableBatch], limits: Sequence[Ranked]
+    db: duckdb.DuckDBPyConnection, chain: Chain, batches: Sequence[_TableBatch], limits: Sequence[Ranked]
 ) -> None:
     """Make the table ``left_out_records``: the numbers of those ranked, and which limits leave them out."""
     beneath = limits[0][1].beneath
@@ -476,10 +428,8 @@ def count_linked(
 
     Parameters
     ----------
-    db : duckdb.DuckDBPyConnection
     chain : sequence of LinkedFile
         Valid: every link is to one record.
-    tables : sequence of LinkedTable
     key : str
         Of the hashes that limits order records by.
 
@@ -496,7 +446,7 @@ def count_linked(
     found: dict[str, LinkedCounts] = {}
     for universe, some in of_ids.items():
         batches = make_batches(chain, some)
-        kept, left_out = count_one_of_each(db, chain[0], universe, batches, key)
+        kept, left_out = _count_one_of_each(db, chain[0], universe, batches, key)
         for batch, tally_of in zip(batches, kept, strict=True):
             found |= {table.name: batch.counts(table, tally_of, left_out) for table in batch.tables}
     if others:
@@ -509,7 +459,7 @@ def _count_less_left_out(
 ) -> dict[str, LinkedCounts]:
     batches = make_batches(chain, tables)
     every = tally(db, numbered(chain, batches), len(batches))
-    lost = count_left_out(db, chain, batches, key)
+    lost = _count_left_out(db, chain, batches, key)
     found = {}
     for place, (batch, whole) in enumerate(zip(batches, every, strict=True)):
         for table in batch.tables:

@@ -37,55 +37,30 @@ _WITHIN: Final = 20  # one part in so many is 5 percent
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AreaSet:
-    """Areas of one kind.
-
-    Attributes
-    ----------
-    name : str
-    index : ndarray of int, shape (blocks,)
-        The area of each block, or -1 for none.
-    number : int
-        How many areas there are.
-    """
+    """Areas of one kind."""
 
     name: str
-    index: NDArray[np.integer]
-    number: int
+    index: NDArray[np.integer]  # shape (blocks,): the area of each block, or -1 for none
+    number: int  # how many areas there are
 
 
 @dataclass(frozen=True, slots=True)
 class AccuracyRow:
-    """The errors, released less true, of one query in areas of one kind and size.
-
-    Attributes
-    ----------
-    geolevel, query : str
-    population : str
-        The areas' true population, such as ``"10-99"``, or ``"all"``.
-    areas : int
-    answers : int
-        Of the query in each area; what follows is over areas, answers and replicates, zeros included.
-    mae, rmse, bias : float
-        Mean absolute error, root mean squared error, and mean error.
-    quantiles : tuple of int
-        Of the errors, at `QUANTILES`: the least value that so large a part does not exceed.
-    within_5_percent : float or None
-        Share of areas whose total is at most 5 percent off; of the query of totals only.
-    largest_within_5_points : float or None
-        Share of areas with people in which the share of the truly largest answer is at most 5 percentage points off;
-        of queries with several answers.
-    """
+    """The errors, released less true, of one query in areas of one kind and size."""
 
     geolevel: str
     query: str
-    population: str
+    population: str  # the areas' true population, such as `"10-99"`, or `"all"`
     areas: int
-    answers: int
+    answers: int  # of the query in each area; what follows is over areas, answers and replicates, zeros included
+    # mae, rmse, bias: mean absolute error, root mean squared error, and mean error
     mae: float
     rmse: float
     bias: float
-    quantiles: tuple[int, ...]
-    within_5_percent: float | None
+    quantiles: tuple[int, ...]  # of the errors, at `QUANTILES`: the least value that so large a part does not exceed
+    within_5_percent: float | None  # share of areas whose total is at most 5 percent off; of the query of totals only
+    # share of areas with people in which the share of the truly largest answer is at most 5 percentage points off; of
+    # queries with several answers
     largest_within_5_points: float | None
 
 
@@ -109,8 +84,6 @@ def accuracy(
         Of the blocks.
     released : sequence of Histogram
         Of the same blocks: replicates, whose errors are pooled.
-    queries : sequence of Query
-    areas : sequence of AreaSet
     """
     rows: list[AccuracyRow] = []
     for kind in areas:

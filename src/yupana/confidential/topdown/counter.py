@@ -67,34 +67,18 @@ _IN_FULL: Final = "noisy measurements"
 
 
 @dataclass(frozen=True, eq=False)
-class CountedBlocks:
-    """What a run knows before it measures.
-
-    Attributes
-    ----------
-    config : Configuration
-    data : Path
-    world : World
-        Geography, spine and exact counts.
-    checkpoint : BatchCheckpoint or None
-        Where a run keeps what it has drawn, so that it can go on; None where none is made.
-    request : RunRequest
-    names : mapping or None
-        What areas are called; read before anything is drawn.
-    notes : tuple of str
-        How codes of their file were changed.
-    findings : tuple
-        Empty: blocks that break a rule are not opened.
-    """
+class _CountedBlocks:
+    """What a run knows before it measures."""
 
     config: Configuration
     data: Path
-    world: World
+    world: World  # geography, spine and exact counts
+    # where a run keeps what it has drawn, so that it can go on; None where none is made
     checkpoint: BatchCheckpoint | None
     request: RunRequest
-    names: AreaNames | None = None
-    notes: tuple[str, ...] = ()
-    findings: tuple[Finding, ...] = ()
+    names: AreaNames | None = None  # what areas are called; read before anything is drawn
+    notes: tuple[str, ...] = ()  # how codes of their file were changed
+    findings: tuple[Finding, ...] = ()  # empty: blocks that break a rule are not opened
 
     @cached_property
     def spending(self) -> Spending:
@@ -145,12 +129,7 @@ class CountedBlocks:
         return memory_for_intervals(areas, self.config.schema.cells)
 
     def check_memory(self) -> None:
-        """Refuse intervals that were asked for and do not fit into the memory that was named.
-
-        Raises
-        ------
-        ConfigError
-        """
+        """Refuse intervals that were asked for and do not fit into the memory that was named."""
         method, memory = self.request.intervals, self.request.memory
         if memory is None or method is None or method == "none":
             return
@@ -165,12 +144,7 @@ class CountedBlocks:
             )
 
     def check_disk(self) -> None:
-        """Refuse full information where the disk has no room for what it keeps until the release is written.
-
-        Raises
-        ------
-        OutputError
-        """
+        """Refuse full information where the disk has no room for what it keeps until the release is written."""
         if self.request.estimator == "topdown" or self.checkpoint is None:
             return
         tree = self.world.spine.tree
@@ -195,21 +169,13 @@ class CountedBlocks:
 
 @dataclass(frozen=True, eq=False)
 class Made:
-    """What a release is made of; public but where it is exact.
+    """What a release is made of; public but where it is exact."""
 
-    Attributes
-    ----------
-    counts : BlockParts
-        Of the blocks.
-    estimated : Estimated or None
-        How they were estimated; None of exact counts.
-    """
-
-    counts: BlockParts
-    estimated: Estimated | None
+    counts: BlockParts  # of the blocks
+    estimated: Estimated | None  # how they were estimated; None of exact counts
 
 
-class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBlocks, Made]):
+class TopdownCounter(MeasurementsCounter[Configuration, _CountedBlocks, _CountedBlocks, Made]):
     """Draws as the estimate asks, or all beforehand, and keeps every draw until the release stands."""
 
     takes = frozenset(
@@ -252,7 +218,7 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
         out: Path | None = None,
         kept: Path | None = None,
         to_count: bool = True,
-    ) -> Iterator[CountedBlocks]:
+    ) -> Iterator[_CountedBlocks]:
         """Read geography and records, and build the spine or read it."""
         del to_count, out
         check_labels(config.schema)
@@ -262,30 +228,30 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
         names = None if request.names is None else read_names(request.names, request.encoding, notes)
         with scratch_folder() as scratch:
             world = open_world(config, data, request, clock, scratch)
-            yield CountedBlocks(config, data, world, checkpoint, request, names, tuple(notes))
+            yield _CountedBlocks(config, data, world, checkpoint, request, names, tuple(notes))
 
-    def public_inputs(self, records: CountedBlocks, config: Configuration) -> dict[str, str]:
+    def public_inputs(self, records: _CountedBlocks, config: Configuration) -> dict[str, str]:
         """The reference file, housing units with facilities, and the spine where it is given."""
         del config
         return public_checksums(records.data, records.world, records.request)
 
     def count(
-        self, records: CountedBlocks, config: Configuration, plan: Plan, *, bounded: bool = True, keep: bool = False
-    ) -> CountedBlocks:
+        self, records: _CountedBlocks, config: Configuration, plan: Plan, *, bounded: bool = True, keep: bool = False
+    ) -> _CountedBlocks:
         """The records are counts of blocks: they were counted when they were opened."""
         del config, plan, bounded, keep
         return records
 
-    def planned(self, records: CountedBlocks, config: Configuration, plan: Plan) -> Plan:
+    def planned(self, records: _CountedBlocks, config: Configuration, plan: Plan) -> Plan:
         """The plan with the shares of this spine, whose units may have given theirs to others."""
         del config
         return replace(records.spending.plan, confidence=plan.confidence, margins=plan.margins)
 
-    def inputs(self, records: CountedBlocks) -> dict[str, str]:
+    def inputs(self, records: _CountedBlocks) -> dict[str, str]:
         """The records, and all public files."""
         return input_checksums(records.data, records.world.files) | self.public_inputs(records, records.config)
 
-    def terms(self, records: CountedBlocks) -> dict[str, Any]:
+    def terms(self, records: _CountedBlocks) -> dict[str, Any]:
         """The estimator, the spine, and whether everything is drawn."""
         estimator = records.request.estimator
         return {
@@ -295,7 +261,7 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
             _IN_FULL: records.in_full,
         }
 
-    def check_measurable(self, records: CountedBlocks, config: Configuration, request: RunRequest) -> None:
+    def check_measurable(self, records: _CountedBlocks, config: Configuration, request: RunRequest) -> None:
         """Refuse what cannot be estimated or written.
 
         Raises
@@ -314,7 +280,7 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
             check_states(records.world.published)
 
     def measure(
-        self, exact: CountedBlocks, config: Configuration, ledger: Ledger, request: RunRequest, clock: Stopwatch
+        self, exact: _CountedBlocks, config: Configuration, ledger: Ledger, request: RunRequest, clock: Stopwatch
     ) -> Made:
         """Measure and estimate, from the root down; what the checkpoint holds is taken from there."""
         in_full = exact.in_full
@@ -323,14 +289,14 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
         return Made(found.descent.counts[-1], found if told else replace(found, evidence=None))
 
     def exact(
-        self, exact: CountedBlocks, config: Configuration, ledger: Ledger, request: RunRequest, clock: Stopwatch
+        self, exact: _CountedBlocks, config: Configuration, ledger: Ledger, request: RunRequest, clock: Stopwatch
     ) -> Made:
         """The counts of the blocks themselves. Nothing is measured and nothing estimated."""
         del config, ledger, request
         clock.start("writing the counts")
         return Made(exact.world.exact.blocks, None)
 
-    def tell(self, run: MeasuredRun[Configuration, CountedBlocks, CountedBlocks, Made]) -> Told:
+    def tell(self, run: MeasuredRun[Configuration, _CountedBlocks, _CountedBlocks, Made]) -> Told:
         """The configuration, how nodes were solved, and which went through the failsafe; how many records there are."""
         records, measured, config, request = run.records, run.measured, run.config, run.request
         world, terms = records.world, records.intervals(run.plan.confidence)
@@ -368,7 +334,7 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
         return Told(told, tuple(public), log, options, others)
 
     def write(
-        self, folder: Path, run: MeasuredRun[Configuration, CountedBlocks, CountedBlocks, Made]
+        self, folder: Path, run: MeasuredRun[Configuration, _CountedBlocks, _CountedBlocks, Made]
     ) -> dict[str, dict[str, Any]]:
         """The spine, counts, tabulation, records and published tables, with intervals."""
         records, measured, config = run.records, run.measured, run.config
@@ -406,7 +372,7 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
         self,
         folder: Path,
         layout: Layout,
-        run: MeasuredRun[Configuration, CountedBlocks, CountedBlocks, Made],
+        run: MeasuredRun[Configuration, _CountedBlocks, _CountedBlocks, Made],
         manifest: Mapping[str, Any],
         clock: Stopwatch,
     ) -> None:
@@ -433,7 +399,7 @@ class TopdownCounter(MeasurementsCounter[Configuration, CountedBlocks, CountedBl
 
 
 def _intervals(
-    records: CountedBlocks, parts: BlockParts, estimated: Estimated, terms: IntervalTerms, areas: list[Areas]
+    records: _CountedBlocks, parts: BlockParts, estimated: Estimated, terms: IntervalTerms, areas: list[Areas]
 ) -> CountIntervals:
     """Make ready what finds the intervals of published areas: from what was drawn, or from the counts alone."""
     config, request, spine = records.config, records.request, records.world.spine

@@ -28,18 +28,10 @@ from yupana.topdown.posterior.estimate import check_posterior
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Estimated:
-    """What came of a run. All of it was made of noisy values, invariants and public lists.
-
-    Attributes
-    ----------
-    premises : Premises
-    evidence : Evidence or None
-        None once nothing more is told of it: that of full information takes room on the disk.
-    descent : Descent
-    """
+    """What came of a run. All of it was made of noisy values, invariants and public lists."""
 
     premises: Premises
-    evidence: Evidence | None
+    evidence: Evidence | None  # none once nothing more is told of it: that of full information takes room on the disk
     descent: Descent
 
 
@@ -58,16 +50,12 @@ def estimate(
 
     Parameters
     ----------
-    configuration : Configuration
-    world : World
     spending : Spending
         What is measured on the spine.
     ledger : Ledger
         Of its plan.
-    keeper : Keeper
     request : RunRequest
         Tells the estimator, the entropy, and whom to tell of progress.
-    clock : Stopwatch
     in_full : bool
         Whether all measurements are drawn, though the estimator may not need them.
 
@@ -129,12 +117,7 @@ def check_run(configuration: Configuration, world: World, request: RunRequest) -
 
 
 def _check_noiseless(configuration: Configuration, spine: Spine) -> None:
-    """Without noise the output is to be the input; that takes the detailed query wherever units have siblings.
-
-    Raises
-    ------
-    ConfigError
-    """
+    """Without noise the output is to be the input; that takes the detailed query wherever units have siblings."""
     if configuration.budget != INFINITE:
         return
     units = [1, *map(spine.tree.units, range(len(spine.levels)))]
@@ -148,12 +131,7 @@ def _check_noiseless(configuration: Configuration, spine: Spine) -> None:
 
 
 def _check_root(configuration: Configuration, spine: Spine, request: RunRequest) -> None:
-    """Refuse a root of which nothing would be known: no measurement of its own, and no total kept anywhere.
-
-    Raises
-    ------
-    ConfigError
-    """
+    """Refuse a root of which nothing would be known: no measurement of its own, and no total kept anywhere."""
     top = spine.levels[0]
     if request.estimator == "topdown" and not configuration.invariants and not spine.shares[top.share[0]]:
         raise ConfigError(

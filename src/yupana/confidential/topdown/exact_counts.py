@@ -51,24 +51,12 @@ CountBlocks = Callable[[int, int], Histogram]
 
 @dataclass(slots=True, eq=False, repr=False)
 class CountsOnDisk(Sealed):
-    """Exact counts of one geolevel in files: three columns, as `Histogram` has them.
+    """Exact counts of one geolevel in files: three columns, as `Histogram` has them."""
 
-    Attributes
-    ----------
-    folder : Path
-        Readable by its owner alone, and removed with the run.
-    name : str
-        Of the geolevel's files there.
-    wide : bool
-        Whether a count may take 8 bytes. If not, all records together are fewer than 2**31.
-    units : int
-        So far.
-    """
-
-    folder: Path
-    name: str
-    wide: bool
-    units: int = 0
+    folder: Path  # readable by its owner alone, and removed with the run
+    name: str  # of the geolevel's files there
+    wide: bool  # whether a count may take 8 bytes. If not, all records together are fewer than 2**31.
+    units: int = 0  # so far
     _entries: int = 0
     _cuts: list[int] = field(default_factory=lambda: [0])
 
@@ -131,18 +119,10 @@ class CountsOnDisk(Sealed):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class GeolevelCounts(Sealed):
-    """Exact counts of all geounits.
+    """Exact counts of all geounits."""
 
-    Attributes
-    ----------
-    levels : tuple of CountsOfUnits
-        From the root down.
-    blocks : BlockParts
-        Those of the last.
-    """
-
-    levels: tuple[CountsOfUnits, ...]
-    blocks: BlockParts
+    levels: tuple[CountsOfUnits, ...]  # from the root down
+    blocks: BlockParts  # those of the last
 
     @property
     def records(self) -> int:
@@ -156,7 +136,6 @@ def add_up(tree: Tree, count_blocks: CountBlocks, scratch: Path | None, *, recor
 
     Parameters
     ----------
-    tree : Tree
     count_blocks : callable
         Is called for all blocks in order, each once.
     scratch : Path or None
@@ -220,7 +199,6 @@ def open_described_counts(
 
     Parameters
     ----------
-    configuration : DescribedConfiguration
     areas : Hierarchy
         Of the configuration.
     blocks : ndarray of int64, shape (blocks,)

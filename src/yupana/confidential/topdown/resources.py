@@ -79,7 +79,6 @@ def memory_for_replicates(blocks: int, cells: int, replicates: int) -> int:
         That are not empty.
     cells : int
         Of the schema.
-    replicates : int
     """
     of_a_block = _A_COUNT * min(cells, _COUNTS_OF_A_BLOCK)
     return _BEFORE_REPLICATES + (_BESIDE_REPLICATES + replicates) * of_a_block * blocks
@@ -91,17 +90,10 @@ class MemoryNeeds:
 
     They were measured on synthetic censuses of up to 41 million persons (benchmarks/README.md). Intervals
     are not in this.
-
-    Attributes
-    ----------
-    held : int
-        While records are read.
-    least : int
-        At any time.
     """
 
-    held: int
-    least: int
+    held: int  # while records are read
+    least: int  # at any time
 
     @classmethod
     def of(cls, listed: int, cells: int, estimator: Estimator) -> "MemoryNeeds":

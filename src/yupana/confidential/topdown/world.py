@@ -11,11 +11,7 @@ from yupana.arrays import Integers
 from yupana.confidential.records.database import with_what_is_beside
 from yupana.confidential.records.sources import Source
 from yupana.confidential.request import RunRequest
-from yupana.confidential.tabulate.block_histograms import (
-    check_facilities,
-    check_structural_zeros,
-    open_block_counts,
-)
+from yupana.confidential.tabulate.block_histograms import check_facilities, check_structural_zeros, open_block_counts
 from yupana.confidential.topdown.exact_counts import GeolevelCounts, add_up, open_described_counts
 from yupana.confidential.topdown.resources import MemoryNeeds
 from yupana.errors import ConfigError, InputError
@@ -42,39 +38,19 @@ GEOGRAPHY: Final = ("geography.txt", "GRF-C.txt")
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class World(Sealed):
-    """What a run knows before it measures. Confidential.
+    """What a run knows before it measures. Confidential."""
 
-    Attributes
-    ----------
-    reference : Reference or None
-        All blocks, those that the spine leaves out because nobody can live there included; None where the
-        configuration has areas of its own.
-    assignments : tuple of Assignment
-        What files beside the reference file tell of its areas.
-    spine : Spine
-    given : dict of str to str
-        SHA-256 of the files of a spine that was built before; empty if the run built its own.
-    kept : Kept or None
-        Which totals are kept exactly.
-    facilities : ndarray of integers, shape (blocks, 8), or None
-        In the order of the spine.
-    files : mapping of str to Source
-        What was counted, for the confidential log.
-    exact : GeolevelCounts
-        Of each geolevel.
-    of_spine : tuple of str
-        Remarks on the spine that the run built.
-    """
-
+    # all blocks, those that the spine leaves out because nobody can live there included; None where the configuration
+    # has areas of its own
     reference: Reference | None
-    assignments: tuple[Assignment, ...]
+    assignments: tuple[Assignment, ...]  # what files beside the reference file tell of its areas
     spine: Spine
-    given: dict[str, str]
-    kept: Kept | None
-    facilities: Integers | None
-    files: Mapping[str, Source]
-    exact: GeolevelCounts
-    of_spine: tuple[str, ...] = ()
+    given: dict[str, str]  # SHA-256 of the files of a spine that was built before; empty if the run built its own
+    kept: Kept | None  # which totals are kept exactly
+    facilities: Integers | None  # shape (blocks, 8), or None: in the order of the spine
+    files: Mapping[str, Source]  # what was counted, for the confidential log
+    exact: GeolevelCounts  # of each geolevel
+    of_spine: tuple[str, ...] = ()  # remarks on the spine that the run built
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -96,10 +72,6 @@ def open_world(
 
     Parameters
     ----------
-    configuration : Configuration
-    data : Path
-    request : RunRequest
-    clock : Stopwatch
     scratch : Path, optional
         A private folder for exact counts, which must outlive the world; without one they are held in memory.
 
@@ -181,13 +153,7 @@ def _of_areas(
 
 
 def _memory_for_records(listed: int, configuration: Configuration, request: RunRequest) -> int | None:
-    """What the database that counts may take; of an engine, what its tasks may.
-
-    Raises
-    ------
-    ConfigError
-        If less may be used than the run needs.
-    """
+    """What the database that counts may take; of an engine, what its tasks may."""
     needs = MemoryNeeds.of(listed, configuration.schema.cells, request.estimator)
     needs.check(request.memory)
     elsewhere = request.engine is not None and request.engine.slots > 1
@@ -197,13 +163,7 @@ def _memory_for_records(listed: int, configuration: Configuration, request: RunR
 def _facilities(
     configuration: Configuration, data: Path, reference: Reference, classes: Container[str]
 ) -> Integers | None:
-    """Housing units and facilities by block, as far as they are listed; ``classes`` are those that a spine is built of.
-
-    Raises
-    ------
-    InputError
-        If they are needed and not listed, or the schema has no level for one.
-    """
+    """Housing units and facilities by block, as far as listed; ``classes`` are those that a spine is built of."""
     listed = data / FACILITIES
     if listed.exists():
         facilities = read_facilities(listed, reference.block)
@@ -226,13 +186,7 @@ def _facilities(
 def _spine(
     configuration: Configuration, counted: Reference, facilities: Integers | None, request: RunRequest, clock: Stopwatch
 ) -> tuple[Spine, dict[str, str], tuple[str, ...]]:
-    """The spine of the blocks that are counted, built or read, the checksums of its files, and remarks on it.
-
-    Raises
-    ------
-    ConfigError
-        If a spine that was built before does not suit the configuration.
-    """
+    """The spine of the blocks that are counted, built or read, the checksums of its files, and remarks on it."""
     if request.spine is None:
         quarters = None if facilities is None else attributes_of(facilities).quarters
         settings = configuration.spine_for(request.estimator)
@@ -244,12 +198,7 @@ def _spine(
 
 
 def _require_root(spine: Spine, reference: Reference) -> None:
-    """Refuse a spine without one unit at its top, and a nation that is but a part of it.
-
-    Raises
-    ------
-    ConfigError
-    """
+    """Refuse a spine without one unit at its top, and a nation that is but a part of it."""
     if spine.tree.units(0) != 1:
         raise ConfigError(
             f"[shares]: without US the spine has {spine.tree.units(0)} units at {spine.levels[0].name} and no root; "
@@ -263,12 +212,7 @@ def _require_root(spine: Spine, reference: Reference) -> None:
 
 
 def _require_listed(listed: Path, reference: Reference, spine: Spine) -> None:
-    """Refuse housing units of some blocks only, where the estimator reads them.
-
-    Raises
-    ------
-    InputError
-    """
+    """Refuse housing units of some blocks only, where the estimator reads them."""
     missing = np.setdiff1d(spine.blocks, listed_blocks(listed, reference.block))
     if len(missing):
         raise InputError(
@@ -280,12 +224,7 @@ def _require_listed(listed: Path, reference: Reference, spine: Spine) -> None:
 
 
 def _require_types(configuration: Configuration, listed: Path, reference: Reference, facilities: Integers) -> None:
-    """Refuse facilities of types that the bounded attribute has no level for: nobody could be counted there.
-
-    Raises
-    ------
-    InputError
-    """
+    """Refuse facilities of types that the bounded attribute has no level for: nobody could be counted there."""
     if configuration.group_quarters is None:
         return
     types = len(configuration.schema.attributes[0].labels) - 1

@@ -25,13 +25,14 @@ from yupana.estimate.areas.queries import (
 )
 from yupana.estimate.areas.released import ReleasedAreas, released_areas, short_block
 from yupana.estimate.intervals.intervals import Interval
-from yupana.estimate.intervals.selections import Counted, cell_of, counted_in, list_labels, open_file
+from yupana.estimate.intervals.selections import Counted, counted_in, list_labels, open_file
 from yupana.estimate.results import AreaInterval, AreaIntervals
 from yupana.estimate.topdown_release import file_of, schema_of
 from yupana.files.database import named, open_database, unreadable
 from yupana.geography.gazetteer import NamedArea
 from yupana.geography.kinds import BLOCK_WIDTH, KINDS, NONE, TOLD
 from yupana.products.topdown.tables import BOUNDS, COUNTS, INTERVALS_OF, TABLES, TABULATION, levels_of
+from yupana.products.topdown.verify import cell_of
 from yupana.release.release import ReleaseFolder
 from yupana.topdown.plan import DEFAULT_CONFIDENCE
 
@@ -40,20 +41,12 @@ ENDS: Final = BOUNDS[:2]
 
 
 @dataclass(frozen=True, slots=True)
-class PublishedIntervals:
-    """How the intervals of the tables were found.
-
-    Attributes
-    ----------
-    method : str
-    confidence : Fraction
-    replicates : int
-        Of Monte Carlo; 0 of other methods.
-    """
+class _PublishedIntervals:
+    """How the intervals of the tables were found."""
 
     method: str
     confidence: Fraction
-    replicates: int
+    replicates: int  # of Monte Carlo; 0 of other methods
 
     @property
     def words(self) -> str:
@@ -64,14 +57,14 @@ class PublishedIntervals:
         ) + of
 
 
-def _published_intervals(release: ReleaseFolder) -> PublishedIntervals | None:
+def _published_intervals(release: ReleaseFolder) -> _PublishedIntervals | None:
     """What the manifest says of the intervals of the tables; None if they have none."""
     told = release.manifest.get("parameters", {}).get("intervals")
     if told is None or told.get("method", "none") == "none":
         return None
     try:
         confidence = Fraction(str(told["confidence"]))
-        found = PublishedIntervals(str(told["method"]), confidence, int(told.get("replicates", 0)))
+        found = _PublishedIntervals(str(told["method"]), confidence, int(told.get("replicates", 0)))
     except (KeyError, ValueError, TypeError, ZeroDivisionError):
         confidence = Fraction(0)
     if not 0 < confidence < 1:
@@ -80,23 +73,14 @@ def _published_intervals(release: ReleaseFolder) -> PublishedIntervals | None:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TabulatedRows:
-    """Rows of a long table, of some areas.
+class _TabulatedRows:
+    """Rows of a long table, of some areas."""
 
-    Attributes
-    ----------
-    area : ndarray of int64, shape (rows,)
-        By its place among those asked for.
-    cell, count : ndarray of int64, shape (rows,)
-        The cell of the schema in C order. Cells that are not there count 0.
-    ends : ndarray of int64, shape (rows, 2), or None
-        `ENDS`.
-    """
-
-    area: Ints
+    area: Ints  # shape (rows,): by its place among those asked for
+    # shape (rows,): the cell of the schema in C order. Cells that are not there count 0.
     cell: Ints
     count: Ints
-    ends: Ints | None
+    ends: Ints | None  # shape (rows, 2), or None: `ENDS`
 
     def sums(self, cells: WeightedCells, shape: tuple[int, ...], areas: int) -> Floats:
         """A weighted sum of cells of every area, of shape (areas,)."""
@@ -105,20 +89,12 @@ class TabulatedRows:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PublishedTables:
-    """The tables of a release.
-
-    Attributes
-    ----------
-    areas : ReleasedAreas
-    words : Counted
-        The schema and the tables that it gives.
-    intervals : PublishedIntervals or None
-    """
+class _PublishedTables:
+    """The tables of a release."""
 
     areas: ReleasedAreas
-    words: Counted
-    intervals: PublishedIntervals | None
+    words: Counted  # the schema and the tables that it gives
+    intervals: _PublishedIntervals | None
 
     @property
     def release(self) -> ReleaseFolder:
@@ -129,15 +105,10 @@ class PublishedTables:
         """Whether the areas of a kind are tabulated."""
         return file_of(self.release, f"{TABULATION}/{kind}") is not None
 
-    def rows(self, kind: str, codes: Sequence[str]) -> TabulatedRows:
+    def rows(self, kind: str, codes: Sequence[str]) -> _TabulatedRows:
         """The counts of all cells of some areas of a kind.
 
         They are those of its own table or, of a kind that is not tabulated, sums of those of its blocks.
-
-        Raises
-        ------
-        OutputError
-            If the release does not hold what is needed.
         """
         published = self.areas.published
         for stem in (f"{TABULATION}/{kind}", *([f"{COUNTS}/{kind}"] if published is None else [])):
@@ -152,7 +123,7 @@ class PublishedTables:
         of_block = np.array([place[i] for i in column.index[inside].tolist()], dtype=np.int64)
         return self._rows(f"{TABULATION}/block", blocks, of_block)
 
-    def _rows(self, stem: str, geounits: Sequence[str], area: Ints) -> TabulatedRows:
+    def _rows(self, stem: str, geounits: Sequence[str], area: Ints) -> _TabulatedRows:
         """Rows of a file by geounit, each geounit in an area; several geounits of one area are added up."""
         name = file_of(self.release, stem)
         if name is None:
@@ -163,19 +134,19 @@ class PublishedTables:
             columns = open_file(db, "tabulated", path)
             if columns[: len(attributes) + 2] != ["geounit", *(one.name for one in attributes), "count"]:
                 raise OutputError(f"{path} is no tabulation of the schema that the manifest names")
-            cell, joins = cell_of(db, attributes)
+            cell = cell_of(attributes)
             list_labels(db, "wanted", list(geounits))
             ends = [end for end in ENDS if end in columns]
             picked = "".join(f", {named(end)}::BIGINT AS {named(end)}" for end in ends)
             with unreadable(OutputError(f"{path} is not readable as counts")):
                 found = db.execute(
                     f'SELECT wanted.place AS place, {cell} AS cell, "count"::BIGINT AS number{picked} FROM tabulated '
-                    f"JOIN wanted ON wanted.label = geounit{joins}"
+                    f"JOIN wanted ON wanted.label = geounit WHERE {cell} IS NOT NULL"
                 ).fetchnumpy()
         place, cells, count = (np.asarray(found[column], dtype=np.int64) for column in ("place", "cell", "number"))
         alone = len(ends) == len(ENDS) and len(area) == len(np.unique(area))
         bounds = np.stack([np.asarray(found[end], dtype=np.int64) for end in ENDS], axis=1) if alone else None
-        return TabulatedRows(area[place], cells, count, bounds)
+        return _TabulatedRows(area[place], cells, count, bounds)
 
     def variables(self) -> dict[tuple[tuple[int, ...], bytes], tuple[str, str]]:
         """Which variable, by table, is a sum of cells, as `WeightedCells.key`, if the tables have intervals of it."""
@@ -188,13 +159,7 @@ class PublishedTables:
         return found
 
     def ends_of(self, kind: str, codes: Sequence[str], table: str, variables: Sequence[str]) -> Mapping[str, Ints]:
-        """The intervals of variables of a table: for each an array of shape (areas, 2), of `ENDS`.
-
-        Raises
-        ------
-        OutputError
-            If the file is missing, or does not have them once for every area.
-        """
+        """The intervals of variables of a table: for each an array of shape (areas, 2), of `ENDS`."""
         name = self._file(table)
         if name is None:
             raise OutputError(f"{self.release.folder} has no {TABLES}/{table}{INTERVALS_OF}")
@@ -243,7 +208,6 @@ def area_intervals(
     ----------
     release : Path
         Of TopDown, or of several parts of it: a question goes to the part that counts what it asks for.
-    questions : sequence of AreaQuestion
     files, encoding : sequence of Path, and str, optional
         Which areas the blocks lie in, beside what the release tells; see `assign_published`.
     confidence : Fraction, optional
@@ -297,7 +261,7 @@ def _of_parts(release: ReleaseFolder, questions: Sequence[AreaQuestion], terms: 
 
 def _of_release(opened: ReleaseFolder, questions: Sequence[AreaQuestion], terms: _Terms) -> AreaIntervals:
     areas = released_areas(opened, terms.files, terms.encoding)
-    tables = PublishedTables(areas, counted_in(schema_of(opened)[0]), _published_intervals(opened))
+    tables = _PublishedTables(areas, counted_in(schema_of(opened)[0]), _published_intervals(opened))
     asked, codes = _understood(questions, areas, tables.words)
     told = tables.intervals
     level = terms.confidence or (told.confidence if told else None) or opened.confidence or DEFAULT_CONFIDENCE
@@ -367,7 +331,7 @@ def _understood(
 class _Published:
     """Published counts, summed once for all areas of a kind that are asked for."""
 
-    rows: Mapping[str, TabulatedRows]
+    rows: Mapping[str, _TabulatedRows]
     codes: Mapping[str, Mapping[str, int]]
     shape: tuple[int, ...]
     _sums: dict[tuple[str, float, tuple[Kept, bytes]], Floats] = field(default_factory=dict, init=False)
@@ -389,8 +353,8 @@ class _Published:
 
 def _from_tables(
     asked: Sequence[AskedOfArea],
-    tables: PublishedTables,
-    rows: Mapping[str, TabulatedRows],
+    tables: _PublishedTables,
+    rows: Mapping[str, _TabulatedRows],
     codes: Mapping[str, Mapping[str, int]],
     level: Fraction,
 ) -> dict[int, Interval]:
@@ -432,7 +396,7 @@ def _read(asked: AskedOfArea, ends: Ints, where: str, how: str) -> Interval:
     return Interval(asked.question.query, None, None, pieces, asked.form.cells, f"{how}, in {where}")
 
 
-def _missing(asked: AskedOfArea, number: int, tables: PublishedTables, level: Fraction, published: _Published) -> str:
+def _missing(asked: AskedOfArea, number: int, tables: _PublishedTables, level: Fraction, published: _Published) -> str:
     """Why there is no interval of a question, and what would give it."""
     folder, told, form = tables.release.folder, tables.intervals, asked.form
     by_noise = "the noisy measurements of its run, with --noisy-measurements DIR"

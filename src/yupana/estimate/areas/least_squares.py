@@ -35,24 +35,13 @@ _ROUNDING: Final = 1e-12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class AreaEstimates:
-    """Estimates of some areas from all measurements, on the attributes that some queries name.
+class _AreaEstimates:
+    """Estimates of some areas from all measurements, on the attributes that some queries name."""
 
-    Attributes
-    ----------
-    kept : tuple of int
-        The attributes.
-    shape : tuple of int
-        Levels of all attributes of the schema.
-    coordinates : ndarray of float64, shape (areas, cells of the attributes kept)
-    precision : ndarray of float64, shape (areas, 2^attributes)
-        As of `precisions_of_sums`.
-    """
-
-    kept: Kept
-    shape: tuple[int, ...]
-    coordinates: Floats
-    precision: Floats
+    kept: Kept  # the attributes
+    shape: tuple[int, ...]  # levels of all attributes of the schema
+    coordinates: Floats  # shape (areas, cells of the attributes kept)
+    precision: Floats  # shape (areas, 2^attributes): as of `precisions_of_sums`
     _rows: dict[tuple[Kept, bytes], Floats] = field(default_factory=dict, init=False)
 
     def moments(self, area: int, sums: Sequence[WeightedCells]) -> tuple[Floats, Floats]:
@@ -62,16 +51,10 @@ class AreaEstimates:
         ----------
         area : int
             By its place.
-        sums : sequence of WeightedCells
 
         Returns
         -------
         tuple of ndarray of float64, shapes (sums,) and (sums, sums)
-
-        Raises
-        ------
-        ConfigError
-            If the measurements do not determine one.
         """
         rows = np.stack([self._row(one) for one in sums])
         values = rows @ self.coordinates[area] + [one.constant for one in sums]
@@ -104,7 +87,7 @@ def basis_of(kept: Kept, shape: tuple[int, ...]) -> Basis:
     return Basis(tuple(shape[i] for i in kept) or (1,))
 
 
-def _estimates_of_areas(measurements: TreeMeasurements, members: Members, kept: Kept) -> AreaEstimates:
+def _estimates_of_areas(measurements: TreeMeasurements, members: Members, kept: Kept) -> _AreaEstimates:
     """Estimate the histograms of areas, on the attributes kept, in one pass through the tree."""
     shape = measurements.schema.shape
     basis = basis_of(kept, shape)
@@ -115,7 +98,7 @@ def _estimates_of_areas(measurements: TreeMeasurements, members: Members, kept: 
     inside = sparse.csr_array((ones, (members.entity, members.block)), shape=(members.number, blocks))
     precisions = [estimate.precision for estimate in upward]
     precision = precisions_of_sums(measurements.spine.tree, precisions, precisions[0], members)
-    return AreaEstimates(kept, shape, np.asarray(inside @ known[last].coordinates), precision)
+    return _AreaEstimates(kept, shape, np.asarray(inside @ known[last].coordinates), precision)
 
 
 def _grouped(wanted: Iterable[Kept], shape: tuple[int, ...], blocks: int) -> dict[Kept, Kept]:
@@ -179,7 +162,7 @@ def _members(
     return Members(np.concatenate(blocks), np.concatenate(numbers), len(entities))
 
 
-def _estimated(asked: AskedOfArea, estimates: AreaEstimates, entity: int, level: Fraction) -> Interval:
+def _estimated(asked: AskedOfArea, estimates: _AreaEstimates, entity: int, level: Fraction) -> Interval:
     query, form = asked.question.query, asked.form
     z = NormalDist().inv_cdf(float((1 + level) / 2))
     if form.factor is not None:
@@ -209,7 +192,6 @@ def covariance_of_areas(tree: Tree, upward: Sequence[Floats], members: Members, 
 
     Parameters
     ----------
-    tree : Tree
     upward : sequence of ndarray of float64, shape (units of the level, 2^attributes) each
         Precisions of what the measurements of a unit and of all below it say of it, from the root to the blocks.
     members : Members
@@ -289,21 +271,11 @@ def _reached(slope: sparse.csr_array, unknown: Flags) -> Flags:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AreaLaw:
-    """A count of each of some areas.
+    """A count of each of some areas."""
 
-    Attributes
-    ----------
-    published : ndarray of float64, shape (areas,)
-        Of the release: whole where the count has whole weights.
-    estimate : ndarray of float64, shape (areas,)
-        By least squares from all measurements.
-    covariance : ndarray of float64, shape (areas, areas)
-        Of the estimates; singular where a sum of areas is known.
-    """
-
-    published: Floats
-    estimate: Floats
-    covariance: Floats
+    published: Floats  # shape (areas,): of the release: whole where the count has whole weights
+    estimate: Floats  # shape (areas,): by least squares from all measurements
+    covariance: Floats  # shape (areas, areas): of the estimates; singular where a sum of areas is known
 
 
 def law_of_areas(measurements: TreeMeasurements, members: Members, counted: Mapping[Levels, Fraction]) -> AreaLaw:
@@ -311,7 +283,6 @@ def law_of_areas(measurements: TreeMeasurements, members: Members, counted: Mapp
 
     Parameters
     ----------
-    measurements : TreeMeasurements
     members : Members
         Which blocks of the spine lie in which area.
     counted : mapping of Levels to Fraction

@@ -91,20 +91,11 @@ def _question(path: Path, line: int, header: list[str], row: list[str]) -> AreaQ
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WeightedCells:
-    """A constant and a weighted sum of the cells of a schema.
-
-    Attributes
-    ----------
-    constant : float
-    kept : tuple of int
-        The attributes whose levels weigh differently, in order.
-    weights : ndarray of float64, shape (cells of these attributes,)
-        In C order.
-    """
+    """A constant and a weighted sum of the cells of a schema."""
 
     constant: float
-    kept: tuple[int, ...]
-    weights: Floats
+    kept: tuple[int, ...]  # the attributes whose levels weigh differently, in order
+    weights: Floats  # shape (cells of these attributes,): in C order
 
     @property
     def key(self) -> tuple[tuple[int, ...], bytes]:
@@ -142,20 +133,11 @@ class WeightedCells:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AreaForm:
-    """What a query asks of an area: a weighted sum of cells, or one over another.
-
-    Attributes
-    ----------
-    above : WeightedCells
-    below : WeightedCells or None
-        None where it is no ratio.
-    factor : float or None
-        The ratio, where one is a multiple of the other.
-    """
+    """What a query asks of an area: a weighted sum of cells, or one over another."""
 
     above: WeightedCells
-    below: WeightedCells | None = None
-    factor: float | None = None
+    below: WeightedCells | None = None  # none where it is no ratio
+    factor: float | None = None  # the ratio, where one is a multiple of the other
 
     @property
     def cells(self) -> int:
@@ -175,20 +157,11 @@ class AreaForm:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AskedOfArea:
-    """A question understood.
-
-    Attributes
-    ----------
-    question : AreaQuestion
-    area : NamedArea
-    place : int
-        Of the area among those of its kind that are asked for.
-    form : AreaForm
-    """
+    """A question understood."""
 
     question: AreaQuestion
     area: NamedArea
-    place: int
+    place: int  # of the area among those of its kind that are asked for
     form: AreaForm
 
     @property
@@ -279,7 +252,6 @@ def questions_by_part(
 
     Parameters
     ----------
-    questions : sequence of AreaQuestion
     words : mapping of str to Counted
         By part.
 

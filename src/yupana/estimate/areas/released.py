@@ -47,20 +47,12 @@ def short_block(block: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class ReleasedAreas:
-    """The areas that can be asked for.
-
-    Attributes
-    ----------
-    release : ReleaseFolder
-    published : PublishedBlocks or None
-        None where the units of the spine are what is published: its geolevels are the kinds then.
-    assigned : tuple of Assignment
-        What files told beside the release.
-    """
+    """The areas that can be asked for."""
 
     release: ReleaseFolder
+    # none where the units of the spine are what is published: its geolevels are the kinds then
     published: PublishedBlocks | None
-    assigned: tuple[Assignment, ...]
+    assigned: tuple[Assignment, ...]  # what files told beside the release
 
     @cached_property
     def spine(self) -> WrittenSpine:
@@ -106,8 +98,6 @@ def released_areas(release: ReleaseFolder, files: Sequence[Path], encoding: str 
 
     Parameters
     ----------
-    release : ReleaseFolder
-    files : sequence of Path
     encoding : str, optional
         As of `assign_published`.
 

@@ -152,7 +152,6 @@ def interval(query: str, evidence: IntervalEvidence, z: float) -> Interval:
     ----------
     query : str
         In the language of `intervals_query`.
-    evidence : IntervalEvidence
     z : float
         The two-sided normal quantile of the confidence.
 

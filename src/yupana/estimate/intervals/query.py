@@ -47,23 +47,12 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Rows of a table.
-
-    Attributes
-    ----------
-    table : str
-    conditions : tuple of Condition
-        All hold.
-    is_sum : bool
-        Whether the rows are added up; otherwise there must be one.
-    text : str
-        The cell as it was written, for messages.
-    """
+    """Rows of a table."""
 
     table: str
-    conditions: tuple[Condition, ...]
-    is_sum: bool
-    text: str
+    conditions: tuple[Condition, ...]  # all hold
+    is_sum: bool  # whether the rows are added up; otherwise there must be one
+    text: str  # the cell as it was written, for messages
 
 
 @dataclass(frozen=True, slots=True)

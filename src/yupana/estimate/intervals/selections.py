@@ -19,20 +19,14 @@ from yupana.files.delimited import column_types
 from yupana.products.topdown.tables import RedistrictingTable, tables_of
 from yupana.release.release import ReleaseFolder
 from yupana.release.tables import table_rows
-from yupana.topdown.queries import DETAILED, TOTAL, Attribute, Schema
+from yupana.topdown.queries import DETAILED, TOTAL, Schema
 
 _LISTED: Final = 12
 
 
 @dataclass(slots=True)
 class OpenedTables:
-    """Tables of a release that are opened at their first use.
-
-    Attributes
-    ----------
-    db : duckdb.DuckDBPyConnection
-    release : ReleaseFolder
-    """
+    """Tables of a release that are opened at their first use."""
 
     db: duckdb.DuckDBPyConnection
     release: ReleaseFolder
@@ -52,16 +46,6 @@ def open_file(db: duckdb.DuckDBPyConnection, view: str, path: Path) -> list[str]
         return list(column_types(db, named(view)))
 
 
-def cell_of(db: duckdb.DuckDBPyConnection, attributes: Sequence[Attribute]) -> tuple[str, str]:
-    """SQL for the number of an answer, in C order of its attributes, and for the joins with the tables made for it."""
-    cell, joins = "0", ""
-    for k, attribute in enumerate(attributes):
-        list_labels(db, f"l{k}", attribute.labels)
-        cell = f"({cell} * {attribute.size} + l{k}.place)"
-        joins += f" JOIN l{k} ON l{k}.label = {named(attribute.name)}"
-    return cell, joins
-
-
 def list_labels(db: duckdb.DuckDBPyConnection, name: str, labels: Sequence[str]) -> None:
     """Make a table of labels and their places."""
     store_arrays(db, name, {"place": np.arange(len(labels)), "label": np.array(labels, dtype=object)})
@@ -74,13 +58,10 @@ def rows_where(
 
     Parameters
     ----------
-    db : duckdb.DuckDBPyConnection
     view : str
         Made by `open_file`.
-    columns : sequence of str
     keys : sequence of str
         Columns that conditions may name.
-    selection : Selection
 
     Raises
     ------
@@ -162,17 +143,10 @@ _MOST_CELLS: Final = 1 << 24
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """The words in which counts of a schema can be asked for.
-
-    Attributes
-    ----------
-    schema : Schema
-    tables : tuple of RedistrictingTable
-        The published tables that the schema gives.
-    """
+    """The words in which counts of a schema can be asked for."""
 
     schema: Schema
-    tables: tuple[RedistrictingTable, ...]
+    tables: tuple[RedistrictingTable, ...]  # the published tables that the schema gives
 
     def select(self, selection: Selection) -> Linear:
         """The answers that a selection adds up, each once: ``P0010003``, or ``sex*age[sex=1, age=0]``.

@@ -20,14 +20,14 @@ from numpy.typing import NDArray
 from yupana.arrays import Floats
 from yupana.errors import ConfigError, OutputError
 from yupana.estimate.intervals.query import Linear, Selection
-from yupana.estimate.intervals.selections import cell_of, chosen_places, kept_by, list_labels, open_file
+from yupana.estimate.intervals.selections import chosen_places, kept_by, list_labels, open_file
 from yupana.estimate.topdown_release import file_of, must_be_of_topdown, released_spine, schema_of
-from yupana.files.database import named, open_database, unreadable
+from yupana.files.database import open_database, unreadable
 from yupana.files.delimited import csv_rows, read_header
 from yupana.geography.spine_files import WrittenSpine
 from yupana.products.gate import open_release
 from yupana.products.topdown.product import TOPDOWN
-from yupana.products.topdown.verify import MEASUREMENTS, NOISY
+from yupana.products.topdown.verify import MEASUREMENTS, NOISY, cell_of
 from yupana.progress import Stopwatch, silent
 from yupana.release.manifest import MANIFEST
 from yupana.release.release import ReleaseFolder
@@ -45,13 +45,8 @@ _AT_ONCE = 1 << 22
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class NoisyFiles:
-    """Measurements that were read from such files.
-
-    Attributes
-    ----------
-    read : FileMeasurements
-    """
+class _NoisyFiles:
+    """Measurements that were read from such files."""
 
     read: FileMeasurements
 
@@ -66,7 +61,6 @@ class NoisyFiles:
 
         Parameters
         ----------
-        level : int
         kept : tuple of int
             Attributes, by position.
         basis : Basis
@@ -95,7 +89,7 @@ class NoisyFiles:
         return found
 
 
-def _read_files(release: ReleaseFolder, folder: Path, run: ReleaseFolder | None, spine: WrittenSpine) -> NoisyFiles:
+def _read_files(release: ReleaseFolder, folder: Path, run: ReleaseFolder | None, spine: WrittenSpine) -> _NoisyFiles:
     """Read the files that a release was made with or, if the manifest of a run lies beside them, that the run wrote."""
     told = release.manifest.get(MEASUREMENTS)
     if release.manifest.get("moved_blocks"):
@@ -120,7 +114,7 @@ def _read_files(release: ReleaseFolder, folder: Path, run: ReleaseFolder | None,
     )
     if not same:
         raise OutputError(f"{folder} holds measurements of other geounits than those of {release.folder}")
-    return NoisyFiles(read)
+    return _NoisyFiles(read)
 
 
 def _checksums(found: FoundFiles) -> dict[str, str]:
@@ -137,23 +131,13 @@ def _require(folder: Path, found: Mapping[str, str], told: Mapping[str, str]) ->
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class NoisyTexts:
-    """The measurements in a folder that `write_noisy` wrote.
-
-    Attributes
-    ----------
-    noisy : ReleaseFolder
-    schema : Schema
-    levels : tuple of str
-        Geolevels from the root down.
-    labels : tuple of sequence of str
-        Identifiers of the geounits of each geolevel.
-    """
+class _NoisyTexts:
+    """The measurements in a folder that `write_noisy` wrote."""
 
     noisy: ReleaseFolder
     schema: Schema
-    levels: tuple[str, ...]
-    labels: tuple[Sequence[str], ...]
+    levels: tuple[str, ...]  # geolevels from the root down
+    labels: tuple[Sequence[str], ...]  # identifiers of the geounits of each geolevel
 
     @property
     def left_out(self) -> Sequence[str]:
@@ -161,15 +145,7 @@ class NoisyTexts:
         return sorted({name for name, kept in self._measurements() if kept is None})
 
     def of_level(self, level: int, kept: tuple[int, ...], basis: Basis) -> list[TreeAnswers]:
-        """As of `NoisyFiles`; each file is read once.
-
-        Raises
-        ------
-        OutputError
-            If a file was changed, or does not hold what it should.
-        ConfigError
-            If there was no noise.
-        """
+        """As of `_NoisyFiles`; each file is read once."""
         files = [
             (name, of_file)
             for name, of_file in self._measurements()
@@ -179,8 +155,6 @@ class NoisyTexts:
             return []
         with open_database() as db:
             list_labels(db, "units", self.labels[level])
-            for i in kept:
-                list_labels(db, f"l{i}", self.schema.attributes[i].labels)
             return [self._read(db, name, level, of_file, kept, basis) for name, of_file in files]
 
     def _measurements(self) -> list[tuple[str, tuple[int, ...] | None]]:
@@ -209,14 +183,11 @@ class NoisyTexts:
             if read_header(path, separators="|", quote="").names != wanted:
                 raise OutputError(f"{path} must have the columns {'|'.join(wanted)}")
             rows = csv_rows(path, wanted, kinds={"value": "BIGINT", "variance": "DOUBLE"})
-            joins = "".join(f" LEFT JOIN l{i} ON l{i}.label = {named(self.schema.names[i])}" for i in left)
-            cell = "0"
-            for i in left:
-                cell = f"({cell} * {self.schema.shape[i]} + l{i}.place)"
+            cell = cell_of([self.schema.attributes[i] for i in left])
             found = db.execute(
                 f"SELECT coalesce(units.place, -1) AS unit, coalesce({cell}, -1) AS cell, sum(value)::DOUBLE AS value, "
                 "min(variance) AS least, max(variance) AS most, count(*) AS n, count(value) AS numbers "
-                f"FROM {rows} LEFT JOIN units ON units.label = geounit{joins} GROUP BY 1, 2"
+                f"FROM {rows} LEFT JOIN units ON units.label = geounit GROUP BY 1, 2"
             ).fetchnumpy()
         unit, most = found["unit"].astype(np.int64), np.ma.filled(found["most"].astype(np.float64), np.nan)
         least, cells = np.ma.filled(found["least"].astype(np.float64), np.nan), found["cell"].astype(np.int64)
@@ -243,7 +214,7 @@ class NoisyTexts:
         return TreeAnswers(query, answers, precision)
 
 
-NoisyAnswers = NoisyFiles | NoisyTexts
+NoisyAnswers = _NoisyFiles | _NoisyTexts
 """The noisy measurements of a tree, however they are kept."""
 
 GEOUNIT: Final = "geounit"
@@ -273,26 +244,14 @@ class Answer:
 
 @dataclass(slots=True)
 class TreeMeasurements:
-    """The noisy measurements of a run of TopDown, with the spine and the invariants of its release.
-
-    Attributes
-    ----------
-    release : ReleaseFolder
-    noisy : NoisyAnswers
-    schema : Schema
-    levels : tuple of str
-        Geolevels from the root down.
-    spine : WrittenSpine
-    labels : tuple of sequence of str
-        Identifiers of the geounits of each geolevel.
-    """
+    """The noisy measurements of a run of TopDown, with the spine and the invariants of its release."""
 
     release: ReleaseFolder
     noisy: NoisyAnswers
     schema: Schema
-    levels: tuple[str, ...]
+    levels: tuple[str, ...]  # geolevels from the root down
     spine: WrittenSpine
-    labels: tuple[Sequence[str], ...]
+    labels: tuple[Sequence[str], ...]  # identifiers of the geounits of each geolevel
     _solved: "dict[tuple[int, ...], tuple[list[TreeEstimate], dict[int, TreeEstimate]]]" = field(
         default_factory=dict, init=False
     )
@@ -427,11 +386,11 @@ class TreeMeasurements:
         with open_database() as db:
             open_file(db, "counts", self.release.file(name))
             list_labels(db, "units", self.labels[level])
-            cell, joins = cell_of(db, [self.schema.attributes[i] for i in kept])
+            cell = cell_of([self.schema.attributes[i] for i in kept])
             with unreadable(OutputError(f"{self.release.folder / name} is not readable as counts")):
                 rows = db.execute(
                     f'SELECT units.place AS unit, {cell} AS cell, sum("count"::BIGINT)::BIGINT AS count FROM counts '
-                    f"JOIN units ON units.label = geounit{joins} GROUP BY 1, 2"
+                    f"JOIN units ON units.label = geounit WHERE {cell} IS NOT NULL GROUP BY 1, 2"
                 ).fetchnumpy()
         return tuple(np.asarray(rows[column], dtype=np.int64) for column in ("unit", "cell", "count"))
 
@@ -464,7 +423,7 @@ def open_tree(release: ReleaseFolder, noisy: Path) -> TreeMeasurements:
     if measurements is None or any(f"/{DPQUERY}/" in f"/{name}" for name in measurements.files.values()):
         answers: NoisyAnswers = _read_files(release, noisy, measurements, spine)
     else:
-        answers = NoisyTexts(measurements, schema, levels, labels)
+        answers = _NoisyTexts(measurements, schema, levels, labels)
     return TreeMeasurements(release, answers, schema, levels, spine, labels)
 
 

@@ -48,19 +48,11 @@ _BRACKETINGS: Final = 40
 
 @dataclass(frozen=True, slots=True)
 class Average:
-    """The posterior of one ratio for each of many population groups; arrays of shape (groups,) unless said.
+    """The posterior of one ratio for each of many population groups; arrays of shape (groups,) unless said."""
 
-    Attributes
-    ----------
-    mean : float array
-        Of the ratio, not the ratio of means.
-    quantiles : float array, shape (groups, probabilities)
-    numerator, denominator : float arrays
-        Posterior means of both counts under the same posterior.
-    """
-
-    mean: Floats
-    quantiles: Floats
+    mean: Floats  # of the ratio, not the ratio of means
+    quantiles: Floats  # shape (groups, probabilities)
+    # numerator, denominator: posterior means of both counts under the same posterior
     numerator: Floats
     denominator: Floats
 
@@ -115,7 +107,6 @@ def parts(
     denominator, denominator_variance : float arrays, shape (groups,)
     bounds : tuple of float
         Least and greatest ``(x + y) / d``.
-    probabilities : sequence of float
 
     Returns
     -------
@@ -532,12 +523,7 @@ def _panels(
 
 
 def _quantiles(
-    rows: NDArray[np.intp],
-    low: Floats,
-    high: Floats,
-    value: Floats,
-    total: Floats,
-    probabilities: Sequence[float],
+    rows: NDArray[np.intp], low: Floats, high: Floats, value: Floats, total: Floats, probabilities: Sequence[float]
 ) -> Floats:
     """Quantiles from the values of a density at the nodes of panels: the panel first, then the place within."""
     order = np.lexsort((low, rows))

@@ -35,23 +35,15 @@ _NO_CORRELATION: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Projection:
-    """Estimates under identities.
+class _Projection:
+    """Estimates under identities."""
 
-    Attributes
-    ----------
-    values : float array, shape (quantities,) or (quantities, releases)
-    variances : float array, shape (quantities,)
-        As measured.
-    gained : float array, shape (identities that count, quantities)
-        The covariance of the estimates is ``diag(variances) - gained' gained``.
-    misfit : float array, shape () or (releases,)
-        Chi-square of the residual: squared distance from measurements to estimates, in standard deviations.
-    """
-
-    values: Floats
-    variances: Floats
+    values: Floats  # shape (quantities,) or (quantities, releases)
+    variances: Floats  # shape (quantities,): as measured
+    # shape (identities that count, quantities): the covariance of the estimates is `diag(variances) - gained' gained`
     gained: Floats
+    # shape () or (releases,): chi-square of the residual: squared distance from measurements to estimates, in standard
+    # deviations
     misfit: Floats
 
     def covariances(self, places: NDArray[np.intp]) -> Floats:
@@ -74,7 +66,7 @@ class Projection:
         return np.where(np.abs(found) < _NO_CORRELATION * scale[:, :, None] * scale[:, None, :], 0.0, found)
 
 
-def project(values: Floats, variances: Floats, identities: Sequence[Identity]) -> Projection:
+def project(values: Floats, variances: Floats, identities: Sequence[Identity]) -> _Projection:
     """Best linear unbiased estimates of quantities that satisfy identities, which may imply one another.
 
     Parameters
@@ -83,10 +75,9 @@ def project(values: Floats, variances: Floats, identities: Sequence[Identity]) -
         Independent measurements, of one release or of many alike.
     variances : float array, shape (quantities,)
         Of every release; positive.
-    identities : sequence of Identity
     """
     if not identities:
-        return Projection(values, variances, np.zeros((0, variances.size)), np.zeros(values.shape[1:]))
+        return _Projection(values, variances, np.zeros((0, variances.size)), np.zeros(values.shape[1:]))
     weights = np.zeros((len(identities), variances.size))
     for row, identity in enumerate(identities):
         weights[row, list(identity)] = list(identity.values())
@@ -99,7 +90,7 @@ def project(values: Floats, variances: Floats, identities: Sequence[Identity]) -
     root = np.sqrt(variances)
     misses = (basis / root) @ values
     moved = (basis * root).T @ misses
-    return Projection(values - moved, variances, basis * root, np.asarray((misses**2).sum(axis=0)))
+    return _Projection(values - moved, variances, basis * root, np.asarray((misses**2).sum(axis=0)))
 
 
 _TILTS: Final = np.linspace(0.01, 0.99, 99)
@@ -108,40 +99,22 @@ _TILTS: Final = np.linspace(0.01, 0.99, 99)
 
 @dataclass(frozen=True, slots=True)
 class JointFit:
-    """How well measurements fit.
+    """How well measurements fit."""
 
-    Attributes
-    ----------
-    chi_square : float
-        Squared distance of the measurements to the estimates, in standard deviations.
-    degrees : int
-        Identities that count.
-    largest : float
-        What `chi_square` exceeds with at most half of the chance given; infinite where no bound is known.
-    worst : int
-        The identity that is missed most improbably.
-    missed_by : float
-        By how much.
-    logarithm : float
-        Of the chance of such a miss in some identity, bounded from above.
-    fits : bool
-        Whether neither test says that the identities are false.
-    """
-
-    chi_square: float
-    degrees: int
-    largest: float
-    worst: int
-    missed_by: float
-    logarithm: float
-    fits: bool
+    chi_square: float  # squared distance of the measurements to the estimates, in standard deviations
+    degrees: int  # identities that count
+    largest: float  # what `chi_square` exceeds with at most half of the chance given; infinite where no bound is known
+    worst: int  # the identity that is missed most improbably
+    missed_by: float  # by how much
+    logarithm: float  # of the chance of such a miss in some identity, bounded from above
+    fits: bool  # whether neither test says that the identities are false
 
 
 def fit(
     values: Floats,
     variances: Floats,
     identities: Sequence[Identity],
-    found: Projection,
+    found: _Projection,
     *,
     geometric: bool,
     chance: float,
@@ -154,12 +127,11 @@ def fit(
         Of a two-sided geometric law the variance; of a discrete Gaussian its parameter, which is no less.
     identities : sequence of Identity
         At least one.
-    found : Projection
+    found : _Projection
         Of these.
     geometric : bool
         Whether the noise is two-sided geometric. It has heavier tails than a chi-square allows for, and each identity
         is tested on its own.
-    chance : float
     """
     misses = np.array([sum(w * values[place] for place, w in identity.items()) for identity in identities])
     tail = _log_geometric_tail if geometric else _log_gaussian_tail
@@ -212,22 +184,12 @@ _RACES: Final = tuple("ABCDEFG")
 
 @dataclass(frozen=True, slots=True)
 class Identities:
-    """Measured tables that identities join, with all their quantities in one row.
-
-    Attributes
-    ----------
-    tables : tuple of str
-    places : mapping of table to int array, shape (groups, basis cells)
-        Where a count stands in the row.
-    identities : tuple of Identity
-    words : tuple of str
-        What each identity says.
-    """
+    """Measured tables that identities join, with all their quantities in one row."""
 
     tables: tuple[str, ...]
-    places: Mapping[str, NDArray[np.intp]]
+    places: Mapping[str, NDArray[np.intp]]  # shape (groups, basis cells): where a count stands in the row
     identities: tuple[Identity, ...]
-    words: tuple[str, ...]
+    words: tuple[str, ...]  # what each identity says
 
     def row(self, arrays: Mapping[str, Floats]) -> Floats:
         """One row of quantities from an array per table, of shape (groups, basis cells)."""
@@ -286,14 +248,8 @@ def combine(measured: Measured) -> tuple[Measured, dict[str, Any]]:
     return Measured(measured.manifest, measured.groups, counts, covariances), note
 
 
-def _fit(measured: Measured, family: Identities, found: Projection, chance: float) -> dict[str, Any]:
-    """What the manifest says of the fit of a family.
-
-    Raises
-    ------
-    OutputError
-        If its identities do not hold.
-    """
+def _fit(measured: Measured, family: Identities, found: _Projection, chance: float) -> dict[str, Any]:
+    """What the manifest says of the fit of a family."""
     variances = {name: np.diagonal(each, axis1=1, axis2=2) for name, each in measured.covariances.items()}
     tested = fit(
         family.row(measured.counts),

@@ -23,21 +23,12 @@ from yupana.products.phsafe.specification import TABLES, Group, cell_column, cel
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What is known of the counts of a release.
-
-    Attributes
-    ----------
-    manifest : mapping
-    groups : mapping of table to tuple of Group
-        The population groups of each measured table, the nation first.
-    counts : mapping of table to float array, shape (groups, basis cells)
-    covariances : mapping of table to float array, shape (groups, basis cells, basis cells)
-        Of the errors of a group's counts; diagonal as measured.
-    """
+    """What is known of the counts of a release."""
 
     manifest: Mapping[str, Any]
-    groups: Mapping[str, tuple[Group, ...]]
-    counts: Mapping[str, Floats]
+    groups: Mapping[str, tuple[Group, ...]]  # by table: the population groups of each measured table, the nation first
+    counts: Mapping[str, Floats]  # shape (groups, basis cells)
+    # shape (groups, basis cells, basis cells): of the errors of a group's counts; diagonal as measured
     covariances: Mapping[str, Floats]
 
     def sums(self, table: str, parts: tuple[int, ...]) -> tuple[Floats, Floats]:
@@ -136,22 +127,12 @@ class Averages:
 
 @dataclass(frozen=True, slots=True)
 class TableEstimate:
-    """A published table for every population group.
-
-    Attributes
-    ----------
-    shell : Shell
-    groups : tuple of Group
-    noisy : float array, shape (groups, stubs)
-        As measured: a sum of measurements, or a ratio of two.
-    estimate, lower, upper : float arrays of that shape
-        Posterior mean and equal-tailed credible interval.
-    made_of : EstimatedCounts or Averages
-    """
+    """A published table for every population group."""
 
     shell: Shell
     groups: tuple[Group, ...]
-    noisy: Floats
+    noisy: Floats  # shape (groups, stubs): as measured: a sum of measurements, or a ratio of two
+    # estimate, lower, upper: posterior mean and equal-tailed credible interval
     estimate: Floats
     lower: Floats
     upper: Floats

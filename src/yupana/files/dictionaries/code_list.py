@@ -8,13 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from yupana.errors import ConfigError
-from yupana.files.dictionaries.dictionary import (
-    Dictionary,
-    DictionaryItem,
-    Questionnaire,
-    RecordType,
-    ValueRange,
-)
+from yupana.files.dictionaries.dictionary import Dictionary, DictionaryItem, Questionnaire, RecordType, ValueRange
 from yupana.files.dictionaries.told import MOST_ITEMS, MOST_VALUES, clean, refuse, unknown, value_range, whole_text
 
 KIND: Final = "a CSV of codes"

@@ -44,10 +44,8 @@ def cspro_dictionary(path: Path, document: dict[str, Any], faults: list[str]) ->
 
     Parameters
     ----------
-    path : Path
     document : dict
         As JSON, with numbers as the file writes them.
-    faults : list of str
     """
     told, room = ToldTable(document, "", faults), _Room()
     record_type = told.inner("recordType")

@@ -13,13 +13,7 @@ from typing import Final
 from xml.parsers import expat
 
 from yupana.errors import ConfigError
-from yupana.files.dictionaries.dictionary import (
-    Dictionary,
-    DictionaryItem,
-    Questionnaire,
-    RecordType,
-    ValueRange,
-)
+from yupana.files.dictionaries.dictionary import Dictionary, DictionaryItem, Questionnaire, RecordType, ValueRange
 from yupana.files.dictionaries.told import (
     MOST_ITEMS,
     MOST_VALUES,

@@ -6,13 +6,7 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
-from yupana.files.dictionaries.dictionary import (
-    Dictionary,
-    DictionaryItem,
-    Questionnaire,
-    RecordType,
-    ValueRange,
-)
+from yupana.files.dictionaries.dictionary import Dictionary, DictionaryItem, Questionnaire, RecordType, ValueRange
 from yupana.files.dictionaries.told import (
     MOST_ITEMS,
     MOST_VALUES,

@@ -6,13 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from yupana.errors import ConfigError
-from yupana.files.dictionaries.dictionary import (
-    Dictionary,
-    DictionaryItem,
-    Questionnaire,
-    RecordType,
-    ValueRange,
-)
+from yupana.files.dictionaries.dictionary import Dictionary, DictionaryItem, Questionnaire, RecordType, ValueRange
 from yupana.files.dictionaries.told import MOST_VALUES, clean, value_range, whole_text
 from yupana.files.statistics_reader import NoLibraryError, UnreadableError, reading
 

@@ -107,20 +107,11 @@ def whole_text(text: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class ToldTable:
-    """A table of a dictionary, at its place.
-
-    Attributes
-    ----------
-    table : dict
-    place : str
-        Such as ``levels[0].records[1]``; empty at the top.
-    faults : list of str
-        Those found are added, each beginning with its place.
-    """
+    """A table of a dictionary, at its place."""
 
     table: dict[str, Any]
-    place: str
-    faults: list[str]
+    place: str  # such as `levels[0].records[1]`; empty at the top
+    faults: list[str]  # those found are added, each beginning with its place
 
     def at(self, name: str) -> str:
         """The place of a key."""

@@ -20,13 +20,7 @@ from yupana.plan.plan import DEFAULT_DELTA, Plan
 from yupana.privacy.exact import read_exact
 from yupana.privacy.zcdp import epsilon_tight, rho_for_epsilon
 from yupana.products.described.product import TABLES, described
-from yupana.products.described.reading.declaration import (
-    MOST_VALUES,
-    WRITTEN,
-    dialect_of,
-    is_word,
-    stands_for_none,
-)
+from yupana.products.described.reading.declaration import MOST_VALUES, WRITTEN, dialect_of, is_word, stands_for_none
 from yupana.products.described.reading.tables import RESERVED
 
 LOSS: Final = ("epsilon", "rho", "delta")
@@ -55,25 +49,15 @@ _DIGITS: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A column that cells are told apart by: of codes, or of whole numbers in classes of one width.
-
-    Attributes
-    ----------
-    column : str
-    width, low, high : int
-        Of the classes; 0 of a column of codes.
-    missing : str
-        The class of records without a number, and what they may write; empty if each must have one.
-    others : str
-        The class of records with a value that is not allowed; empty if there may be none.
-    """
+    """A column that cells are told apart by: of codes, or of whole numbers in classes of one width."""
 
     column: str
+    # width, low, high: of the classes; 0 of a column of codes
     width: int = 0
     low: int = 0
     high: int = 0
-    missing: str = ""
-    others: str = ""
+    missing: str = ""  # the class of records without a number, and what they may write; empty if each must have one
+    others: str = ""  # the class of records with a value that is not allowed; empty if there may be none
 
     @property
     def classes(self) -> list[str]:
@@ -89,37 +73,18 @@ class Variable:
 
 
 @dataclass(frozen=True, slots=True)
-class CountQuestion:
-    """What is to be counted, for which loss.
-
-    Attributes
-    ----------
-    by : tuple of Variable
-    codes : mapping of column to list of codes, or mapping of code to label
-        Of columns of codes, as far as they were named.
-    unit : str
-        The column of ids, each of which is a unit; empty where each record is.
-    most : int
-        How many records of one unit count.
-    mechanism : Mechanism
-    budget : Fraction
-        Epsilon under pure differential privacy, or else rho.
-    delta : float or None
-        At which the budget was said as an epsilon.
-    totals : bool
-        Whether there are tables of each column alone, too.
-    written : mapping of str to str
-        How a file of text is written, as a description says it: its separator, encoding and decimal point or comma.
-    """
+class _CountQuestion:
+    """What is to be counted, for which loss."""
 
     by: tuple[Variable, ...]
-    codes: Mapping[str, list[str] | dict[str, str]]
-    unit: str
-    most: int
+    codes: Mapping[str, list[str] | dict[str, str]]  # of columns of codes, as far as they were named
+    unit: str  # the column of ids, each of which is a unit; empty where each record is
+    most: int  # how many records of one unit count
     mechanism: Mechanism
-    budget: Fraction
-    delta: float | None
-    totals: bool
+    budget: Fraction  # epsilon under pure differential privacy, or else rho
+    delta: float | None  # at which the budget was said as an epsilon
+    totals: bool  # whether there are tables of each column alone, too
+    # how a file of text is written, as a description says it: its separator, encoding and decimal point or comma
     written: Mapping[str, str]
 
     @property
@@ -144,11 +109,6 @@ class CountQuestion:
         ----------
         found : mapping of column to sequence of str
             The codes that occur, of the columns in `to_look_up`.
-
-        Raises
-        ------
-        ConfigError
-            If these make too many cells.
         """
         if fault := _too_many_cells(self.by, {**self.codes, **found}):
             raise ConfigError(f"count cannot be made:\n  {fault}")
@@ -191,14 +151,14 @@ class CountPlan:
 
     Attributes
     ----------
-    question : CountQuestion
+    question : _CountQuestion
     plan : Plan
         What is measured; where codes are to be looked up, without their number.
     sizes : mapping of str to int or None
         How many codes or classes each column has; None of codes that are to be looked up.
     """
 
-    question: CountQuestion
+    question: _CountQuestion
     plan: Plan
     sizes: Mapping[str, int | None]
 
@@ -231,7 +191,7 @@ def read_question(
     others: object = None,
     loss: Mapping[str, object],
     text: Mapping[str, object],
-) -> CountQuestion:
+) -> _CountQuestion:
     """Read what is asked; see `yupana.count`, whose arguments named in `LOSS` and `TEXT` are in ``loss`` and ``text``.
 
     Raises
@@ -260,10 +220,10 @@ def read_question(
     mechanism, budget, at = _loss(loss.get("epsilon"), loss.get("rho"), loss.get("delta"), faults)
     if faults:
         raise ConfigError("\n".join(["count cannot be made:", *(f"  {fault}" for fault in faults)]))
-    return CountQuestion(tuple(variables), codes, normal(unit or ""), most, mechanism, budget, at, totals, written)
+    return _CountQuestion(tuple(variables), codes, normal(unit or ""), most, mechanism, budget, at, totals, written)
 
 
-def plan_of(question: CountQuestion, confidence: Fraction | None) -> CountPlan:
+def plan_of(question: _CountQuestion, confidence: Fraction | None) -> CountPlan:
     """What the question costs; needs no data."""
     unknown = question.to_look_up
     document = question.document({column: ["?"] for column in unknown})
@@ -520,7 +480,7 @@ def _told(asked: CountPlan) -> Iterable[str]:
         yield f"    - {text}"
 
 
-def _costs(question: CountQuestion, plan: Plan) -> str:
+def _costs(question: _CountQuestion, plan: Plan) -> str:
     (measured,) = plan.measurements
     bounded = measured.loss(measured.sensitivity.bounded)
     if question.mechanism is Mechanism.PURE:
@@ -533,7 +493,7 @@ def _costs(question: CountQuestion, plan: Plan) -> str:
     )
 
 
-def _open(question: CountQuestion) -> Iterable[str]:
+def _open(question: _CountQuestion) -> Iterable[str]:
     """What the answer does not protect."""
     found = question.to_look_up
     occur = f" (every value of {_listed(found)} that occurs, even if in one record)" if found else ""

@@ -26,23 +26,14 @@ TESTED: Final = "its acceptance criteria were tested on the true counts of synth
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CriterionRows:
-    """The rows of a table that a criterion is about, of whatever size.
+class _CriterionRows:
+    """The rows of a table that a criterion is about, of whatever size."""
 
-    Attributes
-    ----------
-    groups : int array
-        Places of their areas by groups among those of the level.
-    parts : mapping of (measurement, table) to tuple of tuple of int
-        Of each measurement, and of each table that shows its measured cells by themselves where the rows are shown, the
-        measured cells that each row of a group adds up: by the step that a group got.
-    all_shown : bool
-        Whether all of them are published, whatever is drawn: none where the table has detail.
-    """
-
-    groups: Ints
+    groups: Ints  # places of their areas by groups among those of the level
+    # of each measurement, and of each table that shows its measured cells by themselves where the rows are shown, the
+    # measured cells that each row of a group adds up: by the step that a group got
     parts: Mapping[tuple[str, str], tuple[tuple[int, ...], ...]]
-    all_shown: bool
+    all_shown: bool  # whether all of them are published, whatever is drawn: none where the table has detail
 
     @property
     def number(self) -> int:
@@ -56,7 +47,7 @@ class CriterionRows:
         return all(len(set(cells)) == len(cells) for cells in every)
 
 
-def rows_of(description: Description, criterion: Criterion) -> CriterionRows:
+def rows_of(description: Description, criterion: Criterion) -> _CriterionRows:
     """Find the rows of a criterion, which the reader of descriptions has found to exist."""
     table = next(of for of in description.tables if criterion.table in of.published)
     level = description.levels[criterion.level]
@@ -81,36 +72,24 @@ def rows_of(description: Description, criterion: Criterion) -> CriterionRows:
             for own, shown in steps.items():
                 of_rows = tuple(cell.parts for cell in shown.cells if meant(shown.columns, cell.labels))
                 parts[f"{family.name}/{level.name}", own] = of_rows
-    return CriterionRows(np.array(sorted(places), dtype=np.int64), parts, table.detail is None)
+    return _CriterionRows(np.array(sorted(places), dtype=np.int64), parts, table.detail is None)
 
 
 @dataclass(frozen=True, slots=True)
-class Prediction:
-    """What a plan promises of a criterion, whatever the records hold: of the noise alone.
+class _Prediction:
+    """What a plan promises of a criterion, whatever the records hold: of the noise alone."""
 
-    Attributes
-    ----------
-    rows : int
-        The most rows it can be about.
-    noise : int
-        How far the noise of each row may lie from 0; it does with so large a chance that the criterion holds.
-    promised : Fraction
-        The least `Criterion.most` with which it would hold for any records.
-    holds : bool
-        Whether it does; if not, it cannot be promised, and may hold nevertheless.
-    """
-
-    rows: int
-    noise: int
-    promised: Fraction
-    holds: bool
+    rows: int  # the most rows it can be about
+    noise: int  # how far the noise of each row may lie from 0; it does with so large a chance that the criterion holds
+    promised: Fraction  # the least `Criterion.most` with which it would hold for any records
+    holds: bool  # whether it does; if not, it cannot be promised, and may hold nevertheless
 
     def as_json(self) -> dict[str, Any]:
         """The same as a manifest tells it."""
         return {"rows": self.rows, "noise": self.noise, **number("promised", self.promised), "holds": self.holds}
 
 
-def predict(description: Description, plan: Plan, criterion: Criterion) -> Prediction:
+def predict(description: Description, plan: Plan, criterion: Criterion) -> _Prediction:
     """What the plan promises of a criterion (docs/tables-criteria.md, theorem 1).
 
     Raises
@@ -133,7 +112,7 @@ def predict(description: Description, plan: Plan, criterion: Criterion) -> Predi
     wide = {(laws[name], max(map(len, of_rows))) for (name, _), of_rows in rows.parts.items()}
     noise = max(least_bound(noise_of([one]), 1 - outside) for one in wide)
     promised = Fraction(noise, criterion.at_least if criterion.relative else 1)
-    return Prediction(rows.number, noise, promised, promised <= criterion.most)
+    return _Prediction(rows.number, noise, promised, promised <= criterion.most)
 
 
 def predictions(description: Description, plan: Plan) -> dict[str, dict[str, Any]]:
@@ -197,32 +176,20 @@ def _shown(told: Mapping[str, Any], value: float) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MeasurementErrors:
-    """Errors of a measurement in the groups that one table shows, in all trials.
-
-    Attributes
-    ----------
-    measurement : Measurement
-    table : Table
-        Whose rows show the measured cells by themselves.
-    trial, area, group : int64 array, shape (observations,)
-        In which trial a group was observed; the places of its area and its population group in their level.
-    truth : int64 array, shape (observations, measured cells)
-        Exact counts, limited as in a run.
-    left_out : int64 array, of the same shape
-        Limited minus unlimited counts.
-    noise : int64 array, of the same shape
-    every : int64 array, shape (groups of all trials,)
-        True totals of the groups of the table, those that are left out after they were measured included.
-    """
+    """Errors of a measurement in the groups that one table shows, in all trials."""
 
     measurement: Measurement
-    table: Table
+    table: Table  # whose rows show the measured cells by themselves
+    # trial, area, group: shape (observations,): in which trial a group was observed; the places of its area and its
+    # population group in their level
     trial: Ints
     area: Ints
     group: Ints
-    truth: Ints
-    left_out: Ints
-    noise: Ints
+    truth: Ints  # shape (observations, measured cells): exact counts, limited as in a run
+    left_out: Ints  # limited minus unlimited counts
+    noise: Ints  # int64 array, of the same shape
+    # shape (groups of all trials,): true totals of the groups of the table, those that are left out after they were
+    # measured included
     every: Ints
 
     @property

@@ -31,41 +31,20 @@ class Criterion:
     """A quantile of the errors of some rows of a table, as measured, that shall be small, with some chance.
 
     Of n errors the quantile q is the smallest value that at least q n of them do not pass: 1 is their maximum.
-
-    Attributes
-    ----------
-    name : str
-    table, level : str
-        A published table, or one of its margins or sums, and a level with a budget.
-    rows : mapping of column to tuple of str
-        What rows say in some columns; all rows where empty.
-    at_least : int
-        The smallest true count of a row.
-    at_most : int or None
-        The largest one; None where there is no bound.
-    fewest : int
-        How many rows of the size there are at least, as is publicly known.
-    relative : bool
-        Whether errors are shares of the true count.
-    quantile : Fraction
-        Above 0, at most 1.
-    most : Fraction
-        In records, or as a share.
-    chance : Fraction
-        Over the noise, strictly between 0 and 1.
     """
 
     name: str
+    # table, level: a published table, or one of its margins or sums, and a level with a budget
     table: str
     level: str
-    rows: Mapping[str, tuple[str, ...]]
-    at_least: int
-    at_most: int | None
-    fewest: int
-    relative: bool
-    quantile: Fraction
-    most: Fraction
-    chance: Fraction
+    rows: Mapping[str, tuple[str, ...]]  # by column: what rows say in some columns; all rows where empty
+    at_least: int  # the smallest true count of a row
+    at_most: int | None  # the largest one; None where there is no bound
+    fewest: int  # how many rows of the size there are at least, as is publicly known
+    relative: bool  # whether errors are shares of the true count
+    quantile: Fraction  # above 0, at most 1
+    most: Fraction  # in records, or as a share
+    chance: Fraction  # over the noise, strictly between 0 and 1
 
     @property
     def by_size(self) -> bool:
@@ -99,54 +78,30 @@ NUMBERS = ("COUNT", "NOISE_DISTRIBUTION", "VARIANCE", "MOE")
 
 @dataclass(frozen=True, slots=True)
 class DescribedColumn:
-    """A column of a record file that tables may read.
-
-    Attributes
-    ----------
-    file, name : str
-    column : Column
-        Its domain.
-    labels : mapping of int to str
-        What its codes are called; empty where the description does not say.
-    fixed : bool
-        Whether no change of a unit below changes it.
-    occurring : bool
-        Whether its codes are those that occur in the records, which the author declares to be public.
-    """
+    """A column of a record file that tables may read."""
 
     file: str
     name: str
-    column: Column
-    labels: Mapping[int, str]
-    fixed: bool
+    column: Column  # its domain
+    labels: Mapping[int, str]  # what its codes are called; empty where the description does not say
+    fixed: bool  # whether no change of a unit below changes it
+    # whether its codes are those that occur in the records, which the author declares to be public
     occurring: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class MultipleResponse:
-    """A question that one record may answer with several codes, each in a column of its own, such as race.
-
-    Attributes
-    ----------
-    file, name : str
-    columns : tuple of str
-        As the file calls them.
-    column : Column
-        What each of them may hold; its name is that of the question. A code that stands for none is the first word.
-    labels : mapping of int to str
-    most : int
-        How many codes of a record count: those of the first columns.
-    numbers : tuple of int
-        What the records hold for each code, where they hold numbers of their own, and others for none; empty where they
-        hold the places of the codes.
-    """
+    """A question that one record may answer with several codes, each in a column of its own, such as race."""
 
     file: str
     name: str
-    columns: tuple[str, ...]
+    columns: tuple[str, ...]  # as the file calls them
+    # what each of them may hold; its name is that of the question. A code that stands for none is the first word.
     column: Column
     labels: Mapping[int, str]
-    most: int
+    most: int  # how many codes of a record count: those of the first columns
+    # what the records hold for each code, where they hold numbers of their own, and others for none; empty where they
+    # hold the places of the codes
     numbers: tuple[int, ...] = ()
 
 
@@ -158,45 +113,26 @@ ENDINGS = ("csv", "txt", "tsv", "parquet")
 
 @dataclass(frozen=True, slots=True)
 class DescribedFile:
-    """A record file.
-
-    Attributes
-    ----------
-    name : str
-    record : str
-        What one record is called.
-    key : str
-        The column that tells its records apart; empty if no file links to it.
-    parent, link : str
-        The file that each record belongs to one record of, and the column that holds that one's key; empty of a file
-        at the top.
-    columns : mapping of name to DescribedColumn
-    ids_in : str
-        Of a unit that is a column of ids: the file that has the column, whose records belong to one id each. No file
-        of records is read then; its key is the column. Empty of all others.
-    hashed : tuple of str
-        All its columns, in the order in which a limit's hash reads them.
-    responses : mapping of name to MultipleResponse
-    blocks : tuple of Column
-        Of a description with a file of blocks: the columns that name a record's block; empty if it has none.
-    lines_of : tuple of str
-        Of a file of questionnaires: the record types whose lines make it; empty of all others.
-    dialect : Dialect
-        How the file is written, if it is one of text.
-    """
+    """A record file."""
 
     name: str
-    record: str
-    key: str
+    record: str  # what one record is called
+    key: str  # the column that tells its records apart; empty if no file links to it
+    # parent, link: the file that each record belongs to one record of, and the column that holds that one's key; empty
+    # of a file at the top
     parent: str
     link: str
-    columns: Mapping[str, DescribedColumn]
+    columns: Mapping[str, DescribedColumn]  # by name
+    # of a unit that is a column of ids: the file that has the column, whose records belong to one id each. No file of
+    # records is read then; its key is the column. Empty of all others.
     ids_in: str = ""
-    hashed: tuple[str, ...] = ()
-    responses: Mapping[str, MultipleResponse] = field(default_factory=dict)
+    hashed: tuple[str, ...] = ()  # all its columns, in the order in which a limit's hash reads them
+    responses: Mapping[str, MultipleResponse] = field(default_factory=dict)  # by name
+    # of a description with a file of blocks: the columns that name a record's block; empty if it has none
     blocks: tuple[Column, ...] = ()
+    # of a file of questionnaires: the record types whose lines make it; empty of all others
     lines_of: tuple[str, ...] = ()
-    dialect: Dialect = UNSAID
+    dialect: Dialect = UNSAID  # how the file is written, if it is one of text
 
     @property
     def block(self) -> str:
@@ -222,38 +158,23 @@ class DescribedFile:
 
 @dataclass(frozen=True, slots=True)
 class AreaKind:
-    """A kind of areas, such as counties: each code of a column is an area, or what begins as its code does.
+    """A kind of areas, such as counties: each code of a column is an area, or what begins as its code does."""
 
-    Attributes
-    ----------
-    name : str
-        As tables call it, in REGION_TYPE.
-    columns : tuple of str
-        The columns whose values name the areas: one, mostly; none where there is one area that holds everything.
-    codes : tuple of str
-        Of the areas, in order.
-    of : tuple of tuple of int
-        Of each value of the column, in order, the places of the areas it lies in; of everything, ``((0,),)``. Of
-        several columns, of each combination of values, those of the last column next to each other: one area each.
-    labels : mapping of str to str
-    blocks : BlockAreas or None
-        Of areas that are made of blocks: how. Which there are is found in the file of blocks, beside the records;
-        ``codes`` and ``of`` are empty.
-    chosen : frozenset of int or None
-        As `BlockFile` has it, where kinds of areas are of blocks and records that others are not of. Kinds of the same
-        are a pass; passes have no block in common.
-    values : tuple of range
-        Of each column.
-    """
-
-    name: str
+    name: str  # as tables call it, in REGION_TYPE
+    # the columns whose values name the areas: one, mostly; none where there is one area that holds everything
     columns: tuple[str, ...]
-    codes: tuple[str, ...]
+    codes: tuple[str, ...]  # of the areas, in order
+    # of each value of the column, in order, the places of the areas it lies in; of everything, `((0,),)`. Of several
+    # columns, of each combination of values, those of the last column next to each other: one area each.
     of: tuple[tuple[int, ...], ...]
     labels: Mapping[str, str]
+    # of areas that are made of blocks: how. Which there are is found in the file of blocks, beside the records; `codes`
+    # and `of` are empty.
     blocks: BlockAreas | None = None
+    # as `BlockFile` has it, where kinds of areas are of blocks and records that others are not of. Kinds of the same
+    # are a pass; passes have no block in common.
     chosen: frozenset[int] | None = None
-    values: tuple[range, ...] = ()
+    values: tuple[range, ...] = ()  # of each column
 
     @property
     def overlap(self) -> int:
@@ -271,19 +192,11 @@ class AreaKind:
 
 @dataclass(frozen=True, slots=True)
 class DescribedLevel:
-    """A population-group level: a kind of areas by a set of groups.
-
-    Attributes
-    ----------
-    name : str
-    areas : str
-    groups : tuple of str
-        Codes of the groups; ``("*",)`` for everyone.
-    """
+    """A population-group level: a kind of areas by a set of groups."""
 
     name: str
     areas: str
-    groups: tuple[str, ...]
+    groups: tuple[str, ...]  # codes of the groups; `("*",)` for everyone
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,30 +218,19 @@ class Sums:
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """How finely a population group is counted: as finely as a first noisy total, or a published one, allows.
+    """How finely a population group is counted: as finely as a first noisy total, or a published one, allows."""
 
-    Attributes
-    ----------
-    steps : tuple of tuple of str
-        The coarsest first: of each the tables that show a group. The first of them shows what is measured.
-    thresholds : mapping of level to tuple of int
-        By name of the level: a group gets the step whose threshold is the last that its total reaches.
-    share : Fraction
-        Of each budget, spent on the total; 0 where the totals are published ones.
-    coarsest : frozenset of str
-        Codes of groups that always get the first step. No total is spent on them: they have the whole budget.
-    leave_out : mapping of level to Fraction
-        By name: the chance with which the count of an empty group is left out after the first step; others have none.
-    called : tuple of (str, str)
-        What plans call the totals, and the counts of groups that always get the first step; empty where these have the
-        name of the table in theirs.
-    """
-
+    # the coarsest first: of each the tables that show a group. The first of them shows what is measured.
     steps: tuple[tuple[str, ...], ...]
+    # by name of the level: a group gets the step whose threshold is the last that its total reaches
     thresholds: Mapping[str, tuple[int, ...]]
-    share: Fraction
+    share: Fraction  # of each budget, spent on the total; 0 where the totals are published ones
+    # codes of groups that always get the first step. No total is spent on them: they have the whole budget.
     coarsest: frozenset[str] = frozenset()
+    # by name: the chance with which the count of an empty group is left out after the first step; others have none
     leave_out: Mapping[str, Fraction] = field(default_factory=dict)
+    # what plans call the totals, and the counts of groups that always get the first step; empty where these have the
+    # name of the table in theirs
     called: tuple[str, str] = ("", "")
 
     @property
@@ -345,56 +247,27 @@ class Detail:
 
 @dataclass(frozen=True, slots=True)
 class DescribedTable:
-    """A table that is measured.
-
-    Attributes
-    ----------
-    name, title : str
-    counts : str
-        The file whose records are counted.
-    universe : Where
-        Which of them, by columns of the file and of those above; applied before the limit.
-    limit : RecordLimit or None
-    columns : tuple of str
-        That tell its cells apart.
-    labels : tuple of tuple of str
-        Of each cell, one for each column.
-    cells : tuple of Where
-        What each counts of the universe.
-    sums : tuple of Sums
-        Tables that are made of its cells.
-    levels : tuple of DescribedLevel
-        Those it is published for.
-    budgets : mapping of level to Budget
-        By name; a level without one, or with 0, is not measured.
-    stated : mapping of level to Sensitivity
-        By name: larger sensitivities than the derived ones, to which noise is scaled.
-    groups : mapping of code to Where
-        Groups that have other conditions in this table than elsewhere.
-    detail : Detail or None
-        None where every group is counted in every cell.
-    numbers : tuple of str
-        Columns of numbers that are published, as `yupana.products.tables.Family` has them.
-    numbered : bool
-        Whether labels are whole numbers, and are written to Parquet as such.
-    """
+    """A table that is measured."""
 
     name: str
     title: str
-    counts: str
-    universe: Where
+    counts: str  # the file whose records are counted
+    universe: Where  # which of them, by columns of the file and of those above; applied before the limit
     limit: RecordLimit | None
-    columns: tuple[str, ...]
-    labels: tuple[tuple[str, ...], ...]
-    cells: tuple[Where, ...]
-    sums: tuple[Sums, ...]
-    levels: tuple[DescribedLevel, ...]
-    budgets: Mapping[str, Budget]
+    columns: tuple[str, ...]  # that tell its cells apart
+    labels: tuple[tuple[str, ...], ...]  # of each cell, one for each column
+    cells: tuple[Where, ...]  # what each counts of the universe
+    sums: tuple[Sums, ...]  # tables that are made of its cells
+    levels: tuple[DescribedLevel, ...]  # those it is published for
+    budgets: Mapping[str, Budget]  # by name; a level without one, or with 0, is not measured
+    # by name: larger sensitivities than the derived ones, to which noise is scaled
     stated: Mapping[str, Sensitivity] = field(default_factory=dict)
+    # by code: groups that have other conditions in this table than elsewhere
     groups: Mapping[str, Where] = field(default_factory=dict)
-    detail: Detail | None = None
+    detail: Detail | None = None  # none where every group is counted in every cell
+    # columns of numbers that are published, as `yupana.products.tables.Family` has them
     numbers: tuple[str, ...] = NUMBERS
-    numbered: bool = False
+    numbered: bool = False  # whether labels are whole numbers, and are written to Parquet as such
 
     @property
     def published(self) -> tuple[str, ...]:
@@ -434,61 +307,33 @@ EVERYONE = ("*",)
 
 @dataclass(frozen=True, repr=False)
 class Description:
-    """Records, areas and tables, as a description says them.
-
-    Attributes
-    ----------
-    name, title : str
-    mechanism : Mechanism
-    neighbours : Neighbours
-        What budgets refer to: a unit added or removed, or replaced.
-    unit : str
-        The file whose records are protected, each with all that belongs to it; or a column of ids, which stands as a
-        file above the records that have them.
-    confidence : Fraction
-    files : mapping of name to DescribedFile
-        Parents before children.
-    areas : mapping of name to AreaKind
-    groups : mapping of code to Where or ResponseGroup
-        Population groups; they may overlap.
-    group_labels : mapping of code to str
-    tables : tuple of DescribedTable
-    truncation_key : str
-        Key of the hash that orders records before a limit.
-    document : mapping
-        The description as it was read, with the lists of files it names in their place.
-    criteria : tuple of Criterion
-        How accurate some tables shall be.
-    postprocess : Postprocess
-    blocks : BlockFile or None
-        The file of blocks beside the records that areas are made of.
-    layout : Dictionary or None
-        Where one file of text holds the records of all files that are called as its record types and levels are.
-    data, encoding : str
-        The name of that file and its encoding; empty where nothing is said.
-    notes : tuple of str
-        How codes of public files were changed when they were read.
-    """
+    """Records, areas and tables, as a description says them."""
 
     name: str
     title: str
     mechanism: Mechanism
-    neighbours: Neighbours
+    neighbours: Neighbours  # what budgets refer to: a unit added or removed, or replaced
+    # the file whose records are protected, each with all that belongs to it; or a column of ids, which stands as a file
+    # above the records that have them
     unit: str
     confidence: Fraction
-    files: Mapping[str, DescribedFile]
-    areas: Mapping[str, AreaKind]
-    groups: Mapping[str, Where | ResponseGroup]
-    group_labels: Mapping[str, str]
+    files: Mapping[str, DescribedFile]  # by name: parents before children
+    areas: Mapping[str, AreaKind]  # by name
+    groups: Mapping[str, Where | ResponseGroup]  # by code: population groups; they may overlap
+    group_labels: Mapping[str, str]  # by code
     tables: tuple[DescribedTable, ...]
-    truncation_key: str
+    truncation_key: str  # key of the hash that orders records before a limit
+    # the description as it was read, with the lists of files it names in their place
     document: Mapping[str, Any] = field(compare=False)
-    criteria: tuple[Criterion, ...] = ()
+    criteria: tuple[Criterion, ...] = ()  # how accurate some tables shall be
     postprocess: Postprocess = Postprocess()
-    blocks: BlockFile | None = None
+    blocks: BlockFile | None = None  # the file of blocks beside the records that areas are made of
+    # where one file of text holds the records of all files that are called as its record types and levels are
     layout: Dictionary | None = field(default=None, compare=False)
+    # data, encoding: the name of that file and its encoding; empty where nothing is said
     data: str = ""
     encoding: str = ""
+    # how codes of public files were changed when they were read
     notes: tuple[str, ...] = field(default=(), compare=False)
 
     def __repr__(self) -> str:

@@ -83,7 +83,6 @@ def draft(dictionary: Dictionary, named: str, out: str = "FILE") -> str:
 
     Parameters
     ----------
-    dictionary : Dictionary
     named : str
         What the description calls the dictionary: its path from the folder of the description.
     out : str
@@ -201,7 +200,6 @@ def _domain(item: DictionaryItem, width: int) -> _DraftDomain | str:
 
     Parameters
     ----------
-    item : DictionaryItem
     width : int
         Digits that the codes of numbers have, where they name areas; 0 where they are as the dictionary has them.
     """

@@ -81,13 +81,7 @@ def _shown(of: DescribedTable) -> Iterator[Table]:
 
 
 def _choice(tables: Sequence[Table], cells: int) -> Choice:
-    """A step: the smallest rows of its first table are measured, and all its tables add them up.
-
-    Raises
-    ------
-    ValueError
-        If these rows do not hold each cell once, or a row of a table is no sum of them.
-    """
+    """A step: the smallest rows of its first table are measured, and all its tables add them up."""
     first = tables[0]
     parts = list(dict.fromkeys(frozenset(cell.parts) for cell in first.cells))
     smallest = [row for row in parts if not any(other < row for other in parts)]
@@ -162,7 +156,6 @@ def make_plan(
 
     Parameters
     ----------
-    description : Description
     accounting : "published" or "tight"
         Scale the noise to the sensitivities that the description states, where it does, or to the derived ones.
     confidence : Fraction, optional
@@ -273,7 +266,6 @@ def column_losses(description: Description, plan: Plan) -> Iterator[tuple[str, B
 
     Parameters
     ----------
-    description : Description
     plan : Plan
         Of the description.
     """

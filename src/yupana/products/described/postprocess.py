@@ -25,8 +25,6 @@ def postprocessed(description: Description, plan: Plan, measured: Iterable[Group
 
     Parameters
     ----------
-    description : Description
-    plan : Plan
     measured : iterable of Groups
         Of all its measurements, each with all groups of its level.
     """

@@ -22,14 +22,7 @@ from yupana.products.census import exact_number
 from yupana.products.codebook import Described, Label, Value, cell_labels, numbers
 from yupana.products.described.criteria import predictions
 from yupana.products.described.description import DescribedLevel, DescribedTable, Description
-from yupana.products.described.plan import (
-    TOTALS_OF,
-    entries,
-    families,
-    make_plan,
-    table_of,
-    within,
-)
+from yupana.products.described.plan import TOTALS_OF, entries, families, make_plan, table_of, within
 from yupana.products.described.published import source_of_totals, tables_by_size
 from yupana.products.described.reading.declaration import DOCUMENT
 from yupana.products.described.reading.description import parse
@@ -89,7 +82,6 @@ class DescribedProduct(Product[Description]):
 
         Parameters
         ----------
-        source : Path or str
         changes : Changes
             Made in the description before it is checked.
         codes : Path, optional
@@ -209,7 +201,6 @@ class DescribedProduct(Product[Description]):
 
         Parameters
         ----------
-        config : Description
         totals : mapping, optional
             What is known of the file of totals.
         empty : sequence of str

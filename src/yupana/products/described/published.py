@@ -9,7 +9,7 @@ import duckdb
 import numpy as np
 
 from yupana.arrays import Ints
-from yupana.errors import InputError
+from yupana.errors import InputError, system_fault
 from yupana.files.database import open_database, quoted, unreadable
 from yupana.files.delimited import column_types
 from yupana.products.described.description import DescribedLevel, DescribedTable, Description
@@ -44,41 +44,23 @@ def source_of_totals(told: Mapping[str, Any], reasons: Sequence[str], stated: ob
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PublishedGroups:
-    """Published totals of groups of a level; the others are not measured.
+    """Published totals of groups of a level; the others are not measured."""
 
-    Attributes
-    ----------
-    area : int64 array, shape (groups,)
-        Places of the areas, ascending. Of areas that are made of blocks their codes as numbers, as which there are is
-        told by the file of blocks.
-    group : int64 array, shape (groups,)
-        Places among the groups of the level, ascending within an area.
-    total : int64 array, shape (groups,)
-    """
-
+    # shape (groups,): places of the areas, ascending. Of areas that are made of blocks their codes as numbers, as which
+    # there are is told by the file of blocks.
     area: Ints
-    group: Ints
-    total: Ints
+    group: Ints  # shape (groups,): places among the groups of the level, ascending within an area
+    total: Ints  # shape (groups,)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PublishedSource:
-    """A table of totals: where it comes from, and what it says.
-
-    Attributes
-    ----------
-    path : Path
-    told : mapping
-        For the manifest: the file and its checksum, and what its release says of itself.
-    doubts : tuple of str
-        Why the totals may not be public.
-    by_level : mapping of ``table/level`` to PublishedGroups
-    """
+    """A table of totals: where it comes from, and what it says."""
 
     path: Path
-    told: Mapping[str, Any]
-    doubts: tuple[str, ...]
-    by_level: Mapping[str, PublishedGroups]
+    told: Mapping[str, Any]  # for the manifest: the file and its checksum, and what its release says of itself
+    doubts: tuple[str, ...]  # why the totals may not be public
+    by_level: Mapping[str, PublishedGroups]  # by `table/level`
 
     @property
     def empty(self) -> list[str]:
@@ -105,7 +87,6 @@ def read_source(description: Description, path: Path) -> PublishedSource:
 
     Parameters
     ----------
-    description : Description
     path : Path
         With the columns REGION_ID, REGION_TYPE and COUNT, and ITERATION_CODE where a level has groups; one row for a
         group.
@@ -119,10 +100,8 @@ def read_source(description: Description, path: Path) -> PublishedSource:
     """
     if path.is_dir():
         raise InputError(f"{path}: is a folder; name the table in it that has the totals")
-    try:
+    with system_fault(InputError, str(path)):
         told: dict[str, Any] = {"file": path.name, "sha256": checksum(path)}
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from None
     doubts = [f"there is no {MANIFEST} beside it"]
     if (path.parent / MANIFEST).is_file():
         manifest = read_manifest(path.parent)
@@ -160,10 +139,8 @@ def _read(description: Description, path: Path) -> dict[str, PublishedGroups]:
     if any(table.has_groups for table, _ in by_size.values()):
         needed.append("ITERATION_CODE")
     with open_database() as db, unreadable(InputError(f"{path}: not readable as a table of totals")):
-        try:
+        with system_fault(InputError, str(path)):
             source = table_rows(path)
-        except OSError as error:
-            raise InputError(f"{path}: {error.strerror}") from None
         found = column_types(db, source)
         if missing := [name for name in needed if name not in found]:
             raise InputError(f"{path}: column {', '.join(missing)} is missing; needed are {', '.join(needed)}")

@@ -38,40 +38,23 @@ class Cells:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Footprints:
-    """The sets of cells of a level (area by group by cell) that one record of a table's universe can count in.
+class _Footprints:
+    """The sets of cells of a level (area by group by cell) that one record of a table's universe can count in."""
 
-    Attributes
-    ----------
-    overlap : Cells
-        The most cells that one record counts in, whatever its columns hold.
-    kind : AreaKind
-    places : frozenset of str
-        The columns that tell in which areas of the kind a record lies; none where one area holds everything.
-    classes : Classes or None
-        Of combinations of values, by the groups, cells and number of areas that they count in; None if there are too
-        many combinations.
-    within : ndarray of bool, shape (classes,)
-        Which are of the universe.
-    rows : tuple of (str, int)
-        Of each group of conditions its cells: an empty name, and 1. Of all groups by one response together the cells of
-        one of them: the response, and how many of the groups a record is in at most.
-    members : ndarray of bool, shape (rows, classes)
-    areas : ndarray of int64, shape (classes,)
-        How many areas the records of a class lie in.
-    common : ndarray of int64
-        How many areas two records have in common at least, by how many each lies in.
-    """
-
-    overlap: Cells
+    overlap: Cells  # the most cells that one record counts in, whatever its columns hold
     kind: AreaKind
+    # the columns that tell in which areas of the kind a record lies; none where one area holds everything
     places: frozenset[str]
+    # of combinations of values, by the groups, cells and number of areas that they count in; None if there are too many
+    # combinations
     classes: Classes | None
-    within: Flags
+    within: Flags  # shape (classes,): which are of the universe
+    # of each group of conditions its cells: an empty name, and 1. Of all groups by one response together the cells of
+    # one of them: the response, and how many of the groups a record is in at most.
     rows: tuple[tuple[str, int], ...]
-    members: Flags
-    areas: Ints
-    common: Ints
+    members: Flags  # shape (rows, classes)
+    areas: Ints  # shape (classes,): how many areas the records of a class lie in
+    common: Ints  # how many areas two records have in common at least, by how many each lies in
     _known: dict[frozenset[str], Cells] = field(default_factory=dict, init=False)
 
     def apart(self, shared: Collection[str]) -> Cells:
@@ -148,7 +131,7 @@ class Footprints:
         return read == len(sizes) and len(set(self.kind.of)) <= _MOST_SETS
 
 
-def footprints(description: Description, table: DescribedTable, level: DescribedLevel) -> Footprints:
+def footprints(description: Description, table: DescribedTable, level: DescribedLevel) -> _Footprints:
     """Find the sets of cells of a level that records of a table can count in."""
     kind = description.areas[level.areas]
     places = frozenset([description.files[table.counts].block] if kind.blocks else kind.columns)
@@ -165,12 +148,12 @@ def footprints(description: Description, table: DescribedTable, level: Described
     except TooManyClassesError:
         bound = Cells(kind.overlap * sum(number for _, number in rows), exact=False)
         nothing = np.zeros((0, 0), dtype=np.bool_)
-        return Footprints(bound, kind, places, None, nothing.ravel(), rows, nothing, *np.zeros((2, 0), dtype=np.int64))
+        return _Footprints(bound, kind, places, None, nothing.ravel(), rows, nothing, *np.zeros((2, 0), dtype=np.int64))
     (within,), members, numbers = np.split(classes.members, [1, 1 + len(predicates)])
     areas = np.array(sizes) @ numbers if lie_in else np.full(classes.count, sizes[0])
     counted = np.array([number for _, number in rows]) @ members
     overlap = Cells(int((areas * counted).max(initial=0)), exact)
-    return Footprints(overlap, kind, places, classes, within, rows, members, areas.astype(np.int64), _in_common(kind))
+    return _Footprints(overlap, kind, places, classes, within, rows, members, areas.astype(np.int64), _in_common(kind))
 
 
 def _groups(description: Description, level: DescribedLevel) -> tuple[list[tuple[str, int, str]], bool]:
@@ -204,40 +187,28 @@ def _in_common(kind: AreaKind) -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """Records that may appear in cells and disappear from others when one unit changes.
+    """Records that may appear in cells and disappear from others when one unit changes."""
 
-    Attributes
-    ----------
-    records : int
-        At most so many appear, and so many disappear. Each that appears stands against one that disappears, or none.
-    shared : frozenset of str or None
-        Columns in which two that stand against each other agree; None if records only appear or only disappear.
-    attained : frozenset of str or None
-        Columns such that some neighbours move all of the records, from any values to any that agree in these; None
-        if that is not known of any.
-    alone : bool
-        Whether some neighbours move all of the records with none against them.
-    both_ways : bool
-        Whether records may appear with none against them when a unit is removed, as well as disappear.
-    idle : bool
-        Whether it is known that a unit may be removed, or added, and move nothing.
-    """
-
+    # at most so many appear, and so many disappear. Each that appears stands against one that disappears, or none.
     records: int
+    # columns in which two that stand against each other agree; None if records only appear or only disappear
     shared: frozenset[str] | None
+    # columns such that some neighbours move all of the records, from any values to any that agree in these; None if
+    # that is not known of any
     attained: frozenset[str] | None
-    alone: bool
+    alone: bool  # whether some neighbours move all of the records with none against them
+    # whether records may appear with none against them when a unit is removed, as well as disappear
     both_ways: bool = False
-    idle: bool = True
+    idle: bool = True  # whether it is known that a unit may be removed, or added, and move nothing
 
-    def unbounded(self, of: Footprints, power: int) -> tuple[int, bool]:
+    def unbounded(self, of: _Footprints, power: int) -> tuple[int, bool]:
         """How far the records move at most when a unit is removed or added, and whether some neighbours do."""
         paired, known = self._pairs(of)
         most = max(paired, of.overlap.number)
         alone = self.alone and of.overlap == Cells(most, exact=True)
         return self.records**power * most, alone or known == most
 
-    def bounded(self, of: Footprints, power: int) -> tuple[int, bool]:
+    def bounded(self, of: _Footprints, power: int) -> tuple[int, bool]:
         """How far they move at most when a unit is replaced, and whether some neighbours do."""
         (paired, known), one, other = self._pairs(of), of.overlap.number, of.apart(())
         sure = self.alone and of.overlap.exact
@@ -250,7 +221,7 @@ class Move:
         come_and_go = self.alone and other == Cells(most, exact=True)
         return self.records**power * most, come_and_go or (sure and self.idle and one == most)
 
-    def _pairs(self, of: Footprints) -> tuple[int, int | None]:
+    def _pairs(self, of: _Footprints) -> tuple[int, int | None]:
         """In how many cells one of two that stand against each other counts at most, and in how many surely."""
         if self.shared is None:
             return 0, None
@@ -268,24 +239,14 @@ class Stability:
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """What follows for the sensitivities of a table at a level.
-
-    Attributes
-    ----------
-    sensitivity : Sensitivity
-    attained : mapping
-        For ``unbounded`` and ``bounded`` neighbours, whether some are so far; else it is an upper bound that none
-        exceeds, and how far the farthest are is not known.
-    overlap : Cells
-        The most cells that one record counts in.
-    because : str
-        Why, in words.
-    """
+    """What follows for the sensitivities of a table at a level."""
 
     sensitivity: Sensitivity
+    # for `unbounded` and `bounded` neighbours, whether some are so far; else it is an upper bound that none exceeds,
+    # and how far the farthest are is not known
     attained: dict[str, bool]
-    overlap: Cells
-    because: str
+    overlap: Cells  # the most cells that one record counts in
+    because: str  # why, in words
 
 
 def stability(description: Description, table: DescribedTable, level: DescribedLevel) -> Stability:
@@ -518,9 +479,6 @@ def column_move(description: Description, table: DescribedTable, level: Describe
 
     Parameters
     ----------
-    description : Description
-    table : DescribedTable
-    level : DescribedLevel
     name : str
         The column as joins call it, of the unit's file or one below it.
     """

@@ -39,24 +39,12 @@ _Lost = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Uncounted:
-    """Records that a table counts in none of its rows.
-
-    Attributes
-    ----------
-    table : str
-    levels : tuple of str
-        Where it is so; empty for all.
-    of : str
-        The column, or the response, as ``file.column``; several with "and" between them.
-    values : str
-        Those of such records, as the file writes them.
-    because : str
-    """
+    """Records that a table counts in none of its rows."""
 
     table: str
-    levels: tuple[str, ...]
-    of: str
-    values: str
+    levels: tuple[str, ...]  # where it is so; empty for all
+    of: str  # the column, or the response, as `file.column`; several with "and" between them
+    values: str  # those of such records, as the file writes them
     because: str
 
     def __str__(self) -> str:
@@ -98,8 +86,8 @@ def shown(values: Iterable[int], column: Column) -> str:
     if column.words:
         texts = [column.written(value) for value in ordered]
     else:
-        said = [word for word, value in column.in_words.items() if value in ordered]
-        numbers = [value for value in ordered if value not in column.in_words.values()]
+        said = [word for word, value in column.system_fault.items() if value in ordered]
+        numbers = [value for value in ordered if value not in column.system_fault.values()]
         ends = [i for i, (one, other) in enumerate(pairwise(numbers), 1) if other != one + 1]
         runs = [(numbers[i], numbers[j - 1]) for i, j in pairwise([0, *ends, len(numbers)])] if numbers else []
         texts = [column.written(low) if low == high else f"{low}-{high}" for low, high in runs]

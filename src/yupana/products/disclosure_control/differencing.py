@@ -16,19 +16,11 @@ _PASSES: Final = 100
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Relations:
-    """Counts that are the sums of others, by their places.
+    """Counts that are the sums of others, by their places."""
 
-    Attributes
-    ----------
-    sums : int64 array, shape (relations,)
-    parts : int64 array, shape (parts of all,)
-    starts : int64 array, shape (relations,)
-        Where the parts of each begin; each has one at least.
-    """
-
-    sums: Ints
-    parts: Ints
-    starts: Ints
+    sums: Ints  # shape (relations,)
+    parts: Ints  # shape (parts of all,)
+    starts: Ints  # shape (relations,): where the parts of each begin; each has one at least
 
     @classmethod
     def of(cls, bundles: Iterable[tuple[Ints, Ints]]) -> "Relations":
@@ -102,14 +94,9 @@ FEW: Final = 10
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Nested:
-    """Pairs of published counts of which the first is of all records of the second, and maybe others.
+    """Pairs of published counts of which the first is of all records of the second, and maybe others."""
 
-    Attributes
-    ----------
-    outer, inner : int64 array, shape (pairs,)
-        Their places.
-    """
-
+    # outer, inner: shape (pairs,): their places
     outer: Ints
     inner: Ints
 

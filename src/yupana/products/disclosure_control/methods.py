@@ -19,17 +19,10 @@ UNBOUNDED: Final = 1 << 40
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shown:
-    """What is published of some counts.
+    """What is published of some counts."""
 
-    Attributes
-    ----------
-    values : int64 array, shape (counts,)
-    flags : bool array, of the same shape
-        Whether a count is published at all.
-    """
-
-    values: Ints
-    flags: Flags
+    values: Ints  # shape (counts,)
+    flags: Flags  # whether a count is published at all
 
     @classmethod
     def whole(cls, values: Ints) -> "Shown":
@@ -79,15 +72,6 @@ _CLOSE: Final = 1e-13
 class CellKey(Method):
     """Whole noise from -D to D of mean 0 and variance V, and no published count from 1 to js.
 
-    Attributes
-    ----------
-    largest : int
-        D: the most that a count is changed by.
-    variance : Fraction
-        V, of the noise of every count but 0, which stays 0.
-    gap : int
-        js: published counts are 0 or above it.
-
     Raises
     ------
     ConfigError
@@ -100,9 +84,9 @@ class CellKey(Method):
     without its further condition that chances fall to both sides (docs/side-by-side.md).
     """
 
-    largest: int = 5
-    variance: Fraction = Fraction(3)
-    gap: int = 2
+    largest: int = 5  # D: the most that a count is changed by
+    variance: Fraction = Fraction(3)  # V, of the noise of every count but 0, which stays 0
+    gap: int = 2  # js: published counts are 0 or above it
 
     unchanged_together = True
 
@@ -142,7 +126,7 @@ class CellKey(Method):
         for count in range(1, self.last + 1):
             to = count + noise
             allowed = (to == 0) | (to > self.gap)
-            table[count, allowed] = most_entropy(noise[allowed].astype(np.float64), float(self.variance))
+            table[count, allowed] = _most_entropy(noise[allowed].astype(np.float64), float(self.variance))
         return table
 
     def publish(self, counts: Ints, keys: Ints) -> Shown:
@@ -179,7 +163,7 @@ class CellKey(Method):
         return Chances(first, self.p_table[np.minimum(counts, self.last), value - counts + self.largest])
 
 
-def most_entropy(values: Floats, variance: float) -> Floats:
+def _most_entropy(values: Floats, variance: float) -> Floats:
     """The chances of some values, of the largest entropy among those of mean 0 and a variance.
 
     They are proportional to exp(b x + c x^2). The two numbers are the minimum of a convex function, the logarithm of
@@ -316,13 +300,6 @@ class Suppression(Method):
 class Swapping(Method):
     """Risky records, and others until a share of all is reached, change areas with partners of the same size.
 
-    Attributes
-    ----------
-    rate : Fraction
-        Of the records that are swapped, at least; all risky ones are.
-    below : int
-        k: a record is risky if it counts in an area in a cell of fewer records.
-
     Raises
     ------
     ConfigError
@@ -334,8 +311,8 @@ class Swapping(Method):
     in the R package sdcMicro.
     """
 
-    rate: Fraction = Fraction(1, 20)
-    below: int = 3
+    rate: Fraction = Fraction(1, 20)  # of the records that are swapped, at least; all risky ones are
+    below: int = 3  # k: a record is risky if it counts in an area in a cell of fewer records
 
     def __post_init__(self) -> None:
         if not (0 <= self.rate <= 1 and 0 <= self.below <= 1000):

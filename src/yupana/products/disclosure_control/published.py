@@ -14,26 +14,14 @@ from yupana.products.tables import Groups
 
 
 @dataclass(frozen=True, slots=True)
-class PublishedLevel:
-    """The counts of a table at a level: areas by groups by rows, which are its cells and the sums of these.
-
-    Attributes
-    ----------
-    table : DescribedTable
-    level : DescribedLevel
-    start : int
-        The place of its first count among all.
-    areas : int
-        How many there are.
-    rows : tuple of tuple of int
-        Of each row the cells it adds up; those of one cell come first.
-    """
+class _PublishedLevel:
+    """The counts of a table at a level: areas by groups by rows, which are its cells and the sums of these."""
 
     table: DescribedTable
     level: DescribedLevel
-    start: int
-    areas: int
-    rows: tuple[tuple[int, ...], ...]
+    start: int  # the place of its first count among all
+    areas: int  # how many there are
+    rows: tuple[tuple[int, ...], ...]  # of each row the cells it adds up; those of one cell come first
 
     @property
     def size(self) -> int:
@@ -60,20 +48,12 @@ class PublishedLevel:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PublishedCounts:
-    """Everything that is published, and what is known of it before any record is read.
+    """Everything that is published, and what is known of it before any record is read."""
 
-    Attributes
-    ----------
-    levels : tuple of PublishedLevel
-    sums : mapping of str to Relations
-        By kind: ``margins`` of cells in a table, ``areas`` that are made of areas, ``groups`` that are made of groups.
-    nested : mapping of str to Nested
-        By kind: ``areas`` that lie in larger ones, ``groups`` that are part of everyone.
-    """
-
-    levels: tuple[PublishedLevel, ...]
+    levels: tuple[_PublishedLevel, ...]
+    # by kind: `margins` of cells in a table, `areas` that are made of areas, `groups` that are made of groups
     sums: Mapping[str, Relations]
-    nested: Mapping[str, Nested]
+    nested: Mapping[str, Nested]  # by kind: `areas` that lie in larger ones, `groups` that are part of everyone
 
     def row(self, cells: Mapping[str, Ints]) -> Ints:
         """All counts in their order, from those of the cells by ``table/level``, shape (areas by groups, cells)."""
@@ -97,12 +77,12 @@ class PublishedCounts:
 
 def published_counts(description: Description) -> PublishedCounts:
     """What a description publishes: every table at every level with a budget."""
-    levels: list[PublishedLevel] = []
+    levels: list[_PublishedLevel] = []
     for table, level in description.measured.values():
         rows: tuple[tuple[int, ...], ...] = tuple((cell,) for cell in range(len(table.cells)))
         rows += tuple(parts for sums in table.sums for _, parts in sums.rows)
         start = levels[-1].start + levels[-1].size if levels else 0
-        levels.append(PublishedLevel(table, level, start, len(description.areas[level.areas].codes), rows))
+        levels.append(_PublishedLevel(table, level, start, len(description.areas[level.areas].codes), rows))
     pairs = [(one, other) for one in levels for other in levels if one.table is other.table]
     of_areas = [bundle for one, other in pairs for bundle in _areas(description, one, other)]
     of_groups = [(one, other) for one, other in pairs if _is_everyone_of(one, other)]
@@ -138,14 +118,14 @@ def _nested(pairs: Iterable[tuple[Ints, Ints]]) -> Nested:
     return Nested(*(np.concatenate([none, *(pair[side] for pair in found)]) for side in (0, 1)))
 
 
-def _margins(level: PublishedLevel) -> Iterator[tuple[Ints, Ints]]:
+def _margins(level: _PublishedLevel) -> Iterator[tuple[Ints, Ints]]:
     """The rows that add up cells, with these."""
     lines = level.start + np.arange(level.areas * len(level.level.groups)) * len(level.rows)
     for row in range(len(level.table.cells), len(level.rows)):
         yield lines + row, lines[:, None] + np.array(level.rows[row])
 
 
-def _areas(description: Description, one: PublishedLevel, other: PublishedLevel) -> Iterator[tuple[Ints, Ints, bool]]:
+def _areas(description: Description, one: _PublishedLevel, other: _PublishedLevel) -> Iterator[tuple[Ints, Ints, bool]]:
     """The counts of areas, those of the areas that lie in them, shape (counts, areas), and whether these make them up.
 
     Areas that make up another come once so, and each that is smaller once more by itself.
@@ -193,21 +173,21 @@ def _inside(one: AreaKind, other: AreaKind) -> Iterator[tuple[int, list[int], bo
             yield area, strict, False
 
 
-def _is_everyone_of(one: PublishedLevel, other: PublishedLevel) -> bool:
+def _is_everyone_of(one: _PublishedLevel, other: _PublishedLevel) -> bool:
     """Whether the first level is of everyone, and the second of groups in the same areas."""
     return (
         one.level.areas == other.level.areas and one.level.groups == EVERYONE and EVERYONE[0] not in other.level.groups
     )
 
 
-def _groups(one: PublishedLevel, other: PublishedLevel) -> Iterator[tuple[Ints, Ints]]:
+def _groups(one: _PublishedLevel, other: _PublishedLevel) -> Iterator[tuple[Ints, Ints]]:
     """The counts of everyone, and those of the groups, shape (counts, groups)."""
     areas = np.arange(one.areas)
     inner = [other.places(areas, group).ravel() for group in range(len(other.level.groups))]
     yield one.places(areas, 0).ravel(), np.stack(inner, axis=1)
 
 
-def _is_partition(description: Description, of: PublishedLevel) -> bool:
+def _is_partition(description: Description, of: _PublishedLevel) -> bool:
     """Whether everyone is in one of the groups of a level: they divide the values of one column."""
     conditions = [description.group(of.table, code).columns for code in of.level.groups]
     if any(len(columns) != 1 for columns in conditions) or len({columns[0][0] for columns in conditions}) != 1:

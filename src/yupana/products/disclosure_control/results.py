@@ -10,24 +10,16 @@ from yupana.products.disclosure_control.methods import Method
 
 @dataclass(frozen=True, slots=True)
 class SizeErrors:
-    """How far the published counts of one size are from the true ones.
-
-    Attributes
-    ----------
-    method, size : str
-    counts, shown : int
-        How many counts have this true size, and how many of them are published.
-    exact : float or None
-        The share of these that are published as they are; None, as below, where none is published.
-    mean_absolute_error, bias, quantile_90, largest : float or None
-        Of published less true, in records: the mean of its size, its mean, the 90% quantile of its size, its largest.
-    """
+    """How far the published counts of one size are from the true ones."""
 
     method: str
     size: str
+    # counts, shown: how many counts have this true size, and how many of them are published
     counts: int
     shown: int
-    exact: float | None
+    exact: float | None  # the share of these that are published as they are; None, as below, where none is published
+    # mean_absolute_error, bias, quantile_90, largest: of published less true, in records: the mean of its size, its
+    # mean, the 90% quantile of its size, its largest
     mean_absolute_error: float | None
     bias: float | None
     quantile_90: float | None
@@ -36,47 +28,30 @@ class SizeErrors:
 
 @dataclass(frozen=True, slots=True)
 class AdditivityRow:
-    """How far published sums are from the sums of what is published of their parts.
+    """How far published sums are from the sums of what is published of their parts."""
 
-    Attributes
-    ----------
-    method, kind : str
-        ``margins`` of cells in a table, ``areas`` made of areas, or ``groups`` that make up everyone.
-    sums, shown : int
-        How many there are of any record, and how many of these are published with all their parts.
-    exact : float or None
-        The share of these that add up; None, as below, where there are none.
-    mean_difference, largest : float or None
-        In records.
-    """
-
+    # method, kind: `margins` of cells in a table, `areas` made of areas, or `groups` that make up everyone
     method: str
     kind: str
+    # sums, shown: how many there are of any record, and how many of these are published with all their parts
     sums: int
     shown: int
-    exact: float | None
+    exact: float | None  # the share of these that add up; None, as below, where there are none
+    # mean_difference, largest: in records
     mean_difference: float | None
     largest: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class LearntRow:
-    """What somebody learns of small counts, and of small differences between nested ones.
+    """What somebody learns of small counts, and of small differences between nested ones."""
 
-    Attributes
-    ----------
-    method, target : str
-        ``areas`` or ``groups`` that differ by few records, or ``counts`` of few.
-    number : int
-        How many there are whose true value is small (`yupana.products.disclosure_control.differencing.FEW`).
-    face, certain, guess : float or None
-        Shares: read off right from the published numbers; known for certain to who knows the method; guessed right by
-        who does. None where there are no targets.
-    """
-
+    # method, target: `areas` or `groups` that differ by few records, or `counts` of few
     method: str
     target: str
-    number: int
+    number: int  # how many there are whose true value is small (`yupana.products.disclosure_control.differencing.FEW`)
+    # face, certain, guess: shares: read off right from the published numbers; known for certain to who knows the
+    # method; guessed right by who does. None where there are no targets.
     face: float | None
     certain: float | None
     guess: float | None

@@ -58,7 +58,6 @@ def sensitivity_of(tau: int | None, mechanism: Mechanism, accounting: Accounting
     ----------
     tau : int or None
         Truncation threshold; None for a table of units.
-    mechanism : Mechanism
     accounting : "published" or "tight"
     """
     if accounting == "published":
@@ -72,17 +71,10 @@ def sensitivity_of(tau: int | None, mechanism: Mechanism, accounting: Accounting
 
 @dataclass(frozen=True, repr=False)
 class PhsafeConfig(Description):
-    """A validated configuration: the description of the S-DHC with its budgets, thresholds and states.
+    """A validated configuration: the description of the S-DHC with its budgets, thresholds and states."""
 
-    Attributes
-    ----------
-    states : tuple of str
-        FIPS codes as given, or Puerto Rico alone.
-    consistency : mapping of rule to policy
-    """
-
-    states: tuple[str, ...] = ()
-    consistency: Mapping[str, Literal["fail", "drop-and-count"]] = field(default_factory=dict)
+    states: tuple[str, ...] = ()  # FIPS codes as given, or Puerto Rico alone
+    consistency: Mapping[str, Literal["fail", "drop-and-count"]] = field(default_factory=dict)  # by rule
 
     @classmethod
     def of(
@@ -102,8 +94,6 @@ class PhsafeConfig(Description):
         budgets : mapping of ``table/level`` to Fraction or INFINITE
             All entries, zeros included: a measurement of budget zero is not made.
         taus : mapping of table to int
-        states : sequence of str
-        mechanism : Mechanism
         truncation_key : str
             Key of the hash that orders a unit's persons before truncation.
         consistency : mapping of rule to policy

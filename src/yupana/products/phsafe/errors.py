@@ -14,30 +14,16 @@ from yupana.products.phsafe.specification import FAMILIES, LEVELS, Group, groups
 
 @dataclass(frozen=True, slots=True)
 class CellError:
-    """Errors of one basis cell in every population group of a level and every trial.
-
-    Attributes
-    ----------
-    table, level : str
-    cell : int
-    groups : tuple of Group
-    expected_moe : float
-        As the plan computes margins.
-    truth : int64 array, shape (groups,)
-        Exact counts, truncated as in a run.
-    truncation_error : int64 array, shape (groups,)
-        Truncated minus untruncated exact counts: zero or negative.
-    noise : int64 array, shape (trials, groups)
-    """
+    """Errors of one basis cell in every population group of a level and every trial."""
 
     table: str
     level: str
     cell: int
     groups: tuple[Group, ...]
-    expected_moe: float
-    truth: Ints
-    truncation_error: Ints
-    noise: Ints
+    expected_moe: float  # as the plan computes margins
+    truth: Ints  # shape (groups,): exact counts, truncated as in a run
+    truncation_error: Ints  # shape (groups,): truncated minus untruncated exact counts: zero or negative
+    noise: Ints  # shape (trials, groups)
 
 
 def cell_errors(plan: Plan, seen: MeasurementErrors, states: Sequence[str]) -> Iterator[CellError]:
@@ -45,7 +31,6 @@ def cell_errors(plan: Plan, seen: MeasurementErrors, states: Sequence[str]) -> I
 
     Parameters
     ----------
-    plan : Plan
     seen : MeasurementErrors
         Of all groups of the level, trial after trial.
     states : sequence of str

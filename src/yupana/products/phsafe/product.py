@@ -32,14 +32,7 @@ from yupana.products.phsafe.configuration import (
     read_config,
     sensitivity_of,
 )
-from yupana.products.phsafe.shells import (
-    ITERATION_LABELS,
-    SHELLS,
-    WHOSE,
-    area_name,
-    line_labels,
-    nation_name,
-)
+from yupana.products.phsafe.shells import ITERATION_LABELS, SHELLS, WHOSE, area_name, line_labels, nation_name
 from yupana.products.phsafe.specification import FAMILIES, LEVELS, S_DHC, of_states, table
 from yupana.products.product import BuiltIn, Checked, Product, Stated, Words, terms_of
 from yupana.release.manifest import MANIFEST

@@ -16,73 +16,43 @@ from yupana.products.phsafe.specification import S_DHC, STATE_NAMES, TABLES, cel
 
 
 @dataclass(frozen=True, slots=True)
-class Stub:
-    """A line of a table.
+class _Stub:
+    """A line of a table."""
 
-    Attributes
-    ----------
-    cell : int
-        Its number.
-    label : str
-    depth : int
-        How far it is indented.
-    parts : tuple of int
-        The measured cells it adds up; of an average, those of the numerator.
-    """
-
-    cell: int
+    cell: int  # its number
     label: str
-    depth: int
-    parts: tuple[int, ...]
+    depth: int  # how far it is indented
+    parts: tuple[int, ...]  # the measured cells it adds up; of an average, those of the numerator
 
 
 @dataclass(frozen=True, slots=True)
 class ShellRatio:
-    """What makes a table one of averages.
+    """What makes a table one of averages."""
 
-    Attributes
-    ----------
-    denominator : str
-        The measured table that is divided by.
-    least : float
-        Below which no whole average lies: a household has a person, a family two. None is above the tau of the
-        numerator's table, which a release tells.
-    shared : bool
-        Whether all lines have one denominator, so that the averages add up; otherwise each line has its own.
-    """
-
-    denominator: str
+    denominator: str  # the measured table that is divided by
+    # below which no whole average lies: a household has a person, a family two. None is above the tau of the
+    # numerator's table, which a release tells.
     least: float
-    shared: bool
+    shared: bool  # whether all lines have one denominator, so that the averages add up; otherwise each line has its own
 
 
 @dataclass(frozen=True, slots=True)
 class Shell:
-    """A published table.
-
-    Attributes
-    ----------
-    name, title, universe : str
-    source : str
-        The measured table that is counted; of averages, the numerator.
-    stubs : tuple of Stub
-    ratio : ShellRatio or None
-        None for a table of counts.
-    """
+    """A published table."""
 
     name: str
     title: str
     universe: str
-    source: str
-    stubs: tuple[Stub, ...]
-    ratio: ShellRatio | None = None
+    source: str  # the measured table that is counted; of averages, the numerator
+    stubs: tuple[_Stub, ...]
+    ratio: ShellRatio | None = None  # none for a table of counts
 
 
 _Line = tuple[int, int, str]
 """Cell, depth and label."""
 
 
-def _stubs(source: str, lines: Sequence[_Line]) -> tuple[Stub, ...]:
+def _stubs(source: str, lines: Sequence[_Line]) -> tuple[_Stub, ...]:
     """Lines whose parts are the measured cells among the deeper lines that follow, or the cell itself."""
     measured = set(cells_of(table(source)))
     stubs = []
@@ -92,7 +62,7 @@ def _stubs(source: str, lines: Sequence[_Line]) -> tuple[Stub, ...]:
             if deeper <= depth:
                 break
             below += [other] if other in measured else []
-        stubs.append(Stub(cell, label, depth, (cell,) if cell in measured else tuple(below)))
+        stubs.append(_Stub(cell, label, depth, (cell,) if cell in measured else tuple(below)))
     return tuple(stubs)
 
 
@@ -205,9 +175,9 @@ SHELLS: Final = (
         "Occupied housing units",
         "PH7",
         (
-            Stub(1, "Total", 0, (2, 3, 4)),
-            Stub(2, "Owner occupied", 1, (2, 3)),
-            Stub(3, "Renter occupied", 1, (4,)),
+            _Stub(1, "Total", 0, (2, 3, 4)),
+            _Stub(2, "Owner occupied", 1, (2, 3)),
+            _Stub(3, "Renter occupied", 1, (4,)),
         ),
         ShellRatio("PH8_denom", least=1.0, shared=False),
     ),

@@ -103,9 +103,6 @@ LEVELS: Final = {level.name: level for table in TABLES for level in table.levels
 
 FAMILIES: Final = tuple(family for table in TABLES for family in families_of(table))
 
-DERIVED: Final = tuple(name for family in FAMILIES for name in family.tables if name != family.name)
-"""Tables that are made of the measured cells of another."""
-
 
 def cell_column(table: str) -> str:
     """Name of the column that numbers a table's cells, such as PH1_NUM_DATA_CELL."""

@@ -29,25 +29,12 @@ _ZERO_SUPPRESSION: Final = "zero_suppression_chance"
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What both products read.
+    """What both products read."""
 
-    Attributes
-    ----------
-    max_race_codes : int
-        How many race codes of a record count, 1 to 8: the first ones.
-    allow_negative_counts : bool
-        Whether a noisy count below zero stays as it is, rather than becoming 0.
-    runs : tuple of "us" and "pr"
-        The passes.
-    us_states : tuple of str
-        FIPS codes of the US pass.
-    mechanism : Mechanism
-    """
-
-    max_race_codes: int
-    allow_negative_counts: bool
-    runs: tuple[Run, ...]
-    us_states: tuple[str, ...]
+    max_race_codes: int  # how many race codes of a record count, 1 to 8: the first ones
+    allow_negative_counts: bool  # whether a noisy count below zero stays as it is, rather than becoming 0
+    runs: tuple[Run, ...]  # the passes
+    us_states: tuple[str, ...]  # FIPS codes of the US pass
     mechanism: Mechanism
 
     @property
@@ -67,28 +54,19 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class SafetabConfig:
-    """What a product reads of a config.json, validated.
-
-    Attributes
-    ----------
-    product : "safetab-p" or "safetab-h"
-    settings : Settings
-    budgets : mapping of entry to Fraction or INFINITE
-        rho (epsilon under pure DP) by `DetailedQuestion.entry`, zeros included: what has budget zero is not measured.
-    thresholds : mapping of entry to tuple of int
-        Totals from which a population group gets the next larger table of a question: of persons noisy ones, of
-        households those of T01001.
-    stage_1 : Fraction
-        Share of a level's budget that the totals of persons have which choose tables; 0 of households.
-    zero_suppression : Fraction
-        The chance with which the total of an empty group is left out; 0 where none is.
-    """
+    """What a product reads of a config.json, validated."""
 
     product: str
     settings: Settings
+    # by entry: rho (epsilon under pure DP) by `DetailedQuestion.entry`, zeros included: what has budget zero is not
+    # measured
     budgets: Mapping[str, Budget]
+    # by entry: totals from which a population group gets the next larger table of a question: of persons noisy ones, of
+    # households those of T01001
     thresholds: Mapping[str, tuple[int, ...]]
+    # share of a level's budget that the totals of persons have which choose tables; 0 of households
     stage_1: Fraction = Fraction(0)
+    # the chance with which the total of an empty group is left out; 0 where none is
     zero_suppression: Fraction = Fraction(0)
 
     def with_budgets(self, budgets: Mapping[str, Budget]) -> "SafetabConfig":

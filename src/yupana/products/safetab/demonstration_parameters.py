@@ -20,21 +20,13 @@ from yupana.products.safetab.specification import QUESTIONS
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """A regional group and its detailed groups.
+    """A regional group and its detailed groups."""
 
-    Attributes
-    ----------
-    name : str
-        Empty where codes are in detailed groups only, or in none.
-    detailed : mapping of name to codes
-        Codes and ranges of codes, ends included. Those of an asterisked name are shown for the nation and states only.
-    others : str
-        Codes of the region that are in no detailed group.
-    """
-
-    name: str
+    name: str  # empty where codes are in detailed groups only, or in none
+    # by name: codes and ranges of codes, ends included. Those of an asterisked name are shown for the nation and states
+    # only.
     detailed: Mapping[str, str]
-    others: str = ""
+    others: str = ""  # codes of the region that are in no detailed group
 
 
 def _regions(question: str) -> tuple[Region, ...]:

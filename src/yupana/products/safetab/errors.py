@@ -31,28 +31,15 @@ def size_bins(sizes: Ints) -> Ints:
 
 @dataclass(frozen=True, eq=False)
 class LevelErrors:
-    """Errors of the population groups of one level, of which each gets one of some tables or none.
-
-    Attributes
-    ----------
-    level : Level
-    detailed_only : bool
-        Of SafeTab-P: whether the iterations are those of which only totals are made, with another variance. Of
-        SafeTab-H, which treats all alike, false.
-    expected_moe : float
-        Of a measured cell, as the plan computes margins.
-    groups : numpy.ndarray of int64, shape (bins,)
-        How many groups of each of `SIZES` there are, whether or not they got a table.
-    tables : tuple of MeasurementErrors
-        Of the tables that groups got, in order.
-    trials : int
-    """
+    """Errors of the population groups of one level, of which each gets one of some tables or none."""
 
     level: Level
+    # of SafeTab-P: whether the iterations are those of which only totals are made, with another variance. Of SafeTab-H,
+    # which treats all alike, false.
     detailed_only: bool
-    expected_moe: float
-    groups: Ints
-    tables: tuple[MeasurementErrors, ...]
+    expected_moe: float  # of a measured cell, as the plan computes margins
+    groups: Ints  # shape (bins,): how many groups of each of `SIZES` there are, whether or not they got a table
+    tables: tuple[MeasurementErrors, ...]  # of the tables that groups got, in order
     trials: int
 
 
@@ -74,73 +61,39 @@ def by_level(plan: Plan, errors: Sequence[MeasurementErrors], trials: int) -> It
 
 @dataclass(frozen=True, slots=True)
 class SafetabAccuracy:
-    """One row of the accuracy report: groups of a level and a size that got one table, or none.
+    """One row of the accuracy report: groups of a level and a size that got one table, or none."""
 
-    Attributes
-    ----------
-    table : str
-        That of the measured cells: T01001 where a group has nothing but a total; `LEFT_OUT` where it has no table.
-    region_type : str
-    iteration_level : int
-    detailed_only : bool
-    size : str
-        One of `SIZES`.
-    groups : int
-        Groups of this level and size, whichever table they got.
-    share : float
-        Of these, how many got this table, on average over the trials.
-    count : int
-        Errors observed: of all cells, groups and trials.
-    expected_moe, experimental_moe : float or None
-        As the plan computes margins, and the smallest whole number that at least the confidence's share of the |errors|
-        do not pass; None where nothing was published.
-    coverage : float or None
-        The share of the errors within the expected margin.
-    experimental_moe_uncapped : float or None
-        The same whole number against the truth with all race codes of every record.
-    race_cap_bias : float or None
-        How many records the cap on race codes adds to a group (takes away, below 0), on average.
-    """
-
+    # that of the measured cells: T01001 where a group has nothing but a total; `LEFT_OUT` where it has no table
     table: str
     region_type: str
     iteration_level: int
     detailed_only: bool
-    size: str
-    groups: int
-    share: float
-    count: int
+    size: str  # one of `SIZES`
+    groups: int  # groups of this level and size, whichever table they got
+    share: float  # of these, how many got this table, on average over the trials
+    count: int  # errors observed: of all cells, groups and trials
+    # expected_moe, experimental_moe: as the plan computes margins, and the smallest whole number that at least the
+    # confidence's share of the |errors| do not pass; None where nothing was published
     expected_moe: float | None
     experimental_moe: float | None
-    coverage: float | None
+    coverage: float | None  # the share of the errors within the expected margin
+    # the same whole number against the truth with all race codes of every record
     experimental_moe_uncapped: float | None = None
+    # how many records the cap on race codes adds to a group (takes away, below 0), on average
     race_cap_bias: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class IterationAccuracy:
-    """One row of the accuracy by iteration: groups of a region type and an iteration that got one table.
-
-    Attributes
-    ----------
-    table, region_type : str
-    iteration_level : int
-    iteration : str
-        Its code.
-    count : int
-        Errors observed: of all cells, groups and trials.
-    mean_size : float
-        Of the groups, with all race codes of every record.
-    expected_moe, experimental_moe, experimental_moe_uncapped, race_cap_bias : float
-        As of `SafetabAccuracy`.
-    """
+    """One row of the accuracy by iteration: groups of a region type and an iteration that got one table."""
 
     table: str
     region_type: str
     iteration_level: int
-    iteration: str
-    count: int
-    mean_size: float
+    iteration: str  # its code
+    count: int  # errors observed: of all cells, groups and trials
+    mean_size: float  # of the groups, with all race codes of every record
+    # expected_moe, experimental_moe, experimental_moe_uncapped, race_cap_bias: as of `SafetabAccuracy`
     expected_moe: float
     experimental_moe: float
     experimental_moe_uncapped: float

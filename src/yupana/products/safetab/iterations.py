@@ -35,23 +35,15 @@ RACE, ETHNICITY = "race", "ethnicity"
 
 @dataclass(frozen=True, slots=True)
 class Iteration:
-    """One characteristic iteration.
-
-    Attributes
-    ----------
-    code, name : str
-    level : int
-        0 major race, 1 regional, 2 detailed.
-    alone : bool or None
-        Whether it is a race group alone, rather than alone or in any combination; None for an ethnicity group.
-    detailed_only, coarse_only : bool
-        Tabulated for the nation and states only; for all other areas only. Both are false at level 0.
-    """
+    """One characteristic iteration."""
 
     code: str
     name: str
-    level: int
+    level: int  # 0 major race, 1 regional, 2 detailed
+    # whether it is a race group alone, rather than alone or in any combination; None for an ethnicity group
     alone: bool | None
+    # detailed_only, coarse_only: tabulated for the nation and states only; for all other areas only. Both are false at
+    # level 0.
     detailed_only: bool
     coarse_only: bool
 
@@ -62,20 +54,12 @@ class Iteration:
 
 @dataclass(frozen=True, eq=False)
 class Eligible:
-    """The iterations of one level that areas of one granularity show, and which of them each code is in.
+    """The iterations of one level that areas of one granularity show, and which of them each code is in."""
 
-    Attributes
-    ----------
-    iterations : tuple of Iteration
-        In order of their codes.
-    groups : tuple of ResponseGroup
-        The records of each.
-    alone, in_combination, ethnic : numpy.ndarray of int32, shape (codes,)
-        Of each race and ethnicity code the place of its iteration in `iterations`, or -1.
-    """
-
-    iterations: tuple[Iteration, ...]
-    groups: tuple[ResponseGroup, ...]
+    iterations: tuple[Iteration, ...]  # in order of their codes
+    groups: tuple[ResponseGroup, ...]  # the records of each
+    # alone, in_combination, ethnic: shape (codes,): of each race and ethnicity code the place of its iteration in
+    # `iterations`, or -1
     alone: NDArray[np.int32]
     in_combination: NDArray[np.int32]
     ethnic: NDArray[np.int32]
@@ -104,24 +88,12 @@ def _stability(eligible: Eligible, race_codes: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class CharacteristicIterations:
-    """All codes and iterations of a parameter folder, checked.
+    """All codes and iterations of a parameter folder, checked."""
 
-    Attributes
-    ----------
-    codes : tuple of int
-        Race and ethnicity codes, in order.
-    iterations : tuple of Iteration
-        Race and ethnicity iterations, in order of their codes.
-    members : mapping of iteration code to frozenset of int
-        The race and ethnicity codes in each iteration.
-    files : mapping of str to str
-        SHA-256 of the files they were read from, by name.
-    """
-
-    codes: tuple[int, ...]
-    iterations: tuple[Iteration, ...]
-    members: Mapping[str, frozenset[int]]
-    files: Mapping[str, str] = field(default_factory=dict)
+    codes: tuple[int, ...]  # race and ethnicity codes, in order
+    iterations: tuple[Iteration, ...]  # race and ethnicity iterations, in order of their codes
+    members: Mapping[str, frozenset[int]]  # by iteration code: the race and ethnicity codes in each iteration
+    files: Mapping[str, str] = field(default_factory=dict)  # SHA-256 of the files they were read from, by name
 
     @cached_property
     def sha256(self) -> str:

@@ -157,18 +157,10 @@ _OF_GROUPS: Final = ("Race", "Ethnicity")
 
 @dataclass(frozen=True)
 class Parameters:
-    """What a parameter folder of SafeTab holds.
+    """What a parameter folder of SafeTab holds."""
 
-    Attributes
-    ----------
-    config
-        The keys of config.json that the product reads.
-    iterations : CharacteristicIterations
-        Those of the code files.
-    """
-
-    config: SafetabConfig
-    iterations: CharacteristicIterations
+    config: SafetabConfig  # the keys of config.json that the product reads
+    iterations: CharacteristicIterations  # those of the code files
 
     @cached_property
     def description(self) -> Description:
@@ -230,7 +222,6 @@ class SafetabProduct(Product[Parameters]):
 
         Parameters
         ----------
-        source : Path or str
         changes : Changes
             Made in the configuration before it is checked.
         codes : Path, optional
@@ -337,7 +328,6 @@ class SafetabProduct(Product[Parameters]):
 
         Parameters
         ----------
-        config
         iterations : str
             `CharacteristicIterations.sha256` of the code files.
         housing_units : bool
@@ -475,11 +465,8 @@ class HouseholdsProduct(SafetabProduct):
 
         Parameters
         ----------
-        config
-        iterations : str
         totals : mapping
             What is known of the totals, with "left_out" and "levels_without_groups".
-        housing_units : bool
         own : bool
             Whether nothing but the user's word says that the totals are published.
         """

@@ -31,21 +31,11 @@ _AREAS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class RegionType:
-    """One kind of area.
+    """One kind of area."""
 
-    Attributes
-    ----------
-    name : str
-        REGION_TYPE of the tables, such as ``PR-COUNTY``.
-    run : "us" or "pr"
-        The pass it is tabulated in; the two passes are over disjoint records.
-    base : str
-        The kind of area without the pass: ``nation``, ``state``, ``county``, ``tract``, ``place`` or ``aiannh``.
-    """
-
-    name: str
-    run: Run
-    base: str
+    name: str  # REGION_TYPE of the tables, such as `PR-COUNTY`
+    run: Run  # the pass it is tabulated in; the two passes are over disjoint records
+    base: str  # the kind of area without the pass: `nation`, `state`, `county`, `tract`, `place` or `aiannh`
 
     @property
     def areas(self) -> BlockAreas:

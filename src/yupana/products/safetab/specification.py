@@ -31,24 +31,12 @@ alone: measured apart, so with noise of their own."""
 
 @dataclass(frozen=True, slots=True)
 class DetailedQuestion:
-    """What a product asks of its records: each group has the answers in one of several tables.
+    """What a product asks of its records: each group has the answers in one of several tables."""
 
-    Attributes
-    ----------
-    key : str
-        As the keys of a configuration write it.
-    name : str
-        Of its measurements.
-    tables : tuple of str
-        By statistics level, from 0.
-    thresholds : str
-        What its thresholds are, in words.
-    """
-
-    key: str
-    name: str
-    tables: tuple[str, ...]
-    thresholds: str
+    key: str  # as the keys of a configuration write it
+    name: str  # of its measurements
+    tables: tuple[str, ...]  # by statistics level, from 0
+    thresholds: str  # what its thresholds are, in words
 
     def entry(self, level: Level) -> str:
         """The name of the budget of a level: ``T03/COUNTY 2``; of persons, who are asked one question, ``COUNTY 2``."""

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from yupana.arrays import Ints
-from yupana.errors import InputError, OutputError
+from yupana.errors import InputError, OutputError, system_fault
 from yupana.files import regular
 from yupana.files.database import open_database, unreadable
 from yupana.files.delimited import PARQUET, Header, column_types, csv_rows, parquet_rows, read_header
@@ -48,17 +48,11 @@ _ANY_ID: Final = "[0-9]{2}|[0-9]{5}|[0-9]{7}|[0-9]{11}"
 
 @dataclass(frozen=True, eq=False)
 class Totals:
-    """The rows of T01001 that a run measures, by level, and how many it leaves out.
+    """The rows of T01001 that a run measures, by level, and how many it leaves out."""
 
-    Attributes
-    ----------
-    by_level : mapping of Level to PublishedGroups
-        Ids of areas as numbers, and places in the eligible iterations of the level.
-    left_out : mapping of reason to int
-    """
-
+    # ids of areas as numbers, and places in the eligible iterations of the level
     by_level: Mapping[Level, PublishedGroups]
-    left_out: Mapping[str, int]
+    left_out: Mapping[str, int]  # by reason
 
 
 def read_totals(path: Path, settings: Settings, iterations: CharacteristicIterations) -> Totals:
@@ -68,8 +62,6 @@ def read_totals(path: Path, settings: Settings, iterations: CharacteristicIterat
     ----------
     path : Path
         Columns REGION_ID, REGION_TYPE, ITERATION_CODE and COUNT; others do not matter.
-    settings : Settings
-    iterations : CharacteristicIterations
 
     Raises
     ------
@@ -172,14 +164,8 @@ def _pattern(base: str, width: int) -> str:
     return "1" if base == "nation" else f"[0-9]{{{width}}}"
 
 
-def header_of(path: Path) -> tuple[str, ...]:
-    """The columns of a table of totals written as text.
-
-    Raises
-    ------
-    InputError
-        If its first line is no header.
-    """
+def _header_of(path: Path) -> tuple[str, ...]:
+    """The columns of a table of totals written as text."""
     return _header(path).names
 
 
@@ -270,25 +256,15 @@ _NO_PLAN: Final = "its manifest holds no plan of safetab-p"
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """What is known of a table of totals.
+    """What is known of a table of totals."""
 
-    Attributes
-    ----------
-    taken_as_public : str
-        What a release by these totals takes as public.
-    described : mapping
-        For its manifest: the file and its checksum, and what the manifest of the totals says.
-    doubts : tuple of str
-        Why they may not be public, or not those of the same population groups; empty where a manifest vouches for
-        them, or where whoever made the release does.
-    is_vouched : bool
-        Whether a manifest without a fault vouches for them.
-    """
-
-    taken_as_public: str
+    taken_as_public: str  # what a release by these totals takes as public
+    # for its manifest: the file and its checksum, and what the manifest of the totals says
     described: Mapping[str, Any]
+    # why they may not be public, or not those of the same population groups; empty where a manifest vouches for them,
+    # or where whoever made the release does
     doubts: tuple[str, ...]
-    is_vouched: bool
+    is_vouched: bool  # whether a manifest without a fault vouches for them
 
 
 def provenance(path: Path, settings: Settings, iterations: CharacteristicIterations) -> Provenance:
@@ -300,7 +276,6 @@ def provenance(path: Path, settings: Settings, iterations: CharacteristicIterati
 
     Parameters
     ----------
-    path : Path
     settings : Settings
         Of the run that is to read them.
     iterations : CharacteristicIterations
@@ -313,11 +288,9 @@ def provenance(path: Path, settings: Settings, iterations: CharacteristicIterati
     OutputError
         If the manifest cannot be read, contradicts itself, or is of a confidential release, which no run may read.
     """
-    try:
+    with system_fault(InputError, str(path)):
         described: dict[str, Any] = {"file": path.name, "sha256": checksum(path)}
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from None
-    if path.name == FILE and header_of(path) == COLUMNS:
+    if path.name == FILE and _header_of(path) == COLUMNS:
         _refuse_confidential_folder(path.parent)
         return Provenance(DECLARED, described, (), is_vouched=False)
     if not (path.parent / MANIFEST).is_file():

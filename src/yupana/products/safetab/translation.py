@@ -24,21 +24,12 @@ CONFIDENCE: Final = Fraction(95, 100)
 
 
 @dataclass(frozen=True, slots=True)
-class GroupsOfLevel:
-    """The population groups of a level.
-
-    Attributes
-    ----------
-    iterations : sequence of Iteration
-    groups : sequence of ResponseGroup
-        The records of each.
-    stated : Sensitivity
-        How far one record moves their counts, as noise is scaled to it.
-    """
+class _GroupsOfLevel:
+    """The population groups of a level."""
 
     iterations: Sequence[Iteration]
-    groups: Sequence[ResponseGroup]
-    stated: Sensitivity
+    groups: Sequence[ResponseGroup]  # the records of each
+    stated: Sensitivity  # how far one record moves their counts, as noise is scaled to it
 
 
 def sensitivity(
@@ -51,8 +42,6 @@ def sensitivity(
 
     Parameters
     ----------
-    iterations : CharacteristicIterations
-    level : Level
     race_codes : int
         How many race codes of a record count.
     accounting : "published" or "tight"
@@ -76,7 +65,7 @@ def description_of(config: SafetabConfig, iterations: CharacteristicIterations) 
         level: iterations.eligible(level.iteration_level, level.region.granularity) for level in settings.levels
     }
     groups = {
-        level: GroupsOfLevel(
+        level: _GroupsOfLevel(
             of.iterations, of.groups, sensitivity(iterations, level, settings.max_race_codes, "published")
         )
         for level, of in eligible.items()
@@ -113,7 +102,7 @@ def description_by_plan(config: SafetabConfig, plan: Plan) -> Description:
         ]
         if told:
             stated = _moved(max(moved[_shown(level)]))
-            groups[level] = GroupsOfLevel(told, [ResponseGroup(ETHNICITY, frozenset({0}))] * len(told), stated)
+            groups[level] = _GroupsOfLevel(told, [ResponseGroup(ETHNICITY, frozenset({0}))] * len(told), stated)
     found = _described(config, groups, ())
     for level in groups:
         # These groups say nothing of how many a record is in.
@@ -129,7 +118,7 @@ def _shown(level: Level) -> tuple[int, Granularity]:
     return level.iteration_level, level.region.granularity
 
 
-def _described(config: SafetabConfig, groups: Mapping[Level, GroupsOfLevel], codes: tuple[int, ...]) -> Description:
+def _described(config: SafetabConfig, groups: Mapping[Level, _GroupsOfLevel], codes: tuple[int, ...]) -> Description:
     base, settings = described_2020(config.product), config.settings
     ((name, file),) = base.files.items()
     known = {
@@ -150,7 +139,7 @@ def _described(config: SafetabConfig, groups: Mapping[Level, GroupsOfLevel], cod
     )
 
 
-def _table(config: SafetabConfig, base: DescribedTable, groups: Mapping[Level, GroupsOfLevel]) -> DescribedTable:
+def _table(config: SafetabConfig, base: DescribedTable, groups: Mapping[Level, _GroupsOfLevel]) -> DescribedTable:
     (question,) = (question for question in QUESTIONS[config.product] if question.name == base.name)
     levels = {
         level: DescribedLevel(level.name, level.region.name, tuple(i.code for i in of.iterations))

@@ -204,11 +204,6 @@ def _called(config: Configuration, number: int) -> Mapping[str | int, str]:
     return {label: known.get(label, label) for label in labels}
 
 
-def table_title(table: str) -> str:
-    """What a published table is called."""
-    return _TITLES[table]
-
-
 def variable_labels(table: str, schema: Schema) -> tuple[str, ...]:
     """The lines of a published table of a schema, in order of its variables."""
     if table == TOTALS:

@@ -27,42 +27,22 @@ _OF_QUERIES: Final = ("title", "counts", "by", "margins", "budget")
 
 @dataclass(frozen=True, slots=True)
 class CountedColumn:
-    """A column of the records that are counted, by what a histogram makes of it.
+    """A column of the records that are counted, by what a histogram makes of it."""
 
-    Attributes
-    ----------
-    name : str
-        As SQL calls it in a join.
-    place : tuple of int
-        Of each value of its domain, in order, the level of the attribute or the number of the block.
-    """
-
-    name: str
+    name: str  # as SQL calls it in a join
+    # of each value of its domain, in order, the level of the attribute or the number of the block
     place: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class DescribedConfiguration(Configuration):
-    """A configuration that was read from a description, and how records become its histogram.
-
-    Attributes
-    ----------
-    description : Description
-    counted : str
-        The file whose records are counted.
-    block : CountedColumn
-        What tells the block; numbers are places in ``areas.blocks``.
-    attributes : tuple of CountedColumn
-        In the order of the schema.
-    query_of : tuple of (str, str)
-        The query that each table of the description is.
-    """
+    """A configuration that was read from a description, and how records become its histogram."""
 
     description: Description = field(kw_only=True)
-    counted: str = field(kw_only=True)
-    block: CountedColumn = field(kw_only=True)
-    attributes: tuple[CountedColumn, ...] = field(kw_only=True)
-    query_of: tuple[tuple[str, str], ...] = field(kw_only=True)
+    counted: str = field(kw_only=True)  # the file whose records are counted
+    block: CountedColumn = field(kw_only=True)  # what tells the block; numbers are places in `areas.blocks`
+    attributes: tuple[CountedColumn, ...] = field(kw_only=True)  # in the order of the schema
+    query_of: tuple[tuple[str, str], ...] = field(kw_only=True)  # the query that each table of the description is
 
     @property
     def of_persons(self) -> bool:

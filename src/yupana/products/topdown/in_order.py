@@ -47,7 +47,7 @@ from yupana.products.topdown.tables import (
     levels_of,
     tables_of,
 )
-from yupana.products.topdown.verify import cell_of, code_of, codes_of, levels_in
+from yupana.products.topdown.verify import cell_of, code_of, codes_of
 from yupana.release.lines import digits, texts
 from yupana.topdown.histogram import (
     BlockParts,
@@ -61,15 +61,7 @@ from yupana.topdown.histogram import (
 )
 from yupana.topdown.intervals import Bounds
 from yupana.topdown.queries import Schema
-from yupana.topdown.text_rows import (
-    Bytes,
-    NumberForm,
-    match_records,
-    match_rows,
-    most_bytes,
-    most_bytes_of_records,
-    parse_counts,
-)
+from yupana.topdown.text_rows import Bytes, NumberForm, match_rows, most_bytes, parse_counts
 
 _BYTES_AT_ONCE: Final = 1 << 24
 _ROWS_AT_ONCE: Final = 1 << 18
@@ -95,7 +87,7 @@ def counts_hold(folder: Path, schema: Schema, spine: WrittenSpine, *, records: b
         persons = counts_persons(schema)
         form = person_records(spine.block, schema) if persons else plain_records(kinds[0].labels, schema)
         files.append(_RecordFile(folder / MICRODATA, form))
-    return _hold(WrittenBlocks(folder, schema, spine), kinds, files)
+    return _hold(_WrittenBlocks(folder, schema, spine), kinds, files)
 
 
 def tabulation_holds(
@@ -103,7 +95,7 @@ def tabulation_holds(
 ) -> bool:
     """Whether tabulation and tables of published areas are those of the blocks, with intervals that go with them."""
     spine = as_written(spine)
-    blocks = PartsByCounty(WrittenBlocks(folder, schema, spine), spine.block // BLOCKS_OF_COUNTY)
+    blocks = PartsByCounty(_WrittenBlocks(folder, schema, spine), spine.block // BLOCKS_OF_COUNTY)
     kinds = blocks.areas(published.areas(spine.block))
     files: list[_Expected] = [_CountFile(folder / TABULATION, schema, kind, intervals=intervals) for kind in kinds]
     for table in tables_of(schema):
@@ -201,7 +193,7 @@ def _open_counts(opening: _Opening, stem: Path, schema: Schema, unit: str, more:
     db = opening.db.cursor()
     if list(column_types(db, parquet_rows([path]))) != ["geounit", *schema.names, "count", *more]:
         raise _OutOfOrderError
-    cell = cell_of(schema, levels_in(schema))
+    cell = cell_of(schema.attributes)
     numbers = (f"coalesce(TRY_CAST({named(name)} AS BIGINT), -1)" for name in ("count", *more))
     columns = ", ".join(f"{sql} AS c{place}" for place, sql in enumerate((unit, f"coalesce({cell}, -1)", *numbers)))
     source = f"read_parquet({source_of(path)}, hive_partitioning = false, file_row_number = true)"
@@ -275,11 +267,11 @@ class _RecordFile:
 
     def compare(self, summed: Summed) -> None:
         for records in records_of(self.form, summed.first, summed.counts, self.before):
-            first, second, times, number = records.columns
             self.before += records.number
-            most = most_bytes_of_records(first, second, times)
-            if not self.rows.compare(most, lambda text: match_records(text, first, second, times, number)):  # noqa: B023
+            expected = records.text().tobytes()
+            if os.pread(self.rows.file.fileno(), len(expected), self.rows.at) != expected:
                 raise _OutOfOrderError
+            self.rows.at += len(expected)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -393,21 +385,12 @@ def _units(spine: WrittenSpine) -> list[Areas]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class WrittenBlocks:
-    """Counts of the blocks of a release, read part by part in the order of its spine.
+class _WrittenBlocks:
+    """Counts of the blocks of a release, read part by part in the order of its spine."""
 
-    Attributes
-    ----------
-    folder : Path
-        The release.
-    schema : Schema
-    spine : WrittenSpine
-        Whose blocks have 16 digits.
-    """
-
-    folder: Path
+    folder: Path  # the release
     schema: Schema
-    spine: WrittenSpine
+    spine: WrittenSpine  # whose blocks have 16 digits
 
     @property
     def units(self) -> int:
@@ -415,13 +398,7 @@ class WrittenBlocks:
         return len(self.spine.block)
 
     def __iter__(self) -> Iterator[Stretch]:
-        """The place of the first block of each part, and the counts of the part.
-
-        Raises
-        ------
-        _OutOfOrderError
-            If a row is none, or not in the order of blocks and cells.
-        """
+        """The place of the first block of each part, and the counts of the part."""
         place = np.argsort(self.spine.block)
         known = self.spine.block[place]
         done = 0

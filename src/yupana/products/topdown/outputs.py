@@ -63,22 +63,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FilePiece:
-    """Some rows of a file.
+    """Some rows of a file."""
 
-    Attributes
-    ----------
-    path : Path
-        The file.
-    make : callable
-        Makes the text of the rows; a function of what it was made with, so that any thread may call it.
-    rows : int
-    section : int
-        Which section of the file they belong to. Pieces of one section are there in order, sections in any.
-    """
-
-    path: Path
+    path: Path  # the file
+    # makes the text of the rows; a function of what it was made with, so that any thread may call it
     make: Callable[[], Bytes | bytes]
     rows: int
+    # which section of the file they belong to. Pieces of one section are there in order, sections in any.
     section: int = 0
 
 
@@ -116,7 +107,6 @@ def write_in_order(pieces: Iterable[FilePiece], threads: int) -> dict[Path, int]
     ----------
     pieces : iterable of FilePiece
         Asked for as they can be made, so that few are in memory.
-    threads : int
 
     Raises
     ------
@@ -192,20 +182,11 @@ _CHUNK: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TabulatedAreas:
-    """What is tabulated.
-
-    Attributes
-    ----------
-    schema : Schema
-    areas : list of Areas
-        Of the blocks of the parts, each kind after the one that it adds up.
-    intervals : CountIntervals or None
-        Of all counts.
-    """
+    """What is tabulated."""
 
     schema: Schema
-    areas: list[Areas]
-    intervals: CountIntervals | None = None
+    areas: list[Areas]  # of the blocks of the parts, each kind after the one that it adds up
+    intervals: CountIntervals | None = None  # of all counts
 
     @property
     def ends(self) -> tuple[str, ...]:
@@ -250,11 +231,9 @@ def write_outputs(
     ----------
     folder : Path
         Where the release is made.
-    spine : Spine
     published : PublishedBlocks or None
         The blocks of the spine, and others perhaps, with the areas they lie in; None where the units of the spine are
         what is published.
-    schema : Schema
     parts : BlockParts
         Final counts of the blocks of the spine, in its order.
     facilities : ndarray of integers, shape (blocks, 8), optional
@@ -312,12 +291,10 @@ def write_tabulation(
     ----------
     folder : Path
         Where the release is made.
-    tabulated : TabulatedAreas
     parts : BlockParts
         Final counts of the blocks that its areas are of.
     fmt : "csv" or "parquet"
         Of the tabulation; tables are text.
-    tables : sequence of RedistrictingTable
 
     Returns
     -------

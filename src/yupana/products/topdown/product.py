@@ -24,12 +24,7 @@ from yupana.products.described.product import TABLES
 from yupana.products.parts import PARTS, PARTS_SCHEMA
 from yupana.products.product import BuiltIn, Checked, Product, Stated, Words
 from yupana.products.topdown.codebook import UNIVERSES, described
-from yupana.products.topdown.described import (
-    DescribedConfiguration,
-    described_document,
-    is_description,
-    read_described,
-)
+from yupana.products.topdown.described import DescribedConfiguration, described_document, is_description, read_described
 from yupana.products.topdown.verify import MEASUREMENTS, NOISY, SYSTEM, verify_noisy, verify_release
 from yupana.release.manifest import MANIFEST
 from yupana.release.recipe import OPTIONS, PUBLIC_INPUTS, read_configuration_in
@@ -86,15 +81,12 @@ def parameters(
 
     Parameters
     ----------
-    config : Configuration
     spine : str
         Of which kind.
-    estimator : str
     intervals : mapping
         `IntervalTerms.as_json`.
     areas : mapping of kind to mapping
         Of areas that were given beside the reference file, their "file" and how many "areas" there are.
-    remarks : sequence of str
     """
     return {
         "schema": {a.name: list(a.labels) for a in config.schema.attributes},
@@ -123,7 +115,6 @@ def taken_as_public(
     ----------
     areas : sequence of str
         What it does not protect of areas (`public_areas`).
-    config : Configuration
     given : bool
         Whether the spine came from a folder.
     facilities : bool
@@ -152,8 +143,6 @@ def stated(
 
     Parameters
     ----------
-    release : Path
-    manifest : mapping
     config : Configuration
         That of the manifest.
     plan : Plan
@@ -243,13 +232,7 @@ def _told(plan: Plan, config: Configuration, *, shares: bool = False) -> list[Me
 
 
 def _of_spine(release: Path, config: Configuration) -> list[Measurement]:
-    """The measurements of every share that a geounit of a geolevel has.
-
-    Raises
-    ------
-    ValueError
-        If the shares cannot be read.
-    """
+    """The measurements of every share that a geounit of a geolevel has."""
     try:
         with open_database() as db:
             query = f"SELECT DISTINCT geolevel, share FROM {table_rows(release / 'spine' / GEOUNITS)} ORDER BY ALL"

@@ -47,25 +47,13 @@ def cell_texts(schema: Schema, cells: Cells) -> TextColumn:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CountRows:
-    """Some rows of a file of counts: entries of a histogram of areas.
+    """Some rows of a file of counts: entries of a histogram of areas."""
 
-    Attributes
-    ----------
-    labels : ndarray of bytes, shape (areas,)
-        Identifiers of all areas of the kind.
-    schema : Schema
-    area : ndarray of int64, shape (rows,)
-        The area of each row.
-    cells : ndarray of int32, shape (rows,)
-    numbers : ndarray of int64, shape (rows, 1) or (rows, 4)
-        The count, and the ends and margin of its interval where there is one.
-    """
-
-    labels: Texts
+    labels: Texts  # shape (areas,): identifiers of all areas of the kind
     schema: Schema
-    area: Ints
-    cells: Cells
-    numbers: Ints
+    area: Ints  # shape (rows,): the area of each row
+    cells: Cells  # shape (rows,)
+    numbers: Ints  # shape (rows, 1) or (rows, 4): the count, and the ends and margin of its interval where there is one
 
     @property
     def columns(self) -> tuple[TextColumn, TextColumn, Ints]:
@@ -86,10 +74,8 @@ def unpack(path: Path, labels: Texts, schema: Schema, numbers: Sequence[str]) ->
 
     Parameters
     ----------
-    path : Path
     labels : ndarray of bytes, shape (areas,)
         Identifiers of all areas of the kind.
-    schema : Schema
     numbers : sequence of str
         What the columns of the numbers are called.
     """
@@ -114,10 +100,8 @@ def count_rows(
     ----------
     labels : ndarray of bytes, shape (areas,)
         Identifiers of all areas of the kind.
-    schema : Schema
     first : int
         The area that is the first of the histogram.
-    counts : Histogram
     ends : sequence of ndarray of int64, shape (entries,)
         What stands after the counts.
     """
@@ -137,23 +121,13 @@ def stretches(counts: Histogram) -> Iterator[tuple[slice, Ints]]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RecordForm:
-    """How records of persons or units are written.
-
-    Attributes
-    ----------
-    columns : tuple of str
-    heads : callable
-        What records of blocks begin with, as texts of shape (blocks,), from the first of these up to the last.
-    tails : callable
-        What records of cells end with, as a column of shape (cells,).
-    numbered : bool
-        Whether a running number stands between.
-    """
+    """How records of persons or units are written."""
 
     columns: tuple[str, ...]
+    # what records of blocks begin with, as texts of shape (blocks,), from the first of these up to the last
     heads: Callable[[int, int], Texts]
-    tails: Callable[[Cells], TextColumn]
-    numbered: bool = False
+    tails: Callable[[Cells], TextColumn]  # what records of cells end with, as a column of shape (cells,)
+    numbered: bool = False  # whether a running number stands between
 
 
 def plain_records(labels: Texts, schema: Schema) -> RecordForm:
@@ -163,38 +137,19 @@ def plain_records(labels: Texts, schema: Schema) -> RecordForm:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Records:
-    """Some records, in the order of blocks and cells.
-
-    Attributes
-    ----------
-    form : RecordForm
-    heads : ndarray of bytes, shape (blocks,)
-        Of the blocks of a part.
-    block : ndarray of int64, shape (rows,)
-        Which of these.
-    cells : ndarray of int32, shape (rows,)
-    times : ndarray of int64, shape (rows,)
-        How many records are alike.
-    first : int
-        How many records are before them in the file.
-    """
+    """Some records, in the order of blocks and cells."""
 
     form: RecordForm
-    heads: Texts
-    block: Ints
-    cells: Cells
-    times: Ints
-    first: int
-
-    @property
-    def columns(self) -> tuple[TextColumn, TextColumn, Ints, int]:
-        """The heads, the tails, how often each, and the first number."""
-        number = self.first + 1 if self.form.numbered else NO_NUMBER
-        return TextColumn(self.heads, self.block), self.form.tails(self.cells), self.times, number
+    heads: Texts  # shape (blocks,): of the blocks of a part
+    block: Ints  # shape (rows,): which of these
+    cells: Cells  # shape (rows,)
+    times: Ints  # shape (rows,): how many records are alike
+    first: int  # how many records are before them in the file
 
     def text(self) -> Bytes:
         """The records as they are written."""
-        return lay_records(*self.columns)
+        number = self.first + 1 if self.form.numbered else NO_NUMBER
+        return lay_records(TextColumn(self.heads, self.block), self.form.tails(self.cells), self.times, number)
 
     @property
     def number(self) -> int:
@@ -207,10 +162,8 @@ def records_of(form: RecordForm, first: int, counts: Histogram, before: int) -> 
 
     Parameters
     ----------
-    form : RecordForm
     first : int
         The block that is the first of the histogram.
-    counts : Histogram
     before : int
         How many records the blocks before have.
     """
@@ -231,26 +184,13 @@ _AREAS_AT_ONCE: Final = 1 << 16
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TableRows:
-    """Rows of a published table, of consecutive areas of a kind.
-
-    Attributes
-    ----------
-    table : RedistrictingTable
-    level : str
-        SUMLEV of the kind.
-    first : int
-        The first of the areas.
-    codes : ndarray of bytes, shape (areas,)
-        GEOCODE of each.
-    counts : Histogram
-        Of these areas.
-    """
+    """Rows of a published table, of consecutive areas of a kind."""
 
     table: RedistrictingTable
-    level: str
-    first: int
-    codes: Texts
-    counts: Histogram
+    level: str  # SUMLEV of the kind
+    first: int  # the first of the areas
+    codes: Texts  # shape (areas,): GEOCODE of each
+    counts: Histogram  # of these areas
 
     def values(self) -> Ints:
         """The variables, of shape (areas, variables)."""
@@ -278,13 +218,10 @@ def table_rows(
 
     Parameters
     ----------
-    table : RedistrictingTable
     level : str
         SUMLEV of the kind.
-    kind : Areas
     first : int
         The area that is the first of the histogram.
-    counts : Histogram
     """
     for start in range(0, counts.units, _AREAS_AT_ONCE):
         stop = min(start + _AREAS_AT_ONCE, counts.units)

@@ -33,24 +33,15 @@ CONFIDENCE: Final = Fraction(9, 10)
 
 
 @dataclass(frozen=True, slots=True)
-class StrategyTargets:
-    """What a user cares for.
+class _StrategyTargets:
+    """What a user cares for."""
 
-    Attributes
-    ----------
-    queries : mapping of str to Fraction
-        The weight of the variance of each answer, by query or published table; not all 0.
-    levels : mapping of str to Fraction, or None
-        The weight of each geolevel, for which shares are then found; None keeps the shares of geolevels.
-    children : mapping of str to Fraction, or None
-        How many units of a geolevel lie in one of the geolevel above, for estimates that read the whole tree.
-    margins : mapping of geolevel to mapping of str to Fraction, or None
-        In place of weights, the largest margin of error of each answer of a query or published table there.
-    """
-
-    queries: Mapping[str, Fraction]
+    queries: Mapping[str, Fraction]  # the weight of the variance of each answer, by query or published table; not all 0
+    # the weight of each geolevel, for which shares are then found; None keeps the shares of geolevels
     levels: Mapping[str, Fraction] | None = None
+    # how many units of a geolevel lie in one of the geolevel above, for estimates that read the whole tree
     children: Mapping[str, Fraction] | None = None
+    # in place of weights, the largest margin of error of each answer of a query or published table there
     margins: Mapping[str, Mapping[str, Fraction]] | None = None
 
     @property
@@ -97,12 +88,12 @@ class DeclaredLimits:
 _TARGETS: Final = declared(DeclaredLimits, when=lambda told: "margins" in told) | _WEIGHTS
 
 
-def default_targets(config: Configuration) -> StrategyTargets:
+def default_targets(config: Configuration) -> _StrategyTargets:
     """All variables of the published tables alike, at the shares of geolevels that there are."""
-    return StrategyTargets({table.name: Fraction(1) for table in tables_of(config.schema)})
+    return _StrategyTargets({table.name: Fraction(1) for table in tables_of(config.schema)})
 
 
-def read_targets(path: Path, config: Configuration) -> StrategyTargets:
+def read_targets(path: Path, config: Configuration) -> _StrategyTargets:
     """Read what a user cares for: a document in TOML or JSON.
 
     Raises
@@ -112,19 +103,13 @@ def read_targets(path: Path, config: Configuration) -> StrategyTargets:
     """
     told = read_as(path, _TARGETS)
     if isinstance(told, DeclaredLimits):
-        return StrategyTargets({}, children=told.children, margins=told.margins)
+        return _StrategyTargets({}, children=told.children, margins=told.margins)
     queries = told.get("queries", default_targets(config).queries)
-    return StrategyTargets(queries, told.get("levels"), told.get("children"))
+    return _StrategyTargets(queries, told.get("levels"), told.get("children"))
 
 
-def levels_asked(config: Configuration, targets: StrategyTargets, least: Fraction) -> tuple[str, ...]:
-    """The geolevels that have a share of the budget, once the question is one that can be answered.
-
-    Raises
-    ------
-    ConfigError
-        If what is asked for is unknown or has no weight, or the configuration has nothing to share out.
-    """
+def _levels_asked(config: Configuration, targets: _StrategyTargets, least: Fraction) -> tuple[str, ...]:
+    """The geolevels that have a share of the budget, once the question is one that can be answered."""
     if config.mechanism is not Mechanism.ZCDP or config.budget == INFINITE:
         raise ConfigError("a strategy is found for a finite budget under zCDP, where variances are one over a budget")
     levels = tuple(level for level in config.levels if config.shares[level] > 0)
@@ -145,7 +130,7 @@ def levels_asked(config: Configuration, targets: StrategyTargets, least: Fractio
     return levels
 
 
-def _unknown_queries(config: Configuration, targets: StrategyTargets) -> list[str]:
+def _unknown_queries(config: Configuration, targets: _StrategyTargets) -> list[str]:
     tables = [table.name for table in tables_of(config.schema)]
     faults = []
     asked = [targets.queries] if targets.margins is None else targets.margins.values()
@@ -158,7 +143,7 @@ def _unknown_queries(config: Configuration, targets: StrategyTargets) -> list[st
     return faults
 
 
-def _wrong_geolevels(targets: StrategyTargets, levels: Sequence[str]) -> list[str]:
+def _wrong_geolevels(targets: _StrategyTargets, levels: Sequence[str]) -> list[str]:
     faults = []
     for place, named in (("levels", targets.levels), ("margins", targets.margins), ("children", targets.children)):
         known = levels[1:] if place == "children" else levels
@@ -187,7 +172,7 @@ _DIGITS: Final = (6, 9, 12)
 
 
 def find_strategy(
-    config: Configuration, targets: StrategyTargets, loss: Joined = "sum", least: Fraction = LEAST
+    config: Configuration, targets: _StrategyTargets, loss: Joined = "sum", least: Fraction = LEAST
 ) -> Strategy[Configuration]:
     """Find the shares.
 
@@ -196,7 +181,6 @@ def find_strategy(
     config : Configuration
         Its queries that keep or sum attributes are those that get shares; its budget stays, unless targets are margins:
         then it becomes the least that meets them all.
-    targets : StrategyTargets
     loss : "sum", "max" or "ratio"
         Of weighted variances; with margins the largest, each by what its margin allows.
     least : Fraction
@@ -207,7 +191,7 @@ def find_strategy(
     ConfigError
         If targets are unknown, have no weight, or are told by no query.
     """
-    levels = levels_asked(config, targets, least)
+    levels = _levels_asked(config, targets, least)
     basis = Basis(config.schema.shape)
     measured = [
         (number, query)
@@ -245,14 +229,14 @@ def find_strategy(
     solved, bound = _solve(config, levels, parts, measured, goal, targets, loss, least)
     for digits in _DIGITS:
         budgets = _rounded(config, levels, measured, solved, 10**digits, free=targets.free)
-        found = in_one_pass(with_budgets(config, budgets))
+        found = _in_one_pass(with_budgets(config, budgets))
         found_loss = float(goal_values(goal, _precision(found, levels, parts)).max())
         if found_loss <= bound * (1 + 1e-6):
             break
     if targets.margins is not None:
         # Variances are in proportion to one over the budget: this one is the least that brings the largest to 1.
         factor = Fraction(math.ceil(found_loss * (1 + 1e-12) * 10**9), 10**9)
-        found = in_one_pass(with_budgets(config, {name: factor * budget for name, budget in budgets.items()}))
+        found = _in_one_pass(with_budgets(config, {name: factor * budget for name, budget in budgets.items()}))
         bound /= float(factor)
         found_loss = float(goal_values(goal, _precision(found, levels, parts)).max())
     precision = [_precision(one, levels, parts) for one in (config, found)]
@@ -272,12 +256,12 @@ def _unlike(rows: Floats) -> Floats:
     return unlike
 
 
-def usual_least(config: Configuration, targets: StrategyTargets) -> Fraction:
+def usual_least(config: Configuration, targets: _StrategyTargets) -> Fraction:
     """What each query has at least if nobody says: of its geolevel, or of the whole if shares of these are found."""
     return LEAST / len(config.levels) if targets.free else LEAST
 
 
-def in_one_pass(config: Configuration) -> Configuration:
+def _in_one_pass(config: Configuration) -> Configuration:
     """The same with all queries of a geolevel estimated together, as its variances are predicted.
 
     A pass of the total alone reads no other query, and the total may have little of its own now.
@@ -290,7 +274,7 @@ def in_one_pass(config: Configuration) -> Configuration:
     return replace(config, passes=passes)
 
 
-def exact_totals(config: Configuration, levels: Sequence[str], targets: StrategyTargets) -> tuple[bool, ...]:
+def exact_totals(config: Configuration, levels: Sequence[str], targets: _StrategyTargets) -> tuple[bool, ...]:
     """Of which geolevels the total of every unit is known: units that a spine has cut have none that is."""
     whole = config.spine_kind in {"conventional", OF_AREAS}
     known = [level in config.invariants and (whole or number == 0) for number, level in enumerate(levels)]
@@ -304,7 +288,7 @@ def _solve(
     parts: LevelParts,
     measured: Sequence[tuple[int, Query]],
     goal: Floats,
-    targets: StrategyTargets,
+    targets: _StrategyTargets,
     loss: Joined,
     least: Fraction,
 ) -> tuple[Floats, float]:

@@ -72,20 +72,11 @@ _RACES: Final = 6
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RedistrictingTable:
-    """A published table as sums over the cells of a histogram.
-
-    Attributes
-    ----------
-    name : str
-    member : ndarray of int64, shape (cells, k)
-        The variables that each cell counts in, -1 for none.
-    size : int
-        How many variables it has.
-    """
+    """A published table as sums over the cells of a histogram."""
 
     name: str
-    member: Ints
-    size: int
+    member: Ints  # shape (cells, k): the variables that each cell counts in, -1 for none
+    size: int  # how many variables it has
 
     @property
     def variables(self) -> tuple[str, ...]:

@@ -44,7 +44,7 @@ from yupana.release.lines import Texts, texts
 from yupana.release.tables import table_rows
 from yupana.topdown.histogram import Histogram, count_entries, sum_to_areas
 from yupana.topdown.nmf.layout import DPQUERY
-from yupana.topdown.queries import Schema
+from yupana.topdown.queries import Attribute, Schema
 
 
 class CountFileError(Exception):
@@ -101,7 +101,7 @@ def _histogram(
     units: int,
     codes: Ints | None = None,
 ) -> Histogram:
-    cell = cell_of(schema, levels_in(schema))
+    cell = cell_of(schema.attributes)
     with unreadable(_unreadable(name)):
         found = db.execute(f"""SELECT coalesce({unit}, -1) AS unit, coalesce({cell}, -1) AS cell,
             coalesce(TRY_CAST("count" AS BIGINT), -1) AS "count" FROM {source}""").fetchnumpy()
@@ -153,10 +153,10 @@ def open_text(path: Path, columns: Sequence[str]) -> str:
     return csv_rows(path, columns)
 
 
-def levels_in(schema: Schema) -> dict[str, str]:
+def levels_in(attributes: Iterable[Attribute]) -> dict[str, str]:
     """SQL for the number of each attribute's level, from its label; NULL for no label of the schema."""
     found = {}
-    for attribute in schema.attributes:
+    for attribute in attributes:
         name = named(attribute.name)
         if attribute.labels == tuple(map(str, range(attribute.size))):
             number = f"TRY_CAST({name} AS INTEGER)"
@@ -166,10 +166,10 @@ def levels_in(schema: Schema) -> dict[str, str]:
     return found
 
 
-def cell_of(schema: Schema, levels: Mapping[str, str]) -> str:
-    """SQL for the number of a cell, from that of each attribute's level."""
-    cell = "0"
-    for attribute in schema.attributes:
+def cell_of(attributes: Sequence[Attribute], levels: Mapping[str, str] | None = None) -> str:
+    """SQL for the number of a cell, from that of each attribute's level, as of `levels_in` if it is not given."""
+    levels, cell = levels or levels_in(attributes), "0"
+    for attribute in attributes:
         cell = f"({cell} * {attribute.size} + {levels[attribute.name]})"
     return cell
 
@@ -195,8 +195,6 @@ def verify_release(
 
     Parameters
     ----------
-    folder : Path
-    schema : Schema
     levels : sequence of str
         Geolevels from the root to the blocks.
     any_codes : bool
@@ -268,13 +266,7 @@ class _Files:
     intervals: bool
 
     def published(self) -> PublishedBlocks:
-        """The areas of the blocks.
-
-        Raises
-        ------
-        InputError
-            If the file that tells them does not hold every block of the spine.
-        """
+        """The areas of the blocks."""
         found = read_published(self.folder, nation=self.spine.tree.names[0] == ROOT)
         if bool((positions(self.spine.block, found.block) < 0).any()):
             raise InputError(f"{self.folder}: {AREAS_FOLDER}/{BLOCKS_STEM} does not have every block of the spine")
@@ -422,12 +414,12 @@ class _AnyOrder(_Files):
             where, odd = "RTYPE = '2'", "RTYPE <> '2' AND NOT (RTYPE = '4' AND HH_STATUS = '0')"
         else:
             block, columns = "block", ("block", *schema.names)
-            levels = levels_in(schema)
+            levels = levels_in(schema.attributes)
         source = self._open_records(columns)
         if names:
             block, source = PLACE, f"{source} {join_labels(self.db, names, 'block')}"
         known = " AND ".join(f"{levels[a.name]} BETWEEN 0 AND {a.size - 1}" for a in schema.attributes)
-        cell = f"CASE WHEN {known} THEN {cell_of(schema, levels)} END"
+        cell = f"CASE WHEN {known} THEN {cell_of(schema.attributes, levels)} END"
         query = f"""SELECT coalesce(TRY_CAST({block} AS BIGINT), -1) AS unit, coalesce({cell}, -1) AS cell,
             sum(CASE WHEN {where} THEN times ELSE 0 END)::BIGINT AS count, count_if(misshapen OR {odd}) AS odd
             FROM {source} GROUP BY 1, 2"""

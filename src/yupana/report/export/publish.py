@@ -36,27 +36,14 @@ _FORMS: Final[dict[str, tuple[_Write, _Faults]]] = {
 
 @dataclass(frozen=True, slots=True)
 class ExportRequest:
-    """What is asked for.
-
-    Attributes
-    ----------
-    release, out : Path
-    to : "workbook", "sdmx" or "labelled"
-    tables : tuple of str
-        All that hold numbers, or all if they are labelled, if empty.
-    split : str
-        Of workbooks: a column, each of whose values has its own.
-    agency : str
-        Of SDMX: who maintains the structures.
-    overwrite : bool
-    """
+    """What is asked for."""
 
     release: Path
     out: Path
     to: str
-    tables: tuple[str, ...] = ()
-    split: str = ""
-    agency: str = ""
+    tables: tuple[str, ...] = ()  # all that hold numbers, or all if they are labelled, if empty
+    split: str = ""  # of workbooks: a column, each of whose values has its own
+    agency: str = ""  # of SDMX: who maintains the structures
     overwrite: bool = False
 
 
@@ -116,10 +103,8 @@ def check_export(folder: Path, release: Path | None, tell: Listener) -> Checked:
 
     Parameters
     ----------
-    folder : Path
     release : Path, optional
         The release; else the folder of its name beside the export, if that is the one.
-    tell : callable
 
     Raises
     ------
@@ -157,13 +142,7 @@ _NAME_IT: Final = "the numbers: the release that it was made of does not lie bes
 
 
 def _request_in(folder: Path, release: Path | None) -> ExportRequest:
-    """What an export was asked for, as its manifest tells.
-
-    Raises
-    ------
-    OutputError
-        If it does not.
-    """
+    """What an export was asked for, as its manifest tells."""
     told: Any = read_release(folder, confidential=True).manifest.get(EXPORT)
     try:
         texts = {key: told[key] for key in ("to", "release", "release_manifest_sha256", "split", "agency")}

@@ -79,32 +79,16 @@ class _SdmxCodes:
 
 @dataclass(frozen=True, slots=True)
 class _Flow:
-    """How a table becomes a dataflow.
-
-    Attributes
-    ----------
-    id : str
-    table : ExportTable
-    components : mapping of id to str
-        What each component is called, in the order of the file.
-    dimensions : mapping of id to ExportColumn
-    measures : sequence of ExportColumn
-        One, or those that the dimension of variables tells apart.
-    told : mapping of id to str
-        Attributes of an observation: the column, or what follows the name of the measure's.
-    fixed : mapping of id to str
-        Attributes of the whole.
-    codes : mapping of id to _SdmxCodes
-    """
+    """How a table becomes a dataflow."""
 
     id: str
     table: ExportTable
-    components: Mapping[str, str]
-    dimensions: Mapping[str, ExportColumn]
-    measures: Sequence[ExportColumn]
-    told: Mapping[str, str]
-    fixed: Mapping[str, str]
-    codes: Mapping[str, _SdmxCodes] = field(default_factory=dict)
+    components: Mapping[str, str]  # what each component is called, in the order of the file
+    dimensions: Mapping[str, ExportColumn]  # by id
+    measures: Sequence[ExportColumn]  # one, or those that the dimension of variables tells apart
+    told: Mapping[str, str]  # attributes of an observation: the column, or what follows the name of the measure's
+    fixed: Mapping[str, str]  # attributes of the whole
+    codes: Mapping[str, _SdmxCodes] = field(default_factory=dict)  # by id
 
     @property
     def is_wide(self) -> bool:
@@ -436,13 +420,7 @@ def _component(model: Any, flow: _Flow, one: str, concept: Any, codelists: Mappi
 
 
 def _read_structure(path: Path) -> Any:  # noqa: ANN401 (of pysdmx)
-    """Read a structure message, validated against the schemas of SDMX-ML.
-
-    Raises
-    ------
-    OutputError
-        If it is none.
-    """
+    """Read a structure message, validated against the schemas of SDMX-ML."""
     pysdmx: Any = library("pysdmx.io", "SDMX")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

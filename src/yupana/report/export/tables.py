@@ -51,24 +51,13 @@ Row = Sequence[Cell]
 
 @dataclass(frozen=True, slots=True)
 class ExportColumn:
-    """A column of an exported table.
+    """A column of an exported table."""
 
-    Attributes
-    ----------
-    name : str
-        As the release has it.
-    title, description : str
-    kind : "code", "text", "whole" or "real"
-        A code tells rows apart; a text is told of a row.
-    labels : mapping of str to str
-        What its codes are called; empty where they are not listed.
-    """
-
-    name: str
+    name: str  # as the release has it
     title: str
     description: str
-    kind: Literal["code", "text", "whole", "real"]
-    labels: Mapping[str, str]
+    kind: Literal["code", "text", "whole", "real"]  # a code tells rows apart; a text is told of a row
+    labels: Mapping[str, str]  # what its codes are called; empty where they are not listed
 
     @property
     def is_number(self) -> bool:
@@ -90,29 +79,15 @@ class ExportColumn:
 
 @dataclass(frozen=True, slots=True)
 class ExportTable:
-    """A table to export.
+    """A table to export."""
 
-    Attributes
-    ----------
-    name : str
-        With the name of the part before it, such as ``persons/tables/P1``.
-    title, universe : str
-    columns : tuple of ExportColumn
-        In the order of the export: codes, then each count with what is told of it.
-    query : str
-        SQL of its rows, all columns as text, in the order of the release.
-    rows : int
-    release : ReleaseFolder
-        That it lies in: the release, or a part of it.
-    """
-
-    name: str
+    name: str  # with the name of the part before it, such as `persons/tables/P1`
     title: str
     universe: str
-    columns: tuple[ExportColumn, ...]
-    query: str
+    columns: tuple[ExportColumn, ...]  # in the order of the export: codes, then each count with what is told of it
+    query: str  # SQL of its rows, all columns as text, in the order of the release
     rows: int
-    release: ReleaseFolder
+    release: ReleaseFolder  # that it lies in: the release, or a part of it
 
     @property
     def numbers(self) -> tuple[ExportColumn, ...]:
@@ -351,22 +326,12 @@ def _is_no_text(character: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """What is exported.
-
-    Attributes
-    ----------
-    release : ReleaseFolder
-    tables : tuple of ExportTable
-    split : str
-        A column, each of whose values has a workbook; empty where there is one.
-    agency : str
-        That maintains the SDMX structures.
-    """
+    """What is exported."""
 
     release: ReleaseFolder
     tables: tuple[ExportTable, ...]
-    split: str = ""
-    agency: str = "YUPANA"
+    split: str = ""  # a column, each of whose values has a workbook; empty where there is one
+    agency: str = "YUPANA"  # that maintains the SDMX structures
 
     @property
     def is_marked(self) -> bool:
@@ -435,7 +400,6 @@ def listed(database: duckdb.DuckDBPyConnection, column: str, texts: Mapping[str,
         That gets a type for the list.
     column, otherwise : str
         SQL: what is looked up, and what stands for a text that is not listed.
-    texts : mapping of str to str
     """
     if not texts:
         return otherwise

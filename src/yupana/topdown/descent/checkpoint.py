@@ -33,21 +33,12 @@ Drawn = tuple[NDArray[np.integer], ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Piece:
-    """Finished children of consecutive parents.
+    """Finished children of consecutive parents."""
 
-    Attributes
-    ----------
-    counts : Histogram
-        Of the children, in order.
-    failsafe : tuple of (int, int)
-        Parents (their positions in the geolevel) whose children cannot sum to them, and by how much they must differ.
-    solvers : mapping of str to int
-        How many estimation passes were solved by what.
-    """
-
-    counts: Histogram
+    counts: Histogram  # of the children, in order
+    # parents (their positions in the geolevel) whose children cannot sum to them, and by how much they must differ
     failsafe: tuple[tuple[int, int], ...]
-    solvers: Mapping[str, int]
+    solvers: Mapping[str, int]  # how many estimation passes were solved by what
 
 
 class Keeper(Protocol):
@@ -83,22 +74,12 @@ class KeptLevel:
     """A geolevel in the pieces it was divided in: `BlockParts`, of any geolevel.
 
     What its keeper has is read from there each time, and the rest is held in memory.
-
-    Attributes
-    ----------
-    level : int
-    keeper : Keeper
-    units : int
-        So far.
-    failsafe : list of (int, int)
-        Of all pieces; see `Piece`.
-    solvers : Counter of str
     """
 
     level: int
     keeper: Keeper
-    units: int = 0
-    failsafe: list[tuple[int, int]] = field(default_factory=list)
+    units: int = 0  # so far
+    failsafe: list[tuple[int, int]] = field(default_factory=list)  # of all pieces; see `Piece`
     solvers: Counter[str] = field(default_factory=Counter)
     _firsts: list[int] = field(default_factory=list)
     _held: dict[int, Histogram] = field(default_factory=dict)
@@ -241,7 +222,6 @@ class BatchCheckpoint(Checkpoint):
 
         Parameters
         ----------
-        level, first : int
         shapes : sequence of tuple of int
             Of the answers to each query.
 
@@ -269,10 +249,8 @@ class BatchCheckpoint(Checkpoint):
 
         Parameters
         ----------
-        level, first : int
         shapes : sequence of tuple of int
             Of the answers to each query.
-        draw : callable
 
         Raises
         ------

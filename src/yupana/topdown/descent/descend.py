@@ -62,87 +62,45 @@ disk when it returns. Each child is asked about once in a run; a resumed run ask
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rules:
-    """What the counts of one geolevel must satisfy, and how they are rounded.
+    """What the counts of one geolevel must satisfy, and how they are rounded."""
 
-    Attributes
-    ----------
-    rounding : tuple of tuple of Query
-        Queries of each rounding pass.
-    limits : Limits or None
-        Bounds by the levels of the first attribute.
-    totals : ndarray of int64, shape (units,), or None
-        Totals that are kept exactly.
-    joint : tuple of Joint
-        Units whose totals together are kept exactly.
-    """
-
-    rounding: tuple[tuple[Query, ...], ...]
-    limits: Limits | None
-    totals: Ints | None
-    joint: tuple[Joint, ...]
+    rounding: tuple[tuple[Query, ...], ...]  # queries of each rounding pass
+    limits: Limits | None  # bounds by the levels of the first attribute
+    totals: Ints | None  # shape (units,), or None: totals that are kept exactly
+    joint: tuple[Joint, ...]  # units whose totals together are kept exactly
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Descent:
-    """A finished estimate.
+    """A finished estimate."""
 
-    Attributes
-    ----------
-    counts : tuple of KeptLevel
-        Of the units of each geolevel, as its parents were divided.
-    failsafe : mapping of geolevel to tuple of (int, int)
-        Parents that needed the failsafe, by the geolevel of their children; see `Piece`.
-    solvers : mapping of geolevel to mapping of str to int
-        How many estimation passes were solved by what.
-    posterior : BlockPosterior or None
-        What the counts of the last geolevel were made of, if they are posterior means.
-    """
-
-    counts: tuple[KeptLevel, ...]
+    counts: tuple[KeptLevel, ...]  # of the units of each geolevel, as its parents were divided
+    # by geolevel: parents that needed the failsafe, by the geolevel of their children; see `Piece`
     failsafe: Mapping[str, tuple[tuple[int, int], ...]]
-    solvers: Mapping[str, Mapping[str, int]]
+    solvers: Mapping[str, Mapping[str, int]]  # by geolevel: how many estimation passes were solved by what
+    # what the counts of the last geolevel were made of, if they are posterior means
     posterior: BlockPosterior | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DividedLevel:
-    """A geolevel under way: its rules, with what they need looked up once.
-
-    Attributes
-    ----------
-    number : int
-    starts : ndarray of int64, shape (parents + 1,)
-        The children of parent p are those from ``starts[p]`` up to ``starts[p + 1]``.
-    rules : Rules
-    groups : ndarray of int32, shape (cells,)
-        The level of the first attribute, where counts are bounded by it.
-    possible : ndarray of int32
-        Cells that can hold someone.
-    joint : mapping of int to tuple of Joint
-        By parent.
-    """
+    """A geolevel under way: its rules, with what they need looked up once."""
 
     number: int
-    starts: Ints
+    starts: Ints  # shape (parents + 1,): the children of parent p are those from `starts[p]` up to `starts[p + 1]`
     rules: Rules
-    groups: NDArray[np.int32]
-    possible: NDArray[np.int32]
-    joint: Mapping[int, tuple[Joint, ...]]
+    groups: NDArray[np.int32]  # shape (cells,): the level of the first attribute, where counts are bounded by it
+    possible: NDArray[np.int32]  # cells that can hold someone
+    joint: Mapping[int, tuple[Joint, ...]]  # by parent
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CellLabels:
-    """Which cells the rules of a geolevel put together.
+    """Which cells the rules of a geolevel put together."""
 
-    Attributes
-    ----------
-    rounding : tuple of tuple of (ndarray of int32, shape (cells,), or None)
-        The queries of each rounding pass; None is the detailed one.
-    groups : ndarray of int32, shape (cells,), or None
-        The level of the first attribute, if counts are bounded by it.
-    """
-
+    # shape (cells,), or None: the queries of each rounding pass; None is the detailed one
     rounding: tuple[tuple[NDArray[np.int32] | None, ...], ...]
+    # shape (cells,), or None: the level of the first attribute, if counts are bounded by it
     groups: NDArray[np.int32] | None
 
 
@@ -151,29 +109,14 @@ class Batch:
     """Consecutive parents, with all that is needed to divide them but what was measured of their children. Public.
 
     It holds nothing of other parents and nothing as long as a histogram, so that it can be sent to another process.
-
-    Attributes
-    ----------
-    first : int
-        The first parent. Parents and children are numbered from 0 in what follows, but in ``families``.
-    parents : Histogram
-        Counts of the parents.
-    families : SiblingBatch
-        What is asked of their children.
-    failing : frozenset of int
-        Parents whose children cannot sum to them.
-    rules : Rules
-        Of the children; without joint totals, which stand by parent.
-    joint : mapping of int to tuple of Joint
-        By parent.
     """
 
-    first: int
-    parents: Histogram
-    families: SiblingBatch
-    failing: frozenset[int]
-    rules: Rules
-    joint: Mapping[int, tuple[Joint, ...]]
+    first: int  # the first parent. Parents and children are numbered from 0 in what follows, but in `families`.
+    parents: Histogram  # counts of the parents
+    families: SiblingBatch  # what is asked of their children
+    failing: frozenset[int]  # parents whose children cannot sum to them
+    rules: Rules  # of the children; without joint totals, which stand by parent
+    joint: Mapping[int, tuple[Joint, ...]]  # by parent
 
     def labels(self) -> CellLabels:
         """What the rules of the children put together."""
@@ -201,16 +144,12 @@ def descend(
 
     Parameters
     ----------
-    tree : Tree
     root : Piece
         The root.
     rules : sequence of Rules
         Of each geolevel.
     possible : ndarray of bool, shape (cells,)
         Which cells can hold someone.
-    evidence : Evidence
-    keeper : Keeper
-    solver : Solver
     progress : callable
         Called with a geolevel, how many of its units are done, and how many there are.
     at_once : int
@@ -266,7 +205,6 @@ def runs_of(below: Sequence[Ints], units: int) -> Iterator[tuple[int, int]]:
     ----------
     below : sequence of ndarray of int
         Of the geolevels below theirs, where the children of each parent begin.
-    units : int
     """
     last = np.arange(units + 1)
     for starts in below:
@@ -364,7 +302,6 @@ def solve(batch: Batch, gathered: Gathered, divide_runs: DivideRuns = map, part:
 
     Parameters
     ----------
-    batch : Batch
     gathered : Gathered
         Of the batch's families.
     divide_runs : callable
@@ -434,11 +371,7 @@ def siblings_of(batch: Batch, labels: CellLabels, position: int) -> Siblings:
 
 
 def _failing(
-    parents: Histogram,
-    children: Ints,
-    groups: NDArray[np.int32],
-    rules: Rules,
-    joint: Mapping[int, tuple[Joint, ...]],
+    parents: Histogram, children: Ints, groups: NDArray[np.int32], rules: Rules, joint: Mapping[int, tuple[Joint, ...]]
 ) -> frozenset[int]:
     """The parents whose children cannot sum to them, known before anything is measured."""
     if rules.limits is None and rules.totals is None and not joint:
@@ -478,15 +411,9 @@ def _families(parents: Histogram, children: Ints, failing: frozenset[int], possi
 
 @dataclass(frozen=True, slots=True)
 class ThreadSolver:
-    """Solves one batch after the other, the parents of each side by side.
+    """Solves one batch after the other, the parents of each side by side."""
 
-    Attributes
-    ----------
-    workers : int
-        Threads.
-    """
-
-    workers: int
+    workers: int  # threads
 
     def __call__(self, work: Iterable[tuple[Batch, Gathered]]) -> Iterator[Piece]:
         """The piece of each batch; the next is gathered when its piece has been taken."""
@@ -501,15 +428,10 @@ class EngineSolver:
 
     A task that is lost is done again with the same draws, which are on disk before it is sent. So what makes a task
     fail does not choose among draws (docs/topdown-privacy.md).
-
-    Attributes
-    ----------
-    engine : Engine
-    parts : int
-        How many tasks share a batch, each of which gets all of it: where sending costs little, none waits for the last.
     """
 
     engine: Engine
+    # how many tasks share a batch, each of which gets all of it: where sending costs little, none waits for the last
     parts: int = 1
 
     def __call__(self, work: Iterable[tuple[Batch, Gathered]]) -> Iterator[Piece]:

@@ -22,21 +22,12 @@ _SLACK: Final = 1e-6
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Terms:
-    """What one pass fits: the queries on the live cells, their answers and weights, as in `Node`; and which it holds.
+    """What one pass fits: queries on the live cells, their answers and weights, as in `Node`; and which it holds."""
 
-    Attributes
-    ----------
-    queries : tuple of ndarray of int32, each of shape (m,)
-    answers : tuple of ndarray of float64, each of shape (k, size)
-    weights : ndarray of float64, shape (k, queries)
-    held : tuple of ndarray of int32, each of shape (m,)
-        Queries whose estimated answers later passes keep.
-    """
-
-    queries: tuple[Indices, ...]
-    answers: tuple[Floats, ...]
-    weights: Floats
-    held: tuple[Indices, ...]
+    queries: tuple[Indices, ...]  # shape (m,)
+    answers: tuple[Floats, ...]  # shape (k, size)
+    weights: Floats  # shape (k, queries)
+    held: tuple[Indices, ...]  # shape (m,): queries whose estimated answers later passes keep
 
     def apart(self) -> "Terms":
         """The same of what the live cells reach, in arrays of its own: it keeps alive no others, such as a batch's."""
@@ -51,49 +42,27 @@ class Terms:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Siblings:
-    """A parent with its children and all that the estimate must satisfy.
+    """A parent with its children and all that the estimate must satisfy."""
 
-    Attributes
-    ----------
-    parent : ndarray of int64, shape (m,)
-        Counts of the live cells.
-    children : int
-    rounding : tuple of tuple of (ndarray of int32, shape (m,), or None)
-        Queries of each rounding pass; None is the detailed one.
-    groups : ndarray of int32, shape (m,), or None
-    lower, upper : ndarray of int64, shape (k, groups), or None
-        Bounds by group.
-    totals : ndarray of int64, shape (k,), or None
-        Known totals of the children.
-    joint : tuple of (tuple of int, int)
-        Positions of children, and the known sum of their totals.
-    """
-
-    parent: Ints
+    parent: Ints  # shape (m,): counts of the live cells
     children: int
+    # shape (m,), or None: queries of each rounding pass; None is the detailed one
     rounding: tuple[tuple[Indices | None, ...], ...]
-    groups: Indices | None
+    groups: Indices | None  # shape (m,), or None
+    # lower, upper: shape (k, groups), or None: bounds by group
     lower: Ints | None
     upper: Ints | None
-    totals: Ints | None
-    joint: tuple[tuple[tuple[int, ...], int], ...]
+    totals: Ints | None  # shape (k,), or None: known totals of the children
+    joint: tuple[tuple[tuple[int, ...], int], ...]  # positions of children, and the known sum of their totals
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Divided:
-    """Counts of the children of one parent.
+    """Counts of the children of one parent."""
 
-    Attributes
-    ----------
-    counts : ndarray of int64, shape (k, m)
-    solvers : tuple of str
-        What solved each estimation pass: `NodeEstimate.solver`.
-    missed : int or None
-        Under the failsafe, by how many persons, over all cells, the children must differ from the parent.
-    """
-
-    counts: Ints
-    solvers: tuple[str, ...]
+    counts: Ints  # shape (k, m)
+    solvers: tuple[str, ...]  # what solved each estimation pass: `NodeEstimate.solver`
+    # under the failsafe, by how many persons, over all cells, the children must differ from the parent
     missed: int | None = None
 
 
@@ -102,7 +71,6 @@ def divide(family: Siblings, passes: Sequence[Callable[[], Terms]]) -> Divided:
 
     Parameters
     ----------
-    family : Siblings
     passes : sequence of callable
         Makes the terms of each estimation pass.
 
@@ -111,11 +79,11 @@ def divide(family: Siblings, passes: Sequence[Callable[[], Terms]]) -> Divided:
     InfeasibleNode
         If no counts of the children satisfy the parent and the constraints.
     """
-    estimate, solvers = estimate_in_passes(family, passes)
+    estimate, solvers = _estimate_in_passes(family, passes)
     return Divided(round_counts(estimate, rounding_of(family)), solvers)
 
 
-def estimate_in_passes(family: Siblings, passes: Sequence[Callable[[], Terms]]) -> tuple[Floats, tuple[str, ...]]:
+def _estimate_in_passes(family: Siblings, passes: Sequence[Callable[[], Terms]]) -> tuple[Floats, tuple[str, ...]]:
     """Estimate the counts of the children; each pass keeps what the earlier ones hold.
 
     A pass is solved on the coarsest cells that its queries, what is held and the bounds can tell apart. Where the last
@@ -167,7 +135,6 @@ def divide_failsafe(family: Siblings, passes: Sequence[Callable[[], Terms]]) -> 
     ----------
     family : Siblings
         On every cell that can hold someone.
-    passes : sequence of callable
     """
     held = _held_totals(family)
     counts = np.zeros((family.children, len(family.parent)))

@@ -22,12 +22,7 @@ from yupana.topdown.descent.checkpoint import Keeper, Piece
 from yupana.topdown.descent.compile import compile_chain, compile_kernels
 from yupana.topdown.descent.descend import Batch, Descent, Evidence, Rules, Solver, ThreadSolver, descend, siblings_of
 from yupana.topdown.descent.divide import Siblings, Terms, divide
-from yupana.topdown.descent.measurements import (
-    Door,
-    MeasuredOnDemand,
-    SiblingBatch,
-    StoredMeasurements,
-)
+from yupana.topdown.descent.measurements import Door, MeasuredOnDemand, SiblingBatch, StoredMeasurements
 from yupana.topdown.histogram import Histogram, count_entries
 from yupana.topdown.node.problem import InfeasibleNode
 from yupana.topdown.posterior.estimate import estimate_posterior
@@ -96,24 +91,13 @@ _TREES_ELSEWHERE: Final = 2
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Premises:
-    """What an estimate takes as given beside the measurements. Public.
-
-    Attributes
-    ----------
-    configuration : Configuration
-    spine : Spine
-    limits : tuple of Limits or None
-        Of each geolevel, the bounds that group quarters set.
-    known : mapping of int to Known
-        By geolevel, the totals that are kept exactly.
-    facilities : ndarray of integers, shape (blocks, 8), or None
-        Housing units and facilities by major type, where they are listed.
-    """
+    """What an estimate takes as given beside the measurements. Public."""
 
     configuration: Configuration
     spine: Spine
-    limits: tuple[Limits, ...] | None
-    known: Mapping[int, Known]
+    limits: tuple[Limits, ...] | None  # of each geolevel, the bounds that group quarters set
+    known: Mapping[int, Known]  # by geolevel, the totals that are kept exactly
+    # shape (blocks, 8), or None: housing units and facilities by major type, where they are listed
     facilities: Integers | None = None
 
     def rules(self) -> list[Rules]:
@@ -136,9 +120,6 @@ def premises_of(
 
     Parameters
     ----------
-    configuration : Configuration
-    spine : Spine
-    known : mapping of int to Known
     facilities : ndarray of integers, shape (blocks, 8), or None
         Housing units and facilities by major type, in the order of the spine.
     """
@@ -165,13 +146,9 @@ def measured(
 
     Parameters
     ----------
-    premises : Premises
-    door : Door
     keeper : Keeper
         Keeps what is drawn.
     estimator : "topdown", "full-information" or "posterior"
-    clock : Stopwatch
-    progress : callable
     in_full : bool
         Whether everything is drawn though the estimator does not need it.
     """
@@ -209,11 +186,6 @@ def estimate_counts(
 
     Parameters
     ----------
-    premises : Premises
-    evidence : Evidence
-    keeper : Keeper
-    clock : Stopwatch
-    progress : callable
     coins : Entropy or None
         For the estimator "posterior" (`coins_for`): with them the last geolevel is drawn from its posterior, given full
         information. Nothing else is made of them, and a run that goes on has those that it had.

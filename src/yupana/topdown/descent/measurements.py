@@ -25,21 +25,12 @@ from yupana.topdown.queries import Query
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SiblingBatch:
-    """Consecutive parents of one geolevel with their children, who lie side by side in the geolevel below.
+    """Consecutive parents of one geolevel with their children, who lie side by side in the geolevel below."""
 
-    Attributes
-    ----------
-    children : ndarray of int64, shape (parents + 1,)
-        The children of parent p are the units from ``children[p]`` up to ``children[p + 1]``.
-    starts : ndarray of int64, shape (parents + 1,)
-        The live cells of parent p are those from ``starts[p]`` up to ``starts[p + 1]``.
-    live : ndarray of int32
-        Cells that may hold someone, ascending within a parent.
-    """
-
+    # shape (parents + 1,): the children of parent p are the units from `children[p]` up to `children[p + 1]`
     children: Ints
-    starts: Ints
-    live: Cells
+    starts: Ints  # shape (parents + 1,): the live cells of parent p are those from `starts[p]` up to `starts[p + 1]`
+    live: Cells  # cells that may hold someone, ascending within a parent
 
     @property
     def first(self) -> int:
@@ -54,20 +45,11 @@ class SiblingBatch:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Asked:
-    """The answers of one query that the live cells of families reach. No other answer need ever be drawn.
+    """The answers of one query that the live cells of families reach. No other answer need ever be drawn."""
 
-    Attributes
-    ----------
-    local : ndarray of int32
-        For each live cell the answer it counts in, numbered within its parent from 0.
-    starts : ndarray of int64, shape (parents + 1,)
-    answers : ndarray of int32
-        The answers asked of the children of parent p, as the query numbers them, from ``starts[p]`` up to
-        ``starts[p + 1]``.
-    """
-
-    local: Cells
-    starts: Ints
+    local: Cells  # for each live cell the answer it counts in, numbered within its parent from 0
+    starts: Ints  # shape (parents + 1,)
+    # the answers asked of the children of parent p, as the query numbers them, from `starts[p]` up to `starts[p + 1]`
     answers: Cells
 
     def places(self, children: Ints) -> Ints:
@@ -84,7 +66,6 @@ def ask(families: SiblingBatch, label: NDArray[np.int32], size: int) -> Asked:
 
     Parameters
     ----------
-    families : SiblingBatch
     label : ndarray of int32, shape (cells,)
         For each cell the answer it counts in.
     size : int
@@ -124,14 +105,7 @@ def _ask(starts: Ints, live: Cells, label: Cells, seen: Cells) -> tuple[Cells, I
 
 @compiled
 def exact_answers(
-    starts: Ints,
-    cells: Cells,
-    counts: Ints,
-    children: Ints,
-    label: Cells,
-    asked_starts: Ints,
-    asked: Cells,
-    size: int,
+    starts: Ints, cells: Cells, counts: Ints, children: Ints, label: Cells, asked_starts: Ints, asked: Cells, size: int
 ) -> Ints:
     """Sum the counts of units into the answers that are asked of them; all others are left out.
 
@@ -285,29 +259,14 @@ _VALUES_AT_ONCE: Final = 1 << 22
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MeasuredFamilies:
-    """What was measured of the children of some families.
-
-    Attributes
-    ----------
-    families : SiblingBatch
-    asked : tuple of Asked
-        By query: which answers were asked.
-    values : tuple of ndarray of integers
-        By query the noisy answers, in as few bytes as they were kept.
-    places : tuple of ndarray of int64
-        By query where the answers of each parent begin: see `Asked.places`.
-    weights : ndarray of float64, shape (children of all, queries)
-        Inverse variances; 0 where a child was not measured.
-    chosen : tuple of tuple of int
-        Queries of each estimation pass, by position.
-    """
+    """What was measured of the children of some families."""
 
     families: SiblingBatch
-    asked: tuple[Asked, ...]
-    values: Drawn
-    places: tuple[Ints, ...]
-    weights: Floats
-    chosen: tuple[tuple[int, ...], ...]
+    asked: tuple[Asked, ...]  # by query: which answers were asked
+    values: Drawn  # by query the noisy answers, in as few bytes as they were kept
+    places: tuple[Ints, ...]  # by query where the answers of each parent begin: see `Asked.places`
+    weights: Floats  # shape (children of all, queries): inverse variances; 0 where a child was not measured
+    chosen: tuple[tuple[int, ...], ...]  # queries of each estimation pass, by position
 
     @classmethod
     def of(
@@ -342,12 +301,6 @@ class MeasuredOnDemand:
 
     An answer is on disk before anything is made of it. So a run that dies of its own noise goes on with that noise, and
     what is released in the end has the law of one draw (docs/interrupted-runs.md).
-
-    Attributes
-    ----------
-    spending : Spending
-    keeper : Keeper
-    door : Door
     """
 
     spending: Spending
@@ -374,18 +327,11 @@ class MeasuredOnDemand:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoredMeasurements:
-    """Every noisy answer of a plan, in pieces of consecutive geounits.
+    """Every noisy answer of a plan, in pieces of consecutive geounits."""
 
-    Attributes
-    ----------
-    levels : tuple of LevelSpending
-        What every geolevel was measured with, from the root down: by a plan on a spine, or as files tell of one.
-    keeper : Keeper
-        Where they are kept.
-    """
-
+    # what every geolevel was measured with, from the root down: by a plan on a spine, or as files tell of one
     levels: tuple[LevelSpending, ...]
-    keeper: Keeper
+    keeper: Keeper  # where they are kept
     _last: dict[int, tuple[int, tuple[NDArray[np.integer], ...]]] = field(default_factory=dict, init=False)
     """By geolevel, the piece read last, for who goes through the tree reads many parts of one in turn."""
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from yupana.arrays import Ints
 from yupana.errors import InputError
+from yupana.files.database import store_arrays
 from yupana.geography.spine import Geolevel, Spine
 from yupana.geography.tree import Tree
 from yupana.release.lines import Texts
@@ -167,22 +168,13 @@ def siblings(tree: Tree, level: int) -> "np.ndarray[tuple[int], np.dtype[np.bool
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldAt:
-    """What holds of the geounits of one geolevel, in the order of their geocodes.
+    """What holds of the geounits of one geolevel, in the order of their geocodes."""
 
-    Attributes
-    ----------
-    geocodes : ndarray of bytes, shape (units,)
-    totals : ndarray of int64, shape (units,), or None
-    lower, upper : ndarray of int64, shape (units, groups), or None
-    zeros : frozenset of tuple of (int or None)
-        As `Configuration.structural_zeros`.
-    """
-
-    geocodes: Texts
-    totals: Ints | None = None
-    lower: Ints | None = None
-    upper: Ints | None = None
-    zeros: frozenset[tuple[int | None, ...]] = field(default_factory=frozenset)
+    geocodes: Texts  # shape (units,)
+    totals: Ints | None = None  # shape (units,), or None
+    lower: Ints | None = None  # shape (units, groups), or None
+    upper: Ints | None = None  # shape (units, groups), or None
+    zeros: frozenset[tuple[int | None, ...]] = field(default_factory=frozenset)  # as `Configuration.structural_zeros`
 
 
 def read_held(rows: LevelRows, schema: Schema) -> HeldAt:
@@ -215,11 +207,8 @@ def read_held(rows: LevelRows, schema: Schema) -> HeldAt:
 
 def list_units(database: duckdb.DuckDBPyConnection, geocodes: Texts) -> None:
     """Make the table "units" of geocodes and their places."""
-    database.register(
-        "listed", {"geocode": np.char.decode(geocodes, "ascii").astype(object), "place": np.arange(len(geocodes))}
-    )
-    database.execute("CREATE OR REPLACE TABLE units AS SELECT * FROM listed")
-    database.unregister("listed")
+    names = np.char.decode(geocodes, "ascii").astype(object)
+    store_arrays(database, "units", {"geocode": names, "place": np.arange(len(geocodes))})
 
 
 def _role(kind: RowKind, schema: Schema) -> str | None:
@@ -340,9 +329,6 @@ def known_of(
 
     Parameters
     ----------
-    config : Configuration
-    spine : Spine
-    held : sequence of HeldAt
     states : mapping of int to int, or None
         By the two digits of a state its total, over all its branches.
 

@@ -69,20 +69,12 @@ _STATE: Final = re.compile(r"State=([0-9]{1,3})")
 
 @dataclass(frozen=True, slots=True)
 class FoundFiles:
-    """The files of one dataset.
-
-    Attributes
-    ----------
-    folder : Path
-    levels : tuple of str
-        Geolevels that are there, from the top down.
-    parts : mapping of (geolevel, kind) to mapping of str to tuple of Path
-        By kind, `DPQUERY` or `CONSTRAINT`, and partition the files; the partition is the three characters of the state
-        with its branch, and empty where there is none.
-    """
+    """The files of one dataset."""
 
     folder: Path
-    levels: tuple[str, ...]
+    levels: tuple[str, ...]  # geolevels that are there, from the top down
+    # by kind, `DPQUERY` or `CONSTRAINT`, and partition the files; the partition is the three characters of the state
+    # with its branch, and empty where there is none
     parts: Mapping[tuple[str, str], Mapping[str, tuple[Path, ...]]]
 
     def files(self) -> list[Path]:

@@ -30,21 +30,11 @@ from yupana.topdown.queries import Factor, Query
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReadLevel:
-    """What the geounits of a geolevel were measured with.
+    """What the geounits of a geolevel were measured with."""
 
-    Attributes
-    ----------
-    queries : tuple of Query
-        As the configuration calls them.
-    names : tuple of str
-        As the files do.
-    variances : ndarray of float64, shape (units, queries)
-        Infinite where there is no measurement.
-    """
-
-    queries: tuple[Query, ...]
-    names: tuple[str, ...]
-    variances: Floats
+    queries: tuple[Query, ...]  # as the configuration calls them
+    names: tuple[str, ...]  # as the files do
+    variances: Floats  # shape (units, queries): infinite where there is no measurement
 
     @property
     def measured(self) -> Flags:
@@ -61,7 +51,6 @@ def read_level(rows: LevelRows | None, config: Configuration, level: str, units:
         None where there are no files. Geounits are those of the table "units" of the database.
     config : Configuration
         Tells the queries of the geolevel.
-    level : str
     units : int
         How many geounits the geolevel has.
 
@@ -216,18 +205,10 @@ _NEAR = 1e-6
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SpentByFiles:
-    """What every geolevel was measured with, as far as files tell.
+    """What every geolevel was measured with, as far as files tell."""
 
-    Attributes
-    ----------
-    levels : tuple of LevelSpending
-        Units of the same variances share a position in place of a share of a budget.
-    exact : bool
-        Whether every variance is one of the configuration, to the digits that the files have.
-    """
-
-    levels: tuple[LevelSpending, ...]
-    exact: bool
+    levels: tuple[LevelSpending, ...]  # units of the same variances share a position in place of a share of a budget
+    exact: bool  # whether every variance is one of the configuration, to the digits that the files have
 
     def lost(self, level: int) -> tuple[Fraction, ...]:
         """What a unit of each position lost in all its measurements, under bounded neighbours."""
@@ -244,7 +225,6 @@ def spent_by(config: Configuration, levels: Sequence[tuple[str, ReadLevel]]) -> 
 
     Parameters
     ----------
-    config : Configuration
     levels : sequence of (str, ReadLevel)
         By geolevel, whose queries and passes are those of the level so called.
 
@@ -340,9 +320,6 @@ def refuse_missing(
 
     Parameters
     ----------
-    spine : Spine
-    config : Configuration
-    spent : SpentByFiles
     due : Fraction
         What a path lost along which nothing is missing.
     geocodes : mapping of str to ndarray of bytes

@@ -57,31 +57,17 @@ _NEAR: Final = 1e-6
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FileMeasurements:
-    """What noisy measurement files tell.
+    """What noisy measurement files tell."""
 
-    Attributes
-    ----------
-    premises : Premises
-        The tree and what holds exactly; the configuration with what the files hold of constraints and totals.
-        The shares of its spine are what units lost, in parts of the configuration's budget, or of the most that a path
-        lost where variances are none of the configuration's.
-    spent : SpentByFiles
-        What an estimate begins with: the sum of the states may stand for the nation.
-    once : SpentByFiles
-        The same without that sum, so that every answer is there once.
-    plan : Plan
-        What was measured. Where states stand for the nation, of these alone.
-    draws : FileDraws
-    losses : tuple of Fraction
-        The least and the most that the measurements along a path from the root to a block lost, under bounded
-        neighbours.
-    """
-
+    # the tree and what holds exactly; the configuration with what the files hold of constraints and totals. The shares
+    # of its spine are what units lost, in parts of the configuration's budget, or of the most that a path lost where
+    # variances are none of the configuration's.
     premises: Premises
-    spent: SpentByFiles
-    once: SpentByFiles
-    plan: Plan
+    spent: SpentByFiles  # what an estimate begins with: the sum of the states may stand for the nation
+    once: SpentByFiles  # the same without that sum, so that every answer is there once
+    plan: Plan  # what was measured. Where states stand for the nation, of these alone.
     draws: FileDraws
+    # the least and the most that the measurements along a path from the root to a block lost, under bounded neighbours
     losses: tuple[Fraction, Fraction]
 
 
@@ -102,15 +88,12 @@ def read_measurements(
 
     Parameters
     ----------
-    files : FoundFiles
     config : Configuration
         Schema, recodes, and of every geolevel its queries and the order of its passes. Constraints and totals are those
         of the files.
     estimator : "topdown", "full-information" or "posterior"
     states : mapping of int to int, or None
         Totals of states that are exact.
-    clock : Stopwatch
-    progress : callable
 
     Raises
     ------
@@ -289,7 +272,6 @@ def tabulated(spine: Spine, counts: Histogram) -> tuple[Spine, Histogram, dict[s
 
     Parameters
     ----------
-    spine : Spine
     counts : Histogram
         Of its blocks.
 

@@ -11,8 +11,8 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from yupana.errors import InputError
-from yupana.files.database import named, quoted, source_of, unreadable
+from yupana.errors import InputError, system_fault
+from yupana.files.database import named, quoted, source_of, store_arrays, unreadable
 from yupana.files.delimited import column_types, parquet_rows
 from yupana.files.regular import must_be_regular
 from yupana.release.lines import Texts
@@ -29,44 +29,22 @@ _VALUES_AT_ONCE: Final = 1 << 24
 
 @dataclass(frozen=True, slots=True)
 class RowKind:
-    """What rows of one name say beside their geounit and their numbers.
-
-    Attributes
-    ----------
-    name : str
-    sign : str
-        ``"="``, ``">="`` or ``"<="`` of constraints; empty of measurements.
-    axes : tuple of str
-        How each attribute is kept, in the order of the schema.
-    shape : tuple of int
-    """
+    """What rows of one name say beside their geounit and their numbers."""
 
     name: str
-    sign: str
-    axes: tuple[str, ...]
+    sign: str  # `"="`, `">="` or `"<="` of constraints; empty of measurements
+    axes: tuple[str, ...]  # how each attribute is kept, in the order of the schema
     shape: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class LevelRows:
-    """The rows of one kind of a geolevel.
-
-    Attributes
-    ----------
-    database : duckdb.DuckDBPyConnection
-    place : str
-        What messages call them.
-    parts : mapping of str to tuple of Path
-        By partition.
-    relation : str
-        SQL for them, with part, geocode, name, sign, axes, shape, value and variance.
-    kinds : tuple of RowKind
-    """
+    """The rows of one kind of a geolevel."""
 
     database: duckdb.DuckDBPyConnection
-    place: str
-    parts: Mapping[str, tuple[Path, ...]]
-    relation: str
+    place: str  # what messages call them
+    parts: Mapping[str, tuple[Path, ...]]  # by partition
+    relation: str  # SQL for them, with part, geocode, name, sign, axes, shape, value and variance
     kinds: tuple[RowKind, ...]
 
     def read(self, query: str) -> dict[str, NDArray[Any]]:
@@ -182,11 +160,9 @@ def level_rows(
 
     Parameters
     ----------
-    database : duckdb.DuckDBPyConnection
     place : str
         What messages call them.
     kind : "DPQuery" or "Constraint"
-    parts : mapping of str to tuple of Path
     schema : Schema
         Whose attributes must be columns, in this order; other columns are not looked at.
 
@@ -229,10 +205,8 @@ def _broken(place: str) -> AbstractContextManager[None]:
 
 
 def _check_columns(database: duckdb.DuckDBPyConnection, path: Path, kind: str, schema: Schema) -> None:
-    try:
+    with system_fault(InputError, str(path)):
         must_be_regular(path)
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from None
     with unreadable(InputError(f"{path} is not readable as Parquet")):
         types = column_types(database, parquet_rows([path]))
     needed = ["geocode", "query_name", *schema.names, "query_shape", "value", "variance"]
@@ -281,9 +255,7 @@ def _refuse_odd(database: duckdb.DuckDBPyConnection, place: str, relation: str) 
 
 def list_kinds(rows: LevelRows, names: Sequence[str]) -> None:
     """Make the table "kinds" of names of rows and their places."""
-    rows.database.register("listed", {"name": np.array(names, dtype=object), "place": np.arange(len(names))})
-    rows.database.execute("CREATE OR REPLACE TABLE kinds AS SELECT * FROM listed")
-    rows.database.unregister("listed")
+    store_arrays(rows.database, "kinds", {"name": np.array(names, dtype=object), "place": np.arange(len(names))})
 
 
 def query_of(kind: RowKind, ending: str, schema: Schema, recodes: Mapping[str, Recode]) -> Query | str:
@@ -291,10 +263,8 @@ def query_of(kind: RowKind, ending: str, schema: Schema, recodes: Mapping[str, R
 
     Parameters
     ----------
-    kind : RowKind
     ending : "DPQuery" or "Constraint"
         Whose names they have.
-    schema : Schema
     recodes : mapping of name to Recode
     """
     suffix = ENDINGS[ending]

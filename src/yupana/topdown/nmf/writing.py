@@ -52,18 +52,10 @@ _ROWS_AT_ONCE: Final = 1 << 19
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AnswerFile:
-    """Numbers about the answers of consecutive geounits.
+    """Numbers about the answers of consecutive geounits."""
 
-    Attributes
-    ----------
-    units : ndarray of int64, shape (units,)
-        Positions of the geounits in their geolevel.
-    numbers : mapping of str to ndarray, each of shape (units, size) or (units, 1)
-        By the name of the column.
-    """
-
-    units: NDArray[np.int64]
-    numbers: Mapping[str, NDArray[np.number[Any]]]
+    units: NDArray[np.int64]  # shape (units,): positions of the geounits in their geolevel
+    numbers: Mapping[str, NDArray[np.number[Any]]]  # shape (units, size) or (units, 1): by the name of the column
 
 
 def kept_columns(query: Query, schema: Schema, recodes: Mapping[str, Recode]) -> dict[str, list[str]]:
@@ -92,12 +84,10 @@ def write_answers(
 
     Parameters
     ----------
-    path : Path
     geounits : sequence of str
         Identifiers of the geolevel.
     kept : mapping of str to sequence of str
         `kept_columns` of the query.
-    pieces : iterable of AnswerFile
 
     Raises
     ------
@@ -167,40 +157,21 @@ _ONE_FILE = "part-00000.parquet"
 
 @dataclass(frozen=True, slots=True)
 class _NamedRow:
-    """What a row says beside its geounit and its numbers.
-
-    Attributes
-    ----------
-    name : str
-    axes : tuple of str
-        Of each attribute, how it is kept.
-    shape : tuple of int
-    sign : str
-        Empty of measurements.
-    """
+    """What a row says beside its geounit and its numbers."""
 
     name: str
-    axes: tuple[str, ...]
+    axes: tuple[str, ...]  # of each attribute, how it is kept
     shape: tuple[int, ...]
-    sign: str = ""
+    sign: str = ""  # empty of measurements
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _UnitRows:
-    """Rows of units that lie side by side.
+    """Rows of units that lie side by side."""
 
-    Attributes
-    ----------
-    units : ndarray of int64, shape (units,)
-        Their positions in the geolevel.
-    values : tuple of ndarray of int, each of shape (units, size)
-        By row of each unit.
-    variances : ndarray of float64, shape (units, rows)
-    """
-
-    units: Ints
-    values: tuple[NDArray[np.integer], ...]
-    variances: Floats
+    units: Ints  # shape (units,): their positions in the geolevel
+    values: tuple[NDArray[np.integer], ...]  # shape (units, size): by row of each unit
+    variances: Floats  # shape (units, rows)
 
 
 def check_writable(configuration: Configuration, spine: Spine) -> None:
@@ -220,7 +191,7 @@ def check_writable(configuration: Configuration, spine: Spine) -> None:
         raise ConfigError(
             f"--nmf: {', '.join(odd)} is a column of the files beside the attributes; choose another name"
         )
-    geocodes_of(spine)
+    _geocodes_of(spine)
 
 
 def write_measurement_files(
@@ -234,7 +205,6 @@ def write_measurement_files(
 
     Parameters
     ----------
-    root : Path
     dataset : str
         Its name, such as US_Person_PL_PROD.
     premises : Premises
@@ -252,10 +222,10 @@ def write_measurement_files(
     Raises
     ------
     ConfigError
-        If the geocodes cannot be made; see `geocodes_of`.
+        If the geocodes cannot be made; see `_geocodes_of`.
     """
     config, spine = premises.configuration, premises.spine
-    geocodes = geocodes_of(spine)
+    geocodes = _geocodes_of(spine)
     written: dict[str, int] = {}
     with open_database() as db:
         for number, level in enumerate(spine.levels):
@@ -412,18 +382,13 @@ NATION_GEOCODE = "0"
 """Nothing known says what the nation is called; readers take its only row."""
 
 
-def geocodes_of(spine: Spine) -> tuple[Texts, ...]:
+def _geocodes_of(spine: Spine) -> tuple[Texts, ...]:
     """The geocode of every unit of every geolevel, from the root down.
 
     Parameters
     ----------
     spine : Spine
         Of the Census Bureau's blocks.
-
-    Raises
-    ------
-    ConfigError
-        If states or counties are called by other digits than theirs, or units of a county do not lie side by side.
     """
     firsts = [np.flatnonzero(np.diff(spine.tree.ancestors(n), prepend=-1)) for n in range(len(spine.levels))]
     base = _states(spine)

@@ -33,46 +33,26 @@ class ActiveSet(NamedTuple):
     bound: States
 
 
-class Stiffness(NamedTuple):
-    """How stiff what stands in for a child's missing curvature is, and its rows at a bound; shape (k,).
+class _Stiffness(NamedTuple):
+    """How stiff what stands in for a child's missing curvature is, and its rows at a bound; shape (k,)."""
 
-    Attributes
-    ----------
-    profile : ndarray of int64
-        That of each child.
-    soft, firm : ndarray
-        Added to the diagonal of each child's form, and of its rows at a bound.
-    shift : float
-        By how much the diagonal of the system is raised.
-    give : float
-        How far joint totals yield.
-    """
-
-    profile: Positions
+    profile: Positions  # that of each child
+    # added to the diagonal of each child's form, and of its rows at a bound
     soft: Floats
     firm: Floats
-    shift: float
-    give: float
+    shift: float  # by how much the diagonal of the system is raised
+    give: float  # how far joint totals yield
 
 
-class Inverses(NamedTuple):
-    """The inverse of each child's form on its free cells, one after the other in ``store``.
+class _Inverses(NamedTuple):
+    """The inverse of each child's form on its free cells, one after the other in ``store``."""
 
-    Attributes
-    ----------
-    cells : ndarray of int32, shape (k, m)
-        The free cells of each child.
-    order, start, size : ndarray of int64, shape (k,)
-        How many, the order of the inverse; where it starts, and the room it has.
-    stale : ndarray of bool, shape (k,)
-        Whether it is that of another set.
-    """
-
-    cells: Indices
+    cells: Indices  # shape (k, m): the free cells of each child
+    # shape (k,): how many, the order of the inverse; where it starts, and the room it has
     order: Positions
     start: Positions
     size: Positions
-    stale: Flags
+    stale: Flags  # shape (k,): whether it is that of another set
     store: Floats
 
 
@@ -163,7 +143,7 @@ def solve_triangle(upper: Floats, x: Floats) -> None:
 
 
 @compiled_part
-def stiffness_of(squares: Squares, conditions: Conditions) -> Stiffness:
+def stiffness_of(squares: Squares, conditions: Conditions) -> _Stiffness:
     """Find how stiff the rows at a bound are to be, from the curvatures of single cells."""
     scale, starts, single = squares.scale, squares.starts, squares.single
     k = len(scale)
@@ -186,7 +166,7 @@ def stiffness_of(squares: Squares, conditions: Conditions) -> Stiffness:
     for j in range(k):
         # A row is as stiff as the child itself, and where others are stiffer, nearly as stiff as they.
         curved[j] = STIFF * max(curved[j], min(stiffest / scale[j], 100.0 * max(curved[j], 1.0)))
-    return Stiffness(profile, soft, curved, shift, 1.0 / (STIFF * stiffest))
+    return _Stiffness(profile, soft, curved, shift, 1.0 / (STIFF * stiffest))
 
 
 @compiled_part
@@ -203,7 +183,7 @@ def largest_curvature(squares: Squares, p: int) -> float:
 
 
 @compiled_part
-def place(free: Flags, inverses: Inverses, used: int) -> int:
+def place(free: Flags, inverses: _Inverses, used: int) -> int:
     """Find the free cells of each child, and places for inverses that have become larger; returns the room needed.
 
     Inverses are kept where they are for children whose set is the same as in the round before.
@@ -226,7 +206,7 @@ def place(free: Flags, inverses: Inverses, used: int) -> int:
 
 
 @compiled_part
-def lengthen(inverses: Inverses, used: int, need: int) -> Inverses:
+def lengthen(inverses: _Inverses, used: int, need: int) -> _Inverses:
     """Copy what is stored to a larger array, where it must be larger."""
     cells, order, start, size, stale, store = inverses
     if need <= len(store):
@@ -234,12 +214,12 @@ def lengthen(inverses: Inverses, used: int, need: int) -> Inverses:
     longer = np.empty(need + need // 8)
     for at in range(used):
         longer[at] = store[at]
-    return Inverses(cells, order, start, size, stale, longer)
+    return _Inverses(cells, order, start, size, stale, longer)
 
 
 @compiled_part
 def store_inverse(
-    squares: Squares, row_of: Indices, bound: States, stiffness: Stiffness, inverses: Inverses, child: int
+    squares: Squares, row_of: Indices, bound: States, stiffness: _Stiffness, inverses: _Inverses, child: int
 ) -> None:
     """Invert a child's form on its free cells, with G'G for the rows at a bound, as firm as they are to be."""
     cells, blocks = inverses.cells[child], squares.blocks
@@ -277,7 +257,7 @@ def add_firm(row_of: Indices, bound: States, firm: Floats, cells: Indices, child
 
 
 @compiled_part
-def add_child(inverses: Inverses, child: int, share: float, joint: Flags, upper: Floats) -> None:
+def add_child(inverses: _Inverses, child: int, share: float, joint: Flags, upper: Floats) -> None:
     """Add a child's inverse to the system of the cells and joint totals."""
     cells, store = inverses.cells[child], inverses.store
     n = inverses.order[child]
@@ -302,12 +282,7 @@ def add_child(inverses: Inverses, child: int, share: float, joint: Flags, upper:
 
 @compiled_part
 def factor_system(
-    squares: Squares,
-    conditions: Conditions,
-    bound: States,
-    stiffness: Stiffness,
-    inverses: Inverses,
-    upper: Floats,
+    squares: Squares, conditions: Conditions, bound: States, stiffness: _Stiffness, inverses: _Inverses, upper: Floats
 ) -> bool:
     """Write the upper factor of the system of the multipliers of cells and joint totals; whether there is one."""
     clear(upper)
@@ -415,7 +390,7 @@ def step_freely(
     bound: States,
     gradient: Floats,
     firm: Floats,
-    inverses: Inverses,
+    inverses: _Inverses,
     rows: Floats,
     flow: Floats,
     step: Floats,
@@ -445,7 +420,7 @@ def step_freely(
 
 
 @compiled_step
-def step_together(scale: Floats, joint: Flags, inverses: Inverses, flow: Floats, step: Floats, x: Floats) -> None:
+def step_together(scale: Floats, joint: Flags, inverses: _Inverses, flow: Floats, step: Floats, x: Floats) -> None:
     """Add what the multipliers in ``flow`` move to the step of each child, and the step to the counts."""
     cells, count, start, store = inverses.cells, inverses.order, inverses.start, inverses.store
     k, m = cells.shape
@@ -467,7 +442,7 @@ def step_together(scale: Floats, joint: Flags, inverses: Inverses, flow: Floats,
 
 @compiled_part
 def pull_rows(
-    row_of: Indices, bound: States, firm: Floats, inverses: Inverses, step: Floats, rows: Floats, pull: Floats
+    row_of: Indices, bound: States, firm: Floats, inverses: _Inverses, step: Floats, rows: Floats, pull: Floats
 ) -> None:
     """Move the multipliers of the rows at a bound by what they still miss after the step."""
     cells, count = inverses.cells, inverses.order
@@ -488,9 +463,9 @@ def refine(
     conditions: Conditions,
     active: ActiveSet,
     point: Point,
-    stiffness: Stiffness,
+    stiffness: _Stiffness,
     anchors: Anchors,
-    inverses: Inverses,
+    inverses: _Inverses,
     upper: Floats,
 ) -> None:
     """Solve for the counts and multipliers on an active set, by steps that the factored system gives."""
@@ -519,14 +494,8 @@ def refine(
 
 
 @compiled_part
-def correct_rows(
-    conditions: Conditions,
-    bound: States,
-    point: Point,
-    firm: Floats,
-    anchor: Floats,
-    stale: Flags,
-    allowed: int,
+def _correct_rows(
+    conditions: Conditions, bound: States, point: Point, firm: Floats, anchor: Floats, stale: Flags, allowed: int
 ) -> tuple[int, float]:
     """Move rows to the bounds that they go beyond, and off those that hold them back.
 
@@ -607,7 +576,7 @@ def joint_violation(conditions: Conditions, x: Floats) -> float:
 
 
 @compiled_part
-def no_inverses(m: int, k: int) -> Inverses:
+def no_inverses(m: int, k: int) -> _Inverses:
     """Make places for the inverses of the children, with nothing in them."""
     count = np.empty(k, np.int64)
     start = np.empty(k, np.int64)
@@ -618,7 +587,7 @@ def no_inverses(m: int, k: int) -> Inverses:
         start[j] = 0
         size[j] = 0
         stale[j] = True
-    return Inverses(np.empty((k, m), np.int32), count, start, size, stale, np.empty(0))
+    return _Inverses(np.empty((k, m), np.int32), count, start, size, stale, np.empty(0))
 
 
 @compiled_part
@@ -684,7 +653,7 @@ def solve_active_set(
         violation = 0.0
         if len(chosen.bound) > 0:
             firm = stiffness.firm
-            changes, violation = correct_rows(bounds, chosen.bound, at, firm, anchors.rows, inverses.stale, allowed)
+            changes, violation = _correct_rows(bounds, chosen.bound, at, firm, anchors.rows, inverses.stale, allowed)
         changes = correct_cells(bounds, chosen.free, at, changes, allowed)
         if changes > 0:
             worse = 0 if changes < fewest else worse + 1

@@ -13,45 +13,25 @@ OVER: Final = 1.8
 
 
 class Penalty(NamedTuple):
-    """What the constraints add to the form where their rows are penalised.
+    """What the constraints add to the form where their rows are penalised."""
 
-    Attributes
-    ----------
-    whole : bool
-        Whether the cells themselves are the blocks: then d = 0, B = I.
-    pull : ndarray, shape (R, R)
-        The sum over constraints of G'G, each divided by the mean number of cells of its rows, in terms of blocks.
-    overlap : ndarray, shape (R, R)
-        BB'.
-    strength : ndarray, shape (rows,)
-        One by the mean number of cells of the rows of the constraint.
-    joint_row : ndarray, shape (joint totals,)
-        Where the totals of the children that each holds together are kept.
-    """
-
-    whole: bool
+    whole: bool  # whether the cells themselves are the blocks: then d = 0, B = I
+    # shape (R, R): the sum over constraints of G'G, each divided by the mean number of cells of its rows, in terms of
+    # blocks
     pull: Floats
-    overlap: Floats
-    strength: Floats
-    joint_row: Positions
+    overlap: Floats  # shape (R, R): BB'
+    strength: Floats  # shape (rows,): one by the mean number of cells of the rows of the constraint
+    joint_row: Positions  # shape (joint totals,): where the totals of the children that each holds together are kept
 
 
 class Steps(NamedTuple):
-    """Where the alternating steps are.
+    """Where the alternating steps are."""
 
-    Attributes
-    ----------
-    z, u : ndarray, shape (m, k)
-        Feasible counts and their scaled multipliers.
-    tau : ndarray, shape (m,)
-        The multipliers of the cells.
-    y, w : ndarray, shape (rows, k)
-        The same as z and u for the rows of constraints.
-    """
-
+    # z, u: shape (m, k): feasible counts and their scaled multipliers
     z: Floats
     u: Floats
-    tau: Floats
+    tau: Floats  # shape (m,): the multipliers of the cells
+    # y, w: shape (rows, k): the same as z and u for the rows of constraints
     y: Floats
     w: Floats
 
@@ -145,7 +125,7 @@ def set_right_side(
 
 
 @compiled_step
-def step_cells(
+def _step_cells(
     blocks: Indices,
     conditions: Conditions,
     steps: Steps,
@@ -205,7 +185,7 @@ def step_cells(
 def step_rows(
     conditions: Conditions, penalty: Penalty, steps: Steps, share: Floats, rows: Floats
 ) -> tuple[float, float]:
-    """Bring each row between its bounds, and joint totals to theirs; the largest residuals, as of `step_cells`."""
+    """Bring each row between its bounds, and joint totals to theirs; the largest residuals, as of `_step_cells`."""
     y, w, strength = steps.y, steps.w, penalty.strength
     n_rows, k = rows.shape
     old = np.empty((n_rows, k))
@@ -325,7 +305,7 @@ def solve_admm(
         add_up(form.blocks, right, sums)
         if size > 0:
             spread_sums(v_form, form.starts, sums, spread)
-        primal, dual, primal2, dual2 = step_cells(form.blocks, bounds, at, share, inverse, right, spread, rows)
+        primal, dual, primal2, dual2 = _step_cells(form.blocks, bounds, at, share, inverse, right, spread, rows)
         if len(rows) > 0:
             of_rows = step_rows(bounds, pulling, at, share, rows)
             primal = max(primal, of_rows[0])

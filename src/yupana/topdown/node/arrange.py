@@ -13,64 +13,33 @@ SAME = 1e-12
 
 
 class Partitions(NamedTuple):
-    """The different ways in which the queries and constraints of a node divide its cells, n of them.
+    """The different ways in which the queries and constraints of a node divide its cells, n of them."""
 
-    Attributes
-    ----------
-    labels : ndarray, shape (n, m)
-        Where each cell counts, numbered by first appearance.
-    sizes : ndarray, shape (n,)
-        How many labels each has.
-    of : ndarray, shape (queries + constraints,)
-        The partition of each query and then of each constraint; -1 for a query that is not measured.
-    """
-
-    labels: Indices
-    sizes: Positions
+    labels: Indices  # shape (n, m): where each cell counts, numbered by first appearance
+    sizes: Positions  # shape (n,): how many labels each has
+    # shape (queries + constraints,): the partition of each query and then of each constraint; -1 for a query that is
+    # not measured
     of: Positions
 
 
-class ConstraintRows(NamedTuple):
-    """The rows of all constraints, numbered through.
+class _ConstraintRows(NamedTuple):
+    """The rows of all constraints, numbered through."""
 
-    Attributes
-    ----------
-    of : ndarray, shape (constraints, m)
-        The row that each cell counts in.
-    label, constraint : ndarray, shape (rows,)
-        Which answer of which constraint a row is.
-    strength : ndarray, shape (rows,)
-        One by the mean number of cells of the rows of the constraint.
-    """
-
-    of: Indices
+    of: Indices  # shape (constraints, m): the row that each cell counts in
+    # shape (rows,): which answer of which constraint a row is
     label: Positions
     constraint: Positions
-    strength: Floats
+    strength: Floats  # shape (rows,): one by the mean number of cells of the rows of the constraint
 
 
 class Margins(NamedTuple):
-    """The finest margins: each other one lies within one of them.
+    """The finest margins: each other one lies within one of them."""
 
-    Attributes
-    ----------
-    whole : bool
-        Whether the cells themselves are the one margin.
-    blocks : ndarray, shape (margins, m)
-        The block that each cell counts in, blocks of all margins numbered through.
-    start : ndarray, shape (margins + 1,)
-        The first block of each margin, and the end.
-    chosen : ndarray, shape (margins,)
-        Which partition each is, where they are not the cells.
-    owner : ndarray, shape (partitions,)
-        The margin that each partition lies within.
-    """
-
-    whole: bool
-    blocks: Indices
-    start: Positions
-    chosen: Positions
-    owner: Positions
+    whole: bool  # whether the cells themselves are the one margin
+    blocks: Indices  # shape (margins, m): the block that each cell counts in, blocks of all margins numbered through
+    start: Positions  # shape (margins + 1,): the first block of each margin, and the end
+    chosen: Positions  # shape (margins,): which partition each is, where they are not the cells
+    owner: Positions  # shape (partitions,): the margin that each partition lies within
 
 
 @compiled_part
@@ -170,7 +139,7 @@ def are_equal(one: Indices, other: Indices) -> bool:
 
 
 @compiled_part
-def add_rows(rows: ConstraintRows, at: np.int64, r: int, new: Indices, old: Positions) -> None:
+def add_rows(rows: _ConstraintRows, at: np.int64, r: int, new: Indices, old: Positions) -> None:
     """Write the rows of a constraint, from ``at`` on."""
     m = len(new)
     for label in range(len(old)):
@@ -182,14 +151,14 @@ def add_rows(rows: ConstraintRows, at: np.int64, r: int, new: Indices, old: Posi
 
 
 @compiled_part
-def partitions_of(labels: Indices, weights: Floats, bounded: Indices, total: int) -> tuple[Partitions, ConstraintRows]:
+def partitions_of(labels: Indices, weights: Floats, bounded: Indices, total: int) -> tuple[Partitions, _ConstraintRows]:
     """Find the different partitions of queries and constraints, and the rows of the latter, ``total`` at most."""
     n_queries, m = labels.shape
     n = n_queries + len(bounded)
     parts = np.empty((n, m), np.int32)
     sizes = np.empty(n, np.int64)
     of = np.empty(n, np.int64)
-    rows = ConstraintRows(
+    rows = _ConstraintRows(
         np.empty(bounded.shape, np.int32), np.empty(total, np.int64), np.empty(total, np.int64), np.empty(total)
     )
     found = 0
@@ -215,7 +184,7 @@ def partitions_of(labels: Indices, weights: Floats, bounded: Indices, total: int
         of[q] = c
     return (
         Partitions(parts[:found], sizes[:found], of),
-        ConstraintRows(rows.of, rows.label[:at], rows.constraint[:at], rows.strength[:at]),
+        _ConstraintRows(rows.of, rows.label[:at], rows.constraint[:at], rows.strength[:at]),
     )
 
 
@@ -418,7 +387,7 @@ def arrange(
     overlap : ndarray, shape (R, R)
         BB'.
     row_of, row_label, row_query, strength
-        Of `ConstraintRows`.
+        Of `_ConstraintRows`.
     """
     n_queries, m = labels.shape
     partitions, rows = partitions_of(labels, weights, bounded, total)

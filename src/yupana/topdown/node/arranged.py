@@ -87,7 +87,7 @@ def shut_and_binding(node: Node) -> tuple[Flags, list[Constraint]]:
         if zero.any():
             shut |= zero[:, constraint.labels].T
         if ((constraint.low > 0.0) | ((constraint.high < answers) & ~zero)).any():
-            # A bound that counts >= 0 or the parent imply anyway only makes the active set ambiguous.
+            # a bound that counts >= 0 or the parent imply anyway only makes the active set ambiguous.
             low = np.where(constraint.low > 0.0, constraint.low, -np.inf)
             high = np.where(constraint.high < answers, np.maximum(constraint.high, constraint.low), np.inf)
             binding.append(Constraint(constraint.labels, low, high))

@@ -39,7 +39,7 @@ def row_sums(a: Arranged, rows: Positions, children: Positions) -> Any:  # noqa:
     return sparse.csr_matrix((np.ones(len(column)), (np.repeat(np.arange(len(rows)), counts), column)), shape=shape)
 
 
-def least_violation(a: Arranged) -> float:
+def _least_violation(a: Arranged) -> float:
     """Find the least t such that some counts >= 0 violate no constraint by more than t, in persons.
 
     Returns
@@ -63,33 +63,21 @@ def least_violation(a: Arranged) -> float:
 
 def is_infeasible(a: Arranged) -> bool:
     """Tell whether every choice of counts violates some constraint by more than `NEAR` persons."""
-    return least_violation(a) > NEAR * (1.0 + 1e-6 * float(a.conditions.parent.max()))
+    return _least_violation(a) > NEAR * (1.0 + 1e-6 * float(a.conditions.parent.max()))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Objective:
-    """Half the objective of a node, without its constant, in the variables of a general solver.
+class _Objective:
+    """Half the objective of a node, without its constant, in the variables of a general solver."""
 
-    Attributes
-    ----------
-    hessian : sparse matrix
-        Upper half. The counts come first, child by child, then `extra` variables.
-    linear : ndarray
-    link : sparse matrix
-        Times the variables it is 0; no rows where there are no extra variables.
-    extra : int
-    unit : float
-        What the objective was divided by.
-    """
-
-    hessian: Any
+    hessian: Any  # upper half. The counts come first, child by child, then `extra` variables.
     linear: Floats
-    link: Any
+    link: Any  # times the variables it is 0; no rows where there are no extra variables
     extra: int
-    unit: float
+    unit: float  # what the objective was divided by
 
 
-def objective_of(a: Arranged) -> Objective:
+def objective_of(a: Arranged) -> _Objective:
     """Write the objective of a node for a general solver."""
     m, k = a.squares.b.shape
     size = a.squares.form.shape[1]
@@ -117,7 +105,7 @@ def objective_of(a: Arranged) -> Objective:
         link = sparse.csr_matrix((0, k * m))
     hessian = sparse.triu(sparse.block_diag(quadratic), format="csc")
     linear = np.concatenate([-(a.squares.b * scale).T.ravel(), np.zeros(extra)])
-    return Objective(hessian, linear, link, extra, unit)
+    return _Objective(hessian, linear, link, extra, unit)
 
 
 def pad(matrix: Any, columns: int) -> Any:  # noqa: ANN401
@@ -160,7 +148,7 @@ def interior_point(a: Arranged) -> tuple[Point, int, bool]:
     return point, int(found.iterations), usable(found)
 
 
-def minimise(goal: Objective, exact: Any, values: Floats, within: Any, limits: Floats) -> Any:  # noqa: ANN401
+def minimise(goal: _Objective, exact: Any, values: Floats, within: Any, limits: Floats) -> Any:  # noqa: ANN401
     """Run clarabel on the objective with exact @ x = values and within @ x <= limits, x without the extra variables."""
     extra = goal.hessian.shape[0] - exact.shape[1]
     matrix = sparse.vstack([pad(goal.link, 0), pad(exact, extra), pad(within, extra)], format="csc")
@@ -203,30 +191,21 @@ def arrange_without_parent(node: Node) -> Arranged:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Elastic:
-    """The constraints of a node whose parent may be departed from; the variables are counts, then elastic ones.
+class _Elastic:
+    """The constraints of a node whose parent may be departed from; the variables are counts, then elastic ones."""
 
-    Attributes
-    ----------
-    exact, values : sparse matrix and ndarray
-        Sums that are kept: exact @ x = values.
-    within, limits : sparse matrix and ndarray
-        Bounds: within @ x <= limits.
-    top : ndarray
-        The largest value of each variable; the smallest is 0.
-    departure : ndarray
-        Its product with x is the sum of the elastic variables, which bound the departure from the parent cell by cell.
-    """
-
+    # exact @ x equals the values: sums that are kept
     exact: Any
     values: Floats
+    # within @ x is at most the limits
     within: Any
     limits: Floats
-    top: Floats
+    top: Floats  # the largest value of each variable; the smallest is 0
+    # its product with x is the sum of the elastic variables, which bound the departure from the parent cell by cell
     departure: Floats
 
 
-def relax(a: Arranged) -> Elastic:
+def relax(a: Arranged) -> _Elastic:
     """Make the parent's cells elastic; only their total is kept."""
     m, k = a.squares.b.shape
     children = cell_sums(a)
@@ -242,7 +221,7 @@ def relax(a: Arranged) -> Elastic:
         sparse.hstack([rows, sparse.csr_matrix((rows.shape[0], m))]),
     ]
     parent, high, low = a.conditions.parent, a.conditions.high[upper], a.conditions.low[lower]
-    return Elastic(
+    return _Elastic(
         exact=sparse.hstack([exact, sparse.csr_matrix((exact.shape[0], m))], format="csr"),
         values=np.concatenate([total @ parent, a.conditions.joint_total]),
         within=sparse.vstack(within, format="csr"),
@@ -252,7 +231,7 @@ def relax(a: Arranged) -> Elastic:
     )
 
 
-def least_departure(elastic: Elastic) -> tuple[Floats, float]:
+def least_departure(elastic: _Elastic) -> tuple[Floats, float]:
     """Find where the parent is departed from least, and by how much, as a linear programme."""
     found = linprog(
         elastic.departure,
@@ -271,7 +250,7 @@ def least_departure(elastic: Elastic) -> tuple[Floats, float]:
     return found.x, float(found.fun)
 
 
-def least_squares(a: Arranged, elastic: Elastic, most: float) -> Any:  # noqa: ANN401  (clarabel's solution)
+def least_squares(a: Arranged, elastic: _Elastic, most: float) -> Any:  # noqa: ANN401  (clarabel's solution)
     """Minimise the objective of the node where the departure is at most ``most``."""
     m, k = a.squares.b.shape
     n = k * m
@@ -283,7 +262,7 @@ def least_squares(a: Arranged, elastic: Elastic, most: float) -> Any:  # noqa: A
     identity = sparse.eye(n + m, format="csr")
     shut = np.flatnonzero(elastic.top == 0.0)
     return minimise(
-        Objective(hessian, linear, link, goal.extra, goal.unit),
+        _Objective(hessian, linear, link, goal.extra, goal.unit),
         sparse.vstack([elastic.exact, identity[shut]]),
         np.concatenate([elastic.values, np.zeros(len(shut))]),
         sparse.vstack([elastic.within, elastic.departure.reshape(1, -1), -identity[np.flatnonzero(elastic.top > 0.0)]]),
@@ -291,7 +270,7 @@ def least_squares(a: Arranged, elastic: Elastic, most: float) -> Any:  # noqa: A
     )
 
 
-def violation_of(elastic: Elastic, parent: Floats, counts: Floats, most: float) -> float:
+def violation_of(elastic: _Elastic, parent: Floats, counts: Floats, most: float) -> float:
     """Find the largest violation of a constraint, in persons."""
     point = np.concatenate([counts.T.ravel(), np.abs(parent - counts.sum(axis=1))])
     return max(

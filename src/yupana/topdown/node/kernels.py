@@ -22,53 +22,27 @@ Fields: TypeAlias = tuple[Any, ...]
 
 
 class Squares(NamedTuple):
-    """Half the objective without its constant: for child j, scale[j] times x'Hx / 2 - b'x.
+    """Half the objective without its constant: for child j, scale[j] times x'Hx / 2 - b'x."""
 
-    Attributes
-    ----------
-    b : ndarray, shape (m, k)
-    scale : ndarray, shape (k,)
-    starts : ndarray, shape (profiles + 1,)
-        The children of profile p are those from ``starts[p]`` up to ``starts[p + 1]``.
-    single : ndarray, shape (profiles,)
-        d.
-    blocks : ndarray, shape (B's finest margins, m)
-        The rows of B that each cell counts in.
-    form : ndarray, shape (profiles, R, R)
-        K.
-    """
-
-    b: Floats
-    scale: Floats
+    b: Floats  # shape (m, k)
+    scale: Floats  # shape (k,)
+    # shape (profiles + 1,): the children of profile p are those from `starts[p]` up to `starts[p + 1]`
     starts: Positions
-    single: Floats
-    blocks: Indices
-    form: Floats
+    single: Floats  # shape (profiles,): d
+    blocks: Indices  # shape (B's finest margins, m): the rows of B that each cell counts in
+    form: Floats  # shape (profiles, R, R): K
 
 
 class Conditions(NamedTuple):
-    """What counts >= 0 must meet.
+    """What counts >= 0 must meet."""
 
-    Attributes
-    ----------
-    parent : ndarray, shape (m,)
-    row_of : ndarray, shape (constraints, m)
-        The row that each cell counts in, rows numbered through.
-    low, high : ndarray, shape (rows, k)
-    joint : ndarray of bool, shape (joint totals, k)
-        Which children each holds together.
-    joint_total : ndarray, shape (joint totals,)
-    shut : ndarray of bool, shape (m, k)
-        Counts that must be 0.
-    """
-
-    parent: Floats
-    row_of: Indices
-    low: Floats
-    high: Floats
-    joint: Flags
-    joint_total: Floats
-    shut: Flags
+    parent: Floats  # shape (m,)
+    row_of: Indices  # shape (constraints, m): the row that each cell counts in, rows numbered through
+    low: Floats  # shape (rows, k)
+    high: Floats  # shape (rows, k)
+    joint: Flags  # shape (joint totals, k): which children each holds together
+    joint_total: Floats  # shape (joint totals,)
+    shut: Flags  # shape (m, k): counts that must be 0
 
 
 class Point(NamedTuple):

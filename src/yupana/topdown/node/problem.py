@@ -11,21 +11,13 @@ class InfeasibleNode(ValueError):  # noqa: N818 - a state of the node, named so 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Held:
-    """A query that an earlier pass has answered: |Q x_c - v_c| <= slack for every child c.
+    """A query that an earlier pass has answered: |Q x_c - v_c| <= slack for every child c."""
 
-    Attributes
-    ----------
-    labels : ndarray of int32, shape (m,)
-        Which answer each live cell counts in.
-    values : ndarray of float64, shape (k, size)
-        The answers to stay near, in persons. An answer without a live cell is 0, and must be held near 0.
-    slack : float
-        In persons; 0 holds the answers exactly.
-    """
-
-    labels: Indices
+    labels: Indices  # shape (m,): which answer each live cell counts in
+    # shape (k, size): the answers to stay near, in persons. An answer without a live cell is 0, and must be held near
+    # 0.
     values: Floats
-    slack: float
+    slack: float  # in persons; 0 holds the answers exactly
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,37 +26,24 @@ class Node:
 
     Minimise sum over children c and queries q of weights[c, q] * |Q_q x_c - answers[q][c]|^2 over counts x >= 0 of
     shape (k, m) whose sum over the children is the parent, cell by cell, within the constraints.
-
-    Attributes
-    ----------
-    parent : ndarray of float64, shape (m,)
-        Counts of the live cells, all positive, in persons.
-    queries : tuple of ndarray of int32, each of shape (m,)
-        Which answer each live cell counts in, from 0.
-    answers : tuple of ndarray of float64, each of shape (k, size of the query)
-        Noisy answers; not read, so possibly nan, where the weight is 0.
-    weights : ndarray of float64, shape (k, queries)
-        Inverse variances; 0 where not measured. Single weights may be negative as long as the quadratic form of each
-        child is positive semidefinite, as in precision matrices written as signed sums over margins.
-    held : tuple of Held
-    groups : ndarray of int32, shape (m,), or None
-        The group of each live cell, the level of the first attribute for bounds.
-    lower, upper : ndarray of float64, shape (k, groups), or None
-        Bounds on each child's totals by group; given with `groups`. Infinite values bound nothing. A group without
-        a live cell has total 0.
-    joint : tuple of (tuple of int, float)
-        Positions of children, and what their totals must add up to.
     """
 
-    parent: Floats
-    queries: tuple[Indices, ...]
+    parent: Floats  # shape (m,): counts of the live cells, all positive, in persons
+    queries: tuple[Indices, ...]  # shape (m,): which answer each live cell counts in, from 0
+    # shape (k, size of the query): noisy answers; not read, so possibly nan, where the weight is 0
     answers: tuple[Floats, ...]
+    # shape (k, queries): inverse variances; 0 where not measured. Single weights may be negative as long as the
+    # quadratic form of each child is positive semidefinite, as in precision matrices written as signed sums over
+    # margins.
     weights: Floats
     held: tuple[Held, ...] = ()
+    # shape (m,), or None: the group of each live cell, the level of the first attribute for bounds
     groups: Indices | None = None
+    # lower, upper: shape (k, groups), or None: bounds on each child's totals by group; given with `groups`. Infinite
+    # values bound nothing. A group without a live cell has total 0.
     lower: Floats | None = None
     upper: Floats | None = None
-    joint: tuple[tuple[tuple[int, ...], float], ...] = ()
+    joint: tuple[tuple[tuple[int, ...], float], ...] = ()  # positions of children, and what their totals must add up to
 
     @property
     def children(self) -> int:

@@ -125,7 +125,6 @@ def solve(node: Node, tolerance: float = 1e-6, aim: float | None = None) -> Node
 
     Parameters
     ----------
-    node : Node
     tolerance : float
         Bound on the KKT residual, in persons, below which a solution counts as certified.
     aim : float, optional

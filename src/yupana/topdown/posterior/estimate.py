@@ -88,7 +88,7 @@ class _BlocksAsked:
             for first, last in batches_of(parents, starts):
                 batch = prepare(parents.part(first, last), self.level, before + first)
                 gathered = self.evidence.gather(self.number, batch.families)
-                used = used_queries(self.evidence.basis, gathered.fitted[-1].target)
+                used = _used_queries(self.evidence.basis, gathered.fitted[-1].target)
                 children = start.take(int(starts[first]), int(starts[last]))
                 yield _Pieces(self, batch, batch.labels(), gathered, used, children)
 
@@ -162,15 +162,11 @@ def estimate_posterior(
 
     Parameters
     ----------
-    tree : Tree
     rules : Rules
         Of the last geolevel.
     possible : ndarray of bool, shape (cells,)
-    evidence : FullInformation
     counts : sequence of KeptLevel
         Of the last geolevel but one and of the last, by full information; the latter are where the chains begin.
-    lists : PublicLists
-    seed : int
     workers : int
         Threads; the counts do not depend on how many.
     progress : callable
@@ -193,7 +189,7 @@ def estimate_posterior(
         return _estimate(blocks, learned, pool, progress)
 
 
-def used_queries(basis: Basis, target: Quadratic) -> tuple[int, ...]:
+def _used_queries(basis: Basis, target: Quadratic) -> tuple[int, ...]:
     """The queries, by position, that have a share of the information worth a place in every move.
 
     Answers are least squares of all that was measured, so what is left out is the precision it adds.

@@ -25,93 +25,52 @@ class ChildrenAsked(NamedTuple):
 
     A row is a child with one kind of people: households, or group quarters of one type; all people where a schema
     does not bound them.
-
-    Attributes
-    ----------
-    kind, group : ndarray of int64, shape (m,)
-        The kind of people and the group, within it, that each live cell belongs to.
-    place : ndarray of int64, shape (m, queries)
-        Where in `residual` the answer stands that each cell counts in.
-    weights : ndarray of float64, shape (k, queries)
-    lower, upper : ndarray of int64, shape (k, kinds)
-    together : ndarray of int64, shape (k,)
-        Children of one number have a total that is known together; people move within them only.
-    doors : ndarray of int64, shape (kinds, k)
-        The children that may hold people of a kind, then whatever.
-    opened : ndarray of int64, shape (kinds,)
-        How many those are.
-    position : ndarray of int64, shape (kinds, k)
-        Where each child stands in `doors`.
     """
 
+    # kind, group: shape (m,): the kind of people and the group, within it, that each live cell belongs to
     kind: Ints
     group: Ints
-    place: Ints
-    weights: Floats
-    lower: Ints
-    upper: Ints
+    place: Ints  # shape (m, queries): where in `residual` the answer stands that each cell counts in
+    weights: Floats  # shape (k, queries)
+    lower: Ints  # shape (k, kinds)
+    upper: Ints  # shape (k, kinds)
+    # shape (k,): children of one number have a total that is known together; people move within them only
     together: Ints
-    doors: Ints
-    opened: Ints
-    position: Ints
+    doors: Ints  # shape (kinds, k): the children that may hold people of a kind, then whatever
+    opened: Ints  # shape (kinds,): how many those are
+    position: Ints  # shape (kinds, k): where each child stands in `doors`
 
 
 class Believed(NamedTuple):
-    """The prior of the children of one parent.
+    """The prior of the children of one parent."""
 
-    Attributes
-    ----------
-    theta, log_theta : ndarray of float64, shape (intervals,)
-        Midpoints of the intervals of an intensity over its base.
-    density : ndarray of float64, shape (classes, intervals)
-        Weight of each interval; positive.
-    base : ndarray of float64, shape (k, kinds)
-        People expected in a row where the intensity is 1.
-    klass : ndarray of int64, shape (k, kinds)
-        The class of each row.
-    of_group, of_cell : ndarray of float64, shapes (groups,) and (m,)
-        Shares of the parent's people of a kind in each group, times `between`; of a group's people in each cell, times
-        `within`.
-    between, within : float
-        Concentrations of the groups within a row, and of the cells within a group.
-    """
-
+    # theta, log_theta: shape (intervals,): midpoints of the intervals of an intensity over its base
     theta: Floats
     log_theta: Floats
-    density: Floats
-    base: Floats
-    klass: Ints
+    density: Floats  # shape (classes, intervals): weight of each interval; positive
+    base: Floats  # shape (k, kinds): people expected in a row where the intensity is 1
+    klass: Ints  # shape (k, kinds): the class of each row
+    # of_group, of_cell: shapes (groups,) and (m,): shares of the parent's people of a kind in each group, times
+    # `between`; of a group's people in each cell, times `within`
     of_group: Floats
     of_cell: Floats
+    # between, within: concentrations of the groups within a row, and of the cells within a group
     between: float
     within: float
 
 
-class Walk(NamedTuple):
-    """Where a chain stands.
+class _Walk(NamedTuple):
+    """Where a chain stands."""
 
-    Attributes
-    ----------
-    counts : ndarray of float64, shape (k, m)
-    groups : ndarray of float64, shape (k, groups)
-    people : ndarray of int64, shape (k, kinds)
-    residual : ndarray of float64, shape (k, answers)
-        Answers of the counts less noisy ones.
-    gain, loss : ndarray of float64, shape (k, kinds)
-        Prior factors of one person more, and of the last one there.
-    known : ndarray of int32, shape (k, kinds, TABLE)
-        For which number of people `table` was filled, or -1.
-    table : ndarray of float64, shape (k, kinds, TABLE)
-    """
-
-    counts: Floats
-    groups: Floats
-    people: Ints
-    residual: Floats
+    counts: Floats  # shape (k, m)
+    groups: Floats  # shape (k, groups)
+    people: Ints  # shape (k, kinds)
+    residual: Floats  # shape (k, answers): answers of the counts less noisy ones
+    # shape (k, kinds): prior factors of one person more, and of the last one there
     gain: Floats
     loss: Floats
-    known: NDArray[np.int32]
-    table: Floats
+    known: NDArray[np.int32]  # shape (k, kinds, TABLE): for which number of people `table` was filled, or -1
+    table: Floats  # shape (k, kinds, TABLE)
 
 
 @compiled_part
@@ -164,7 +123,7 @@ def _energy(residual: Floats, weights: Floats, place: Ints, cell: int, source: i
 
 
 @compiled_part
-def _worth(walk: Walk, believed: Believed, child: int, kind: int, people: int) -> float:
+def _worth(walk: _Walk, believed: Believed, child: int, kind: int, people: int) -> float:
     """The prior factor of one person more in a row that holds so many."""
     slot = people & (TABLE - 1)
     if walk.known[child, kind, slot] == people:
@@ -173,7 +132,7 @@ def _worth(walk: Walk, believed: Believed, child: int, kind: int, people: int) -
 
 
 @compiled_part
-def _ratio(walk: Walk, asked: ChildrenAsked, believed: Believed, cell: int, source: int, target: int) -> float:
+def _ratio(walk: _Walk, asked: ChildrenAsked, believed: Believed, cell: int, source: int, target: int) -> float:
     """How much likelier the children become when a person of a cell moves."""
     energy = _energy(walk.residual, asked.weights, asked.place, cell, source, target)
     kind, group = asked.kind[cell], asked.group[cell]
@@ -185,7 +144,7 @@ def _ratio(walk: Walk, asked: ChildrenAsked, believed: Believed, cell: int, sour
 
 
 @compiled_part
-def _move(walk: Walk, asked: ChildrenAsked, believed: Believed, cell: int, source: int, target: int) -> None:
+def _move(walk: _Walk, asked: ChildrenAsked, believed: Believed, cell: int, source: int, target: int) -> None:
     """Move a person of a cell."""
     kind, group = asked.kind[cell], asked.group[cell]
     walk.counts[source, cell] -= 1.0
@@ -206,14 +165,19 @@ def _move(walk: Walk, asked: ChildrenAsked, believed: Believed, cell: int, sourc
 
 
 @compiled_part
-def _within(asked: ChildrenAsked, walk: Walk, child: int, kind: int) -> bool:
+def _within(asked: ChildrenAsked, walk: _Walk, child: int, kind: int) -> bool:
     people = walk.people[child, kind]
     return bool(asked.lower[child, kind] <= people <= asked.upper[child, kind])
 
 
 @compiled_part
 def _swap(
-    walk: Walk, asked: ChildrenAsked, believed: Believed, cells: tuple[int, int], places: tuple[int, int], chance: float
+    walk: _Walk,
+    asked: ChildrenAsked,
+    believed: Believed,
+    cells: tuple[int, int],
+    places: tuple[int, int],
+    chance: float,
 ) -> bool:
     """Let two people change places, if chance has it."""
     (one, other), (here, there) = cells, places
@@ -257,7 +221,7 @@ def _placed(start: Ints, random: np.random.Generator) -> tuple[Ints, Ints]:
 
 
 @compiled_part
-def _begin(start: Ints, asked: ChildrenAsked, believed: Believed, residual: Floats) -> Walk:
+def _begin(start: Ints, asked: ChildrenAsked, believed: Believed, residual: Floats) -> _Walk:
     children, kinds = asked.lower.shape
     groups = np.zeros((children, len(believed.of_group)))
     people = np.zeros((children, kinds), np.int64)
@@ -267,7 +231,7 @@ def _begin(start: Ints, asked: ChildrenAsked, believed: Believed, residual: Floa
             people[b, asked.kind[c]] += start[b, c]
     gain, loss = np.zeros((children, kinds)), np.zeros((children, kinds))
     known = np.full((children, kinds, TABLE), np.int32(-1))
-    walk = Walk(
+    walk = _Walk(
         start.astype(np.float64), groups, people, residual, gain, loss, known, np.zeros((children, kinds, TABLE))
     )
     for b in range(children):
@@ -279,7 +243,7 @@ def _begin(start: Ints, asked: ChildrenAsked, believed: Believed, residual: Floa
 
 
 @compiled_part
-def _held(walk: Walk, asked: ChildrenAsked, believed: Believed, held: Floats) -> None:
+def _held(walk: _Walk, asked: ChildrenAsked, believed: Believed, held: Floats) -> None:
     """Add, for every row, the chance of each interval of intensity given its people."""
     for k in range(asked.lower.shape[1]):
         if asked.opened[k] == 0:
@@ -299,7 +263,7 @@ def _held(walk: Walk, asked: ChildrenAsked, believed: Believed, held: Floats) ->
 
 @compiled_part
 def _sweep(
-    place: Ints, cells: Ints, walk: Walk, asked: ChildrenAsked, believed: Believed, random: np.random.Generator
+    place: Ints, cells: Ints, walk: _Walk, asked: ChildrenAsked, believed: Believed, random: np.random.Generator
 ) -> int:
     """Ask everybody once to move to another child; returns how many did.
 
@@ -359,7 +323,7 @@ def _sweep(
 def _exchange(
     place: Ints,
     cells: Ints,
-    walk: Walk,
+    walk: _Walk,
     asked: ChildrenAsked,
     believed: Believed,
     swaps: int,
@@ -379,7 +343,7 @@ def _exchange(
 
 
 @compiled_part
-def _note(place: Ints, cells: Ints, walk: Walk, sums: Ints, totals: NDArray[np.int32]) -> None:
+def _note(place: Ints, cells: Ints, walk: _Walk, sums: Ints, totals: NDArray[np.int32]) -> None:
     """Add a draw to the sums, and note its totals."""
     for i in range(len(place)):
         sums[place[i], cells[i]] += 1
@@ -405,8 +369,6 @@ def wander(
     ----------
     start : ndarray of int64, shape (k, m)
         Counts that meet every bound; overwritten by the last draw.
-    asked : ChildrenAsked
-    believed : Believed
     residual : ndarray of float64, shape (k, answers)
         Answers of `start` less noisy ones; overwritten.
     swaps : int

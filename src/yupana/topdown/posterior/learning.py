@@ -28,26 +28,14 @@ ROUNDS: Final = len(_SWEEPS)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Draws:
-    """Draws of the children of one parent.
+    """Draws of the children of one parent."""
 
-    Attributes
-    ----------
-    sums : ndarray of int64, shape (k, m)
-        Of the draws that count.
-    totals : ndarray of int32, shape (draws, k)
-        Of each child in each of them.
-    last : ndarray of int64, shape (k, m)
-    held : ndarray of float64, shape (classes, intervals)
-        How many rows were in each interval of intensity, in all draws that count.
-    moves : ndarray of int64, shape (2,)
-        Made, and people asked.
-    """
-
-    sums: Ints
-    totals: NDArray[np.int32]
-    last: Ints
+    sums: Ints  # shape (k, m): of the draws that count
+    totals: NDArray[np.int32]  # shape (draws, k): of each child in each of them
+    last: Ints  # shape (k, m)
+    # shape (classes, intervals): how many rows were in each interval of intensity, in all draws that count
     held: Floats
-    moves: Ints
+    moves: Ints  # shape (2,): made, and people asked
 
     @property
     def means(self) -> Floats:
@@ -60,8 +48,6 @@ def draw(posed: Posed, prior: Prior, start: Ints, sweeps: Sweeps, seed: tuple[in
 
     Parameters
     ----------
-    posed : Posed
-    prior : Prior
     start : ndarray of int64, shape (k, m)
         Counts that sum to the parent and meet every bound.
     sweeps : tuple of (int, int)
@@ -94,7 +80,6 @@ def learn_densities(parents: Sequence[Learner], prior: Prior, seed: int, pool: E
         To begin with; its concentrations are kept.
     seed : int
         Each round of each parent has a stream of its own.
-    pool : Executor
 
     Returns
     -------
@@ -130,19 +115,11 @@ _GROUP: Final = 0.1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Restricted:
-    """Least squares of each child from its own answers alone, on the parent's live cells.
+    """Least squares of each child from its own answers alone, on the parent's live cells."""
 
-    Attributes
-    ----------
-    estimate : ndarray of float64, shape (k, m)
-        Unbiased; 0 of a child that was not measured.
-    covariance : ndarray of float64, shape (profiles, m, m)
-    profile : ndarray of int64, shape (k,)
-        Of the covariance of each child; -1 where its answers do not determine the cells.
-    """
-
-    estimate: Floats
-    covariance: Floats
+    estimate: Floats  # shape (k, m): unbiased; 0 of a child that was not measured
+    covariance: Floats  # shape (profiles, m, m)
+    # shape (k,): of the covariance of each child; -1 where its answers do not determine the cells
     profile: np.typing.NDArray[np.int64]
 
     def totals(self) -> tuple[Floats, Floats]:

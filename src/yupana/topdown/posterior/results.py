@@ -36,25 +36,15 @@ _CHANCE: Final = 6.0
 
 @dataclass(slots=True)
 class Chains:
-    """What the chains of many parents tell of themselves.
+    """What the chains of many parents tell of themselves."""
 
-    Attributes
-    ----------
-    blocks : int
-        Those that have siblings and a parent with people.
-    error, spread : float
-        Sums over blocks: of the squared error of the mean total by chance, told by the halves of the chain, and of the
-        variance of the total.
-    apart : int
-        Blocks whose halves differ by more than a standard deviation.
-    made, asked : int
-        Moves, and people asked to move.
-    """
-
-    blocks: int = 0
+    blocks: int = 0  # those that have siblings and a parent with people
+    # error, spread: sums over blocks: of the squared error of the mean total by chance, told by the halves of the
+    # chain, and of the variance of the total
     error: float = 0.0
     spread: float = 0.0
-    apart: int = 0
+    apart: int = 0  # blocks whose halves differ by more than a standard deviation
+    # made, asked: moves, and people asked to move
     made: int = 0
     asked: int = 0
 
@@ -202,14 +192,9 @@ def _by_size(mean: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Inflation:
-    """How many times its posterior variance the squared error of a total is, less 1.
+    """How many times its posterior variance the squared error of a total is, less 1."""
 
-    Attributes
-    ----------
-    excess : tuple of float
-        Of totals of 30, 100 and 300; at least 0, so that no interval is narrower than that of the posterior.
-    """
-
+    # of totals of 30, 100 and 300; at least 0, so that no interval is narrower than that of the posterior
     excess: tuple[float, ...]
 
     def told(self) -> dict[str, Any]:
@@ -219,23 +204,16 @@ class Inflation:
 
 @dataclass(slots=True)
 class SquaredErrors:
-    """Weighted least squares of estimated squared errors by size; those of many parents add up.
+    """Weighted least squares of estimated squared errors by size; those of many parents add up."""
 
-    Attributes
-    ----------
-    normal : ndarray of float64, shape (sizes, sizes)
-    said : ndarray of float64, shape (sizes,)
-    """
-
-    normal: Floats = field(default_factory=lambda: np.zeros((len(_SIZES), len(_SIZES))))
-    said: Floats = field(default_factory=lambda: np.zeros(len(_SIZES)))
+    normal: Floats = field(default_factory=lambda: np.zeros((len(_SIZES), len(_SIZES))))  # shape (sizes, sizes)
+    said: Floats = field(default_factory=lambda: np.zeros(len(_SIZES)))  # shape (sizes,)
 
     def add(self, draws: Draws, measured: Floats, variance: Floats) -> None:
         """Add the children of one parent.
 
         Parameters
         ----------
-        draws : Draws
         measured, variance : ndarray of float64, shape (k,)
             Least squares of the totals from each child's own answers, and their variances; nan of a child without.
         """
@@ -262,17 +240,10 @@ class SquaredErrors:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PublicLists:
-    """What is known of every block beside what was measured.
+    """What is known of every block beside what was measured."""
 
-    Attributes
-    ----------
-    units : ndarray of integers, shape (blocks,), or None
-        Housing units, where they are used.
-    facilities : ndarray of integers, shape (blocks, types), or None
-        Group-quarters facilities by type, where the schema bounds people by them.
-    """
-
-    units: Integers | None
+    units: Integers | None  # shape (blocks,), or None: housing units, where they are used
+    # shape (blocks, types), or None: group-quarters facilities by type, where the schema bounds people by them
     facilities: Integers | None
 
     def of(self, first: int, last: int) -> Places:
@@ -283,35 +254,20 @@ class PublicLists:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BlockPosterior:
-    """What was found of the blocks beside their counts.
+    """What was found of the blocks beside their counts."""
 
-    Attributes
-    ----------
-    mean, spread : ndarray of float64, shape (blocks,)
-        Posterior mean and standard deviation of the total of each block; where nothing was drawn the count, and 0.
-    inflation : Inflation
-        Of the squared errors of those totals over their posterior variances, as the noisy answers tell it.
-    prior : Prior
-        As learned.
-    chains : Chains
-    fit : PriorFit
-    sweeps : tuple of (int, int)
-        How many were left out, and how many counted.
-    seed : int
-        Of all draws. It is no secret: with it the estimate can be made again from the measurements.
-    with_units : bool
-        Whether housing units were used.
-    """
-
+    # mean, spread: shape (blocks,): posterior mean and standard deviation of the total of each block; where nothing was
+    # drawn the count, and 0
     mean: Floats
     spread: Floats
+    # of the squared errors of those totals over their posterior variances, as the noisy answers tell it
     inflation: Inflation
-    prior: Prior
+    prior: Prior  # as learned
     chains: Chains
     fit: PriorFit
-    sweeps: Sweeps
-    seed: int
-    with_units: bool
+    sweeps: Sweeps  # how many were left out, and how many counted
+    seed: int  # of all draws. It is no secret: with it the estimate can be made again from the measurements.
+    with_units: bool  # whether housing units were used
 
     def told(self) -> dict[str, Any]:
         """For a manifest."""

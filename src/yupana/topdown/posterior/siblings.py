@@ -35,21 +35,12 @@ _SHARED: Final = 20.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prior:
-    """What is believed of the children of any parent before their own answers are read.
+    """What is believed of the children of any parent before their own answers are read."""
 
-    Attributes
-    ----------
-    density : ndarray of float64, shape (classes, intervals)
-        Of the logarithm of an intensity over its base, by the class of the row; rows sum to 1.
-    between : float
-        How alike the groups of children are: the concentration of their shares about the parent's.
-    within : float
-        The same of the cells within a group.
-    """
-
+    # shape (classes, intervals): of the logarithm of an intensity over its base, by the class of the row; rows sum to 1
     density: Floats
-    between: float
-    within: float
+    between: float  # how alike the groups of children are: the concentration of their shares about the parent's
+    within: float  # the same of the cells within a group
 
 
 def flat(classes: int) -> Floats:
@@ -83,42 +74,23 @@ _NEVER = np.int64(1) << 50
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Places:
-    """What public lists tell of children of one parent.
+    """What public lists tell of children of one parent."""
 
-    Attributes
-    ----------
-    units : ndarray of int64, shape (k,), or None
-        Housing units, where they are used.
-    facilities : ndarray of int64, shape (k, kinds - 1), or None
-        Group-quarters facilities by type, where the schema bounds people by them.
-    """
-
-    units: Ints | None
+    units: Ints | None  # shape (k,), or None: housing units, where they are used
+    # shape (k, kinds - 1), or None: group-quarters facilities by type, where the schema bounds people by them
     facilities: Ints | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Posed:
-    """What is asked of the children of one parent, on the parent's live cells.
+    """What is asked of the children of one parent, on the parent's live cells."""
 
-    Attributes
-    ----------
-    parent : ndarray of int64, shape (m,)
-    asked : ChildrenAsked
-    answers : ndarray of float64, shape (k, answers)
-        Noisy ones, query after query.
-    base : ndarray of float64, shape (k, kinds)
-    klass : ndarray of int64, shape (k, kinds)
-    swaps : int
-        Of so many proposals one is that two people change places.
-    """
-
-    parent: Ints
+    parent: Ints  # shape (m,)
     asked: ChildrenAsked
-    answers: Floats
-    base: Floats
-    klass: Ints
-    swaps: int
+    answers: Floats  # shape (k, answers): noisy ones, query after query
+    base: Floats  # shape (k, kinds)
+    klass: Ints  # shape (k, kinds)
+    swaps: int  # of so many proposals one is that two people change places
 
     def residual(self, counts: Ints) -> Floats:
         """Answers of counts of shape (k, m), less the noisy ones."""
@@ -157,14 +129,12 @@ def pose(family: Siblings, terms: Terms, used: Sequence[int], groups: Indices, p
 
     Parameters
     ----------
-    family : Siblings
     terms : Terms
         Of the last estimation pass: everything that was measured.
     used : sequence of int
         The queries of the terms that are used, by position.
     groups : ndarray of int32, shape (m,)
         A label of the group of each live cell.
-    places : Places
     """
     number, m = family.children, len(family.parent)
     kind = np.zeros(m, dtype=np.int64) if family.groups is None else family.groups.astype(np.int64)

@@ -191,7 +191,6 @@ def _spine(told: DeclaredSpine, shares: Mapping[str, Fraction], mechanism: Mecha
 
     Parameters
     ----------
-    told : DeclaredSpine
     shares : mapping of geolevel to Fraction
         From the root down.
     mechanism : Mechanism
@@ -310,19 +309,8 @@ def _spine_document(configuration: Configuration) -> dict[str, Any]:
     spine, areas = configuration.spine, configuration.areas
     if areas is not None:
         return {"areas": {"levels": list(areas.levels), "of": areas.pairs}}
-    return {
-        "spine": {
-            "kind": spine.kind,
-            **({} if spine.fanout_cutoff is None else {"fanout_cutoff": spine.fanout_cutoff}),
-            "entity_threshold": spine.entity_threshold,
-            "bypass_cutoff": spine.bypass_cutoff,
-            "grouping": spine.grouping,
-            "classes": list(spine.classes),
-            "aian_areas": list(spine.aian_areas),
-            "strong_mcd_states": [f"{state:02d}" for state in spine.strong_mcd_states],
-            "live": spine.live,
-        },
-    }
+    left = {"mechanism", "levels", "shares", *(["fanout_cutoff"] if spine.fanout_cutoff is None else [])}
+    return {"spine": {name: value for name, value in spine.as_json().items() if name not in left}}
 
 
 def _names(passes: tuple[tuple[Query, ...], ...]) -> list[list[str]]:

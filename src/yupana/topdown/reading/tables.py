@@ -297,12 +297,7 @@ def _in_order(
 
 
 def _check_measured(
-    place: str,
-    passes: InOrder,
-    measured: tuple[Query, ...],
-    faults: list[str],
-    *,
-    complete: bool,
+    place: str, passes: InOrder, measured: tuple[Query, ...], faults: list[str], *, complete: bool
 ) -> None:
     """Only what is measured can be estimated from, and if the passes are complete, all of it must be."""
     named = [query for queries in passes for query in queries]

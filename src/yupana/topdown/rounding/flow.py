@@ -17,20 +17,15 @@ from yupana.compiled import compiled_part
 
 
 class Graph(NamedTuple):
-    """A flow in a graph, arc by arc: arrays of int64, shape (arcs,).
-
-    Attributes
-    ----------
-    state : ndarray of int8
-        1 for an arc outside the tree without flow, -1 for one that is full, 0 for an arc of the tree and for one that
-        must keep its flow. An arc of capacity 0 must be 0.
-    """
+    """A flow in a graph, arc by arc: arrays of int64, shape (arcs,)."""
 
     tail: Ints
     head: Ints
     capacity: Ints
     cost: Ints
     flow: Ints
+    # 1 for an arc outside the tree without flow, -1 for one that is full, 0 for an arc of the tree and for one that
+    # must keep its flow. An arc of capacity 0 must be 0.
     state: NDArray[np.int8]
 
 

@@ -86,28 +86,17 @@ def nest(labels: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32
 
 
 class Queries(NamedTuple):
-    """What the passes ask, level by level from fine to coarse, and the bounds.
+    """What the passes ask, level by level from fine to coarse, and the bounds."""
 
-    Attributes
-    ----------
-    nested : ndarray of int32, shape (levels, m)
-    sizes : ndarray of int64, shape (levels,)
-    slope : ndarray of int64, shape (passes, levels)
-        What a unit of distance to the targets of a level costs.
-    detailed : ndarray of int64, shape (passes,)
-        How many detailed queries a pass holds.
-    bound_start : ndarray of int64, shape (levels,)
-        Where the bounds of a level start in ``floor`` and ``ceiling``, child by child; -1 for a level without.
-    floor, ceiling : ndarray of int64, shape (bounds,)
-    """
-
-    nested: NDArray[np.int32]
-    sizes: Ints
-    slope: Ints
-    detailed: Ints
+    nested: NDArray[np.int32]  # shape (levels, m)
+    sizes: Ints  # shape (levels,)
+    slope: Ints  # shape (passes, levels): what a unit of distance to the targets of a level costs
+    detailed: Ints  # shape (passes,): how many detailed queries a pass holds
+    # shape (levels,): where the bounds of a level start in `floor` and `ceiling`, child by child; -1 for a level
+    # without
     bound_start: Ints
-    floor: Ints
-    ceiling: Ints
+    floor: Ints  # shape (bounds,)
+    ceiling: Ints  # shape (bounds,)
 
 
 class Parts(NamedTuple):
@@ -158,7 +147,6 @@ def round_by_flow(estimate: Floats, parent: Ints, queries: Queries, group: Ints,
     ----------
     estimate : ndarray of float64, shape (k, m)
     parent : ndarray of int64, shape (m,)
-    queries : Queries
     group : ndarray of int64, shape (k,)
         The joint total each child counts in, or -1.
     group_sum : ndarray of int64, shape (joint totals,)

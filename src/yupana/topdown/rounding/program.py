@@ -24,18 +24,11 @@ TOLERANCE = 1e-6
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Limit:
-    """Bounds on the answers of one query, the same query for every child.
+    """Bounds on the answers of one query, the same query for every child."""
 
-    Attributes
-    ----------
-    labels : ndarray of int32, shape (m,)
-        Which answer each cell counts in.
-    lower, upper : ndarray of int64, shape (k, answers)
-    """
-
-    labels: Indices
-    lower: Ints
-    upper: Ints
+    labels: Indices  # shape (m,): which answer each cell counts in
+    lower: Ints  # shape (k, answers)
+    upper: Ints  # shape (k, answers)
 
     def less(self, counts: Ints) -> "Limit":
         """What is left of the bounds after ``counts``, of shape (k, m)."""
@@ -68,31 +61,22 @@ def round_half_up(sums: Floats) -> Ints:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Program:
-    """Variables and the constraints that all passes share.
+class _Program:
+    """Variables and the constraints that all passes share."""
 
-    Attributes
-    ----------
-    child, cell : ndarray of int, shape (entries,)
-        Where the counts stand that have a choice; the first variables are their z.
-    fraction : ndarray of float64, shape (entries,)
-    least, most : ndarray of float64, shape (variables,)
-        Bounds of the variables; all are integers.
-    matrix : sparse array, shape (rows, variables)
-    lower, upper : ndarray of float64, shape (rows,)
-        Bounds of the rows.
-    """
-
+    # shape (entries,): where the counts stand that have a choice; the first variables are their z
     child: Ints
     cell: Ints
-    fraction: Floats
+    fraction: Floats  # shape (entries,)
+    # shape (variables,): bounds of the variables; all are integers
     least: Floats
     most: Floats
-    matrix: csr_array
+    matrix: csr_array  # shape (rows, variables)
+    # shape (rows,): bounds of the rows
     lower: Floats
     upper: Floats
 
-    def with_rows(self, matrix: csr_array, lower: NDArray[np.generic], upper: NDArray[np.generic]) -> "Program":
+    def with_rows(self, matrix: csr_array, lower: NDArray[np.generic], upper: NDArray[np.generic]) -> "_Program":
         """The same with more constraints."""
         return replace(
             self,
@@ -106,13 +90,13 @@ class Program:
         (kept,) = np.nonzero(index >= 0)
         return coo_array((np.ones(len(kept)), (index[kept], kept)), shape=(rows, len(self.least))).tocsr()
 
-    def holding(self, limit: Limit) -> "Program":
+    def holding(self, limit: Limit) -> "_Program":
         """The same with bounds on the answers of a query."""
         size = limit.lower.shape[1]
         matrix = self.sums(self.child * size + limit.labels[self.cell], limit.lower.size)
         return self.with_rows(matrix, limit.lower.reshape(-1), limit.upper.reshape(-1))
 
-    def keeping(self, limits: Sequence[Limit], joint: Sequence[Joint], counts: Ints) -> "Program":
+    def keeping(self, limits: Sequence[Limit], joint: Sequence[Joint], counts: Ints) -> "_Program":
         """The same with what is left of bounds and joint totals after ``counts``, of shape (k, m)."""
         program = self
         for limit in limits:
@@ -211,7 +195,6 @@ def round_by_program(
     parent : ndarray of int64, shape (m,)
     passes : sequence of sequences of ndarray of int32, shape (m,), or None
         None is the detailed query.
-    limits : sequence of Limit
     joint : sequence of (children, total)
 
     Returns
@@ -226,7 +209,7 @@ def round_by_program(
     return counts + program.keeping(limits, joint, counts).solve_passes(passes, estimate.shape)
 
 
-def start_program(fractions: Floats, child: Ints, cell: Ints, least: Floats, most: Floats) -> Program:
+def start_program(fractions: Floats, child: Ints, cell: Ints, least: Floats, most: Floats) -> _Program:
     """A program without constraints but the bounds of its variables, z first."""
     none = np.zeros(0)
-    return Program(child, cell, fractions[child, cell], least, most, csr_array((0, len(least))), none, none)
+    return _Program(child, cell, fractions[child, cell], least, most, csr_array((0, len(least))), none, none)

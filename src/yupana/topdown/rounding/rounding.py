@@ -40,29 +40,17 @@ UNBOUNDED = np.int64(1) << 50
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rounding:
-    """What a rounding of the children of one parent goes by, on live cells.
+    """What a rounding of the children of one parent goes by, on live cells."""
 
-    Attributes
-    ----------
-    parent : ndarray of int64, shape (m,)
-    passes : tuple of tuples of (ndarray of int32, shape (m,), or None)
-        The queries of each pass as the answer each cell counts in; None is the detailed query.
-    groups : ndarray of int32, shape (m,), or None
-        Which total each cell counts in that ``lower`` and ``upper`` bound.
-    lower, upper : ndarray of int64, shape (k, G), or None
-    fixed : tuple of (ndarray of int32, shape (m,); ndarray of int64, shape (k, answers))
-        Queries whose answers are known, such as an invariant total.
-    joint : tuple of (tuple of int, int)
-        Children whose totals together are known.
-    """
-
-    parent: Ints
+    parent: Ints  # shape (m,)
+    # shape (m,), or None: the queries of each pass as the answer each cell counts in; None is the detailed query
     passes: Passes
-    groups: Indices | None = None
-    lower: Ints | None = None
-    upper: Ints | None = None
+    groups: Indices | None = None  # shape (m,), or None: which total each cell counts in that `lower` and `upper` bound
+    lower: Ints | None = None  # shape (k, G), or None
+    upper: Ints | None = None  # shape (k, G), or None
+    # shapes (m,) and (k, answers): queries whose answers are known, such as an invariant total
     fixed: tuple[tuple[Indices, Ints], ...] = ()
-    joint: tuple[Joint, ...] = ()
+    joint: tuple[Joint, ...] = ()  # children whose totals together are known
 
     def limits(self) -> list[Limit]:
         """The constraints on each child by itself."""
@@ -82,7 +70,6 @@ def round_counts(estimate: Floats, rounding: Rounding) -> Ints:
     ----------
     estimate : ndarray of float64, shape (k, m)
         Non-negative; sums to the parent over the children up to the solver's error.
-    rounding : Rounding
 
     Returns
     -------
@@ -198,7 +185,6 @@ def round_failsafe(estimate: Floats, rounding: Rounding, missed: float) -> Ints:
     ----------
     estimate : ndarray of float64, shape (k, m)
         Non-negative; the children need not sum to the parent.
-    rounding : Rounding
     missed : float
         v, the least sum over cells of |parent - sum of children| that fractional counts reach.
 

@@ -35,15 +35,9 @@ Kept = tuple[bool, ...]
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """The basis of one schema. An attribute of one level has no part in it: kept or summed over, it is the same.
+    """The basis of one schema. An attribute of one level has no part in it: kept or summed over, it is the same."""
 
-    Attributes
-    ----------
-    shape : tuple of int
-        Levels of each attribute of the schema.
-    """
-
-    shape: tuple[int, ...]
+    shape: tuple[int, ...]  # levels of each attribute of the schema
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -94,7 +88,6 @@ class Basis:
         Parameters
         ----------
         answers : ndarray, shape (units, answers of the margin)
-        kept : Kept
 
         Returns
         -------
@@ -139,7 +132,6 @@ class Basis:
         Parameters
         ----------
         coordinates : ndarray of float64, shape (units, cells)
-        kept : Kept
 
         Returns
         -------
@@ -339,24 +331,14 @@ def _sum(values: Floats) -> float:
 
 @dataclass(frozen=True, slots=True)
 class LevelParts:
-    """The parts of the geolevels of a tree.
-
-    Attributes
-    ----------
-    basis : Basis
-    levels : int
-        How many geolevels are estimated.
-    children : tuple of float or None
-        How many children each unit has, from the root down, of all geolevels but the last; None where each geolevel is
-        estimated from its own answers alone.
-    exact : tuple of bool
-        Of each geolevel, whether the total of its units is known exactly.
-    """
+    """The parts of the geolevels of a tree."""
 
     basis: Basis
-    levels: int
+    levels: int  # how many geolevels are estimated
+    # how many children each unit has, from the root down, of all geolevels but the last; None where each geolevel is
+    # estimated from its own answers alone
     children: tuple[float, ...] | None
-    exact: tuple[bool, ...]
+    exact: tuple[bool, ...]  # of each geolevel, whether the total of its units is known exactly
 
     @property
     def size(self) -> int:
@@ -389,7 +371,6 @@ class LevelParts:
 
         Parameters
         ----------
-        level : int
         loadings : ndarray of float64, shape (answers, 2^attributes)
             Of the answers in a unit, as of `Basis.loadings`.
         """

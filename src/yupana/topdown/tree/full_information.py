@@ -84,24 +84,13 @@ _VALUES_AT_ONCE: Final = 1 << 22
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FullInformation:
-    """The up-pass estimates of every geolevel; those of the last are made when they are asked for.
-
-    Attributes
-    ----------
-    basis : Basis
-    tree : Tree
-    stored : StoredMeasurements
-    totals : mapping of int to ndarray of int64, shape (units,)
-        Totals that are known exactly, by geolevel.
-    upward : tuple of EstimatesOnDisk
-        Of each geolevel but the last; while it is made, of those below some.
-    """
+    """The up-pass estimates of every geolevel; those of the last are made when they are asked for."""
 
     basis: Basis
     tree: Tree
     stored: StoredMeasurements
-    totals: Mapping[int, Ints]
-    upward: tuple[EstimatesOnDisk, ...]
+    totals: Mapping[int, Ints]  # shape (units,): totals that are known exactly, by geolevel
+    upward: tuple[EstimatesOnDisk, ...]  # of each geolevel but the last; while it is made, of those below some
 
     def up(self, level: int, first: int, last: int) -> TreeEstimate:
         """What the measurements of the units from ``first`` up to ``last`` and of all below them say of them."""
@@ -148,44 +137,32 @@ class FullInformation:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Fit:
-    """What an estimation pass fits, of the children of all families.
-
-    Attributes
-    ----------
-    target : Quadratic
-    labels, held : tuple of ndarray of int32, each of shape (cells,)
-        Which answer each cell counts in, of the queries of the target, and of those that later passes hold.
-    """
+class _Fit:
+    """What an estimation pass fits, of the children of all families."""
 
     target: Quadratic
+    # shape (cells,): which answer each cell counts in, of the queries of the target, and of those that later passes
+    # hold
     labels: tuple[Cells, ...]
     held: tuple[Cells, ...]
 
 
-def _fit(target: Quadratic, held: Sequence[Query]) -> Fit:
-    return Fit(target, tuple(q.answers() for q in target.queries), tuple(q.answers() for q in held))
+def _fit(target: Quadratic, held: Sequence[Query]) -> _Fit:
+    return _Fit(target, tuple(q.answers() for q in target.queries), tuple(q.answers() for q in held))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TreeFamilies:
-    """Up-pass estimates of the children of some families, as targets with their precision.
-
-    Attributes
-    ----------
-    families : SiblingBatch
-    fitted : tuple of Fit
-        Of each estimation pass; the last fits everything there is.
-    """
+    """Up-pass estimates of the children of some families, as targets with their precision."""
 
     families: SiblingBatch
-    fitted: tuple[Fit, ...]
+    fitted: tuple[_Fit, ...]  # of each estimation pass; the last fits everything there is
 
     def passes(self, parent: int) -> Sequence[Callable[[], Terms]]:
         """What each estimation pass of a parent fits."""
         return [partial(self._terms, parent, fit) for fit in self.fitted]
 
-    def _terms(self, parent: int, fit: Fit) -> Terms:
+    def _terms(self, parent: int, fit: _Fit) -> Terms:
         first, last = (self.families.children[parent : parent + 2] - self.families.first).tolist()
         live = self.families.live[slice(*self.families.starts[parent : parent + 2])]
         mine = fit.target.part(first, last)
@@ -200,8 +177,6 @@ def full_information(
 
     Parameters
     ----------
-    basis : Basis
-    tree : Tree
     stored : StoredMeasurements
         All drawn.
     totals : mapping of int to ndarray of int64, shape (units,)

@@ -42,28 +42,15 @@ _VALUES_HELD: Final = 1 << 26
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LeastSquaresIntervals:
-    """Finds intervals of what is published, from all measurements of the tree.
+class _LeastSquaresIntervals:
+    """Finds intervals of what is published, from all measurements of the tree."""
 
-    Attributes
-    ----------
-    detailed : MarginMeasurements
-        The measurements, summed over nothing.
-    of_block : mapping of str to ndarray of int64, shape (blocks,)
-        By kind of areas, the area that each block of the tree lies in, -1 for none.
-    areas : mapping of str to int
-        How many areas each kind has.
-    upward : tuple of ndarray of float64, shape (units, 2^attributes)
-        `upward_precisions`.
-    confidence : float
-        The chance of each interval to hold the true count, before noise is drawn.
-    """
-
-    detailed: MarginMeasurements
+    detailed: MarginMeasurements  # the measurements, summed over nothing
+    # shape (blocks,): by kind of areas, the area that each block of the tree lies in, -1 for none
     of_block: Mapping[str, Ints]
-    areas: Mapping[str, int]
-    upward: tuple[Floats, ...]
-    confidence: float
+    areas: Mapping[str, int]  # how many areas each kind has
+    upward: tuple[Floats, ...]  # shape (units, 2^attributes): `upward_precisions`
+    confidence: float  # the chance of each interval to hold the true count, before noise is drawn
     _margins: dict[Kept, MarginEstimate] = field(default_factory=dict, init=False)
     _sums: dict[Kept, dict[str, Floats]] = field(default_factory=dict, init=False)
     _precisions: dict[str, Floats] = field(default_factory=dict, init=False)
@@ -103,9 +90,7 @@ class LeastSquaresIntervals:
 
         Parameters
         ----------
-        kind : str
         rows : ndarray of float64, shape (sums, cells)
-        first, last : int
 
         Returns
         -------
@@ -220,20 +205,17 @@ def least_squares_intervals(
     known: Mapping[int, Known],
     areas: Sequence[Areas],
     confidence: Fraction,
-) -> LeastSquaresIntervals:
+) -> _LeastSquaresIntervals:
     """Prepare intervals of all published areas.
 
     Parameters
     ----------
     measured : MeasuredLevels
         All measurements of the spine. Queries with recodes are left out.
-    spine : Spine
-    schema : Schema
     known : mapping of int to Known
         Totals that are kept exactly, by geolevel, of one unit or of several together.
     areas : sequence of Areas
         Those that add up others after them.
-    confidence : Fraction
     """
     of_block: dict[str, Ints] = {}
     for kind in areas:
@@ -244,7 +226,7 @@ def least_squares_intervals(
     whole = (True,) * len(schema.shape)
     detailed = MarginMeasurements(joint.tree, joint.measured, joint.totals, schema.shape, whole)
     sizes = {kind.name: len(kind.labels) for kind in areas}
-    return LeastSquaresIntervals(detailed, of_block, sizes, tuple(upward_precisions(detailed)), float(confidence))
+    return _LeastSquaresIntervals(detailed, of_block, sizes, tuple(upward_precisions(detailed)), float(confidence))
 
 
 def _above(index: Ints, below: Ints) -> Ints:

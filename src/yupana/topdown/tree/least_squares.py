@@ -25,37 +25,23 @@ from yupana.topdown.tree.basis import Basis, box
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TreeAnswers:
-    """One query of all units of a level, or of some that lie side by side.
+    """One query of all units of a level, or of some that lie side by side."""
 
-    Attributes
-    ----------
-    query : Query
-        Keeps or sums whole attributes.
-    answers : ndarray of int64 or float64, shape (units, query.size)
-        What stands where the precision is 0 is not looked at.
-    precision : ndarray of float64, shape (units,)
-        1 / variance. 0 where the unit was not measured; infinity where the answers are exact, as invariants are.
-    """
-
-    query: Query
-    answers: NDArray[np.generic]
+    query: Query  # keeps or sums whole attributes
+    answers: NDArray[np.generic]  # shape (units, query.size): what stands where the precision is 0 is not looked at
+    # shape (units,): 1 / variance. 0 where the unit was not measured; infinity where the answers are exact, as
+    # invariants are.
     precision: Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TreeEstimate:
-    """Estimates of units that lie side by side: unbiased, maybe negative and fractional.
+    """Estimates of units that lie side by side: unbiased, maybe negative and fractional."""
 
-    Attributes
-    ----------
-    coordinates : ndarray of float64, shape (units, cells)
-        See `Basis.histograms`; 0 in the parts of precision 0, if nothing tells of them.
-    precision : ndarray of float64, shape (units, 2^attributes)
-        1 / variance in each part S, so that the covariance is the sum of P_S / precision_S. 0 where the measurements do
-        not determine the part, infinity where they are exact.
-    """
-
+    # shape (units, cells): see `Basis.histograms`; 0 in the parts of precision 0, if nothing tells of them
     coordinates: Floats
+    # shape (units, 2^attributes): 1 / variance in each part S, so that the covariance is the sum of P_S / precision_S.
+    # 0 where the measurements do not determine the part, infinity where they are exact.
     precision: Floats
 
     def part(self, first: int, last: int) -> "TreeEstimate":
@@ -65,20 +51,11 @@ class TreeEstimate:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Quadratic:
-    """For each of k units, (x - e)'L(x - e) as sum over margins T of weight_T |Q_T x - answers_T|^2.
+    """For each of k units, (x - e)'L(x - e) as sum over margins T of weight_T |Q_T x - answers_T|^2."""
 
-    Attributes
-    ----------
-    queries : tuple of Query
-        The margins T whose weight is not zero throughout.
-    answers : tuple of ndarray of float64, shape (k, size of T) each
-    weights : ndarray of float64, shape (k, margins)
-        Some may be negative; the sum is convex all the same.
-    """
-
-    queries: tuple[Query, ...]
-    answers: tuple[Floats, ...]
-    weights: Floats
+    queries: tuple[Query, ...]  # the margins T whose weight is not zero throughout
+    answers: tuple[Floats, ...]  # shape (k, size of T)
+    weights: Floats  # shape (k, margins): some may be negative; the sum is convex all the same
 
     def part(self, first: int, last: int) -> "Quadratic":
         """Those of the units from `first` up to `last`: made for a level at once and cut by node, they cost least."""
@@ -87,18 +64,14 @@ class Quadratic:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TreeIntervals:
-    """Estimates of the answers of one query and intervals of whole numbers about them.
+    """Estimates of the answers of one query and intervals of whole numbers about them."""
 
-    Attributes
-    ----------
-    estimate, variance : ndarray of float64, shape (units, query.size)
-        The variance is infinity where the measurements do not determine the answer.
-    lower, upper : ndarray of int64, shape (units, query.size)
-        Both inclusive and not negative. Where the variance is infinite: 0 and the largest number of the type.
-    """
-
+    # estimate, variance: shape (units, query.size): the variance is infinity where the measurements do not determine
+    # the answer
     estimate: Floats
     variance: Floats
+    # lower, upper: shape (units, query.size): both inclusive and not negative. Where the variance is infinite: 0 and
+    # the largest number of the type.
     lower: Ints
     upper: Ints
 
@@ -108,8 +81,6 @@ def own(basis: Basis, units: int, measurements: Sequence[TreeAnswers]) -> TreeEs
 
     Parameters
     ----------
-    basis : Basis
-    units : int
     measurements : sequence of TreeAnswers
         May be empty. Exact answers must agree with each other; the later one counts.
     """
@@ -143,8 +114,6 @@ def own_precision(basis: Basis, units: int, measurements: Sequence[tuple[Query, 
 
     Parameters
     ----------
-    basis : Basis
-    units : int
     measurements : sequence of (Query, ndarray of float64 of shape (units,))
         What was asked, and with which precision; 0 and infinity as in `TreeAnswers`.
 
@@ -198,7 +167,6 @@ def down(basis: Basis, children: TreeEstimate, parents: Indices, known: TreeEsti
 
     Parameters
     ----------
-    basis : Basis
     children : TreeEstimate
         Of all children of these parents: what the measurements of them and below them say.
     parents : ndarray of int, shape (children,)
@@ -225,7 +193,6 @@ def quadratic(basis: Basis, estimate: TreeEstimate, queries: Sequence[Query] = (
 
     Parameters
     ----------
-    basis : Basis
     estimate : TreeEstimate
         For the estimation of a node: its children by `combined`, what they and those below them tell. With the sum of
         the children fixed to the parent, the minimum without inequalities, from the root down, is `down`.
@@ -256,9 +223,7 @@ def variances(basis: Basis, precision: Floats, query: Query) -> Floats:
 
     Parameters
     ----------
-    basis : Basis
     precision : ndarray of float64, shape (units, 2^attributes)
-    query : Query
 
     Returns
     -------
@@ -299,7 +264,6 @@ def intervals(basis: Basis, estimate: TreeEstimate, query: Query, confidence: fl
 
     Parameters
     ----------
-    basis : Basis
     estimate : TreeEstimate
         By `down`; of the root by `combined`.
     query : Query
@@ -334,7 +298,6 @@ def precisions_of_sums(tree: Tree, upward: Sequence[Floats], root: Floats, membe
 
     Parameters
     ----------
-    tree : Tree
     upward : sequence of ndarray of float64, shape (units of the level, 2^attributes) each
         Precisions by `combined`, from the root to the blocks.
     root : ndarray of float64, shape (1, 2^attributes)
@@ -375,27 +338,13 @@ def precisions_of_sums(tree: Tree, upward: Sequence[Floats], root: Floats, membe
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Family:
-    """How the children of each parent share what is known of their sum: all by part S.
+    """How the children of each parent share what is known of their sum: all by part S."""
 
-    Attributes
-    ----------
-    variance : ndarray of float64, shape (children, parts)
-        Of the children; 0 where undetermined.
-    unknown : ndarray of bool, shape (children, parts)
-        Which are undetermined.
-    share : ndarray of float64, shape (children, parts)
-        What part of a change of the parent a child takes.
-    rest : ndarray of float64, shape (children, parts)
-        Variance of the child given its parent.
-    determined : ndarray of float64, shape (parents, parts)
-        Sum of `variance`.
-    """
-
-    variance: Floats
-    unknown: Flags
-    share: Floats
-    rest: Floats
-    determined: Floats
+    variance: Floats  # shape (children, parts): of the children; 0 where undetermined
+    unknown: Flags  # shape (children, parts): which are undetermined
+    share: Floats  # shape (children, parts): what part of a change of the parent a child takes
+    rest: Floats  # shape (children, parts): variance of the child given its parent
+    determined: Floats  # shape (parents, parts): sum of `variance`
 
 
 def _family(precision: Floats, parents: Indices, units: int) -> _Family:
@@ -454,8 +403,6 @@ def covariance_of_sums(
 
     Parameters
     ----------
-    tree : Tree
-    basis : Basis
     upward : sequence of TreeEstimate
         By geolevel, what the measurements of a unit and of all below it say of it.
     weights : mapping of (geolevel, unit) to ndarray of float64, shape (sums, cells)

@@ -41,25 +41,14 @@ class MeasuredLevels(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MarginMeasurements:
-    """The measurements of a tree, summed to one margin.
-
-    Attributes
-    ----------
-    tree : Tree
-    measured : MeasuredLevels
-    totals : mapping of int to ndarray of int64, shape (units,)
-        Totals that are known exactly, by level; `UNKNOWN` for units whose total is not.
-    shape : tuple of int
-        Levels of each attribute of the schema.
-    kept : tuple of bool
-        Which attributes the margin keeps.
-    """
+    """The measurements of a tree, summed to one margin."""
 
     tree: Tree
     measured: MeasuredLevels
+    # shape (units,): totals that are known exactly, by level; `UNKNOWN` for units whose total is not
     totals: Mapping[int, Ints]
-    shape: tuple[int, ...]
-    kept: Kept
+    shape: tuple[int, ...]  # levels of each attribute of the schema
+    kept: Kept  # which attributes the margin keeps
 
     @property
     def basis(self) -> Basis:
@@ -134,22 +123,12 @@ class MarginMeasurements:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MarginEstimate:
-    """What all measurements of a tree say of one margin, at the level where runs begin.
-
-    Attributes
-    ----------
-    measured : MarginMeasurements
-    level : int
-    runs : tuple of (int, int)
-        First unit and one past the last of each run of this level.
-    known : TreeEstimate
-        Of the units of this level.
-    """
+    """What all measurements of a tree say of one margin, at the level where runs begin."""
 
     measured: MarginMeasurements
     level: int
-    runs: tuple[tuple[int, int], ...]
-    known: TreeEstimate
+    runs: tuple[tuple[int, int], ...]  # first unit and one past the last of each run of this level
+    known: TreeEstimate  # of the units of this level
 
     def of(self, kept: Kept) -> "MarginEstimate":
         """That of a margin of this one."""
@@ -239,17 +218,12 @@ def upward_precisions(measured: MarginMeasurements) -> list[Floats]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class WithSets:
-    """Measurements in the order of a tree with geolevels between, of which nothing was measured.
-
-    Attributes
-    ----------
-    measured : MeasuredLevels
-    units : tuple of (int, ndarray of int64, shape (units,)), or None
-        By geolevel of the tree, that of the measurements and the place of each unit there; None for a geolevel between.
-    """
+class _WithSets:
+    """Measurements in the order of a tree with geolevels between, of which nothing was measured."""
 
     measured: MeasuredLevels
+    # by geolevel of the tree, that of the measurements and the place of each unit there; None
+    # for a geolevel between
     units: tuple[tuple[int, Ints] | None, ...]
 
     def queries(self, level: int) -> tuple[Query, ...]:
@@ -281,40 +255,26 @@ def _consecutive(units: Ints) -> list[tuple[int, int]]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class JointTree:
-    """A tree in which totals that are known jointly are those of single units.
-
-    Attributes
-    ----------
-    tree : Tree
-    measured : MeasuredLevels
-    totals : dict of int to ndarray of int64, shape (units,)
-        By geolevel, `UNKNOWN` where there is none.
-    blocks : ndarray of int64, shape (blocks,), or None
-        The place of each of its blocks in the tree that was measured; None where they are in the same order.
-    """
+class _JointTree:
+    """A tree in which totals that are known jointly are those of single units."""
 
     tree: Tree
     measured: MeasuredLevels
-    totals: dict[int, Ints]
+    totals: dict[int, Ints]  # shape (units,): by geolevel, `UNKNOWN` where there is none
+    # shape (blocks,), or None: the place of each of its blocks in the tree that was measured; None where they are in
+    # the same order
     blocks: Ints | None
 
 
-def with_joint_totals(tree: Tree, measured: MeasuredLevels, known: Mapping[int, Known]) -> JointTree:
+def with_joint_totals(tree: Tree, measured: MeasuredLevels, known: Mapping[int, Known]) -> _JointTree:
     """Put a unit above each set of units whose total is known.
 
     Units of one parent whose totals add up to a known one become the children of a unit between, which has that total
     and no measurement; all other units get one of their own. Least squares on that tree is least squares on the one
     that was measured, with these totals used.
-
-    Parameters
-    ----------
-    tree : Tree
-    measured : MeasuredLevels
-    known : mapping of int to Known
     """
     if not any(one.joint for one in known.values()):
-        return JointTree(tree, measured, {level: one.totals for level, one in known.items()}, None)
+        return _JointTree(tree, measured, {level: one.totals for level, one in known.items()}, None)
     names: list[str] = []
     keys: list[Indices] = []
     origin: list[int | None] = []
@@ -341,4 +301,4 @@ def with_joint_totals(tree: Tree, measured: MeasuredLevels, known: Mapping[int, 
         for level, (of_level, place) in enumerate(zip(totals, places, strict=True))
         if of_level is not None
     }
-    return JointTree(made, WithSets(measured, units), found, order)
+    return _JointTree(made, _WithSets(measured, units), found, order)

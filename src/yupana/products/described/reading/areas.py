@@ -13,12 +13,7 @@ from yupana.geography.block_file import BlockAreas, BlockColumn, BlockFile, Hous
 from yupana.geography.hierarchy import hierarchy_of
 from yupana.plan.responses import ResponseGroup
 from yupana.products.described.description import AreaKind, DescribedColumn, Description, in_join
-from yupana.products.described.reading.declaration import (
-    MOST_DIGITS,
-    MOST_VALUES,
-    DeclaredAreaKind,
-    DeclaredHierarchy,
-)
+from yupana.products.described.reading.declaration import MOST_DIGITS, MOST_VALUES, DeclaredAreaKind, DeclaredHierarchy
 from yupana.products.described.reading.records import DescriptionDocument
 
 
@@ -129,7 +124,7 @@ def _parts(column: DescribedColumn) -> list[tuple[str, str]]:
     of = column.column
     if of.words:
         return [(word, column.labels.get(value, word)) for value, word in enumerate(of.words)]
-    width, words = len(str(of.numbers.high)), set(of.in_words.values())
+    width, words = len(str(of.numbers.high)), set(of.system_fault.values())
     return [(of.written(value).zfill(0 if value in words else width), of.written(value)) for value in of.domain]
 
 

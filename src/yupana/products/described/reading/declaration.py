@@ -65,7 +65,6 @@ def _of_file(place: str, told: object, faults: list[str]) -> str | None:
     return found
 
 
-_OF_FILE: Final = replace(COLUMN, read=_of_file)
 _ABOVE_0: Final = exact(lambda number: number > 0, "must be a number above 0")
 _BELOW_1: Final = exact(lambda number: 0 < number < 1, "must be a number above 0 and below 1")
 

@@ -58,53 +58,24 @@ class GroupList:
 
 @dataclass(slots=True)
 class DescriptionDocument:
-    """A description as a document, and what has been read of it: what the readers of all parts share.
+    """A description as a document, and what has been read of it: what the readers of all parts share."""
 
-    Attributes
-    ----------
-    told : dict
-        The document; lists of codes that stand in files are put in their place.
-    read : DeclaredDescription
-        What it said before.
-    folder : Path
-        Which names of files are relative to.
-    faults : list of str
-        Each begins with its place. Readers add to it.
-    blocks : BlockFile or None
-        That areas are made of, where there is one.
-    files : dict of name to DescribedFile
-        Parents before children.
-    columns : dict of str to DescribedColumn
-        By ``file.column``.
-    unit : str
-        What is protected.
-    recodes : dict of name to Classified
-    areas : dict of name to AreaKind
-        Those that are made of others stand after them.
-    lists : dict of name to GroupList
-    groups : dict of code to Where or ResponseGroup
-    levels : dict of name to DescribedLevel
-    wanted : dict of ``table/level`` to Fraction
-        The margins of error that budgets are to be found for; such a budget is 1 meanwhile.
-    notes : list of str
-        How codes of files were changed.
-    """
-
-    told: dict[str, Any]
-    read: DeclaredDescription
-    folder: Path
-    faults: list[str]
-    blocks: BlockFile | None = None
-    files: dict[str, DescribedFile] = field(default_factory=dict)
-    columns: dict[str, DescribedColumn] = field(default_factory=dict)
-    unit: str = ""
-    recodes: dict[str, Classified] = field(default_factory=dict)
-    areas: dict[str, AreaKind] = field(default_factory=dict)
-    lists: dict[str, GroupList] = field(default_factory=dict)
-    groups: dict[str, Where | ResponseGroup] = field(default_factory=dict)
-    levels: dict[str, DescribedLevel] = field(default_factory=dict)
+    told: dict[str, Any]  # the document; lists of codes that stand in files are put in their place
+    read: DeclaredDescription  # what it said before
+    folder: Path  # which names of files are relative to
+    faults: list[str]  # each begins with its place. Readers add to it.
+    blocks: BlockFile | None = None  # that areas are made of, where there is one
+    files: dict[str, DescribedFile] = field(default_factory=dict)  # by name: parents before children
+    columns: dict[str, DescribedColumn] = field(default_factory=dict)  # by `file.column`
+    unit: str = ""  # what is protected
+    recodes: dict[str, Classified] = field(default_factory=dict)  # by name
+    areas: dict[str, AreaKind] = field(default_factory=dict)  # by name: those that are made of others stand after them
+    lists: dict[str, GroupList] = field(default_factory=dict)  # by name
+    groups: dict[str, Where | ResponseGroup] = field(default_factory=dict)  # by code
+    levels: dict[str, DescribedLevel] = field(default_factory=dict)  # by name
+    # by `table/level`: the margins of error that budgets are to be found for; such a budget is 1 meanwhile
     wanted: dict[str, Fraction] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)  # how codes of files were changed
 
     def at(self, *keys: str) -> dict[str, Any]:
         """A table of the document."""
@@ -208,8 +179,8 @@ class DescriptionDocument:
                 else:
                     found.add(codes[value])
                 continue
-            if value in column.column.in_words:
-                found.add(column.column.in_words[value])
+            if value in column.column.system_fault:
+                found.add(column.column.system_fault[value])
                 continue
             ends = whole_range(value)
             domain = column.column.numbers.domain

@@ -23,12 +23,7 @@ from yupana.products.described.description import (
     chain_of,
     in_join,
 )
-from yupana.products.described.reading.declaration import (
-    Condition,
-    DeclaredChoice,
-    DeclaredDetail,
-    DeclaredTable,
-)
+from yupana.products.described.reading.declaration import Condition, DeclaredChoice, DeclaredDetail, DeclaredTable
 from yupana.products.described.reading.groups import listed_groups
 from yupana.products.described.reading.records import Classified, DescriptionDocument
 from yupana.release.codebook import REASON

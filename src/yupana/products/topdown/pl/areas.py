@@ -188,25 +188,16 @@ _FIELDS: Final[dict[str, Callable[[AreaName], str]]] = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ToldAreas:
-    """What a release tells of its areas.
+    """What a release tells of its areas."""
 
-    Attributes
-    ----------
-    blocks : PublishedBlocks
-        The areas that they lie in.
-    names : mapping
-        What areas are called; empty of a release without names.
-    """
-
-    blocks: PublishedBlocks
-    names: AreaNames
+    blocks: PublishedBlocks  # the areas that they lie in
+    names: AreaNames  # what areas are called; empty of a release without names
 
     def fields(self, level: bytes, codes: Texts) -> dict[str, Texts]:
         """The fields of the areas of a summary level, of shape (areas,), empty where nothing is told.
 
         Parameters
         ----------
-        level : bytes
         codes : ndarray of bytes, shape (areas,)
             GEOCODE.
         """

@@ -146,21 +146,15 @@ def _header(level: Texts, code: Texts, told: ToldAreas, known: Mapping[str, Text
 
 def _places(areas: Texts, known: Mapping[str, Texts]) -> Ints:
     """The record of each area in a geographic header, or -1."""
-    names, line = areas_in(known)
+    names, line = _areas_in(known)
     if not len(line):
         return np.full(len(areas), -1)
     at = np.minimum(np.searchsorted(names, areas), len(line) - 1)
     return np.where(names[at] == areas, line[at], -1)
 
 
-def areas_in(known: Mapping[str, Texts]) -> tuple[Texts, Ints]:
-    """Summary level and code of the areas of a geographic header in their order, and the record of each.
-
-    Raises
-    ------
-    InputError
-        If an area is there twice.
-    """
+def _areas_in(known: Mapping[str, Texts]) -> tuple[Texts, Ints]:
+    """Summary level and code of the areas of a geographic header in their order, and the record of each."""
     line = np.flatnonzero((known["GEOCOMP"] == _ONE_AREA) & np.isin(known["SUMLEV"], list(PARTS)))
     names = np.char.add(known["SUMLEV"][line], known["GEOCODE"][line])
     order = np.argsort(names, kind="stable")
@@ -262,7 +256,7 @@ def claim_files(
     known = None
     if names is not None and is_geographic_header(names):
         known = read_geographic_header(names)
-        areas_in(known)
+        _areas_in(known)
     elif names is not None:
         check_names(read_names(names))
     with new_folder(out, overwrite=overwrite, noisy=False) as draft:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from yupana.arrays import Flags, Indices, Ints
-from yupana.errors import InputError
+from yupana.errors import InputError, system_fault
 from yupana.files.regular import read_regular, regular
 from yupana.geography.header import HEADER
 from yupana.products.topdown.pl.summary_records import SummaryFile
@@ -54,25 +54,13 @@ _MOST_DIGITS: Final = 9
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lines:
-    r"""A file of lines of as many fields each.
-
-    Attributes
-    ----------
-    path : Path
-    content : ndarray of uint8, shape (bytes,)
-    newline : ndarray of int64, shape (lines,)
-        Where each line ends.
-    end : bytes
-        What every line ends with, ``\n`` or ``\r\n``.
-    width : int
-        How many fields a line has.
-    """
+    r"""A file of lines of as many fields each."""
 
     path: Path
-    content: _Bytes
-    newline: Ints
-    end: bytes
-    width: int
+    content: _Bytes  # shape (bytes,)
+    newline: Ints  # shape (lines,): where each line ends
+    end: bytes  # what every line ends with, `\n` or `\r\n`
+    width: int  # how many fields a line has
 
     def fault(self, line: int, text: str) -> InputError:
         """An error about a line, which counts from 0."""
@@ -213,14 +201,8 @@ _AT_ONCE: Final = 1 << 14
 _SEGMENT: Final = re.compile(r"0000[1-3]\w*\.pl$")
 
 
-def headers_in(place: Path) -> list[Path]:
-    """The geographic header that a path names, or all in a folder, in the order of their names.
-
-    Raises
-    ------
-    InputError
-        If a folder has none, files of several vintages, or a segment without its header.
-    """
+def _headers_in(place: Path) -> list[Path]:
+    """The geographic header that a path names, or all in a folder, in the order of their names."""
     if not place.is_dir():
         return [place]
     paths = sorted(path for path in place.glob("*.pl") if path.is_file())
@@ -245,7 +227,7 @@ def header_in(place: Path) -> Path:
     InputError
         If there is none, or more than one.
     """
-    found = headers_in(place)
+    found = _headers_in(place)
     if len(found) > 1:
         raise InputError(f"{place}: there are {', '.join(path.name for path in found)}; name one of them")
     return found[0]
@@ -266,7 +248,7 @@ def read_summary_files(places: Sequence[Path]) -> SummaryFile:
     """
     read: dict[bytes, Path] = {}
     files = []
-    for path in [path for place in places for path in headers_in(place)]:
+    for path in [path for place in places for path in _headers_in(place)]:
         files.append(read_summary_file(path))
         for state in np.unique(files[-1].fields["STUSAB"]):
             if state in read:
@@ -314,11 +296,8 @@ def is_geographic_header(path: Path) -> bool:
     InputError
         If it cannot be read.
     """
-    try:
-        with open(path, "rb", opener=regular) as file:
-            return file.readline().count(b"|") == len(HEADER) - 1
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from None
+    with system_fault(InputError, f"{path} cannot be read"), open(path, "rb", opener=regular) as file:
+        return file.readline().count(b"|") == len(HEADER) - 1
 
 
 def read_geographic_header(path: Path) -> Mapping[str, Texts]:
@@ -431,7 +410,6 @@ def write_summary_file(folder: Path, file: SummaryFile, rest: str = "2020.pl") -
 
     Parameters
     ----------
-    folder : Path
     file : SummaryFile
         What `read_summary_file` gave is written as it was, byte for byte.
     rest : str
