@@ -11,13 +11,13 @@ import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from yupana.confidential.records.fixed_width import NONE, Layout, distinct_fields, read_columns
+from yupana.confidential.records.fixed_width import NONE, Bytes, Layout, distinct_fields, read_columns
 from yupana.confidential.records.reader import ascii_header, rejected
 from yupana.confidential.records.sources import PART_SHIFT, Source, forms, place_finding
 from yupana.confidential.records.validation import Finding
@@ -96,12 +96,16 @@ def open_cef(db: duckdb.DuckDBPyConnection, folder: Path) -> Opened:
         return {}, findings
     persons, units, reference = sources.values()
     sources = {}
-    if not (wrong := _open_persons(db, persons)):
+    if not (wrong := load_lines(db, persons, PERSON_LAYOUT)):
         sources["persons"] = persons
     findings += wrong
-    wrong = open_reference(db, reference, _PLACED) or _open_units(db, units)
-    if not wrong:
+    if not (wrong := open_reference(db, reference, _PLACED) or load_lines(db, units, UNIT_LAYOUT, placed=_PLACED)):
+        placed = ", ".join(_PLACED.header)
+        db.execute(
+            f"CREATE VIEW geo AS SELECT RTYPE, MAFID, {placed}, record FROM units WHERE {_PLACED.header[0]} IS NOT NULL"
+        )
         sources |= {"units": units, "geo": _places_of(units, reference)}
+    drop_relations(db, "reference")
     return sources, findings + wrong
 
 
@@ -243,67 +247,71 @@ def _places(folder: Path) -> tuple[list[tuple[str, Path, str]], list[Finding]]:
     return ([] if findings else list(places)), findings
 
 
-def _open_persons(db: duckdb.DuckDBPyConnection, source: Source) -> list[Finding]:
-    db.execute(f"CREATE TABLE persons_rows AS {nothing(PERSONS)}")
-    rows, findings = [], list[Finding]()
-    for path in source.paths:
-        count = 0
-        for _, columns, line in read_columns(path, PERSON_LAYOUT, findings):
-            _append(db, PERSONS, columns)
-            count = int(line[-1])
-        rows.append(count)
-    if not findings:
-        db.execute(f"CREATE VIEW persons AS SELECT *, {_record(rows)} AS record FROM persons_rows")
-    return findings
+def load_lines(
+    db: duckdb.DuckDBPyConnection,
+    source: Source,
+    layout: Layout,
+    *,
+    placed: RecordFile | None = None,
+    only: tuple[str, int] | None = None,
+) -> list[Finding]:
+    """Make the relation of a layout's record file from the lines of all parts; their values are not checked.
 
-
-def _open_units(db: duckdb.DuckDBPyConnection, source: Source) -> list[Finding]:
-    """Units and their geography; of the long block codes each is held once for some lines."""
-    db.execute(f"CREATE TABLE units_rows AS {nothing(UNITS)}")
-    db.execute(f"CREATE TABLE geo AS {nothing(GEO, ', NULL::BIGINT AS record')}")
+    Parameters
+    ----------
+    db : duckdb.DuckDBPyConnection
+    source : Source
+    layout : Layout
+    placed : RecordFile, optional
+        Columns of ``reference_rows`` that say where the block of a line lies: NULL where it is not there.
+    only : tuple of str and int, optional
+        A column, and its value in the lines that are wanted. Those where it cannot be read are, too.
+    """
+    schema, record = layout.schema, ", NULL::BIGINT AS record" if only else ""
+    schema = replace(schema, columns=(*schema.columns, *(placed.columns if placed else ())))
+    db.execute(f"CREATE TABLE {schema.name}_rows AS {nothing(schema, record)}")
     rows, findings = [], list[Finding]()
     for part, path in enumerate(source.paths):
         count = 0
-        for lines, columns, line in read_columns(path, UNIT_LAYOUT, findings):
-            _append(db, UNITS, columns)
-            _append_geography(db, columns, line + (part << PART_SHIFT), distinct_fields(lines, OIDTB))
+        for lines, read, line in read_columns(path, layout, findings):
             count = int(line[-1])
+            columns: dict[str, NDArray[Any]] = {**read, **(_blocks_of(db, lines, placed) if placed else {})}
+            if only:
+                wanted = np.isin(columns[only[0]], (only[1], NONE))
+                columns = {name: values[wanted] for name, values in columns.items()}
+                columns["record"] = line[wanted] + (part << PART_SHIFT)
+            db.register("columns_now", columns)
+            values = ", ".join([_stored(schema.columns), *(["record"] if only else [])])
+            db.execute(f"INSERT INTO {schema.name}_rows SELECT {values} FROM columns_now")
+            db.unregister("columns_now")
         rows.append(count)
-    db.execute("DROP VIEW reference")
-    db.execute("DROP TABLE reference_rows")
     if not findings:
-        db.execute(f"CREATE VIEW units AS SELECT *, {_record(rows)} AS record FROM units_rows")
+        number = "" if only else f", {_record(rows)} AS record"
+        db.execute(f"CREATE VIEW {schema.name} AS SELECT *{number} FROM {schema.name}_rows")
     return findings
 
 
-def _append(db: duckdb.DuckDBPyConnection, schema: RecordFile, columns: Mapping[str, NDArray[np.int32]]) -> None:
-    db.register("columns_now", dict(columns))
-    db.execute(f"INSERT INTO {schema.name}_rows SELECT {stored(schema.columns)} FROM columns_now")
-    db.unregister("columns_now")
+def drop_relations(db: duckdb.DuckDBPyConnection, *names: str) -> None:
+    """Drop relations with the tables that hold their rows."""
+    for name in names:
+        db.execute(f"DROP VIEW IF EXISTS {name}")
+        db.execute(f"DROP TABLE IF EXISTS {name}_rows")
 
 
-def stored(columns: Iterable[Column]) -> str:
+def _stored(columns: Iterable[Column]) -> str:
     """SQL for numbers out of lines as tables store them, NULL for none of the domain."""
     return ", ".join(f"nullif({column.name}, {NONE})::{column.storage} AS {column.name}" for column in columns)
 
 
-def _append_geography(
-    db: duckdb.DuckDBPyConnection,
-    units: Mapping[str, NDArray[np.int32]],
-    record: NDArray[np.int64],
-    blocks: tuple[list[str], NDArray[np.int64]],
-) -> None:
-    """Find the blocks of units among those of the reference file."""
-    texts, block = blocks
-    db.register("blocks_now", {BLOCK: np.array(texts, dtype=object), "block": np.arange(len(texts))})
-    db.register("units_now", {**{name: units[name] for name in ("RTYPE", "MAFID")}, "block": block, "record": record})
-    placed = ", ".join(column.name for column in _PLACED.columns)
-    db.execute(f"""
-        INSERT INTO geo SELECT {stored((GEO["RTYPE"], GEO["MAFID"]))}, {placed}, units_now.record FROM units_now
-        JOIN (SELECT block, {placed} FROM blocks_now JOIN reference_rows USING ({BLOCK})) USING (block)
-        """)
-    db.unregister("units_now")
+def _blocks_of(db: duckdb.DuckDBPyConnection, lines: Bytes, placed: RecordFile) -> dict[str, NDArray[np.int32]]:
+    """What the reference file says of the blocks of lines, each of which is looked up once."""
+    texts, which = distinct_fields(lines, OIDTB)
+    db.register("blocks_now", {BLOCK: np.array(texts, dtype=object), "place": np.arange(len(texts))})
+    columns = ", ".join(f"coalesce({name}, {NONE})::INTEGER AS {name}" for name in placed.header)
+    found = db.execute(f"SELECT {columns} FROM blocks_now LEFT JOIN reference_rows USING ({BLOCK}) ORDER BY place")
+    places = {name: values[which] for name, values in found.fetchnumpy().items()}
     db.unregister("blocks_now")
+    return places
 
 
 def open_reference(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFile) -> list[Finding]:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 import duckdb
@@ -17,7 +18,6 @@ import duckdb
 from yupana.confidential.records.database import numbers
 from yupana.confidential.records.sources import (
     PART_SHIFT,
-    PathColumns,
     Source,
     check_readable,
     find_source,
@@ -322,10 +322,7 @@ def open_part(
     list of Finding
         Rows that are none.
     """
-    here = slice(part, part + 1)
-    alone = {column: values[here] for column, values in source.in_path.alone.items()}
-    paths, names, in_path = source.paths[here], source.names[here], PathColumns(alone)
-    one = Source(paths, names, source.header, rows=source.rows, in_path=in_path, spelled=source.spelled)
+    one = source.part(part)
     record = f"record + {part << PART_SHIFT} AS {RECORD}"
     raw = replace(schema, alias="as_written")
     if one.header:
@@ -402,30 +399,49 @@ def trust(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFile) -> 
     schema : RecordFile
         Of records without a finding.
     """
-    if source.header:
+    if not source.is_parquet:
         return
     types, _ = stored_types(db, source, schema)
     _make_view(db, source, schema, {c.name: trusted(c, types[c.name]) for c in schema.columns})
 
 
-def count_unfit(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFile) -> dict[str, int]:
-    """How many values of each column are none of its domain.
+_MANY: Final = 1 << 24
+
+
+def count_unfit(
+    db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFile, codes: Mapping[str, str] = MappingProxyType({})
+) -> tuple[int, dict[str, tuple[int, int]]]:
+    """How many records there are, and of each column how many values are none of its domain, and none of known codes.
 
     Parquet stores a value of a column once, mostly, so its values are counted first and looked at after; keys are not,
     as they have one for each record.
+
+    Parameters
+    ----------
+    db : duckdb.DuckDBPyConnection
+    source : Source
+    schema : RecordFile
+    codes : mapping of str to str
+        SQL for the codes that a column may have.
     """
-    at_once = [column.name for column in schema.columns if column.key or source.header]
-    found = dict.fromkeys(schema.header, 0)
-    if at_once:
-        counts = ", ".join(f"count(*) - count({named(name)})" for name in at_once)
-        found |= zip(at_once, numbers(db, f"SELECT {counts} FROM {named(schema.relation)}"), strict=True)
-    if not source.header:
-        types, _ = stored_types(db, source, schema)
-        for column in (column for column in schema.columns if not column.key):
-            values = f"SELECT {named(column.name)}, count(*) AS n FROM {stored_rows(source, schema)} GROUP BY ALL"
-            unfit = f"{from_stored(column, types[column.name])} IS NULL"
-            (found[column.name],) = numbers(db, f"SELECT sum(n) FILTER ({unfit}) FROM ({values})")
-    return found
+    at_once = [c.name for c in schema.columns if c.key or not source.is_parquet or len(c.domain) > _MANY]
+    counts = ", ".join(["count(*)", *(f"count(*) - count({named(name)})" for name in at_once)])
+    records, *wrong = numbers(db, f"SELECT {counts} FROM {named(schema.relation)}")
+    found = dict.fromkeys(schema.header, (0, 0)) | {n: (w, 0) for n, w in zip(at_once, wrong, strict=True)}
+    types = stored_types(db, source, schema)[0] if source.is_parquet else {}
+    for column in schema.columns:
+        name, value, rows = column.name, named(column.name), named(schema.relation)
+        if name in at_once and name not in codes:
+            continue
+        if name not in at_once:
+            value, rows = from_stored(column, types[name]), stored_rows(source, schema)
+        unfit, unknown = numbers(
+            db,
+            f"SELECT sum(n) FILTER ({value} IS NULL), sum(n) FILTER ({value} NOT IN ({codes.get(name, 'NULL')})) "
+            f"FROM (SELECT {named(name)}, count(*) AS n FROM {rows} GROUP BY ALL)",
+        )
+        found[name] = (unfit, unknown)
+    return records, found
 
 
 def stored_rows(source: Source, schema: RecordFile) -> str:

@@ -19,9 +19,16 @@ from yupana.confidential.records.census_edited_file import UNIT_LAYOUT
 from yupana.confidential.records.database import numbers
 from yupana.confidential.records.fixed_width import Layout, read_lines
 from yupana.confidential.records.fixed_width import numbers as columns_of
-from yupana.confidential.records.phsafe_records import Census
 from yupana.confidential.records.reader import NO_HEADER, ascii_header, damaged_parts, load_text, open_records
-from yupana.confidential.records.sources import PART_SHIFT, Source, check_readable, find_source, forms, place_finding
+from yupana.confidential.records.sources import (
+    PART_SHIFT,
+    OpenedRecords,
+    Source,
+    check_readable,
+    find_source,
+    forms,
+    place_finding,
+)
 from yupana.confidential.records.validation import Finding
 from yupana.confidential.records.values import INTEGERS
 from yupana.files.columns import MAFID, UNITS, Column, RecordFile
@@ -267,12 +274,12 @@ _KINDS: Final = {37: range(1, 5), 38: range(5, 8)}
 """RELSHIP of the persons in institutional and noninstitutional group quarters, and the major types of each."""
 
 
-def type_quarters(census: Census, *, listed: bool) -> list[Finding]:
+def type_quarters(census: OpenedRecords, *, listed: bool) -> list[Finding]:
     """Make the relation ``typed_quarters``: MAFID and major type, 1 to 7, of the group quarters with persons.
 
     Parameters
     ----------
-    census : Census
+    census : OpenedRecords
         Valid, with a relation ``placed`` of MAFID and ``place``, the position of the unit's block.
     listed : bool
         Whether there is a relation ``facilities``: columns ``place`` and ``major`` for each major type of each block.
@@ -299,7 +306,7 @@ def type_quarters(census: Census, *, listed: bool) -> list[Finding]:
     return _missing(census, broken, "the unit of a person of RTYPE 5 has no QGQTYP")
 
 
-def _read_unit_lines(census: Census) -> list[Finding]:
+def _read_unit_lines(census: OpenedRecords) -> list[Finding]:
     """The types of group quarters out of the lines of units, which were checked already but for these."""
     db, source = census.db, census.files["units"]
     db.execute("CREATE TABLE quarters (MAFID INTEGER, QGQTYP SMALLINT)")
@@ -334,7 +341,7 @@ def _read_quarters(db: duckdb.DuckDBPyConnection, folder: Path) -> list[Finding]
     return findings
 
 
-def _of_facilities(census: Census) -> list[Finding]:
+def _of_facilities(census: OpenedRecords) -> list[Finding]:
     kinds = " ".join(f"WHEN {relship} THEN {kind}" for kind, relship in enumerate(_KINDS))
     of_types = " ".join(f"WHEN major <= {types[-1]} THEN {kind}" for kind, types in enumerate(_KINDS.values()))
     census.db.execute(f"""
@@ -355,7 +362,7 @@ def _of_facilities(census: Census) -> list[Finding]:
     return _missing(census, broken, text)
 
 
-def _missing(census: Census, broken: str, text: str) -> list[Finding]:
+def _missing(census: OpenedRecords, broken: str, text: str) -> list[Finding]:
     (count,) = numbers(census.db, f"SELECT count(*) FROM persons WHERE {broken}")
     finding = Finding("group_quarters_type", "", text, count)
     return place_finding(census.db, census.files["persons"], finding, "persons", broken) if count else []

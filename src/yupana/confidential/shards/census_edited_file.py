@@ -28,15 +28,16 @@ from yupana.confidential.records.census_edited_file import (
     EditedNames,
     UnreadableBlocksError,
     block_keys,
+    find_cef,
     find_states,
     is_cef,
     open_reference,
 )
 from yupana.confidential.records.database import is_scratch, scratch_folder
+from yupana.confidential.records.declared import FILE_OF_BLOCKS
 from yupana.confidential.records.fixed_width import Layout, ShapeError, numbers, read_lines
 from yupana.confidential.records.reader import RECORD
-from yupana.confidential.records.safetab_files import BLOCK_CODE
-from yupana.confidential.records.safetab_records import blocks_with_housing, detailed_sources, open_detailed_cef
+from yupana.confidential.records.safetab_records import BLOCK_CODE, blocks_with_housing, open_detailed_cef
 from yupana.confidential.records.sources import SHARD, Source, rows_of, write_shard
 from yupana.confidential.records.validation import failing, require_none
 from yupana.confidential.shards.cut_records import KeysOfAreas, shared_out
@@ -301,7 +302,7 @@ def without_details(folder: Path, schema: RecordFile, stands: Flags, limits: Tas
     with scratch_folder() as empty:
         make_rows(empty, (schema, REFERENCE, HOUSING_UNITS))
         with limits.database() as db:
-            require_none(open_reference(db, detailed_sources(folder)["GRF-C"], REFERENCE))
+            require_none(open_reference(db, find_cef(folder, ())[0]["grfc"], REFERENCE))
             none = ", ".join(f"NULL::{column.storage} AS {column.name}" for column in schema.columns)
             _write(db, empty, schema, f"SELECT {none}, NULL::BIGINT AS {RECORD} WHERE false")
             _write_blocks(db, empty, "reference_rows", stands)
@@ -321,7 +322,7 @@ def _find_housing(work: bytes) -> bytes:
 def _standing(limits: TaskLimits, folder: Path, found: Iterator[bytes]) -> Flags | None:
     """Of each block of the reference files, whether a housing unit stands there; None where some cannot be read."""
     with limits.database() as db:
-        if open_reference(db, detailed_sources(folder)["GRF-C"], REFERENCE):
+        if open_reference(db, find_cef(folder, ())[0]["grfc"], REFERENCE):
             return None
         db.execute(f"CREATE TABLE housed ({BLOCK} VARCHAR)")
         for result in found:
@@ -342,12 +343,10 @@ def _count_details(task: Shard, schema: RecordFile, codes: frozenset[int], work:
         link_files(edited, names, files)
         make_rows(folder, (schema, REFERENCE, HOUSING_UNITS))
         with speaking_of(edited, task.folder), task.limits.database() as db:
-            households = schema is HOUSEHOLD_RECORDS
-            opened = open_detailed_cef(db, edited, DETAILED, codes, households=households)
-            if opened.findings:
+            if open_detailed_cef(codes, schema.name == HOUSEHOLD_RECORDS.name, db, edited)[1]:
                 return packed((True, None))
             _write_records(db, folder, schema)
-            table = f"{REFERENCE.relation}_rows"
+            table = f"{FILE_OF_BLOCKS}_rows"
             (blocks,) = db.execute(f"SELECT count(*) FROM {table}").fetchone() or (0,)
             stands = np.unpackbits(np.frombuffer(bits, dtype=np.uint8), count=int(blocks)).astype(np.bool_)
             _write_blocks(db, folder, table, stands)
@@ -358,13 +357,13 @@ def _count_details(task: Shard, schema: RecordFile, codes: frozenset[int], work:
 
 
 def _write_records(db: duckdb.DuckDBPyConnection, folder: Path, schema: RecordFile) -> None:
-    there = {str(row[0]) for row in db.execute("SELECT column_name FROM (DESCRIBE every_record)").fetchall()}
+    there = {str(row[0]) for row in db.execute("SELECT column_name FROM (DESCRIBE records)").fetchall()}
     # What is not tabulated has been checked, and is any of its values.
     columns = ", ".join(
         f"{(f'nullif({c.name}, 0)' if c.blank else c.name) if c.name in there else repr(c.written(c.low))} AS {c.name}"
         for c in schema.columns
     )
-    _write(db, folder, schema, f"SELECT {columns}, rowid + 1 AS {RECORD} FROM every_record")
+    _write(db, folder, schema, f"SELECT {columns}, rowid + 1 AS {RECORD} FROM records")
 
 
 def _write_blocks(db: duckdb.DuckDBPyConnection, folder: Path, table: str, stands: Flags) -> None:
