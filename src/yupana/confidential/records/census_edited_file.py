@@ -9,7 +9,7 @@ import configparser
 import re
 import stat
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -118,29 +118,6 @@ def edited_sources(folder: Path) -> dict[str, Source]:
     """The files that stand for persons, units and geo, whatever is in them."""
     persons, units, reference = find_cef(folder)[0].values()
     return {"persons": persons, "units": units, "geo": _places_of(units, reference)}
-
-
-@dataclass(frozen=True, slots=True)
-class EditedNames:
-    """How files are named, by kind, with ``%s`` for the state."""
-
-    patterns: Mapping[str, str]
-
-    def as_config(self) -> str:
-        """A configuration by which files so named are found, in a folder for each kind."""
-        told = (
-            f"{kind}_dir = {kind}\n{kind}_file_format = {of.replace('%', '%%')}" for kind, of in self.patterns.items()
-        )
-        return "\n".join(["[paths]", *told, ""])
-
-
-def find_states(
-    folder: Path, others: tuple[RecordFile, ...] = (PERSONS, UNITS, GEO)
-) -> tuple[EditedNames, dict[str, dict[str, Path]]]:
-    """How files are named; and those of each kind (`find_cef`), by state: none where something is wrong with them."""
-    files, findings = _find(folder, others)
-    wrong = findings + _unfit(files)
-    return EditedNames({kind: pattern for kind, _, pattern in _places(folder)[0]}), {} if wrong else files
 
 
 def find_cef(folder: Path, others: tuple[RecordFile, ...] = (PERSONS, UNITS, GEO)) -> Opened:

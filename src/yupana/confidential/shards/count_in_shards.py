@@ -22,10 +22,11 @@ from yupana.confidential.records.sources import OpenedRecords, Source, find_sour
 from yupana.confidential.records.validation import Finding, failing
 from yupana.confidential.request import RunRequest
 from yupana.confidential.shards.census_edited_file import count_by_state, lies_by_state
-from yupana.confidential.shards.cut_records import areas_of, count_by_area, count_by_key, is_repeated
+from yupana.confidential.shards.cut_records import areas_of, count_by_area, count_by_key, is_repeated, keys_of_records
 from yupana.confidential.shards.shard_tasks import (
     EMPTY,
     AsCounted,
+    CountedShards,
     CountFolder,
     P,
     Shard,
@@ -140,7 +141,13 @@ def count_in_shards(
     # What occurs twice may be in two shards, so all that is wrong with it is told by one that has all records.
     number = 1 if unique and cut.number != 1 and is_repeated(engine, unique, cut.number, shard) else cut.number
     areas = areas_of(sources, number)
-    counted = count_by_area(engine, cut.keys, areas, shard, progress, taker) if areas else None
+    counted: CountedShards | None = None
+    if areas and all(all(area.values()) for area in areas):
+        parts = [
+            [shard.part(schema, part, cut.keys[schema], 1) for schema in there for part in area[schema.name]]
+            for area in areas
+        ]
+        counted = count_by_area(engine, parts, shard, keys_of_records, progress, taker)
     if counted is None:
         taker.forget()
         counted = count_by_key(engine, cut.keys, number, shard, progress, taker)

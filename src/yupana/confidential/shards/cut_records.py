@@ -8,7 +8,7 @@ import heapq
 import os
 import pickle
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from yupana.confidential.records.database import memory_limit, numbers, scratch_folder
 from yupana.confidential.records.sources import Source, rows_of
-from yupana.confidential.records.validation import Finding, merge_findings
+from yupana.confidential.records.validation import failing, merge_findings
 from yupana.confidential.shards.shard_tasks import (
     EMPTY,
     CountedShards,
@@ -29,11 +29,16 @@ from yupana.confidential.shards.shard_tasks import (
     Shard,
     Taker,
     TaskLimits,
+    Told,
     count_folder,
+    count_told,
     hash_of_key,
+    link_others,
+    linked,
     lost_rows,
     make_rows,
     read_part,
+    speaking_of,
     write_columns,
 )
 from yupana.engine.engine import MOST_BYTES, Engine
@@ -310,73 +315,60 @@ def _write_rows(folder: Path, parcels: Iterator[bytes]) -> None:
         raise lost_rows()
 
 
+KeysOf: TypeAlias = Callable[[Sequence[Part]], list[NDArray[np.uint64]] | None]
+"""Gives 64 bits of each key that parts have; None where these cannot be read."""
+
+
 def count_by_area(
-    engine: Engine,
-    keys: Mapping[RecordFile, tuple[str, ...]],
-    areas: Sequence[Parts],
-    shard: Shard,
-    progress: Progress,
-    taker: Taker,
+    engine: Engine, areas: Sequence[Sequence[Part]], shard: Shard, keys_of: KeysOf, progress: Progress, taker: Taker
 ) -> CountedShards | None:
-    """Count each area where its files are read; None if a key is in two areas, so that they cannot be counted apart."""
-    work = [
-        pickle.dumps(
-            [shard.part(schema, part, keys[schema], 1) for schema in shard.sources for part in area[schema.name]]
-        )
-        for area in areas
-    ]
+    """Count each area where its files lie.
+
+    Returns
+    -------
+    CountedShards or None
+        None if a key is in two areas, so that they cannot be counted apart, or a rule is broken: whoever has all
+        records tells.
+    """
+    work = [*map(pickle.dumps, areas)]
     counted = CountedShards([], {}, [])
     with scratch_folder() as scratch:
         apart = KeysOfAreas(scratch)
-        results = engine.map(partial(_count_area, shard), work)
+        results = engine.map(partial(_count_area, shard, keys_of), work)
         for result in told(results, "counting areas", len(work), progress):
-            unread, digests, of_area, (found, of_shard) = pickle.loads(result)  # noqa: S301 (of a worker of ours)
-            counted.unread.extend(unread)
+            digests, keys, (found, of_area) = pickle.loads(result)  # noqa: S301 (of a worker of ours)
+            if keys is None or failing(found):
+                return None
             counted.digests.update(digests)
-            counted.by_shard.append((found, None if of_shard is None else taker.take(of_shard)))
-            apart.add(of_area)
-        if not counted.unread and not apart.are_apart():
-            return None
-    return CountedShards(merge_findings([counted.unread]), counted.digests, counted.by_shard)
+            counted.by_shard.append((found, None if of_area is None else taker.take(of_area)))
+            apart.add(keys)
+        return counted if apart.are_apart() else None
 
 
-def _count_area(task: Shard, work: bytes) -> bytes:
-    """What cannot be read of an area, what was brought, the keys that it has, and what is wrong and was counted."""
+def _count_area(task: Shard, keys_of: KeysOf, work: bytes) -> bytes:
+    """What was brought of an area, its keys, and what was found and counted; no keys if it cannot be read."""
     parts: list[Part] = pickle.loads(work)  # noqa: S301 (of our driver)
-    unread: list[Finding] = []
-    digests: dict[str, str] = {}
-    keys = [np.empty(0, np.uint64)]
-    with scratch_folder() as folder:
-        make_rows(folder, task.sources)
-        for one in parts:
-            with task.limits.database() as db:
-                wrong, digest = read_part(db, one, partial(_write_area, db, folder, one, keys))
-                unread += wrong
-                digests |= digest
-        # An area without a file has no records; one whose files others have removed must not be taken for it.
-        if not unread and not all(_rows_of_part(folder, one).is_file() for one in parts):
-            raise lost_rows()
-        for schema in task.sources:
-            if not any(rows_of(folder, schema.name).iterdir()) and not unread:
-                with task.limits.database() as db:
-                    first = task.part(schema, 0, (), 1)
-                    unread += read_part(db, first, partial(write_columns, db, first, rows_of(folder, schema.name)))[0]
-        if unread:
-            return packed((unread, digests, keys, ((), None)))
-        with task.limits.kept():
-            return packed((unread, digests, keys, count_folder(task, folder)))
+    with scratch_folder() as folder, speaking_of(folder, task.folder), task.limits.kept():
+        paths = (path for source in task.sources.values() for path in source.paths)
+        link_others(folder, task.whole(), {path.relative_to(task.folder).parts[0] for path in paths})
+        with linked(folder, task.folder, parts) as (here, digests):
+            keys = keys_of(here)
+            found: Told = ((), None) if keys is None else count_told(task, folder)
+    return packed((digests, keys, found))
 
 
-def _write_area(
-    db: duckdb.DuckDBPyConnection, folder: Path, one: Part, keys: list[NDArray[np.uint64]], typed: Mapping[str, str]
+def keys_of_records(parts: Sequence[Part]) -> list[NDArray[np.uint64]] | None:
+    """The keys of records of an area."""
+    keys: list[NDArray[np.uint64]] = []
+    for one in parts:
+        with one.limits.database() as db:
+            if read_part(db, one, partial(_tell_keys, db, one, keys))[0]:
+                return None
+    return keys
+
+
+def _tell_keys(
+    db: duckdb.DuckDBPyConnection, one: Part, keys: list[NDArray[np.uint64]], typed: Mapping[str, str]
 ) -> None:
-    """Write the records of a part, and tell their keys."""
-    relation = named(one.schema.relation)
-    db.execute(f"COPY (SELECT * FROM {relation}) TO {quoted(str(_rows_of_part(folder, one)))} (FORMAT parquet)")
-    query = f"SELECT DISTINCT {hash_of_key(one, typed)} AS key FROM {relation}"
+    query = f"SELECT DISTINCT {hash_of_key(one, typed)} AS key FROM {named(one.schema.relation)}"
     keys.append(np.asarray(db.execute(query).fetchnumpy()["key"], np.uint64))
-
-
-def _rows_of_part(folder: Path, one: Part) -> Path:
-    """Where the rows of a part of an area lie."""
-    return rows_of(folder, one.schema.name) / f"{one.part:06d}.parquet"
