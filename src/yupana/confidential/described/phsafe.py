@@ -1,5 +1,6 @@
 """PHSafe's counter: a description's, of records in the Census Bureau's files and with its rules of consistency."""
 
+from collections import Counter as Numbers
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
@@ -138,10 +139,11 @@ class PhsafeCounter(DescriptionCounter[PhsafeConfig]):
     def tell(self, run: MeasuredRun[PhsafeConfig, OpenedRecords, DescribedCounts, list[Groups]]) -> Told:
         """Thresholds, states and policies; how many records there were, and what was left out."""
         records, exact, config = run.records, run.exact, run.config
+        notes = Numbers(records.notes)
         log = {
-            "records": {name: records.notes[name] for name in records.files},
-            "dropped_units": records.notes[DROPPED_UNITS],
-            "dropped_persons": records.notes[DROPPED_PERSONS],
+            "records": {name: notes[name] for name in records.files},
+            "dropped_units": notes[DROPPED_UNITS],
+            "dropped_persons": notes[DROPPED_PERSONS],
             "findings": [str(finding) for finding in records.findings],
             "persons_left_out_by_truncation": dict(exact.left_out),
         }
