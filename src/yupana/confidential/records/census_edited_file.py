@@ -17,14 +17,12 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
+from yupana.confidential.records.declared import Declared, Opened, Rule, check_file, occurs_twice
 from yupana.confidential.records.fixed_width import NONE, Bytes, Layout, distinct_fields, read_columns
-from yupana.confidential.records.reader import ascii_header, rejected
-from yupana.confidential.records.sources import PART_SHIFT, Source, forms, place_finding
+from yupana.confidential.records.reader import drop_relations, number_of_row, open_records
+from yupana.confidential.records.sources import PART_SHIFT, Source, forms
 from yupana.confidential.records.validation import Finding
-from yupana.confidential.records.values import from_text
 from yupana.files.columns import GEO, PERSONS, UNITS, Column, RecordFile
-from yupana.files.database import STOPS
-from yupana.files.delimited import csv_rows
 from yupana.files.regular import read_regular, real
 
 CONFIG: Final = "cef_config.ini"
@@ -64,8 +62,6 @@ UNIT_LAYOUT: Final = Layout(
 _PLACED: Final = RecordFile("reference", "block", tuple(c for c in GEO.columns if c.name not in {"RTYPE", "MAFID"}))
 
 _PATTERNS: Final = {"per": "CEF20_PER_%s.txt", "unit": "CEF20_UNIT_%s.txt", "grfc": "grfc_tab20_%s.txt"}
-
-Opened = tuple[dict[str, Source], list[Finding]]
 
 
 def is_cef(folder: Path, others: tuple[RecordFile, ...] = (PERSONS, UNITS, GEO)) -> bool:
@@ -263,16 +259,9 @@ def load_lines(
             db.unregister("columns_now")
         rows.append(count)
     if not findings:
-        number = "" if only else f", {_record(rows)} AS record"
+        number = "" if only else f", {number_of_row(rows)} AS record"
         db.execute(f"CREATE VIEW {schema.name} AS SELECT *{number} FROM {schema.name}_rows")
     return findings
-
-
-def drop_relations(db: duckdb.DuckDBPyConnection, *names: str) -> None:
-    """Drop relations with the tables that hold their rows."""
-    for name in names:
-        db.execute(f"DROP VIEW IF EXISTS {name}")
-        db.execute(f"DROP TABLE IF EXISTS {name}_rows")
 
 
 def _stored(columns: Iterable[Column]) -> str:
@@ -291,100 +280,28 @@ def _blocks_of(db: duckdb.DuckDBPyConnection, lines: Bytes, placed: RecordFile) 
     return places
 
 
+_KEY: Final = Column(BLOCK, range(1), key=True)
+
+
 def open_reference(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFile) -> list[Finding]:
-    """Make ``reference_rows``, the blocks of the reference files: the columns of a schema and their key.
+    """Make ``reference``, the blocks of the reference files, and ``reference_rows``: the key and columns of a schema.
 
     Their values are checked here: a line of this file says more than one of a unit.
-
-    If nothing is found, the view ``reference`` has the number of each record, too.
     """
-    typed = ", ".join(f"{from_text(column)} AS {column.name}" for column in schema.columns)
-    db.execute(f"CREATE TABLE reference_rows AS {nothing(schema, f', NULL::VARCHAR AS {BLOCK}')}")
-    rows, findings = [], []
-    for part, path in enumerate(source.paths):
-        header, wrong = _reference_header(path, schema)
-        findings += wrong
-        if wrong:
-            continue
-        table = f"reference_{part}"
-        read = csv_rows(path, header, quote='"', rejects=f"{table}_rejects")
-        try:
-            (count,) = db.execute(f"INSERT INTO reference_rows SELECT {typed}, {BLOCK} FROM {read}").fetchone() or (0,)
-        except STOPS:
-            raise
-        except duckdb.Error:
-            findings.append(Finding("is_text", path.name, "not readable as text separated by | throughout"))
-            continue
-        rows.append(int(count))
-        findings += rejected(db, table, path.name, len(header))
-    if findings:
-        return findings
-    db.execute(f"CREATE VIEW reference AS SELECT *, {_record(rows)} AS record FROM reference_rows")
-    nulls = ", ".join(f"count(*) - count({name})" for name in (BLOCK, *schema.header))
-    query = f"SELECT count(*) - count(DISTINCT {BLOCK}), {nulls} FROM reference"
-    twice, missing, *wrongs = map(int, db.execute(query).fetchone() or ())
-    for column, count in zip(schema.columns, wrongs, strict=True):
-        if count:
-            finding = Finding("domain", "", f"{column.name} must be {column.rule}", count)
-            findings += place_finding(db, source, finding, "reference", f"{column.name} IS NULL")
-    if missing:
-        finding = Finding("domain", "", f"{BLOCK} must not be empty", missing)
-        findings += place_finding(db, source, finding, "reference", f"{BLOCK} IS NULL")
-    elif twice:
-        broken = f"{BLOCK} IN (SELECT {BLOCK} FROM reference GROUP BY 1 HAVING count(*) > 1)"
-        findings += place_finding(db, source, Finding("unique_block", "", f"{BLOCK} occurs twice"), "reference", broken)
-    return findings
+    keyed = RecordFile("reference", "block", (_KEY, *schema.columns))
+    again = Rule("unique_block", keyed.name, occurs_twice(keyed.relation, BLOCK), f"{BLOCK} occurs twice")
+    declared = Declared({keyed.name: keyed}, rules=(again,))
+    return open_records(db, source, keyed) or check_file(db, source, keyed, declared)[0]
 
 
-class UnreadableBlocksError(Exception):
-    """A reference file whose blocks cannot be told."""
-
-
-def block_keys(db: duckdb.DuckDBPyConnection, path: Path) -> NDArray[np.uint64]:
-    """64 bits of the key of each block of a reference file.
-
-    Raises
-    ------
-    UnreadableBlocksError
-        If it cannot be read; `open_reference` tells why.
-    """
-    header, wrong = _reference_header(path, _PLACED)
-    try:
-        if not wrong:
-            rows = csv_rows(path, header, quote='"')
-            return np.asarray(db.execute(f"SELECT hash({BLOCK}) AS key FROM {rows}").fetchnumpy()["key"], np.uint64)
-    except STOPS:
-        raise
-    except duckdb.Error:
-        pass
-    raise UnreadableBlocksError
-
-
-def _reference_header(path: Path, schema: RecordFile) -> tuple[tuple[str, ...], list[Finding]]:
-    if (found := ascii_header(path, separators="|")) is None:
-        return (), [Finding("is_text", path.name, "the first line is no header of column names")]
-    header = found.names
-    needed = (BLOCK, *schema.header)
-    missing = [name for name in needed if name not in header]
-    if missing:
-        text = f"missing column {', '.join(missing)} in the header, whose names are separated by |"
-        return (), [Finding("columns_present", path.name, text)]
-    if len({name.upper() for name in header}) < len(header):
-        return (), [Finding("columns_present", path.name, "a column name occurs twice in the header")]
-    return header, []
+def block_keys(db: duckdb.DuckDBPyConnection, source: Source) -> NDArray[np.uint64] | None:
+    """64 bits of the key of each block of reference files; None if they cannot be read (`open_reference` tells why)."""
+    if open_records(db, source, RecordFile("reference", "block", (_KEY,))):
+        return None
+    return np.asarray(db.execute(f"SELECT hash({BLOCK}) AS key FROM reference").fetchnumpy()["key"], np.uint64)
 
 
 def nothing(schema: RecordFile, more: str = "") -> str:
     """SQL for no records, of the right types."""
     columns = ", ".join(f"NULL::{column.storage} AS {column.name}" for column in schema.columns)
     return f"SELECT {columns}{more} WHERE false"
-
-
-def _record(rows: list[int]) -> str:
-    """SQL for the part and number of a row in a table that holds so many rows of each part, one after the other."""
-    expression, before = "", 0
-    for part, count in enumerate(rows):
-        number = (part << PART_SHIFT) - before + 1
-        before += count
-        expression += f" WHEN rowid < {before} THEN rowid + ({number})"
-    return f"CASE{expression} END"

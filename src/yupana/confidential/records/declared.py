@@ -8,14 +8,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import duckdb
 
-from yupana.confidential.records.census_edited_file import drop_relations, is_cef
 from yupana.confidential.records.database import numbers, private_database, require_memory
 from yupana.confidential.records.object_store import require_at_hand
-from yupana.confidential.records.reader import count_unfit, damaged_parts, open_files, trust
+from yupana.confidential.records.reader import count_unfit, damaged_parts, drop_relations, open_files, trust
 from yupana.confidential.records.sources import OpenedRecords, Source, find_broken, is_synthetic, no_names, tell
 from yupana.confidential.records.validation import BrokenRecords, Finding
 from yupana.confidential.tabulate.group_tabulation import block_number, in_chosen
@@ -134,6 +133,13 @@ Note: TypeAlias = Callable[[duckdb.DuckDBPyConnection], Mapping[str, int]]
 Together: TypeAlias = Callable[[duckdb.DuckDBPyConnection, Mapping[str, Source]], list[Finding]]
 
 
+class Edited(NamedTuple):
+    """Whether a folder holds the Census Edited File, and what opens it. What it checks itself has files beside it."""
+
+    is_there: Callable[[Path], bool]
+    open: Callable[[duckdb.DuckDBPyConnection, Path], Opened]
+
+
 @dataclass(frozen=True, slots=True)
 class Declared:
     """What records are, and what they must keep.
@@ -154,8 +160,8 @@ class Declared:
         SQL for the columns of its records that name their block; of files whose records lie in blocks.
     in_homes : frozenset of str
         Files whose records lie where housing units stand, if these are listed.
-    edited : callable or None
-        Opens the Census Edited File in place of the files; what it gives was checked where it stands.
+    edited : Edited or None
+        The Census Edited File, which may stand in place of the files.
     together : callable or None
         Checks all files together, if all could be read.
     note : callable or None
@@ -171,7 +177,7 @@ class Declared:
     blocks: BlockFile | None = None
     places: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     in_homes: frozenset[str] = frozenset()
-    edited: Callable[[duckdb.DuckDBPyConnection, Path], Opened] | None = None
+    edited: Edited | None = None
     together: Together | None = None
     note: Note | None = None
 
@@ -200,10 +206,10 @@ def open_declared(declared: Declared, folder: Path, memory: int | None) -> Itera
     require_at_hand(folder)
     synthetic = is_synthetic(folder)
     with private_database(memory) as db:
-        if declared.edited is not None and is_cef(folder, tuple(declared.files.values())):
+        if declared.edited is not None and declared.edited.is_there(folder):
             if any(schema.called for schema in declared.files.values()):
                 raise no_names(folder)
-            sources, findings = declared.edited(db, folder)
+            sources, findings = declared.edited.open(db, folder)
             blocks = None if findings else declared.blocks
         else:
             sources, findings = open_files(db, folder, declared.files)

@@ -14,9 +14,9 @@ from typing import Final
 import duckdb
 import numpy as np
 
-from yupana.confidential.records.census_edited_file import open_cef
+from yupana.confidential.records.census_edited_file import is_cef, open_cef
 from yupana.confidential.records.database import cut_by, memory_limit, numbers
-from yupana.confidential.records.declared import Declared, Link, Rule, find_rules, occurs_twice, open_declared
+from yupana.confidential.records.declared import Declared, Edited, Link, Rule, find_rules, occurs_twice, open_declared
 from yupana.confidential.records.sources import OpenedRecords, Source
 from yupana.confidential.records.validation import BrokenRecords, Finding, add_broken
 from yupana.files.columns import BUREAU, GEO, MAFID, PERSONS, UNITS, ColumnMap
@@ -189,7 +189,7 @@ def open_census(
     declared = Declared(
         {schema.name: columns.applied(schema) for schema in FILES},
         wanted=frozenset({UNITS.name, GEO.name}),
-        edited=open_cef,
+        edited=Edited(is_cef, open_cef),
         together=partial(_check_units, states, dropped),
         note=_count_census,
     )

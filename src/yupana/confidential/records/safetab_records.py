@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 from yupana.confidential.records import fixed_width
 from yupana.confidential.records.census_edited_file import (
     OIDTB,
-    drop_relations,
     find_cef,
     is_cef,
     load_lines,
@@ -35,6 +34,7 @@ from yupana.confidential.records.declared import (
     FILE_OF_UNITS,
     LIVED_IN,
     Declared,
+    Edited,
     KnownCodes,
     Link,
     Opened,
@@ -46,6 +46,7 @@ from yupana.confidential.records.declared import (
 )
 from yupana.confidential.records.fixed_width import Layout
 from yupana.confidential.records.object_store import require_at_hand
+from yupana.confidential.records.reader import drop_relations
 from yupana.confidential.records.sources import OpenedRecords, Source, forms
 from yupana.confidential.records.validation import Finding, merge_findings
 from yupana.confidential.tabulate.group_tabulation import block_number, in_chosen
@@ -163,7 +164,7 @@ def open_detailed(
         blocks=blocks,
         places={kind: _BLOCK},
         in_homes=households,
-        edited=partial(open_detailed_cef, codes, kind in households),
+        edited=Edited(lambda folder: is_cef(folder, (schema,)), partial(open_detailed_cef, codes, kind in households)),
         note=partial(_note, blocks, ethnicity_codes, most_codes),
     )
     return open_declared(declared, folder, memory)

@@ -25,7 +25,6 @@ from yupana.confidential.records.census_edited_file import (
     CONFIG,
     PERSON_LAYOUT,
     UNIT_LAYOUT,
-    UnreadableBlocksError,
     block_keys,
     find_cef,
     is_cef,
@@ -136,18 +135,19 @@ _SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
 def _keys(parts: Sequence[Part]) -> list[NDArray[np.uint64]] | None:
     """The units and blocks of some states. That of a person is one of these, or a rule is broken."""
     keys = []
-    try:
-        for one in parts:
-            path = one.source.paths[one.part]
-            if one.schema == _BLOCKS:
-                with one.limits.database() as db:
-                    keys.append(block_keys(db, path))
-            else:
-                layout = _IDS[one.schema]
-                ids = (numbers(lines, layout)[MAFID.name] for lines in read_lines(path, layout.width))
-                keys += [np.unique(some.astype(np.uint64) * _SPREAD) for some in ids]
-    except (ShapeError, UnreadableBlocksError):
-        return None
+    for one in parts:
+        if one.schema == _BLOCKS:
+            with one.limits.database() as db:
+                if (found := block_keys(db, one.source.part(one.part))) is None:
+                    return None
+                keys.append(found)
+            continue
+        layout = _IDS[one.schema]
+        try:
+            ids = (numbers(lines, layout)[MAFID.name] for lines in read_lines(one.source.paths[one.part], layout.width))
+            keys += [np.unique(some.astype(np.uint64) * _SPREAD) for some in ids]
+        except ShapeError:
+            return None
     return keys
 
 
