@@ -31,34 +31,45 @@ BLOCK: Final = "OIDTABBLK"
 OIDTB: Final = (37, 59)
 """Where a unit's line names its block."""
 
-PERSON_LAYOUT: Final = Layout(
-    PERSONS,
-    91,
-    {
-        "RTYPE": (0, 1),
-        "MAFID": (1, 10),
-        "QAGE": (23, 26),
-        "CENHISP": (47, 48),
-        "CENRACE": (81, 83),
-        "RELSHIP": (85, 87),
-    },
-)
-UNIT_LAYOUT: Final = Layout(
-    UNITS,
-    76,
-    {
-        "RTYPE": (0, 1),
-        "MAFID": (1, 10),
-        "FINAL_POP": (17, 22),
-        "HHSPAN": (25, 26),
-        "HHRACE": (27, 29),
-        "TEN": (29, 30),
-        "HHT": (59, 60),
-        "HHT2": (60, 62),
-        "CPLT": (62, 63),
-    },
-    frozenset({"HHSPAN", "HHRACE", "TEN", "HHT", "HHT2", "CPLT"}),
-)
+_PERSON_FIELDS: Final = {
+    "RTYPE": (0, 1),
+    "MAFID": (1, 10),
+    "QSEX": (22, 23),
+    "QAGE": (23, 26),
+    "QSPAN": (42, 46),
+    "CENHISP": (47, 48),
+    **{f"QRACE{number}": (44 + 4 * number, 48 + 4 * number) for number in range(1, 9)},
+    "CENRACE": (81, 83),
+    "RELSHIP": (85, 87),
+}
+_UNIT_FIELDS: Final = {
+    "RTYPE": (0, 1),
+    "MAFID": (1, 10),
+    "FINAL_POP": (17, 22),
+    "HHSPAN": (25, 26),
+    "HHRACE": (27, 29),
+    "TEN": (29, 30),
+    "QGQTYP": (33, 36),
+    "HHT": (59, 60),
+    "HHT2": (60, 62),
+    "CPLT": (62, 63),
+}
+_BLANK_IS_ZERO: Final = frozenset({"HHSPAN", "HHRACE", "TEN", "QGQTYP", "HHT", "HHT2", "CPLT"})
+
+
+def persons_in_lines(schema: RecordFile) -> Layout:
+    """Where the lines of persons hold the columns of a record file."""
+    return Layout(schema, 91, {name: _PERSON_FIELDS[name] for name in schema.header})
+
+
+def units_in_lines(schema: RecordFile) -> Layout:
+    """Where the lines of units hold the columns of a record file, if they do."""
+    fields = {name: _UNIT_FIELDS[name] for name in schema.header if name in _UNIT_FIELDS}
+    return Layout(schema, 76, fields, _BLANK_IS_ZERO.intersection(fields))
+
+
+PERSON_LAYOUT: Final = persons_in_lines(PERSONS)
+UNIT_LAYOUT: Final = units_in_lines(UNITS)
 _PLACED: Final = RecordFile("reference", "block", tuple(c for c in GEO.columns if c.name not in {"RTYPE", "MAFID"}))
 
 _PATTERNS: Final = {"per": "CEF20_PER_%s.txt", "unit": "CEF20_UNIT_%s.txt", "grfc": "grfc_tab20_%s.txt"}

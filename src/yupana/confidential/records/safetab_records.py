@@ -27,6 +27,8 @@ from yupana.confidential.records.census_edited_file import (
     is_cef,
     load_lines,
     open_reference,
+    persons_in_lines,
+    units_in_lines,
 )
 from yupana.confidential.records.database import numbers
 from yupana.confidential.records.declared import (
@@ -44,7 +46,6 @@ from yupana.confidential.records.declared import (
     open_declared,
     schema_of_units,
 )
-from yupana.confidential.records.fixed_width import Layout
 from yupana.confidential.records.object_store import require_at_hand
 from yupana.confidential.records.reader import drop_relations
 from yupana.confidential.records.sources import OpenedRecords, Source, forms
@@ -212,39 +213,19 @@ _RACES: Final = tuple(column for column in PERSON_RECORDS.columns if column.name
 
 _CODED: Final = (*(column.name for column in _RACES), "QSPAN")
 
-PERSON_LAYOUT: Final = Layout(
+_OF_PERSONS: Final = ("MAFID", "QSEX", "QAGE", *_CODED, "CENRACE", "RELSHIP")
+PERSON_LAYOUT: Final = persons_in_lines(
     RecordFile(
         "people",
         "person",
-        (
-            PERSONS["MAFID"],
-            PERSON_RECORDS["QSEX"],
-            PERSONS["QAGE"],
-            PERSON_RECORDS["QSPAN"],
-            *_RACES,
-            PERSONS["CENRACE"],
-            PERSONS["RELSHIP"],
-        ),
-    ),
-    91,
-    {
-        "MAFID": (1, 10),
-        "QSEX": (22, 23),
-        "QAGE": (23, 26),
-        "QSPAN": (42, 46),
-        **{column.name: (48 + 4 * place, 52 + 4 * place) for place, column in enumerate(_RACES)},
-        "CENRACE": (81, 83),
-        "RELSHIP": (85, 87),
-    },
+        tuple((PERSONS if name in PERSONS.header else PERSON_RECORDS)[name] for name in _OF_PERSONS),
+    )
 )
-HOUSEHOLD_LAYOUT: Final = Layout(
-    RecordFile("homes", "unit", tuple(UNITS[name] for name in ("RTYPE", "MAFID", "HHRACE", "TEN", "HHT"))),
-    76,
-    {"RTYPE": (0, 1), "MAFID": (1, 10), "HHRACE": (27, 29), "TEN": (29, 30), "HHT": (59, 60)},
-    frozenset({"HHRACE", "TEN", "HHT"}),
+HOUSEHOLD_LAYOUT: Final = units_in_lines(
+    RecordFile("homes", "unit", tuple(UNITS[name] for name in ("RTYPE", "MAFID", "HHRACE", "TEN", "HHT")))
 )
 # Persons are placed by their units; what else a unit's line says is of households only.
-_PLACE_LAYOUT: Final = replace(HOUSEHOLD_LAYOUT, schema=RecordFile("homes", "unit", (UNITS["RTYPE"], UNITS["MAFID"])))
+_PLACE_LAYOUT: Final = units_in_lines(RecordFile("homes", "unit", (UNITS["RTYPE"], UNITS["MAFID"])))
 
 _KEY: Final = replace(REFERENCE, columns=REFERENCE.columns[: len(_BLOCK)])
 """What persons are placed by."""

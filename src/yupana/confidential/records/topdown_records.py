@@ -16,11 +16,11 @@ import duckdb
 import numpy as np
 
 from yupana.arrays import Ints
-from yupana.confidential.records.census_edited_file import UNIT_LAYOUT
+from yupana.confidential.records.census_edited_file import units_in_lines
 from yupana.confidential.records.database import numbers
 from yupana.confidential.records.declared import Declared, Rule, check_file, occurs_twice
-from yupana.confidential.records.fixed_width import Layout, read_lines
 from yupana.confidential.records.fixed_width import numbers as columns_of
+from yupana.confidential.records.fixed_width import read_lines
 from yupana.confidential.records.reader import ascii_header, open_files, open_records, or_damaged
 from yupana.confidential.records.sources import (
     OpenedRecords,
@@ -202,11 +202,8 @@ _QGQTYP: Final = Column(
 QUARTERS: Final = RecordFile("quarters", "group quarters", (MAFID, _QGQTYP))
 """quarters.csv: the type of each group quarters, one row per unit of RTYPE 4."""
 
-QUARTERS_LAYOUT: Final = Layout(
-    RecordFile("quarters", "unit", (UNITS["RTYPE"], MAFID, Column("QGQTYP", _QUARTERS_CODES | {0}, 3))),
-    UNIT_LAYOUT.width,
-    {"RTYPE": (0, 1), "MAFID": (1, 10), "QGQTYP": (33, 36)},
-    frozenset({"QGQTYP"}),
+QUARTERS_LAYOUT: Final = units_in_lines(
+    RecordFile("quarters", "unit", (UNITS["RTYPE"], MAFID, Column("QGQTYP", _QUARTERS_CODES | {0}, 3)))
 )
 
 _MAJOR: Final = f"(CASE QGQTYP // 100 {' '.join(f'WHEN {n} THEN {min(n, 7)}' for n in range(1, 10))} END)"
