@@ -11,6 +11,7 @@ from collections import Counter as Numbers
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeAlias
 
@@ -22,7 +23,7 @@ from yupana.confidential.records.sources import OpenedRecords, Source, find_sour
 from yupana.confidential.records.validation import Finding, failing
 from yupana.confidential.request import RunRequest
 from yupana.confidential.shards.census_edited_file import count_by_state, lies_by_state
-from yupana.confidential.shards.cut_records import areas_of, count_by_area, count_by_key, is_repeated, keys_of_records
+from yupana.confidential.shards.cut_records import areas_of, count_by_area, count_by_key, keys_of_records
 from yupana.confidential.shards.shard_tasks import (
     EMPTY,
     AsCounted,
@@ -136,21 +137,19 @@ def count_in_shards(
     left = left_on_store(folder)
     # What is left on a store has a version that is compared.
     stamps = stamps_of(folder, there.values()) if left is None else {}
-    shard = Shard(folder, there, count, limits, left, stamps)
-    unique = {schema: column for schema, column in cut.unique.items() if schema in there}
-    # What occurs twice may be in two shards, so all that is wrong with it is told by one that has all records.
-    number = 1 if unique and cut.number != 1 and is_repeated(engine, unique, cut.number, shard) else cut.number
-    areas = areas_of(sources, number)
+    unique = {schema.name: column for schema, column in cut.unique.items()}
+    shard = Shard(folder, there, count, limits, left, stamps, unique)
+    areas = areas_of(sources, cut.number)
     counted: CountedShards | None = None
     if areas and all(all(area.values()) for area in areas):
         parts = [
             [shard.part(schema, part, cut.keys[schema], 1) for schema in there for part in area[schema.name]]
             for area in areas
         ]
-        counted = count_by_area(engine, parts, shard, keys_of_records, progress, taker)
+        counted = count_by_area(engine, parts, shard, partial(keys_of_records, unique), progress, taker)
     if counted is None:
         taker.forget()
-        counted = count_by_key(engine, cut.keys, number, shard, progress, taker)
+        counted = count_by_key(engine, cut.keys, cut.number, shard, progress, taker)
     found = counted.findings
     if found and shard.left is not None:
         require_at_hand(folder)  # lines of text are counted in the whole file

@@ -19,8 +19,9 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from yupana.confidential.records.database import memory_limit, numbers, scratch_folder
-from yupana.confidential.records.sources import Source, rows_of
+from yupana.confidential.records.database import memory_limit, scratch_folder
+from yupana.confidential.records.reader import open_records
+from yupana.confidential.records.sources import Source, find_source, rows_of
 from yupana.confidential.records.validation import failing, merge_findings
 from yupana.confidential.shards.shard_tasks import (
     EMPTY,
@@ -28,7 +29,6 @@ from yupana.confidential.shards.shard_tasks import (
     Part,
     Shard,
     Taker,
-    TaskLimits,
     Told,
     count_folder,
     count_told,
@@ -158,70 +158,43 @@ def count_by_key(
     progress("cutting records into shards", 0, 0)
     results = map(pickle.loads, engine.regroup(_cut, work, task, [number, *range(number)]))
     of_parts = next(results)
-    counted = [
-        (found, None if of_shard is None else taker.take(of_shard))
-        for found, of_shard in told(results, "counting shards", number, progress)
-    ]
+    counted = []
+    with scratch_folder() as scratch:
+        apart = KeysOfAreas(scratch)
+        for (found, of_shard), values in told(results, "counting shards", number, progress):
+            counted.append((found, None if of_shard is None else taker.take(of_shard)))
+            if values:
+                apart.add(values)
+        if number > 1 and not apart.are_apart():
+            # What occurs twice may be in two shards, so all that is wrong with it is told by one that has all records.
+            taker.forget()
+            return count_by_key(engine, keys, 1, shard, progress, taker)
     unread = merge_findings([[finding for findings, _ in of_parts for finding in findings]])
     return CountedShards(unread, {name: digest for _, of in of_parts for name, digest in of.items()}, counted)
 
 
-def is_repeated(engine: Engine, unique: Mapping[RecordFile, str], most: int | None, shard: Shard) -> bool:
-    """Whether a value of a column that must be unique occurs twice, in whichever parts of its file.
-
-    Parts that cannot be read are passed over: `count_by_key` tells of them.
-
-    Parameters
-    ----------
-    engine : Engine
-    unique : mapping of RecordFile to str
-        The column of each file.
-    most : int or None
-        In how many pieces the values are looked at; by default as many as are best.
-    shard : Shard
-    """
-    number = most or _number(engine, shard.sources.values())
-    work = [
-        pickle.dumps(shard.part(schema, part, (column,), number))
-        for schema, column in unique.items()
-        for part in range(len(shard.sources[schema].paths))
-    ]
-    look = partial(_look_for_repeated, shard.limits, tuple(unique))
-    return b"1" in set(engine.regroup(_cut_values, work, look, list(range(number))))
+def _unique_values(task: Shard, folder: Path) -> list[NDArray[np.uint64]]:
+    """The values in a shard of columns of which no value may occur twice, if these can be read."""
+    values: list[NDArray[np.uint64]] = []
+    for schema in task.sources:
+        source, _ = find_source(folder, schema) if schema.name in task.unique else (None, [])
+        with task.limits.database() as db:
+            if source is not None and not open_records(db, source, schema):
+                values += _values_of(db, schema, task.unique, {name: named(name) for name in schema.header})
+    return values
 
 
-def _cut_values(work: bytes) -> Iterator[tuple[int, bytes]]:
-    """Parcels of the values of a part's key, by what they are."""
-    one: Part = pickle.loads(work)  # noqa: S301 (of our driver)
-    with scratch_folder() as scratch, one.limits.database() as db:
-        if read_part(db, one, partial(_write_values, db, scratch, one))[0]:
-            return
-        for shard in range(one.shards):
-            for path in sorted((scratch / f"{_SHARD}={shard}").glob("*")):
-                yield from _parcels(shard, path, f"{one.part:06d}-{path.stem}", one)
-
-
-def _write_values(db: duckdb.DuckDBPyConnection, scratch: Path, one: Part, typed: Mapping[str, str]) -> None:
-    value = f"CAST({typed[one.key[0]]} AS VARCHAR)"
-    rows = f"{value} AS value, {hash_of_key(one, typed)} % {one.shards} AS {_SHARD}"
-    _write_apart(db, f"SELECT {rows} FROM {named(one.schema.relation)} WHERE {value} IS NOT NULL", scratch, one.shards)
-
-
-def _look_for_repeated(
-    limits: TaskLimits, schemas: Sequence[RecordFile], _shard: int, parcels: Iterator[bytes]
-) -> bytes:
-    """Whether some value of a file is there twice."""
-    with scratch_folder() as folder, limits.database() as db:
-        make_rows(folder, schemas)
-        _write_rows(folder, parcels)
-        for schema in schemas:
-            if not any(rows_of(folder, schema.name).iterdir()):
-                continue
-            every = f"read_parquet({quoted(str(rows_of(folder, schema.name) / '*'))}, hive_partitioning = false)"
-            (again,) = numbers(db, f"SELECT count(*) - count(DISTINCT value) FROM {every}")
-            if again:
-                return b"1"
-    return b""
+def _values_of(
+    db: duckdb.DuckDBPyConnection, schema: RecordFile, unique: Mapping[str, str], typed: Mapping[str, str]
+) -> list[NDArray[np.uint64]]:
+    """64 bits of each value of the column of a file of which no value may occur twice, if it has one."""
+    if schema.name not in unique:
+        return []
+    value = typed[unique[schema.name]]
+    # Apart from keys that are in several files.
+    key = f"hash(concat_ws('|', {quoted(unique[schema.name])}, CAST({value} AS VARCHAR)))"
+    query = f"SELECT {key} AS key FROM {named(schema.relation)} WHERE {value} IS NOT NULL"
+    return [np.asarray(db.execute(query).fetchnumpy()["key"], np.uint64)]
 
 
 def _number(engine: Engine, sources: Iterable[Source]) -> int:
@@ -287,7 +260,7 @@ def _gather(task: Shard, findings: int, shard: int, parcels: Iterator[bytes]) ->
     with scratch_folder() as folder, task.limits.kept():
         make_rows(folder, task.sources)
         _write_rows(folder, parcels)
-        return packed(count_folder(task, folder))
+        return packed((count_folder(task, folder), _unique_values(task, folder)))
 
 
 def _write_rows(folder: Path, parcels: Iterator[bytes]) -> None:
@@ -357,18 +330,23 @@ def _count_area(task: Shard, keys_of: KeysOf, work: bytes) -> bytes:
     return packed((digests, keys, found))
 
 
-def keys_of_records(parts: Sequence[Part]) -> list[NDArray[np.uint64]] | None:
-    """The keys of records of an area."""
+def keys_of_records(unique: Mapping[str, str], parts: Sequence[Part]) -> list[NDArray[np.uint64]] | None:
+    """The keys of records of an area, and values of columns of which none may occur twice."""
     keys: list[NDArray[np.uint64]] = []
     for one in parts:
         with one.limits.database() as db:
-            if read_part(db, one, partial(_tell_keys, db, one, keys))[0]:
+            if read_part(db, one, partial(_tell_keys, db, one, unique, keys))[0]:
                 return None
     return keys
 
 
 def _tell_keys(
-    db: duckdb.DuckDBPyConnection, one: Part, keys: list[NDArray[np.uint64]], typed: Mapping[str, str]
+    db: duckdb.DuckDBPyConnection,
+    one: Part,
+    unique: Mapping[str, str],
+    keys: list[NDArray[np.uint64]],
+    typed: Mapping[str, str],
 ) -> None:
     query = f"SELECT DISTINCT {hash_of_key(one, typed)} AS key FROM {named(one.schema.relation)}"
     keys.append(np.asarray(db.execute(query).fetchnumpy()["key"], np.uint64))
+    keys += _values_of(db, one.schema, unique, typed)

@@ -3,7 +3,7 @@
 import socket
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
@@ -151,7 +151,11 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """How a shard is counted; ``stamps`` are those of the files of the folder, but for what was left on a store."""
+    """How a shard is counted.
+
+    ``stamps`` are those of the files of the folder, but for what was left on a store. ``unique`` names a column of some
+    record files of which no value may occur twice, in whichever shards.
+    """
 
     folder: Path
     sources: Mapping[RecordFile, Source]
@@ -159,6 +163,7 @@ class Shard:
     limits: TaskLimits
     left: LeftOnStore | None
     stamps: Mapping[Path, Stamp | None]
+    unique: Mapping[str, str] = field(default_factory=dict)
 
     def part(self, schema: RecordFile, number: int, key: tuple[str, ...], shards: int) -> Part:
         """A part of a record file, to be cut into so many shards."""
