@@ -8,7 +8,7 @@ of its key, the ids at full width (docs/tables-privacy.md, lemma 8).
 import shutil
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -90,8 +90,7 @@ def write_fixed(
                 names = ", ".join(item.name for level in layout.levels[: one.level + 1] for item in level.ids)
                 text = f"an id of the questionnaire is blank or, of a number, none; there must be {names}"
                 key, _ = values[case_keys(layout)[one.level].lower()]
-                rule = Rule("key", data.name, f"{of_type} AND {key} IS NULL", text)
-                broken = add_broken(broken, find_rules(db, "lines", [rule]))
+                broken = add_broken(broken, _without_key(db, data.name, text, f"{of_type} AND {key} IS NULL"))
             if one.record.name in files:
                 _write(db, files[one.record.name], values, of_type, rows[one.record.name] / f"{number:06d}.parquet")
             for name, level in levels.items():
@@ -151,6 +150,12 @@ def _is_of(layout: Dictionary, record: RecordType) -> str:
     """SQL for whether a line is of a record type."""
     is_some = "line <> ''"
     return f"({is_some} AND {_code(layout)} = {quoted(record.code.rstrip())})" if layout.type_length else is_some
+
+
+def _without_key(db: duckdb.DuckDBPyConnection, file: str, text: str, broken: str) -> dict[Rule, BrokenRecords]:
+    """Lines of a questionnaire without a whole key: of one rule, whatever their record type."""
+    found = find_rules(db, "lines", [Rule("key", file, broken, text)])
+    return {replace(rule, broken=""): records for rule, records in found.items()}
 
 
 def _rules_of_lines(layout: Dictionary, types: list[_Type]) -> list[Rule]:

@@ -74,18 +74,19 @@ def open_histogram(
         db.execute(f"CREATE TYPE {_BLOCK_CODES} AS ENUM (SELECT code FROM codes_now ORDER BY place)")
         db.unregister("codes_now")
     # Names of attributes are the user's, and may be words of the database.
-    called = {"block": "block", "count": "count"}
-    values: dict[str, Callable[[str, str], str]] = {"block": _block_of_codes if codes else _block, "count": _count}
-    for place, attribute in enumerate(schema.attributes):
-        called[f"a{place}"], values[f"a{place}"] = attribute.name, partial(_level, attribute)
+    attributes = {f"a{place}": attribute for place, attribute in enumerate(schema.attributes)}
+    called = {"block": "block", **{name: attribute.name for name, attribute in attributes.items()}, "count": "count"}
+    values: dict[str, Callable[[str, str], str]] = {
+        "block": _block_of_codes if codes else _block,
+        **{name: partial(_level, attribute) for name, attribute in attributes.items()},
+        "count": _count,
+    }
     columns = tuple(Column(name, range(1)) for name in called)
     of_file = RecordFile(HISTOGRAM.name, HISTOGRAM.row, columns, called=tuple(called.items()), alias="cells")
     findings = open_records(db, source, of_file, lambda column, kind: values[column.name](column.name, kind))
-    return (
-        findings
-        or _other_columns(db, source, [*called.values()])
-        or or_damaged(db, source, lambda: _check_values(db, source, schema, any_codes=bool(codes)))
-    )
+    if all(finding.rule == "columns_present" for finding in findings):
+        findings += _other_columns(db, source, [*called.values()])
+    return findings or or_damaged(db, source, lambda: _check_values(db, source, schema, any_codes=bool(codes)))
 
 
 def _other_columns(db: duckdb.DuckDBPyConnection, source: Source, expected: Sequence[str]) -> list[Finding]:
