@@ -280,11 +280,12 @@ def _stored(columns: Iterable[Column]) -> str:
     return ", ".join(f"nullif({column.name}, {NONE})::{column.storage} AS {column.name}" for column in columns)
 
 
-def _blocks_of(db: duckdb.DuckDBPyConnection, lines: Bytes, placed: RecordFile) -> dict[str, NDArray[np.int32]]:
+def _blocks_of(db: duckdb.DuckDBPyConnection, lines: Bytes, placed: RecordFile) -> dict[str, NDArray[Any]]:
     """What the reference file says of the blocks of lines, each of which is looked up once."""
     texts, which = distinct_fields(lines, OIDTB)
     db.register("blocks_now", {BLOCK: np.array(texts, dtype=object), "place": np.arange(len(texts))})
-    columns = ", ".join(f"coalesce({name}, {NONE})::INTEGER AS {name}" for name in placed.header)
+    kinds = {column.name: "SMALLINT" if column.high < 1 << 15 else "INTEGER" for column in placed.columns}
+    columns = ", ".join(f"coalesce({name}, {NONE})::{kind} AS {name}" for name, kind in kinds.items())
     found = db.execute(f"SELECT {columns} FROM blocks_now LEFT JOIN reference_rows USING ({BLOCK}) ORDER BY place")
     places = {name: values[which] for name, values in found.fetchnumpy().items()}
     db.unregister("blocks_now")

@@ -19,7 +19,15 @@ from yupana.confidential.records.census_edited_file import edited_sources
 from yupana.confidential.records.database import default_memory, scratch_folder
 from yupana.confidential.records.object_store import left_on_store, require_at_hand
 from yupana.confidential.records.reader import RECORD, check_parts, stored_types
-from yupana.confidential.records.sources import OpenedRecords, Source, find_source, forms, require_folder, rows_of
+from yupana.confidential.records.sources import (
+    OpenedRecords,
+    Source,
+    find_source,
+    forms,
+    is_synthetic,
+    require_folder,
+    rows_of,
+)
 from yupana.confidential.records.validation import Finding, failing
 from yupana.confidential.request import RunRequest
 from yupana.confidential.shards.census_edited_file import count_by_state, lies_by_state
@@ -171,7 +179,8 @@ def _without_records(folder: Path, cut: Cut) -> Iterator[Path]:
     What depends on public files alone is found in it.
     """
     limits = TaskLimits(default_memory(), None)
-    if cut.by_state and lies_by_state(folder):
+    if cut.by_state:
+        # Nothing public lies beside such files that they are opened with.
         with scratch_folder() as empty:
             yield empty
         return
@@ -236,6 +245,7 @@ class CountedFolder:
 
         The counts of shards are then ``counted``, and the database has public files alone.
         """
+        synthetic = is_synthetic(data)
         with GatheredShards(memory_for_gathered(request.memory or default_memory())) as gathered:
             taker = OfParts(gathered if self.gather else AsCounted())
             found, public = self._in_shards(data, cut, request, taker)
@@ -250,6 +260,7 @@ class CountedFolder:
                     folder=data,
                     files={name: _within(data, folder, of) for name, of in records.files.items()} | dict(found.files),
                     findings=found.findings,
+                    is_synthetic=synthetic,
                     notes=_summed(records.notes, found.parts),
                     counted=tuple(gathered.each if self.gather else counted),
                 )

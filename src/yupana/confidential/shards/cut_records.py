@@ -176,8 +176,8 @@ def count_by_key(
 def _unique_values(task: Shard, folder: Path) -> list[NDArray[np.uint64]]:
     """The values in a shard of columns of which no value may occur twice, if these can be read."""
     values: list[NDArray[np.uint64]] = []
-    for schema in task.sources:
-        source, _ = find_source(folder, schema) if schema.name in task.unique else (None, [])
+    for schema in (schema for schema in task.sources if schema.name in task.unique):
+        source, _ = find_source(folder, schema)
         with task.limits.database() as db:
             if source is not None and not open_records(db, source, schema):
                 values += _values_of(db, schema, task.unique, {name: named(name) for name in schema.header})
