@@ -315,6 +315,18 @@ def schema_of_units(blocks: BlockFile, units: HousingUnitFile) -> RecordFile:
     return RecordFile(units.file, "block", (block, number), _ENDINGS, alias=FILE_OF_UNITS)
 
 
+def require_memory_for_blocks(db: duckdb.DuckDBPyConnection, relation: str) -> None:
+    """Refuse more blocks than fit into memory beside the database.
+
+    Raises
+    ------
+    InputError
+        With the least that suffices.
+    """
+    (number,) = numbers(db, f"SELECT count(*) FROM {relation}")
+    require_memory(db, BYTES_OF_A_BLOCK * number, f"the {number:,} blocks that are listed")
+
+
 def open_blocks(
     db: duckdb.DuckDBPyConnection, folder: Path, blocks: BlockFile, sources: dict[str, Source]
 ) -> list[Finding]:
@@ -335,9 +347,8 @@ def open_blocks(
     opened, findings = open_files(
         db, folder, {name: schema for name, (schema, _) in wanted.items() if name not in sources}
     )
-    if blocks.file in {**sources, **opened}:
-        (number,) = numbers(db, f"SELECT count(*) FROM {FILE_OF_BLOCKS}")
-        require_memory(db, BYTES_OF_A_BLOCK * number, f"the {number:,} blocks that are listed")
+    if blocks.file in opened:
+        require_memory_for_blocks(db, FILE_OF_BLOCKS)
     for name, source in opened.items():
         schema, block = wanted[name]
         again = Rule(

@@ -44,6 +44,7 @@ from yupana.confidential.records.declared import (
     check_file,
     occurs_twice,
     open_declared,
+    require_memory_for_blocks,
     schema_of_units,
 )
 from yupana.confidential.records.object_store import require_at_hand
@@ -296,6 +297,7 @@ def open_detailed_cef(
     findings = findings or open_reference(db, found["grfc"], REFERENCE)
     if findings:
         return {}, findings
+    require_memory_for_blocks(db, "reference")
     again = Rule("unique_block", "grfc", occurs_twice("reference", BLOCK_CODE), "the block is listed more than once")
     findings = again.find(db, "reference", found)
     db.execute("CREATE TABLE counted (block BIGINT, housing_units INTEGER)")
