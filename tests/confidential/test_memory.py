@@ -19,8 +19,8 @@ from watching import watched
 from yupana.cli.main import main
 from yupana.cli.options import size
 from yupana.confidential.records import (
+    declared,
     phsafe_records,
-    safetab_files,
     safetab_records,
 )
 from yupana.confidential.records.database import (
@@ -115,9 +115,9 @@ def test_safetab_refuses_more_blocks_than_fit_before_records_are_read(
     write_parameters(tmp_path / "parameters", world)
     write_data(tmp_path / "data", world)
     write_cef(tmp_path / "edited", homes_of(world), world.blocks)
-    monkeypatch.setattr(safetab_files, "BYTES_OF_A_BLOCK", 10**9)
-    monkeypatch.setattr(safetab_files, "_check", None)
-    monkeypatch.setattr(safetab_records, "_load_people", None)
+    monkeypatch.setattr(declared, "BYTES_OF_A_BLOCK", 10**9)
+    monkeypatch.setattr(declared, "check_file", None)
+    monkeypatch.setattr(safetab_records, "load_lines", None)
     for data in ("data", "edited"):
         folders = [str(tmp_path / name) for name in ("parameters", data, "out")]
         assert main(["safetab-p", "run", *folders, "--memory", "300MB"]) == 2

@@ -1,7 +1,6 @@
 """Records that another process removes while they are counted in shards: the run ends, and counts no remainder."""
 
 import shutil
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from record_folders import by_area
 from sharded_worlds import made, phsafe
 
 from yupana.confidential.shards import cut_records
-from yupana.confidential.shards.shard_tasks import Part
+from yupana.confidential.shards.shard_tasks import Shard
 from yupana.engine.local import LocalEngine
 from yupana.errors import EngineError
 
@@ -43,22 +42,20 @@ def test_rows_of_a_shard_that_are_gone_are_missed(what: str, tmp_path: Path, mon
     assert seen
 
 
-def test_rows_of_an_area_that_are_gone_are_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_of_an_area_that_are_gone_are_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All of an area's files of some records: without them it would look like one where nobody lives."""
     write_parquet(tmp_path / "data", crowded(3, 40), "text")
     data, parcels = by_area(tmp_path / "data", tmp_path / "folders"), tmp_path / "parcels"
     parcels.mkdir()
-    real, removed = cut_records.read_part, []
+    real, removed = cut_records.count_told, []
 
-    def read(db: Any, one: Part, take: partial[None]) -> Any:  # noqa: ANN401
-        found = real(db, one, take)
-        folder = take.args[1]
-        for path in folder.glob(".persons.rows/*") if one.schema.name != "persons" and not removed else ():
+    def count(task: Shard, folder: Path) -> Any:  # noqa: ANN401
+        for path in sorted((folder / "persons").rglob("*.parquet")) if not removed else ():
             path.unlink()
             removed.append(path)
-        return found
+        return real(task, folder)
 
-    monkeypatch.setattr(cut_records, "read_part", read)
+    monkeypatch.setattr(cut_records, "count_told", count)
     with pytest.raises(EngineError, match="records of a shard were lost"):
         made(phsafe(tmp_path, seeded(3)), data, tmp_path / "out", LocalEngine(parcels), None)
     assert removed

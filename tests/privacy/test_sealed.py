@@ -11,8 +11,7 @@ from yupana.audit.empirical.series import Residuals, Series
 from yupana.confidential.described.block_counts import DescribedCounts, FileCounts, UncountedRecords
 from yupana.confidential.measure_groups import AreaCounts, ChosenCounts, GroupCounts, ListedLevel
 from yupana.confidential.product_counter import Observed, Validation
-from yupana.confidential.records.phsafe_records import Census
-from yupana.confidential.records.safetab_records import DetailedRecords
+from yupana.confidential.records.sources import OpenedRecords
 from yupana.confidential.tabulate.block_histograms import BlockCounts
 from yupana.confidential.tabulate.group_counts import PartCounts
 from yupana.confidential.topdown.exact_counts import CountsOnDisk, GeolevelCounts
@@ -20,7 +19,7 @@ from yupana.confidential.topdown.world import World
 from yupana.privacy.sealed import Sealed, packed
 
 SEALED = (
-    *(Series, Residuals, Census, DetailedRecords, DescribedCounts, UncountedRecords, PartCounts),
+    *(Series, Residuals, OpenedRecords, DescribedCounts, UncountedRecords, PartCounts),
     *(BlockCounts, World, Observed, Validation, ChosenCounts, GroupCounts, FileCounts, AreaCounts, ListedLevel),
     *(CountsOnDisk, GeolevelCounts),
 )

@@ -17,7 +17,8 @@ from detailed_maker import (
     write_world,
 )
 
-from yupana.confidential.records.safetab_records import DetailedRecords, Kind, open_detailed
+from yupana.confidential.records.safetab_records import NOTES, Kind, open_detailed
+from yupana.confidential.records.sources import OpenedRecords
 from yupana.confidential.records.validation import Finding
 from yupana.errors import InputError
 
@@ -27,7 +28,7 @@ KINDS: tuple[Kind, Kind] = ("person-records", "household-records")
 CANARY = "9173"
 
 
-def opened(folder: Path, kind: Kind) -> AbstractContextManager[DetailedRecords]:
+def opened(folder: Path, kind: Kind) -> AbstractContextManager[OpenedRecords]:
     return open_detailed(folder, kind, states=STATES, codes=CODES, ethnicity_codes=ETHNICITY_CODES)
 
 
@@ -45,10 +46,15 @@ def said(folder: Path, kind: Kind = "person-records") -> str:
     return "\n".join(map(str, findings(folder, kind)))
 
 
-def relations(data: DetailedRecords, kind: Kind) -> tuple[Counter[Any], Counter[Any]]:
+def notes_of(data: OpenedRecords) -> dict[str, int]:
+    return {name: data.notes[name] for name in NOTES}
+
+
+def relations(data: OpenedRecords, kind: Kind) -> tuple[Counter[Any], Counter[Any]]:
     extra = ("QAGE", "QSEX") if kind == "person-records" else ("HOUSEHOLD_TYPE", "TEN")
     chosen = ", ".join((*ADDRESS, *RACES, "QSPAN", *extra))
-    records = data.db.execute(f"SELECT {chosen} FROM records").fetchall()
+    states = ", ".join(map(str, STATES))
+    records = data.db.execute(f"SELECT {chosen} FROM records WHERE TABBLKST IN ({states})").fetchall()
     blocks = data.db.execute(f"SELECT {', '.join(ADDRESS)}, PLACEFP, AIANNHCE, housing_units FROM blocks").fetchall()
     return Counter(records), Counter(blocks)
 

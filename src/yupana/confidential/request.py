@@ -9,7 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
-from yupana.confidential.records.phsafe_records import SYNTHETIC_MARK, is_synthetic
+from yupana.confidential.records.sources import SYNTHETIC_MARK, is_synthetic
 from yupana.engine.engine import Engine
 from yupana.errors import ConfigError, OutputError
 from yupana.files.columns import BUREAU, ColumnMap

@@ -12,8 +12,7 @@ import pytest
 
 from yupana.confidential.records.data_frames import Data, as_folder, in_words
 from yupana.confidential.records.database import scratch_folder
-from yupana.confidential.records.phsafe_records import SYNTHETIC_MARK
-from yupana.confidential.records.sources import find_source
+from yupana.confidential.records.sources import SYNTHETIC_MARK, find_source
 from yupana.errors import ConfigError, InputError
 from yupana.files.columns import PERSONS
 

@@ -20,7 +20,7 @@ from detailed_maker import (
     write_text,
     write_world,
 )
-from detailed_relations import CANARY, KINDS, opened, relations, said
+from detailed_relations import CANARY, KINDS, notes_of, opened, relations, said
 from detailed_relations import folder as folder  # noqa: PLC0414
 from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
@@ -63,9 +63,8 @@ def test_every_form_gives_the_same_relations(tmp_path: Path, kind: Kind, form: s
         assert data.findings == ()
         data.require_valid()
         assert relations(data, kind) == tabulated(world)
-        assert dict(data.notes) == notes(world)
-        assert data.has_housing_units == listed
-        assert set(data.files) == {"records", "GRF-C", *["housing-units"] * listed}
+        assert notes_of(data) == notes(world)
+        assert set(data.files) == {kind, "GRF-C", *["housing-units"] * listed}
         types = dict(data.db.execute("SELECT column_name, column_type FROM (DESCRIBE records)").fetchall())
         assert {types[race] for race in RACES} == {"SMALLINT"}
 
@@ -109,7 +108,7 @@ def test_parquet_in_parts(tmp_path: Path, pattern: str) -> None:
     with opened(tmp_path, world.kind) as data:
         assert data.findings == ()
         assert relations(data, world.kind) == tabulated(world)
-        assert len(data.files["records"].paths) == 2
+        assert len(data.files[world.kind].paths) == 2
     write_parquet(path, HEADERS[world.kind], [world.records[2], {**world.records[2], "QSPAN": CANARY}])
     assert f"{path.relative_to(tmp_path)}: known_code: QSPAN must be" in said(tmp_path)
     assert "1 record; row 2" in said(tmp_path)
@@ -175,7 +174,7 @@ def test_random_worlds_against_plain_python(examples: int) -> None:
                 assert all(finding.count == len(finding.lines) for finding in data.findings if finding.count)
                 if not expected:
                     assert relations(data, world.kind) == tabulated(world)
-                    assert dict(data.notes) == notes(world)
+                    assert notes_of(data) == notes(world)
 
     check()
 
@@ -257,10 +256,10 @@ def test_a_missing_folder_and_a_list_that_is_no_file(folder: Path) -> None:
     path = folder / "housing-units.txt"
     path.unlink()
     path.symlink_to(folder / "nowhere")
-    assert "housing-units.txt or housing-units.csv: file_present" in said(folder)
+    assert "housing-units.txt or housing-units.csv or housing-units.parquet: file_present" in said(folder)
     path.unlink()
     path.mkdir()
-    assert "housing-units.txt or housing-units.csv: file_present" in said(folder)
+    assert "housing-units.txt or housing-units.csv or housing-units.parquet: file_present" in said(folder)
 
 
 @pytest.mark.parametrize("other", ["person-records.parquet", "person-records.csv", "GRF-C.csv", "housing-units.csv"])

@@ -23,7 +23,7 @@ from yupana.confidential.described.phsafe import checked_census, count_census
 from yupana.confidential.described.records import open_described
 from yupana.confidential.described.tabulate import Tabulated, merge_tabulated
 from yupana.confidential.described.tabulate import tabulate as tabulate_described
-from yupana.confidential.records.phsafe_records import Census
+from yupana.confidential.records.sources import OpenedRecords
 from yupana.confidential.tabulate.block_histograms import BlockEntries, count_blocks, merge_entries
 from yupana.files.columns import ColumnMap
 from yupana.products.described.product import TABLES as DESCRIBED
@@ -62,7 +62,7 @@ def with_giant(random: Random, units: int) -> MadeUp:
 
 
 @contextmanager
-def sharded(whole: Census, of_unit: dict[int, int], shards: int) -> Iterator[list[Census]]:
+def sharded(whole: OpenedRecords, of_unit: dict[int, int], shards: int) -> Iterator[list[OpenedRecords]]:
     """Shards of an opened census, each in a database of its own; one more is empty."""
     with ExitStack() as stack:
         found = []

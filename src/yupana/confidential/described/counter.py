@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from math import ceil
 from pathlib import Path
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
@@ -18,25 +18,21 @@ from yupana.confidential.described.block_counts import (
     count_shard_of_blocks,
     count_streams,
 )
-from yupana.confidential.described.records import DescribedRecords, cut_of, forms_of, open_described
+from yupana.confidential.described.records import cut_of, forms_of, open_described
 from yupana.confidential.described.tabulate import merge_tabulated, tabulate
 from yupana.confidential.product_counter import (
     Counter,
     MeasuredRun,
     Observed,
-    Opened,
     Told,
     input_checksums,
     not_published,
 )
-from yupana.confidential.records.database import default_memory
 from yupana.confidential.records.foreign_files import RecordForms
-from yupana.confidential.records.sources import Source
-from yupana.confidential.records.validation import Finding, require_none
+from yupana.confidential.records.sources import OpenedRecords
+from yupana.confidential.records.validation import require_none
 from yupana.confidential.request import RunRequest, check_outside
-from yupana.confidential.shards.count_in_shards import can_be_cut, count_in_shards, within, without_records
-from yupana.confidential.tabulate.count_groups import memory_for_gathered
-from yupana.confidential.tabulate.group_counts import GatheredShards
+from yupana.confidential.shards.count_in_shards import CountedFolder
 from yupana.errors import InputError
 from yupana.files.columns import ColumnMap, RecordFile
 from yupana.plan.ledger import Ledger
@@ -58,27 +54,11 @@ from yupana.products.tables import Groups
 from yupana.progress import Stopwatch
 from yupana.release.tables import ReleaseTable, checksum, table_of, write_described
 
-
-class OpenedDescription(Opened, Protocol):
-    """Records of a folder that were opened and checked."""
-
-    @property
-    def folder(self) -> Path:
-        """Where they lie."""
-        ...
-
-    @property
-    def files(self) -> Mapping[str, Source]:
-        """By file."""
-        ...
-
-
 D = TypeVar("D")
-R = TypeVar("R", bound=OpenedDescription)
 M = TypeVar("M")
 
 
-class TablesCounter(Counter[D, R, DescribedCounts, M]):
+class TablesCounter(Counter[D, OpenedRecords, DescribedCounts, M]):
     """What counters of tables have in common, however their records are opened and counted."""
 
     stages = ("counting", "adding noise", "")
@@ -98,7 +78,7 @@ class TablesCounter(Counter[D, R, DescribedCounts, M]):
         out: Path | None = None,
         kept: Path | None = None,
         to_count: bool = True,
-    ) -> Iterator[R]:
+    ) -> Iterator[OpenedRecords]:
         """Open and check the records that a configuration speaks of."""
         del kept
         clock.start("reading and checking the records")
@@ -108,10 +88,10 @@ class TablesCounter(Counter[D, R, DescribedCounts, M]):
     @abstractmethod
     def opened(
         self, config: D, data: Path, request: RunRequest, out: Path | None, *, to_count: bool
-    ) -> AbstractContextManager[R]:
+    ) -> AbstractContextManager[OpenedRecords]:
         """The records, as `open` gives them."""
 
-    def inputs(self, records: R) -> dict[str, str]:
+    def inputs(self, records: OpenedRecords) -> dict[str, str]:
         """All files that were opened."""
         return input_checksums(records.folder, records.files)
 
@@ -154,7 +134,7 @@ class TablesCounter(Counter[D, R, DescribedCounts, M]):
 Own = TypeVar("Own", bound=Description)
 
 
-class DescriptionCounter(TablesCounter[Own, R, list[Groups]]):
+class DescriptionCounter(TablesCounter[Own, list[Groups]]):
     """A counter whose configuration is a description: what passed the door is laid out at the end."""
 
     def description(self, config: Own) -> Description:
@@ -172,12 +152,14 @@ class DescriptionCounter(TablesCounter[Own, R, list[Groups]]):
         del clock
         return list(self.groups(exact, ledger, config, request.entropy))
 
-    def write(self, folder: Path, run: MeasuredRun[Own, R, DescribedCounts, list[Groups]]) -> dict[str, dict[str, Any]]:
+    def write(
+        self, folder: Path, run: MeasuredRun[Own, OpenedRecords, DescribedCounts, list[Groups]]
+    ) -> dict[str, dict[str, Any]]:
         """Every table that was measured, and those that add up its cells."""
         return write_described(folder, published_tables(run.config, run.plan, run.measured), run.request.format)
 
 
-class DescribedCounter(DescriptionCounter[Description, DescribedRecords]):
+class DescribedCounter(DescriptionCounter[Description]):
     """Counts every cell of every area and group that a description names."""
 
     takes = frozenset({"totals"})
@@ -202,22 +184,27 @@ class DescribedCounter(DescriptionCounter[Description, DescribedRecords]):
     @contextmanager
     def opened(
         self, config: Description, data: Path, request: RunRequest, out: Path | None, *, to_count: bool
-    ) -> Iterator[DescribedRecords]:
+    ) -> Iterator[OpenedRecords]:
         """The files of the description, and the totals that decide the detail of tables."""
         source = _published(config, request.totals, out) if to_count or request.totals else None
-        with _open(config, data, request, to_count=to_count) as records:
+        counted = CountedFolder(
+            partial(open_described, config, columns=request.columns),
+            partial(_count, config) if to_count else None,
+            gather=config.blocks is not None,
+        )
+        with counted.opened(data, cut_of(config, request.columns, request.shards), request) as records:
             if source is not None and source.doubts and not records.is_synthetic:
                 what = "a table of totals in its release"
                 raise not_published(source.path, "totals that are published", source.doubts, what)
             yield replace(records, published=source)
 
-    def doubts(self, records: DescribedRecords, config: Description) -> list[str]:
+    def doubts(self, records: OpenedRecords, config: Description) -> list[str]:
         """Why totals may not be public; of synthetic records also that criteria are tested on their true counts."""
         against = records.published.doubts if records.published else ()
         doubts = [f"the totals that decide detail may not be public: {doubt}" for doubt in against]
         return [*doubts, TESTED] if config.criteria and records.is_synthetic else doubts
 
-    def public_inputs(self, records: DescribedRecords, config: Description) -> dict[str, str]:
+    def public_inputs(self, records: OpenedRecords, config: Description) -> dict[str, str]:
         """The totals that decide the detail of tables, and the file of blocks."""
         source = records.published
         public = {file: source for file, source in records.files.items() if file not in config.files}
@@ -228,7 +215,7 @@ class DescribedCounter(DescriptionCounter[Description, DescribedRecords]):
         }
 
     def count(
-        self, records: DescribedRecords, config: Description, plan: Plan, *, bounded: bool = True, keep: bool = False
+        self, records: OpenedRecords, config: Description, plan: Plan, *, bounded: bool = True, keep: bool = False
     ) -> DescribedCounts:
         """Count what has a budget."""
         del plan
@@ -242,7 +229,7 @@ class DescribedCounter(DescriptionCounter[Description, DescribedRecords]):
             found = merge_tabulated([shard[0 if bounded else -1] for shard in records.counted])
         return DescribedCounts(found.by_level, found.left_out, sizes)
 
-    def tell(self, run: MeasuredRun[Description, DescribedRecords, DescribedCounts, list[Groups]]) -> Told:
+    def tell(self, run: MeasuredRun[Description, OpenedRecords, DescribedCounts, list[Groups]]) -> Told:
         """The unit, criteria and what is promised of them; and for the log what limits left out.
 
         Of synthetic records criteria are tested, too. Of others nothing here but the log depends on the exact counts.
@@ -279,44 +266,13 @@ class DescribedCounter(DescriptionCounter[Description, DescribedRecords]):
         return Observed(plan.product, errors, rows, [_accuracy_table(rows)], told)
 
 
-@contextmanager
-def _open(config: Description, data: Path, request: RunRequest, *, to_count: bool) -> Iterator[DescribedRecords]:
-    """Open the files of a description; on an engine they are checked and counted in shards."""
-    cut = cut_of(config, request.columns, request.shards)
-    if request.engine is None or not can_be_cut(data, cut):
-        with open_described(config, data, request.memory, request.columns) as records:
-            yield records
-        return
-    task = partial(_count_shard, config, request.columns, to_count)
-    memory = memory_for_gathered(request.memory or default_memory())
-    with GatheredShards(memory) as gathered:
-        taker = gathered if config.blocks else None
-        found = count_in_shards(request.engine, data, cut, task, request.memory, request.progress, taker)
-        with (
-            without_records(data, cut) as public,
-            open_described(config, public, request.memory, request.columns) as records,
-        ):
-            files = {name: within(data, public, of) for name, of in records.files.items()} | dict(found.files)
-            counted = tuple(gathered.each) if gathered.each else found.parts
-            yield replace(records, folder=data, files=files, findings=found.findings, counted=counted)
-
-
-def _count_shard(
-    config: Description,
-    columns: ColumnMap,
-    to_count: bool,  # noqa: FBT001 (of `partial` alone)
-    folder: Path,
-    memory: int,
-) -> tuple[tuple[Finding, ...], Any]:
-    with open_described(config, folder, memory, columns) as records:
-        if records.findings or not to_count:
-            return records.findings, None
-        if not config.blocks:
-            # Of synthetic records criteria are tested on what limits leave out, too.
-            without_limits = config.criteria and records.is_synthetic and limits(config)
-            each = (True, False) if without_limits else (True,)
-            return (), [tabulate(records.db, config, limited=limited) for limited in each]
-        return (), count_shard_of_blocks(records.db, config)
+def _count(config: Description, records: OpenedRecords) -> Any:  # noqa: ANN401 (as `CountedFolder` has it)
+    """What is counted of a shard."""
+    if config.blocks:
+        return count_shard_of_blocks(records.db, config)
+    # Of synthetic records criteria are tested on what limits leave out, too.
+    without_limits = config.criteria and records.is_synthetic and limits(config)
+    return [tabulate(records.db, config, limited=limited) for limited in ((True, False) if without_limits else (True,))]
 
 
 def _errors(seen: Iterable[tuple[int, Seen]]) -> Iterator[MeasurementErrors]:

@@ -9,9 +9,8 @@ import duckdb
 from yupana.confidential.records.data_frames import as_folder
 from yupana.confidential.records.database import private_database
 from yupana.confidential.records.foreign_files import RecordForms, as_parquet
-from yupana.confidential.records.phsafe_records import SYNTHETIC_MARK, is_synthetic
 from yupana.confidential.records.reader import damaged_parts, open_records
-from yupana.confidential.records.sources import find_source
+from yupana.confidential.records.sources import SYNTHETIC_MARK, find_source, is_synthetic
 from yupana.confidential.records.statistics_files import STATISTICS
 from yupana.confidential.records.validation import require_none
 from yupana.confidential.request import check_outside

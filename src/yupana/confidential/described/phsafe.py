@@ -1,9 +1,9 @@
 """PHSafe's counter: a description's, of records in the Census Bureau's files and with its rules of consistency."""
 
 from collections import Counter as Numbers
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -17,18 +17,26 @@ from yupana.confidential.described.counter import DescriptionCounter
 from yupana.confidential.described.tabulate import Tabulated, chain_of, merge_tabulated, tabulate
 from yupana.confidential.product_counter import MeasuredRun, Observed, Told, Validation
 from yupana.confidential.records.database import numbers
-from yupana.confidential.records.phsafe_records import ABSENT, FILES, Census, open_census, parts_of_units, tell_absent
-from yupana.confidential.records.sources import Source
-from yupana.confidential.records.validation import Finding, failing, require_none
+from yupana.confidential.records.phsafe_records import (
+    ABSENT,
+    DROPPED_PERSONS,
+    DROPPED_UNITS,
+    FILES,
+    open_census,
+    parts_of_units,
+    states_of,
+    tell_absent,
+)
+from yupana.confidential.records.sources import OpenedRecords
+from yupana.confidential.records.validation import failing, require_none
 from yupana.confidential.request import RunRequest
-from yupana.confidential.shards.count_in_shards import Cut, can_be_cut, count_in_shards
+from yupana.confidential.shards.count_in_shards import CountedFolder, Cut
 from yupana.confidential.tabulate.linked_tables import joined
 from yupana.errors import ConfigError
 from yupana.files.columns import BUREAU, MAFID, ColumnMap, RecordFile
 from yupana.files.database import named
 from yupana.plan.plan import Plan
 from yupana.plan.predicates import as_sql
-from yupana.privacy.sealed import Sealed
 from yupana.products.described.criteria import MeasurementErrors
 from yupana.products.described.description import DescribedTable, in_join
 from yupana.products.phsafe.configuration import LARGEST_TAU, PhsafeConfig, Policy
@@ -68,65 +76,48 @@ class LeftOut:
     units: int
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class CountedCensus(Sealed):
-    """A census whose shards were checked and counted elsewhere.
-
-    Attributes
-    ----------
-    folder : Path
-    files : mapping of str to Source
-    findings : tuple of Finding
-    states : frozenset of int or None
-        Those with a housing unit.
-    counts : Tabulated or None
-        None where they are not asked for, or a rule is broken.
-    records : Counter
-        How many there are, by file, and how many are dropped.
-    """
-
-    folder: Path
-    files: Mapping[str, Source]
-    findings: tuple[Finding, ...]
-    states: frozenset[int] | None
-    counts: Tabulated | None
-    records: Numbers[str]
-
-
-class PhsafeCounter(DescriptionCounter[PhsafeConfig, Census | CountedCensus]):
+class PhsafeCounter(DescriptionCounter[PhsafeConfig]):
     """Counts every basis cell of every population group, of each unit at most tau persons."""
 
     @contextmanager
     def opened(
         self, config: PhsafeConfig, data: Path, request: RunRequest, out: Path | None, *, to_count: bool
-    ) -> Iterator[Census | CountedCensus]:
+    ) -> Iterator[OpenedRecords]:
         """The records a configuration speaks of; on an engine they are counted, too."""
         del out
-        cut = Cut({request.columns.applied(schema): (MAFID.name,) for schema in FILES}, request.shards, by_state=True)
-        if request.engine is not None and can_be_cut(data, cut):
-            yield _counted_in_shards(config, data, cut, request, to_count=to_count)
-            return
-        with checked_census(config, data, request.memory, request.columns) as census:
-            yield census
+        cut = Cut(dict.fromkeys(self.cut_files(config, request.columns), (MAFID.name,)), request.shards, by_state=True)
+        folder = CountedFolder(
+            partial(checked_census, config, columns=request.columns), partial(_count, config) if to_count else None
+        )
+        with folder.opened(data, cut, request) as records:
+            if records.counted is None:
+                yield records
+                return
+            # A shard does not know which states others have.
+            findings = [finding for finding in records.findings if finding.rule != ABSENT]
+            if records.notes:
+                asked = frozenset(map(int, config.states))
+                findings += tell_absent(asked, states_of(records.notes), records.files["geo"])
+            yield replace(records, findings=tuple(findings))
 
     def cut_files(self, config: PhsafeConfig, columns: ColumnMap) -> tuple[RecordFile, ...]:
         """Persons, units and geography."""
         del config
         return tuple(map(columns.applied, FILES))
 
-    def look(self, records: Census | CountedCensus, config: PhsafeConfig, request: RunRequest) -> Validation:
+    def look(self, records: OpenedRecords, config: PhsafeConfig, request: RunRequest) -> Validation:
         """The findings, and for internal use what each tau would leave out."""
         rows: list[LeftOut] = []
-        if request.internal and isinstance(records, CountedCensus):
+        if request.internal and records.counted is not None:
             raise ConfigError("what each tau would leave out is told where the records are counted in one shard")
-        if request.internal and not isinstance(records, CountedCensus) and not failing(records.findings):
+        if request.internal and not failing(records.findings):
             request.announce("counting persons beyond each tau")
             rows = left_out(records, config)
         return Validation(tuple(records.findings), truncation=tuple(rows))
 
     def count(
         self,
-        records: Census | CountedCensus,
+        records: OpenedRecords,
         config: PhsafeConfig,
         plan: Plan,
         *,
@@ -137,22 +128,22 @@ class PhsafeCounter(DescriptionCounter[PhsafeConfig, Census | CountedCensus]):
         del plan, keep
         # Truncation looks for crowded units by FINAL_POP, which validation has compared with their persons.
         require_none(records.findings)
-        if isinstance(records, Census):
+        if records.counted is None:
             found = count_census(records, config, bounded=bounded)
-        elif records.counts is None or not bounded:
+        elif not records.counted or not bounded:
             raise RuntimeError("shards were not counted so")
         else:
-            found = records.counts
-        return _of_the_records(found, config, records.states or frozenset())
+            found = merge_tabulated(records.counted)
+        return _of_the_records(found, config, states_of(records.notes))
 
-    def tell(self, run: MeasuredRun[PhsafeConfig, Census | CountedCensus, DescribedCounts, list[Groups]]) -> Told:
+    def tell(self, run: MeasuredRun[PhsafeConfig, OpenedRecords, DescribedCounts, list[Groups]]) -> Told:
         """Thresholds, states and policies; how many records there were, and what was left out."""
         records, exact, config = run.records, run.exact, run.config
-        counted = _how_many(records) if isinstance(records, Census) else records.records
+        notes = Numbers(records.notes)
         log = {
-            "records": {name: counted[name] for name in records.files},
-            "dropped_units": counted[_DROPPED_UNITS],
-            "dropped_persons": counted[_DROPPED_PERSONS],
+            "records": {name: notes[name] for name in records.files},
+            "dropped_units": notes[DROPPED_UNITS],
+            "dropped_persons": notes[DROPPED_PERSONS],
             "findings": [str(finding) for finding in records.findings],
             "persons_left_out_by_truncation": dict(exact.left_out),
         }
@@ -170,19 +161,21 @@ class PhsafeCounter(DescriptionCounter[PhsafeConfig, Census | CountedCensus]):
         return Observed(plan.product, cells, rows, [_accuracy_table(rows)])
 
 
-@contextmanager
 def checked_census(
     config: PhsafeConfig, data: Path, memory: int | None = None, columns: ColumnMap = BUREAU
-) -> Iterator[Census]:
+) -> AbstractContextManager[OpenedRecords]:
     """Open the records a configuration speaks of, in ``memory`` bytes (`private_database` tells the default)."""
     policies = {rule: Policy(policy) for rule, policy in config.consistency.items()}
-    with open_census(
+    return open_census(
         data, states=frozenset(map(int, config.states)), policies=policies, memory=memory, columns=columns
-    ) as census:
-        yield census
+    )
 
 
-def count_census(census: Census, config: PhsafeConfig, *, bounded: bool = True) -> Tabulated:
+def _count(config: PhsafeConfig, census: OpenedRecords) -> Tabulated:
+    return count_census(census, config)
+
+
+def count_census(census: OpenedRecords, config: PhsafeConfig, *, bounded: bool = True) -> Tabulated:
     """Count what has a budget in all states of the configuration, of each unit at most tau persons if ``bounded``."""
     parts = []
     # Units with all that is theirs are counted part by part, as shards are, where memory does not hold all.
@@ -233,65 +226,12 @@ def _of_the_records(found: Tabulated, config: PhsafeConfig, states: frozenset[in
     return DescribedCounts(by_level, found.left_out, {}, shown=shown)
 
 
-def _counted_in_shards(
-    config: PhsafeConfig, data: Path, cut: Cut, request: RunRequest, *, to_count: bool
-) -> CountedCensus:
-    """Check a census in shards of whole units, and count what the configuration measures."""
-    task = partial(_count_shard, config, request.columns, to_count)
-    found = count_in_shards(request.on_engine, data, cut, task, request.memory, request.progress)
-    parts = found.parts
-    records = sum((part.records for part in parts), Numbers[str]())
-    states = [part.states for part in parts if part.states is not None]
-    findings = [finding for finding in found.findings if finding.rule != ABSENT]
-    seen = frozenset[int]().union(*states) if parts and len(states) == len(parts) else None
-    if seen is not None:
-        findings += tell_absent(frozenset(map(int, config.states)), seen, found.files["geo"])
-    counted = [part.counts for part in parts if part.counts is not None]
-    counts = merge_tabulated(counted) if counted and not failing(findings) else None
-    return CountedCensus(data, found.files, tuple(findings), seen, counts, records)
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class _CensusPart(Sealed):
-    """What a shard tells: counts if they were asked for, how many records there are, and states with a housing unit."""
-
-    counts: Tabulated | None
-    records: Numbers[str]
-    states: frozenset[int] | None
-
-
-def _count_shard(
-    config: PhsafeConfig,
-    columns: ColumnMap,
-    to_count: bool,  # noqa: FBT001 (of `partial` alone)
-    folder: Path,
-    memory: int,
-) -> tuple[tuple[Finding, ...], _CensusPart]:
-    with checked_census(config, folder, memory, columns) as census:
-        fit = not failing(census.findings)
-        counts = count_census(census, config) if fit and to_count else None
-        return census.findings, _CensusPart(counts, _how_many(census) if fit else Numbers(), census.states)
-
-
-_DROPPED_UNITS: Final = "dropped units"
-_DROPPED_PERSONS: Final = "dropped persons"
-
-
-def _how_many(census: Census) -> Numbers[str]:
-    """Records by file, and those that a policy drops."""
-    relations = {name: name for name in census.files} | {
-        _DROPPED_UNITS: "dropped_units",
-        _DROPPED_PERSONS: "persons SEMI JOIN dropped_units USING (MAFID)",
-    }
-    return Numbers({name: numbers(census.db, f"SELECT count(*) FROM {of}")[0] for name, of in relations.items()})
-
-
-def left_out(census: Census, config: PhsafeConfig) -> list[LeftOut]:
+def left_out(census: OpenedRecords, config: PhsafeConfig) -> list[LeftOut]:
     """Tell for every table of persons what thresholds about the configured one leave out.
 
     Parameters
     ----------
-    census : Census
+    census : OpenedRecords
         Valid.
     config : PhsafeConfig
     """

@@ -2,9 +2,9 @@
 
 from collections import Counter as Numbers
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,38 +14,31 @@ import numpy as np
 from yupana.confidential.described.block_counts import DescribedCounts, count_shard_of_blocks, count_streams, passes
 from yupana.confidential.described.counter import TablesCounter
 from yupana.confidential.product_counter import MeasuredRun, Observed, Told, Validation, not_published
-from yupana.confidential.records.database import default_memory, numbers, require_memory
-from yupana.confidential.records.phsafe_records import is_synthetic
-from yupana.confidential.records.safetab_files import BYTES_OF_A_BLOCK
+from yupana.confidential.records.census_edited_file import find_cef
+from yupana.confidential.records.database import numbers, require_memory
+from yupana.confidential.records.declared import BYTES_OF_A_BLOCK
 from yupana.confidential.records.safetab_records import (
+    BARE,
+    MORE_CODES,
+    NOTES,
     OF_BLOCKS,
     RECORDS,
-    DetailedRecords,
     Kind,
     detailed_sources,
     open_detailed,
 )
-from yupana.confidential.records.sources import Source
-from yupana.confidential.records.validation import Finding
+from yupana.confidential.records.sources import OpenedRecords, is_synthetic
 from yupana.confidential.request import RunRequest
-from yupana.confidential.shards.census_edited_file import (
-    DETAILED,
-    count_details_by_state,
-    lies_by_state,
-    without_details,
-)
-from yupana.confidential.shards.count_in_shards import Cut, can_be_cut, count_in_shards, within, without_records
-from yupana.confidential.shards.shard_tasks import Shard, Taker, TaskLimits
-from yupana.confidential.tabulate.count_groups import memory_for_gathered
-from yupana.confidential.tabulate.group_counts import GatheredShards, PartCounts
-from yupana.engine.engine import Engine
+from yupana.confidential.shards.census_edited_file import count_details_by_state, without_details
+from yupana.confidential.shards.count_in_shards import CountedFolder, Cut, InShards
+from yupana.confidential.shards.shard_tasks import Shard, Taker
+from yupana.confidential.tabulate.group_counts import PartCounts
 from yupana.errors import InputError
-from yupana.files.columns import BUREAU, HOUSING_UNITS, REFERENCE, ColumnMap, RecordFile
+from yupana.files.columns import BUREAU, HOUSEHOLD_RECORDS, HOUSING_UNITS, REFERENCE, ColumnMap, RecordFile
 from yupana.files.database import named
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
 from yupana.privacy.entropy import Entropy
-from yupana.privacy.sealed import Sealed
 from yupana.products.described.criteria import MeasurementErrors
 from yupana.products.described.description import Description
 from yupana.products.described.published import PublishedGroups
@@ -56,7 +49,6 @@ from yupana.products.safetab.errors import (
     summarize,
     summarize_iterations,
 )
-from yupana.products.safetab.iterations import MOST_RACE_CODES
 from yupana.products.safetab.product import (
     HOUSEHOLDS,
     IN_BARE_AREAS,
@@ -72,7 +64,6 @@ from yupana.products.tables import Groups, lay_out, without_negative
 from yupana.progress import Stopwatch
 from yupana.release.tables import ReleaseTable, RowTable, checksum, table_of, write_described
 
-_MORE_CODES: Final = "records_with_more_race_codes"
 _BYTES_OF_A_LISTED: Final = 60
 """What is held of each group that the totals list."""
 
@@ -88,12 +79,15 @@ class PublishedTotals:
     totals : Totals
     doubts : tuple of str
         Why it stands against a release that it may not be public, or not of the same groups.
+    listed : Listed or None
+        The groups that are measured, once the geography is known.
     """
 
     path: Path
     source: Provenance
     totals: Totals
     doubts: tuple[str, ...]
+    listed: "Listed | None" = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,51 +111,7 @@ class Listed:
     unknown: Mapping[str, int]
 
 
-@dataclass(frozen=True, eq=False)
-class SafetabRecords:
-    """Records, opened; of SafeTab-H beside the totals that say which groups are counted.
-
-    Attributes
-    ----------
-    records : DetailedRecords
-    config : Parameters
-    published : PublishedTotals or None
-        None where there are none yet, for validation alone.
-    """
-
-    records: DetailedRecords
-    config: Parameters
-    published: PublishedTotals | None = None
-
-    @property
-    def findings(self) -> tuple[Finding, ...]:
-        """Rules that the records break."""
-        return self.records.findings
-
-    @property
-    def folder(self) -> Path:
-        """Where they lie."""
-        return self.records.folder
-
-    @property
-    def files(self) -> Mapping[str, Source]:
-        """By file."""
-        return self.records.files
-
-    @property
-    def totals(self) -> PublishedTotals:
-        """The totals of whoever counts."""
-        if self.published is None:
-            raise RuntimeError("households cannot be counted without totals")
-        return self.published
-
-    @cached_property
-    def listed(self) -> Listed:
-        """The groups that are measured; of valid records."""
-        return list_groups(self.records.db, self.config.description, self.totals.totals)
-
-
-class SafetabCounter(TablesCounter[Parameters, SafetabRecords, list[RowTable]]):
+class SafetabCounter(TablesCounter[Parameters, list[RowTable]]):
     """What both counters do: tables are laid out as the groups pass the door."""
 
     stages = ("counting and adding noise", "", "")
@@ -196,30 +146,38 @@ class SafetabCounter(TablesCounter[Parameters, SafetabRecords, list[RowTable]]):
     @contextmanager
     def opened(
         self, config: Parameters, data: Path, request: RunRequest, out: Path | None, *, to_count: bool
-    ) -> Iterator[SafetabRecords]:
+    ) -> Iterator[OpenedRecords]:
         """Open records, the reference file, the list of housing units if there is one, and totals.
 
         On records that are not synthetic, totals that may not be public are refused.
         """
         del out
         published = self.published(config, data, request, to_count=to_count)
-        checked = CheckedDetails(self.kind, config, request.columns, to_count=to_count)
-        memory = memory_for_gathered(request.memory or default_memory())
-        with GatheredShards(memory) as gathered, checked.open_as_asked(data, request, gathered) as records:
-            counted = records if records.counted is None else replace(records, counted=tuple(gathered.each))
-            yield SafetabRecords(counted, config, published)
+        schema = request.columns.applied(RECORDS[self.kind])
+        folder = CountedFolder(
+            partial(open_checked, self.kind, config, columns=request.columns),
+            partial(_count, config) if to_count else None,
+            of_public=OF_BLOCKS,
+            gather=to_count,
+            edited=None if request.columns.names else partial(_count_edited, RECORDS[self.kind], config),
+        )
+        with folder.opened(data, Cut({schema: _BLOCK_KEY}, request.shards), request) as records:
+            if published and not records.findings:
+                groups = list_groups(records.db, config.description, published.totals)
+                published = replace(published, listed=groups)
+            yield replace(records, published=published)
 
-    def public_inputs(self, records: SafetabRecords, config: Parameters) -> dict[str, str]:
+    def public_inputs(self, records: OpenedRecords, config: Parameters) -> dict[str, str]:
         """Codes, the reference file, the list of housing units, and totals.
 
         Where housing units are counted in the records of units, these are no public file and have no checksum.
         """
-        folder, files = records.folder, records.files
+        folder = records.folder
         public = [
             path
-            for name, file in (("GRF-C", REFERENCE), ("housing-units", HOUSING_UNITS))
-            for path in (files[name].paths if name in files else ())
-            if path.relative_to(folder).parts[0] in file.file_names
+            for file in (REFERENCE, HOUSING_UNITS)
+            for path in (records.files[file.name].paths if file.name in records.files else ())
+            if path.relative_to(folder).parts[0].partition(".")[0] == file.name
         ]
         return {
             **config.iterations.files,
@@ -229,7 +187,7 @@ class SafetabCounter(TablesCounter[Parameters, SafetabRecords, list[RowTable]]):
 
     def count(
         self,
-        records: SafetabRecords,
+        records: OpenedRecords,
         config: Parameters,
         plan: Plan,
         *,
@@ -238,11 +196,11 @@ class SafetabCounter(TablesCounter[Parameters, SafetabRecords, list[RowTable]]):
     ) -> DescribedCounts:
         """Count as areas are asked for, unless the counts are to be kept."""
         del plan
-        description, of = config.description, records.records
-        sizes = records.listed.sizes if records.published else {}
-        if of.counted is None:
-            show_records(of.db, description)
-        return count_streams(of.db, description, sizes, of.counted, bounded=bounded, keep=keep)
+        description = config.description
+        sizes = _listed(records).sizes if records.published else {}
+        if records.counted is None:
+            show_records(records.db, description)
+        return count_streams(records.db, description, sizes, records.counted, bounded=bounded, keep=keep)
 
     def measure(
         self, exact: DescribedCounts, config: Parameters, ledger: Ledger, request: RunRequest, clock: Stopwatch
@@ -265,7 +223,7 @@ class SafetabCounter(TablesCounter[Parameters, SafetabRecords, list[RowTable]]):
         return (replace(groups, counts=without_negative(groups.counts)) for groups in found)
 
     def write(
-        self, folder: Path, run: MeasuredRun[Parameters, SafetabRecords, DescribedCounts, list[RowTable]]
+        self, folder: Path, run: MeasuredRun[Parameters, OpenedRecords, DescribedCounts, list[RowTable]]
     ) -> dict[str, dict[str, Any]]:
         """Every table of the product, header alone where it has no rows."""
         return write_described(folder, run.measured, run.request.format)
@@ -286,15 +244,15 @@ class PersonsCounter(SafetabCounter):
 
     kind = "person-records"
 
-    def tell(self, run: MeasuredRun[Parameters, SafetabRecords, DescribedCounts, list[RowTable]]) -> Told:
+    def tell(self, run: MeasuredRun[Parameters, OpenedRecords, DescribedCounts, list[RowTable]]) -> Told:
         """States, passes and policies; how many records each policy touches."""
         records, exact, config = run.records, run.exact, run.config
-        of = records.records
-        parameters = PERSONS.parameters(config.config, config.iterations.sha256, housing_units=of.has_housing_units)
+        housing_units = HOUSING_UNITS.name in records.files
+        parameters = PERSONS.parameters(config.config, config.iterations.sha256, housing_units=housing_units)
         notes = {
-            **notes_on(of, config),
+            **notes_on(records),
             IN_NO_ITERATION: exact.uncounted.in_no_group.total(),
-            IN_BARE_AREAS: dict(of.without_housing_units),
+            IN_BARE_AREAS: {kind: records.notes[note] for kind, note in BARE.items() if note in records.notes},
         }
         return Told(parameters, PERSONS.taken_as_public(config), {"notes": notes})
 
@@ -313,12 +271,12 @@ class HouseholdsCounter(SafetabCounter):
             return None
         return read_published(find_totals(data, request.totals), config, data)
 
-    def doubts(self, records: SafetabRecords, config: Parameters) -> list[str]:
+    def doubts(self, records: OpenedRecords, config: Parameters) -> list[str]:
         """Why the totals may not be public, or not of these areas."""
         del config
-        return [*records.totals.doubts, *reasons_against_areas(records)]
+        return [*_published(records).doubts, *reasons_against_areas(records)]
 
-    def look(self, records: SafetabRecords, config: Parameters, request: RunRequest) -> Validation:
+    def look(self, records: OpenedRecords, config: Parameters, request: RunRequest) -> Validation:
         """The findings; of valid records also whether the totals are of these areas."""
         del request
         if records.published is None:
@@ -328,20 +286,20 @@ class HouseholdsCounter(SafetabCounter):
             self.doubts(records, config)
         return Validation(records.findings)
 
-    def tell(self, run: MeasuredRun[Parameters, SafetabRecords, DescribedCounts, list[RowTable]]) -> Told:
+    def tell(self, run: MeasuredRun[Parameters, OpenedRecords, DescribedCounts, list[RowTable]]) -> Told:
         """States, passes, policies and totals; how many records each policy touches."""
         records, exact, config = run.records, run.exact, run.config
-        listed, source = records.listed, records.totals.source
+        listed, source = _listed(records), _published(records).source
         left_out = dict(listed.left_out)
         parameters = HOUSEHOLDS.parameters(
             config.config,
             config.iterations.sha256,
             {**source.described, "left_out": left_out, "levels_without_groups": list(listed.empty)},
-            housing_units=records.records.has_housing_units,
+            housing_units=HOUSING_UNITS.name in records.files,
             own=source.taken_as_public == DECLARED,
         )
         notes = {
-            **notes_on(records.records, config),
+            **notes_on(records),
             IN_NO_ITERATION: exact.uncounted.in_no_group.total(),
             NOT_LISTED: exact.uncounted.not_listed.total(),
         }
@@ -376,7 +334,7 @@ def read_published(path: Path, config: Parameters, data: Path) -> PublishedTotal
     return PublishedTotals(path, source, read_totals(path, settings, iterations), tuple(doubts))
 
 
-def reasons_against_areas(households: SafetabRecords) -> list[str]:
+def reasons_against_areas(households: OpenedRecords) -> list[str]:
     """Why totals stand against a release of these data by the areas that they are of.
 
     Raises
@@ -384,17 +342,19 @@ def reasons_against_areas(households: SafetabRecords) -> list[str]:
     InputError
         If nothing would be measured; or if the records are not synthetic and the geography lacks some areas.
     """
-    listed, totals = households.listed, households.totals.path
+    listed, totals = _listed(households), _published(households).path
     if not any(len(of.total) for of in listed.sizes.values()):
         raise InputError(
             f"{totals}: none of its rows is of an area that GRF-C.txt and the list of housing units have, at a level "
             "with a budget, so nothing would be measured; name the totals and the geography of one census"
         )
     # Ids of AIANNH areas do not tell their states, and totals without a manifest may be of more states than the run.
-    numbers = {base: n for base, n in listed.unknown.items() if base != "aiannh" or households.totals.source.is_vouched}
+    numbers = {
+        base: n for base, n in listed.unknown.items() if base != "aiannh" or _published(households).source.is_vouched
+    }
     each = ", ".join(f"{base} {number:,}" for base, number in numbers.items())
     doubt = f"GRF-C.txt does not have the areas of {sum(numbers.values()):,} of its rows ({each})"
-    return _reasons(totals, [doubt] if numbers else [], households.records.folder)
+    return _reasons(totals, [doubt] if numbers else [], households.folder)
 
 
 def _reasons(totals: Path, doubts: Sequence[str], data: Path) -> list[str]:
@@ -439,143 +399,63 @@ def list_groups(db: duckdb.DuckDBPyConnection, description: Description, totals:
     return Listed(sizes, empty, +left_out, +unknown)
 
 
-@dataclass(frozen=True, slots=True)
-class CheckedDetails:
-    """How records of the states of all passes are opened, checked and counted: in one piece, or in shards.
-
-    Attributes
-    ----------
-    kind : Kind
-    config : Parameters
-    columns : ColumnMap
-    to_count : bool
-        Whether shards are counted, too.
-    """
-
-    kind: Kind
-    config: Parameters
-    columns: ColumnMap = BUREAU
-    to_count: bool = True
-
-    @contextmanager
-    def open(self, data: Path, memory: int | None) -> Iterator[DetailedRecords]:
-        """Open and check a folder in ``memory`` bytes."""
-        iterations = self.config.iterations
-        with open_detailed(
-            data,
-            self.kind,
-            states=self.config.config.settings.states,
-            codes=frozenset(iterations.codes),
-            ethnicity_codes=iterations.ethnicity_codes,
-            memory=memory,
-            columns=self.columns,
-        ) as records:
-            yield records
-
-    @contextmanager
-    def open_as_asked(self, data: Path, request: RunRequest, taker: Taker) -> Iterator[DetailedRecords]:
-        """Open a folder as a request has it.
-
-        Where there is an engine, the records of each shard are counted; ``taker`` takes the counts.
-        """
-        cut = Cut({self.columns.applied(RECORDS[self.kind]): _BLOCK_KEY}, request.shards)
-        taker = _OfParts(taker)
-        if request.engine is not None and not self.columns.names and lies_by_state(data, DETAILED):
-            with self._by_state(request.engine, data, request, taker) as records:
-                yield records
-        elif request.engine is not None and can_be_cut(data, cut):
-            task = partial(_count_shard, self)
-            found = count_in_shards(request.engine, data, cut, task, request.memory, request.progress, taker)
-            with without_records(data, cut) as public, self.open(public, request.memory) as records:
-                files = dict(records.files) | {"records": found.files[self.kind]}
-                there = {name: within(data, public, source) for name, source in files.items()}
-                yield replace(_summed(records, found.parts), folder=data, files=there, findings=found.findings)
-        else:
-            with self.open(data, request.memory) as records:
-                yield records
-
-    @contextmanager
-    def _by_state(self, engine: Engine, data: Path, request: RunRequest, taker: Taker) -> Iterator[DetailedRecords]:
-        """Have the edited file counted; where a rule is broken, open it in one piece, to tell of all files."""
-        limits, schema = TaskLimits.on(engine, request.memory), RECORDS[self.kind]
-        codes = frozenset(self.config.iterations.codes)
-        shard = Shard(data.absolute(), {}, partial(_count_shard, self), limits, None, {})
-        found = count_details_by_state(engine, request.shards, shard, schema, codes, request.progress, taker)
-        if found is None:
-            taker.forget()
-            with self.open(data, request.memory) as records:
-                yield records
-            return
-        with (
-            without_details(data, schema, found.stands, limits) as public,
-            self.open(public, request.memory) as records,
-        ):
-            yield replace(_summed(records, found.parts), folder=data, files=detailed_sources(data), findings=())
+def _published(records: OpenedRecords) -> PublishedTotals:
+    """The totals of whoever counts."""
+    if records.published is None:
+        raise RuntimeError("households cannot be counted without totals")
+    found: PublishedTotals = records.published
+    return found
 
 
-def _summed(records: DetailedRecords, parts: Sequence["_DetailedPart"]) -> DetailedRecords:
-    """Public files, opened, with what shards told of the records."""
-    notes, without = Numbers(records.notes), Numbers(records.without_housing_units)
-    for part in parts:
-        notes += part.notes
-        without += part.without_housing_units
-    return replace(
-        records,
-        notes=dict.fromkeys(records.notes, 0) | notes,
-        without_housing_units=dict.fromkeys(records.without_housing_units, 0) | without,
-        counted=tuple(part.counts for part in parts),
+def _listed(records: OpenedRecords) -> Listed:
+    """The groups that are measured; of valid records."""
+    if (found := _published(records).listed) is None:
+        raise RuntimeError("records that break rules are not counted")
+    return found
+
+
+def open_checked(
+    kind: Kind, config: Parameters, data: Path, memory: int | None, columns: ColumnMap = BUREAU
+) -> AbstractContextManager[OpenedRecords]:
+    """Open and check records of the states of all passes in ``memory`` bytes."""
+    iterations, settings = config.iterations, config.config.settings
+    return open_detailed(
+        data,
+        kind,
+        states=settings.states,
+        codes=frozenset(iterations.codes),
+        ethnicity_codes=iterations.ethnicity_codes,
+        most_codes=settings.max_race_codes,
+        memory=memory,
+        columns=columns,
     )
+
+
+def _count(config: Parameters, records: OpenedRecords) -> list[list[PartCounts]]:
+    show_records(records.db, config.description)
+    return count_shard_of_blocks(records.db, config.description)
+
+
+def _count_edited(
+    schema: RecordFile, config: Parameters, shard: Shard, request: RunRequest, taker: Taker
+) -> tuple[InShards[Any], AbstractContextManager[Path]] | None:
+    """Have the edited file counted state by state; None where a rule is broken."""
+    codes = frozenset(config.iterations.codes)
+    found = count_details_by_state(request.on_engine, request.shards, shard, schema, codes, request.progress, taker)
+    if found is None:
+        return None
+    sources = detailed_sources(find_cef(shard.folder, ())[0], households=schema.name == HOUSEHOLD_RECORDS.name)
+    public = without_details(shard.folder, schema, found.stands, shard.limits)
+    return InShards(sources, (), found.parts), public
 
 
 _BLOCK_KEY: Final = ("TABBLKST", "TABBLKCOU", "TABTRACTCE")
 """Any records may lie in a shard; by their tract each meets few areas."""
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class _DetailedPart(Sealed):
-    """What a shard tells: what was counted, and notes on its records."""
-
-    counts: list[list[PartCounts]]
-    notes: Numbers[str]
-    without_housing_units: Numbers[str]
-
-
-@dataclass(frozen=True, slots=True)
-class _OfParts:
-    """Has the counts of parts taken."""
-
-    counts: Taker
-
-    def take(self, part: _DetailedPart) -> _DetailedPart:
-        return replace(part, counts=self.counts.take(part.counts))
-
-    def forget(self) -> None:
-        self.counts.forget()
-
-
-def _count_shard(
-    checked: CheckedDetails, folder: Path, memory: int
-) -> tuple[tuple[Finding, ...], _DetailedPart | None]:
-    with checked.open(folder, memory) as records:
-        if records.findings:
-            return records.findings, None
-        notes = notes_on(records, checked.config)
-        of_records = Numbers({name: number for name, number in notes.items() if name not in OF_BLOCKS})
-        counts: list[list[PartCounts]] = []
-        if checked.to_count:
-            description = checked.config.description
-            show_records(records.db, description)
-            counts = count_shard_of_blocks(records.db, description)
-        return (), _DetailedPart(counts, of_records, Numbers(records.without_housing_units))
-
-
-def notes_on(records: DetailedRecords, config: Parameters) -> dict[str, int]:
+def notes_on(records: OpenedRecords) -> dict[str, int]:
     """How many records are not counted in full, by the policy that leaves something out. Confidential."""
-    if records.counted is not None:
-        return {_MORE_CODES: 0, **records.notes}
-    more = config.config.settings.max_race_codes + 1
-    query = f"SELECT count_if(QRACE{more} <> 0) FROM records" if more <= MOST_RACE_CODES else "SELECT 0"
-    return {**records.notes, _MORE_CODES: numbers(records.db, query)[0]}
+    return {name: records.notes.get(name, 0) for name in (MORE_CODES, *NOTES)}
 
 
 def accuracy_tables(rows: list[SafetabAccuracy], by_iteration: list[IterationAccuracy]) -> list[ReleaseTable]:

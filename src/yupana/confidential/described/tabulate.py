@@ -7,7 +7,6 @@ import duckdb
 import numpy as np
 
 from yupana.arrays import Flags, Ints
-from yupana.confidential.described.records import keys_of_link
 from yupana.confidential.measure_groups import (
     Choosing,
     ChosenCounts,
@@ -18,6 +17,7 @@ from yupana.confidential.measure_groups import (
     measure_listed,
     needs_cells,
 )
+from yupana.confidential.records.declared import compared
 from yupana.confidential.tabulate.linked_tables import (
     Chain,
     CountLinked,
@@ -164,7 +164,10 @@ def chain_of(db: duckdb.DuckDBPyConnection, description: Description, counts: st
             break
         link, key_above = in_join(name, file.link) if file.link else "", ""
         if file.parent and not description.files[file.parent].ids_in:
-            link, key_above = keys_of_link(db, description, file)
+            parent = description.files[file.parent]
+            key_above = in_join(parent.name, parent.key)
+            relations = (named(of.schema.relation) for of in (file, parent))
+            link, key_above = compared(db, *zip(relations, (link, key_above), strict=True))
         columns = tuple(replace(column, name=named(column.name)) for column in file.schema.columns)
         written = tuple(_written(file, field) for field in file.hashed)
         found.append(LinkedFile(named(file.schema.relation), columns, key, link, written))

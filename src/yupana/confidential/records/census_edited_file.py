@@ -9,22 +9,20 @@ import configparser
 import re
 import stat
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from yupana.confidential.records.fixed_width import NONE, Layout, distinct_fields, read_columns
-from yupana.confidential.records.reader import ascii_header, rejected
-from yupana.confidential.records.sources import PART_SHIFT, Source, forms, place_finding
+from yupana.confidential.records.declared import Declared, Opened, Rule, check_file, occurs_twice
+from yupana.confidential.records.fixed_width import NONE, Bytes, Layout, distinct_fields, read_columns
+from yupana.confidential.records.reader import drop_relations, number_of_row, open_records
+from yupana.confidential.records.sources import PART_SHIFT, Source, forms
 from yupana.confidential.records.validation import Finding
-from yupana.confidential.records.values import from_text
 from yupana.files.columns import GEO, PERSONS, UNITS, Column, RecordFile
-from yupana.files.database import STOPS
-from yupana.files.delimited import csv_rows
 from yupana.files.regular import read_regular, real
 
 CONFIG: Final = "cef_config.ini"
@@ -33,39 +31,48 @@ BLOCK: Final = "OIDTABBLK"
 OIDTB: Final = (37, 59)
 """Where a unit's line names its block."""
 
-PERSON_LAYOUT: Final = Layout(
-    PERSONS,
-    91,
-    {
-        "RTYPE": (0, 1),
-        "MAFID": (1, 10),
-        "QAGE": (23, 26),
-        "CENHISP": (47, 48),
-        "CENRACE": (81, 83),
-        "RELSHIP": (85, 87),
-    },
-)
-UNIT_LAYOUT: Final = Layout(
-    UNITS,
-    76,
-    {
-        "RTYPE": (0, 1),
-        "MAFID": (1, 10),
-        "FINAL_POP": (17, 22),
-        "HHSPAN": (25, 26),
-        "HHRACE": (27, 29),
-        "TEN": (29, 30),
-        "HHT": (59, 60),
-        "HHT2": (60, 62),
-        "CPLT": (62, 63),
-    },
-    frozenset({"HHSPAN", "HHRACE", "TEN", "HHT", "HHT2", "CPLT"}),
-)
+_PERSON_FIELDS: Final = {
+    "RTYPE": (0, 1),
+    "MAFID": (1, 10),
+    "QSEX": (22, 23),
+    "QAGE": (23, 26),
+    "QSPAN": (42, 46),
+    "CENHISP": (47, 48),
+    **{f"QRACE{number}": (44 + 4 * number, 48 + 4 * number) for number in range(1, 9)},
+    "CENRACE": (81, 83),
+    "RELSHIP": (85, 87),
+}
+_UNIT_FIELDS: Final = {
+    "RTYPE": (0, 1),
+    "MAFID": (1, 10),
+    "FINAL_POP": (17, 22),
+    "HHSPAN": (25, 26),
+    "HHRACE": (27, 29),
+    "TEN": (29, 30),
+    "QGQTYP": (33, 36),
+    "HHT": (59, 60),
+    "HHT2": (60, 62),
+    "CPLT": (62, 63),
+}
+_BLANK_IS_ZERO: Final = frozenset({"HHSPAN", "HHRACE", "TEN", "QGQTYP", "HHT", "HHT2", "CPLT"})
+
+
+def persons_in_lines(schema: RecordFile) -> Layout:
+    """Where the lines of persons hold the columns of a record file."""
+    return Layout(schema, 91, {name: _PERSON_FIELDS[name] for name in schema.header})
+
+
+def units_in_lines(schema: RecordFile) -> Layout:
+    """Where the lines of units hold the columns of a record file, if they do."""
+    fields = {name: _UNIT_FIELDS[name] for name in schema.header if name in _UNIT_FIELDS}
+    return Layout(schema, 76, fields, _BLANK_IS_ZERO.intersection(fields))
+
+
+PERSON_LAYOUT: Final = persons_in_lines(PERSONS)
+UNIT_LAYOUT: Final = units_in_lines(UNITS)
 _PLACED: Final = RecordFile("reference", "block", tuple(c for c in GEO.columns if c.name not in {"RTYPE", "MAFID"}))
 
 _PATTERNS: Final = {"per": "CEF20_PER_%s.txt", "unit": "CEF20_UNIT_%s.txt", "grfc": "grfc_tab20_%s.txt"}
-
-Opened = tuple[dict[str, Source], list[Finding]]
 
 
 def is_cef(folder: Path, others: tuple[RecordFile, ...] = (PERSONS, UNITS, GEO)) -> bool:
@@ -96,12 +103,16 @@ def open_cef(db: duckdb.DuckDBPyConnection, folder: Path) -> Opened:
         return {}, findings
     persons, units, reference = sources.values()
     sources = {}
-    if not (wrong := _open_persons(db, persons)):
+    if not (wrong := load_lines(db, persons, PERSON_LAYOUT)):
         sources["persons"] = persons
     findings += wrong
-    wrong = open_reference(db, reference, _PLACED) or _open_units(db, units)
-    if not wrong:
+    if not (wrong := open_reference(db, reference, _PLACED) or load_lines(db, units, UNIT_LAYOUT, placed=_PLACED)):
+        placed = ", ".join(_PLACED.header)
+        db.execute(
+            f"CREATE VIEW geo AS SELECT RTYPE, MAFID, {placed}, record FROM units WHERE {_PLACED.header[0]} IS NOT NULL"
+        )
         sources |= {"units": units, "geo": _places_of(units, reference)}
+    drop_relations(db, "reference")
     return sources, findings + wrong
 
 
@@ -114,29 +125,6 @@ def edited_sources(folder: Path) -> dict[str, Source]:
     """The files that stand for persons, units and geo, whatever is in them."""
     persons, units, reference = find_cef(folder)[0].values()
     return {"persons": persons, "units": units, "geo": _places_of(units, reference)}
-
-
-@dataclass(frozen=True, slots=True)
-class EditedNames:
-    """How files are named, by kind, with ``%s`` for the state."""
-
-    patterns: Mapping[str, str]
-
-    def as_config(self) -> str:
-        """A configuration by which files so named are found, in a folder for each kind."""
-        told = (
-            f"{kind}_dir = {kind}\n{kind}_file_format = {of.replace('%', '%%')}" for kind, of in self.patterns.items()
-        )
-        return "\n".join(["[paths]", *told, ""])
-
-
-def find_states(
-    folder: Path, others: tuple[RecordFile, ...] = (PERSONS, UNITS, GEO)
-) -> tuple[EditedNames, dict[str, dict[str, Path]]]:
-    """How files are named; and those of each kind (`find_cef`), by state: none where something is wrong with them."""
-    files, findings = _find(folder, others)
-    wrong = findings + _unfit(files)
-    return EditedNames({kind: pattern for kind, _, pattern in _places(folder)[0]}), {} if wrong else files
 
 
 def find_cef(folder: Path, others: tuple[RecordFile, ...] = (PERSONS, UNITS, GEO)) -> Opened:
@@ -243,163 +231,89 @@ def _places(folder: Path) -> tuple[list[tuple[str, Path, str]], list[Finding]]:
     return ([] if findings else list(places)), findings
 
 
-def _open_persons(db: duckdb.DuckDBPyConnection, source: Source) -> list[Finding]:
-    db.execute(f"CREATE TABLE persons_rows AS {nothing(PERSONS)}")
-    rows, findings = [], list[Finding]()
-    for path in source.paths:
-        count = 0
-        for _, columns, line in read_columns(path, PERSON_LAYOUT, findings):
-            _append(db, PERSONS, columns)
-            count = int(line[-1])
-        rows.append(count)
-    if not findings:
-        db.execute(f"CREATE VIEW persons AS SELECT *, {_record(rows)} AS record FROM persons_rows")
-    return findings
+def load_lines(
+    db: duckdb.DuckDBPyConnection,
+    source: Source,
+    layout: Layout,
+    *,
+    placed: RecordFile | None = None,
+    only: tuple[str, int] | None = None,
+) -> list[Finding]:
+    """Make the relation of a layout's record file from the lines of all parts; their values are not checked.
 
-
-def _open_units(db: duckdb.DuckDBPyConnection, source: Source) -> list[Finding]:
-    """Units and their geography; of the long block codes each is held once for some lines."""
-    db.execute(f"CREATE TABLE units_rows AS {nothing(UNITS)}")
-    db.execute(f"CREATE TABLE geo AS {nothing(GEO, ', NULL::BIGINT AS record')}")
+    Parameters
+    ----------
+    db : duckdb.DuckDBPyConnection
+    source : Source
+    layout : Layout
+    placed : RecordFile, optional
+        Columns of ``reference_rows`` that say where the block of a line lies: NULL where it is not there.
+    only : tuple of str and int, optional
+        A column, and its value in the lines that are wanted. Those where it cannot be read are, too.
+    """
+    schema, record = layout.schema, ", NULL::BIGINT AS record" if only else ""
+    schema = replace(schema, columns=(*schema.columns, *(placed.columns if placed else ())))
+    db.execute(f"CREATE TABLE {schema.name}_rows AS {nothing(schema, record)}")
     rows, findings = [], list[Finding]()
     for part, path in enumerate(source.paths):
         count = 0
-        for lines, columns, line in read_columns(path, UNIT_LAYOUT, findings):
-            _append(db, UNITS, columns)
-            _append_geography(db, columns, line + (part << PART_SHIFT), distinct_fields(lines, OIDTB))
+        for lines, read, line in read_columns(path, layout, findings):
             count = int(line[-1])
+            columns: dict[str, NDArray[Any]] = {**read, **(_blocks_of(db, lines, placed) if placed else {})}
+            if only:
+                wanted = np.isin(columns[only[0]], (only[1], NONE))
+                columns = {name: values[wanted] for name, values in columns.items()}
+                columns["record"] = line[wanted] + (part << PART_SHIFT)
+            db.register("columns_now", columns)
+            values = ", ".join([_stored(schema.columns), *(["record"] if only else [])])
+            db.execute(f"INSERT INTO {schema.name}_rows SELECT {values} FROM columns_now")
+            db.unregister("columns_now")
         rows.append(count)
-    db.execute("DROP VIEW reference")
-    db.execute("DROP TABLE reference_rows")
     if not findings:
-        db.execute(f"CREATE VIEW units AS SELECT *, {_record(rows)} AS record FROM units_rows")
+        number = "" if only else f", {number_of_row(rows)} AS record"
+        db.execute(f"CREATE VIEW {schema.name} AS SELECT *{number} FROM {schema.name}_rows")
     return findings
 
 
-def _append(db: duckdb.DuckDBPyConnection, schema: RecordFile, columns: Mapping[str, NDArray[np.int32]]) -> None:
-    db.register("columns_now", dict(columns))
-    db.execute(f"INSERT INTO {schema.name}_rows SELECT {stored(schema.columns)} FROM columns_now")
-    db.unregister("columns_now")
-
-
-def stored(columns: Iterable[Column]) -> str:
+def _stored(columns: Iterable[Column]) -> str:
     """SQL for numbers out of lines as tables store them, NULL for none of the domain."""
     return ", ".join(f"nullif({column.name}, {NONE})::{column.storage} AS {column.name}" for column in columns)
 
 
-def _append_geography(
-    db: duckdb.DuckDBPyConnection,
-    units: Mapping[str, NDArray[np.int32]],
-    record: NDArray[np.int64],
-    blocks: tuple[list[str], NDArray[np.int64]],
-) -> None:
-    """Find the blocks of units among those of the reference file."""
-    texts, block = blocks
-    db.register("blocks_now", {BLOCK: np.array(texts, dtype=object), "block": np.arange(len(texts))})
-    db.register("units_now", {**{name: units[name] for name in ("RTYPE", "MAFID")}, "block": block, "record": record})
-    placed = ", ".join(column.name for column in _PLACED.columns)
-    db.execute(f"""
-        INSERT INTO geo SELECT {stored((GEO["RTYPE"], GEO["MAFID"]))}, {placed}, units_now.record FROM units_now
-        JOIN (SELECT block, {placed} FROM blocks_now JOIN reference_rows USING ({BLOCK})) USING (block)
-        """)
-    db.unregister("units_now")
+def _blocks_of(db: duckdb.DuckDBPyConnection, lines: Bytes, placed: RecordFile) -> dict[str, NDArray[Any]]:
+    """What the reference file says of the blocks of lines, each of which is looked up once."""
+    texts, which = distinct_fields(lines, OIDTB)
+    db.register("blocks_now", {BLOCK: np.array(texts, dtype=object), "place": np.arange(len(texts))})
+    kinds = {column.name: "SMALLINT" if column.high < 1 << 15 else "INTEGER" for column in placed.columns}
+    columns = ", ".join(f"coalesce({name}, {NONE})::{kind} AS {name}" for name, kind in kinds.items())
+    found = db.execute(f"SELECT {columns} FROM blocks_now LEFT JOIN reference_rows USING ({BLOCK}) ORDER BY place")
+    places = {name: values[which] for name, values in found.fetchnumpy().items()}
     db.unregister("blocks_now")
+    return places
+
+
+_KEY: Final = Column(BLOCK, range(1), key=True)
 
 
 def open_reference(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFile) -> list[Finding]:
-    """Make ``reference_rows``, the blocks of the reference files: the columns of a schema and their key.
+    """Make ``reference``, the blocks of the reference files, and ``reference_rows``: the key and columns of a schema.
 
     Their values are checked here: a line of this file says more than one of a unit.
-
-    If nothing is found, the view ``reference`` has the number of each record, too.
     """
-    typed = ", ".join(f"{from_text(column)} AS {column.name}" for column in schema.columns)
-    db.execute(f"CREATE TABLE reference_rows AS {nothing(schema, f', NULL::VARCHAR AS {BLOCK}')}")
-    rows, findings = [], []
-    for part, path in enumerate(source.paths):
-        header, wrong = _reference_header(path, schema)
-        findings += wrong
-        if wrong:
-            continue
-        table = f"reference_{part}"
-        read = csv_rows(path, header, quote='"', rejects=f"{table}_rejects")
-        try:
-            (count,) = db.execute(f"INSERT INTO reference_rows SELECT {typed}, {BLOCK} FROM {read}").fetchone() or (0,)
-        except STOPS:
-            raise
-        except duckdb.Error:
-            findings.append(Finding("is_text", path.name, "not readable as text separated by | throughout"))
-            continue
-        rows.append(int(count))
-        findings += rejected(db, table, path.name, len(header))
-    if findings:
-        return findings
-    db.execute(f"CREATE VIEW reference AS SELECT *, {_record(rows)} AS record FROM reference_rows")
-    nulls = ", ".join(f"count(*) - count({name})" for name in (BLOCK, *schema.header))
-    query = f"SELECT count(*) - count(DISTINCT {BLOCK}), {nulls} FROM reference"
-    twice, missing, *wrongs = map(int, db.execute(query).fetchone() or ())
-    for column, count in zip(schema.columns, wrongs, strict=True):
-        if count:
-            finding = Finding("domain", "", f"{column.name} must be {column.rule}", count)
-            findings += place_finding(db, source, finding, "reference", f"{column.name} IS NULL")
-    if missing:
-        finding = Finding("domain", "", f"{BLOCK} must not be empty", missing)
-        findings += place_finding(db, source, finding, "reference", f"{BLOCK} IS NULL")
-    elif twice:
-        broken = f"{BLOCK} IN (SELECT {BLOCK} FROM reference GROUP BY 1 HAVING count(*) > 1)"
-        findings += place_finding(db, source, Finding("unique_block", "", f"{BLOCK} occurs twice"), "reference", broken)
-    return findings
+    keyed = RecordFile("reference", "block", (_KEY, *schema.columns))
+    again = Rule("unique_block", keyed.name, occurs_twice(keyed.relation, BLOCK), f"{BLOCK} occurs twice")
+    declared = Declared({keyed.name: keyed}, rules=(again,))
+    return open_records(db, source, keyed) or check_file(db, source, keyed, declared)[0]
 
 
-class UnreadableBlocksError(Exception):
-    """A reference file whose blocks cannot be told."""
-
-
-def block_keys(db: duckdb.DuckDBPyConnection, path: Path) -> NDArray[np.uint64]:
-    """64 bits of the key of each block of a reference file.
-
-    Raises
-    ------
-    UnreadableBlocksError
-        If it cannot be read; `open_reference` tells why.
-    """
-    header, wrong = _reference_header(path, _PLACED)
-    try:
-        if not wrong:
-            rows = csv_rows(path, header, quote='"')
-            return np.asarray(db.execute(f"SELECT hash({BLOCK}) AS key FROM {rows}").fetchnumpy()["key"], np.uint64)
-    except STOPS:
-        raise
-    except duckdb.Error:
-        pass
-    raise UnreadableBlocksError
-
-
-def _reference_header(path: Path, schema: RecordFile) -> tuple[tuple[str, ...], list[Finding]]:
-    if (found := ascii_header(path, separators="|")) is None:
-        return (), [Finding("is_text", path.name, "the first line is no header of column names")]
-    header = found.names
-    needed = (BLOCK, *schema.header)
-    missing = [name for name in needed if name not in header]
-    if missing:
-        text = f"missing column {', '.join(missing)} in the header, whose names are separated by |"
-        return (), [Finding("columns_present", path.name, text)]
-    if len({name.upper() for name in header}) < len(header):
-        return (), [Finding("columns_present", path.name, "a column name occurs twice in the header")]
-    return header, []
+def block_keys(db: duckdb.DuckDBPyConnection, source: Source) -> NDArray[np.uint64] | None:
+    """64 bits of the key of each block of reference files; None if they cannot be read (`open_reference` tells why)."""
+    if open_records(db, source, RecordFile("reference", "block", (_KEY,))):
+        return None
+    return np.asarray(db.execute(f"SELECT hash({BLOCK}) AS key FROM reference").fetchnumpy()["key"], np.uint64)
 
 
 def nothing(schema: RecordFile, more: str = "") -> str:
     """SQL for no records, of the right types."""
     columns = ", ".join(f"NULL::{column.storage} AS {column.name}" for column in schema.columns)
     return f"SELECT {columns}{more} WHERE false"
-
-
-def _record(rows: list[int]) -> str:
-    """SQL for the part and number of a row in a table that holds so many rows of each part, one after the other."""
-    expression, before = "", 0
-    for part, count in enumerate(rows):
-        number = (part << PART_SHIFT) - before + 1
-        before += count
-        expression += f" WHEN rowid < {before} THEN rowid + ({number})"
-    return f"CASE{expression} END"

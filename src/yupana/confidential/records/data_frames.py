@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from yupana.confidential.records.database import private_database, scratch_folder
-from yupana.confidential.records.phsafe_records import SYNTHETIC_MARK, is_synthetic
-from yupana.confidential.records.sources import require_folder
+from yupana.confidential.records.sources import SYNTHETIC_MARK, is_synthetic, require_folder
 from yupana.errors import InputError, YupanaError
 from yupana.files.arrow import ArrowStream
 from yupana.files.arrow_stream import NO_TYPE, stream_columns

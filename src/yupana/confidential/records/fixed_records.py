@@ -8,16 +8,17 @@ of its key, the ids at full width (docs/tables-privacy.md, lemma 8).
 import shutil
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from heapq import nsmallest
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 import duckdb
 
+from yupana.confidential.records.declared import Rule, find_rules
 from yupana.confidential.records.lines import CSDB, RecordLines, lines_of_table, lines_of_text
 from yupana.confidential.records.reader import RECORD, check_header
-from yupana.confidential.records.validation import MOST_LINES, Finding, require_none
+from yupana.confidential.records.sources import Source
+from yupana.confidential.records.validation import BrokenRecords, Finding, add_broken, require_none
 from yupana.files.arrow_stream import ArrowParts
 from yupana.files.columns import Column, RecordFile
 from yupana.files.database import named, quoted
@@ -26,29 +27,6 @@ from yupana.files.dictionaries.dictionary import Dictionary, DictionaryItem, Rec
 from yupana.files.dictionaries.layout import record_length
 
 _MOST_SPELLED: Final = 1_000
-
-
-@dataclass(slots=True)
-class _Broken:
-    """Rules that lines break, and where, over all that was read."""
-
-    file: str
-    counts: dict[tuple[str, str], int] = field(default_factory=lambda: defaultdict(int))
-    lines: dict[tuple[str, str], list[int]] = field(default_factory=lambda: defaultdict(list))
-
-    def find(self, db: duckdb.DuckDBPyConnection, rule: str, text: str, broken: str) -> None:
-        """Note the lines for which some SQL is true."""
-        query = f"SELECT count(*), min(record, {MOST_LINES}) FROM lines WHERE {broken}"
-        ((count, first),) = db.execute(query).fetchall()
-        if count:
-            self.counts[rule, text] += count
-            self.lines[rule, text] = nsmallest(MOST_LINES, [*self.lines[rule, text], *first])
-
-    @property
-    def findings(self) -> list[Finding]:
-        """One for each rule."""
-        of = self.counts.items()
-        return [Finding(rule, self.file, text, n, tuple(self.lines[rule, text])) for (rule, text), n in of]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +74,7 @@ def write_fixed(
     require_none(_absent(layout, types, levels, files))
     keys = {name.lower() for name in case_keys(layout)}
     has_key = bool(levels) or any(name.lower() in keys for of in files.values() for name in of.written.values())
-    broken = _Broken(data.name)
+    broken: dict[Rule, BrokenRecords] = {}
     parts = {name: rows[name].with_name(f"{rows[name].name}.parts") for name in levels}
     for folder in parts.values():
         folder.mkdir()
@@ -104,7 +82,7 @@ def write_fixed(
     for number, (lines, there) in enumerate(_lines(data, layout, encoding, types, files, every=bool(levels))):
         _load(db, lines)
         if not is_table:
-            _check_lines(db, layout, types, broken)
+            broken = add_broken(broken, find_rules(db, "lines", _rules_of_lines(layout, types)))
         for one in there:
             of_type = _is_of(layout, one.record)
             values = _values(layout, one)
@@ -112,7 +90,7 @@ def write_fixed(
                 names = ", ".join(item.name for level in layout.levels[: one.level + 1] for item in level.ids)
                 text = f"an id of the questionnaire is blank or, of a number, none; there must be {names}"
                 key, _ = values[case_keys(layout)[one.level].lower()]
-                broken.find(db, "key", text, f"{of_type} AND {key} IS NULL")
+                broken = add_broken(broken, _without_key(db, data.name, text, f"{of_type} AND {key} IS NULL"))
             if one.record.name in files:
                 _write(db, files[one.record.name], values, of_type, rows[one.record.name] / f"{number:06d}.parquet")
             for name, level in levels.items():
@@ -121,7 +99,8 @@ def write_fixed(
                     _write_questionnaires(
                         db, files[name], _values(layout, one), of_type, case_keys(layout)[level], place
                     )
-    require_none(broken.findings)
+    source = Source((data,), (data.name,))
+    require_none(finding for rule, records in broken.items() for finding in rule.told(records, source))
     for name, folder in parts.items():
         found = sorted(folder.iterdir())
         columns = ", ".join(named(column.name) for column in files[name].columns)
@@ -173,18 +152,27 @@ def _is_of(layout: Dictionary, record: RecordType) -> str:
     return f"({is_some} AND {_code(layout)} = {quoted(record.code.rstrip())})" if layout.type_length else is_some
 
 
-def _check_lines(db: duckdb.DuckDBPyConnection, layout: Dictionary, types: list[_Type], broken: _Broken) -> None:
-    """Find lines of no record type, and longer ones than their record type allows."""
+def _without_key(db: duckdb.DuckDBPyConnection, file: str, text: str, broken: str) -> dict[Rule, BrokenRecords]:
+    """Lines of a questionnaire without a whole key: of one rule, whatever their record type."""
+    found = find_rules(db, "lines", [Rule("key", file, broken, text)])
+    return {replace(rule, broken=""): records for rule, records in found.items()}
+
+
+def _rules_of_lines(layout: Dictionary, types: list[_Type]) -> list[Rule]:
+    """That lines are of a record type, and no longer than it allows."""
+    rules = []
     if layout.type_length:
         codes = ", ".join(quoted(one.record.code.rstrip()) for one in types)
         place = f"character{'s' * (layout.type_length > 1)} {layout.type_start}"
         place += f" to {layout.type_start + layout.type_length - 1}" if layout.type_length > 1 else ""
         text = f"{place} must say the record type: {', '.join(one.record.code for one in types)}"
-        broken.find(db, "record_type", text, f"line <> '' AND {_code(layout)} NOT IN ({codes})")
+        rules.append(Rule("record_type", "lines", f"line <> '' AND {_code(layout)} NOT IN ({codes})", text))
     for one in types:
         if longest := max(record_length(one.record), *_ends(layout, one)):
             text = f"is longer than the dictionary says: lines of {one.record.name} have {longest} characters at most"
-            broken.find(db, "row_shape", text, f"{_is_of(layout, one.record)} AND length(line) > {longest}")
+            too_long = f"{_is_of(layout, one.record)} AND length(line) > {longest}"
+            rules.append(Rule("row_shape", "lines", too_long, text))
+    return rules
 
 
 def _ends(layout: Dictionary, one: _Type) -> list[int]:

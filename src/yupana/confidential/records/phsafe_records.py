@@ -1,11 +1,12 @@
-"""A census in the Census Bureau's PHSafe files, opened, checked and ready to count.
+"""A census in the Census Bureau's PHSafe files, as it is declared: links and rules of consistency.
 
 Validation is outside the privacy guarantee (PHSafe, section 6.1): what it finds is confidential.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from functools import partial
 from itertools import pairwise, product
 from pathlib import Path
 from typing import Final
@@ -14,36 +15,14 @@ import duckdb
 import numpy as np
 
 from yupana.confidential.records.census_edited_file import is_cef, open_cef
-from yupana.confidential.records.database import cut_by, memory_limit, numbers, private_database
-from yupana.confidential.records.object_store import require_at_hand
-from yupana.confidential.records.reader import damaged_parts, open_files
-from yupana.confidential.records.sources import OpenedRecords, Source, find_broken, no_names, tell
+from yupana.confidential.records.database import cut_by, memory_limit, numbers
+from yupana.confidential.records.declared import Declared, Edited, Link, Rule, find_rules, occurs_twice, open_declared
+from yupana.confidential.records.sources import OpenedRecords, Source
 from yupana.confidential.records.validation import BrokenRecords, Finding, add_broken
-from yupana.files.columns import BUREAU, GEO, MAFID, PERSONS, UNITS, ColumnMap, RecordFile
-from yupana.files.database import STOPS
-from yupana.privacy.sealed import Sealed
+from yupana.files.columns import BUREAU, GEO, MAFID, PERSONS, UNITS, ColumnMap
 from yupana.products.phsafe.configuration import Policy
 
 FILES: Final = (PERSONS, UNITS, GEO)
-
-SYNTHETIC_MARK: Final = "SYNTHETIC"
-"""A file of this name says that the records beside it are nobody's."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """A rule of consistency: SQL that is true for a record that breaks it.
-
-    ``subject`` is ``units`` (with what their persons add up to: see `_UNITS_WITH_PERSONS`), ``persons``, or ``geo``
-    (with the RTYPE of the units file as ``unit_type``). A ``remark`` forbids nothing and takes no policy.
-    """
-
-    name: str
-    subject: str
-    broken: str
-    text: str
-    remark: bool = False
-
 
 _ZERO_CODES = ("HHSPAN", "HHRACE", "TEN", "HHT", "HHT2", "CPLT")
 _VACANT_OR_GQ = "(RTYPE = 4 OR FINAL_POP = 0)"
@@ -147,16 +126,13 @@ _RELATIONS: Final = {
 }
 """What rules of consistency are asked of, by the file that they are about: of units of a part, and what is theirs."""
 
-_TWICE = "MAFID IN (SELECT MAFID FROM {0} GROUP BY MAFID HAVING count(*) > 1)"
-# Of no values at all even NULL is none, which would make the answer one of the shard.
-_ABSENT = "MAFID IS NOT NULL AND MAFID NOT IN (SELECT MAFID FROM {0} WHERE MAFID IS NOT NULL)"
-
-_LINKS: Final = (
-    Rule("unique_mafid", "units", _TWICE.format("units"), "MAFID occurs twice"),
-    Rule("unique_mafid", "geo", _TWICE.format("geo"), "MAFID occurs twice"),
-    Rule("person_has_unit", "persons", _ABSENT.format("units"), "MAFID is not in the units file"),
-    Rule("geography_has_unit", "geo", _ABSENT.format("units"), "MAFID is not in the units file"),
-    Rule("unit_has_geography", "units", _ABSENT.format("geo"), "MAFID is not in the geo file"),
+_RELATION_OF: Final = {schema.name: schema.relation for schema in FILES}
+_ABSENT: Final = "MAFID is not in the {} file"
+_LINKS: Final[tuple[Rule | Link, ...]] = (
+    *(Rule("unique_mafid", name, occurs_twice(name, "MAFID"), "MAFID occurs twice") for name in ("units", "geo")),
+    Link("persons", "MAFID", "units", "MAFID", _ABSENT.format("units"), "person_has_unit"),
+    Link("geo", "MAFID", "units", "MAFID", _ABSENT.format("units"), "geography_has_unit"),
+    Link("units", "MAFID", "geo", "MAFID", _ABSENT.format("geo"), "unit_has_geography"),
 )
 
 ABSENT: Final = "state_present"
@@ -171,53 +147,11 @@ _BYTES_OF_A_KEY: Final = 50
 _BYTES_OF_A_UNIT: Final = 12
 """What the database must hold of a unit with its persons when it can put the rest on the disk."""
 
-
-@dataclass(frozen=True, slots=True, repr=False)
-class CheckedRecords(Sealed):
-    """What the check of a census finds, before anybody words it; of several shards it adds up.
-
-    A shard holds whole units: what is linked by MAFID is in one. Sums are associative and commutative.
-
-    Attributes
-    ----------
-    rows : mapping of str to int
-        Records of each file that was checked.
-    broken : mapping of Rule to BrokenRecords
-    states : frozenset of int
-        Those with a housing unit.
-    """
-
-    rows: Mapping[str, int]
-    broken: Mapping[Rule, BrokenRecords]
-    states: frozenset[int]
-
-    def __add__(self, other: "CheckedRecords") -> "CheckedRecords":
-        rows = {name: self.rows.get(name, 0) + other.rows.get(name, 0) for name in {**self.rows, **other.rows}}
-        return CheckedRecords(rows, add_broken(self.broken, other.broken), self.states | other.states)
+DROPPED_UNITS: Final = "dropped units"
+DROPPED_PERSONS: Final = "dropped persons"
+_HOUSING_OF: Final = "housing units of "
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Census(OpenedRecords):
-    """Opened records: relations ``persons``, ``units``, ``geo`` of numbers with a column ``record``, and findings.
-
-    The relation ``dropped_units`` holds the MAFIDs that a policy drops; ``states`` are those with a housing unit,
-    or None where records could not be read.
-    """
-
-    states: frozenset[int] | None = None
-
-    @property
-    def is_synthetic(self) -> bool:
-        """Whether the folder holds a file named SYNTHETIC."""
-        return is_synthetic(self.folder)
-
-
-def is_synthetic(folder: Path) -> bool:
-    """Whether a data folder is marked as made up."""
-    return (folder / SYNTHETIC_MARK).is_file()
-
-
-@contextmanager
 def open_census(
     folder: Path,
     *,
@@ -226,8 +160,11 @@ def open_census(
     memory: int | None = None,
     rules: Sequence[Rule] = RULES,
     columns: ColumnMap = BUREAU,
-) -> Iterator[Census]:
+) -> AbstractContextManager[OpenedRecords]:
     """Open and validate a folder of persons, units and geo files, or of CEF files.
+
+    The relation ``dropped_units`` holds the MAFIDs that a policy drops. Notes tell how many records there are by file,
+    how many are dropped, and how many housing units by state.
 
     Parameters
     ----------
@@ -248,123 +185,41 @@ def open_census(
     InputError
         If the folder is missing. Broken rules are findings of the census, not errors.
     """
-    require_at_hand(folder)
-    with private_database(memory) as db:
-        cef = is_cef(folder)
-        if cef and columns.names:
-            raise no_names(folder)
-        sources, findings = (
-            open_cef(db, folder)
-            if cef
-            else open_files(db, folder, {schema.name: columns.applied(schema) for schema in FILES})
-        )
-        intact = not findings
-        # What completes other records was checked where it stands.
-        here = [schema for schema in FILES if schema.name in sources and not sources[schema.name].beside]
-        for schema in here:
-            try:
-                findings += word_domains(check_domains(db, schema), sources[schema.name], schema)
-            except STOPS:
-                raise
-            except duckdb.Error:
-                findings += damaged_parts(db, sources[schema.name])
-                intact = False
-        seen = None
-        if intact:
-            checked = check_units(db, states, policies, rules)
-            findings, seen = findings + word_units(checked, sources, states, policies, rules), checked.states
-        # Units and their geography may be of the same lines, and wrong in the same.
-        yield Census(db, folder, sources, tuple(dict.fromkeys(findings)), seen)
+    dropped = tuple(replace(rule, dropped=policies.get(rule.name) is Policy.DROP) for rule in rules)
+    declared = Declared(
+        {schema.name: columns.applied(schema) for schema in FILES},
+        wanted=frozenset({UNITS.name, GEO.name}),
+        edited=Edited(is_cef, open_cef),
+        together=partial(_check_units, states, dropped),
+        note=_count_census,
+    )
+    return open_declared(declared, folder, memory)
 
 
-def _of_domain(schema: RecordFile) -> list[Rule]:
-    return [Rule("domain", schema.name, f"{c.name} IS NULL", f"{c.name} must be {c.rule}") for c in schema.columns]
-
-
-def _of_states(states: frozenset[int]) -> Rule:
-    outside = f"TABBLKST NOT IN ({', '.join(map(str, sorted(states)))})"
-    return Rule("state_in_filter", "geo", outside, "TABBLKST is not in the state_filter of the configuration")
-
-
-def check_domains(db: duckdb.DuckDBPyConnection, schema: RecordFile) -> CheckedRecords:
-    """Count the records of a file, and find values outside their column's domain."""
-    counts = ", ".join(f"count(*) - count({name})" for name in schema.header)
-    total, *wrong = numbers(db, f"SELECT count(*), {counts} FROM {schema.name}")
-    rules = [rule for rule, count in zip(_of_domain(schema), wrong, strict=True) if count]
-    broken = {rule: find_broken(db, schema.name, rule.broken) for rule in rules}
-    return CheckedRecords({schema.name: total}, broken, frozenset())
-
-
-def check_units(
-    db: duckdb.DuckDBPyConnection,
+def _check_units(
     states: frozenset[int],
-    policies: Mapping[str, Policy],
     rules: Sequence[Rule],
-) -> CheckedRecords:
-    """Find what does not go together in the relations ``persons``, ``units`` and ``geo`` of a census or a shard of it.
+    db: duckdb.DuckDBPyConnection,
+    sources: Mapping[str, Source],
+) -> list[Finding]:
+    """Find what does not go together in the relations of a census, and remark on states that are absent.
 
     Makes the relation ``dropped_units``.
-
-    Parameters
-    ----------
-    db : duckdb.DuckDBPyConnection
-    states : frozenset of int
-        State codes that may occur in TABBLKST.
-    policies : mapping of str to Policy
-    rules : sequence of Rule
-        Rules of consistency.
     """
-    agree = _keys_agree(db)
-    links = [_of_states(states)] if agree else [*_LINKS, _of_states(states)]
-    broken = {}
+    outside = f"TABBLKST NOT IN ({', '.join(map(str, sorted(states)))})"
+    links = [Rule("state_in_filter", "geo", outside, "TABBLKST is not in the state_filter of the configuration")]
+    if not (agree := _keys_agree(db)):
+        links = [*(of.rule(db, _RELATION_OF) if isinstance(of, Link) else of for of in _LINKS), *links]
+    findings = []
     for rule in links:
-        (count,) = numbers(db, f"SELECT count(*) FROM {rule.subject} WHERE {rule.broken}")
-        if count:
-            broken[rule] = find_broken(db, rule.subject, rule.broken)
+        edited = rule.name == "unit_has_geography" and sources["geo"].beside
+        told = replace(rule, text=_NO_BLOCK) if edited else rule
+        findings += told.find(db, _RELATION_OF[rule.file], sources)
     # What has been compared with the keys need not be compared again.
-    broken |= _consistency(db, policies, [rule for rule in rules if not (agree and rule.subject == "geo")])
-    seen = db.execute("SELECT DISTINCT TABBLKST FROM geo WHERE RTYPE = 2 AND TABBLKST IS NOT NULL").fetchall()
-    return CheckedRecords({}, broken, frozenset(int(row[0]) for row in seen))
-
-
-def word_domains(checked: CheckedRecords, source: Source, schema: RecordFile) -> list[Finding]:
-    """Say what was found in a file, or in all shards of it; one of units or geography must not be empty."""
-    findings = []
-    if not checked.rows[schema.name] and schema is not PERSONS:
-        findings.append(Finding("not_empty", source.called(schema.name), f"the file has no {schema.row}"))
-    for rule in _of_domain(schema):
-        if rule in checked.broken:
-            findings += tell(checked.broken[rule], source, Finding(rule.name, "", rule.text))
-    return findings
-
-
-def word_units(
-    checked: CheckedRecords,
-    sources: Mapping[str, Source],
-    states: frozenset[int],
-    policies: Mapping[str, Policy],
-    rules: Sequence[Rule],
-) -> list[Finding]:
-    """Say what does not go together in a census, or in all shards of it, in the order of the rules.
-
-    Also states that are asked for and have no housing unit: a forgotten file, or records of a part of the nation.
-
-    Parameters
-    ----------
-    checked : CheckedRecords
-    sources : mapping of str to Source
-        The files.
-    states, policies, rules
-        As `check_units` was given them.
-    """
-    findings = []
-    for rule in (*_LINKS, _of_states(states), *_in_order(rules)):
-        if rule in checked.broken:
-            text = _NO_BLOCK if rule.name == "unit_has_geography" and sources["geo"].beside else rule.text
-            drop = policies.get(rule.name) is Policy.DROP
-            finding = Finding(rule.name, "", text, dropped=drop, remark=rule.remark)
-            findings += tell(checked.broken[rule], sources[rule.subject], finding)
-    return findings + tell_absent(states, checked.states, sources["geo"])
+    broken = _consistency(db, [rule for rule in rules if not (agree and rule.file == "geo")])
+    for rule in (rule for file in _RELATIONS for rule in rules if rule.file == file and rule in broken):
+        findings += rule.told(broken[rule], sources[rule.file])
+    return findings + tell_absent(states, states_of(_count_housing(db)), sources["geo"])
 
 
 _MOST_STATES: Final = 6
@@ -384,9 +239,23 @@ def absent_words(states: Sequence[str]) -> str:
     return f"no housing unit in these states of state_filter: {told}; the tables have no rows of them"
 
 
-def _in_order(rules: Sequence[Rule]) -> list[Rule]:
-    """Rules of consistency by the records that they are about."""
-    return [rule for subject in _RELATIONS for rule in rules if rule.subject == subject]
+def states_of(notes: Mapping[str, int]) -> frozenset[int]:
+    """The states with a housing unit, by what notes tell."""
+    return frozenset(int(name.removeprefix(_HOUSING_OF)) for name in notes if name.startswith(_HOUSING_OF))
+
+
+def _count_housing(db: duckdb.DuckDBPyConnection) -> dict[str, int]:
+    query = "SELECT TABBLKST, count(*) FROM geo WHERE RTYPE = 2 AND TABBLKST IS NOT NULL GROUP BY ALL"
+    return {f"{_HOUSING_OF}{state:02}": int(number) for state, number in db.execute(query).fetchall()}
+
+
+def _count_census(db: duckdb.DuckDBPyConnection) -> dict[str, int]:
+    """Records by file, those that a policy drops, and housing units by state."""
+    relations = {schema.name: schema.relation for schema in FILES} | {
+        DROPPED_UNITS: "dropped_units",
+        DROPPED_PERSONS: "persons SEMI JOIN dropped_units USING (MAFID)",
+    }
+    return {name: numbers(db, f"SELECT count(*) FROM {of}")[0] for name, of in relations.items()} | _count_housing(db)
 
 
 def parts_of_units(db: duckdb.DuckDBPyConnection) -> list[str]:
@@ -433,22 +302,15 @@ def _keys_agree(db: duckdb.DuckDBPyConnection) -> bool:
     )
 
 
-def _consistency(
-    db: duckdb.DuckDBPyConnection, policies: Mapping[str, Policy], checked: Sequence[Rule]
-) -> dict[Rule, BrokenRecords]:
+def _consistency(db: duckdb.DuckDBPyConnection, checked: Sequence[Rule]) -> dict[Rule, BrokenRecords]:
     """Rules of consistency, all counted in one pass over each file that they are about, or part by part."""
     found: dict[Rule, BrokenRecords] = {}
     db.execute(f"CREATE TABLE dropped_units AS SELECT NULL::{MAFID.storage} AS MAFID WHERE false")
-    for part, (subject, relation) in product(parts_of_units(db), _RELATIONS.items()):
-        rules = [rule for rule in checked if rule.subject == subject]
-        if not rules:
-            continue
-        of_part = relation.format(part=part)
-        counts = numbers(db, f"SELECT {', '.join(f'count_if({rule.broken})' for rule in rules)} FROM {of_part}")
-        broken = [rule for rule, count in zip(rules, counts, strict=True) if count]
-        found = add_broken(found, {rule: find_broken(db, of_part, rule.broken) for rule in broken})
-        drops = [rule.broken for rule in broken if policies.get(rule.name) is Policy.DROP]
-        if drops:
+    for part, (file, relation) in product(parts_of_units(db), _RELATIONS.items()):
+        rules, of_part = [rule for rule in checked if rule.file == file], relation.format(part=part)
+        broken = find_rules(db, of_part, rules)
+        found = add_broken(found, broken)
+        if drops := [rule.broken for rule in broken if rule.dropped]:
             units = f"SELECT MAFID FROM {of_part} WHERE ({') OR ('.join(drops)})"
             db.execute(f"INSERT INTO dropped_units ({units} EXCEPT FROM dropped_units)")
     return found

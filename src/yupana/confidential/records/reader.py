@@ -6,18 +6,18 @@ part (`Source`). A file of one part numbers its records from 1.
 """
 
 import codecs
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from types import MappingProxyType
+from typing import Final, TypeAlias
 
 import duckdb
 
 from yupana.confidential.records.database import numbers
 from yupana.confidential.records.sources import (
     PART_SHIFT,
-    PathColumns,
     Source,
     check_readable,
     find_source,
@@ -28,7 +28,7 @@ from yupana.confidential.records.sources import (
 from yupana.confidential.records.validation import MOST_LINES, Finding
 from yupana.confidential.records.values import from_stored, from_text, is_readable, trusted
 from yupana.errors import OutputError, nearest
-from yupana.files.columns import UNSAID, Dialect, RecordFile
+from yupana.files.columns import UNSAID, Column, Dialect, RecordFile
 from yupana.files.database import STOPS, named, source_of
 from yupana.files.delimited import (
     NO_SEPARATOR,
@@ -52,7 +52,13 @@ RECORD: Final = "number_of_record"
 """What the rows of a shard call their numbers."""
 
 
-def open_records(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFile) -> list[Finding]:
+Values: TypeAlias = Callable[[Column, str], str]
+"""SQL for the value of a column by its SQL type, from its name."""
+
+
+def open_records(
+    db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFile, values: Values = from_stored
+) -> list[Finding]:
     """Open what `find_source` found.
 
     Parameters
@@ -60,6 +66,8 @@ def open_records(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFi
     db : duckdb.DuckDBPyConnection
     source : Source
     schema : RecordFile
+    values : callable
+        Makes values of what is stored; by default numbers of the domain of their column.
 
     Returns
     -------
@@ -70,7 +78,7 @@ def open_records(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFi
     """
     if findings := [] if source.rows else check_readable(source):
         return findings
-    return _open_csv(db, source, schema) if source.header else _open_parquet(db, source, schema)
+    return (_open_csv if source.header else _open_parquet)(db, source, schema, values)
 
 
 def open_files(
@@ -115,26 +123,43 @@ def check_header(file: str, header: Sequence[str], schema: RecordFile) -> list[F
     return findings + [Finding("columns_present", file, f"column {name} is there twice") for name in twice]
 
 
-def _open_csv(
-    db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFile, values: Mapping[str, str] | None = None
-) -> list[Finding]:
-    """Load a text file: SQL for the value of each column is that of its domain, if none is given."""
-    path, name = source.paths[0], source.names[0]
-    if schema.dialect is not None:
-        found, findings = _free_header(path, name, schema)
-    else:
-        found = ascii_header(path)
-        findings = [] if found else [Finding("is_text", name, NO_HEADER)]
-        findings = findings if found is None else check_header(name, found.names, schema)
-    if found is None or findings:
-        return findings
+@dataclass(frozen=True, slots=True)
+class TextFile:
+    """A text file with a header: where it is, what findings call it, its separator, and a name for each column."""
+
+    path: Path
+    called: str
+    separator: str
+    names: Sequence[str]
+
+
+def _open_csv(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFile, values: Values) -> list[Finding]:
+    """Load text files."""
     ours = {folded(name): column for column, name in schema.written.items()}
-    # Names that are not ours may be empty, or differ by case alone, which the database does not see.
-    names = [ours.get(folded(name), f"column {place}") for place, name in enumerate(found.names, 1)]
-    of = values or {column.name: from_text(column) for column in schema.columns}
-    typed = ", ".join(f"{value} AS {named(name)}" for name, value in of.items())
-    with _in_utf_8(db, path, name, schema.dialect or UNSAID) as (text, findings):
-        return findings or load_text(db, text, schema.relation, found.separator, names, typed, called=name)
+    value_of = _from_text if values is from_stored else values
+    typed = ", ".join(f"{value_of(column, 'VARCHAR')} AS {named(column.name)}" for column in schema.columns)
+    texts, findings = list[TextFile](), list[Finding]()
+    with ExitStack() as stack:
+        for path, name in zip(source.paths, source.names, strict=True):
+            found, wrong = _header(path, name, schema)
+            if found is not None and not wrong:
+                # Names that are not ours may be empty, or differ by case alone, which the database does not see.
+                names = [ours.get(folded(name), f"column {place}") for place, name in enumerate(found.names, 1)]
+                text, wrong = stack.enter_context(_in_utf_8(db, path, name, schema.dialect or UNSAID))
+                texts.append(TextFile(text, name, found.separator, names))
+            findings += wrong
+        return findings or load_text(db, texts, schema.relation, typed)
+
+
+def _from_text(column: Column, _kind: str) -> str:
+    return from_text(column)
+
+
+def _header(path: Path, name: str, schema: RecordFile) -> tuple[Header | None, list[Finding]]:
+    if schema.dialect is not None:
+        return _free_header(path, name, schema)
+    found = ascii_header(path)
+    return found, check_header(name, found.names, schema) if found else [Finding("is_text", name, NO_HEADER)]
 
 
 def _free_header(path: Path, name: str, schema: RecordFile) -> tuple[Header | None, list[Finding]]:
@@ -205,47 +230,56 @@ def _copy_text(path: Path, encoding: str, copy: Path) -> int | None:
 _AT_ONCE: Final = 1 << 20
 
 
-def load_text(
-    db: duckdb.DuckDBPyConnection,
-    path: Path,
-    table: str,
-    separator: str,
-    names: Sequence[str],
-    typed: str,
-    *,
-    called: str = "",
-) -> list[Finding]:
-    """Load the rows below the header of a text file.
+def load_text(db: duckdb.DuckDBPyConnection, texts: Sequence[TextFile], table: str, typed: str) -> list[Finding]:
+    """Load the rows below the headers of text files, the parts of one.
 
     Parameters
     ----------
     db : duckdb.DuckDBPyConnection
-    path : Path
+    texts : sequence of TextFile
     table : str
         The relation to make, with the numbers of records in a column ``record``.
-    separator : str
-    names : sequence of str
-        What to call the columns of the file, each by another name.
     typed : str
         SQL for the columns of the relation, from texts.
-    called : str
-        What findings call the file, if that is not its name.
     """
-    called = called or path.name
-    rows = csv_rows(path, names, separator=separator, quote='"', rejects=f"{table}_rejects")
-    try:
-        db.execute(f"CREATE TABLE {table}_rows AS SELECT {typed or 'NULL AS nothing'} FROM {rows}")
-    except STOPS:
-        raise
-    except duckdb.Error:
-        text = "not readable as CSV throughout: binary content, or line ends of more than one kind"
-        return [Finding("is_text", called, text, lines=_odd_line(path))]
-    findings = rejected(db, table, called, len(names))
+    rows, findings = list[int](), list[Finding]()
+    for part, text in enumerate(texts):
+        kept = f"{table}_{part}_rejects"
+        read = csv_rows(text.path, text.names, separator=text.separator, quote='"', rejects=kept)
+        make = f"INSERT INTO {table}_rows" if rows else f"CREATE TABLE {table}_rows AS"
+        try:
+            db.execute(f"{make} SELECT {typed or 'NULL AS nothing'} FROM {read}")
+        except STOPS:
+            raise
+        except duckdb.Error:
+            words = "not readable as CSV throughout: binary content, or line ends of more than one kind"
+            findings.append(Finding("is_text", text.called, words, lines=_odd_line(text.path)))
+            continue
+        (count,) = numbers(db, f"SELECT count(*) FROM {table}_rows")
+        rows.append(count - sum(rows))
+        findings += _rejected(db, kept, text.called, len(text.names)) or _empty_last_fields(db, text)
     if not findings:
-        findings = _empty_last_fields(db, path, called, separator, len(names))
-    if not findings:
-        db.execute(f"CREATE VIEW {table} AS SELECT *, rowid + 1 AS record FROM {table}_rows")
+        db.execute(f"CREATE VIEW {table} AS SELECT *, {number_of_row(rows)} AS record FROM {table}_rows")
     return findings
+
+
+def number_of_row(rows: Sequence[int]) -> str:
+    """SQL for the part and number of a row in a table that holds so many rows of each part, one after the other."""
+    if len(rows) == 1:
+        return "rowid + 1"
+    expression, before = "", 0
+    for part, count in enumerate(rows):
+        number = (part << PART_SHIFT) - before + 1
+        before += count
+        expression += f" WHEN rowid < {before} THEN rowid + ({number})"
+    return f"CASE{expression} END"
+
+
+def drop_relations(db: duckdb.DuckDBPyConnection, *names: str) -> None:
+    """Drop relations with the tables that hold their rows."""
+    for name in names:
+        db.execute(f"DROP VIEW IF EXISTS {name}")
+        db.execute(f"DROP TABLE IF EXISTS {name}_rows")
 
 
 def _odd_line(path: Path) -> tuple[int, ...]:
@@ -260,9 +294,9 @@ def _odd_line(path: Path) -> tuple[int, ...]:
     return ()
 
 
-def rejected(db: duckdb.DuckDBPyConnection, table: str, file: str, fields: int) -> list[Finding]:
-    """Findings of the rows that the database could not read, which it keeps in ``<table>_rejects``."""
-    rejects = f"FROM {table}_rejects"
+def _rejected(db: duckdb.DuckDBPyConnection, kept: str, file: str, fields: int) -> list[Finding]:
+    """Findings of the rows that the database could not read, which it keeps in a table."""
+    rejects = f"FROM {kept}"
     rules = db.execute(f"SELECT error_type::VARCHAR, count(DISTINCT line) {rejects} GROUP BY 1 ORDER BY 1").fetchall()
     findings = []
     for kind, count in rules:
@@ -273,10 +307,9 @@ def rejected(db: duckdb.DuckDBPyConnection, table: str, file: str, fields: int) 
     return findings
 
 
-def _empty_last_fields(
-    db: duckdb.DuckDBPyConnection, path: Path, file: str, separator: str, fields: int
-) -> list[Finding]:
+def _empty_last_fields(db: duckdb.DuckDBPyConnection, file: TextFile) -> list[Finding]:
     """Find rows with a field too many that is empty: the database forgives them."""
+    path, separator, fields = file.path, file.separator, len(file.names)
     read = f"SELECT line FROM {csv_rows(path, ['line'], separator=NO_SEPARATOR)}"
     # A separator in quotes separates nothing; few lines come so far that quotes must be looked for.
     counts = [
@@ -290,7 +323,7 @@ def _empty_last_fields(
     numbered = f"SELECT line, row_number() OVER () AS record FROM ({read})"
     query = f"SELECT record FROM ({numbered}) WHERE {broken} ORDER BY 1 LIMIT {MOST_LINES}"
     lines = lines_below_header(path, [int(row[0]) for row in db.execute(query).fetchall()])
-    return [Finding("row_shape", file, _REJECTED["TOO MANY COLUMNS"], int(count), lines)]
+    return [Finding("row_shape", file.called, _REJECTED["TOO MANY COLUMNS"], int(count), lines)]
 
 
 _REJECTED: Final = {
@@ -322,16 +355,12 @@ def open_part(
     list of Finding
         Rows that are none.
     """
-    here = slice(part, part + 1)
-    alone = {column: values[here] for column, values in source.in_path.alone.items()}
-    paths, names, in_path = source.paths[here], source.names[here], PathColumns(alone)
-    one = Source(paths, names, source.header, rows=source.rows, in_path=in_path, spelled=source.spelled)
+    one = source.part(part)
     record = f"record + {part << PART_SHIFT} AS {RECORD}"
     raw = replace(schema, alias="as_written")
     if one.header:
         # An empty field of text is a text, where Parquet may have nothing at all.
-        texts = {column.name: f"coalesce({named(column.name)}, '')" for column in schema.columns}
-        findings = _open_csv(db, one, raw, texts)
+        findings = _open_csv(db, one, raw, lambda column, _: f"coalesce({named(column.name)}, '')")
         typed = {column.name: from_text(column) for column in schema.columns}
     else:
         types, findings = stored_types(db, one, schema)
@@ -343,7 +372,7 @@ def open_part(
         db.execute(f"CREATE VIEW {named(schema.relation)} AS SELECT {columns} FROM as_written")
         values = [f"{typed[name]} AS {named(name)}" for name in source.in_path.besides]
         rows = f"(SELECT {', '.join([*values, f'{RECORD} AS record'])} FROM {named(schema.relation)})"
-        findings = _in_wrong_folder(db, source, schema, rows)
+        findings = or_damaged(db, source, lambda: _in_wrong_folder(db, source, schema, rows))
     return typed, findings
 
 
@@ -352,11 +381,11 @@ def check_parts(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFil
     return check_readable(source) or ([] if source.header else stored_types(db, source, schema)[1])
 
 
-def _open_parquet(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFile) -> list[Finding]:
+def _open_parquet(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFile, values: Values) -> list[Finding]:
     types, findings = stored_types(db, source, schema)
     if not findings:
-        _make_view(db, source, schema, {c.name: from_stored(c, types[c.name]) for c in schema.columns})
-        findings = _in_wrong_folder(db, source, schema, schema.relation)
+        _make_view(db, source, schema, {c.name: values(c, types[c.name]) for c in schema.columns})
+        findings = or_damaged(db, source, lambda: _in_wrong_folder(db, source, schema, schema.relation))
     return findings
 
 
@@ -374,12 +403,7 @@ def _in_wrong_folder(db: duckdb.DuckDBPyConnection, source: Source, schema: Reco
         of_part = ", ".join("NULL" if code is None else str(code) for code in codes)
         wrong = f"{named(column.name)} <> ([{of_part}])[(record >> {PART_SHIFT}) + 1]"
         text = f"{schema.written[column.name]} is not what its folder says; move the file, or rename the folder"
-        try:
-            findings += place_finding(db, source, Finding("in_folder", "", text), relation, wrong)
-        except STOPS:
-            raise
-        except duckdb.Error:
-            return damaged_parts(db, source)
+        findings += place_finding(db, source, Finding("in_folder", "", text), relation, wrong)
     return findings
 
 
@@ -402,30 +426,49 @@ def trust(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFile) -> 
     schema : RecordFile
         Of records without a finding.
     """
-    if source.header:
+    if not source.is_parquet:
         return
     types, _ = stored_types(db, source, schema)
     _make_view(db, source, schema, {c.name: trusted(c, types[c.name]) for c in schema.columns})
 
 
-def count_unfit(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFile) -> dict[str, int]:
-    """How many values of each column are none of its domain.
+_MANY: Final = 1 << 24
+
+
+def count_unfit(
+    db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFile, codes: Mapping[str, str] = MappingProxyType({})
+) -> tuple[int, dict[str, tuple[int, int]]]:
+    """How many records there are, and of each column how many values are none of its domain, and none of known codes.
 
     Parquet stores a value of a column once, mostly, so its values are counted first and looked at after; keys are not,
     as they have one for each record.
+
+    Parameters
+    ----------
+    db : duckdb.DuckDBPyConnection
+    source : Source
+    schema : RecordFile
+    codes : mapping of str to str
+        SQL for the codes that a column may have.
     """
-    at_once = [column.name for column in schema.columns if column.key or source.header]
-    found = dict.fromkeys(schema.header, 0)
-    if at_once:
-        counts = ", ".join(f"count(*) - count({named(name)})" for name in at_once)
-        found |= zip(at_once, numbers(db, f"SELECT {counts} FROM {named(schema.relation)}"), strict=True)
-    if not source.header:
-        types, _ = stored_types(db, source, schema)
-        for column in (column for column in schema.columns if not column.key):
-            values = f"SELECT {named(column.name)}, count(*) AS n FROM {stored_rows(source, schema)} GROUP BY ALL"
-            unfit = f"{from_stored(column, types[column.name])} IS NULL"
-            (found[column.name],) = numbers(db, f"SELECT sum(n) FILTER ({unfit}) FROM ({values})")
-    return found
+    at_once = [c.name for c in schema.columns if c.key or not source.is_parquet or len(c.domain) > _MANY]
+    counts = ", ".join(["count(*)", *(f"count(*) - count({named(name)})" for name in at_once)])
+    records, *wrong = numbers(db, f"SELECT {counts} FROM {named(schema.relation)}")
+    found = dict.fromkeys(schema.header, (0, 0)) | {n: (w, 0) for n, w in zip(at_once, wrong, strict=True)}
+    types = stored_types(db, source, schema)[0] if source.is_parquet else {}
+    for column in schema.columns:
+        name, value, rows = column.name, named(column.name), named(schema.relation)
+        if name in at_once and name not in codes:
+            continue
+        if name not in at_once:
+            value, rows = from_stored(column, types[name]), stored_rows(source, schema)
+        unfit, unknown = numbers(
+            db,
+            f"SELECT sum(n) FILTER ({value} IS NULL), sum(n) FILTER ({value} NOT IN ({codes.get(name, 'NULL')})) "
+            f"FROM (SELECT {named(name)}, count(*) AS n FROM {rows} GROUP BY ALL)",
+        )
+        found[name] = (unfit, unknown)
+    return records, found
 
 
 def stored_rows(source: Source, schema: RecordFile) -> str:
@@ -501,6 +544,16 @@ def check_types(file: str, types: Mapping[str, str], schema: RecordFile) -> list
             text = f"column {schema.written[column.name]} has type {kind}; {needed} needed"
             findings.append(Finding("column_type", file, text))
     return findings
+
+
+def or_damaged(db: duckdb.DuckDBPyConnection, source: Source, found: Callable[[], list[Finding]]) -> list[Finding]:
+    """What is found in a file, or which of its parts are damaged."""
+    try:
+        return found()
+    except STOPS:
+        raise
+    except duckdb.Error:
+        return damaged_parts(db, source)
 
 
 def damaged_parts(db: duckdb.DuckDBPyConnection, source: Source) -> list[Finding]:

@@ -1,52 +1,57 @@
-"""SafeTab's data folders: persons or households with detailed race and ethnicity codes, and the blocks they live in.
+"""SafeTab's data folders, as they are declared: persons or households with detailed race and ethnicity codes.
 
-`open_detailed` opens and checks one; its relations ``records`` and ``blocks`` hold what tabulation needs. Validation is
-outside the privacy guarantee: what it finds is confidential.
+Validation is outside the privacy guarantee: what it finds is confidential.
 
 Of the Census Edited File, `open_detailed_cef` makes the relations that SafeTab's own files would give: every person, or
-every household with the codes of its householder, the blocks ``GRF_C`` and the number of ``housing_units`` in each. The
-files of a state belong together: its persons live in its units.
+every household with the codes of its householder, the blocks and the number of housing units in each. The files of a
+state belong together: its persons live in its units.
 """
 
 import os
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
 from yupana.confidential.records import fixed_width
-from yupana.confidential.records.census_edited_file import BLOCK as KEY
-from yupana.confidential.records.census_edited_file import OIDTB, find_cef, is_cef, nothing, open_reference, stored
-from yupana.confidential.records.database import numbers, private_database
-from yupana.confidential.records.database import numbers as row_of
-from yupana.confidential.records.fixed_width import (
-    Layout,
+from yupana.confidential.records.census_edited_file import (
+    OIDTB,
+    find_cef,
+    is_cef,
+    load_lines,
+    open_reference,
+    persons_in_lines,
+    units_in_lines,
+)
+from yupana.confidential.records.database import numbers
+from yupana.confidential.records.declared import (
+    FILE_OF_BLOCKS,
+    FILE_OF_UNITS,
+    LIVED_IN,
+    Declared,
+    Edited,
+    KnownCodes,
+    Link,
+    Opened,
+    Rule,
+    check_file,
+    occurs_twice,
+    open_declared,
+    require_memory_for_blocks,
+    schema_of_units,
 )
 from yupana.confidential.records.object_store import require_at_hand
-from yupana.confidential.records.safetab_files import (
-    BLOCK,
-    BLOCK_CODE,
-    Broken,
-    OpenedFiles,
-    check_uniqueness,
-    count_races_after_blank,
-    count_unknown,
-    count_values,
-    find_places,
-    open_detailed_files,
-    require_memory_for_blocks,
-    rule_of,
-    word_places,
-)
-from yupana.confidential.records.sources import OpenedRecords, Source, forms, no_names
-from yupana.confidential.records.validation import MOST_LINES, Finding, more_files
+from yupana.confidential.records.reader import drop_relations
+from yupana.confidential.records.sources import OpenedRecords, Source, forms
+from yupana.confidential.records.validation import Finding, merge_findings
+from yupana.confidential.tabulate.group_tabulation import block_number, in_chosen
 from yupana.files.columns import (
     BUREAU,
     HOUSEHOLD_RECORDS,
@@ -58,158 +63,307 @@ from yupana.files.columns import (
     ColumnMap,
     RecordFile,
 )
+from yupana.geography.block_file import BlockColumn, BlockFile, HousingUnitFile
 from yupana.products.safetab.regions import NO_AIANNH, NO_PLACE
+
+Kind: TypeAlias = Literal["person-records", "household-records"]
+
+RECORDS: Final[Mapping[Kind, RecordFile]] = MappingProxyType(
+    {
+        "person-records": replace(PERSON_RECORDS, alias="records"),
+        "household-records": replace(HOUSEHOLD_RECORDS, alias="records"),
+    }
+)
+
+_UNITS: Final = HousingUnitFile(HOUSING_UNITS.name, *HOUSING_UNITS.header)
+BLOCKS: Final = BlockFile(
+    REFERENCE.name,
+    tuple(BlockColumn(name, REFERENCE[name].width or 0) for name in REFERENCE.header[:4]),
+    tuple(BlockColumn(name, REFERENCE[name].width or 0) for name in REFERENCE.header[4:]),
+    housing_units=_UNITS,
+)
+_LISTED: Final = schema_of_units(BLOCKS, _UNITS)
+_BLOCK: Final = tuple(column.name for column in BLOCKS.key)
+BLOCK_CODE: Final = block_number(_BLOCK, BLOCKS.key)
+"""SQL for the 15 digits of a block as a number, as ``housing-units.txt`` has them."""
+
+_OF_AREAS: Final = {
+    "state": ("TABBLKST", "true"),
+    "county": ("TABBLKST, TABBLKCOU", "true"),
+    "tract": ("TABBLKST, TABBLKCOU, TABTRACTCE", "true"),
+    "place": ("TABBLKST, PLACEFP", f"PLACEFP <> {NO_PLACE}"),
+    "aiannh": ("AIANNHCE", f"AIANNHCE <> {NO_AIANNH}"),
+}
+"""By kind of area the columns that tell one from another, and which blocks are in one."""
+
+BARE: Final = MappingProxyType({kind: f"records in a {kind} without housing units" for kind in _OF_AREAS})
+"""Notes on records in areas where no housing unit stands. Nothing shows these areas, but larger ones and those of other
+kinds count the records."""
+
+MORE_CODES: Final = "records_with_more_race_codes"
+
+OF_BLOCKS: Final = ("blocks_of_other_states", "housing_units_outside_reference")
+"""Notes on public files, which are the same for any records."""
+
+NOTES: Final = ("records_of_other_states", "qspan_is_race_code", *OF_BLOCKS)
+"""Notes on what a policy leaves out: records and blocks of other states, records whose QSPAN no ethnicity iteration
+has, and blocks of the list of housing units that the reference file lacks."""
+
+
+def open_detailed(
+    folder: Path,
+    kind: Kind,
+    *,
+    states: frozenset[int],
+    codes: frozenset[int],
+    ethnicity_codes: frozenset[int],
+    most_codes: int | None = None,
+    memory: int | None = None,
+    columns: ColumnMap = BUREAU,
+) -> AbstractContextManager[OpenedRecords]:
+    """Open and validate a folder of records, the reference file of blocks and, if it is there, the housing units.
+
+    If there are no findings, the database holds two relations, in which all values are whole numbers: ``records``, with
+    0 for Null, and ``blocks``, those of the states asked for with their housing_units: 0 for a block that the list of
+    housing units leaves out, NULL if there is no list. In the Census Edited File, the units are the list. Over Parquet
+    ``records`` is a view: a query reads only the columns it names, and of the row groups only those of the states it
+    names. The files by name are those of the folder.
+
+    Parameters
+    ----------
+    folder : Path
+    kind : {"person-records", "household-records"}
+    states : frozenset of int
+        State codes of the run. Records and blocks of others are left out and counted.
+    codes : frozenset of int
+        The race and ethnicity codes there are (RACE_ETH_CODE, 1000 to 9999).
+    ethnicity_codes : frozenset of int
+        Those that some ethnicity iteration holds.
+    most_codes : int, optional
+        How many race codes of a record count: records with more are noted.
+    memory : int, optional
+        Bytes to get along with (`private_database`).
+    columns : ColumnMap
+        What the records call their columns.
+
+    Raises
+    ------
+    InputError
+        If the folder is missing. Broken rules are findings, not errors.
+    """
+    require_at_hand(folder)
+    schema = columns.applied(RECORDS[kind])
+    # A list that is a folder or a broken link is refused, not passed over; that of a shard has no name of its own.
+    named_so = any(os.path.lexists(folder / name) for name in _LISTED.file_names)
+    listed = is_cef(folder, (schema,)) or named_so or bool(forms(folder, _LISTED))
+    blocks = replace(BLOCKS, chosen=states, housing_units=_UNITS if listed else None)
+    households = frozenset({HOUSEHOLD_RECORDS.name})
+    declared = Declared(
+        {kind: schema},
+        wanted=frozenset({kind}),
+        codes=_known(codes),
+        rules=(_after_blank(kind),),
+        blocks=blocks,
+        places={kind: _BLOCK},
+        in_homes=households,
+        edited=Edited(lambda folder: is_cef(folder, (schema,)), partial(open_detailed_cef, codes, kind in households)),
+        note=partial(_note, blocks, ethnicity_codes, most_codes),
+    )
+    return open_declared(declared, folder, memory)
+
+
+def _known(codes: frozenset[int]) -> dict[str, KnownCodes]:
+    return dict.fromkeys(_CODED, KnownCodes(codes, "a RACE_ETH_CODE of race-and-ethnicity-codes.txt"))
+
+
+def _after_blank(file: str) -> Rule:
+    """That a race does not stand after a blank, which some would read and others not."""
+    names = [column.name for column in _RACES]
+    broken = " OR ".join(f"({names[i]} = 0 AND greatest({', '.join(names[i + 1 :])}) > 0)" for i in range(1, 7))
+    return Rule("race_after_null", file, broken, "a race code must not stand after a Null in QRACE2 to QRACE8")
+
+
+def _note(
+    blocks: BlockFile, ethnicity_codes: frozenset[int], most_codes: int | None, db: duckdb.DuckDBPyConnection
+) -> dict[str, int]:
+    """Count what no rule forbids, and what lies where no housing unit stands."""
+    here = in_chosen(_BLOCK[0], blocks)
+    ethnicities = ", ".join(map(str, sorted({0, *ethnicity_codes})))
+    queries = {
+        "records_of_other_states": f"count_if(NOT {here}) FROM records",
+        # A condition in place of a filter would be asked of every record before they are counted.
+        "qspan_is_race_code": f"sum(n) FILTER (QSPAN NOT IN ({ethnicities})) FROM "
+        f"(SELECT QSPAN, count(*) AS n FROM records WHERE {here} GROUP BY ALL)",
+        "blocks_of_other_states": f"count_if(NOT {here}) FROM {FILE_OF_BLOCKS}",
+    }
+    if most_codes is not None and most_codes < len(_RACES):
+        queries[MORE_CODES] = f"count_if(QRACE{most_codes + 1} <> 0) FROM records WHERE {here}"
+    if units := blocks.housing_units:
+        state = in_chosen(f"{units.block} // 10_000_000_000_000", blocks)
+        queries["housing_units_outside_reference"] = (
+            f"count(*) FROM {FILE_OF_UNITS} WHERE {state} AND {units.block} NOT IN (SELECT {BLOCK_CODE} FROM blocks)"
+        )
+        for kind, (area, within) in _OF_AREAS.items():
+            bare = f"SELECT {area} FROM blocks WHERE {within} GROUP BY ALL HAVING sum(housing_units) = 0"
+            lived_in = f"{LIVED_IN} JOIN (SELECT *, {BLOCK_CODE} AS block FROM blocks) USING (block)"
+            queries[BARE[kind]] = f"sum(n) FROM {lived_in} SEMI JOIN ({bare}) USING ({area})"
+    return dict.fromkeys(NOTES, 0) | {name: numbers(db, f"SELECT {query}")[0] for name, query in queries.items()}
+
 
 _RACES: Final = tuple(column for column in PERSON_RECORDS.columns if column.name.startswith("QRACE"))
 
-PERSON_LAYOUT: Final = Layout(
+_CODED: Final = (*(column.name for column in _RACES), "QSPAN")
+
+_OF_PERSONS: Final = ("MAFID", "QSEX", "QAGE", *_CODED, "CENRACE", "RELSHIP")
+PERSON_LAYOUT: Final = persons_in_lines(
     RecordFile(
         "people",
         "person",
-        (
-            PERSONS["MAFID"],
-            PERSON_RECORDS["QSEX"],
-            PERSONS["QAGE"],
-            PERSON_RECORDS["QSPAN"],
-            *_RACES,
-            PERSONS["CENRACE"],
-            PERSONS["RELSHIP"],
-        ),
-    ),
-    91,
-    {
-        "MAFID": (1, 10),
-        "QSEX": (22, 23),
-        "QAGE": (23, 26),
-        "QSPAN": (42, 46),
-        **{column.name: (48 + 4 * place, 52 + 4 * place) for place, column in enumerate(_RACES)},
-        "CENRACE": (81, 83),
-        "RELSHIP": (85, 87),
-    },
+        tuple((PERSONS if name in PERSONS.header else PERSON_RECORDS)[name] for name in _OF_PERSONS),
+    )
 )
-HOUSEHOLD_LAYOUT: Final = Layout(
-    RecordFile("homes", "unit", tuple(UNITS[name] for name in ("RTYPE", "MAFID", "HHRACE", "TEN", "HHT"))),
-    76,
-    {"RTYPE": (0, 1), "MAFID": (1, 10), "HHRACE": (27, 29), "TEN": (29, 30), "HHT": (59, 60)},
-    frozenset({"HHRACE", "TEN", "HHT"}),
+HOUSEHOLD_LAYOUT: Final = units_in_lines(
+    RecordFile("homes", "unit", tuple(UNITS[name] for name in ("RTYPE", "MAFID", "HHRACE", "TEN", "HHT")))
 )
 # Persons are placed by their units; what else a unit's line says is of households only.
-_PLACE_LAYOUT: Final = replace(HOUSEHOLD_LAYOUT, schema=RecordFile("homes", "unit", (UNITS["RTYPE"], UNITS["MAFID"])))
+_PLACE_LAYOUT: Final = units_in_lines(RecordFile("homes", "unit", (UNITS["RTYPE"], UNITS["MAFID"])))
+
+_KEY: Final = replace(REFERENCE, columns=REFERENCE.columns[: len(_BLOCK)])
+"""What persons are placed by."""
 
 _HOUSEHOLDER: Final = 20
 _HOUSING: Final = 2
 _OCCUPIED: Final = f"RTYPE = {_HOUSING} AND HHT <> 0"
-_PLACED: Final = f"{BLOCK[0]} IS NOT NULL"
 
-_OF_PERSONS: Final = {
-    "person_has_unit": (
-        "MAFID IS NOT NULL AND MAFID NOT IN (SELECT MAFID FROM homes WHERE MAFID IS NOT NULL)",
-        "MAFID is not in the units file of the state",
-    ),
-}
-_OF_HOUSEHOLDERS: Final = {
-    **_OF_PERSONS,
-    "householder_has_household": (
+_OF_STATE: Final = (
+    Link("people", "MAFID", "homes", "MAFID", "MAFID is not in the units file of the state", "person_has_unit"),
+    _after_blank("people"),
+    Rule("block_in_reference", "homes", f"{_BLOCK[0]} IS NULL", "OIDTB is not among the OIDTABBLK"),
+    Rule("unique_mafid", "homes", occurs_twice("homes", "MAFID"), "MAFID occurs twice"),
+)
+_OF_HOUSEHOLDS: Final = (
+    Rule(
+        "householder_has_household",
+        "people",
         f"RELSHIP = {_HOUSEHOLDER}"
         f" AND MAFID IN (SELECT MAFID FROM homes WHERE MAFID IS NOT NULL AND NOT ({_OCCUPIED}))",
         "a person of RELSHIP 20 must be in an occupied housing unit: RTYPE 2, HHT not zero or blank",
     ),
-}
-_OF_UNITS: Final = {
-    "block_in_reference": (f"NOT {_PLACED}", "OIDTB is not among the OIDTABBLK"),
-    "unique_mafid": (
-        "MAFID IN (SELECT MAFID FROM homes WHERE MAFID IS NOT NULL GROUP BY MAFID HAVING count(*) > 1)",
-        "MAFID occurs twice",
-    ),
-}
-_OF_HOUSEHOLDS: Final = {
-    **_OF_UNITS,
-    "zero_codes": (
+    Rule(
+        "zero_codes",
+        "homes",
         f"{_OCCUPIED} AND (HHRACE = 0 OR TEN = 0)",
         "HHRACE and TEN must not be zero or blank in an occupied housing unit",
     ),
-    "zero_codes_elsewhere": (
+    Rule(
+        "zero_codes_elsewhere",
+        "homes",
         f"NOT ({_OCCUPIED}) AND (HHRACE <> 0 OR TEN <> 0 OR HHT <> 0)",
         "HHRACE, TEN and HHT must be zero or blank in a vacant unit and in group quarters",
     ),
-    "one_householder": (
+    Rule(
+        "one_householder",
+        "homes",
         f"{_OCCUPIED} AND MAFID IS NOT NULL AND MAFID NOT IN (SELECT MAFID FROM people"
         f" WHERE RELSHIP = {_HOUSEHOLDER} AND MAFID IS NOT NULL GROUP BY MAFID HAVING count(*) = 1)",
         "an occupied housing unit must have exactly one person of RELSHIP 20",
     ),
-}
+)
 
 
 def open_detailed_cef(
+    codes: frozenset[int],
+    households: bool,  # noqa: FBT001 (of `partial` alone)
     db: duckdb.DuckDBPyConnection,
     folder: Path,
-    others: tuple[RecordFile, ...],
-    codes: frozenset[int],
-    *,
-    households: bool,
-) -> OpenedFiles:
+) -> Opened:
     """Make the relations out of the files of all states, and check them.
 
     Parameters
     ----------
-    db : duckdb.DuckDBPyConnection
-    folder : Path
-    others : tuple of RecordFile
-        Records in other forms, which must not be there, too.
     codes : frozenset of int
         The race and ethnicity codes there are.
     households : bool
         Whether to make a record of each household, not of each person.
+    db : duckdb.DuckDBPyConnection
+    folder : Path
 
     Returns
     -------
-    OpenedFiles
-        With the relations if there are no findings, else with none.
+    Opened
+        No files if something is wrong with one.
     """
-    found, findings = find_cef(folder, others)
+    found, findings = find_cef(folder, tuple(RECORDS.values()))
+    findings = findings or open_reference(db, found["grfc"], REFERENCE)
     if findings:
-        return OpenedFiles({}, findings)
-    sources = _named(found)
-    if findings := open_reference(db, found["grfc"], REFERENCE):
-        return OpenedFiles(sources, findings)
+        return {}, findings
     require_memory_for_blocks(db, "reference")
-    findings = check_uniqueness(db, found["grfc"], "reference")
+    again = Rule("unique_block", "grfc", occurs_twice("reference", BLOCK_CODE), "the block is listed more than once")
+    findings = again.find(db, "reference", found)
     db.execute("CREATE TABLE counted (block BIGINT, housing_units INTEGER)")
-    of_persons: list[Finding] = []
-    of_units: list[Finding] = []
-    for path, unit_path in zip(found["per"].paths, found["unit"].paths, strict=True):
-        wrong = _load_people(db, path, households=households)
-        more = _load_homes(db, unit_path, HOUSEHOLD_LAYOUT if households else _PLACE_LAYOUT)
-        if not wrong + more:
-            wrong = _check_people(db, path.name, codes, households=households)
-            more = _check_homes(db, unit_path.name, households=households)
-        of_persons += wrong
-        of_units += more
-        if not findings + of_persons + of_units:
+    by_state: list[list[Finding]] = []
+    for place in range(len(found["per"].paths)):
+        people, homes = (found[kind].part(place) for kind in ("per", "unit"))
+        by_state.append(_load_state(db, people, homes, codes, households=households))
+        if not findings and not any(by_state):
             _insert_records(db, households=households)
-        db.execute("DROP TABLE people")
-        db.execute("DROP TABLE homes")
-    findings += _by_rule(of_persons) + _by_rule(of_units)
-    if findings:
-        return OpenedFiles(sources, findings)
-    reference, listed = REFERENCE.relation, HOUSING_UNITS.relation
+        drop_relations(db, "people", "homes")
+    if findings := findings + merge_findings(by_state):
+        return {}, findings
     db.execute("DROP VIEW reference")
-    db.execute(f"ALTER TABLE reference_rows RENAME TO {reference}_rows")
-    db.execute(f"CREATE VIEW {reference} AS FROM {reference}_rows")
+    db.execute(f"ALTER TABLE reference_rows RENAME TO {FILE_OF_BLOCKS}_rows")
+    db.execute(f"CREATE VIEW {FILE_OF_BLOCKS} AS FROM {FILE_OF_BLOCKS}_rows")
     grouped = "SELECT block, sum(housing_units)::INTEGER AS housing_units FROM counted GROUP BY block"
-    db.execute(f"CREATE TABLE {listed}_rows AS {grouped}")
+    db.execute(f"CREATE TABLE {FILE_OF_UNITS}_rows AS {grouped}")
     db.execute("DROP TABLE counted")
-    db.execute(f"CREATE VIEW {listed} AS FROM {listed}_rows")
-    return OpenedFiles(sources, findings, has_records=True, has_blocks=True)
+    db.execute(f"CREATE VIEW {FILE_OF_UNITS} AS FROM {FILE_OF_UNITS}_rows")
+    return detailed_sources(found, households=households), []
 
 
-def detailed_sources(folder: Path) -> dict[str, Source]:
-    """The files that stand for records, GRF-C and housing-units, whatever is in them."""
-    return _named(find_cef(folder, ())[0])
+def detailed_sources(found: Mapping[str, Source], *, households: bool) -> dict[str, Source]:
+    """The files of `find_cef` that stand for records, blocks and housing units, whatever is in them."""
+    records = HOUSEHOLD_RECORDS if households else PERSON_RECORDS
+    # They were checked together.
+    return {
+        records.name: replace(found["per"], beside=found["unit"].paths),
+        REFERENCE.name: found["grfc"],
+        HOUSING_UNITS.name: found["unit"],
+    }
 
 
-def _named(found: Mapping[str, Source]) -> dict[str, Source]:
-    return {"records": found["per"], "GRF-C": found["grfc"], "housing-units": found["unit"]}
+def _load_state(
+    db: duckdb.DuckDBPyConnection, people: Source, homes: Source, codes: frozenset[int], *, households: bool
+) -> list[Finding]:
+    """Make ``people`` and ``homes`` of a state, and check them; of households, only householders are read."""
+    layouts = (PERSON_LAYOUT, HOUSEHOLD_LAYOUT if households else _PLACE_LAYOUT)
+    only = ("RELSHIP", _HOUSEHOLDER) if households else None
+    findings = load_lines(db, people, layouts[0], only=only) + load_lines(db, homes, layouts[1], placed=_KEY)
+    if findings:
+        return findings
+    sources = {"people": people, "homes": homes}
+    for layout in layouts:
+        name = layout.schema.name
+        findings += check_file(db, sources[name], layout.schema, Declared({name: layout.schema}, codes=_known(codes)))[
+            0
+        ]
+        for of in (*_OF_STATE, *(_OF_HOUSEHOLDS if households else ())):
+            if of.file == name:
+                rule = of.rule(db, {"people": "people", "homes": "homes"}) if isinstance(of, Link) else of
+                findings += rule.find(db, name, sources)
+    return findings
+
+
+def _insert_records(db: duckdb.DuckDBPyConnection, *, households: bool) -> None:
+    """Add the records of a state, and its housing units by block."""
+    if households:
+        kind = "CASE HHT WHEN 6 THEN 4 WHEN 7 THEN 5 ELSE HHT END::UTINYINT AS HOUSEHOLD_TYPE"
+        chosen, where = f"{kind}, TEN", f"WHERE {_OCCUPIED}"
+    else:
+        chosen, where = "QAGE, QSEX", ""
+    query = f"SELECT {', '.join(_BLOCK)}, {', '.join(_CODED)}, {chosen} FROM people JOIN homes USING (MAFID) {where}"
+    db.execute(f"CREATE TABLE IF NOT EXISTS records AS FROM ({query}) WHERE false")
+    db.execute(f"INSERT INTO records {query}")
+    db.execute(f"INSERT INTO counted SELECT {BLOCK_CODE}, count(*) FROM homes WHERE RTYPE = {_HOUSING} GROUP BY ALL")
 
 
 def blocks_with_housing(path: Path) -> NDArray[np.bytes_]:
@@ -225,284 +379,3 @@ def blocks_with_housing(path: Path) -> NDArray[np.bytes_]:
         units = lines[fixed_width.numbers(lines, _PLACE_LAYOUT)["RTYPE"] == _HOUSING]
         blocks.update(fixed_width.distinct_fields(units, OIDTB)[0])
     return np.array(sorted(blocks), dtype=f"S{OIDTB[1] - OIDTB[0]}")
-
-
-def _load_people(db: duckdb.DuckDBPyConnection, path: Path, *, households: bool) -> list[Finding]:
-    """Make ``people``, the lines of persons with their numbers; of households, only householders are read."""
-    schema, findings = PERSON_LAYOUT.schema, list[Finding]()
-    db.execute(f"CREATE TABLE people AS {nothing(schema, ', NULL::INTEGER AS line')}")
-    for _, columns, line in fixed_width.read_columns(path, PERSON_LAYOUT, findings):
-        told = {**columns, "line": line.astype(np.int32)}
-        if households:
-            # One whose relationship cannot be read may be a householder.
-            head = np.isin(columns["RELSHIP"], (_HOUSEHOLDER, fixed_width.NONE))
-            told = {name: values[head] for name, values in told.items()}
-        db.register("lines_now", told)
-        db.execute(f"INSERT INTO people SELECT {stored(schema.columns)}, line FROM lines_now")
-        db.unregister("lines_now")
-    return findings
-
-
-def _load_homes(db: duckdb.DuckDBPyConnection, path: Path, layout: Layout) -> list[Finding]:
-    """Make ``homes``, the lines of units with their numbers and blocks: NULL where the reference files lack one."""
-    columns = layout.schema.columns
-    block = ", ".join(BLOCK)
-    placed = replace(layout.schema, columns=(*columns, *(REFERENCE[name] for name in BLOCK)))
-    db.execute(f"CREATE TABLE homes AS {nothing(placed, ', NULL::INTEGER AS line')}")
-    findings: list[Finding] = []
-    for lines, found, line in fixed_width.read_columns(path, layout, findings):
-        texts, which = fixed_width.distinct_fields(lines, OIDTB)
-        db.register("lines_now", {**found, "which": which, "line": line})
-        db.register("blocks_now", {KEY: np.array(texts, dtype=object), "which": np.arange(len(texts))})
-        db.execute(f"""
-            INSERT INTO homes SELECT {stored(columns)}, {block}, line FROM lines_now
-            JOIN (SELECT which, {block} FROM blocks_now LEFT JOIN reference_rows USING ({KEY})) USING (which)
-            """)
-        db.unregister("lines_now")
-        db.unregister("blocks_now")
-    return findings
-
-
-def _check_people(
-    db: duckdb.DuckDBPyConnection, file: str, codes: frozenset[int], *, households: bool
-) -> list[Finding]:
-    schema = PERSON_LAYOUT.schema
-    _, broken = count_values(db, "people", schema.columns, codes)
-    broken += count_races_after_blank(db, "people")
-    broken += _count(db, "people", _OF_HOUSEHOLDERS if households else _OF_PERSONS)
-    return _place(db, file, schema, codes, broken)
-
-
-def _check_homes(db: duckdb.DuckDBPyConnection, file: str, *, households: bool) -> list[Finding]:
-    schema = (HOUSEHOLD_LAYOUT if households else _PLACE_LAYOUT).schema
-    _, broken = count_values(db, "homes", schema.columns, frozenset())
-    broken += _count(db, "homes", _OF_HOUSEHOLDS if households else _OF_UNITS)
-    return _place(db, file, schema, frozenset(), broken)
-
-
-def _count(db: duckdb.DuckDBPyConnection, table: str, rules: dict[str, tuple[str, str]]) -> Broken:
-    """Count lines that do not go with other lines."""
-    counts = {rule: row_of(db, f"SELECT count(*) FROM {table} WHERE {broken}") for rule, (broken, _) in rules.items()}
-    return +Counter({(rule, ""): count for rule, (count,) in counts.items()})
-
-
-def _place(
-    db: duckdb.DuckDBPyConnection, file: str, schema: RecordFile, codes: frozenset[int], broken: Broken
-) -> list[Finding]:
-    """Say on which lines of a file rules are broken."""
-    rules = {**_OF_HOUSEHOLDERS, **_OF_HOUSEHOLDS}
-    findings = []
-    for (rule, name), count in broken.items():
-        condition, text = rules.get(rule) or rule_of(rule, name, schema, codes)
-        query = f"SELECT line FROM {schema.name} WHERE {condition} ORDER BY line LIMIT {MOST_LINES}"
-        lines = tuple(int(row[0]) for row in db.execute(query).fetchall())
-        findings.append(Finding(rule, file, text, count, lines))
-    return findings
-
-
-def _by_rule(findings: Iterable[Finding]) -> list[Finding]:
-    """Findings of all files, those of one rule together, as many as `place_finding` would name."""
-    grouped: dict[tuple[str, str], list[Finding]] = {}
-    for finding in findings:
-        grouped.setdefault((finding.rule, finding.text), []).append(finding)
-    return [finding for same in grouped.values() for finding in (*same[:MOST_LINES], *more_files(same[MOST_LINES:]))]
-
-
-def _insert_records(db: duckdb.DuckDBPyConnection, *, households: bool) -> None:
-    """Add the records of a state, and its housing units by block."""
-    if households:
-        kind = "CASE HHT WHEN 6 THEN 4 WHEN 7 THEN 5 ELSE HHT END::UTINYINT AS HOUSEHOLD_TYPE"
-        chosen, where = f"{kind}, TEN", f"WHERE {_OCCUPIED}"
-    else:
-        chosen, where = "QAGE, QSEX", ""
-    codes = ", ".join((*(column.name for column in _RACES), "QSPAN"))
-    query = f"SELECT {', '.join(BLOCK)}, {codes}, {chosen} FROM people JOIN homes USING (MAFID) {where}"
-    db.execute(f"CREATE TABLE IF NOT EXISTS every_record AS FROM ({query}) WHERE false")
-    db.execute(f"INSERT INTO every_record {query}")
-    db.execute(f"INSERT INTO counted SELECT {BLOCK_CODE}, count(*) FROM homes WHERE RTYPE = {_HOUSING} GROUP BY ALL")
-
-
-Kind: TypeAlias = Literal["person-records", "household-records"]
-
-RECORDS: Final[Mapping[Kind, RecordFile]] = MappingProxyType(
-    {"person-records": PERSON_RECORDS, "household-records": HOUSEHOLD_RECORDS}
-)
-
-_OF_AREAS: Final = {
-    "state": ("TABBLKST", "true"),
-    "county": ("TABBLKST, TABBLKCOU", "true"),
-    "tract": ("TABBLKST, TABBLKCOU, TABTRACTCE", "true"),
-    "place": ("TABBLKST, PLACEFP", f"PLACEFP <> {NO_PLACE}"),
-    "aiannh": ("AIANNHCE", f"AIANNHCE <> {NO_AIANNH}"),
-}
-"""By kind of area the columns that tell one from another, and which blocks are in one."""
-
-NOTES: Final = (
-    "records_of_other_states",
-    "blocks_of_other_states",
-    "qspan_is_race_code",
-    "housing_units_outside_reference",
-)
-
-OF_BLOCKS: Final = ("blocks_of_other_states", "housing_units_outside_reference")
-"""Notes on public files, which are the same for any records."""
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class DetailedRecords(OpenedRecords):
-    """Opened records, and the findings about them.
-
-    If there are no findings, the database holds two relations, in which all values are whole numbers:
-
-    ``records`` has a row for each record of the states asked for, with TABBLKST, TABBLKCOU, TABTRACTCE, TABBLK, QRACE1
-    to QRACE8 (0 for Null), QSPAN, and QAGE and QSEX of persons or HOUSEHOLD_TYPE and TEN of households. Over Parquet it
-    is a view: a query reads only the columns it names, and of the row groups only those of the states it names.
-
-    ``blocks`` has a row for each block of these states, with TABBLKST, TABBLKCOU, TABTRACTCE, TABBLK, PLACEFP, AIANNHCE
-    and housing_units: 0 for a block that the list of housing units leaves out, NULL if there is no list. In the Census
-    Edited File, the units are the list.
-
-    The files by name are records, GRF-C, and housing-units if there is such a list.
-
-    Attributes
-    ----------
-    notes : mapping of str to int
-        What is no error but should be known: records_of_other_states, blocks_of_other_states, qspan_is_race_code
-        (records whose QSPAN no ethnicity iteration has) and housing_units_outside_reference (blocks of the list that
-        the reference file lacks).
-    without_housing_units : mapping of str to int
-        By kind of area, how many records lie in such areas where no housing unit stands; empty if none are listed.
-        Nothing shows these areas, but larger ones and those of other kinds count the records.
-    has_housing_units : bool
-        Whether a list of housing units was given.
-    counted : tuple or None
-        What shards told of the records, which are then not in the database; None if they are.
-    """
-
-    notes: Mapping[str, int]
-    without_housing_units: Mapping[str, int]
-    has_housing_units: bool
-    counted: tuple[Any, ...] | None = None
-
-
-@contextmanager
-def open_detailed(
-    folder: Path,
-    kind: Kind,
-    *,
-    states: frozenset[int],
-    codes: frozenset[int],
-    ethnicity_codes: frozenset[int],
-    memory: int | None = None,
-    columns: ColumnMap = BUREAU,
-) -> Iterator[DetailedRecords]:
-    """Open and validate a folder of records, the reference file of blocks and, if it is there, the housing units.
-
-    Parameters
-    ----------
-    folder : Path
-    kind : {"person-records", "household-records"}
-    states : frozenset of int
-        State codes of the run. Records and blocks of others are left out and counted.
-    codes : frozenset of int
-        The race and ethnicity codes there are (RACE_ETH_CODE, 1000 to 9999).
-    ethnicity_codes : frozenset of int
-        Those that some ethnicity iteration holds.
-    memory : int, optional
-        Bytes to get along with (`private_database`).
-    columns : ColumnMap
-        What the records call their columns.
-
-    Raises
-    ------
-    InputError
-        If the folder is missing. Broken rules are findings, not errors.
-    """
-    require_at_hand(folder)
-    schema, others = RECORDS[kind], tuple(RECORDS.values())
-    households = schema is HOUSEHOLD_RECORDS
-    with private_database(memory) as db:
-        cef = is_cef(folder, others)
-        if cef and columns.names:
-            raise no_names(folder)
-        # A list that is a folder or a broken link is refused, not passed over; that of a shard has no name of its own.
-        named_so = any(os.path.lexists(folder / name) for name in HOUSING_UNITS.file_names)
-        listed = cef or named_so or bool(forms(folder, HOUSING_UNITS))
-        if cef:
-            sources, findings, has_records, has_blocks = open_detailed_cef(
-                db, folder, others, codes, households=households
-            )
-        else:
-            sources, findings, has_records, has_blocks = open_detailed_files(
-                db, folder, columns.applied(schema), codes, listed=listed
-            )
-        notes, without = dict.fromkeys(NOTES, 0), dict[str, int]()
-        if has_records:
-            db.execute(f"CREATE VIEW records AS SELECT * FROM every_record WHERE {_in_states('TABBLKST', states)}")
-            notes |= _note_records(db, states, ethnicity_codes)
-        if has_blocks:
-            notes |= _make_blocks(db, states, listed=listed)
-        if has_records and has_blocks:
-            _count_by_block(db)
-            if not cef:
-                strangers = find_places(db, schema, households=households)
-                findings = findings + word_places(strangers, sources["records"])
-            if listed:
-                without = _count_without_units(db)
-            db.execute("DROP TABLE lived_in")
-        for name in (REFERENCE.relation, HOUSING_UNITS.relation):
-            db.execute(f"DROP VIEW IF EXISTS {name}")
-            db.execute(f"DROP TABLE IF EXISTS {name}_rows")
-        yield DetailedRecords(db, folder, sources, tuple(findings), notes, without, listed)
-
-
-def _in_states(state: str, states: frozenset[int]) -> str:
-    return f"{state} IN ({', '.join(map(str, sorted(states)))})"
-
-
-def _note_records(
-    db: duckdb.DuckDBPyConnection, states: frozenset[int], ethnicity_codes: frozenset[int]
-) -> dict[str, int]:
-    (others,) = numbers(db, f"SELECT count(*) FROM every_record WHERE NOT {_in_states('TABBLKST', states)}")
-    races = count_unknown(db, "records", "QSPAN", ethnicity_codes)
-    return {"records_of_other_states": others, "qspan_is_race_code": races}
-
-
-def _count_by_block(db: duckdb.DuckDBPyConnection) -> None:
-    """Make the relation ``lived_in``: how many records each block holds."""
-    columns = ", ".join(BLOCK)
-    known = " AND ".join(f"{column} IS NOT NULL" for column in BLOCK)
-    db.execute(f"CREATE TABLE lived_in AS SELECT {columns}, count(*) AS n FROM records WHERE {known} GROUP BY ALL")
-
-
-def _count_without_units(db: duckdb.DuckDBPyConnection) -> dict[str, int]:
-    """Count records in areas without a housing unit, by kind of area."""
-    lived_in = f"lived_in JOIN blocks USING ({', '.join(BLOCK)})"
-    found = {}
-    for base, (area, within) in _OF_AREAS.items():
-        bare = f"SELECT {area} FROM blocks WHERE {within} GROUP BY ALL HAVING sum(housing_units) = 0"
-        (found[base],) = numbers(db, f"SELECT sum(n) FROM {lived_in} SEMI JOIN ({bare}) USING ({area})")
-    return found
-
-
-def _make_blocks(db: duckdb.DuckDBPyConnection, states: frozenset[int], *, listed: bool) -> dict[str, int]:
-    """Make the relation ``blocks``; count what was left out."""
-    columns = ", ".join(REFERENCE.header)
-    reference = f"SELECT {columns} FROM {REFERENCE.relation} WHERE {_in_states('TABBLKST', states)}"
-    (others,) = numbers(db, f"SELECT count(*) FROM {REFERENCE.relation} WHERE NOT {_in_states('TABBLKST', states)}")
-    if not listed:
-        db.execute(f"CREATE TABLE blocks AS SELECT *, NULL::INTEGER AS housing_units FROM ({reference})")
-        return {"blocks_of_other_states": others}
-    units = f"SELECT block, {HOUSING_UNITS.relation}.housing_units FROM {HOUSING_UNITS.relation}"
-    db.execute(f"""
-        CREATE TABLE blocks AS SELECT {columns}, coalesce(u.housing_units, 0) AS housing_units
-        FROM (SELECT *, {BLOCK_CODE} AS block FROM ({reference})) LEFT JOIN ({units}) u USING (block)
-        """)
-    (outside,) = numbers(
-        db,
-        f"""
-        SELECT count(*) FROM {HOUSING_UNITS.relation} WHERE {_in_states("block // 10_000_000_000_000", states)}
-            AND block NOT IN (SELECT {BLOCK_CODE} FROM blocks)
-        """,
-    )
-    return {"blocks_of_other_states": others, "housing_units_outside_reference": outside}

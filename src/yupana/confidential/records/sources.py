@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import unquote
 
 import duckdb
@@ -154,6 +154,17 @@ class Source:
     spelled: Mapping[str, str] = field(default_factory=dict)
     encoding: str = ""
 
+    @property
+    def is_parquet(self) -> bool:
+        """Whether the database reads its records where they lie."""
+        return bool(self.rows) or self.paths[0].suffix == PARQUET
+
+    def part(self, place: int) -> "Source":
+        """One part alone."""
+        here = slice(place, place + 1)
+        alone = PathColumns({column: values[here] for column, values in self.in_path.alone.items()})
+        return replace(self, paths=self.paths[here], names=self.names[here], in_path=alone, beside=(), digests=())
+
     def called(self, name: str) -> str:
         """What a finding about all parts calls records of this name."""
         return self.names[0] if len(self.names) == 1 else f"{name} ({len(self.names):,} files)"
@@ -166,23 +177,36 @@ class Source:
         return lines_below_header(self.paths[part], wanted, self.encoding)
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class OpenedRecords(Sealed):
-    """Records that the database holds as relations, and what was found in them.
+    """Records that a database holds as relations (`RecordFile.relation`), and what was found in them.
 
     Attributes
     ----------
     db : duckdb.DuckDBPyConnection
     folder : Path
+        Where they lie.
     files : mapping of str to Source
     findings : tuple of Finding
-        Rules broken.
+        Rules broken, and remarks.
+    is_synthetic : bool
+        Whether the folder was marked as made up when it was opened; a mark that appears later counts for nothing.
+    notes : mapping of str to int
+        What is no error but should be known; of several shards it adds up.
+    counted : tuple or None
+        What shards counted of the records, which are then not in the database; None if they are.
+    published : object
+        Public totals that decide what is measured, where there are any.
     """
 
     db: duckdb.DuckDBPyConnection
     folder: Path
     files: Mapping[str, Source]
     findings: tuple[Finding, ...]
+    is_synthetic: bool
+    notes: Mapping[str, int] = field(default_factory=dict)
+    counted: tuple[Any, ...] | None = None
+    published: Any = None
 
     def require_valid(self) -> None:
         """Refuse records that break rules.
@@ -193,6 +217,15 @@ class OpenedRecords(Sealed):
             Naming every rule broken, how often and where.
         """
         require_none(self.findings)
+
+
+SYNTHETIC_MARK: Final = "SYNTHETIC"
+"""A file of this name says that the records beside it are nobody's."""
+
+
+def is_synthetic(folder: Path) -> bool:
+    """Whether a data folder is marked as made up."""
+    return (folder / SYNTHETIC_MARK).is_file()
 
 
 def forms(folder: Path, schema: RecordFile) -> list[Path]:

@@ -7,7 +7,8 @@ QGQTYP), or by what its block has: the persons tell whether the unit is institut
 which type that is, where a block has only one.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -15,18 +16,23 @@ import duckdb
 import numpy as np
 
 from yupana.arrays import Ints
-from yupana.confidential.records.census_edited_file import UNIT_LAYOUT
+from yupana.confidential.records.census_edited_file import units_in_lines
 from yupana.confidential.records.database import numbers
-from yupana.confidential.records.fixed_width import Layout, read_lines
+from yupana.confidential.records.declared import Declared, Rule, check_file, occurs_twice
 from yupana.confidential.records.fixed_width import numbers as columns_of
-from yupana.confidential.records.phsafe_records import Census
-from yupana.confidential.records.reader import NO_HEADER, ascii_header, damaged_parts, load_text, open_records
-from yupana.confidential.records.sources import PART_SHIFT, Source, check_readable, find_source, forms, place_finding
+from yupana.confidential.records.fixed_width import read_lines
+from yupana.confidential.records.reader import ascii_header, open_files, open_records, or_damaged
+from yupana.confidential.records.sources import (
+    OpenedRecords,
+    Source,
+    forms,
+    place_finding,
+)
 from yupana.confidential.records.validation import Finding
-from yupana.confidential.records.values import INTEGERS
 from yupana.files.columns import MAFID, UNITS, Column, RecordFile
-from yupana.files.database import STOPS, named, quoted, store_arrays
+from yupana.files.database import quoted, store_arrays
 from yupana.files.delimited import column_types, parquet_rows
+from yupana.files.names import folded
 from yupana.topdown.queries import Attribute, Schema
 
 HISTOGRAM: Final = RecordFile("histogram", "row", ())
@@ -63,22 +69,37 @@ def open_histogram(
         If there are none, the database holds the relation ``histogram``: block and count, int64, cell, int32, and
         record (`Source`).
     """
-    if findings := check_readable(source):
-        return findings
     if codes:
         db.register("codes_now", {"place": np.arange(len(codes)), "code": np.array(codes, dtype=object)})
         db.execute(f"CREATE TYPE {_BLOCK_CODES} AS ENUM (SELECT code FROM codes_now ORDER BY place)")
         db.unregister("codes_now")
-    block = _block_of_codes if codes else _block
-    findings = _open_text(db, source, schema, block) if source.header else _open_parquet(db, source, schema, block)
-    if findings:
-        return findings
-    try:
-        return _check_values(db, source, schema, any_codes=bool(codes))
-    except STOPS:
-        raise
-    except duckdb.Error:
-        return damaged_parts(db, source)
+    # Names of attributes are the user's, and may be words of the database.
+    attributes = {f"a{place}": attribute for place, attribute in enumerate(schema.attributes)}
+    called = {"block": "block", **{name: attribute.name for name, attribute in attributes.items()}, "count": "count"}
+    values: dict[str, Callable[[str, str], str]] = {
+        "block": _block_of_codes if codes else _block,
+        **{name: partial(_level, attribute) for name, attribute in attributes.items()},
+        "count": _count,
+    }
+    columns = tuple(Column(name, range(1)) for name in called)
+    of_file = RecordFile(HISTOGRAM.name, HISTOGRAM.row, columns, called=tuple(called.items()), alias="cells")
+    findings = open_records(db, source, of_file, lambda column, kind: values[column.name](column.name, kind))
+    if all(finding.rule == "columns_present" for finding in findings):
+        findings += _other_columns(db, source, [*called.values()])
+    return findings or or_damaged(db, source, lambda: _check_values(db, source, schema, any_codes=bool(codes)))
+
+
+def _other_columns(db: duckdb.DuckDBPyConnection, source: Source, expected: Sequence[str]) -> list[Finding]:
+    """Find columns that the schema does not have: all cells would be wrong."""
+    findings, ours = [], {*map(folded, expected)}
+    for path, name in zip(source.paths, source.names, strict=True):
+        text = ascii_header(path) if source.header else None
+        header = text.names if text else tuple(column_types(db, parquet_rows([path])))
+        # A name that is not ours could be a value where the header is missing, so it is placed and not shown.
+        if others := [str(place) for place, column in enumerate(header, 1) if folded(column) not in ours]:
+            told = f"unexpected column at position {', '.join(others)} of the header; expected {', '.join(expected)}"
+            findings.append(Finding("no_other_columns", name, told))
+    return findings
 
 
 def find_strangers(db: duckdb.DuckDBPyConnection, source: Source, blocks: Ints) -> list[Finding]:
@@ -95,78 +116,6 @@ def place_repetitions(db: duckdb.DuckDBPyConnection, source: Source) -> list[Fin
     broken = "(block, cell) IN (SELECT (block, cell) FROM histogram GROUP BY block, cell HAVING count(*) > 1)"
     text = "a block and cell have more than one row; give each one row, with the sum"
     return place_finding(db, source, Finding("unique_cell", "", text), "histogram", broken)
-
-
-_Block = Callable[[str, str], str]
-"""SQL for the number of a block, NULL for none, from its field and the type of that."""
-
-
-def _open_text(db: duckdb.DuckDBPyConnection, source: Source, schema: Schema, block: _Block) -> list[Finding]:
-    path = source.paths[0]
-    if (found := ascii_header(path)) is None:
-        return [Finding("is_text", path.name, NO_HEADER)]
-    header = found.names
-    if findings := _check_header(path.name, header, schema):
-        return findings
-    # Names of attributes are the user's, and may be words of the database.
-    names = [f"f{place}" for place in range(len(header))]
-    typed = _typed(schema, {name: (field, "VARCHAR") for name, field in zip(header, names, strict=True)}, block)
-    return load_text(db, path, "cells", found.separator, names, typed)
-
-
-def _open_parquet(db: duckdb.DuckDBPyConnection, source: Source, schema: Schema, block: _Block) -> list[Finding]:
-    findings: list[Finding] = []
-    kinds: dict[str, str] = {}
-    for path, name in zip(source.paths, source.names, strict=True):
-        try:
-            found = column_types(db, parquet_rows([path]))
-        except STOPS:
-            raise
-        except duckdb.Error:
-            findings.append(Finding("is_parquet", name, "not a complete Parquet file; was it cut off?"))
-            continue
-        wrong = _check_header(name, tuple(found), schema)
-        wrong = wrong or [
-            Finding("column_type", name, f"column {column} has type {kind}; text or an integer type is needed")
-            for column, kind in found.items()
-            if kind not in {"VARCHAR", *INTEGERS}
-        ]
-        if not wrong and kinds and found != kinds:
-            wrong = [Finding("column_type", name, f"its columns differ in type from those of {source.names[0]}")]
-        findings += wrong
-        kinds = kinds or found
-    if findings:
-        return findings
-    record = "file_row_number + 1"
-    if len(source.paths) > 1:
-        record += f" + (file_index::BIGINT << {PART_SHIFT})"
-    typed = _typed(schema, {name: (named(name), kind) for name, kind in kinds.items()}, block)
-    db.execute(f"CREATE VIEW cells AS SELECT {typed}, {record} AS record FROM {parquet_rows(source.paths)}")
-    return []
-
-
-def _check_header(file: str, header: Sequence[str], schema: Schema) -> list[Finding]:
-    expected = ("block", *schema.names, "count")
-    missing = [name for name in expected if name not in header]
-    twice = [name for name in expected if header.count(name) > 1]
-    # A name that is not ours could be a value where the header is missing, so it is placed and not shown.
-    unexpected = [str(place) for place, name in enumerate(header, 1) if name not in expected]
-    findings = []
-    if missing:
-        findings.append(Finding("columns_present", file, f"missing column {', '.join(missing)} in the header"))
-    if twice:
-        findings.append(Finding("columns_present", file, f"column {', '.join(twice)} is there twice"))
-    if unexpected:
-        text = f"unexpected column at position {', '.join(unexpected)} of the header; expected {', '.join(expected)}"
-        findings.append(Finding("no_other_columns", file, text))
-    return findings
-
-
-def _typed(schema: Schema, fields: Mapping[str, tuple[str, str]], block: _Block) -> str:
-    """SQL for all columns as numbers, NULL where a value breaks the column's rule."""
-    columns = [f"{block(*fields['block'])} AS block", f"{_count(*fields['count'])} AS count"]
-    levels = (f"{_level(*fields[a.name], a)} AS a{place}" for place, a in enumerate(schema.attributes))
-    return ", ".join([*columns, *levels])
 
 
 def _block(field: str, kind: str) -> str:
@@ -186,7 +135,7 @@ def _count(field: str, kind: str) -> str:
     return f"CASE WHEN regexp_full_match({field}, '[0-9]{{1,9}}') THEN TRY_CAST({field} AS BIGINT) END"
 
 
-def _level(field: str, kind: str, attribute: Attribute) -> str:
+def _level(attribute: Attribute, field: str, kind: str) -> str:
     """SQL for the number of a level."""
     text = field if kind == "VARCHAR" else f"{field}::VARCHAR"
     number = f"TRY_CAST({text} AS INTEGER)"
@@ -254,11 +203,8 @@ _QGQTYP: Final = Column(
 QUARTERS: Final = RecordFile("quarters", "group quarters", (MAFID, _QGQTYP))
 """quarters.csv: the type of each group quarters, one row per unit of RTYPE 4."""
 
-QUARTERS_LAYOUT: Final = Layout(
-    RecordFile("quarters", "unit", (UNITS["RTYPE"], MAFID, Column("QGQTYP", _QUARTERS_CODES | {0}, 3))),
-    UNIT_LAYOUT.width,
-    {"RTYPE": (0, 1), "MAFID": (1, 10), "QGQTYP": (33, 36)},
-    frozenset({"QGQTYP"}),
+QUARTERS_LAYOUT: Final = units_in_lines(
+    RecordFile("quarters", "unit", (UNITS["RTYPE"], MAFID, Column("QGQTYP", _QUARTERS_CODES | {0}, 3)))
 )
 
 _MAJOR: Final = f"(CASE QGQTYP // 100 {' '.join(f'WHEN {n} THEN {min(n, 7)}' for n in range(1, 10))} END)"
@@ -267,12 +213,12 @@ _KINDS: Final = {37: range(1, 5), 38: range(5, 8)}
 """RELSHIP of the persons in institutional and noninstitutional group quarters, and the major types of each."""
 
 
-def type_quarters(census: Census, *, listed: bool) -> list[Finding]:
+def type_quarters(census: OpenedRecords, *, listed: bool) -> list[Finding]:
     """Make the relation ``typed_quarters``: MAFID and major type, 1 to 7, of the group quarters with persons.
 
     Parameters
     ----------
-    census : Census
+    census : OpenedRecords
         Valid, with a relation ``placed`` of MAFID and ``place``, the position of the unit's block.
     listed : bool
         Whether there is a relation ``facilities``: columns ``place`` and ``major`` for each major type of each block.
@@ -299,7 +245,7 @@ def type_quarters(census: Census, *, listed: bool) -> list[Finding]:
     return _missing(census, broken, "the unit of a person of RTYPE 5 has no QGQTYP")
 
 
-def _read_unit_lines(census: Census) -> list[Finding]:
+def _read_unit_lines(census: OpenedRecords) -> list[Finding]:
     """The types of group quarters out of the lines of units, which were checked already but for these."""
     db, source = census.db, census.files["units"]
     db.execute("CREATE TABLE quarters (MAFID INTEGER, QGQTYP SMALLINT)")
@@ -312,29 +258,18 @@ def _read_unit_lines(census: Census) -> list[Finding]:
 
 
 def _read_quarters(db: duckdb.DuckDBPyConnection, folder: Path) -> list[Finding]:
-    source, findings = find_source(folder, QUARTERS)
-    if source is None or (findings := open_records(db, source, QUARTERS)):
-        return findings
-    twice = "MAFID IN (SELECT MAFID FROM quarters GROUP BY MAFID HAVING count(*) > 1)"
+    sources, findings = open_files(db, folder, {QUARTERS.name: QUARTERS})
     stranger = "MAFID NOT IN (SELECT MAFID FROM units WHERE RTYPE = 4)"
-    rules = [
-        ("domain", f"{column.name} must be {column.rule}", f"{column.name} IS NULL") for column in QUARTERS.columns
-    ]
-    try:
-        links = [
-            ("unique_mafid", "MAFID occurs twice", twice),
-            ("quarters_has_unit", "MAFID is not that of a unit of RTYPE 4 in the units file", stranger),
-        ]
-        for rule, text, broken in [*rules, *links]:
-            findings += place_finding(db, source, Finding(rule, "", text), "quarters", broken)
-    except STOPS:
-        raise
-    except duckdb.Error:
-        return damaged_parts(db, source)
-    return findings
+    text = "MAFID is not that of a unit of RTYPE 4 in the units file"
+    rules = (
+        Rule("unique_mafid", QUARTERS.name, occurs_twice(QUARTERS.relation, "MAFID"), "MAFID occurs twice"),
+        Rule("quarters_has_unit", QUARTERS.name, stranger, text),
+    )
+    declared = Declared({QUARTERS.name: QUARTERS}, rules=rules)
+    return findings + [wrong for of in sources.values() for wrong in check_file(db, of, QUARTERS, declared)[0]]
 
 
-def _of_facilities(census: Census) -> list[Finding]:
+def _of_facilities(census: OpenedRecords) -> list[Finding]:
     kinds = " ".join(f"WHEN {relship} THEN {kind}" for kind, relship in enumerate(_KINDS))
     of_types = " ".join(f"WHEN major <= {types[-1]} THEN {kind}" for kind, types in enumerate(_KINDS.values()))
     census.db.execute(f"""
@@ -355,7 +290,7 @@ def _of_facilities(census: Census) -> list[Finding]:
     return _missing(census, broken, text)
 
 
-def _missing(census: Census, broken: str, text: str) -> list[Finding]:
+def _missing(census: OpenedRecords, broken: str, text: str) -> list[Finding]:
     (count,) = numbers(census.db, f"SELECT count(*) FROM persons WHERE {broken}")
     finding = Finding("group_quarters_type", "", text, count)
     return place_finding(census.db, census.files["persons"], finding, "persons", broken) if count else []

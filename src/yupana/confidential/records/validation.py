@@ -1,5 +1,6 @@
 """What validation finds: rules by name, how often each is broken, and where."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -147,8 +148,8 @@ def merge_findings(parts: Sequence[Sequence[Finding]]) -> list[Finding]:
 
 
 def _rule_of(finding: Finding) -> Finding:
-    """A rule of a record file, whichever of its parts breaks it."""
-    return replace(finding, file=finding.file.split("/")[0], count=None, lines=())
+    """A rule of a record file, whichever of its parts breaks it, which are files of a folder or of states."""
+    return replace(finding, file=re.sub("[0-9]", "", finding.file.split("/")[0]), count=None, lines=())
 
 
 class BrokenRulesError(InputError):

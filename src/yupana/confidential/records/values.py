@@ -104,9 +104,12 @@ def from_stored(column: Column, kind: str) -> str:
 
 def trusted(column: Column, kind: str) -> str:
     """SQL for a value of the domain as a number: what is known to be one is not looked at again."""
-    if column.width and kind == "VARCHAR" and not (column.key or column.words or column.text or column.blank):
-        return f"TRY_CAST({named(column.name)} AS {column.storage})"
-    return from_stored(column, kind)
+    if not (column.width and kind == "VARCHAR") or column.key or column.words or column.text:
+        return from_stored(column, kind)
+    number = f"TRY_CAST({named(column.name)} AS {column.storage})"
+    if not column.blank:
+        return number
+    return from_stored(column, kind) if column.free else f"coalesce({number}, 0)"
 
 
 def in_domain(column: Column, number: str) -> str:

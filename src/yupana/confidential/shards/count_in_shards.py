@@ -7,23 +7,35 @@ Files that lie in folders by area are counted area by area, and no record is sen
 key is in one area is seen from what was read; where it is not so, the records are cut by keys as any others are.
 """
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections import Counter as Numbers
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Generic
+from typing import Any, Generic, TypeAlias
 
 from yupana.confidential.records.census_edited_file import edited_sources
 from yupana.confidential.records.database import default_memory, scratch_folder
 from yupana.confidential.records.object_store import left_on_store, require_at_hand
 from yupana.confidential.records.reader import RECORD, check_parts, stored_types
-from yupana.confidential.records.sources import Source, find_source, forms, require_folder, rows_of
-from yupana.confidential.records.validation import Finding
+from yupana.confidential.records.sources import (
+    OpenedRecords,
+    Source,
+    find_source,
+    forms,
+    is_synthetic,
+    require_folder,
+    rows_of,
+)
+from yupana.confidential.records.validation import Finding, failing
+from yupana.confidential.request import RunRequest
 from yupana.confidential.shards.census_edited_file import count_by_state, lies_by_state
-from yupana.confidential.shards.cut_records import areas_of, count_by_area, count_by_key, is_repeated
+from yupana.confidential.shards.cut_records import areas_of, count_by_area, count_by_key, keys_of_records
 from yupana.confidential.shards.shard_tasks import (
     EMPTY,
     AsCounted,
+    CountedShards,
     CountFolder,
     P,
     Shard,
@@ -33,6 +45,8 @@ from yupana.confidential.shards.shard_tasks import (
     make_rows,
     stamps_of,
 )
+from yupana.confidential.tabulate.count_groups import memory_for_gathered
+from yupana.confidential.tabulate.group_counts import GatheredShards
 from yupana.engine.engine import Engine, EngineTerms
 from yupana.engine.local import LocalEngine
 from yupana.files.columns import RecordFile
@@ -131,15 +145,19 @@ def count_in_shards(
     left = left_on_store(folder)
     # What is left on a store has a version that is compared.
     stamps = stamps_of(folder, there.values()) if left is None else {}
-    shard = Shard(folder, there, count, limits, left, stamps)
-    unique = {schema: column for schema, column in cut.unique.items() if schema in there}
-    # What occurs twice may be in two shards, so all that is wrong with it is told by one that has all records.
-    number = 1 if unique and cut.number != 1 and is_repeated(engine, unique, cut.number, shard) else cut.number
-    areas = areas_of(sources, number)
-    counted = count_by_area(engine, cut.keys, areas, shard, progress, taker) if areas else None
+    unique = {schema.name: column for schema, column in cut.unique.items()}
+    shard = Shard(folder, there, count, limits, left, stamps, unique)
+    areas = areas_of(sources, cut.number)
+    counted: CountedShards | None = None
+    if areas and all(all(area.values()) for area in areas):
+        parts = [
+            [shard.part(schema, part, cut.keys[schema], 1) for schema in there for part in area[schema.name]]
+            for area in areas
+        ]
+        counted = count_by_area(engine, parts, shard, partial(keys_of_records, unique), progress, taker)
     if counted is None:
         taker.forget()
-        counted = count_by_key(engine, cut.keys, number, shard, progress, taker)
+        counted = count_by_key(engine, cut.keys, cut.number, shard, progress, taker)
     found = counted.findings
     if found and shard.left is not None:
         require_at_hand(folder)  # lines of text are counted in the whole file
@@ -155,12 +173,17 @@ def count_in_shards(
 
 
 @contextmanager
-def without_records(folder: Path, cut: Cut, memory: int | None = None) -> Iterator[Path]:
+def _without_records(folder: Path, cut: Cut) -> Iterator[Path]:
     """A folder with all that a data folder has but the records that are cut, of whose files there are the columns.
 
     What depends on public files alone is found in it.
     """
-    limits = TaskLimits(memory or default_memory(), None)
+    limits = TaskLimits(default_memory(), None)
+    if cut.by_state:
+        # Nothing public lies beside such files that they are opened with.
+        with scratch_folder() as empty:
+            yield empty
+        return
     sources, findings = _find(folder, cut, limits)
     if findings or not sources:
         yield folder
@@ -181,8 +204,114 @@ def without_records(folder: Path, cut: Cut, memory: int | None = None) -> Iterat
         yield empty
 
 
-def within(folder: Path, public: Path, source: Source) -> Source:
-    """A file of a folder `without_records`, as a file of the one that it stands for."""
+EditedCount: TypeAlias = Callable[[Shard, RunRequest, Taker], tuple[InShards[Any], AbstractContextManager[Path]] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class CountedFolder:
+    """How the records of a folder are opened and counted, in one piece or in shards.
+
+    Attributes
+    ----------
+    open : callable
+        Opens and checks a folder in so many bytes of memory.
+    count : callable or None
+        Counts records that are fit; None if they are only checked.
+    of_public : collection of str
+        Notes that depend on public files alone, which shards share.
+    gather : bool
+        Whether counts of shards are gathered part by part (`GatheredShards`).
+    edited : callable or None
+        Counts the Census Edited File where it lies, and gives a folder of what is public of it; None where that cannot
+        be done, and whoever reads all files together tells why.
+    """
+
+    open: Callable[[Path, int | None], AbstractContextManager[OpenedRecords]]
+    count: Callable[[OpenedRecords], Any] | None
+    of_public: Collection[str] = ()
+    gather: bool = False
+    edited: EditedCount | None = None
+
+    def shard(self, folder: Path, memory: int) -> tuple[Sequence[Finding], "ShardPart"]:
+        """What is found in a shard, and told of it."""
+        with self.open(folder, memory) as records:
+            counts = self.count(records) if self.count and not failing(records.findings) else None
+            notes = {name: number for name, number in records.notes.items() if name not in self.of_public}
+            return records.findings, ShardPart(counts, Numbers(notes))
+
+    @contextmanager
+    def opened(self, data: Path, cut: Cut, request: RunRequest) -> Iterator[OpenedRecords]:
+        """Open a folder as a request has it: on an engine its records are checked and counted in shards.
+
+        The counts of shards are then ``counted``, and the database has public files alone.
+        """
+        synthetic = is_synthetic(data)
+        with GatheredShards(memory_for_gathered(request.memory or default_memory())) as gathered:
+            taker = OfParts(gathered if self.gather else AsCounted())
+            found, public = self._in_shards(data, cut, request, taker)
+            if found is None:
+                with self.open(data, request.memory) as records:
+                    yield records
+                return
+            with public as folder, self.open(folder, request.memory) as records:
+                counted = [part.counts for part in found.parts if part.counts is not None]
+                yield replace(
+                    records,
+                    folder=data,
+                    files={name: _within(data, folder, of) for name, of in records.files.items()} | dict(found.files),
+                    findings=found.findings,
+                    is_synthetic=synthetic,
+                    notes=_summed(records.notes, found.parts),
+                    counted=tuple(gathered.each if self.gather else counted),
+                )
+
+    def _in_shards(
+        self, data: Path, cut: Cut, request: RunRequest, taker: Taker
+    ) -> "tuple[InShards[ShardPart] | None, AbstractContextManager[Path]]":
+        """What came of shards, or None if there are to be none; and a folder of what is public."""
+        if request.engine is None:
+            return None, nullcontext(data)
+        if self.edited is not None and lies_by_state(data, tuple(cut.keys)):
+            limits = TaskLimits.on(request.engine, request.memory)
+            shard = Shard(data.absolute(), {}, self.shard, limits, None, {})
+            if (counted := self.edited(shard, request, taker)) is not None:
+                return counted
+            taker.forget()
+        elif can_be_cut(data, cut):
+            terms = request.memory, request.progress
+            return count_in_shards(request.engine, data, cut, self.shard, *terms, taker), _without_records(data, cut)
+        return None, nullcontext(data)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ShardPart(Sealed):
+    """What a shard tells: what was counted, if anything, and notes on its records."""
+
+    counts: Any
+    notes: Numbers[str]
+
+
+def _summed(notes: Mapping[str, int], parts: Sequence[ShardPart]) -> dict[str, int]:
+    return dict.fromkeys(notes, 0) | sum((part.notes for part in parts), Numbers[str](notes))
+
+
+@dataclass(frozen=True, slots=True)
+class OfParts:
+    """Has the counts of parts taken."""
+
+    counts: Taker
+
+    def take(self, part: ShardPart) -> ShardPart:
+        """The part with what is kept of its counts."""
+        return part if part.counts is None else replace(part, counts=self.counts.take(part.counts))
+
+    def forget(self) -> None:
+        """Drop all that was taken."""
+        self.counts.forget()
+
+
+def _within(folder: Path, public: Path, source: Source) -> Source:
+    """A file of a folder without records, as a file of the one that it stands for."""
     paths = tuple(folder / path.relative_to(public) if path.is_relative_to(public) else path for path in source.paths)
     return replace(source, paths=paths)
 

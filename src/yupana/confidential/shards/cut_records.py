@@ -8,7 +8,7 @@ import heapq
 import os
 import pickle
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -19,21 +19,26 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from yupana.confidential.records.database import memory_limit, numbers, scratch_folder
-from yupana.confidential.records.sources import Source, rows_of
-from yupana.confidential.records.validation import Finding, merge_findings
+from yupana.confidential.records.database import memory_limit, scratch_folder
+from yupana.confidential.records.reader import open_records
+from yupana.confidential.records.sources import Source, find_source, rows_of
+from yupana.confidential.records.validation import failing, merge_findings
 from yupana.confidential.shards.shard_tasks import (
     EMPTY,
     CountedShards,
     Part,
     Shard,
     Taker,
-    TaskLimits,
+    Told,
     count_folder,
+    count_told,
     hash_of_key,
+    link_others,
+    linked,
     lost_rows,
     make_rows,
     read_part,
+    speaking_of,
     write_columns,
 )
 from yupana.engine.engine import MOST_BYTES, Engine
@@ -153,70 +158,43 @@ def count_by_key(
     progress("cutting records into shards", 0, 0)
     results = map(pickle.loads, engine.regroup(_cut, work, task, [number, *range(number)]))
     of_parts = next(results)
-    counted = [
-        (found, None if of_shard is None else taker.take(of_shard))
-        for found, of_shard in told(results, "counting shards", number, progress)
-    ]
+    counted = []
+    with scratch_folder() as scratch:
+        apart = KeysOfAreas(scratch)
+        for (found, of_shard), values in told(results, "counting shards", number, progress):
+            counted.append((found, None if of_shard is None else taker.take(of_shard)))
+            if values:
+                apart.add(values)
+        if number > 1 and not apart.are_apart():
+            # What occurs twice may be in two shards, so all that is wrong with it is told by one that has all records.
+            taker.forget()
+            return count_by_key(engine, keys, 1, shard, progress, taker)
     unread = merge_findings([[finding for findings, _ in of_parts for finding in findings]])
     return CountedShards(unread, {name: digest for _, of in of_parts for name, digest in of.items()}, counted)
 
 
-def is_repeated(engine: Engine, unique: Mapping[RecordFile, str], most: int | None, shard: Shard) -> bool:
-    """Whether a value of a column that must be unique occurs twice, in whichever parts of its file.
-
-    Parts that cannot be read are passed over: `count_by_key` tells of them.
-
-    Parameters
-    ----------
-    engine : Engine
-    unique : mapping of RecordFile to str
-        The column of each file.
-    most : int or None
-        In how many pieces the values are looked at; by default as many as are best.
-    shard : Shard
-    """
-    number = most or _number(engine, shard.sources.values())
-    work = [
-        pickle.dumps(shard.part(schema, part, (column,), number))
-        for schema, column in unique.items()
-        for part in range(len(shard.sources[schema].paths))
-    ]
-    look = partial(_look_for_repeated, shard.limits, tuple(unique))
-    return b"1" in set(engine.regroup(_cut_values, work, look, list(range(number))))
+def _unique_values(task: Shard, folder: Path) -> list[NDArray[np.uint64]]:
+    """The values in a shard of columns of which no value may occur twice, if these can be read."""
+    values: list[NDArray[np.uint64]] = []
+    for schema in (schema for schema in task.sources if schema.name in task.unique):
+        source, _ = find_source(folder, schema)
+        with task.limits.database() as db:
+            if source is not None and not open_records(db, source, schema):
+                values += _values_of(db, schema, task.unique, {name: named(name) for name in schema.header})
+    return values
 
 
-def _cut_values(work: bytes) -> Iterator[tuple[int, bytes]]:
-    """Parcels of the values of a part's key, by what they are."""
-    one: Part = pickle.loads(work)  # noqa: S301 (of our driver)
-    with scratch_folder() as scratch, one.limits.database() as db:
-        if read_part(db, one, partial(_write_values, db, scratch, one))[0]:
-            return
-        for shard in range(one.shards):
-            for path in sorted((scratch / f"{_SHARD}={shard}").glob("*")):
-                yield from _parcels(shard, path, f"{one.part:06d}-{path.stem}", one)
-
-
-def _write_values(db: duckdb.DuckDBPyConnection, scratch: Path, one: Part, typed: Mapping[str, str]) -> None:
-    value = f"CAST({typed[one.key[0]]} AS VARCHAR)"
-    rows = f"{value} AS value, {hash_of_key(one, typed)} % {one.shards} AS {_SHARD}"
-    _write_apart(db, f"SELECT {rows} FROM {named(one.schema.relation)} WHERE {value} IS NOT NULL", scratch, one.shards)
-
-
-def _look_for_repeated(
-    limits: TaskLimits, schemas: Sequence[RecordFile], _shard: int, parcels: Iterator[bytes]
-) -> bytes:
-    """Whether some value of a file is there twice."""
-    with scratch_folder() as folder, limits.database() as db:
-        make_rows(folder, schemas)
-        _write_rows(folder, parcels)
-        for schema in schemas:
-            if not any(rows_of(folder, schema.name).iterdir()):
-                continue
-            every = f"read_parquet({quoted(str(rows_of(folder, schema.name) / '*'))}, hive_partitioning = false)"
-            (again,) = numbers(db, f"SELECT count(*) - count(DISTINCT value) FROM {every}")
-            if again:
-                return b"1"
-    return b""
+def _values_of(
+    db: duckdb.DuckDBPyConnection, schema: RecordFile, unique: Mapping[str, str], typed: Mapping[str, str]
+) -> list[NDArray[np.uint64]]:
+    """64 bits of each value of the column of a file of which no value may occur twice, if it has one."""
+    if schema.name not in unique:
+        return []
+    value = typed[unique[schema.name]]
+    # Apart from keys that are in several files.
+    key = f"hash(concat_ws('|', {quoted(unique[schema.name])}, CAST({value} AS VARCHAR)))"
+    query = f"SELECT {key} AS key FROM {named(schema.relation)} WHERE {value} IS NOT NULL"
+    return [np.asarray(db.execute(query).fetchnumpy()["key"], np.uint64)]
 
 
 def _number(engine: Engine, sources: Iterable[Source]) -> int:
@@ -282,7 +260,7 @@ def _gather(task: Shard, findings: int, shard: int, parcels: Iterator[bytes]) ->
     with scratch_folder() as folder, task.limits.kept():
         make_rows(folder, task.sources)
         _write_rows(folder, parcels)
-        return packed(count_folder(task, folder))
+        return packed((count_folder(task, folder), _unique_values(task, folder)))
 
 
 def _write_rows(folder: Path, parcels: Iterator[bytes]) -> None:
@@ -310,73 +288,65 @@ def _write_rows(folder: Path, parcels: Iterator[bytes]) -> None:
         raise lost_rows()
 
 
+KeysOf: TypeAlias = Callable[[Sequence[Part]], list[NDArray[np.uint64]] | None]
+"""Gives 64 bits of each key that parts have; None where these cannot be read."""
+
+
 def count_by_area(
-    engine: Engine,
-    keys: Mapping[RecordFile, tuple[str, ...]],
-    areas: Sequence[Parts],
-    shard: Shard,
-    progress: Progress,
-    taker: Taker,
+    engine: Engine, areas: Sequence[Sequence[Part]], shard: Shard, keys_of: KeysOf, progress: Progress, taker: Taker
 ) -> CountedShards | None:
-    """Count each area where its files are read; None if a key is in two areas, so that they cannot be counted apart."""
-    work = [
-        pickle.dumps(
-            [shard.part(schema, part, keys[schema], 1) for schema in shard.sources for part in area[schema.name]]
-        )
-        for area in areas
-    ]
+    """Count each area where its files lie.
+
+    Returns
+    -------
+    CountedShards or None
+        None if a key is in two areas, so that they cannot be counted apart, or a rule is broken: whoever has all
+        records tells.
+    """
+    work = [*map(pickle.dumps, areas)]
     counted = CountedShards([], {}, [])
     with scratch_folder() as scratch:
         apart = KeysOfAreas(scratch)
-        results = engine.map(partial(_count_area, shard), work)
+        results = engine.map(partial(_count_area, shard, keys_of), work)
         for result in told(results, "counting areas", len(work), progress):
-            unread, digests, of_area, (found, of_shard) = pickle.loads(result)  # noqa: S301 (of a worker of ours)
-            counted.unread.extend(unread)
+            digests, keys, (found, of_area) = pickle.loads(result)  # noqa: S301 (of a worker of ours)
+            if keys is None or failing(found):
+                return None
             counted.digests.update(digests)
-            counted.by_shard.append((found, None if of_shard is None else taker.take(of_shard)))
-            apart.add(of_area)
-        if not counted.unread and not apart.are_apart():
-            return None
-    return CountedShards(merge_findings([counted.unread]), counted.digests, counted.by_shard)
+            counted.by_shard.append((found, None if of_area is None else taker.take(of_area)))
+            apart.add(keys)
+        return counted if apart.are_apart() else None
 
 
-def _count_area(task: Shard, work: bytes) -> bytes:
-    """What cannot be read of an area, what was brought, the keys that it has, and what is wrong and was counted."""
+def _count_area(task: Shard, keys_of: KeysOf, work: bytes) -> bytes:
+    """What was brought of an area, its keys, and what was found and counted; no keys if it cannot be read."""
     parts: list[Part] = pickle.loads(work)  # noqa: S301 (of our driver)
-    unread: list[Finding] = []
-    digests: dict[str, str] = {}
-    keys = [np.empty(0, np.uint64)]
-    with scratch_folder() as folder:
-        make_rows(folder, task.sources)
-        for one in parts:
-            with task.limits.database() as db:
-                wrong, digest = read_part(db, one, partial(_write_area, db, folder, one, keys))
-                unread += wrong
-                digests |= digest
-        # An area without a file has no records; one whose files others have removed must not be taken for it.
-        if not unread and not all(_rows_of_part(folder, one).is_file() for one in parts):
-            raise lost_rows()
-        for schema in task.sources:
-            if not any(rows_of(folder, schema.name).iterdir()) and not unread:
-                with task.limits.database() as db:
-                    first = task.part(schema, 0, (), 1)
-                    unread += read_part(db, first, partial(write_columns, db, first, rows_of(folder, schema.name)))[0]
-        if unread:
-            return packed((unread, digests, keys, ((), None)))
-        with task.limits.kept():
-            return packed((unread, digests, keys, count_folder(task, folder)))
+    with scratch_folder() as folder, speaking_of(folder, task.folder), task.limits.kept():
+        paths = (path for source in task.sources.values() for path in source.paths)
+        link_others(folder, task.whole(), {path.relative_to(task.folder).parts[0] for path in paths})
+        with linked(folder, task.folder, parts) as (here, digests):
+            keys = keys_of(here)
+            found: Told = ((), None) if keys is None else count_told(task, folder)
+    return packed((digests, keys, found))
 
 
-def _write_area(
-    db: duckdb.DuckDBPyConnection, folder: Path, one: Part, keys: list[NDArray[np.uint64]], typed: Mapping[str, str]
+def keys_of_records(unique: Mapping[str, str], parts: Sequence[Part]) -> list[NDArray[np.uint64]] | None:
+    """The keys of records of an area, and values of columns of which none may occur twice."""
+    keys: list[NDArray[np.uint64]] = []
+    for one in parts:
+        with one.limits.database() as db:
+            if read_part(db, one, partial(_tell_keys, db, one, unique, keys))[0]:
+                return None
+    return keys
+
+
+def _tell_keys(
+    db: duckdb.DuckDBPyConnection,
+    one: Part,
+    unique: Mapping[str, str],
+    keys: list[NDArray[np.uint64]],
+    typed: Mapping[str, str],
 ) -> None:
-    """Write the records of a part, and tell their keys."""
-    relation = named(one.schema.relation)
-    db.execute(f"COPY (SELECT * FROM {relation}) TO {quoted(str(_rows_of_part(folder, one)))} (FORMAT parquet)")
-    query = f"SELECT DISTINCT {hash_of_key(one, typed)} AS key FROM {relation}"
+    query = f"SELECT DISTINCT {hash_of_key(one, typed)} AS key FROM {named(one.schema.relation)}"
     keys.append(np.asarray(db.execute(query).fetchnumpy()["key"], np.uint64))
-
-
-def _rows_of_part(folder: Path, one: Part) -> Path:
-    """Where the rows of a part of an area lie."""
-    return rows_of(folder, one.schema.name) / f"{one.part:06d}.parquet"
+    keys += _values_of(db, one.schema, unique, typed)

@@ -1,9 +1,9 @@
 """A part of a record file as a worker reads it, and a shard as a folder that looks like any data folder."""
 
 import socket
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
@@ -15,7 +15,7 @@ from yupana.confidential.records.reader import damaged_parts, open_part
 from yupana.confidential.records.sources import SHARD, Source, forms, rows_of, write_shard
 from yupana.confidential.records.validation import BrokenRulesError, Finding, merge_findings
 from yupana.engine.engine import LEAST_MEMORY, Engine
-from yupana.errors import EngineError, InputError
+from yupana.errors import EngineError, InputError, YupanaError
 from yupana.files.columns import RecordFile
 from yupana.files.database import STOPS, named, quoted
 from yupana.files.delimited import PARQUET
@@ -151,7 +151,11 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """How a shard is counted; ``stamps`` are those of the files of the folder, but for what was left on a store."""
+    """How a shard is counted.
+
+    ``stamps`` are those of the files of the folder, but for what was left on a store. ``unique`` names a column of some
+    record files of which no value may occur twice, in whichever shards.
+    """
 
     folder: Path
     sources: Mapping[RecordFile, Source]
@@ -159,6 +163,7 @@ class Shard:
     limits: TaskLimits
     left: LeftOnStore | None
     stamps: Mapping[Path, Stamp | None]
+    unique: Mapping[str, str] = field(default_factory=dict)
 
     def part(self, schema: RecordFile, number: int, key: tuple[str, ...], shards: int) -> Part:
         """A part of a record file, to be cut into so many shards."""
@@ -206,7 +211,7 @@ def stamps_of(folder: Path, sources: Iterable[Source]) -> dict[Path, Stamp | Non
     return {path: Stamp.of(path) for path in (*beside, *(path for source in sources for path in source.paths))}
 
 
-_TABLES: Final = (".csv", PARQUET, ".tsv", ".txt")
+_TABLES: Final = (".csv", ".ini", PARQUET, ".tsv", ".txt")
 
 
 def read_part(
@@ -272,9 +277,56 @@ def lost_rows() -> EngineError:
 
 def lay_out(folder: Path, whole: Path, sources: Mapping[RecordFile, Source]) -> None:
     """Make a data folder of a shard whose rows it has: beside them is whatever else the folder of all records has."""
-    ours = {path.name for schema in sources for path in (*forms(whole, schema), rows_of(folder, schema.name))}
+    link_others(
+        folder,
+        whole,
+        {path.name for schema in sources for path in (*forms(whole, schema), rows_of(folder, schema.name))},
+    )
+    for schema, source in sources.items():
+        write_shard(folder, schema, replace(source, rows=tuple(sorted(rows_of(folder, schema.name).iterdir()))))
+
+
+def link_others(folder: Path, whole: Path, ours: Collection[str]) -> None:
+    """Link whatever else the folder of all records has.
+
+    A file that says where else records lie would be believed in a folder of ours, so none is linked.
+    """
     for path in whole.iterdir():
         if path.name not in ours and not path.name.endswith(SHARD):
             (folder / path.name).symlink_to(path)
-    for schema, source in sources.items():
-        write_shard(folder, schema, replace(source, rows=tuple(sorted(rows_of(folder, schema.name).iterdir()))))
+
+
+@contextmanager
+def linked(folder: Path, whole: Path, parts: Sequence[Part]) -> Iterator[tuple[list[Part], dict[str, str]]]:
+    """Link parts in a folder as they lie in that of all records.
+
+    Gives the parts as this machine can read them, and SHA-256 of what was brought from a store.
+
+    Raises
+    ------
+    EngineError
+        If links are gone at the end.
+    """
+    links = [folder / one.source.paths[one.part].relative_to(whole) for one in parts]
+    for place in {path.relative_to(whole).parent for one in parts for path in one.source.paths}:
+        (folder / place).mkdir(parents=True, exist_ok=True)
+    with ExitStack() as stack:
+        here, digests = list[Part](), dict[str, str]()
+        for one, link in zip(parts, links, strict=True):
+            source, digest = stack.enter_context(one.at_hand())
+            link.symlink_to(source.paths[one.part])
+            here.append(replace(one, source=source, left=None, stamp=None))
+            digests |= digest
+        yield here, digests
+    # What others removed meanwhile may not have been read.
+    if not all(link.is_symlink() for link in links):
+        raise lost_rows()
+
+
+@contextmanager
+def speaking_of(ours: Path, theirs: Path) -> Iterator[None]:
+    """Let errors speak of the folder of the records."""
+    try:
+        yield
+    except YupanaError as error:
+        raise error.reworded(lambda text: text.replace(str(ours), str(theirs))) from None

@@ -16,8 +16,16 @@ from yupana.arrays import Integers, Ints
 from yupana.confidential.records.census_edited_file import is_cef
 from yupana.confidential.records.database import numbers, private_database
 from yupana.confidential.records.object_store import require_at_hand
-from yupana.confidential.records.phsafe_records import FILES, RULES, Census, open_census
-from yupana.confidential.records.sources import Source, find_source, forms, no_names, place_finding, require_folder
+from yupana.confidential.records.phsafe_records import FILES, RULES, open_census
+from yupana.confidential.records.sources import (
+    OpenedRecords,
+    Source,
+    find_source,
+    forms,
+    no_names,
+    place_finding,
+    require_folder,
+)
 from yupana.confidential.records.topdown_records import (
     HISTOGRAM,
     QUARTERS,
@@ -327,7 +335,7 @@ class _CountMicrodata:
             return (), count_blocks(census, self.schema, self.blocks, self.facilities)
 
     @contextmanager
-    def _opened(self, folder: Path, memory: int | None) -> Iterator[Census]:
+    def _opened(self, folder: Path, memory: int | None) -> Iterator[OpenedRecords]:
         _what_is_counted(self.schema)  # before the records are read
         with open_census(
             folder, states=_EVERY_STATE, policies={}, memory=memory, rules=_CHECKED, columns=self.columns
@@ -374,12 +382,12 @@ def count_keys(
     return records, part
 
 
-def count_blocks(census: Census, schema: Schema, blocks: Ints, facilities: Integers | None) -> BlockEntries:
+def count_blocks(census: OpenedRecords, schema: Schema, blocks: Ints, facilities: Integers | None) -> BlockEntries:
     """Count the records of a census by block and cell.
 
     Parameters
     ----------
-    census : Census
+    census : OpenedRecords
         Valid. All units, or a shard: some of them, each with its persons.
     blocks : ndarray of int64, shape (blocks,)
         As `open_block_counts` has them.
@@ -401,14 +409,14 @@ def block_entries(db: duckdb.DuckDBPyConnection, query: str, cells: int) -> Bloc
     return BlockEntries(unit, cell, np.asarray(count, dtype=np.int64))
 
 
-def _keys(census: Census, schema: Schema, blocks: Ints, facilities: Integers | None) -> str:
+def _keys(census: OpenedRecords, schema: Schema, blocks: Ints, facilities: Integers | None) -> str:
     """A query that counts the records of a census, as `count_keys` reads it; see `count_blocks`."""
     query = _what_is_counted(schema)
     require_none(_place_units(census, blocks))
     return query(census, schema, facilities)
 
 
-_Query = Callable[[Census, Schema, Integers | None], str]
+_Query = Callable[[OpenedRecords, Schema, Integers | None], str]
 
 
 def _what_is_counted(schema: Schema) -> _Query:
@@ -424,7 +432,7 @@ def _what_is_counted(schema: Schema) -> _Query:
     )
 
 
-def _place_units(census: Census, blocks: Ints) -> list[Finding]:
+def _place_units(census: OpenedRecords, blocks: Ints) -> list[Finding]:
     """Make the relation ``placed``: MAFID of every unit and the ``place``, the position of its block."""
     db = census.db
     store_arrays(db, "known", {"block": blocks, "place": np.arange(len(blocks))})
@@ -439,7 +447,7 @@ def _place_units(census: Census, blocks: Ints) -> list[Finding]:
     return place_finding(db, census.files["geo"], finding, "geo", f"{_BLOCK} NOT IN (SELECT block FROM known)")
 
 
-def _count_persons(census: Census, schema: Schema, facilities: Integers | None) -> str:
+def _count_persons(census: OpenedRecords, schema: Schema, facilities: Integers | None) -> str:
     people = "persons"
     if QUARTERS_ATTRIBUTE in schema.names:
         if facilities is not None:
@@ -455,7 +463,7 @@ def _count_persons(census: Census, schema: Schema, facilities: Integers | None) 
         FROM (SELECT MAFID, {cell}::INTEGER AS cell FROM {people}) JOIN placed USING (MAFID) GROUP BY key"""
 
 
-def _count_units(_census: Census, _schema: Schema, _facilities: Integers | None) -> str:
+def _count_units(_census: OpenedRecords, _schema: Schema, _facilities: Integers | None) -> str:
     return """
         SELECT place * 2 + CASE WHEN FINAL_POP > 0 THEN 1 ELSE 0 END AS key, count(*) AS count
         FROM units JOIN placed USING (MAFID) WHERE RTYPE = 2 GROUP BY key"""
