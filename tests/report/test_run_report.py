@@ -46,6 +46,7 @@ def test_a_run_of_phsafe_writes_a_page_beside_its_release(place: Path) -> None:
     assert main(["check", str(out)]) == 0
 
 
+@pytest.mark.thorough
 def test_a_page_holds_the_coarsest_areas_that_fit_and_says_what_it_leaves_out(
     place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -26,7 +26,7 @@ _SMALLEST: Final = 1e-14
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _VariancePrograms:
+class VariancePrograms:
     """Programs that differ in their goals alone."""
 
     rows: Floats  # shape (parts, queries): the precision that a part has from each unit of budget; every part has some
@@ -105,7 +105,7 @@ class _Scaled:
         return precision, values, -(self.goals / precision[:, None] ** 2) @ self.rows
 
 
-def least_largest(programs: _VariancePrograms) -> tuple[Floats, Floats, Floats]:
+def least_largest(programs: VariancePrograms) -> tuple[Floats, Floats, Floats]:
     """Find the budgets of each program, of shape (programs, queries), their losses, and what no budgets are below."""
     member = programs.member
     equal = np.tile((1 / member.sum(axis=1)) @ member, (len(programs.goals), 1))
@@ -250,5 +250,5 @@ def least_variance(program: VarianceProgram) -> LeastVariance:
         raise UndeterminedPartsError("a goal counts a part that no query tells anything of")
     member = (np.arange(len(program.budgets))[:, None] == program.group).astype(np.float64)
     goals = program.goals[None, :, counted]
-    spent, losses, bounds = least_largest(_VariancePrograms(rows, goals, member, program.budgets, program.least))
+    spent, losses, bounds = least_largest(VariancePrograms(rows, goals, member, program.budgets, program.least))
     return LeastVariance(spent[0], float(losses[0]), float(bounds[0]))

@@ -280,6 +280,7 @@ def expected_margin(definition: str, summed: int, noise: Fraction, level: float)
     return int(np.searchsorted(coverage, level))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("definition", ["zcdp", "puredp"])
 @pytest.mark.parametrize("accounting", ["published", "tight"])
 def test_variance_and_margin_are_those_of_the_formulas(
