@@ -51,7 +51,8 @@ class Rule:
 
     def find(self, db: duckdb.DuckDBPyConnection, relation: str, sources: Mapping[str, Source]) -> list[Finding]:
         """Find the records of a relation that break it, and say where they lie."""
-        return self.told(find_broken(db, self.among or relation, self.broken), sources[self.file])
+        found = find_rules(db, self.among or relation, [self])
+        return [finding for broken in found.values() for finding in self.told(broken, sources[self.file])]
 
     def told(self, broken: BrokenRecords, source: Source) -> list[Finding]:
         """Say where the records lie that break it."""

@@ -190,8 +190,9 @@ def _note(
     here = in_chosen(_BLOCK[0], blocks)
     ethnicities = ", ".join(map(str, sorted({0, *ethnicity_codes})))
     queries = {
-        "records_of_other_states": f"count_if(NOT {here}) FROM records",
-        # A condition in place of a filter would be asked of every record before they are counted.
+        # Conditions in place of filters would be asked of every record before they are counted.
+        "records_of_other_states": f"sum(n) FILTER (NOT {here}) FROM "
+        f"(SELECT {_BLOCK[0]}, count(*) AS n FROM records GROUP BY ALL)",
         "qspan_is_race_code": f"sum(n) FILTER (QSPAN NOT IN ({ethnicities})) FROM "
         f"(SELECT QSPAN, count(*) AS n FROM records WHERE {here} GROUP BY ALL)",
         "blocks_of_other_states": f"count_if(NOT {here}) FROM {FILE_OF_BLOCKS}",
