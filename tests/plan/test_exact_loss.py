@@ -12,7 +12,7 @@ import pytest
 
 import yupana
 from yupana.errors import ConfigError
-from yupana.plan.exact_budget import scale_to, times
+from yupana.plan.exact_budget import Scaled, scale_to, times
 from yupana.plan.exact_loss import (
     Untold,
     delta_exact,
@@ -154,6 +154,25 @@ def test_neighbours_that_move_some_measurements_are_those_of_a_plan_of_these() -
     assert exact_where(planned(*apart), alone) is None
 
 
+@pytest.mark.parametrize("mechanism", list(Mechanism))
+def test_the_totals_tell_of_bounded_neighbours_beside_those_of_the_plan(mechanism: Mechanism) -> None:
+    plan = planned(measured("a", Fraction(1, 2), mechanism), neighbours=Neighbours.UNBOUNDED)
+    told = exact_totals(plan, 1e-6)
+    at = told["exact_at_delta"] if mechanism is Mechanism.PURE else told
+    assert at["epsilon_exact"] == epsilon_exact(plan, 1e-6, "unbounded")
+    assert at["bounded_epsilon_exact"] == epsilon_exact(plan, 1e-6, "bounded") > at["epsilon_exact"]
+
+
+def test_of_branches_that_move_more_than_one_count_the_worst_is_bounded() -> None:
+    by_many = {"by_one": False, "composition": ""}
+    for mechanism in Mechanism:
+        names = {name: measured(name, Fraction(1, n), mechanism, **(by_many | {"composition": f"level:{name}"}))
+                 for name, n in (("a", 40), ("b", 20))}  # fmt: skip
+        both, worst = planned(*names.values()), planned(names["b"])
+        for change in ("unbounded", "bounded"):
+            assert epsilon_exact(both, 1e-6, change) == epsilon_exact(worst, 1e-6, change) is not None
+
+
 def test_passes_are_ways_and_branches_are_choices() -> None:
     a, b, c = (Fraction(1, n) for n in (3, 4, 5))
     plan = planned(
@@ -279,7 +298,10 @@ def test_budgets_are_scaled_to_the_largest_that_keep_epsilon(epsilon: float) -> 
 def test_budgets_that_the_law_does_not_bound_are_scaled_by_the_conversion() -> None:
     plan = planned(measured("a", Fraction(2), by_one=False))
     found = scale_to(plan, 40.0, 1e-10)
-    assert found.by == "conversion"
+    assert found.as_json() == {"factor": str(found.factor), "epsilon": 40.0, "delta": 1e-10, "by": "conversion"}
+    third = Sensitivity(Fraction(1, 3), ONE.bounded)
+    pure = planned(measured("a", Fraction(2), Mechanism.PURE, by_one=False, proven=third))
+    assert scale_to(pure, 5.0, 1e-10, lambda _: None) == Scaled(Fraction(5, 2), 5.0, 1e-10, "conversion")
     assert epsilon_tight(times(plan, found.factor).loss(), 1e-10) == pytest.approx(40.0, rel=1e-6)
     assert epsilon_tight(times(plan, found.factor).loss(), 1e-10) <= 40.0
 
