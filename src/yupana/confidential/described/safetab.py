@@ -172,12 +172,12 @@ class SafetabCounter(TablesCounter[Parameters, list[RowTable]]):
 
         Where housing units are counted in the records of units, these are no public file and have no checksum.
         """
-        folder = records.folder
+        folder = records.folder.absolute()  # as shards name their files
         public = [
-            path
+            path.absolute()
             for file in (REFERENCE, HOUSING_UNITS)
             for path in (records.files[file.name].paths if file.name in records.files else ())
-            if path.relative_to(folder).parts[0].partition(".")[0] == file.name
+            if path.absolute().relative_to(folder).parts[0].partition(".")[0] == file.name
         ]
         return {
             **config.iterations.files,
