@@ -10,7 +10,7 @@ import yupana
 from yupana import interruption
 from yupana.confidential.records.database import private_database
 from yupana.errors import InputError, OutputError
-from yupana.files.database import named, open_database, quoted, source_of, unreadable, write_query
+from yupana.files.database import named, open_database, quoted, shared_database, source_of, unreadable, write_query
 
 SOURCES = Path(yupana.__file__).parent
 
@@ -53,6 +53,25 @@ def test_a_signal_within_a_query_is_an_interrupt(signal: Exception) -> None:
         raise signal
     with pytest.raises(RuntimeError, match="something else"), open_database():
         raise RuntimeError("something else")
+
+
+def test_openings_see_no_tables_of_each_other_and_one_that_failed_within_is_not_used_again() -> None:
+    with open_database() as one, open_database() as other:
+        one.execute("CREATE TABLE t AS SELECT 1 AS a")
+        other.execute("CREATE TABLE t AS SELECT 2 AS a")
+        assert one.execute("SELECT a FROM t").fetchall() == [(1,)]
+        assert other.execute("SELECT a FROM t").fetchall() == [(2,)]
+    names = "SELECT database_name FROM duckdb_databases() WHERE database_name LIKE 'opened%'"
+    with open_database() as db:
+        assert len(db.execute(names).fetchall()) == 1
+        with pytest.raises(duckdb.CatalogException):
+            db.execute("SELECT * FROM t")
+    before = shared_database()
+    with pytest.raises(duckdb.FatalException), open_database():
+        raise duckdb.FatalException
+    assert shared_database() is not before
+    with open_database() as db:
+        assert db.execute("SELECT 1").fetchall() == [(1,)]
 
 
 def test_what_spills_goes_to_the_folder_of_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -68,6 +68,9 @@ def open_database(
     try:
         with opened as database:
             yield database
+    except (duckdb.FatalException, duckdb.InternalException):
+        _open_shared.cache_clear()  # a database that failed within answers nothing any more
+        raise
     except duckdb.InterruptException:
         raise KeyboardInterrupt from None
     except duckdb.OutOfMemoryException:
