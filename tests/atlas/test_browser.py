@@ -272,7 +272,7 @@ def test_a_static_site_has_so_many_rows_or_chosen_kinds(
         yupana.atlas(release, tmp_path / "whole")
     yupana.atlas(release, tmp_path / "nation", kinds=["nation"])
     assert '"06"' not in (tmp_path / "nation" / "data" / "areas.js").read_text()
-    with pytest.raises(OutputError, match="no table of county"):
+    with pytest.raises(OutputError, match="no table of county that an atlas can show; its tables are of nation, state"):
         yupana.atlas(release, tmp_path / "none", kinds=["county"])
 
 

@@ -35,6 +35,7 @@ def test_the_page_is_that_of_the_run(folder: Path, capsys: pytest.CaptureFixture
         ("nowhere", "page.html", "does not exist"),
         ("census", "page.html", "manifest.json"),
         ("release", "release/page.html", "would lie in"),
+        ("release", "page.pdf", "let its name end in .html"),
     ],
 )
 def test_what_is_no_release_or_no_place_is_refused(

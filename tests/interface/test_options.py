@@ -68,7 +68,7 @@ def test_an_option_of_a_verb_is_meant_by_what_is_near() -> None:
 def test_what_is_wrong_with_an_option_is_told_by_its_place(options: dict[str, Any], wrong: str, tmp_path: Path) -> None:
     path = tmp_path / "config.json"
     path.write_text(json.dumps(document(**options)))
-    for config, place in ((document(**options), ""), (path, f"config {path}: ")):
+    for config, place in ((document(**options), ""), (path, f"{path}: ")):
         with pytest.raises(yupana.ConfigError) as refused:
             yupana.setup("phsafe", config)
         assert str(refused.value) in {wrong, place + wrong}

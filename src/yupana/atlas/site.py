@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from yupana.atlas.pieces import pieces_of
-from yupana.atlas.tables import AreaIndex, AtlasTable, CellColumn, ShownTable, read_tables, shown_tables
+from yupana.atlas.tables import AreaIndex, AtlasTable, CellColumn, ShownTable, kinds_of, read_tables, shown_tables
 from yupana.audit.certificate import certificate
 from yupana.errors import InputError, OutputError, YupanaError
 from yupana.geography.gazetteer import NAMES, read_names
@@ -112,7 +112,9 @@ def pages_of(request: AtlasRequest, put: Put, most: float = math.inf) -> dict[st
     # A release may have no row, as where all small counts are left out; what it promises is shown all the same.
     if not tables and not is_empty and (request.kinds or not any(of for one in shown for of in one.values())):
         of_kinds = f" of {', '.join(request.kinds)}" if request.kinds else ""
-        raise OutputError(f"{request.release} holds no table{of_kinds} that an atlas can show")
+        held = ", ".join(sorted({kind for of in parts for part in of.values() for kind in kinds_of(part)}))
+        have = f"; its tables are of {held}" if request.kinds and held else ""
+        raise OutputError(f"{request.release} holds no table{of_kinds} that an atlas can show{have}")
     if request.other and tables and not any(one["side"] for one in tables):
         raise OutputError(f"{request.release} and {request.other} have no table in common; compare two of one plan")
     maps = {}

@@ -168,7 +168,7 @@ def _safetab(options: argparse.Namespace) -> None:
         if any(key.startswith(_SAFETAB_KEYS + prefix) for key in keys):
             found += yupana.attribute_bounds(product, folder, accounting=options.accounting, codes=options.codes)
     if not found:
-        raise ConfigError(f"config {path}: has no budgets of SafeTab")
+        raise ConfigError(f"{path}: has no budgets of SafeTab")
     if options.json:
         print_json(
             [
@@ -195,9 +195,7 @@ def _bounds(product: str, options: argparse.Namespace) -> None:
     terms = {"accounting": options.accounting} if PRODUCTS.listing(product).accountings else {}
     found = [*yupana.attribute_bounds(product, options.config, codes=options.codes, **terms)]
     if not found:
-        raise ConfigError(
-            f"config {options.config}: no column of the unit's records or of those below them is described"
-        )
+        raise ConfigError(f"{options.config}: no column of the unit's records or of those below them is described")
     unit = {"product": found[0].product, "privacy_unit": found[0].privacy_unit}
     rows = [
         {

@@ -149,7 +149,7 @@ def read_document(path: Path) -> tuple[object, list[str]]:
     except RecursionError:
         raise _too_deep(path) from None
     except ValueError as error:
-        raise ConfigError(f"config {path}: not TOML: {error}{_unquoted(text, str(error))}") from None
+        raise ConfigError(f"{path}: not TOML: {error}{_unquoted(text, str(error))}") from None
     if is_deeper(document):
         raise _too_deep(path)
     faults: list[str] = []
@@ -176,13 +176,13 @@ def _text(path: Path) -> str:
         with open(path, encoding="utf-8-sig", opener=regular) as file:
             return file.read()
     except FileNotFoundError:
-        raise ConfigError(f"config {path}: no such file") from None
+        raise ConfigError(f"{path}: no such file") from None
     except IsADirectoryError:
-        raise ConfigError(f"config {path}: is a folder; name a file, such as a release's manifest.json") from None
+        raise ConfigError(f"{path}: is a folder; name a file, such as a release's manifest.json") from None
     except UnicodeDecodeError:
-        raise ConfigError(f"config {path}: not a text file") from None
+        raise ConfigError(f"{path}: not a text file") from None
     except OSError as error:
-        raise ConfigError(f"config {path}: {error.strerror}") from None
+        raise ConfigError(f"{path}: {error.strerror}") from None
 
 
 def read_value(text: str, faults: list[str]) -> object:
@@ -211,9 +211,7 @@ def _json(path: Path, text: str) -> tuple[object, list[str]]:
     try:
         document = _loads(text, faults)
     except json.JSONDecodeError as error:
-        raise ConfigError(
-            f"config {path}: not JSON: {error.msg} at line {error.lineno}, column {error.colno}"
-        ) from None
+        raise ConfigError(f"{path}: not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from None
     except RecursionError:
         raise _too_deep(path) from None
     if is_deeper(document):
@@ -222,7 +220,7 @@ def _json(path: Path, text: str) -> tuple[object, list[str]]:
 
 
 def _too_deep(path: Path) -> ConfigError:
-    return ConfigError(f"config {path}: not a configuration: nested too deeply")
+    return ConfigError(f"{path}: not a configuration: nested too deeply")
 
 
 def _settled(place: str, value: object, faults: list[str]) -> object:
@@ -249,7 +247,7 @@ def refuse(path: Path, faults: list[str]) -> ConfigError:
         told = with_lines(text, faults, of_json=_is_json(path, text))
     except ConfigError:
         told = faults
-    return ConfigError("\n".join([f"config {path} cannot be used:", *(f"  {fault}" for fault in told)]))
+    return ConfigError("\n".join([f"{path} cannot be used:", *(f"  {fault}" for fault in told)]))
 
 
 def _unique(pairs: list[tuple[str, Any]], faults: list[str]) -> dict[str, Any]:

@@ -313,7 +313,7 @@ def from_file(name: str, document: Mapping[str, object], read: Callable[[Path], 
         try:
             return read(path)
         except ConfigError as error:
-            raise ConfigError(str(error).replace(f"config {path}", name)) from None
+            raise ConfigError(str(error).replace(f"{path}", name)) from None
 
 
 def targets_of(targets: Place | Mapping[str, object], read: Callable[[Path], _T]) -> _T:

@@ -131,7 +131,7 @@ def terms_of(of: object, given: Mapping[str, Any]) -> dict[str, Any]:
 def _in_document(config: object, path: Path | None) -> dict[str, GivenOption]:
     """The options that a configuration holds itself; paths are from where it lies."""
     if path is not None:
-        return _named(options_in(path), f"config {path}: {IN_DOCUMENT}", path.parent)
+        return _named(options_in(path), f"{path}: {IN_DOCUMENT}", path.parent)
     table = config.get(IN_DOCUMENT, {}) if isinstance(config, Mapping) else {}
     if not isinstance(table, Mapping):
         raise ConfigError(f"{IN_DOCUMENT}: must be a table of keys and values")
@@ -145,7 +145,7 @@ def _named(table: Mapping[str, Any], place: str, folder: Path) -> dict[str, Give
 
 def _in_manifest(path: Path | None, repeats: Recipe, listing: Listing) -> dict[str, GivenOption]:
     """The options of a release, as texts; its manifest tells some that its product has no choice of."""
-    told = _named(repeats.options, f"config {path}: {IN_DOCUMENT}", Path())
+    told = _named(repeats.options, f"{path}: {IN_DOCUMENT}", Path())
     return {
         name: one._replace(value=Number(one.value)) if OPTIONS[name].kind == "whole" else one
         for name, one in told.items()
@@ -222,7 +222,7 @@ def _columns(told: GivenOption | None, files: "Mapping[str, RecordFile]") -> Col
     value = told.value
     if isinstance(value, Mapping):
         return column_map_of(as_json("columns", value), "columns", files)
-    if isinstance(value, str) and told.place.startswith("config ") and value.lstrip().startswith("{"):
+    if isinstance(value, str) and value.lstrip().startswith("{"):
         return column_map_of(value, files=files)
     return read_column_map(told.folder / path_of("columns", value), files)
 
@@ -264,4 +264,4 @@ def _refuse_unsound(manifest: Path) -> None:
     from yupana.release.release import read_release
 
     if wrong := manifest_faults(read_release(manifest.parent, confidential=True)).wrong:
-        raise ConfigError("\n  ".join([f"config {manifest}: its release does not hold together:", *wrong]))
+        raise ConfigError("\n  ".join([f"{manifest}: its release does not hold together:", *wrong]))

@@ -58,9 +58,9 @@ def read_configuration_in(path: Path, product: str, changes: Changes) -> tuple[o
         return found, faults
     made = document.get("system", document.get("product"))
     if str(made).partition(",")[0] != product:
-        raise ConfigError(f"config {path}: is the manifest of an output of {made!a}, and one of {product!r} is needed")
+        raise ConfigError(f"{path}: is the manifest of an output of {made!a}, and one of {product!r} is needed")
     if CONFIGURATION not in document:
-        raise ConfigError(f"config {path}: is a manifest without {CONFIGURATION!r}; it does not say how to repeat it")
+        raise ConfigError(f"{path}: is a manifest without {CONFIGURATION!r}; it does not say how to repeat it")
     return changes.applied(document[CONFIGURATION], faults), faults
 
 

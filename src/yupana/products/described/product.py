@@ -263,7 +263,8 @@ class DescribedProduct(Product[Description]):
         of, table = next((of, name) for of in config.tables for name in of.published if file_of(name) == file)
         labels = self._labels(config, of)
         groups: dict[Value, str] = {"*": "Everyone", **dict(config.group_labels.items())}
-        title = f"{of.title}, as it was measured" if folder else of.title
+        summed = of.title if table == of.name else f"{of.title}, added up to {table}"
+        title = f"{summed}, as it was measured" if folder else summed
         lost = [f"{one}." for one in left_out(config) if one.table in {of.name, table}]
         labels_of: dict[str, Label] = {
             "REGION_ID": _areas(config),

@@ -278,7 +278,7 @@ class TopdownProduct(Product[Configuration]):
         document, faults = read_configuration_in(path, SYSTEM, changes)
         if isinstance(document, dict) and PARTS in document:
             raise ConfigError(
-                f"config {source}: is a document of parts, each with a plan of its own; name the configuration of one "
+                f"{source}: is a document of parts, each with a plan of its own; name the configuration of one "
                 "of them (yupana.parts reads them all)"
             )
         if not is_description(document):
