@@ -30,10 +30,11 @@ $(STAMP): uv.lock pyproject.toml
 	  { echo "Python 3.11 or newer is needed, and $(PYTHON) is not. Name another, as in: make setup PYTHON=python3.12"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing into $(VENV) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==0.13.8
-	@$(BIN)/uv export --quiet --frozen --all-extras --all-groups --no-emit-project --output-file $(VENV)/requirements.txt
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r $(VENV)/requirements.txt
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --editable .
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==0.13.8 && \
+	  $(BIN)/uv export --quiet --frozen --all-extras --all-groups --no-emit-project --output-file $(VENV)/requirements.txt && \
+	  $(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r $(VENV)/requirements.txt && \
+	  $(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --editable . || \
+	  { echo "The libraries could not be fetched. That takes a network or, in PIP_INDEX_URL and UV_INDEX_URL, a package index. Then run make setup again."; exit 1; }
 	@echo "Compiling, half a minute ..."
 	@$(BIN)/python tools/compile_kernels.py
 	@touch $@
