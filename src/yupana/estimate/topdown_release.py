@@ -22,8 +22,7 @@ from yupana.products.topdown.verify import NOISY, SYSTEM
 from yupana.release.release import ReleaseFolder
 from yupana.topdown.budget import LevelSpending, Spending
 from yupana.topdown.configuration import OF_AREAS, Configuration
-from yupana.topdown.nmf.writing import kept_columns
-from yupana.topdown.queries import Attribute, Query, Schema
+from yupana.topdown.queries import Attribute, Query, Schema, kept_columns
 
 SPINE: Final = "spine"
 

@@ -12,7 +12,6 @@ from yupana.plan.budgets import Question, solve
 from yupana.plan.exact_budget import scale_to
 from yupana.plan.measurement import Mechanism, z_value
 from yupana.products.strategy import LEAST, BudgetQuestion, Strategy, TableTargets, find_budgets
-from yupana.products.topdown.strategy import default_targets, find_strategy, usual_least
 from yupana.report.numbers import percent
 from yupana.topdown.configuration import Configuration
 
@@ -187,6 +186,9 @@ def _strategy(page: BudgetPage, settings: Filled, chosen: Chosen, loss: Literal[
     found: Strategy[Any]
     try:
         if isinstance(chosen.config, Configuration):
+            # Its loops are compiled, and not every installation has the compiler.
+            from yupana.products.topdown.strategy import default_targets, find_strategy, usual_least  # noqa: PLC0415
+
             targets = default_targets(chosen.config)
             found = find_strategy(chosen.config, targets, loss, usual_least(chosen.config, targets))
         else:

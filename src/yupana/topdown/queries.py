@@ -162,3 +162,22 @@ def nested_chain(schema: Schema) -> tuple[Query, ...]:
     """
     names = [TOTAL, *(_JOINED.join(schema.names[: i + 1]) for i in range(len(schema.names) - 1)), DETAILED]
     return tuple(query_named(name, schema, {}) for name in names)
+
+
+def kept_columns(query: Query, schema: Schema, recodes: Mapping[str, Recode]) -> dict[str, list[str]]:
+    """The columns that tell answers of a query apart: by attribute or recode kept, the label of each answer.
+
+    A recode's groups are numbered from 0. Answers are in C order of the attributes.
+    """
+    if query.name == TOTAL:
+        return {}
+    parts = set(schema.names if query.name == DETAILED else query.name.split("*"))
+    places = np.unravel_index(np.arange(query.size), query.shape)
+    columns: dict[str, list[str]] = {}
+    for attribute, place, size in zip(schema.attributes, places, query.shape, strict=True):
+        if attribute.name in parts:
+            columns[attribute.name] = [attribute.labels[i] for i in place.tolist()]
+        for recode in recodes.values():
+            if recode.attribute == attribute.name and recode.name in parts:
+                columns[recode.name] = [str(i) for i in place.tolist() if i < size]
+    return columns

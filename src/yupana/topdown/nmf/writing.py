@@ -44,7 +44,7 @@ from yupana.topdown.nmf.layout import (
     ZERO_ENDING,
     level_folder,
 )
-from yupana.topdown.queries import DETAILED, TOTAL, Query, Recode, Schema
+from yupana.topdown.queries import DETAILED, Query, Recode, Schema, kept_columns
 
 _ROWS_AT_ONCE: Final = 1 << 19
 """Rows that the database lays out at a time, some 300 bytes each."""
@@ -56,25 +56,6 @@ class AnswerFile:
 
     units: NDArray[np.int64]  # shape (units,): positions of the geounits in their geolevel
     numbers: Mapping[str, NDArray[np.number[Any]]]  # shape (units, size) or (units, 1): by the name of the column
-
-
-def kept_columns(query: Query, schema: Schema, recodes: Mapping[str, Recode]) -> dict[str, list[str]]:
-    """The columns that tell answers of a query apart: by attribute or recode kept, the label of each answer.
-
-    A recode's groups are numbered from 0. Answers are in C order of the attributes.
-    """
-    if query.name == TOTAL:
-        return {}
-    parts = set(schema.names if query.name == DETAILED else query.name.split("*"))
-    places = np.unravel_index(np.arange(query.size), query.shape)
-    columns: dict[str, list[str]] = {}
-    for attribute, place, size in zip(schema.attributes, places, query.shape, strict=True):
-        if attribute.name in parts:
-            columns[attribute.name] = [attribute.labels[i] for i in place.tolist()]
-        for recode in recodes.values():
-            if recode.attribute == attribute.name and recode.name in parts:
-                columns[recode.name] = [str(i) for i in place.tolist() if i < size]
-    return columns
 
 
 def write_answers(

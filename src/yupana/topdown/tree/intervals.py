@@ -15,8 +15,8 @@ from yupana.geography.tree import partition
 from yupana.topdown.constraints import Known
 from yupana.topdown.histogram import Histogram
 from yupana.topdown.intervals import Bounds
-from yupana.topdown.nmf.writing import AnswerFile, kept_columns, write_answers
-from yupana.topdown.queries import TOTAL, Query, Recode, Schema, margin
+from yupana.topdown.nmf.writing import AnswerFile, write_answers
+from yupana.topdown.queries import TOTAL, Query, Recode, Schema, kept_columns, margin
 from yupana.topdown.tree.basis import Kept
 from yupana.topdown.tree.full_information import EstimatesOnDisk, FullInformation
 from yupana.topdown.tree.least_squares import (
