@@ -19,6 +19,7 @@ WRITES: Final = (
     "phsafe init config.toml",
     "phsafe run config.toml census release",
     "check release",
+    "atlas release --to atlas",
 )
 
 
