@@ -207,7 +207,7 @@ def claim_page(path: Path, apart_from: Iterable[Path] = (), *, mode: int = PUBLI
     Raises
     ------
     OutputError
-        If it would lie in one of these, is not named as HTML, replaces a file that is no report of ours, or cannot be
+        If it would lie in one of these, is named as another format than HTML, replaces a file that is no report of ours, or cannot be
         written.
     ConfigError
         If charts cannot be drawn because the extra ``report`` is not installed.
@@ -215,7 +215,7 @@ def claim_page(path: Path, apart_from: Iterable[Path] = (), *, mode: int = PUBLI
     if has_charts:
         renderer()
     path = path.absolute()
-    if path.suffix.lower() not in {".html", ".htm"}:
+    if path.suffix.lower() not in {"", ".html", ".htm"}:
         raise OutputError(f"the report {path} is a page of HTML; let its name end in .html")
     for folder in apart_from:
         if real(folder) in real(path).parents:
