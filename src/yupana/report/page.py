@@ -207,8 +207,8 @@ def claim_page(path: Path, apart_from: Iterable[Path] = (), *, mode: int = PUBLI
     Raises
     ------
     OutputError
-        If it would lie in one of these, is named as another format than HTML, replaces a file that is no report of ours, or cannot be
-        written.
+        If it would lie in one of these, is named as another format than HTML, replaces a file that is no report of
+        ours, or cannot be written.
     ConfigError
         If charts cannot be drawn because the extra ``report`` is not installed.
     """
