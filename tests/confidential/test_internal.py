@@ -26,6 +26,7 @@ def ask(real: Named, product: str, verb: str, out: Path, *options: str) -> int:
     return main([product, verb, config, data, str(out), *more, *options])
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("verb", ["exact", "accuracy"])
 @pytest.mark.parametrize("product", PRODUCTS)
 def test_the_truth_is_for_its_owner_and_says_so(

@@ -276,7 +276,7 @@ def marked(product: str, stage: str) -> Any:  # noqa: ANN401
     return pytest.param(product, stage, marks=() if (product, stage) in QUICK else pytest.mark.slow)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("product", "stage"),
     [
@@ -468,6 +468,7 @@ def test_a_copy_of_what_was_kept_is_no_other_run(
     assert main([*arguments, "--resume"]) == 0
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("product", often("safetab-h", "tables", "topdown"))
 def test_a_run_killed_again_and_again_ends(real: Named, place: Path, product: str) -> None:
@@ -503,6 +504,7 @@ RECORDS: Final = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("product", often("phsafe", "tables", "topdown"))
 def test_what_has_changed_is_named(
     real: Named, place: Path, product: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

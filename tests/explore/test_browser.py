@@ -213,6 +213,7 @@ def test_zoom_forced_colours_and_reduced_motion_lose_nothing(browser: Any, addre
     page.context.close()
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("key", EVERY)
 def test_every_form_passes_axe_and_fits_its_window(page: Any, address: str, key: str) -> None:  # noqa: ANN401
     size = page.viewport_size
@@ -240,6 +241,7 @@ def test_every_form_passes_axe_and_fits_its_window(page: Any, address: str, key:
     assert cut == []
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("key", EVERY)
 def test_every_control_has_a_name_and_is_reached_and_seen_by_keyboard(page: Any, address: str, key: str) -> None:  # noqa: ANN401
     arrive(page, address, f"{key}{'&' if '?' in key else '?'}name=First")

@@ -91,6 +91,7 @@ def test_variance_is_one_over_the_rho_of_the_query() -> None:
     assert plan.neighbours is Neighbours.BOUNDED
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("name", "rho", "certified"),
     [

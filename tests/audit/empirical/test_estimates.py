@@ -32,6 +32,7 @@ def draws_of(law: DiscreteGaussian | TwoSidedGeometric) -> int:
     return 40 if law.variance < 5000 else 12
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("law", [*LAWS, *(pytest.param(law, marks=pytest.mark.thorough) for law in WIDER)], ids=str)
 def test_the_true_loss_is_recovered_over_a_grid_of_budgets(law: DiscreteGaussian | TwoSidedGeometric) -> None:
     true, number = known_loss(law).loss, draws_of(law)

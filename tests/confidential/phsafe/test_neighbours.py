@@ -107,6 +107,7 @@ def two_change(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, NDArr
     return [counts(folder / str(number), list(pair)) for number, pair in enumerate(pairs)]
 
 
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize("measurement", PLAN.measurements, ids=lambda m: m.name)
 def test_a_household_changed_altogether_moves_counts_no_further_than_one_person(
     one_changes: list[dict[str, NDArray[np.int64]]], measurement: Measurement
@@ -121,6 +122,7 @@ def test_a_household_changed_altogether_moves_counts_no_further_than_one_person(
         assert squared == 2 * most**2
 
 
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize("measurement", PLAN.measurements, ids=lambda m: m.name)
 def test_two_households_changed_altogether_stay_within_the_bounded_distance(
     two_change: list[dict[str, NDArray[np.int64]]], measurement: Measurement

@@ -121,6 +121,7 @@ def test_a_folder_name_is_no_pattern(tmp_path: Path, one_census: Census, name: s
     assert counts == tabulated(one_census, config)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("seed", range(3))
 def test_units_that_break_rules_are_dropped_with_their_persons(tmp_path: Path, seed: int) -> None:
     census = random_census(seeded(seed), STATES, 200, breaks_rules=True)
@@ -380,6 +381,7 @@ def noise_of(noisy: dict[str, dict[Row, int]], truth: dict[str, dict[Row, int]])
     return {t: {row: noisy[t][row] - count for row, count in rows.items()} for t, rows in truth.items()}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("definition", "fourth_moment"), [("zcdp", 3), ("puredp", 6)])
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_noise_has_the_variance_it_says(

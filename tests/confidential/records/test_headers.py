@@ -168,6 +168,7 @@ def to_parquet(folder: Path, *names: str, parts: int = 1) -> None:
         path.unlink()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("product", "parts"),
     [("phsafe", 0), pytest.param("phsafe", 1, marks=pytest.mark.thorough), ("phsafe", 2), ("safetab-p", 0)],

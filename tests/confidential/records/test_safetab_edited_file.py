@@ -87,7 +87,7 @@ PER, UNIT = "CEF20_PER_17.txt", "CEF20_UNIT_17.txt"
 BOTH, PERSONS, HOUSEHOLDS = KINDS, KINDS[:1], KINDS[1:]
 
 
-@pytest.mark.sampled(10)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     ("file", "line", "start", "text", "rule", "kinds"),
     [

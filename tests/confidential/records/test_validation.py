@@ -53,7 +53,7 @@ def in_parts(data: Path, parts: int) -> None:
         whole.unlink()
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("form", ["csv", "one file", "25 files"])
 @pytest.mark.parametrize("seed", range(8))
 def test_the_words_are_those_of_one_part(tmp_path: Path, seed: int, form: str, monkeypatch: pytest.MonkeyPatch) -> None:

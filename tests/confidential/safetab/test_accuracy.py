@@ -140,6 +140,7 @@ def told(rows: list[dict[str, Any]]) -> dict[Key, Found]:
     return found
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("product", ["safetab-p", "safetab-h"])
 @pytest.mark.parametrize("noise", ["none", "some", "mixed"])
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.thorough)])
@@ -178,6 +179,7 @@ def test_trials_are_drawn_anew_and_written(tmp_path: Path, capsys: pytest.Captur
     assert len({row["EXPERIMENTAL_MOE"] for row in rows}) > 3
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("product", ["safetab-p", "safetab-h"])
 @pytest.mark.parametrize("cap", [1, 2, 8])
 def test_the_bias_of_the_race_cap_by_iteration(product: str, cap: int, tmp_path: Path) -> None:

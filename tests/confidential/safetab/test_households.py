@@ -118,7 +118,7 @@ def small_world(*counts: str) -> World:
 TRACTS = ("01001000100", "01001000200")
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("count", ["-5", "0", "1", "2", "3", "4", "7"])
 @pytest.mark.parametrize("thresholds", [(1, 3, 4), (2, 2, 4), (3, 3, 3), (0, 0, 7), (0, 0, 0)])
 def test_a_count_at_a_threshold_has_reached_it(tmp_path: Path, count: str, thresholds: tuple[int, ...]) -> None:

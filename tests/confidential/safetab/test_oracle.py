@@ -210,6 +210,7 @@ def test_exact_is_a_run_without_noise(oracle: Oracle, tmp_path: Path, seed: int)
     oracle.check(world, publish(oracle.product, world, tmp_path, verb="exact"), exact=True)
 
 
+@pytest.mark.sampled(2)
 @both
 @needs_public_files
 @pytest.mark.parametrize("definition", ["zcdp", "puredp"])
@@ -230,6 +231,7 @@ def test_the_toy_inputs_of_the_bureau(oracle: Oracle, tmp_path: Path, definition
 # --- tables with noise ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(3)
 @both
 @pytest.mark.parametrize("seed", [thorough(seed) if seed in {200, 201, 204} else seed for seed in range(200, 206)])
 def test_a_noisy_release_has_the_groups_tables_and_variances_of_its_plan(

@@ -214,7 +214,7 @@ def of_folder(description: Path, data: Path) -> Tabulated:
         return tabulate_described(records.db, config, limited=True)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", range(24))
 def test_tables_of_a_description_add_up(tmp_path: Path, seed: int) -> None:
     random, world = seeded(seed), make_world(seed)

@@ -272,7 +272,7 @@ CHANGES: dict[str, tuple[str, Callable[[list[str]], list[str]]]] = {
 }
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", CHANGES)
 def test_the_check_finds_every_change(tmp_path: Path, name: str) -> None:
     made = make(tmp_path / "out", PL94, 1)

@@ -60,7 +60,7 @@ ESTIMATED = ["1-0", "2-0", "3-0", "4-0", "5-0", "2-1", "3-1", "4-1", "5-1"]
 """The geolevels in the order in which a run of two states estimates them, with the state they are of."""
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("place", range(len(ESTIMATED)))
 @pytest.mark.parametrize("more", [(), ("--intervals", "monte-carlo", "--replicates", "2")])
 def test_a_run_that_is_killed_in_any_state_goes_on_with_its_draws(

@@ -95,6 +95,7 @@ CASES = [
 ]
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize(("table", "level"), CASES)
 def test_adding_or_changing_persons_moves_counts_no_further_than_the_proven_bounds(
     table: DescribedTable, level: DescribedLevel

@@ -251,7 +251,7 @@ VARIANCES: dict[str, tuple[str, str, Callable[[Tables], Iterable[Line]]]] = {
 }
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("steps", ["", "c", "s", "cs"])
 @pytest.mark.parametrize("product", MADE)
 def test_a_sound_release_passes(product: str, steps: str, made: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -271,7 +271,7 @@ def test_a_sound_release_passes(product: str, steps: str, made: Path, capsys: py
     assert capsys.readouterr().out.count("not checked") == len(steps)
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("steps", ["", "c", "s"])
 @pytest.mark.parametrize("what", CHANGES)
 def test_a_change_is_found(
