@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from yupana.errors import ConfigError
 from yupana.plan import exact_loss
+from yupana.plan.exact_budget import scale_to
 from yupana.plan.exact_loss import (
     Change,
     Untold,
@@ -29,7 +31,7 @@ from yupana.plan.exact_loss import (
     plan_as_json,
 )
 from yupana.plan.measurement import Measurement, Mechanism, Sensitivity
-from yupana.plan.plan import Neighbours, Plan
+from yupana.plan.plan import Neighbours, Plan, read_plan
 from yupana.privacy.exact import INFINITE, Budget
 from yupana.privacy.laws import DiscreteGaussian, TwoSidedGeometric, Zero
 from yupana.privacy.loss_law import SMALLEST_DELTA, WIDTH, LossBounds, epsilon_at
@@ -398,3 +400,26 @@ def test_plans_compose_only_on_the_same_records() -> None:
     assert epsilon_exact([plan, plan], 1e-6) == pytest.approx(epsilon_exact(both, 1e-6), rel=1e-6)
     assert plan_as_json(plan, 1e-6)["totals"].items() >= exact_totals(plan, 1e-6).items()
     assert plan_as_json(plan)["totals"]["epsilon_exact"] == epsilon_exact(plan, 1e-10)
+
+
+def test_distances_read_back_are_those_of_the_plan() -> None:
+    far = Sensitivity(Fraction(3), Fraction(10**15), Fraction(5))
+    plan = planned(m("a", "1/4", proven=far), m("b", "1/5", **MANY))
+    again = read_plan(plan_as_json(plan))
+    assert [(of.proven, of.by_one) for of in again.measurements] == [(far, True), (ONE, False)]
+    described = plan.as_json()
+    for distances in ({"bounded": str(10**15 + 1)}, {"unbounded": "3", "bounded": "2"}, {"same_household": "-1"}):
+        described["measurements"][1]["moves"] = {"by_one": True, "unbounded": "1", "bounded": "2"} | distances
+        with pytest.raises(ValueError, match=r"neighbours move a measurement by no distance that a plan can have"):
+            read_plan(described)
+
+
+def test_no_delta_of_1_or_above_and_no_epsilon_without_end() -> None:
+    plan = planned(m("a", "1/4"))
+    for delta in (1.0, 1.5):
+        with pytest.raises(ValueError, match=r"^delta must lie strictly between 0 and 1$"):
+            epsilon_exact(plan, delta)
+    with pytest.raises(ConfigError, match=r"^--epsilon: must be positive and finite$"):
+        scale_to(plan, math.inf, 0.1)
+    with pytest.raises(ConfigError, match=r"^--delta: must lie strictly between 0 and 1$"):
+        scale_to(plan, 1.0, 0.0)

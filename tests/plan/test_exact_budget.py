@@ -415,3 +415,16 @@ def test_the_population_that_has_most_is_told() -> None:
     for unknown, by in (("us", "conversion"), ("pr", "conversion"), ("none", "exact")):  # noqa: B007 (of epsilon_of)
         _, spent = spend_epsilon(asked("3", {"a": 1, "b": 1}), entries, Mechanism.ZCDP, epsilon_of)
         assert spent.by == by
+        assert 3 * (1 - 1e-6) <= spent.epsilon <= 3
+
+
+def test_a_share_of_the_loss_is_rounded_as_well_and_any_population_by_conversion_is_told() -> None:
+    entries = entries_of({"a": Fraction(1)}, "us") | entries_of({"b": Fraction(1)}, "pr")
+
+    def epsilon_of(budgets: Mapping[str, Budget], population: str, _: float) -> float | None:
+        return None if population == "us" else float(sum(map(Fraction, budgets.values())))
+
+    budgets, spent = spend_epsilon(asked("2.99999", {"a": 1, "b": 1}, 2), entries, Mechanism.PURE, epsilon_of)
+    assert (budgets["a"], budgets["b"]) == (Fraction("2.99"), Fraction("2.99"))
+    # The other population keeps 2.99.
+    assert spent == SpentEpsilon(2.99999, float(DELTA), "conversion")
