@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
@@ -27,6 +28,15 @@ def _no_disk_is_waited_for() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", os.fstat)
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _nothing_is_remembered() -> None:
+    """A mutant is tested in a process that has run the tests before, whose results would hide what it changes."""
+    for name in [name for name in sys.modules if name.startswith(("yupana.privacy.", "yupana.plan."))]:
+        for found in vars(sys.modules[name]).values():
+            if hasattr(found, "cache_clear"):
+                found.cache_clear()
 
 
 @pytest.fixture(autouse=True)

@@ -1,9 +1,11 @@
 """A total told as an epsilon: kept by the law atom by atom, spent to the last millionth, on equal relative errors."""
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -14,13 +16,13 @@ from yupana.cli.main import main
 from yupana.errors import ConfigError
 from yupana.interface.configured import setup
 from yupana.plan.budgets import Entry, EpsilonTotal, Question, solve
-from yupana.plan.exact_budget import SpentEpsilon, spend_epsilon
+from yupana.plan.exact_budget import Scaled, SpentEpsilon, _down, largest, scale_to, spend_epsilon, times
 from yupana.plan.exact_loss import epsilon_exact
 from yupana.plan.measurement import Measurement, Mechanism, Sensitivity
 from yupana.plan.plan import Neighbours, Plan
 from yupana.privacy.exact import INFINITE, Budget
 from yupana.privacy.loss_terms import Shift
-from yupana.privacy.zcdp import epsilon_tight
+from yupana.privacy.zcdp import epsilon_tight, rho_for_epsilon
 from yupana.products.safetab.demonstration_parameters import write_parameters
 
 DELTA = Fraction(1, 10**6)
@@ -216,3 +218,213 @@ def test_a_total_that_is_none_is_refused_by_its_key(
 def test_what_is_spent_is_described() -> None:
     spent = SpentEpsilon(1.5, 1e-6, "conversion")
     assert spent.as_json() == {"epsilon": 1.5, "delta": 1e-6, "by": "conversion"}
+
+
+def test_the_largest_number_is_found_by_the_secant_of_rho() -> None:
+    """Where rho is linear in the number, as here, a few steps are enough; 0 may keep an epsilon already."""
+    asked: list[Fraction] = []
+
+    def epsilon_of(number: Fraction) -> float:
+        asked.append(number)
+        return epsilon_tight(Fraction(1, 50) + 3 * number, 1e-6)
+
+    for first in (1e-4, 0.02, 1.0, 300.0):
+        asked.clear()
+        found = largest(epsilon_of, 2.0, 1e-6, first, epsilon_tight(Fraction(1, 50), 1e-6))
+        assert found is not None
+        assert 2.0 * (1 - 1e-6) <= found[1] <= 2.0
+        assert 3 * float(found[0]) + 0.02 == pytest.approx(rho_for_epsilon(2.0, 1e-6), rel=3e-6)
+        assert len(asked) <= (6 if first < 1 else 12)
+        assert asked[0] == Fraction(str(first))
+    assert largest(lambda _: None, 2.0, 1e-6, 1.0) is None
+
+
+def test_the_search_goes_on_for_forty_steps_within_its_bracket() -> None:
+    asked: list[float] = []
+
+    def step(number: Fraction) -> float:
+        asked.append(float(number))
+        return 5.0 if number > Fraction(3, 10) else 1.0
+
+    found = largest(step, 2.0, 1e-6, 1.0)
+    assert found is not None
+    assert 0.2999 < found[0] <= Fraction(3, 10)
+    assert found[1] == 1.0
+    assert len(asked) == 40
+    # A step goes to between a fiftieth and 49 of the bracket: this one, linear in rho, to 3/10 of it or more.
+    low, high = 0.0, math.inf
+    for number, after in pairwise(asked):
+        low, high = (number, high) if number <= 0.3 else (low, number)
+        assert low + 0.0199 * (high - low) <= after <= low + 0.9801 * (high - low)
+    # What never keeps the epsilon is halved or less, and gives nothing; what always keeps it grows a millionfold.
+    asked.clear()
+    assert largest(lambda number: asked.append(float(number)) or 5.0, 2.0, 1e-6, 1.0) is None  # type: ignore[func-returns-value]
+    assert len(asked) == 40
+    asked.clear()
+    most = largest(lambda number: asked.append(float(number)) or 0.0, 2.0, 1e-6, 1.0)  # type: ignore[func-returns-value]
+    assert most is not None
+    assert asked[:3] == pytest.approx([1.0, 1e6, 1e12], rel=1e-8)
+    assert float(most[0]) == asked[-1]
+    # An epsilon that is met to less than a millionth ends it.
+    for told, steps in ((2.0, 1), (2.0 * (1 - 0.9e-6), 1), (2.0 * (1 - 1.1e-6), 40)):
+        asked.clear()
+        assert largest(lambda number, told=told: asked.append(float(number)) or told, 2.0, 1e-6, 1.0) is not None  # type: ignore[misc]
+        assert len(asked) == steps
+
+
+def test_factors_are_rounded_down_to_nine_digits() -> None:
+    for number, digits in ((0.123456789987, "0.123456789"), (1234567899.0, "1234567890"), (1.0, "1"), (0.001, "0.001"),
+                           (99.9999999999, "99.9999999")):  # fmt: skip
+        assert _down(number) == Fraction(digits)
+
+
+def test_all_budgets_are_scaled_by_one_factor_to_what_the_law_or_the_conversion_keeps() -> None:
+    plan = planned({"a": Fraction(1, 90), "b": Fraction(1, 70)}, Mechanism.ZCDP, by_one=False)
+    assert [m.budget for m in times(plan, Fraction(3, 2)).measurements] == [Fraction(1, 60), Fraction(3, 140)]
+
+    def epsilon_of(factor: Fraction) -> float:
+        return epsilon_tight(plan.loss() * factor, 1e-6)  # type: ignore[operator, arg-type]
+
+    found = scale_to(plan, 1.5, 1e-6, epsilon_of)
+    assert (found.by, found.delta) == ("exact", 1e-6)
+    assert 1.5 * (1 - 1e-6) <= found.epsilon == epsilon_of(found.factor) <= 1.5
+    assert found.as_json() == {"factor": str(found.factor), "epsilon": found.epsilon, "delta": 1e-6, "by": "exact"}
+    small = planned({"a": Fraction(2), "b": Fraction(1)}, Mechanism.ZCDP, by_one=False)
+    told = scale_to(small, 40.0, 1e-6)
+    assert (told.by, told.epsilon, told.delta) == ("conversion", 40.0, 1e-6)
+    assert float(told.factor) == pytest.approx(rho_for_epsilon(40.0, 1e-6) / 3, rel=2e-9)
+    assert float(told.factor) <= rho_for_epsilon(40.0, 1e-6) / 3
+    pure = planned({"a": Fraction(2), "b": Fraction(1)}, Mechanism.PURE)
+    # The search from outside begins where that of the plan ended, and at 1 where it found nothing.
+    asked: list[Fraction] = []
+    assert scale_to(pure, 6.0, 1e-6, asked.append) == Scaled(Fraction(2), 6.0, 1e-6, "conversion")  # type: ignore[func-returns-value]
+    assert len(asked) == 1
+    assert 2 * (1 - 2e-6) < asked[0] < 2 * (1 - 1e-7)
+    asked.clear()
+    assert scale_to(small, 40.0, 1e-6, asked.append).by == "conversion"  # type: ignore[func-returns-value]
+    assert asked == [1]
+
+
+@pytest.mark.parametrize(
+    ("plan", "epsilon", "delta", "words"),
+    [
+        (planned({"a": Fraction(1)}, Mechanism.ZCDP), 0.0, 0.1, "--epsilon: must be positive and finite"),
+        (planned({"a": Fraction(1)}, Mechanism.ZCDP), 1.0, 1.0, "--delta: must lie strictly between 0 and 1"),
+        (
+            planned({}, Mechanism.ZCDP),
+            1.0,
+            0.1,
+            "--epsilon: the plan measures nothing, so there is no budget to scale",
+        ),
+        (
+            planned({"a": INFINITE}, Mechanism.ZCDP),
+            1.0,
+            0.1,
+            "--epsilon: a budget is infinite; there is nothing to scale",
+        ),
+    ],
+)
+def test_what_cannot_be_scaled_is_refused_in_these_words(plan: Plan, epsilon: float, delta: float, words: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        scale_to(plan, epsilon, delta)
+    assert str(caught.value) == words
+
+
+def by_conversion(budgets: Mapping[str, Budget], population: str, delta: float) -> float | None:
+    """Stands for a law that tells what the conversion tells, quickly."""
+    assert population == "us"
+    loss = sum(Fraction(budget) for budget in budgets.values())
+    return epsilon_tight(loss, delta) if loss else 0.0
+
+
+def test_a_total_is_spent_to_the_last_millionth_beside_what_is_kept() -> None:
+    entries = entries_of({"a": Fraction(7), "b": Fraction(7), "c": Fraction(1, 100)}, "us")
+    rho = rho_for_epsilon(3.0, float(DELTA))
+    found, spent = spend_epsilon(asked("3", {"a": 30, "b": 20}), entries, Mechanism.ZCDP, by_conversion)
+    assert (list(found), found["c"]) == (["a", "b", "c"], Fraction(1, 100))
+    assert float(sum(Fraction(of) for of in found.values())) == pytest.approx(rho, rel=3e-6)
+    # Errors by size are equal: budgets are as the squares of 1 / size.
+    assert float(found["a"] / found["b"]) == pytest.approx((20 / 30) ** 2, rel=1e-9)
+    assert spent.by == "exact"
+    assert spent.delta == float(DELTA)
+    assert 3 * (1 - 1e-6) <= spent.epsilon == by_conversion(found, "us", float(DELTA)) <= 3
+    rounded, spent = spend_epsilon(asked("3", {"a": 30, "b": 20}, 3), entries, Mechanism.ZCDP, by_conversion)
+    assert all(Fraction(rounded[name]) * 1000 == int(Fraction(found[name]) * 1000) for name in "ab")
+    assert spent.epsilon == by_conversion(rounded, "us", float(DELTA))
+
+
+def test_where_there_is_no_bound_the_rest_of_the_loss_is_shared() -> None:
+    entries = entries_of({"a": Fraction(7), "c": Fraction(1, 2)}, "us")
+    for mechanism, rest in ((Mechanism.PURE, Fraction(17, 2)), (Mechanism.ZCDP, rho_for_epsilon(9.0, 1e-6) - 0.5)):
+        budgets, spent = spend_epsilon(asked("9", {"a": 9}), entries, mechanism, lambda *_: None)
+        assert float(budgets["a"]) == pytest.approx(float(rest), rel=1e-9)
+        assert (budgets["c"], spent) == (Fraction(1, 2), SpentEpsilon(9.0, float(DELTA), "conversion"))
+
+
+def test_what_leaves_nothing_is_refused_in_these_words() -> None:
+    kept = entries_of({"a": Fraction(1), "b": Fraction(1)}, "us")
+    for entries, epsilon_of, words in (
+        (
+            entries_of({"a": Fraction(1), "b": INFINITE}, "us"),
+            by_conversion,
+            "total: entries without a size keep an infinite budget, which leaves nothing",
+        ),
+        (
+            kept,
+            lambda *_: 1.0,
+            "total: entries without a size keep epsilon 1 at this delta, which leaves nothing; give them sizes, or "
+            "budgets of 0",
+        ),
+        (
+            kept,
+            lambda *_: None,
+            "total: the exact law gives no bound here, and by the conversion of the loss entries without a size keep "
+            "1, which leaves nothing",
+        ),
+    ):
+        with pytest.raises(ConfigError) as caught:
+            spend_epsilon(asked("1", {"a": 1}), entries, Mechanism.PURE, epsilon_of)  # type: ignore[arg-type]
+        assert str(caught.value) == words
+
+
+def test_rounding_that_never_keeps_the_epsilon_is_tried_twenty_times_with_ever_less() -> None:
+    rounded: list[Fraction] = []
+
+    def epsilon_of(budgets: Mapping[str, Budget], _: str, delta: float) -> float:
+        if Fraction(budgets["a"]).denominator <= 10**4:
+            rounded.append(Fraction(budgets["a"]))
+            return 3.1
+        return epsilon_tight(Fraction(budgets["a"]), delta)
+
+    with pytest.raises(ConfigError) as caught:
+        spend_epsilon(asked("3", {"a": 1}, 4), entries_of({"a": Fraction(1)}), Mechanism.ZCDP, epsilon_of)
+    assert str(caught.value) == "decimals: no budgets of so few digits keep this epsilon"
+    assert len(rounded) == 20
+    assert float(rounded[-1] / rounded[0]) == pytest.approx((1 - 1e-4) ** 19, abs=1e-3)
+    with pytest.raises(TypeError, match=r"^the total is no epsilon$"):
+        spend_epsilon(replace(asked("3", {"a": 1}), total=Fraction(1)), {}, Mechanism.ZCDP, epsilon_of)
+
+
+def test_the_population_that_has_most_is_told() -> None:
+    """By the conversion, if any of them is; else the largest epsilon."""
+    entries = entries_of({"a": Fraction(1)}, "us") | entries_of({"b": Fraction(1)}, "pr")
+
+    def epsilon_of(budgets: Mapping[str, Budget], population: str, delta: float) -> float | None:
+        return None if population == unknown else epsilon_tight(sum(map(Fraction, budgets.values())), delta)
+
+    for unknown, by in (("us", "conversion"), ("pr", "conversion"), ("none", "exact")):  # noqa: B007 (of epsilon_of)
+        _, spent = spend_epsilon(asked("3", {"a": 1, "b": 1}), entries, Mechanism.ZCDP, epsilon_of)
+        assert spent.by == by
+        assert 3 * (1 - 1e-6) <= spent.epsilon <= 3
+
+
+def test_a_share_of_the_loss_is_rounded_as_well_and_any_population_by_conversion_is_told() -> None:
+    entries = entries_of({"a": Fraction(1)}, "us") | entries_of({"b": Fraction(1)}, "pr")
+
+    def epsilon_of(budgets: Mapping[str, Budget], population: str, _: float) -> float | None:
+        return None if population == "us" else float(sum(map(Fraction, budgets.values())))
+
+    budgets, spent = spend_epsilon(asked("2.99999", {"a": 1, "b": 1}, 2), entries, Mechanism.PURE, epsilon_of)
+    assert (budgets["a"], budgets["b"]) == (Fraction("2.99"), Fraction("2.99"))
+    # The other population keeps 2.99.
+    assert spent == SpentEpsilon(2.99999, float(DELTA), "conversion")

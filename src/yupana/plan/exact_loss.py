@@ -409,7 +409,7 @@ def _delta(plans: tuple[Plan, ...], epsilon: float, change: Change, width: float
     except Untold:
         return None
     known = [bounds.upper for bounds in found if bounds is not None]
-    return max(known, default=0.0) if len(known) == len(found) else None
+    return max(known) if len(known) == len(found) else None
 
 
 def _proven_loss(plan: Plan, change: Change) -> Fraction | None:

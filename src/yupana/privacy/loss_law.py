@@ -315,8 +315,7 @@ class _Sum:
 
         def chernoff(log_c: float) -> float:
             c = math.exp(log_c)
-            value = (family.log_moment(c) - math.log(delta) + _log_peak(c)) / c
-            return value if math.isfinite(value) else math.inf
+            return (family.log_moment(c) - math.log(delta) + _log_peak(c)) / c
 
         log_c = _least(chernoff, family.precision)
         return cls._make(family, math.exp(log_c), max(0.0, chernoff(log_c)), delta, width)
