@@ -315,7 +315,8 @@ class _Sum:
 
         def chernoff(log_c: float) -> float:
             c = math.exp(log_c)
-            return (family.log_moment(c) - math.log(delta) + _log_peak(c)) / c
+            value = (family.log_moment(c) - math.log(delta) + _log_peak(c)) / c
+            return value if math.isfinite(value) else math.inf  # what is not known bounds nothing
 
         log_c = _least(chernoff, family.precision)
         return cls._make(family, math.exp(log_c), max(0.0, chernoff(log_c)), delta, width)
