@@ -24,6 +24,7 @@ from yupana.confidential.tabulate.group_counts import (
     CountedAreas,
     CountedPairs,
     GatheredCounts,
+    KindCounts,
     Lists,
     PartCounts,
     count_pairs,
@@ -314,19 +315,18 @@ def _count_chunk(
 ) -> PartCounts:
     """Count what was read of a chunk by areas of every kind."""
     kinds = [kind for kind in tabulation.spaces if kind in areas.kinds]
-    return PartCounts(
-        records=chunk.records,
-        in_no_group=entries.in_no_group,
-        categories=tabulation.categories,
-        ranges={kind: areas.within(kind, *chunk.first) for kind in kinds},
-        sizes={kind: len(tabulation.spaces[kind]) for kind in kinds},
-        singles=asked.singles,
-        spaces=tuple(
-            lists.extended(*(sets.groups[space] for sets in entries.sets)) for space, lists in enumerate(asked.groups)
-        ),
-        space_of={kind: asked.space_of[kind] for kind in kinds},
-        pairs=dict(_by_kind(kinds, areas, entries, tabulation.categories)),
-    )
+    lists = [found.extended(*(sets.groups[space] for sets in entries.sets)) for space, found in enumerate(asked.groups)]
+    counts = {
+        kind: KindCounts(
+            *areas.within(kind, *chunk.first),
+            len(tabulation.spaces[kind]),
+            tabulation.categories,
+            lists[asked.space_of[kind]],
+            pairs,
+        )
+        for kind, pairs in _by_kind(kinds, areas, entries, tabulation.categories)
+    }
+    return PartCounts(chunk.records, entries.in_no_group, tabulation.categories, counts)
 
 
 def _by_kind(
