@@ -34,8 +34,7 @@ from yupana.synthetic.files import (
     UNITS,
     Append,
     Whole,
-    parquet_files,
-    text_files,
+    written_files,
 )
 from yupana.synthetic.geography import PUERTO_RICO, STATES, Geography, lay_out
 from yupana.synthetic.households import InventedHouseholds, Mix, People, draw_households, draw_origin, reflect
@@ -226,9 +225,9 @@ def synthesize(
         sequence = np.random.SeedSequence(seed)
         rng = np.random.default_rng(sequence)
         geography = lay_out(rng, request.states, request.households)
-        with (parquet_files if fmt == "parquet" else text_files)(partial, RECORDS) as append:
+        with written_files(partial, RECORDS, fmt) as append:
             persons, standing = _write_records(append, rng, request, geography, progress)
-        with text_files(partial, BLOCKS) as append:
+        with written_files(partial, BLOCKS) as append:
             _write_blocks(append, geography, standing)
         (partial / "SYNTHETIC").write_text(
             f"A synthetic census made by yupana: {households} households, states {','.join(states)}, "

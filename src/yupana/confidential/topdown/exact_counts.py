@@ -4,7 +4,7 @@ The records of a description are counted here, too: a histogram over the cells o
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
@@ -18,19 +18,11 @@ from numpy.typing import NDArray
 from yupana.arrays import Ints
 from yupana.confidential.described.records import cut_of, open_described
 from yupana.confidential.described.tabulate import chain_of
-from yupana.confidential.records.validation import Finding, require_none
+from yupana.confidential.records.sources import OpenedRecords
 from yupana.confidential.request import RunRequest
-from yupana.confidential.shards.count_in_shards import can_be_cut, count_in_shards
 from yupana.confidential.tabulate import linked_tables
-from yupana.confidential.tabulate.block_histograms import (
-    BlockCounts,
-    BlockEntries,
-    block_entries,
-    count_keys,
-    merge_entries,
-)
+from yupana.confidential.tabulate.block_histograms import BlockCounts, CountedBlocks
 from yupana.errors import OutputError
-from yupana.files.columns import ColumnMap
 from yupana.files.database import store_arrays
 from yupana.geography.hierarchy import Hierarchy
 from yupana.geography.tree import Tree
@@ -191,10 +183,9 @@ def _stretches(tree: Tree, lowest: int) -> Iterator[tuple[int, int]]:
     return runs_within(ends, _BLOCKS_AT_ONCE)
 
 
-@contextmanager
 def open_described_counts(
     configuration: DescribedConfiguration, areas: Hierarchy, blocks: Ints, data: Path, request: RunRequest
-) -> Iterator[BlockCounts]:
+) -> AbstractContextManager[BlockCounts]:
     """Count the records of a data folder by block, as `open_block_counts` does.
 
     Parameters
@@ -213,33 +204,19 @@ def open_described_counts(
     InputError
         If the records break a rule.
     """
-    cut = cut_of(configuration.description, request.columns, request.shards)
-    if request.engine is not None and can_be_cut(data, cut):
-        count = partial(_count_shard, configuration, blocks, request.columns)
-        found = count_in_shards(request.engine, data, cut, count, request.memory, request.progress)
-        require_none(found.findings)
-        histogram = merge_entries(found.parts).histogram(len(blocks))
-        yield BlockCounts(blocks, found.files, int(histogram.counts.sum()), histogram.part, areas.blocks)
-        return
-    with open_described(configuration.description, data, request.memory, request.columns) as records:
-        records.require_valid()
-        number, part = count_keys(records.db, _keys(records.db, configuration, blocks), configuration.schema.cells)
-        yield BlockCounts(blocks, dict(records.files), number, part, areas.blocks)
-
-
-def _count_shard(
-    configuration: DescribedConfiguration, blocks: Ints, columns: ColumnMap, folder: Path, memory: int
-) -> tuple[tuple[Finding, ...], BlockEntries | None]:
-    with open_described(configuration.description, folder, memory, columns) as records:
-        if records.findings:
-            return records.findings, None
-        query = _keys(records.db, configuration, blocks)
-        return (), block_entries(records.db, query, configuration.schema.cells)
-
-
-def _keys(db: duckdb.DuckDBPyConnection, configuration: DescribedConfiguration, blocks: Ints) -> str:
-    """A query that counts records by block and cell, as `count_keys` reads it."""
     description = configuration.description
+    count = CountedBlocks(
+        partial(open_described, description, columns=request.columns),
+        partial(_keys, configuration, blocks),
+        configuration.schema.cells,
+    )
+    cut = cut_of(description, request.columns, request.shards)
+    return count.opened(data, blocks, cut, request.engine, request.memory, request.progress, codes=areas.blocks)
+
+
+def _keys(configuration: DescribedConfiguration, blocks: Ints, records: OpenedRecords) -> str:
+    """A query that counts records by block and cell, as `count_keys` reads it."""
+    db, description = records.db, configuration.description
     counted = {"block_now": configuration.block}
     cell = "0"
     for number, (attribute, column) in enumerate(
