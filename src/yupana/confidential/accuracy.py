@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from yupana.arrays import Ints
 from yupana.confidential.product_counter import C, E, Observed
 from yupana.confidential.request import RunRequest, check_accuracy_allowed
-from yupana.confidential.run import counter_of, product_plan
+from yupana.confidential.run import checked_counter, product_plan
 from yupana.files.arrow import ArrowTable
 from yupana.plan.ledger import Ledger, Meter
 from yupana.plan.measurement import Measurement
@@ -49,9 +49,9 @@ def accuracy(
         If the records break a rule.
     """
     request = request or RunRequest()
-    counter, plan = counter_of(product, request), product_plan(product, config, request)
+    counter, plan = checked_counter(product, config, request), product_plan(product, config, request)
     check_accuracy_allowed(plan, data, request)
-    return counter.observe(config, plan, data, trials, request)
+    return counter.observe(plan, data, trials)
 
 
 def write_accuracy(observed: Observed, out: Path, request: RunRequest) -> None:

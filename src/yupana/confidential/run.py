@@ -13,7 +13,7 @@ from typing import Any, Final, Generic, TypeVar
 import duckdb
 import numpy as np
 
-from yupana.confidential.product_counter import Counter, MeasuredRun, MeasurementsCounter, Validation, counter_by_key
+from yupana.confidential.product_counter import Counter, MeasuredRun, MeasurementsCounter, Validation, counter_of
 from yupana.confidential.records.sources import forms
 from yupana.confidential.records.validation import require_none
 from yupana.confidential.request import (
@@ -117,20 +117,21 @@ def validate(product: Product[C], config: C, data: Path, request: RunRequest = _
     ConfigError, InputError
         If they cannot be opened at all.
     """
-    counter = counter_of(product, request)
-    bring(counter, config, data, request)
-    with counter.open(config, data, request, Stopwatch(request.announce), to_count=False) as records:
-        return replace(counter.look(records, config, request), left_out=tuple(product.left_out(config)))
+    counter = checked_counter(product, config, request)
+    bring(counter, data)
+    with counter.open(data, Stopwatch(request.announce), to_count=False) as records:
+        return replace(counter.look(records), left_out=tuple(product.left_out(config)))
 
 
-def bring(counter: Counter[C, Any, Any, Any], config: C, data: Path, request: RunRequest) -> None:
+def bring(counter: Counter[Any, Any, Any, Any], data: Path) -> None:
     """Copy what lies on a store, but for records that an engine cuts into shards where they lie.
 
     Raises
     ------
     InputError, OutputError
     """
-    schemas = counter.cut_files(config, request.columns) if request.engine is not None else ()
+    request = counter.request
+    schemas = counter.cut_files if request.engine is not None else ()
     request.bring(data, [path for schema in schemas for path in forms(data, schema)])
 
 
@@ -139,7 +140,7 @@ def product_plan(product: Product[C], config: C, request: RunRequest) -> Plan:
     return product.plan(config, accounting=request.accounting, confidence=request.confidence, margins=request.margins)
 
 
-def counter_of(product: Product[C], request: RunRequest) -> Counter[C, Any, Any, Any]:
+def checked_counter(product: Product[C], config: C, request: RunRequest) -> Counter[C, Any, Any, Any]:
     """The counter of a product, if it takes what is asked.
 
     Raises
@@ -147,7 +148,7 @@ def counter_of(product: Product[C], request: RunRequest) -> Counter[C, Any, Any,
     ConfigError
         If it does not.
     """
-    counter = counter_by_key(product.key)
+    counter = counter_of(product.key, config, request)
     strange = [
         name for name in _OF_SOME if name not in counter.takes and getattr(request, name) != getattr(_DEFAULTS, name)
     ]
@@ -282,9 +283,9 @@ def _release(
 
 def _planned(part: PartRun[Any], *, noisy: bool) -> tuple[Counter[Any, Any, Any, Any], Plan, dict[str, Any], list[str]]:
     """What the configuration alone tells: counter, plan, document, and reasons against release."""
-    counter = counter_of(part.product, part.request)
+    counter = checked_counter(part.product, part.config, part.request)
     plan = product_plan(part.product, part.config, part.request)
-    document = part.product.document(part.config if noisy else counter.without_noise(part.config))
+    document = part.product.document(part.config if noisy else counter.without_noise)
     if not noisy:
         plan = plan.without_noise()
     return counter, plan, document, reasons_against_release(plan, part.data, part.request)
@@ -303,14 +304,14 @@ def _open(
     """Open the records of a part, and require that they can be measured."""
     clock = Stopwatch(part.request.announce)
     opened = stack.enter_context(ExitStack())
-    bring(counter, part.config, part.data, part.request)
-    records = opened.enter_context(counter.open(part.config, part.data, part.request, clock, out=out, kept=kept.folder))
+    bring(counter, part.data)
+    records = opened.enter_context(counter.open(part.data, clock, out=out, kept=kept.folder))
     require_none(records.findings)
-    reasons = reasons + counter.doubts(records, part.config)
-    inputs, public = counter.inputs(records), counter.public_inputs(records, part.config)
+    reasons = reasons + counter.doubts(records)
+    inputs, public = counter.inputs(records), counter.public_inputs(records)
     check_public_inputs(part.request.repeats, public)
     _begin(clock, counter.stages[0])
-    counts = counter.count(records, part.config, plan)
+    counts = counter.count(records)
     return _Work(part, counter, plan, document, reasons, clock, opened, records, public, inputs, counts, out, kept)
 
 
@@ -329,7 +330,7 @@ def _check_charges(works: Sequence[_Work]) -> None:
     dues: list[tuple[LedgerAccount | None, Due]] = []
     for work in works:
         request = work.part.request
-        work.counter.check_measurable(work.records, work.part.config, request)
+        work.counter.check_measurable(work.records)
         before = [due for account, due in dues if account == request.account]
         if due := check_begin(work.kept, work.state, work.plan, request, before):
             dues.append((request.account, due))
@@ -344,10 +345,10 @@ def _measure(
     folder = draft / name
     folder.mkdir(exist_ok=True)
     _begin(clock, counter.stages[1])
-    measured_plan = counter.planned(records, config, plan)
+    measured_plan = counter.planned(records, plan)
     ledger = Ledger(measured_plan, draws=_draws(work)) if noisy else Ledger(measured_plan.without_noise())
-    measured = (counter.measure if noisy else counter.exact)(work.counts, config, ledger, request, clock)
-    run = MeasuredRun(records, work.counts, measured, config, plan, request)
+    measured = (counter.measure if noisy else counter.exact)(work.counts, ledger, clock)
+    run = MeasuredRun(records, work.counts, measured, plan)
     told = counter.tell(run)
     if not counter.reads_on:
         work.opened.close()
@@ -362,7 +363,7 @@ def _measure(
     }
     write_manifest(folder, manifest)
     _begin(clock, counter.stages[2])
-    if counter.is_checked(config) and (wrong := part.product.verify(folder, manifest).wrong):
+    if counter.is_checked and (wrong := part.product.verify(folder, manifest).wrong):
         if part.product.verify(folder, manifest).wrong != wrong:
             raise OutputError("what was written is read back otherwise; the disk may be at fault; nothing was released")
         raise RuntimeError(f"the release does not hold together: {'; '.join(wrong)}")

@@ -539,18 +539,16 @@ class Configured:
         InputError
             If the records cannot be opened at all.
         """
-        from yupana.confidential.product_counter import counter_by_key
         from yupana.confidential.records.data_frames import in_words
         from yupana.confidential.run import validate as look
-        from yupana.interface.records import in_place, opened_alone
+        from yupana.interface.records import counter, in_place, opened_alone
 
         with opened_alone(self, data, None, "validate", execution, synthetic=synthetic) as (folder, request):
             found = look(self.product, self.config, folder, replace(request, internal=internal))
             if isinstance(data, str | Path):
                 say = partial(in_place, folder=folder, data=data)
             else:
-                files = counter_by_key(self.product.key).frames(self.config)
-                say = partial(in_words, folder=folder, frames=data, files=files)
+                say = partial(in_words, folder=folder, frames=data, files=counter(self).frames)
             told = (replace(one, file=say(one.file), text=say(one.text)) for one in found)
             return replace(found, findings=tuple(told))
 

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from yupana.confidential.product_counter import counter_by_key
+from yupana.confidential.product_counter import Counter, counter_of
 from yupana.confidential.records.data_frames import Data, as_folder
 from yupana.confidential.records.foreign_files import as_parquet
 from yupana.confidential.records.object_store import stored_records
@@ -28,6 +28,11 @@ if TYPE_CHECKING:
 
 _STAGE_OF: "Mapping[str, Stage]" = {"run": "run", "exact": "release"}
 """How far verbs go; all others read records and make no release."""
+
+
+def counter(case: "Configured") -> Counter[Any, Any, Any, Any]:
+    """What knows the record files of a configuration."""
+    return counter_of(case.product.key, case.config, RunRequest(columns=case.options["columns"]))
 
 
 def accounts(asked: "Configured", account: Account | None) -> dict[str, LedgerAccount | None]:
@@ -79,7 +84,7 @@ def opened(
     cases = asked.cases
     files: dict[str, str] = {}
     for case in cases.values():
-        files |= counter_by_key(case.product.key).frames(case.config)
+        files |= counter(case).frames
     if out is not None:
         check_outside(path_of("out", out), [Path(place) for place in places_of(data)])
     stage = STAGES.index(_STAGE_OF.get(verb, "records"))
@@ -92,7 +97,7 @@ def opened(
     ):
         folders = data_of(folder, tuple(cases))
         for name, case in cases.items():
-            forms, place = counter_by_key(case.product.key).forms(case.config, case.options["columns"]), folders[name]
+            forms, place = counter(case).forms, folders[name]
             folders[name] = read.enter_context(as_parquet(place, forms, memory, partial(bring, place, ())))
         yield {
             name: PartRun(

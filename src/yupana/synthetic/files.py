@@ -94,7 +94,14 @@ GEO: Final = WrittenTable(
 PERSON_RECORDS: Final = WrittenTable(
     "person-records",
     "txt",
-    (_number("QAGE"), _code("QSEX", 1), WrittenColumn("HOUSEHOLDER", "CASE WHEN {} THEN 'True' ELSE 'False' END"), *_BLOCK, _code("CENRACE", 2), *_ANSWERS),
+    (
+        _number("QAGE"),
+        _code("QSEX", 1),
+        WrittenColumn("HOUSEHOLDER", "CASE WHEN {} THEN 'True' ELSE 'False' END"),
+        *_BLOCK,
+        _code("CENRACE", 2),
+        *_ANSWERS,
+    ),
 )
 HOUSEHOLD_RECORDS: Final = WrittenTable(
     "household-records", "txt", (*_BLOCK, _code("HHRACE", 2), *_ANSWERS, _code("HOUSEHOLD_TYPE", 1), _code("TEN", 1))
