@@ -28,10 +28,9 @@ from yupana.confidential.records.safetab_records import (
     open_detailed,
 )
 from yupana.confidential.records.sources import OpenedRecords, is_synthetic
-from yupana.confidential.request import RunRequest
 from yupana.confidential.shards.census_edited_file import count_details_by_state, without_details
 from yupana.confidential.shards.count_in_shards import CountedFolder, Cut, InShards
-from yupana.confidential.shards.shard_tasks import Shard, Taker
+from yupana.confidential.shards.shard_tasks import Driver, Shard
 from yupana.confidential.tabulate.group_counts import PartCounts
 from yupana.errors import InputError
 from yupana.files.columns import BUREAU, HOUSEHOLD_RECORDS, HOUSING_UNITS, REFERENCE, ColumnMap, RecordFile
@@ -418,11 +417,11 @@ def _count(config: Parameters, records: OpenedRecords) -> list[list[PartCounts]]
 
 
 def _count_edited(
-    schema: RecordFile, config: Parameters, shard: Shard, request: RunRequest, taker: Taker
+    schema: RecordFile, config: Parameters, shard: Shard, driver: Driver
 ) -> tuple[InShards[Any], AbstractContextManager[Path]] | None:
     """Have the edited file counted state by state; None where a rule is broken."""
     codes = frozenset(config.iterations.codes)
-    found = count_details_by_state(request.on_engine, request.shards, shard, schema, codes, request.progress, taker)
+    found = count_details_by_state(driver, shard, schema, codes)
     if found is None:
         return None
     sources = detailed_sources(find_cef(shard.folder, ())[0], households=schema.name == HOUSEHOLD_RECORDS.name)

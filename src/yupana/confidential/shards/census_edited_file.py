@@ -41,9 +41,9 @@ from yupana.confidential.shards.cut_records import count_by_area, shared_out
 from yupana.confidential.shards.shard_tasks import (
     EMPTY,
     CountedShards,
+    Driver,
     Part,
     Shard,
-    Taker,
     TaskLimits,
     count_told,
     linked,
@@ -51,7 +51,6 @@ from yupana.confidential.shards.shard_tasks import (
     speaking_of,
     stamps_of,
 )
-from yupana.engine.engine import Engine
 from yupana.files.columns import (
     GEO,
     HOUSEHOLD_RECORDS,
@@ -65,7 +64,6 @@ from yupana.files.columns import (
 )
 from yupana.files.database import quoted
 from yupana.privacy.sealed import Sealed, packed
-from yupana.progress import Progress, told
 
 _BLOCKS: Final = RecordFile("grfc", "block", ())
 _IDS: Final = {
@@ -104,21 +102,21 @@ def _shared_out(shard: Shard, states: int, most: int | None) -> list[list[int]]:
     return [[int(place) for place in some] for some in shared_out(size, min(most or states, states))]
 
 
-def count_by_state(engine: Engine, most: int | None, shard: Shard, progress: Progress, taker: Taker) -> CountedShards:
+def count_by_state(driver: Driver, shard: Shard) -> CountedShards:
     """Count the files of some states in each shard; in so many shards at most, by default one for each state."""
     of_files, states = _with_files(shard, (PERSONS, UNITS, GEO))
     # Where blocks are listed of states without records, one task tells of that.
     states = states if states and len(of_files.sources[_BLOCKS].paths) == states else 0
     areas = [
         [of_files.part(schema, place, (), 1) for schema in of_files.sources for place in some]
-        for some in _shared_out(of_files, states, most)
+        for some in _shared_out(of_files, states, driver.number)
     ]
-    found = count_by_area(engine, areas, of_files, _keys, progress, taker) if len(areas) > 1 else None
+    found = count_by_area(driver, areas, of_files, _keys) if len(areas) > 1 else None
     if found is None:
-        taker.forget()
-        (result,) = engine.map(partial(_count_whole, shard), [b""])
+        driver.taker.forget()
+        (result,) = driver.engine.map(partial(_count_whole, shard), [b""])
         findings, counted = pickle.loads(result)  # noqa: S301 (of a worker of ours)
-        found = CountedShards([], {}, [(findings, None if counted is None else taker.take(counted))])
+        found = CountedShards([], {}, [(findings, driver.taken(counted))])
     return found
 
 
@@ -172,28 +170,19 @@ class CountedDetails(Sealed):
 
 
 def count_details_by_state(
-    engine: Engine,
-    most: int | None,
-    shard: Shard,
-    schema: RecordFile,
-    codes: frozenset[int],
-    progress: Progress,
-    taker: Taker,
+    driver: Driver, shard: Shard, schema: RecordFile, codes: frozenset[int]
 ) -> CountedDetails | None:
     """Count the files of some states in each shard; in so many shards at most, by default one for each state.
 
     Parameters
     ----------
-    engine : Engine
-    most : int or None
+    driver : Driver
     shard : Shard
         Of the folder that holds the edited file.
     schema : RecordFile
         Which of `DETAILED` is made.
     codes : frozenset of int
         The race and ethnicity codes there are.
-    progress : callable
-    taker : Taker
 
     Returns
     -------
@@ -208,26 +197,20 @@ def count_details_by_state(
     def parts(schema: RecordFile, places: Iterable[int]) -> list[Part]:
         return [of_files.part(schema, place, (), 1) for place in places]
 
-    work = [pickle.dumps(one) for one in parts(units, range(states))]
-    found = told(engine.map(_find_housing, work), "finding housing units", len(work), progress)
+    found = driver.results(_find_housing, parts(units, range(states)), "finding housing units")
     reference = of_files.sources[blocks]
     if (stands := _standing(shard.limits, reference, found)) is None:
         return None
     bits = np.packbits(stands).tobytes()
     # A unit's block may be in the file of any state.
     listed = parts(blocks, range(len(reference.paths)))
-    work = [
-        pickle.dumps(([*parts(persons, some), *parts(units, some), *listed], bits))
-        for some in _shared_out(of_files, states, most)
-    ]
+    shares = _shared_out(of_files, states, driver.number)
+    work = [([*parts(persons, some), *parts(units, some), *listed], bits) for some in shares]
     counted = []
-    task = partial(_count_details, of_files, schema, codes)
-    for result in told(engine.map(task, work), "counting states", len(work), progress):
-        broken, of_states = pickle.loads(result)  # noqa: S301 (of a worker of ours)
+    for broken, of_states in driver.results(partial(_count_details, of_files, schema, codes), work, "counting states"):
         if broken:
             return None
-        if of_states is not None:
-            counted.append(taker.take(of_states))
+        counted += [] if of_states is None else [driver.taken(of_states)]
     return CountedDetails(stands, tuple(counted)) if counted else None
 
 
@@ -254,14 +237,14 @@ def _find_housing(work: bytes) -> bytes:
             return packed(None)
 
 
-def _standing(limits: TaskLimits, reference: Source, found: Iterator[bytes]) -> Flags | None:
+def _standing(limits: TaskLimits, reference: Source, found: Iterator[Any]) -> Flags | None:
     """Of each block of the reference files, whether a housing unit stands there; None where some cannot be read."""
     with limits.database() as db:
         if open_reference(db, reference, REFERENCE):
             return None
         db.execute(f"CREATE TABLE housed ({BLOCK} VARCHAR)")
-        for result in found:
-            if (blocks := pickle.loads(result)) is None:  # noqa: S301 (of a worker of ours)
+        for blocks in found:
+            if blocks is None:
                 return None
             db.register("blocks_now", {BLOCK: blocks.astype(str).astype(object)})
             db.execute("INSERT INTO housed FROM blocks_now")

@@ -471,7 +471,18 @@ class GatheredCounts(Sealed):
                 yield CountedAreas(kind, low, high, size, one.categories, some)
 
 
-class GatheredShards(Sealed):
+class Taker(Sealed):
+    """Makes of what a shard counted what is kept of it here, as soon as it is there: this one keeps it as it is."""
+
+    def take(self, counted: Any) -> Any:  # noqa: ANN401 (of whatever a task counts)
+        """What is kept of one shard."""
+        return counted
+
+    def forget(self) -> None:
+        """Drop all that was taken: the records are counted anew, in other shards."""
+
+
+class GatheredShards(Taker):
     """What shards counted, by pass or file of which each has counted parts.
 
     A context: what is gathered is gone at its end.
