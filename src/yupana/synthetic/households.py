@@ -5,7 +5,7 @@ Nothing here comes from a record. The constants are rounded national figures as 
 says is marked as assumed. They make a census that looks right; they are no estimate of anything.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from types import MappingProxyType
 from typing import TypeAlias
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.random import Generator
 
 from yupana.arrays import Flags, Floats, Ints
-from yupana.synthetic.race import COMBINATIONS, cumulative, draw_columns
+from yupana.synthetic.race import COMBINATIONS, FIGURES, cumulative, draw_columns
 
 AgeRule: TypeAlias = Callable[[Generator, Ints], Ints]
 
@@ -27,23 +27,8 @@ _NUMBER_OF_RACES = MappingProxyType({2: 91.5, 3: 7.2, 4: 0.9, 5: 0.3, 6: 0.1})
 _PART_OF_SEVERAL = (1.0, 0.22, 0.28, 0.2, 0.03, 0.22)
 _PART_OF_SEVERAL_HISPANIC = (1.0, 0.05, 0.05, 0.02, 0.006, 1.0)
 
-# Percent White, Black, AIAN, Asian, NHPI, Some Other alone, and of two or more races, for people who are not Hispanic:
-# typical states of each kind (PL 94-171, rounded; plains and Alaska less those whom tribal areas add).
-_NOT_HISPANIC = MappingProxyType(
-    {
-        "industrial": (72.0, 13.0, 0.2, 8.0, 0.03, 0.7, 6.0),
-        "rural": (88.0, 4.0, 0.6, 2.2, 0.1, 0.3, 4.8),
-        "south": (67.0, 23.0, 0.4, 3.5, 0.08, 0.5, 5.5),
-        "deep south": (57.0, 34.0, 0.3, 3.5, 0.05, 0.5, 4.7),
-        "plains": (80.5, 4.0, 5.5, 2.0, 0.15, 0.4, 7.5),
-        "mountain": (82.0, 4.5, 0.9, 4.0, 0.6, 0.5, 7.5),
-        "pacific": (63.0, 7.5, 0.8, 20.0, 0.6, 0.8, 7.3),
-        "alaska": (71.5, 3.0, 6.5, 6.5, 1.8, 0.6, 10.0),
-        "hawaii": (24.0, 1.8, 0.2, 40.0, 11.0, 0.3, 22.7),
-        "capital": (43.0, 46.0, 0.2, 5.5, 0.05, 0.6, 4.7),
-    }
-)
-# The same for Hispanic people, in the states and in Puerto Rico (PL 94-171, rounded).
+_NOT_HISPANIC: Mapping[str, list[float]] = FIGURES["not_hispanic"]
+# The same shares for Hispanic people, in the states and in Puerto Rico (PL 94-171, rounded).
 _HISPANIC = ((20.0, 2.0, 2.4, 0.4, 0.1, 42.4, 32.7), (17.0, 7.0, 0.2, 0.1, 0.02, 26.0, 49.7))
 
 PROFILES: tuple[str, ...] = tuple(_NOT_HISPANIC)
@@ -55,7 +40,7 @@ LEANS = len(PROFILES) + len(_HISPANIC)
 _POLES = tuple(tuple(float(pole == column) for column in range(7)) for pole in range(7))
 
 
-def _race_row(mix: tuple[float, ...], parts: tuple[float, ...]) -> list[float]:
+def _race_row(mix: Sequence[float], parts: tuple[float, ...]) -> list[float]:
     """Share of each of the 63 codes, from six shares alone, one of several, and the pull of each race."""
     weights = np.array([np.prod([parts[race] for race in races]) for races in COMBINATIONS])
     sizes = np.array([len(races) for races in COMBINATIONS])
@@ -72,7 +57,7 @@ _RACE = cumulative(
     + [_race_row(mix, _PART_OF_SEVERAL_HISPANIC) for mix in _HISPANIC]
     + [_race_row(mix, _PART_OF_SEVERAL) for mix in _POLES]
 )
-_LEAN = cumulative([list(mix) for mix in _NOT_HISPANIC.values()])
+_LEAN = cumulative(list(_NOT_HISPANIC.values()))
 
 # Household types. Columns of every table below are HHT2 01 to 12; rows are groups of householders.
 TYPES = 12
