@@ -267,15 +267,11 @@ class Counter(ABC, Generic[C, R, E, M]):
             If the records break a rule.
         """
 
-
-class MeasurementsCounter(Counter[C, R, E, M]):
-    """A counter of a product that may keep all its noisy measurements in a folder of their own."""
-
-    @abstractmethod
     def write_noisy(
         self, folder: Path, layout: Layout, run: MeasuredRun[R, E, M], manifest: Mapping[str, Any], clock: Stopwatch
     ) -> None:
-        """Write them in a layout, with a manifest."""
+        """Write all noisy measurements in a layout, with a manifest, where the product takes such terms."""
+        raise NotImplementedError
 
 
 def input_checksums(folder: Path, sources: Mapping[str, Source]) -> dict[str, str]:

@@ -13,7 +13,7 @@ from typing import Any, Final, Generic, TypeVar
 import duckdb
 import numpy as np
 
-from yupana.confidential.product_counter import Counter, MeasuredRun, MeasurementsCounter, Validation, counter_of
+from yupana.confidential.product_counter import Counter, MeasuredRun, Validation, counter_of
 from yupana.confidential.records.sources import forms
 from yupana.confidential.records.validation import require_none
 from yupana.confidential.request import (
@@ -367,10 +367,9 @@ def _measure(
         if part.product.verify(folder, manifest).wrong != wrong:
             raise OutputError("what was written is read back otherwise; the disk may be at fault; nothing was released")
         raise RuntimeError(f"the release does not hold together: {'; '.join(wrong)}")
-    if isinstance(counter, MeasurementsCounter):
-        for layout, place in folders.items():
-            (place / name).mkdir(exist_ok=True)
-            counter.write_noisy(place / name, layout, run, manifest, clock)
+    for layout, place in folders.items():
+        (place / name).mkdir(exist_ok=True)
+        counter.write_noisy(place / name, layout, run, manifest, clock)
     return manifest, {**told.log, "inputs": work.inputs, "seconds": clock.stop()}
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from yupana.confidential.described.records import cut_of, forms_of
-from yupana.confidential.product_counter import MeasuredRun, MeasurementsCounter, Observed, Told, input_checksums
+from yupana.confidential.product_counter import Counter, MeasuredRun, Observed, Told, input_checksums
 from yupana.confidential.records.database import scratch_folder
 from yupana.confidential.records.foreign_files import RecordForms
 from yupana.confidential.records.validation import Finding
@@ -175,7 +175,7 @@ class Made:
     estimated: Estimated | None  # how they were estimated; None of exact counts
 
 
-class TopdownCounter(MeasurementsCounter[Configuration, _CountedBlocks, _CountedBlocks, Made]):
+class TopdownCounter(Counter[Configuration, _CountedBlocks, _CountedBlocks, Made]):
     """Draws as the estimate asks, or all beforehand, and keeps every draw until the release stands."""
 
     takes = frozenset(
