@@ -6,16 +6,16 @@ records of some areas are there.
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from yupana.arrays import Flags, Indices, Integers, Ints
 from yupana.confidential.records.database import scratch_folder
+from yupana.confidential.records.filed_arrays import filed
 from yupana.confidential.tabulate.group_tabulation import Categories, GroupAreas
 from yupana.privacy.sealed import Sealed
 
@@ -176,15 +176,13 @@ def number_ranges(starts: Ints, lengths: Ints) -> Ints:
     return numbers
 
 
-A = TypeVar("A", CountedPairs, Lists)
-
 _PAIRS_AT_ONCE: Final = 250_000
 _CELLS_AT_ONCE: Final = 1 << 22
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class KindCounts(Sealed):
-    """Exact counts of some records by areas of a kind; the arrays may be in files (`_Filed`)."""
+    """Exact counts of some records by areas of a kind; the arrays may be in files (`FiledArray`)."""
 
     # places in `GroupAreas.ids` of the first area that may have counts, and of the one after the last. Of areas that
     # cross slices the counts are parts of sums.
@@ -293,36 +291,10 @@ class PartCounts(Sealed):
         kinds = {}
         for number, (kind, of) in enumerate(self.kinds.items()):
             if id(of.lists) not in spaces:
-                spaces[id(of.lists)] = _filed(of.lists, folder / f"space-{number}")
-            pairs = _filed(of.pairs, folder / f"pairs-{number}")
+                spaces[id(of.lists)] = filed(of.lists, folder / f"space-{number}")
+            pairs = filed(of.pairs, folder / f"pairs-{number}")
             kinds[kind] = replace(of, lists=spaces[id(of.lists)], pairs=pairs)
         return replace(self, kinds=kinds)
-
-
-class _Filed:
-    """An array in a file, of which only what is asked for is read."""
-
-    def __init__(self, array: NDArray[Any], path: Path) -> None:
-        """Write an array."""
-        with path.open("wb") as file:
-            np.save(file, array)
-        self._path, self.dtype = path, array.dtype
-
-    def __array__(self, dtype: object = None, copy: object = None) -> NDArray[Any]:
-        """The numbers, read where they are looked at."""
-        del dtype, copy
-        mapped: NDArray[Any] = np.load(self._path, mmap_mode="r")
-        return mapped
-
-    def __getitem__(self, some: "slice | Integers") -> NDArray[Any]:
-        return np.array(self.__array__()[some])
-
-
-def _filed(of: A, path: Path) -> A:
-    """The same arrays, which are in files from now on."""
-    names = [field.name for field in fields(of)]
-    filed: Any = {name: _Filed(getattr(of, name), path.with_name(f"{path.name}-{name}")) for name in names}
-    return type(of)(**filed)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -118,7 +118,7 @@ def open_world(
         shards=request.shards,
         progress=request.progress,
     ) as counts:
-        exact = add_up(spine.tree, counts.part, scratch, records=counts.records)
+        exact = add_up(spine.tree, counts.part, scratch)
     check_structural_zeros(exact.blocks, counts.name, configuration.impossible())
     if configuration.group_quarters and facilities is not None:
         check_facilities(exact.blocks, counts.name, configuration.schema, configuration.group_quarters, facilities)
@@ -146,7 +146,7 @@ def _of_areas(
             data, configuration.schema, spine.blocks, codes=areas.blocks, memory=memory, columns=request.columns
         )
     with opened as counts:
-        exact = add_up(spine.tree, counts.part, scratch, records=counts.records)
+        exact = add_up(spine.tree, counts.part, scratch)
     check_structural_zeros(exact.blocks, counts.name, configuration.impossible())
     kept = kept_areas(configuration, spine)
     return World(None, (), spine, {}, kept, None, counts.files, exact)
