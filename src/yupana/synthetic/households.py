@@ -62,16 +62,7 @@ _LEAN = cumulative(list(_NOT_HISPANIC.values()))
 # Household types. Columns of every table below are HHT2 01 to 12; rows are groups of householders.
 TYPES = 12
 _OTHER, _BLACK, _ASIAN, _HISPANIC_GROUP = range(4)
-# Percent of households (2020 DHC and ACS by race of householder, rounded; nationally 46 married, 7 cohabiting,
-# 28 female and 19 male householders without a partner, 28 alone).
-_TYPE = cumulative(
-    [
-        [17.0, 31.5, 2.1, 5.0, 16.1, 3.2, 4.3, 1.7, 13.0, 1.3, 2.4, 2.4],
-        [10.5, 17.5, 2.3, 4.0, 19.5, 10.7, 12.5, 1.8, 14.0, 1.6, 4.0, 1.6],
-        [27.5, 31.5, 0.9, 3.5, 11.0, 2.2, 5.3, 2.4, 9.5, 0.6, 2.8, 2.8],
-        [25.0, 22.5, 4.3, 4.6, 8.8, 8.2, 8.3, 1.5, 8.4, 2.0, 4.7, 1.7],
-    ]
-)
+_TYPE = cumulative(FIGURES["households"]["types"])
 # Relatives beyond the own family: how much more often than `_KIN` says (multigenerational households, ACS, rounded).
 _KIN_FACTOR = np.array([0.6, 1.0, 1.2, 1.4])
 _SAME_SEX_MARRIED = 0.012  # of married couples, 2020 DHC, rounded
@@ -82,24 +73,7 @@ _MALE_MARRIED = 0.53  # householders of married couples who are male; assumed
 _MALE_CHILD, _MALE_ADULT = 0.511, 0.55
 _MALE_PARENT = 0.25  # parents and parents-in-law who live with the householder are mostly mothers; assumed
 
-# Age of the householder in years: mean, spread, youngest, oldest. Means are near ACS medians, the rest is assumed.
-# With own children under 18 it ends at 62, so that a child can be 16 to 45 years younger.
-_HOUSEHOLDER_AGE = np.array(
-    [
-        (40.0, 8.5, 16, 62),
-        (59.0, 17.0, 18, 94),
-        (34.0, 8.5, 16, 62),
-        (37.0, 18.0, 18, 95),
-        (62.0, 20.0, 18, 97),
-        (36.0, 8.5, 16, 62),
-        (55.0, 17.0, 18, 100),
-        (34.0, 18.0, 15, 98),
-        (52.0, 20.0, 18, 97),
-        (40.0, 9.0, 16, 62),
-        (48.0, 18.0, 18, 105),
-        (33.0, 16.0, 15, 98),
-    ]
-)
+_HOUSEHOLDER_AGE = np.array(FIGURES["households"]["ages"])
 
 # A normal law has too many of the oldest: so many of them are as much younger than 85 as they were older; assumed.
 _OLD, _FEWER_OLD = 85, 0.5
@@ -194,17 +168,8 @@ _KIN = (
 _PARTNER_AGE = _near(4.5, 15)
 _RELATIVES = (28, 29, 30, 31, 32, 33)
 
-# The relative who makes a household without partner and own children a family (HHT2 07 and 11); assumed. Rows: female
-# and male householder from 36 years on, then female and male under 36, too young for grown children.
 _FIRST_RELATIVES = (25, 28, 29, 30, 33)
-_FIRST_RELATIVE = cumulative(
-    [
-        [64.0, 9.0, 15.0, 6.0, 6.0],
-        [45.0, 17.0, 24.0, 3.0, 11.0],
-        [0.0, 47.0, 29.0, 0.0, 24.0],
-        [0.0, 50.0, 25.0, 0.0, 25.0],
-    ]
-)
+_FIRST_RELATIVE = cumulative(FIGURES["households"]["first_relative"])
 
 # HHT by HHT2; where a couple lives unmarried it depends on sex and relatives too.
 _HHT = np.array([1, 1, 0, 0, 6, 3, 3, 7, 4, 2, 2, 5])
