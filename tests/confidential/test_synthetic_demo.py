@@ -84,7 +84,7 @@ def test_other_folders_are_left_alone(tmp_path: Path, capsys: pytest.CaptureFixt
     (release / "manifest.json").write_text(json.dumps({"yupana": "0", "product": "phsafe"}))
     before = tree(release)
     with pytest.raises(OutputError, match="no demonstration"):
-        demonstrate(DemonstrationRequest(release, 300, overwrite=True), lambda _: None)
+        demonstrate(release, 300, lambda _: None, overwrite=True)
     assert tree(release) == before
 
 

@@ -30,12 +30,11 @@ def synth(options: argparse.Namespace) -> None:
 
 def demo(options: argparse.Namespace) -> None:
     """Make a census, its releases and their atlas."""
-    from yupana.confidential.synthetic_demo import RELEASES, DemonstrationRequest, demonstrate
+    from yupana.confidential.synthetic_demo import RELEASES, demonstrate
     from yupana.progress import announcing, listening
 
-    request = DemonstrationRequest(options.out, options.households, options.overwrite)
     with listening(progress=True, title="demo") as tell:
-        page, made = demonstrate(request, announcing(tell))
+        page, made = demonstrate(options.out, options.households, announcing(tell), overwrite=bool(options.overwrite))
     name = shlex.quote(str(options.out))
     print(
         f"{options.out}: {made.persons:,} invented people, {len(RELEASES)} releases and an atlas of them.\n"
