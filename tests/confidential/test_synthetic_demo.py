@@ -12,7 +12,7 @@ import pytest
 
 import yupana
 from yupana.cli.main import main
-from yupana.confidential.synthetic_demo import RELEASES, DemonstrationRequest, demonstrate
+from yupana.confidential.synthetic_demo import RELEASES, demonstrate
 from yupana.errors import OutputError
 
 SMALL = ("--households", "300")
