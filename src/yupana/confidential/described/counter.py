@@ -69,15 +69,10 @@ class TablesCounter(Counter[D, OpenedRecords, DescribedCounts, M]):
         """What the configuration says, as a description."""
 
     def open(
-        self,
-        data: Path,
-        clock: Stopwatch,
-        *,
-        out: Path | None = None,
-        kept: Path | None = None,  # noqa: ARG002
-        to_count: bool = True,
+        self, data: Path, clock: Stopwatch, *, out: Path | None = None, kept: Path | None = None, to_count: bool = True
     ) -> AbstractContextManager[OpenedRecords]:
         """Open and check the records that the configuration speaks of."""
+        del kept
         clock.start("reading and checking the records")
         return self.opened(data, out, to_count=to_count)
 
@@ -245,14 +240,9 @@ class DescribedCounter(DescriptionCounter[Description]):
             },
         )
 
-    def observed(
-        self,
-        plan: Plan,
-        exact: DescribedCounts,  # noqa: ARG002
-        errors: list[MeasurementErrors],
-        trials: int,  # noqa: ARG002
-    ) -> Observed:
+    def observed(self, plan: Plan, exact: DescribedCounts, errors: list[MeasurementErrors], trials: int) -> Observed:
         """Errors by table, level and cell, and tests of criteria."""
+        del exact, trials
         rows = summarize(self.config, plan, errors)
         told = {"criteria": tested(self.config, plan, errors), "tested_plan": plan.as_json()}
         return Observed(plan.product, errors, rows, [_accuracy_table(rows)], told)

@@ -113,13 +113,7 @@ class PhsafeCounter(DescriptionCounter[PhsafeConfig]):
             rows = left_out(records, self.config)
         return Validation(tuple(records.findings), truncation=tuple(rows))
 
-    def count(
-        self,
-        records: OpenedRecords,
-        *,
-        bounded: bool = True,
-        keep: bool = False,  # noqa: ARG002
-    ) -> DescribedCounts:
+    def count(self, records: OpenedRecords, *, bounded: bool = True, keep: bool = False) -> DescribedCounts:  # noqa: ARG002
         """Every population group and basis cell of the states of the records, zeros included."""
         # Truncation looks for crowded units by FINAL_POP, which validation has compared with their persons.
         require_none(records.findings)
@@ -145,14 +139,9 @@ class PhsafeCounter(DescriptionCounter[PhsafeConfig]):
         states = exact.shown["STATE"].codes
         return Told(PHSAFE.parameters(self.config, states), PHSAFE.taken_as_public(self.config), log)
 
-    def observed(
-        self,
-        plan: Plan,
-        exact: DescribedCounts,
-        errors: list[MeasurementErrors],
-        trials: int,  # noqa: ARG002
-    ) -> Observed:
+    def observed(self, plan: Plan, exact: DescribedCounts, errors: list[MeasurementErrors], trials: int) -> Observed:
         """Errors by cell, of noise alone and with truncation."""
+        del trials
         states = exact.shown["STATE"].codes
         cells = [cell for of_measurement in errors for cell in cell_errors(plan, of_measurement, states)]
         rows = summarize(cells, float(plan.confidence))

@@ -208,14 +208,9 @@ class SafetabCounter(TablesCounter[Parameters, list[RowTable]]):
         """Every table of the product, header alone where it has no rows."""
         return write_described(folder, run.measured, self.request.format)
 
-    def observed(
-        self,
-        plan: Plan,
-        exact: DescribedCounts,  # noqa: ARG002
-        errors: list[MeasurementErrors],
-        trials: int,
-    ) -> Observed:
+    def observed(self, plan: Plan, exact: DescribedCounts, errors: list[MeasurementErrors], trials: int) -> Observed:
         """Errors by level and table."""
+        del exact
         levels, confidence = list(by_level(plan, errors, trials)), float(plan.confidence)
         rows = summarize(levels, confidence)
         tables = accuracy_tables(rows, summarize_iterations(levels, self.config.iterations, confidence))

@@ -213,15 +213,10 @@ class TopdownCounter(Counter[Configuration, _CountedBlocks, _CountedBlocks, Made
 
     @contextmanager
     def open(
-        self,
-        data: Path,
-        clock: Stopwatch,
-        *,
-        out: Path | None = None,  # noqa: ARG002
-        kept: Path | None = None,
-        to_count: bool = True,  # noqa: ARG002
+        self, data: Path, clock: Stopwatch, *, out: Path | None = None, kept: Path | None = None, to_count: bool = True
     ) -> Iterator[_CountedBlocks]:
         """Read geography and records, and build the spine or read it."""
+        del to_count, out
         config, request = self.config, self.request
         check_labels(config.schema)
         check_terms(request.intervals, request.replicates)
@@ -236,13 +231,7 @@ class TopdownCounter(Counter[Configuration, _CountedBlocks, _CountedBlocks, Made
         """The reference file, housing units with facilities, and the spine where it is given."""
         return public_checksums(records.data, records.world, self.request)
 
-    def count(
-        self,
-        records: _CountedBlocks,
-        *,
-        bounded: bool = True,  # noqa: ARG002
-        keep: bool = False,  # noqa: ARG002
-    ) -> _CountedBlocks:
+    def count(self, records: _CountedBlocks, *, bounded: bool = True, keep: bool = False) -> _CountedBlocks:  # noqa: ARG002
         """The records are counts of blocks: they were counted when they were opened."""
         return records
 
