@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from yupana.arrays import Ints
-from yupana.confidential.product_counter import C, E, Observed
+from yupana.confidential.product_counter import C, E, Observed, counter_of
 from yupana.confidential.request import RunRequest, check_accuracy_allowed
-from yupana.confidential.run import checked_counter, product_plan
+from yupana.confidential.run import product_plan
 from yupana.files.arrow import ArrowTable
 from yupana.plan.ledger import Ledger, Meter
 from yupana.plan.measurement import Measurement
@@ -49,7 +49,7 @@ def accuracy(
         If the records break a rule.
     """
     request = request or RunRequest()
-    counter, plan = checked_counter(product, config, request), product_plan(product, config, request)
+    counter, plan = counter_of(product.key, config, request), product_plan(product, config, request)
     check_accuracy_allowed(plan, data, request)
     return counter.observe(plan, data, trials)
 

@@ -126,9 +126,6 @@ class Counter(ABC, Generic[C, R, E, M]):
     config: C
     request: RunRequest = field(default_factory=RunRequest)
 
-    takes: ClassVar[frozenset[str]] = frozenset()
-    """Which terms of a request that not every product has it takes."""
-
     stages: ClassVar[tuple[str, str, str]] = ("", "", "")
     """What counting, measuring and checking are announced as; what is empty is part of the stage before."""
 

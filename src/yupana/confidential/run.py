@@ -17,7 +17,6 @@ from yupana.confidential.product_counter import Counter, MeasuredRun, Validation
 from yupana.confidential.records.sources import forms
 from yupana.confidential.records.validation import require_none
 from yupana.confidential.request import (
-    LAYOUTS,
     Layout,
     LedgerAccount,
     RunRequest,
@@ -48,19 +47,6 @@ from yupana.version import __version__
 C = TypeVar("C")
 
 _DEFAULTS: Final = RunRequest()
-_OF_SOME: Final = (
-    "totals",
-    "estimator",
-    "spine",
-    "names",
-    "encoding",
-    "microdata",
-    "pl",
-    "intervals",
-    "replicates",
-    *LAYOUTS,
-)
-"""Terms of a request that only some products have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +79,7 @@ def run(product: Product[C], config: C, data: Path, out: Path, request: RunReque
     Raises
     ------
     ConfigError
-        If records that are not synthetic were to be measured without noise or with a seed, or something was asked
-        that the product does not have.
+        If records that are not synthetic were to be measured without noise or with a seed.
     InputError, OutputError, BudgetError
         If the records, the output folder or the ledger do not allow the run. Nothing is left in the folder.
     """
@@ -117,7 +102,7 @@ def validate(product: Product[C], config: C, data: Path, request: RunRequest = _
     ConfigError, InputError
         If they cannot be opened at all.
     """
-    counter = checked_counter(product, config, request)
+    counter = counter_of(product.key, config, request)
     bring(counter, data)
     with counter.open(data, Stopwatch(request.announce), to_count=False) as records:
         return replace(counter.look(records), left_out=tuple(product.left_out(config)))
@@ -138,23 +123,6 @@ def bring(counter: Counter[Any, Any, Any, Any], data: Path) -> None:
 def product_plan(product: Product[C], config: C, request: RunRequest) -> Plan:
     """The plan that a request asks for."""
     return product.plan(config, accounting=request.accounting, confidence=request.confidence, margins=request.margins)
-
-
-def checked_counter(product: Product[C], config: C, request: RunRequest) -> Counter[C, Any, Any, Any]:
-    """The counter of a product, if it takes what is asked.
-
-    Raises
-    ------
-    ConfigError
-        If it does not.
-    """
-    counter = counter_of(product.key, config, request)
-    strange = [
-        name for name in _OF_SOME if name not in counter.takes and getattr(request, name) != getattr(_DEFAULTS, name)
-    ]
-    if strange:
-        raise ConfigError(f"{product.key} takes no {', '.join(strange)}")
-    return counter
 
 
 def run_parts(
@@ -283,7 +251,7 @@ def _release(
 
 def _planned(part: PartRun[Any], *, noisy: bool) -> tuple[Counter[Any, Any, Any, Any], Plan, dict[str, Any], list[str]]:
     """What the configuration alone tells: counter, plan, document, and reasons against release."""
-    counter = checked_counter(part.product, part.config, part.request)
+    counter = counter_of(part.product.key, part.config, part.request)
     plan = product_plan(part.product, part.config, part.request)
     document = part.product.document(part.config if noisy else counter.without_noise)
     if not noisy:

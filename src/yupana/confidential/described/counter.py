@@ -145,8 +145,6 @@ class DescriptionCounter(TablesCounter[Own, list[Groups]]):
 class DescribedCounter(DescriptionCounter[Description]):
     """Counts every cell of every area and group that a description names."""
 
-    takes = frozenset({"totals"})
-
     @property
     def frames(self) -> Mapping[str, str]:
         """The files of the description, and the public ones of blocks that lie beside them."""

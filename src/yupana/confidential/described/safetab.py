@@ -238,7 +238,6 @@ class PersonsCounter(SafetabCounter):
 class HouseholdsCounter(SafetabCounter):
     """SafeTab-H: the groups that the totals list, each in the cells of the table that its total gives it."""
 
-    takes = frozenset({"totals"})
     kind = "household-records"
 
     def published(self, data: Path, *, to_count: bool) -> PublishedTotals | None:

@@ -13,7 +13,7 @@ from yupana.confidential.product_counter import Counter, MeasuredRun, Observed, 
 from yupana.confidential.records.database import scratch_folder
 from yupana.confidential.records.foreign_files import RecordForms
 from yupana.confidential.records.validation import Finding
-from yupana.confidential.request import LAYOUTS, Layout, RunRequest
+from yupana.confidential.request import Layout, RunRequest
 from yupana.confidential.tabulate.block_histograms import files_of_microdata
 from yupana.confidential.topdown.accuracy import accuracy_table, observe_runs
 from yupana.confidential.topdown.estimate import Estimated, check_run, estimate
@@ -178,9 +178,6 @@ class Made:
 class TopdownCounter(Counter[Configuration, _CountedBlocks, _CountedBlocks, Made]):
     """Draws as the estimate asks, or all beforehand, and keeps every draw until the release stands."""
 
-    takes = frozenset(
-        {"estimator", "spine", "areas", "names", "encoding", "microdata", "intervals", "replicates", "pl", *LAYOUTS}
-    )
     stages = ("", "", "checking")
     draws_at_the_door = False
     reads_on = True  # exact counts lie on scratch
