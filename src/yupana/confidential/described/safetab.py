@@ -155,7 +155,7 @@ class SafetabCounter(TablesCounter[Parameters, list[RowTable]]):
             partial(_count, config) if to_count else None,
             of_public=OF_BLOCKS,
             gather=to_count,
-            edited=None if request.columns.names else partial(_count_edited, RECORDS[self.kind], config),
+            edited=None if request.columns.names else partial(_count_edited, RECORDS[self.kind]),
         )
         with folder.opened(data, Cut({schema: _BLOCK_KEY}, request.shards), request) as records:
             if published and not records.findings:
@@ -411,11 +411,10 @@ def _count(config: Parameters, records: OpenedRecords) -> list[list[PartCounts]]
 
 
 def _count_edited(
-    schema: RecordFile, config: Parameters, shard: Shard, driver: Driver
+    schema: RecordFile, shard: Shard, driver: Driver
 ) -> tuple[InShards[Any], AbstractContextManager[Path]] | None:
     """Have the edited file counted state by state; None where a rule is broken."""
-    codes = frozenset(config.iterations.codes)
-    found = count_details_by_state(driver, shard, schema, codes)
+    found = count_details_by_state(driver, shard)
     if found is None:
         return None
     sources = detailed_sources(find_cef(shard.folder, ())[0], households=schema.name == HOUSEHOLD_RECORDS.name)

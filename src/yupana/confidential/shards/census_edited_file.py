@@ -3,8 +3,8 @@
 A shard is not told of other states. So the driver sees to it that no unit and no block is in two of them; where one is,
 or where a shard finds a rule broken, all files are counted as one shard, which tells what is wrong with them together.
 
-Of SafeTab, a task makes of the files of some states what SafeTab's own files would be, and counts these. Areas may
-cross states, and one where no housing unit stands is left out: so first the blocks where one stands are found.
+Of SafeTab, areas may cross states, and one where no housing unit stands is left out: so first the blocks where one
+stands are found, of which each shard is told.
 """
 
 import pickle
@@ -31,12 +31,11 @@ from yupana.confidential.records.census_edited_file import (
     open_reference,
 )
 from yupana.confidential.records.database import is_scratch, scratch_folder
-from yupana.confidential.records.declared import FILE_OF_BLOCKS
 from yupana.confidential.records.fixed_width import Layout, ShapeError, numbers, read_lines
 from yupana.confidential.records.reader import RECORD
-from yupana.confidential.records.safetab_records import BLOCK_CODE, blocks_with_housing, open_detailed_cef
+from yupana.confidential.records.safetab_records import BLOCK_CODE, STANDING, blocks_with_housing
 from yupana.confidential.records.sources import Source, rows_of, write_shard
-from yupana.confidential.records.validation import require_none
+from yupana.confidential.records.validation import failing, require_none
 from yupana.confidential.shards.cut_records import count_by_area, shared_out
 from yupana.confidential.shards.shard_tasks import (
     EMPTY,
@@ -169,9 +168,7 @@ class CountedDetails(Sealed):
     parts: tuple[Any, ...]
 
 
-def count_details_by_state(
-    driver: Driver, shard: Shard, schema: RecordFile, codes: frozenset[int]
-) -> CountedDetails | None:
+def count_details_by_state(driver: Driver, shard: Shard) -> CountedDetails | None:
     """Count the files of some states in each shard; in so many shards at most, by default one for each state.
 
     Parameters
@@ -179,15 +176,11 @@ def count_details_by_state(
     driver : Driver
     shard : Shard
         Of the folder that holds the edited file.
-    schema : RecordFile
-        Which of `DETAILED` is made.
-    codes : frozenset of int
-        The race and ethnicity codes there are.
 
     Returns
     -------
     CountedDetails or None
-        None where a rule is broken, or there is no record: whoever reads all files together tells.
+        None where a rule is broken: whoever reads all files together tells.
     """
     of_files, states = _with_files(shard, DETAILED)
     if not states:
@@ -207,11 +200,11 @@ def count_details_by_state(
     shares = _shared_out(of_files, states, driver.number)
     work = [([*parts(persons, some), *parts(units, some), *listed], bits) for some in shares]
     counted = []
-    for broken, of_states in driver.results(partial(_count_details, of_files, schema, codes), work, "counting states"):
+    for broken, of_states in driver.results(partial(_count_details, of_files), work, "counting states"):
         if broken:
             return None
-        counted += [] if of_states is None else [driver.taken(of_states)]
-    return CountedDetails(stands, tuple(counted)) if counted else None
+        counted.append(driver.taken(of_states))
+    return CountedDetails(stands, tuple(counted))
 
 
 @contextmanager
@@ -253,37 +246,17 @@ def _standing(limits: TaskLimits, reference: Source, found: Iterator[Any]) -> Fl
         return np.asarray(db.execute(query).fetchnumpy()["stands"], dtype=np.bool_)
 
 
-def _count_details(task: Shard, schema: RecordFile, codes: frozenset[int], work: bytes) -> bytes:
-    """Whether a rule is broken, and what was counted of some states: None where they have no record."""
+def _count_details(task: Shard, work: bytes) -> bytes:
+    """Whether a rule is broken, and what was counted of some states."""
     parts, bits = cast("tuple[list[Part], bytes]", pickle.loads(work))  # noqa: S301 (of our driver)
-    with scratch_folder() as edited, scratch_folder() as folder, task.limits.kept(), ExitStack() as stack:
+    with scratch_folder() as folder, task.limits.kept(), ExitStack() as stack:
         if (config := task.folder / CONFIG).is_file():
-            (edited / CONFIG).symlink_to(config)
-        stack.enter_context(speaking_of(edited, task.folder))
-        stack.enter_context(linked(edited, task.folder, parts))
-        make_rows(folder, (schema, REFERENCE, HOUSING_UNITS))
-        with task.limits.database() as db:
-            if open_detailed_cef(codes, schema.name == HOUSEHOLD_RECORDS.name, db, edited)[1]:
-                return packed((True, None))
-            _write_records(db, folder, schema)
-            table = f"{FILE_OF_BLOCKS}_rows"
-            (blocks,) = db.execute(f"SELECT count(*) FROM {table}").fetchone() or (0,)
-            stands = np.unpackbits(np.frombuffer(bits, dtype=np.uint8), count=int(blocks)).astype(np.bool_)
-            _write_blocks(db, folder, table, stands)
-        with speaking_of(folder, task.folder):
-            findings, counted = count_told(task, folder)
-        broken = any((finding.rule, finding.file) != ("not_empty", _called(schema)) for finding in findings)
-        return packed((broken, counted))
-
-
-def _write_records(db: duckdb.DuckDBPyConnection, folder: Path, schema: RecordFile) -> None:
-    there = {str(row[0]) for row in db.execute("SELECT column_name FROM (DESCRIBE records)").fetchall()}
-    # What is not tabulated has been checked, and is any of its values.
-    columns = ", ".join(
-        f"{(f'nullif({c.name}, 0)' if c.blank else c.name) if c.name in there else repr(c.written(c.low))} AS {c.name}"
-        for c in schema.columns
-    )
-    _write(db, folder, schema, f"SELECT {columns}, rowid + 1 AS {RECORD} FROM records")
+            (folder / CONFIG).symlink_to(config)
+        stack.enter_context(speaking_of(folder, task.folder))
+        stack.enter_context(linked(folder, task.folder, parts))
+        (folder / STANDING).write_bytes(bits)
+        findings, counted = count_told(task, folder)
+        return packed((bool(failing(findings)), counted))
 
 
 def _write_blocks(db: duckdb.DuckDBPyConnection, folder: Path, table: str, stands: Flags) -> None:
