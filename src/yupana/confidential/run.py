@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 import duckdb
 import numpy as np
@@ -226,7 +226,7 @@ def _release(
         folders = _noisy_folders(stack, out, request)
         works = {}
         for name, part in parts.items():
-            works[name] = _open(stack, part, *begun[name], out, kept.part(name))
+            works[name] = _open(stack, part, begun[name], out, kept.part(name))
             if name != ALONE:
                 works[name].clock.stop()  # other parts come before it goes on
         if noisy:
@@ -249,7 +249,10 @@ def _release(
     return manifest
 
 
-def _planned(part: PartRun[Any], *, noisy: bool) -> tuple[Counter[Any, Any, Any, Any], Plan, dict[str, Any], list[str]]:
+_Planned: TypeAlias = tuple[Counter[Any, Any, Any, Any], Plan, dict[str, Any], list[str]]
+
+
+def _planned(part: PartRun[Any], *, noisy: bool) -> _Planned:
     """What the configuration alone tells: counter, plan, document, and reasons against release."""
     counter = counter_of(part.product.key, part.config, part.request)
     plan = product_plan(part.product, part.config, part.request)
@@ -259,17 +262,9 @@ def _planned(part: PartRun[Any], *, noisy: bool) -> tuple[Counter[Any, Any, Any,
     return counter, plan, document, reasons_against_release(plan, part.data, part.request)
 
 
-def _open(
-    stack: ExitStack,
-    part: PartRun[Any],
-    counter: Counter[Any, Any, Any, Any],
-    plan: Plan,
-    document: dict[str, Any],
-    reasons: list[str],
-    out: Path,
-    kept: Checkpoint,
-) -> _Work:
+def _open(stack: ExitStack, part: PartRun[Any], planned: _Planned, out: Path, kept: Checkpoint) -> _Work:
     """Open the records of a part, and require that they can be measured."""
+    counter, plan, document, reasons = planned
     clock = Stopwatch(part.request.announce)
     opened = stack.enter_context(ExitStack())
     bring(counter, part.data)
