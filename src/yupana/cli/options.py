@@ -155,14 +155,6 @@ def names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(","))
 
 
-class _Settings(argparse.Action):
-    """Collects KEY=VALUE."""
-
-    def __call__(self, _parser: object, options: argparse.Namespace, pair: Any, _option: object = None) -> None:  # noqa: ANN401
-        """Add one."""
-        setattr(options, self.dest, {**(getattr(options, self.dest) or {}), pair[0]: pair[1]})
-
-
 _KINDS: Final[Mapping[str, dict[str, Any]]] = {
     "path": {"type": Path},
     "paths": {"type": Path, "action": "append"},
@@ -186,7 +178,7 @@ _KINDS: Final[Mapping[str, dict[str, Any]]] = {
     "changes": {"type": setting, "action": "append", "default": []},
     "domains": {"action": "append", "default": []},
     "limits": {"type": limits},
-    "settings": {"type": setting, "action": _Settings},
+    "settings": {"type": setting, "action": "append"},
 }
 """How argparse reads the kinds of options; choices and switches aside."""
 

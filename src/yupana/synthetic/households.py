@@ -7,6 +7,7 @@ says is marked as assumed. They make a census that looks right; they are no esti
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -126,11 +127,8 @@ def _younger(gap: tuple[int, int], youngest: int, oldest: int, skew: float) -> A
     return ages
 
 
-def _anyone(youngest: int, oldest: int, skew: float) -> AgeRule:
-    def ages(rng: Generator, householder: Ints) -> Ints:
-        return youngest + ((oldest - youngest + 1) * rng.random(len(householder)) ** skew).astype(np.int64)
-
-    return ages
+_anyone = partial(_younger, (-OLDEST, OLDEST))
+"""Of any age within the bounds, whatever that of the householder."""
 
 
 @dataclass(frozen=True)

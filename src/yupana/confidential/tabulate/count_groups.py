@@ -319,7 +319,7 @@ def _count_chunk(
         )
         for kind, pairs in _by_kind(kinds, areas, entries, tabulation.categories)
     }
-    return PartCounts(chunk.records, entries.in_no_group, tabulation.categories, counts)
+    return PartCounts(chunk.records, entries.in_no_group, counts)
 
 
 def _by_kind(

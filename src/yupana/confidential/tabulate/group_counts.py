@@ -275,7 +275,6 @@ class PartCounts(Sealed):
 
     records: int
     in_no_group: int  # of these, how many are in no group of any kind of areas
-    categories: int
     kinds: Mapping[str, KindCounts]
 
     @property
@@ -431,16 +430,17 @@ class GatheredCounts(Sealed):
             return
         one = parts[0]
         records, lost = sum(part.records for part in parts), sum(part.in_no_group for part in parts)
-        yield CountedAreas("", 0, 0, 0, one.categories, (), records, lost)
-        for kind, size in ((kind, of.size) for kind, of in one.kinds.items()):
+        yield CountedAreas("", 0, 0, 0, 0, (), records, lost)
+        for kind, first_of in one.kinds.items():
+            size, categories = first_of.size, first_of.categories
             of_kind = [part.kinds[kind] for part in parts]
             if areas.crosses(kind):
                 for of in of_kind:
-                    yield CountedAreas(kind, of.low, of.high, size, one.categories, [of])
+                    yield CountedAreas(kind, of.low, of.high, size, categories, [of])
                 continue
             for low, high in areas.stretches(kind, first, _GROUPS_AT_ONCE // max(1, size)):
                 some = [of for of in of_kind if of.has(low, high)]
-                yield CountedAreas(kind, low, high, size, one.categories, some)
+                yield CountedAreas(kind, low, high, size, categories, some)
 
 
 class Taker(Sealed):
