@@ -36,13 +36,12 @@ from yupana.confidential.records.topdown_records import (
     type_quarters,
 )
 from yupana.confidential.records.validation import BrokenRulesError, Finding, failing, require_none
+from yupana.confidential.request import RunRequest
 from yupana.confidential.shards.count_in_shards import Cut, can_be_cut, count_in_shards
-from yupana.engine.engine import Engine
 from yupana.errors import InputError
-from yupana.files.columns import BUREAU, ColumnMap, RecordFile
+from yupana.files.columns import ColumnMap, RecordFile
 from yupana.files.database import store_arrays
 from yupana.privacy.sealed import Sealed
-from yupana.progress import Progress, silent
 from yupana.topdown.constraints import MOST_PERSONS
 from yupana.topdown.histogram import BlockParts, Histogram, add_entries, count_entries
 from yupana.topdown.queries import Schema
@@ -118,20 +117,15 @@ def merge_entries(parts: Sequence[BlockEntries]) -> BlockEntries:
     return BlockEntries(*add_entries(*columns))
 
 
-@contextmanager
 def open_block_counts(
     folder: Path,
     schema: Schema,
     blocks: Ints,
+    request: RunRequest,
     facilities: Integers | None = None,
     *,
     codes: tuple[str, ...] = (),
-    memory: int | None = None,
-    columns: ColumnMap = BUREAU,
-    engine: Engine | None = None,
-    shards: int | None = None,
-    progress: Progress = silent,
-) -> Iterator[BlockCounts]:
+) -> AbstractContextManager[BlockCounts]:
     """Count the records of a data folder, a histogram or microdata, by block; a block without records has zeros.
 
     What is counted stays in the database, which spills to private scratch, until parts of it are asked for.
@@ -142,19 +136,14 @@ def open_block_counts(
         With ``histogram``, as CSV or Parquet, or with the files of PHSafe or of the CEF.
     blocks : ndarray of int64, shape (blocks,)
         The 16 digits of the blocks of the spine, in any order, each once.
+    request : RunRequest
+        Tells the memory to get along with, what files of persons, units and geo call their columns, and the engine that
+        counts microdata in shards; a histogram is read here.
     facilities : ndarray of integers, shape (blocks, 8), optional
         Housing units and facilities by major type in each of these blocks (`read_facilities`). Where microdata do not
         tell the type of group quarters, it is read off these.
     codes : tuple of str
         All codes of blocks, if they are any texts; a block is then its place among them, and only a histogram is read.
-    memory : int, optional
-        Bytes to get along with.
-    columns : ColumnMap
-        What files of persons, units and geo call their columns.
-    engine : Engine, optional
-        Counts microdata in ``shards`` shards; a histogram is read here.
-    progress : callable
-        Told how many shards are counted.
 
     Raises
     ------
@@ -162,22 +151,20 @@ def open_block_counts(
         If the records break a rule, or have a block that is not among those given.
     """
     require_folder(folder)
+    columns = request.columns
     if not forms(folder, HISTOGRAM) and not codes:
         query = _what_is_counted(schema)
         count = CountedBlocks(
             partial(_open_microdata, schema, columns), partial(_keys, query, schema, blocks, facilities), schema.cells
         )
-        cut = Cut(dict.fromkeys(files_of_microdata(schema, columns), ("MAFID",)), shards, by_state=True)
-        with count.opened(folder, blocks, cut, engine, memory, progress) as counts:
-            yield counts
-        return
+        cut = Cut(dict.fromkeys(files_of_microdata(schema, columns), ("MAFID",)), request.shards, by_state=True)
+        return count.opened(folder, blocks, cut, request)
     require_at_hand(folder)
     if columns.names:
         raise no_names(folder)
     if is_cef(folder, (HISTOGRAM,)) or any(forms(folder, schema) for schema in FILES):
         raise InputError(f"{folder} holds a histogram and microdata; leave one of them")
-    with _read_histogram(folder, schema, blocks, codes, memory) as counts:
-        yield counts
+    return _read_histogram(folder, schema, blocks, codes, request.memory)
 
 
 def check_facilities(
@@ -305,24 +292,16 @@ class CountedBlocks:
 
     @contextmanager
     def opened(
-        self,
-        folder: Path,
-        blocks: Ints,
-        cut: Cut,
-        engine: Engine | None,
-        memory: int | None,
-        progress: Progress,
-        *,
-        codes: tuple[str, ...] = (),
+        self, folder: Path, blocks: Ints, cut: Cut, request: RunRequest, codes: tuple[str, ...] = ()
     ) -> Iterator[BlockCounts]:
         """Count a folder, in shards where there is an engine; parameters are those of `open_block_counts`."""
-        if engine is not None and can_be_cut(folder, cut):
-            found = count_in_shards(engine, folder, cut, self.shard, memory, progress)
+        if request.engine is not None and can_be_cut(folder, cut):
+            found = count_in_shards(request.engine, folder, cut, self.shard, request.memory, request.progress)
             require_none(found.findings)
             histogram = merge_entries(found.parts).histogram(len(blocks))
             yield BlockCounts(blocks, found.files, int(histogram.counts.sum()), histogram.part, codes)
             return
-        with self.open(folder, memory) as records:
+        with self.open(folder, request.memory) as records:
             records.require_valid()
             number, part = count_keys(records.db, self.keys(records), self.cells)
             yield BlockCounts(blocks, dict(records.files), number, part, codes)

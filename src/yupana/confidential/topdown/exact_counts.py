@@ -182,7 +182,7 @@ def open_described_counts(
         configuration.schema.cells,
     )
     cut = cut_of(description, request.columns, request.shards)
-    return count.opened(data, blocks, cut, request.engine, request.memory, request.progress, codes=areas.blocks)
+    return count.opened(data, blocks, cut, request, areas.blocks)
 
 
 def _keys(configuration: DescribedConfiguration, blocks: Ints, records: OpenedRecords) -> str:
