@@ -21,7 +21,7 @@ from yupana.interface.arguments import bytes_of, check_fields, exact_number, pat
 from yupana.interface.options import OPTIONS, STAGES, Account, Exact, Execution, Place, Stage
 from yupana.plan.account import OWN, Unit
 from yupana.products.parts import ALONE, data_of
-from yupana.progress import Listener, Progress, Step, announcing, listening, silent
+from yupana.progress import Listener, announcing, counting, listening, silent
 
 if TYPE_CHECKING:
     from yupana.interface.configured import Configured
@@ -111,7 +111,7 @@ def opened(
                     engine=engine,
                     shards=execution.shards,
                     announce=announcing(_told_by(name, tell)),
-                    progress=_counting(_told_by(name, tell)),
+                    progress=counting(_told_by(name, tell)),
                     bring=bring,
                 ),
             )
@@ -151,7 +151,7 @@ def _at_hand(
             yield folder, silent
         return
     with (
-        stored_records(store, _counting(tell)) as records,
+        stored_records(store, counting(tell)) as records,
         as_folder(records.folder, synthetic=synthetic) as folder,
     ):
         yield folder, records.bring
@@ -171,7 +171,3 @@ def places_of(data: object) -> list[Place]:
 def _told_by(name: str, tell: Listener) -> Listener:
     """Tell steps under the name of a part, if it has one."""
     return tell if name == ALONE else lambda step: tell(replace(step, stage=f"{name}: {step.stage}"))
-
-
-def _counting(tell: Listener) -> Progress:
-    return lambda stage, done, total: tell(Step(stage, done, total))

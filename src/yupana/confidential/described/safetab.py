@@ -33,7 +33,7 @@ from yupana.confidential.shards.count_in_shards import CountedFolder, Cut, InSha
 from yupana.confidential.shards.shard_tasks import Driver, Shard
 from yupana.confidential.tabulate.group_counts import PartCounts
 from yupana.errors import InputError
-from yupana.files.columns import BUREAU, HOUSEHOLD_RECORDS, HOUSING_UNITS, REFERENCE, ColumnMap, RecordFile
+from yupana.files.columns import HOUSEHOLD_RECORDS, HOUSING_UNITS, REFERENCE, RecordFile
 from yupana.files.database import named
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
@@ -151,7 +151,15 @@ class SafetabCounter(TablesCounter[Parameters, list[RowTable]]):
         published = self.published(data, to_count=to_count)
         (schema,) = self.cut_files
         folder = CountedFolder(
-            partial(open_checked, self.kind, config, columns=request.columns),
+            partial(
+                open_detailed,
+                kind=self.kind,
+                states=config.config.settings.states,
+                codes=frozenset(config.iterations.codes),
+                ethnicity_codes=config.iterations.ethnicity_codes,
+                most_codes=config.config.settings.max_race_codes,
+                columns=request.columns,
+            ),
             partial(_count, config) if to_count else None,
             of_public=OF_BLOCKS,
             gather=to_count,
@@ -386,23 +394,6 @@ def _listed(records: OpenedRecords) -> Listed:
     if (found := _published(records).listed) is None:
         raise RuntimeError("records that break rules are not counted")
     return found
-
-
-def open_checked(
-    kind: Kind, config: Parameters, data: Path, memory: int | None, columns: ColumnMap = BUREAU
-) -> AbstractContextManager[OpenedRecords]:
-    """Open and check records of the states of all passes in ``memory`` bytes."""
-    iterations, settings = config.iterations, config.config.settings
-    return open_detailed(
-        data,
-        kind,
-        states=settings.states,
-        codes=frozenset(iterations.codes),
-        ethnicity_codes=iterations.ethnicity_codes,
-        most_codes=settings.max_race_codes,
-        memory=memory,
-        columns=columns,
-    )
 
 
 def _count(config: Parameters, records: OpenedRecords) -> list[list[PartCounts]]:

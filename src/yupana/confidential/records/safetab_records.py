@@ -117,13 +117,13 @@ has, and blocks of the list of housing units that the reference file lacks."""
 
 def open_detailed(
     folder: Path,
-    kind: Kind,
+    memory: int | None = None,
     *,
+    kind: Kind,
     states: frozenset[int],
     codes: frozenset[int],
     ethnicity_codes: frozenset[int],
     most_codes: int | None = None,
-    memory: int | None = None,
     columns: ColumnMap = BUREAU,
 ) -> AbstractContextManager[OpenedRecords]:
     """Open and validate a folder of records, the reference file of blocks and, if it is there, the housing units.
@@ -137,6 +137,8 @@ def open_detailed(
     Parameters
     ----------
     folder : Path
+    memory : int, optional
+        Bytes to get along with (`private_database`).
     kind : {"person-records", "household-records"}
     states : frozenset of int
         State codes of the run. Records and blocks of others are left out and counted.
@@ -146,8 +148,6 @@ def open_detailed(
         Those that some ethnicity iteration holds.
     most_codes : int, optional
         How many race codes of a record count: records with more are noted.
-    memory : int, optional
-        Bytes to get along with (`private_database`).
     columns : ColumnMap
         What the records call their columns.
 
