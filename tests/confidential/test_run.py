@@ -13,7 +13,7 @@ from safetab_worlds import NAMES
 import yupana
 from yupana.cli.main import main
 from yupana.confidential.request import LedgerAccount, RunRequest
-from yupana.confidential.run import exact
+from yupana.confidential.run import run
 from yupana.errors import ConfigError, InputError
 from yupana.plan import ledger as door
 from yupana.plan.plan import Plan
@@ -267,5 +267,5 @@ def test_what_another_product_takes_is_refused(place: Path, product: str) -> Non
 def test_exact_counts_are_charged_to_no_ledger(place: Path, product: str) -> None:
     request = RunRequest(account=LedgerAccount(place / "ledger.json", "D", {}))
     with pytest.raises(ConfigError, match="leave the ledger out"):
-        exact(PRODUCTS_BY_KEY[product], None, place, place / "out", request)
+        run(PRODUCTS_BY_KEY[product], None, place, place / "out", request, noisy=False)
     assert names(place) == set()

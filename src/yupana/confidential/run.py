@@ -59,7 +59,9 @@ class PartRun(Generic[C]):
     request: RunRequest
 
 
-def run(product: Product[C], config: C, data: Path, out: Path, request: RunRequest = _DEFAULTS) -> dict[str, Any]:
+def run(
+    product: Product[C], config: C, data: Path, out: Path, request: RunRequest = _DEFAULTS, *, noisy: bool = True
+) -> dict[str, Any]:
     """Make a release and return its manifest.
 
     What is released satisfies the loss of the product's plan, against the neighbours that the plan names. Outside the
@@ -75,6 +77,9 @@ def run(product: Product[C], config: C, data: Path, out: Path, request: RunReque
         The folder of the records.
     out : Path
         A folder that does not exist or is empty; it appears when the release is whole.
+    noisy : bool
+        False makes the same release without noise: of synthetic records, or for internal use. It is charged to no
+        account.
 
     Raises
     ------
@@ -83,15 +88,7 @@ def run(product: Product[C], config: C, data: Path, out: Path, request: RunReque
     InputError, OutputError, BudgetError
         If the records, the output folder or the ledger do not allow the run. Nothing is left in the folder.
     """
-    return run_parts("", {ALONE: PartRun(product, config, data, request)}, out)
-
-
-def exact(product: Product[C], config: C, data: Path, out: Path, request: RunRequest = _DEFAULTS) -> dict[str, Any]:
-    """Make the same release without noise: of synthetic records, or for internal use. It is charged to no account.
-
-    Parameters and errors are those of `run`.
-    """
-    return run_parts("", {ALONE: PartRun(product, config, data, request)}, out, noisy=False)
+    return run_parts("", {ALONE: PartRun(product, config, data, request)}, out, noisy=noisy)
 
 
 def validate(product: Product[C], config: C, data: Path, request: RunRequest = _DEFAULTS) -> Validation:
@@ -150,12 +147,12 @@ def run_parts(
     then : callable, optional
         Called with the folder of the parts before it appears as ``out``.
     noisy : bool
-        False makes the release without noise, as `exact`.
+        False makes the release without noise.
 
     Raises
     ------
     ConfigError, InputError, OutputError, BudgetError
-        As by `run` or `exact` of each part.
+        As by `run` of each part.
     """
     if not noisy and any(part.request.account is not None for part in parts.values()):
         raise ConfigError("exact counts have no noise, so no ledger can hold their loss; leave the ledger out")

@@ -1,6 +1,6 @@
 """The records of a run, opened where they lie, and what all verbs ask of a run."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from yupana.confidential.product_counter import Counter, counter_of
 from yupana.confidential.records.data_frames import Data, as_folder
 from yupana.confidential.records.foreign_files import as_parquet
-from yupana.confidential.records.object_store import stored_records
+from yupana.confidential.records.object_store import Bring, stored_records
 from yupana.confidential.request import LedgerAccount, RunRequest, check_outside
 from yupana.confidential.run import PartRun
 from yupana.confidential.shards.count_in_shards import open_engine
@@ -143,7 +143,7 @@ def _engine_terms(execution: Execution) -> EngineTerms:
 @contextmanager
 def _at_hand(
     data: Data, files: Mapping[str, str], memory: int | None, tell: Listener, *, synthetic: bool
-) -> Iterator[tuple[Path, Callable[[Path, Collection[Path]], None]]]:
+) -> Iterator[tuple[Path, Bring]]:
     """The folder of the records, and what brings them there if they lie on a store."""
     store = store_at(data) if isinstance(data, str | Path) else None
     if store is None:
@@ -151,10 +151,10 @@ def _at_hand(
             yield folder, silent
         return
     with (
-        stored_records(store, counting(tell)) as records,
-        as_folder(records.folder, synthetic=synthetic) as folder,
+        stored_records(store, counting(tell)) as (copies, bring),
+        as_folder(copies, synthetic=synthetic) as folder,
     ):
-        yield folder, records.bring
+        yield folder, bring
 
 
 def in_place(text: str, folder: Path, data: Place) -> str:

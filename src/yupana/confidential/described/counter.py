@@ -303,11 +303,11 @@ def _published(config: Description, totals: Path | None, out: Path | None) -> Pu
         If the totals are missing or not wanted, or would go with what is replaced at ``out``.
     """
     needing = [table.name for table in tables_by_size(config)]
-    if totals is None or not needing:
-        if totals is not None:
-            raise InputError(f"no detail of {config.name} is decided by published totals, so none are taken")
-        if needing:
-            raise InputError(f"the detail of {', '.join(needing)} needs published totals; name a table with --totals")
+    if totals is not None and not needing:
+        raise InputError(f"no detail of {config.name} is decided by published totals, so none are taken")
+    if totals is None and needing:
+        raise InputError(f"the detail of {', '.join(needing)} needs published totals; name a table with --totals")
+    if totals is None:
         return None
     if out is not None:
         check_outside(out, [totals])

@@ -31,20 +31,8 @@ _AT_ONCE: Final = 8
 _MARK: Final = f".stored{SHARD}"
 
 
-@dataclass(frozen=True, slots=True)
-class StoredRecords:
-    """Records on a store, and where they will lie.
-
-    Attributes
-    ----------
-    folder : Path
-        Of mode 0700, with every file of the store, empty until they are brought.
-    bring : callable
-        Copies the files of a folder, but for the paths that are to be left; called again, what it has not copied yet.
-    """
-
-    folder: Path
-    bring: Callable[[Path, Collection[Path]], None]
+Bring = Callable[[Path, Collection[Path]], None]
+"""Copies the files of a folder, but for the paths that are to be left; called again, what it has not copied yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +69,10 @@ class LeftOnStore:
 
 
 @contextmanager
-def stored_records(store: Store, progress: Progress) -> Iterator[StoredRecords]:
-    """List the files of a store, and give them a folder while they are read.
+def stored_records(store: Store, progress: Progress) -> Iterator[tuple[Path, Bring]]:
+    """List the files of a store, and give them a folder while they are read, and what brings them there.
+
+    The folder is of mode 0700, with every file of the store, empty until they are brought.
 
     Parameters
     ----------
@@ -116,7 +106,7 @@ def stored_records(store: Store, progress: Progress) -> Iterator[StoredRecords]:
 
         try:
             _lay_out(folder, files)
-            yield StoredRecords(folder, bring)
+            yield folder, bring
         except YupanaError as error:
             raise error.reworded(lambda text: text.replace(str(folder), store.url)) from None
 

@@ -61,34 +61,35 @@ class CountedPairs:
         return np.add.reduceat(counts, self.starts[:-1], dtype=np.int64) if len(counts) else NOTHING
 
 
-def count_pairs(region: Indices, key: Indices, category: Categories, categories: int) -> CountedPairs:
-    """Count records by region, key and category; those of region -1 are in none.
+def count_pairs(
+    region: Indices, key: Indices, category: Categories, categories: int, count: Indices | None = None
+) -> CountedPairs:
+    """Count records by region, key and category, or add up counts of them; those of region -1 are in none.
 
     The three are packed into one number, so that one sort finds what is equal.
     """
     if region.min(initial=0) < 0:
         inside = region >= 0
         region, key, category = region[inside], key[inside], category[inside]
+        count = None if count is None else count[inside]
     bits = _Bits.of(region, key, categories)
     packed = bits.packed(region, key, category)
-    packed.sort()
+    if count is None:
+        packed.sort()
+        first = _firsts(packed)
+        return bits.unpacked(packed[first], np.diff(np.append(first, len(packed))), category.dtype)
+    order = np.argsort(packed)
+    packed = packed[order]
     first = _firsts(packed)
-    return bits.unpacked(packed[first], np.diff(np.append(first, len(packed))), category.dtype)
+    summed = np.add.reduceat(count[order], first, dtype=np.int64) if len(first) else NOTHING
+    return bits.unpacked(packed[first], summed, category.dtype)
 
 
 def merge_pairs(pairs: CountedPairs, region_of: Indices, categories: int) -> CountedPairs:
     """The same records by larger regions: each region gives the one it is in, or -1."""
     lengths = np.diff(pairs.starts)
     region, key = np.repeat(region_of[pairs.region], lengths), np.repeat(pairs.key, lengths)
-    inside = region >= 0
-    bits = _Bits.of(region, pairs.key, categories)
-    packed = bits.packed(region[inside], key[inside], pairs.category[inside])
-    order = np.argsort(packed)
-    packed = packed[order]
-    first = _firsts(packed)
-    counts = pairs.count[inside][order]
-    summed = np.add.reduceat(counts, first, dtype=np.int64) if len(first) else NOTHING
-    return bits.unpacked(packed[first], summed, pairs.category.dtype)
+    return count_pairs(region, key, pairs.category, categories, pairs.count)
 
 
 @dataclass(frozen=True, slots=True)
