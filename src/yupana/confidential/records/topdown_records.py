@@ -15,7 +15,6 @@ from typing import Final
 import duckdb
 import numpy as np
 
-from yupana.arrays import Ints
 from yupana.confidential.records.census_edited_file import units_in_lines
 from yupana.confidential.records.database import numbers
 from yupana.confidential.records.declared import Declared, Rule, check_file, find_rules, occurs_twice
@@ -29,7 +28,7 @@ from yupana.confidential.records.sources import (
 )
 from yupana.confidential.records.validation import Finding
 from yupana.files.columns import MAFID, UNITS, Column, RecordFile
-from yupana.files.database import quoted, store_arrays
+from yupana.files.database import quoted
 from yupana.files.delimited import column_types, parquet_rows
 from yupana.files.names import folded
 from yupana.topdown.queries import Attribute, Schema
@@ -101,10 +100,9 @@ def _other_columns(db: duckdb.DuckDBPyConnection, source: Source, expected: Sequ
     return findings
 
 
-def find_strangers(db: duckdb.DuckDBPyConnection, source: Source, blocks: Ints) -> list[Finding]:
-    """Find rows whose block is not among those given, of shape (blocks,)."""
-    store_arrays(db, "known_blocks", {"block": blocks})
-    broken = "block NOT IN (SELECT block FROM known_blocks)"
+def find_strangers(db: duckdb.DuckDBPyConnection, source: Source) -> list[Finding]:
+    """Find rows whose block is not in the relation ``known``."""
+    broken = "block NOT IN (SELECT block FROM known)"
     return _found(db, source, "block_in_geography", "histogram", broken, UNKNOWN_BLOCK)
 
 

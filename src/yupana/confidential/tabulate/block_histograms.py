@@ -82,7 +82,6 @@ class BlockCounts(Sealed):
 
     blocks: Ints  # shape (blocks,): their 16 digits as numbers, or their places among `codes`, in the order asked for
     files: Mapping[str, Source]  # what was read, for the confidential log
-    records: int  # how many are counted
     part: Callable[[int, int], Histogram]  # gives the counts of the blocks from one place up to another: a `Histogram`
     codes: tuple[str, ...] = ()  # all codes of blocks, if they are any texts; else they are digits
 
@@ -274,12 +273,11 @@ def _read_histogram(
     with private_database(memory) as db:
         if source is None or (findings := open_histogram(db, source, schema, codes)):
             raise BrokenRulesError(findings)
-        require_none(find_strangers(db, source, blocks))
         store_arrays(db, "known", {"block": blocks, "place": np.arange(len(blocks))})
+        require_none(find_strangers(db, source))
         repeated = partial(place_repetitions, db, source)
         query = f"SELECT place * {schema.cells} + cell AS key, count FROM histogram JOIN known USING (block)"
-        records, part = count_keys(db, query, schema.cells, repeated)
-        yield BlockCounts(blocks, {HISTOGRAM.name: source}, records, part, codes)
+        yield BlockCounts(blocks, {HISTOGRAM.name: source}, count_keys(db, query, schema.cells, repeated), codes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -299,12 +297,12 @@ class CountedBlocks:
             found = count_in_shards(request.engine, folder, cut, self.shard, request.memory, request.progress)
             require_none(found.findings)
             histogram = merge_entries(found.parts).histogram(len(blocks))
-            yield BlockCounts(blocks, found.files, int(histogram.counts.sum()), histogram.part, codes)
+            yield BlockCounts(blocks, found.files, histogram.part, codes)
             return
         with self.open(folder, request.memory) as records:
             records.require_valid()
-            number, part = count_keys(records.db, self.keys(records), self.cells)
-            yield BlockCounts(blocks, dict(records.files), number, part, codes)
+            part = count_keys(records.db, self.keys(records), self.cells)
+            yield BlockCounts(blocks, dict(records.files), part, codes)
 
     def shard(self, folder: Path, memory: int) -> tuple[Sequence[Finding], BlockEntries | None]:
         """Count a shard."""
@@ -340,7 +338,7 @@ def files_of_microdata(schema: Schema, columns: ColumnMap) -> tuple[RecordFile, 
 
 def count_keys(
     db: duckdb.DuckDBPyConnection, query: str, cells: int, repeated: Callable[[], list[Finding]] | None = None
-) -> tuple[int, Callable[[int, int], Histogram]]:
+) -> Callable[[int, int], Histogram]:
     """Run a query that counts by block and cell, and keep what it finds in the database, in order.
 
     Parameters
@@ -352,12 +350,11 @@ def count_keys(
 
     Returns
     -------
-    tuple
-        How many records are counted, and what gives the counts of the blocks from one place up to another.
+    callable
+        Gives the counts of the blocks from one place up to another.
     """
     columns = "key::BIGINT AS key, count::INTEGER AS count"  # a larger count is refused
     db.execute(f"CREATE TABLE counted AS SELECT {columns} FROM ({query}) ORDER BY key")
-    (records,) = numbers(db, "SELECT sum(count) FROM counted")
 
     def part(first: int, last: int) -> Histogram:
         begin, end = first * cells, last * cells
@@ -368,7 +365,7 @@ def count_keys(
         unit, cell = np.divmod(np.asarray(key, dtype=np.int64), cells)
         return count_entries(unit, cell, np.asarray(count, dtype=np.int64), last - first)
 
-    return records, part
+    return part
 
 
 def _keys(query: "_Query", schema: Schema, blocks: Ints, facilities: Integers | None, census: OpenedRecords) -> str:

@@ -5,11 +5,11 @@ records of some areas are there.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import numpy as np
 
@@ -376,7 +376,7 @@ _GROUPS_AT_ONCE: Final = 1 << 19
 """So many groups of areas are given at a time."""
 
 
-class GatheredCounts(Sealed):
+class GatheredCounts(Sealed, AbstractContextManager["GatheredCounts"]):
     """Parts that have no record in common: in memory while they are small, else in private files.
 
     A context: the files are gone at its end.
@@ -389,9 +389,6 @@ class GatheredCounts(Sealed):
         self._in_memory: list[PartCounts] = []
         self._open = ExitStack()
         self._folder: Path | None = None
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._open.close()
@@ -455,7 +452,7 @@ class Taker(Sealed):
         """Drop all that was taken: the records are counted anew, in other shards."""
 
 
-class GatheredShards(Taker):
+class GatheredShards(Taker, AbstractContextManager["GatheredShards"]):
     """What shards counted, by pass or file of which each has counted parts.
 
     A context: what is gathered is gone at its end.
@@ -466,9 +463,6 @@ class GatheredShards(Taker):
         self._memory = memory
         self._open = ExitStack()
         self.each: list[GatheredCounts] = []
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._open.close()

@@ -87,13 +87,12 @@ class _CountedBlocks:
 
     def intervals(self, confidence: Fraction) -> IntervalTerms:
         """How those of its counts are found."""
-        method = self.request.intervals or ("least-squares" if self.no_intervals is None else "none")
-        return IntervalTerms(method, confidence, self.request.replicates or REPLICATES)
+        return IntervalTerms(self.method, confidence, self.request.replicates or REPLICATES)
 
     @property
     def method(self) -> IntervalMethod:
         """What finds them, whatever their confidence."""
-        return self.intervals(Fraction(1, 2)).method
+        return self.request.intervals or ("least-squares" if self.no_intervals is None else "none")
 
     @property
     def tells_measured(self) -> bool:

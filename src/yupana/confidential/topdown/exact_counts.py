@@ -3,12 +3,10 @@
 The records of a description are counted here, too: a histogram over the cells of a schema for each block.
 """
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -49,7 +47,8 @@ class CountsInParts(Sealed):
     folder: Path | None = None  # readable by its owner alone, and removed with the run; None for memory
     name: str = ""  # of the geolevel's files there
     units: int = 0  # so far
-    _parts: list[tuple[int, Histogram]] = field(default_factory=list)  # with the place of the first unit of each
+    # with the places of the first unit of each, and of the one after the last
+    _parts: list[tuple[int, int, Histogram]] = field(default_factory=list)
 
     def add(self, counts: Histogram) -> None:
         """Add the counts of the units that follow.
@@ -66,24 +65,22 @@ class CountsInParts(Sealed):
             refused = f"the scratch disk of {self.folder.parent}"
             with system_fault(OutputError, refused, "; free space, or set TMPDIR"):
                 counts = filed(short, self.folder / f"{self.name}-{len(self._parts)}")
-        self._parts.append((first, counts))
+        self._parts.append((first, self.units, counts))
 
     def part(self, first: int, last: int) -> Histogram:
         """The units from ``first`` up to ``last``, numbered from 0."""
-        begins = [begin for begin, _ in self._parts]
-        places = range(max(0, bisect_right(begins, first) - 1), bisect_left(begins, last))
-        pieces = []
-        for place in places:
-            begin, counts = self._parts[place]
-            end = begins[place + 1] if place + 1 < len(begins) else self.units
-            pieces.append(counts.part(max(first, begin) - begin, min(last, end) - begin))
+        pieces = [
+            counts.part(max(first, begin) - begin, min(last, end) - begin)
+            for begin, end, counts in self._parts
+            if begin < last and first < end
+        ]
         none = np.zeros(0, dtype=np.int64)
         found = joined(pieces) if pieces else count_entries(none, none, none, last - first)
         return replace(found, counts=found.counts.astype(np.int64))
 
     def __iter__(self) -> Iterator[tuple[int, Histogram]]:
         """The counts in the parts in which they were added, and the place of the first unit of each."""
-        for first, last in pairwise([*(begin for begin, _ in self._parts), self.units]):
+        for first, last, _ in self._parts:
             yield first, self.part(first, last)
 
 
