@@ -409,8 +409,8 @@ def _count_edited(
     if found is None:
         return None
     sources = detailed_sources(find_cef(shard.folder, ())[0], households=schema.name == HOUSEHOLD_RECORDS.name)
-    public = without_details(shard.folder, schema, found.stands, shard.limits)
-    return InShards(sources, (), found.parts), public
+    stands, counted = found
+    return InShards(sources, (), counted), without_details(shard.folder, schema, stands, shard.limits)
 
 
 _BLOCK_KEY: Final = ("TABBLKST", "TABBLKCOU", "TABTRACTCE")

@@ -103,21 +103,15 @@ def _other_columns(db: duckdb.DuckDBPyConnection, source: Source, expected: Sequ
 def find_strangers(db: duckdb.DuckDBPyConnection, source: Source) -> list[Finding]:
     """Find rows whose block is not in the relation ``known``."""
     broken = "block NOT IN (SELECT block FROM known)"
-    return _found(db, source, "block_in_geography", "histogram", broken, UNKNOWN_BLOCK)
+    rule = Rule("block_in_geography", HISTOGRAM.name, broken, UNKNOWN_BLOCK)
+    return rule.find(db, "histogram", {HISTOGRAM.name: source})
 
 
 def place_repetitions(db: duckdb.DuckDBPyConnection, source: Source) -> list[Finding]:
     """Say which rows repeat a block and cell, once it is known that some do."""
     broken = "(block, cell) IN (SELECT (block, cell) FROM histogram GROUP BY block, cell HAVING count(*) > 1)"
     text = "a block and cell have more than one row; give each one row, with the sum"
-    return _found(db, source, "unique_cell", "histogram", broken, text)
-
-
-def _found(
-    db: duckdb.DuckDBPyConnection, source: Source, rule: str, relation: str, broken: str, text: str
-) -> list[Finding]:
-    """The rows of a histogram for which some SQL is true."""
-    return Rule(rule, HISTOGRAM.name, broken, text).find(db, relation, {HISTOGRAM.name: source})
+    return Rule("unique_cell", HISTOGRAM.name, broken, text).find(db, "histogram", {HISTOGRAM.name: source})
 
 
 def _block(field: str, kind: str) -> str:

@@ -10,7 +10,7 @@ stands are found, of which each shard is told.
 import pickle
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, cast
@@ -62,7 +62,7 @@ from yupana.files.columns import (
     RecordFile,
 )
 from yupana.files.database import quoted
-from yupana.privacy.sealed import Sealed, packed
+from yupana.privacy.sealed import packed
 
 _BLOCKS: Final = RecordFile("grfc", "block", ())
 _IDS: Final = {
@@ -152,23 +152,7 @@ DETAILED: Final = (PERSON_RECORDS, HOUSEHOLD_RECORDS)
 """SafeTab's own records, which must not lie beside the edited file."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class CountedDetails(Sealed):
-    """What came of an edited file that breaks no rule.
-
-    Attributes
-    ----------
-    stands : numpy.ndarray of bool, shape (blocks,)
-        Whether a housing unit stands in a block, in the order of the reference files.
-    parts : tuple
-        What was counted, by shard.
-    """
-
-    stands: Flags
-    parts: tuple[Any, ...]
-
-
-def count_details_by_state(driver: Driver, shard: Shard) -> CountedDetails | None:
+def count_details_by_state(driver: Driver, shard: Shard) -> tuple[Flags, tuple[Any, ...]] | None:
     """Count the files of some states in each shard; in so many shards at most, by default one for each state.
 
     Parameters
@@ -179,7 +163,8 @@ def count_details_by_state(driver: Driver, shard: Shard) -> CountedDetails | Non
 
     Returns
     -------
-    CountedDetails or None
+    numpy.ndarray of bool, shape (blocks,), and tuple; or None
+        Whether a housing unit stands in a block, in the order of the reference files; and what was counted, by shard.
         None where a rule is broken: whoever reads all files together tells.
     """
     of_files, states = _with_files(shard, DETAILED)
@@ -204,7 +189,7 @@ def count_details_by_state(driver: Driver, shard: Shard) -> CountedDetails | Non
         if broken:
             return None
         counted.append(driver.taken(of_states))
-    return CountedDetails(stands, tuple(counted))
+    return stands, tuple(counted)
 
 
 @contextmanager

@@ -30,9 +30,9 @@ from yupana.confidential.shards.shard_tasks import (
     Part,
     Shard,
     Told,
-    count_folder,
     count_told,
     hash_of_key,
+    lay_out,
     link_others,
     linked,
     lost_rows,
@@ -221,7 +221,7 @@ def _write_by_shard(db: duckdb.DuckDBPyConnection, scratch: Path, one: Part, typ
     rows = f"SELECT *, {hash_of_key(one, typed)} % {one.shards} AS {_SHARD} FROM {named(one.schema.relation)}"
     _write_apart(db, rows, scratch, one.shards)
     if one.part == 0:
-        write_columns(db, one, scratch, typed)
+        write_columns(db, one, scratch)
 
 
 _ROWS_HELD: Final = 20_480
@@ -254,7 +254,8 @@ def _gather(task: Shard, findings: int, shard: int, parcels: Iterator[bytes]) ->
     with scratch_folder() as folder, task.limits.kept():
         make_rows(folder, task.sources)
         _write_rows(folder, parcels)
-        return packed((count_folder(task, folder), _unique_values(task, folder)))
+        lay_out(folder, task.whole(), task.sources)
+        return packed((count_told(task, folder), _unique_values(task, folder)))
 
 
 def _write_rows(folder: Path, parcels: Iterator[bytes]) -> None:

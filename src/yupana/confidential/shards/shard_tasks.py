@@ -238,17 +238,10 @@ def hash_of_key(one: Part, typed: Mapping[str, str]) -> str:
     return f"hash(concat_ws('|', {key}))"
 
 
-def write_columns(db: duckdb.DuckDBPyConnection, one: Part, folder: Path, typed: Mapping[str, str]) -> None:
+def write_columns(db: duckdb.DuckDBPyConnection, one: Part, folder: Path) -> None:
     """Write which columns there are, for a shard without records."""
-    del typed
     none = f"SELECT * FROM {named(one.schema.relation)} WHERE false"
     db.execute(f"COPY ({none}) TO {quoted(str(folder / EMPTY))} (FORMAT parquet)")
-
-
-def count_folder(task: Shard, folder: Path) -> Told:
-    """Count a shard whose rows lie in a folder."""
-    lay_out(folder, task.whole(), task.sources)
-    return count_told(task, folder)
 
 
 def count_told(task: Shard, folder: Path) -> Told:

@@ -13,9 +13,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from yupana.arrays import Flags, Indices, Integers, Ints
+from yupana.arrays import Flags, Indices, Integers, Ints, filed
 from yupana.confidential.records.database import scratch_folder
-from yupana.confidential.records.filed_arrays import filed
 from yupana.confidential.tabulate.group_tabulation import Categories, GroupAreas
 from yupana.privacy.sealed import Sealed
 

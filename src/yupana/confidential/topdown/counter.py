@@ -309,11 +309,8 @@ class TopdownCounter(Counter[Configuration, _CountedBlocks, _CountedBlocks, Made
                 others["posterior"] = descent.posterior.told()
         log = {"records": world.exact.records}
         encoded = {} if request.encoding is None else {"encoding": request.encoding}
-        options = {
-            "estimator": request.estimator,
-            **encoded,
-            **(terms.options if measured.estimated is not None else {}),
-        }
+        of_intervals = {} if measured.estimated is None else terms.options
+        options = {"estimator": request.estimator, **encoded, **of_intervals}
         return Told(told, tuple(public), log, options, others)
 
     def write(self, folder: Path, run: MeasuredRun[_CountedBlocks, _CountedBlocks, Made]) -> dict[str, Any]:

@@ -8,15 +8,14 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import duckdb
 import numpy as np
 
-from yupana.arrays import Ints
+from yupana.arrays import Ints, filed, narrow
 from yupana.confidential.described.records import cut_of, open_described
 from yupana.confidential.described.tabulate import chain_of
-from yupana.confidential.records.filed_arrays import filed
 from yupana.confidential.records.sources import OpenedRecords
 from yupana.confidential.request import RunRequest
 from yupana.confidential.tabulate import linked_tables
@@ -60,11 +59,10 @@ class CountsInParts(Sealed):
         """
         first, self.units = self.units, self.units + counts.units
         if self.folder is not None:
-            most = int(counts.counts.max(initial=0))
-            short = replace(counts, counts=counts.counts.astype(np.int32 if most < 1 << 31 else np.int64))
+            few: Any = narrow(counts.counts)
             refused = f"the scratch disk of {self.folder.parent}"
             with system_fault(OutputError, refused, "; free space, or set TMPDIR"):
-                counts = filed(short, self.folder / f"{self.name}-{len(self._parts)}")
+                counts = filed(replace(counts, counts=few), self.folder / f"{self.name}-{len(self._parts)}")
         self._parts.append((first, self.units, counts))
 
     def part(self, first: int, last: int) -> Histogram:
