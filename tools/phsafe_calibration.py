@@ -110,7 +110,7 @@ def _truth(scratch: Path, households: int, seed: int) -> tuple[Measured, Plan]:
     config = read_config(scratch / "config.json")
     plan = PHSAFE.plan(config)
     with checked_census(config, scratch / "census") as census:
-        exact = PhsafeCounter().count(census, config, plan)
+        exact = PhsafeCounter(config).count(census)
     states = exact.shown["STATE"].codes
     factor = round(_HOUSEHOLDS_OF_THE_NATION / households)
     listed: dict[str, tuple[Group, ...]] = {}

@@ -85,6 +85,11 @@ def announcing(tell: Listener) -> Announce:
     return lambda stage: tell(Step(stage))
 
 
+def counting(tell: Listener) -> Progress:
+    """Tell a listener of parts of stages."""
+    return lambda stage, done, total: tell(Step(stage, done, total))
+
+
 @contextmanager
 def listening(progress: Listener | bool, title: str) -> Iterator[Listener]:  # noqa: FBT001 (as users give it)
     """Tell steps to whoever listens: to a callable, with True to a bar, else to nobody."""

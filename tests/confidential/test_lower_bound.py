@@ -19,7 +19,6 @@ from safetab_worlds import Person as PersonRecord
 from yupana.confidential.described.block_counts import DescribedCounts
 from yupana.confidential.described.phsafe import PhsafeCounter, checked_census
 from yupana.confidential.described.safetab import HouseholdsCounter, PersonsCounter, SafetabCounter
-from yupana.confidential.request import RunRequest
 from yupana.plan.ledger import Ledger
 from yupana.plan.measurement import Measurement, Mechanism, Sensitivity
 from yupana.plan.plan import Neighbours, Plan
@@ -58,7 +57,7 @@ def phsafe_counts(folder: Path, config: PhsafeConfig, *, with_spouse: bool) -> D
         census.geo.append(Place("2", mafid, "02", "001", "000100", "1000", "1", "4", "9", "99999", "9999"))
     write_csv(folder, census)
     with checked_census(config, folder) as opened:
-        return PhsafeCounter().count(opened, config, PHSAFE.plan(config))
+        return PhsafeCounter(config).count(opened)
 
 
 def phsafe_config() -> PhsafeConfig:
@@ -157,14 +156,15 @@ def write(folder: Path, world: World) -> tuple[Path, Path]:
 
 
 def counted(
-    counter: SafetabCounter, product: SafetabProduct, parameters: Path, data: Path
+    kind: type[SafetabCounter], product: SafetabProduct, parameters: Path, data: Path
 ) -> tuple[Plan, Callable[[Plan, int], Iterator[Groups]]]:
     """A plan, and what measures the records by any plan."""
     config = product.read(parameters)
     plan = product.plan(config, accounting="tight")
-    with counter.open(config, data, RunRequest(), Stopwatch(lambda _: None)) as records:
-        exact = counter.count(records, config, plan, keep=True)
-    return plan, lambda plan, run: counter.groups(exact, Ledger(plan), config, SeededEntropy(run))
+    counter = kind(config)
+    with counter.open(data, Stopwatch(lambda _: None)) as records:
+        exact = counter.count(records, keep=True)
+    return plan, lambda plan, run: counter.groups(exact, Ledger(plan), SeededEntropy(run))
 
 
 def safetab_p(folder: Path, thresholds: Sequence[int]) -> tuple[Plan, tuple[Release, Release]]:
@@ -175,7 +175,7 @@ def safetab_p(folder: Path, thresholds: Sequence[int]) -> tuple[Plan, tuple[Rele
         world.config.thresholds(thresholds, thresholds[0])
         world.persons = [PersonRecord("30", "1", "False", *HERE, "01", *RACES, "2000")] * number
         parameters, data = write(folder / str(number), world)
-        plan, measure = counted(PersonsCounter(), PERSONS, parameters, data)
+        plan, measure = counted(PersonsCounter, PERSONS, parameters, data)
 
         def release(plan: Plan, run: int) -> Floats:
             measured = measure(plan, run)
@@ -201,7 +201,7 @@ def safetab_h(folder: Path) -> tuple[Plan, tuple[Release, Release]]:
         world.households = [HouseholdRecord(*HERE, "01", *RACES, "2000", "1", "1")] * number
         areas = {"STATE": "01", "COUNTY": "01001"}
         world.totals = [Total(area, kind, i.code, "40") for kind, area in areas.items() for i in world.iterations]
-        plan, measure = counted(HouseholdsCounter(), HOUSEHOLDS, *write(folder / str(number), world))
+        plan, measure = counted(HouseholdsCounter, HOUSEHOLDS, *write(folder / str(number), world))
 
         def release(plan: Plan, run: int) -> Floats:
             return np.concatenate([noisy.counts.ravel() for noisy in measure(plan, run)]).astype(np.float64)

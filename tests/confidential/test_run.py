@@ -3,16 +3,17 @@
 import json
 import shutil
 import tempfile
-from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from real_records import PRODUCTS, Named, write_real_records
 from safetab_worlds import NAMES
 
+import yupana
 from yupana.cli.main import main
 from yupana.confidential.request import LedgerAccount, RunRequest
-from yupana.confidential.run import exact, run
+from yupana.confidential.run import run
 from yupana.errors import ConfigError, InputError
 from yupana.plan import ledger as door
 from yupana.plan.plan import Plan
@@ -255,10 +256,10 @@ TAKES = {
 def test_what_another_product_takes_is_refused(place: Path, product: str) -> None:
     for name, (value, takes) in TAKES.items():
         if product not in takes:
-            request = replace(RunRequest(), **{name: value})
-            for make in (run, exact):
+            asked: Any = {name: value}
+            for make in (yupana.run, yupana.exact):
                 with pytest.raises(ConfigError, match=f"{product} takes no {name}"):
-                    make(PRODUCTS_BY_KEY[product], None, place, place / "out", request)
+                    make(product, next(iter(PRODUCTS_BY_KEY[product].built_in)), place, place / "out", **asked)
     assert names(place) == set()
 
 
@@ -266,5 +267,5 @@ def test_what_another_product_takes_is_refused(place: Path, product: str) -> Non
 def test_exact_counts_are_charged_to_no_ledger(place: Path, product: str) -> None:
     request = RunRequest(account=LedgerAccount(place / "ledger.json", "D", {}))
     with pytest.raises(ConfigError, match="leave the ledger out"):
-        exact(PRODUCTS_BY_KEY[product], None, place, place / "out", request)
+        run(PRODUCTS_BY_KEY[product], None, place, place / "out", request, noisy=False)
     assert names(place) == set()

@@ -12,7 +12,7 @@ import pytest
 
 import yupana
 from yupana.cli.main import main
-from yupana.confidential.synthetic_demo import RELEASES, DemonstrationRequest, demonstrate
+from yupana.confidential.synthetic_demo import RELEASES, demonstrate
 from yupana.errors import OutputError
 
 SMALL = ("--households", "300")
@@ -84,7 +84,7 @@ def test_other_folders_are_left_alone(tmp_path: Path, capsys: pytest.CaptureFixt
     (release / "manifest.json").write_text(json.dumps({"yupana": "0", "product": "phsafe"}))
     before = tree(release)
     with pytest.raises(OutputError, match="no demonstration"):
-        demonstrate(DemonstrationRequest(release, 300, overwrite=True), lambda _: None)
+        demonstrate(release, 300, lambda _: None, overwrite=True)
     assert tree(release) == before
 
 

@@ -13,15 +13,15 @@ from yupana.confidential.measure_groups import AreaCounts, ChosenCounts, GroupCo
 from yupana.confidential.product_counter import Observed, Validation
 from yupana.confidential.records.sources import OpenedRecords
 from yupana.confidential.tabulate.block_histograms import BlockCounts
-from yupana.confidential.tabulate.group_counts import PartCounts
-from yupana.confidential.topdown.exact_counts import CountsOnDisk, GeolevelCounts
+from yupana.confidential.tabulate.group_counts import KindCounts, PartCounts
+from yupana.confidential.topdown.exact_counts import CountsInParts, GeolevelCounts
 from yupana.confidential.topdown.world import World
 from yupana.privacy.sealed import Sealed, packed
 
 SEALED = (
-    *(Series, Residuals, OpenedRecords, DescribedCounts, UncountedRecords, PartCounts),
+    *(Series, Residuals, OpenedRecords, DescribedCounts, UncountedRecords, PartCounts, KindCounts),
     *(BlockCounts, World, Observed, Validation, ChosenCounts, GroupCounts, FileCounts, AreaCounts, ListedLevel),
-    *(CountsOnDisk, GeolevelCounts),
+    *(CountsInParts, GeolevelCounts),
 )
 TRUTH = 8_675_309
 

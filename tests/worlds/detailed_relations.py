@@ -29,7 +29,7 @@ CANARY = "9173"
 
 
 def opened(folder: Path, kind: Kind) -> AbstractContextManager[OpenedRecords]:
-    return open_detailed(folder, kind, states=STATES, codes=CODES, ethnicity_codes=ETHNICITY_CODES)
+    return open_detailed(folder, kind=kind, states=STATES, codes=CODES, ethnicity_codes=ETHNICITY_CODES)
 
 
 def findings(folder: Path, kind: Kind) -> tuple[Finding, ...]:

@@ -103,24 +103,18 @@ _LEAST_SHARE = Fraction(1, 10**300)
 _NEAR_ONE = Fraction(1, 10**15)
 
 
-def count(text: str) -> int:
-    """A whole number above zero."""
-    if not _WHOLE.fullmatch(text) or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0 of at most 18 digits")
-    return int(text)
+def _whole(least: int, most: int, wrong: str) -> Callable[[str], int]:
+    """What reads a whole number within bounds."""
+
+    def read(text: str) -> int:
+        if not _DIGITS.fullmatch(text) or not least <= int(text) <= most:
+            raise argparse.ArgumentTypeError(f"{text!r} {wrong}")
+        return int(text)
+
+    return read
 
 
-_WHOLE = re.compile("[0-9]{1,18}")
-
-
-def seed(text: str) -> int:
-    """A whole number, zero or more."""
-    if not _SEED.fullmatch(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at most 100 digits")
-    return int(text)
-
-
-_SEED = re.compile("[0-9]{1,100}")
+_DIGITS = re.compile("[0-9]{1,100}")
 
 
 def place(text: str) -> "str | Path":
@@ -148,20 +142,6 @@ def _exact(text: str) -> Budget:
         raise argparse.ArgumentTypeError(f"{text!r}: {error}") from None
 
 
-def natural(text: str) -> int:
-    """A whole number, zero or more."""
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, zero or more")
-    return int(text)
-
-
-def port(text: str) -> int:
-    """A port of this machine."""
-    if not text.isdecimal() or int(text) > 65_535:
-        raise argparse.ArgumentTypeError(f"{text!r} is no port: a whole number from 0 to 65535")
-    return int(text)
-
-
 def number(text: str) -> float:
     """A double."""
     try:
@@ -173,14 +153,6 @@ def number(text: str) -> float:
 def names(text: str) -> tuple[str, ...]:
     """Names with commas between."""
     return tuple(name.strip() for name in text.split(","))
-
-
-class _Settings(argparse.Action):
-    """Collects KEY=VALUE."""
-
-    def __call__(self, _parser: object, options: argparse.Namespace, pair: Any, _option: object = None) -> None:  # noqa: ANN401
-        """Add one."""
-        setattr(options, self.dest, {**(getattr(options, self.dest) or {}), pair[0]: pair[1]})
 
 
 _KINDS: Final[Mapping[str, dict[str, Any]]] = {
@@ -198,15 +170,15 @@ _KINDS: Final[Mapping[str, dict[str, Any]]] = {
     "share": {"type": share},
     "positive": {"type": positive},
     "number": {"type": number},
-    "whole": {"type": count},
-    "natural": {"type": natural},
-    "seed": {"type": seed},
-    "port": {"type": port},
+    "whole": {"type": _whole(1, 10**18 - 1, "is not a whole number above 0 of at most 18 digits")},
+    "natural": {"type": _whole(0, 10**100, "is not a whole number, zero or more")},
+    "seed": {"type": _whole(0, 10**100, "is not a whole number of at most 100 digits")},
+    "port": {"type": _whole(0, 65_535, "is no port: a whole number from 0 to 65535")},
     "size": {"type": size},
     "changes": {"type": setting, "action": "append", "default": []},
     "domains": {"action": "append", "default": []},
     "limits": {"type": limits},
-    "settings": {"type": setting, "action": _Settings},
+    "settings": {"type": setting, "action": "append"},
 }
 """How argparse reads the kinds of options; choices and switches aside."""
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import yupana
 from yupana.cli.options import given, print_json
 from yupana.cli.product import print_release, say
+from yupana.cli.tools import serving
 from yupana.errors import OutputError
 from yupana.interface.arguments import out_of
 
@@ -72,13 +73,8 @@ def atlas(options: argparse.Namespace) -> None:
     from yupana.interface.releases import atlas_requests
 
     requests = atlas_requests(options.releases, options.boundaries, options.other, options.kinds or ())
-    try:
+    with serving(options.port):
         serve(requests, options.port, browser=options.browser)
-    except OSError as error:
-        raise OutputError(f"port {options.port} cannot be used: {error.strerror}; name another with --port") from None
-    except KeyboardInterrupt:
-        # How a page like this is left.
-        return
 
 
 def certificate(options: argparse.Namespace) -> None:

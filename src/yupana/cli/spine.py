@@ -1,6 +1,7 @@
 """`yupana spine build|distance|report`: hierarchies of geounits over census blocks."""
 
 import argparse
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,10 +39,7 @@ def _settings(options: argparse.Namespace) -> "SpineSettings":
             changes["shares"] = equal_shares(changes["levels"])
     if options.shares is not None:
         changes["shares"] = read_shares(options.shares, changes.get("levels", settings.levels))
-    for name, read in (("classes", _classes), ("aian_areas", _aian_areas), ("strong_mcd_states", _states)):
-        if (told := getattr(options, name)) is not None:
-            changes[name] = read(() if told == ("none",) else told)
-    return replace(settings, **changes, live=options.live)
+    return replace(settings, **changes, **_lists(options), live=options.live)
 
 
 def _is_puerto_rico(path: Path) -> bool:
@@ -51,34 +49,34 @@ def _is_puerto_rico(path: Path) -> bool:
         return bool((file.digits("TABBLKST", 2) == 72).all())
 
 
-def _classes(names: tuple[str, ...]) -> tuple[str, ...]:
-    known = {name.lower(): name for name in (PLACES, AREAS, QUARTERS, SCHOOLS)}
-    classes = tuple(known.get(name.lower(), name) for name in names)
-    for i, name in enumerate(classes):
+def _lists(options: argparse.Namespace) -> dict[str, Any]:
+    """The settings that are lists of names."""
+    changes: dict[str, Any] = {}
+    if options.classes is not None:
+        known = {name.lower(): name for name in (PLACES, AREAS, QUARTERS, SCHOOLS)}
+        changes["classes"] = tuple(known.get(name.lower(), name) for name in _each_once("--classes", options.classes))
+    if options.aian_areas is not None:
+        changes["aian_areas"] = tuple(map(str.lower, _each_once("--aian-areas", options.aian_areas)))
+        if strange := [name for name in changes["aian_areas"] if name not in AREA_TYPES]:
+            raise ConfigError(f"--aian-areas: {strange[0]!r} is no type of area; there are {', '.join(AREA_TYPES)}")
+    if options.strong_mcd_states is not None:
+        codes = _each_once("--strong-mcd-states", options.strong_mcd_states)
+        if strange := [code for code in codes if not re.fullmatch("[0-9]{2}", code)]:
+            raise ConfigError(f"--strong-mcd-states: {strange[0]!r} is no FIPS code of two digits")
+        changes["strong_mcd_states"] = tuple(map(int, codes))
+    return changes
+
+
+def _each_once(option: str, told: tuple[str, ...]) -> tuple[str, ...]:
+    """Names that an option lists, each once in whatever case; ``none`` lists none."""
+    names = () if told == ("none",) else told
+    lower = [name.lower() for name in names]
+    for name in names:
         if not name:
-            raise ConfigError("--classes: an empty name; name classes, or none")
-        if name.lower() in [other.lower() for other in classes[:i]]:
-            raise ConfigError(f"--classes: {name} is named twice")
-    return classes
-
-
-def _aian_areas(told: tuple[str, ...]) -> tuple[str, ...]:
-    names = tuple(name.lower() for name in told)
-    for i, name in enumerate(names):
-        if name not in AREA_TYPES:
-            raise ConfigError(f"--aian-areas: {name!r} is no type of area; there are {', '.join(AREA_TYPES)}")
-        if name in names[:i]:
-            raise ConfigError(f"--aian-areas: {name} is named twice")
+            raise ConfigError(f"{option}: an empty name; name some, or none")
+        if lower.count(name.lower()) > 1:
+            raise ConfigError(f"{option}: {name} is named twice")
     return names
-
-
-def _states(names: tuple[str, ...]) -> tuple[int, ...]:
-    for i, name in enumerate(names):
-        if not (name.isascii() and name.isdecimal() and len(name) == 2):
-            raise ConfigError(f"--strong-mcd-states: {name!r} is no FIPS code of two digits")
-        if name in names[:i]:
-            raise ConfigError(f"--strong-mcd-states: {name} is named twice")
-    return tuple(map(int, names))
 
 
 def build(options: argparse.Namespace) -> None:

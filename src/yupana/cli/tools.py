@@ -3,12 +3,14 @@
 import argparse
 import shlex
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import yupana
 from yupana.cli.options import given, print_json
 from yupana.cli.parser import leaves
-from yupana.errors import ConfigError, OutputError, nearest
+from yupana.errors import ConfigError, OutputError, nearest, system_fault
 
 _NAMED_LIKE_FILES = ("CONFIG", "PARAMETERS", "KIND|FOLDER", "DATA")
 """Arguments that are names or files, or URLs."""
@@ -30,12 +32,11 @@ def synth(options: argparse.Namespace) -> None:
 
 def demo(options: argparse.Namespace) -> None:
     """Make a census, its releases and their atlas."""
-    from yupana.confidential.synthetic_demo import RELEASES, DemonstrationRequest, demonstrate
+    from yupana.confidential.synthetic_demo import RELEASES, demonstrate
     from yupana.progress import announcing, listening
 
-    request = DemonstrationRequest(options.out, options.households, options.overwrite)
     with listening(progress=True, title="demo") as tell:
-        page, made = demonstrate(request, announcing(tell))
+        page, made = demonstrate(options.out, options.households, announcing(tell), overwrite=bool(options.overwrite))
     name = shlex.quote(str(options.out))
     print(
         f"{options.out}: {made.persons:,} invented people, {len(RELEASES)} releases and an atlas of them.\n"
@@ -62,13 +63,16 @@ def explore(options: argparse.Namespace) -> None:
             f"the explorer needs the package {error.name}; install Yupana's extra explore (docs/README.md)"
         ) from None
     products = Pages(options.counts, options.parameters, options.topdown, options.tables, options.codes)
-    try:
+    with serving(options.port):
         serve(products, options.port, browser=options.browser)
-    except OSError as error:
-        raise OutputError(f"port {options.port} cannot be used: {error.strerror}; name another with --port") from None
-    except KeyboardInterrupt:
-        # How a page like this is left.
-        return
+
+
+@contextmanager
+def serving(port: int) -> Iterator[None]:
+    """Serve a page until Ctrl-C, which is how a page like this is left."""
+    told = f"port {port} cannot be used"
+    with suppress(KeyboardInterrupt), system_fault(OutputError, told, "; name another with --port"):
+        yield
 
 
 def docs(options: argparse.Namespace) -> None:

@@ -1,17 +1,17 @@
 """How far noisy counts are from the truth, whatever the product; refused of records that may be real."""
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from yupana.arrays import Ints
-from yupana.confidential.product_counter import C, E, Observed
+from yupana.confidential.product_counter import C, E, Observed, counter_of
 from yupana.confidential.request import RunRequest, check_accuracy_allowed
-from yupana.confidential.run import counter_of, product_plan
+from yupana.confidential.run import product_plan
 from yupana.files.arrow import ArrowTable
 from yupana.plan.ledger import Ledger, Meter
 from yupana.plan.measurement import Measurement
@@ -23,7 +23,7 @@ from yupana.release.folder import new_folder, write_manifest
 from yupana.release.recipe import ACCURACY
 from yupana.release.release import typed_columns
 from yupana.release.status import CONFIDENTIAL, INTERNAL, NOT_FOR_RELEASE, WITH_TRUTH
-from yupana.release.tables import describe_tables, write_table
+from yupana.release.tables import ReleaseTable, describe_tables, write_table
 from yupana.version import __version__
 
 
@@ -49,9 +49,9 @@ def accuracy(
         If the records break a rule.
     """
     request = request or RunRequest()
-    counter, plan = counter_of(product, request), product_plan(product, config, request)
+    counter, plan = counter_of(product.key, config, request), product_plan(product, config, request)
     check_accuracy_allowed(plan, data, request)
-    return counter.observe(config, plan, data, trials, request)
+    return counter.observe(plan, data, trials)
 
 
 def write_accuracy(observed: Observed, out: Path, request: RunRequest) -> None:
@@ -63,18 +63,22 @@ def write_accuracy(observed: Observed, out: Path, request: RunRequest) -> None:
         If ``out`` cannot be used.
     """
     with new_folder(out, overwrite=request.overwrite, private=request.internal) as draft:
-        paths = {table.name: write_table(draft, table, "csv") for table in observed.tables}
-        write_manifest(
-            draft,
-            {
-                "yupana": __version__,
-                "product": f"{observed.product}{ACCURACY}",
-                "status": CONFIDENTIAL if request.internal else NOT_FOR_RELEASE,
-                "reasons": [WITH_TRUTH, *([INTERNAL] if request.internal else [])],
-                **observed.told,
-                "tables": describe_tables(paths, list(observed.tables)),
-            },
-        )
+        told = {**observed.told, "tables": write_tables(draft, observed.tables)}
+        write_reasons(draft, f"{observed.product}{ACCURACY}", WITH_TRUTH, told, request)
+
+
+def write_tables(draft: Path, tables: Sequence[ReleaseTable]) -> dict[str, Any]:
+    """Write tables as text, and return what a manifest says of them."""
+    paths = {table.name: write_table(draft, table, "csv") for table in tables}
+    return describe_tables(paths, list(tables))
+
+
+def write_reasons(draft: Path, product: str, reason: str, told: Mapping[str, Any], request: RunRequest) -> None:
+    """Write the manifest of what compares with the truth, and why it is no release."""
+    status = CONFIDENTIAL if request.internal else NOT_FOR_RELEASE
+    reasons = [reason, *([INTERNAL] if request.internal else [])]
+    head = {"yupana": __version__, "product": product, "status": status, "reasons": reasons}
+    write_manifest(draft, {**head, **told})
 
 
 class Accuracy(ArrowTable):
@@ -136,12 +140,12 @@ def observe_at_the_door(
         Names of the measurements that are not published, but decide in which cells a group is measured. The truth is
         told in the cells that the noise has chosen.
     """
-    drawn = RecordingLedger(plan, frozenset(choosing))
+    noted: Noted = {}
     # In step: what the truth replays has been drawn by then.
     for seen in zip(
-        measure(exact, drawn),
-        uncut(exact, TruthLedger(plan, drawn.noted)),
-        uncut(whole, TruthLedger(plan, drawn.noted)),
+        measure(exact, WatchedLedger(plan, noted, frozenset(choosing))),
+        uncut(exact, WatchedLedger(plan, noted)),
+        uncut(whole, WatchedLedger(plan, noted)),
         strict=True,
     ):
         yield Seen(*seen)
@@ -158,50 +162,30 @@ Noted = dict[tuple[str, int], NDArray[np.int64]]
 
 
 @dataclass(slots=True)
-class RecordingLedger(Ledger):
-    """Notes what was drawn of some measurements."""
-
-    names: frozenset[str]
-    noted: Noted = field(default_factory=dict)
-
-    def open(self, measurement: Measurement, groups: int) -> Meter:
-        """A meter that notes what it draws, if that is asked for."""
-        self.charge(measurement)
-        if measurement.name not in self.names:
-            return Meter(measurement, groups, serial=len(self.charged))
-        return _RecordingMeter(measurement, groups, self.noted, serial=len(self.charged))
-
-
-@dataclass(slots=True)
-class _RecordingMeter(Meter):
-    noted: Noted = field(default_factory=dict)
-
-    def measure(
-        self, first: int, cells: NDArray[np.int64], counts: NDArray[np.int64], entropy: Entropy
-    ) -> NDArray[np.int64]:
-        noisy = Meter.measure(self, first, cells, counts, entropy)
-        self.noted[self.measurement.name, first] = noisy
-        return noisy
-
-
-@dataclass(slots=True)
-class TruthLedger(Ledger):
-    """A door without noise: it lets the exact counts out, and again the noise that was noted."""
+class WatchedLedger(Ledger):
+    """Notes what was drawn of some measurements; or draws nothing, and lets out the truth and what was noted."""
 
     noted: Noted
+    names: frozenset[str] | None = None  # of what is noted; None where nothing is drawn
 
     def open(self, measurement: Measurement, groups: int) -> Meter:
-        """A meter that draws nothing."""
+        """A meter that notes what it draws, or draws nothing."""
         self.charge(measurement)
-        return _TrueMeter(measurement, groups, self.noted, serial=len(self.charged))
+        return _WatchedMeter(measurement, groups, self.noted, self.names, serial=len(self.charged))
 
 
 @dataclass(slots=True)
-class _TrueMeter(Meter):
-    noted: Noted = field(default_factory=dict)
+class _WatchedMeter(Meter):
+    noted: Noted
+    names: frozenset[str] | None
 
     def measure(
         self, first: int, cells: NDArray[np.int64], counts: NDArray[np.int64], entropy: Entropy
     ) -> NDArray[np.int64]:
-        del cells, entropy
-        return self.noted.get((self.measurement.name, first), counts)
+        piece = self.measurement.name, first
+        if self.names is None:
+            return self.noted.get(piece, counts)
+        noisy = Meter.measure(self, first, cells, counts, entropy)
+        if self.measurement.name in self.names:
+            self.noted[piece] = noisy
+        return noisy

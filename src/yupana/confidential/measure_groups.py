@@ -324,19 +324,6 @@ class AreaCounts(Sealed):
         return cells.of(self.details(selected))
 
 
-def counts_in(found: CountedAreas) -> AreaCounts:
-    """What was counted of some areas."""
-    return AreaCounts(found.low, found.totals, found.details)
-
-
-def add_up(found: CountedAreas, listed: Sequence[ListedLevel]) -> None:
-    """Add what was counted of some areas to levels of groups that totals list."""
-    counts = counts_in(found)
-    for one in listed:
-        if one.kind == found.kind:
-            one.add(found.low, found.high, counts)
-
-
 def measure_slices(
     counted: Iterable[CountedAreas],
     areas: GroupAreas,
@@ -373,11 +360,14 @@ def measure_slices(
         if areas.crosses(kind)
     }
     for found in counted:
+        counts = AreaCounts(found.low, found.totals, found.details)
         if found.kind in sums:
             sums[found.kind].add(found)
         elif found.kind in kinds:
-            yield from measure(found.kind, counts_in(found))
-        add_up(found, listed)
+            yield from measure(found.kind, counts)
+        for one in listed:
+            if one.kind == found.kind:
+                one.add(found.low, found.high, counts)
     for kind, summed in sums.items():
         yield from measure(kind, AreaCounts(0, summed.totals, summed.details))
 

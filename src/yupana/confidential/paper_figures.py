@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -147,13 +147,8 @@ class Drawn:
         }
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _AskedFigure:
-    """A series with its epsilon and the number printed."""
-
-    series: Series
-    epsilon: float
-    printed: float | None
+_AskedFigure: TypeAlias = tuple[Series, float, float | None]
+"""A series with its epsilon and the number printed."""
 
 
 def draw_figure(name: str, districts: Districts, request: LossRequest) -> list[Drawn]:
@@ -168,26 +163,26 @@ def draw_figure(name: str, districts: Districts, request: LossRequest) -> list[D
     request : LossRequest
         Of mode published.
     """
-    asked = list(FIGURES[name](districts))
+    series, epsilons, printed = zip(*FIGURES[name](districts), strict=True)
     drawn = []
-    for one, finding in zip(asked, examine_all([a.series for a in asked], request), strict=True):
-        law = one.series.law
+    for finding, epsilon, number in zip(examine_all(list(series), request), epsilons, printed, strict=True):
+        law = finding.series.law
         known = finding if law is None else replace(finding, known=known_loss(law, request.percentile))
-        drawn.append(Drawn(name, one.epsilon, one.printed, known))
+        drawn.append(Drawn(name, epsilon, number, known))
     return drawn
 
 
 def _sa1(districts: Districts) -> Iterator[_AskedFigure]:
     exact = districts.counts.sum(axis=1).astype(np.float64)
     noisy = exact + noise(generator_of_the_figures(), _EPSILON, exact.size)
-    yield _AskedFigure(Series("counts of districts with geometric noise", exact, noisy, _law(_EPSILON)), _EPSILON, None)
+    yield Series("counts of districts with geometric noise", exact, noisy, _law(_EPSILON)), _EPSILON, None
 
 
 def _sa2(_: Districts) -> Iterator[_AskedFigure]:
     for epsilon, printed in ((_EPSILON, 0.18), (0.05, 0.043)):
         drawn = noise(generator_of_the_figures(), epsilon, DISTRICTS).astype(np.float64)
         series = Series(f"geometric noise of epsilon {epsilon:g}", np.zeros(DISTRICTS), drawn, _law(epsilon))
-        yield _AskedFigure(series, epsilon, printed)
+        yield series, epsilon, printed
 
 
 def _sa3(districts: Districts) -> Iterator[_AskedFigure]:
@@ -200,7 +195,7 @@ def _sa3(districts: Districts) -> Iterator[_AskedFigure]:
         "totals after least absolute deviations, as in the text": least_absolute(strata),
     }
     for (words, fit), printed in zip(fits.items(), (0.54, None), strict=True):
-        yield _AskedFigure(Series(words, exact, fit.sum(axis=1)), _OF_TOTALS + _OF_STRATA, printed)
+        yield Series(words, exact, fit.sum(axis=1)), _OF_TOTALS + _OF_STRATA, printed
 
 
 def _sa4(districts: Districts) -> Iterator[_AskedFigure]:
@@ -216,11 +211,9 @@ def _sa4(districts: Districts) -> Iterator[_AskedFigure]:
             inside = districts.county == county
             total = np.array([exact[inside].sum()])
             fit[inside] = least_squares(total, strata[inside].reshape(1, -1), weight).reshape(-1, strata.shape[1])
-        yield _AskedFigure(Series(words, exact.ravel(), fit.ravel()), _EPSILON, printed)
+        yield Series(words, exact.ravel(), fit.ravel()), _EPSILON, printed
     clipped = np.maximum(strata, 0.0)
-    yield _AskedFigure(
-        Series("strata without negative counts, and no total", exact.ravel(), clipped.ravel()), _EPSILON, None
-    )
+    yield Series("strata without negative counts, and no total", exact.ravel(), clipped.ravel()), _EPSILON, None
 
 
 FIGURES: Final[Mapping[str, Callable[[Districts], Iterator[_AskedFigure]]]] = {

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol, TypeVar, overload
 
 from yupana.confidential.records.data_frames import FILES
 from yupana.confidential.records.foreign_files import RecordForms
@@ -17,7 +17,7 @@ from yupana.confidential.records.validation import Finding
 from yupana.confidential.request import Layout, RunRequest
 from yupana.errors import InputError
 from yupana.files.arrow import ArrowTable
-from yupana.files.columns import ColumnMap, RecordFile
+from yupana.files.columns import RecordFile
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
 from yupana.privacy.sealed import Sealed
@@ -110,62 +110,54 @@ class Observed(Sealed):
 
 
 @dataclass(frozen=True, slots=True)
-class MeasuredRun(Generic[C, R, E, M]):
+class MeasuredRun(Generic[R, E, M]):
     """A run whose counts have passed the door."""
 
     records: R  # they may be closed, unless the counter reads on
     exact: E
     measured: M
-    config: C
     plan: Plan
-    request: RunRequest
 
 
+@dataclass(frozen=True)
 class Counter(ABC, Generic[C, R, E, M]):
     """How one product gets from records to what is released. `yupana.confidential.run` calls it, step by step."""
 
-    takes: frozenset[str] = frozenset()
-    """Which terms of a request that not every product has it takes."""
+    config: C
+    request: RunRequest = field(default_factory=RunRequest)
 
-    stages: tuple[str, str, str] = ("", "", "")
+    stages: ClassVar[tuple[str, str, str]] = ("", "", "")
     """What counting, measuring and checking are announced as; what is empty is part of the stage before."""
 
-    draws_at_the_door: bool = True
+    draws_at_the_door: ClassVar[bool] = True
     """Whether each draw is kept as it passes the door; False where the counter keeps what it draws itself."""
 
-    reads_on: bool = False
+    reads_on: ClassVar[bool] = False
     """Whether what was opened is read until the release is written; else it is closed before."""
 
-    def is_checked(self, config: C) -> bool:
+    @property
+    def is_checked(self) -> bool:
         """Whether the tables are read again and compared with the plan before they are released."""
-        del config
         return True
 
-    def frames(self, config: C) -> Mapping[str, str]:
+    @property
+    def frames(self) -> Mapping[str, str]:
         """The record files that may be given as frames, and how the name of each ends when it is written."""
-        del config
         return FILES
 
-    def forms(self, config: C, columns: ColumnMap) -> RecordForms:
+    @property
+    def forms(self) -> RecordForms:
         """The record files that may be there in other forms than CSV and Parquet."""
-        del config, columns
         return RecordForms()
 
+    @property
     @abstractmethod
-    def without_noise(self, config: C) -> C:
+    def without_noise(self) -> C:
         """The configuration whose plan measures the same without noise."""
 
     @abstractmethod
     def open(
-        self,
-        config: C,
-        data: Path,
-        request: RunRequest,
-        clock: Stopwatch,
-        *,
-        out: Path | None = None,
-        kept: Path | None = None,
-        to_count: bool = True,
+        self, data: Path, clock: Stopwatch, *, out: Path | None = None, kept: Path | None = None, to_count: bool = True
     ) -> AbstractContextManager[R]:
         """Open and check records.
 
@@ -184,7 +176,7 @@ class Counter(ABC, Generic[C, R, E, M]):
             If there are none, or they cannot be read. Broken rules are findings.
         """
 
-    def doubts(self, records: R, config: C) -> list[str]:
+    def doubts(self, records: R) -> list[str]:  # noqa: ARG002
         """Why what is made of valid records may not be released, although its own noise is sound.
 
         Raises
@@ -192,20 +184,18 @@ class Counter(ABC, Generic[C, R, E, M]):
         InputError
             If the records are not synthetic, and there is a doubt.
         """
-        del records, config
         return []
 
-    def public_inputs(self, records: R, config: C) -> dict[str, str]:
+    def public_inputs(self, records: R) -> dict[str, str]:  # noqa: ARG002
         """SHA-256 of the public files of a run by name."""
-        del records, config
         return {}
 
-    def cut_files(self, config: C, columns: ColumnMap) -> Sequence[RecordFile]:
+    @property
+    def cut_files(self) -> Sequence[RecordFile]:
         """Records that an engine cuts into shards, so that they need not be at hand."""
-        del config, columns
         return ()
 
-    def look(self, records: R, config: C, request: RunRequest) -> Validation:
+    def look(self, records: R) -> Validation:
         """What validation tells.
 
         Raises
@@ -213,11 +203,10 @@ class Counter(ABC, Generic[C, R, E, M]):
         InputError
             If valid records do not go with what lies beside them.
         """
-        del config, request
         return Validation(tuple(records.findings))
 
     @abstractmethod
-    def count(self, records: R, config: C, plan: Plan, *, bounded: bool = True, keep: bool = False) -> E:
+    def count(self, records: R, *, bounded: bool = True, keep: bool = False) -> E:
         """Count what a plan measures in valid records.
 
         Parameters
@@ -229,47 +218,44 @@ class Counter(ABC, Generic[C, R, E, M]):
             Whether the counts will be measured more than once.
         """
 
-    def planned(self, records: R, config: C, plan: Plan) -> Plan:
+    def planned(self, records: R, plan: Plan) -> Plan:  # noqa: ARG002
         """The plan as it is measured, where that depends on public files."""
-        del records, config
         return plan
 
     @abstractmethod
     def inputs(self, records: R) -> dict[str, str]:
         """SHA-256 of every input file, by its path within the data folder; confidential."""
 
-    def terms(self, records: R) -> dict[str, Any]:
+    def terms(self, records: R) -> dict[str, Any]:  # noqa: ARG002
         """What beside configuration, options and inputs must be the same where a run goes on, by its name; as JSON."""
-        del records
         return {}
 
-    def check_measurable(self, records: R, config: C, request: RunRequest) -> None:
+    def check_measurable(self, records: R) -> None:
         """Refuse what could not be made of what is measured, before it is charged.
 
         Raises
         ------
         ConfigError
         """
-        del records, config, request
 
     @abstractmethod
-    def measure(self, exact: E, config: C, ledger: Ledger, request: RunRequest, clock: Stopwatch) -> M:
+    def measure(self, exact: E, ledger: Ledger, clock: Stopwatch) -> M:
         """Pass every count through the door."""
 
-    def exact(self, exact: E, config: C, ledger: Ledger, request: RunRequest, clock: Stopwatch) -> M:
+    def exact(self, exact: E, ledger: Ledger, clock: Stopwatch) -> M:
         """What a release without noise is made of; the plan of the ledger has none."""
-        return self.measure(exact, config, ledger, request, clock)
+        return self.measure(exact, ledger, clock)
 
     @abstractmethod
-    def tell(self, run: MeasuredRun[C, R, E, M]) -> Told:
+    def tell(self, run: MeasuredRun[R, E, M]) -> Told:
         """What the run tells of itself, asked after everything was measured and before the records are closed."""
 
     @abstractmethod
-    def write(self, folder: Path, run: MeasuredRun[C, R, E, M]) -> dict[str, dict[str, Any]]:
+    def write(self, folder: Path, run: MeasuredRun[R, E, M]) -> dict[str, dict[str, Any]]:
         """Write the tables, and return what the manifest says of them."""
 
     @abstractmethod
-    def observe(self, config: C, plan: Plan, data: Path, trials: int, request: RunRequest) -> Observed:
+    def observe(self, plan: Plan, data: Path, trials: int) -> Observed:
         """Measure records so many times and compare with the truth. Whether that is allowed was asked before.
 
         Raises
@@ -278,15 +264,11 @@ class Counter(ABC, Generic[C, R, E, M]):
             If the records break a rule.
         """
 
-
-class MeasurementsCounter(Counter[C, R, E, M]):
-    """A counter of a product that may keep all its noisy measurements in a folder of their own."""
-
-    @abstractmethod
     def write_noisy(
-        self, folder: Path, layout: Layout, run: MeasuredRun[C, R, E, M], manifest: Mapping[str, Any], clock: Stopwatch
+        self, folder: Path, layout: Layout, run: MeasuredRun[R, E, M], manifest: Mapping[str, Any], clock: Stopwatch
     ) -> None:
-        """Write them in a layout, with a manifest."""
+        """Write all noisy measurements in a layout, with a manifest, where the product takes such terms."""
+        raise NotImplementedError
 
 
 def input_checksums(folder: Path, sources: Mapping[str, Source]) -> dict[str, str]:
@@ -307,10 +289,10 @@ _PLACES: Final = {
 }
 
 
-def counter_by_key(key: str) -> Counter[Any, Any, Any, Any]:
+def counter_of(key: str, config: object, request: RunRequest) -> Counter[Any, Any, Any, Any]:
     """The counter of a product, imported when it is asked for."""
     module, name = _PLACES[key]
-    found: Counter[Any, Any, Any, Any] = getattr(import_module(f"yupana.confidential.{module}"), name)()
+    found: Counter[Any, Any, Any, Any] = getattr(import_module(f"yupana.confidential.{module}"), name)(config, request)
     return found
 
 

@@ -90,13 +90,6 @@ class RunRequest:
     bring: Callable[[Path, Collection[Path]], None] = silent
 
     @property
-    def on_engine(self) -> Engine:
-        """The engine of whoever counts in shards."""
-        if self.engine is None:
-            raise RuntimeError("without an engine records are counted in one piece")
-        return self.engine
-
-    @property
     def layouts(self) -> dict[Layout, Path]:
         """Where all noisy measurements are to be written, by their layout."""
         return {layout: folder for layout in LAYOUTS if (folder := getattr(self, layout)) is not None}

@@ -8,16 +8,15 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 import duckdb
 import numpy as np
 
-from yupana.confidential.product_counter import Counter, MeasuredRun, MeasurementsCounter, Validation, counter_by_key
+from yupana.confidential.product_counter import Counter, MeasuredRun, Validation, counter_of
 from yupana.confidential.records.sources import forms
 from yupana.confidential.records.validation import require_none
 from yupana.confidential.request import (
-    LAYOUTS,
     Layout,
     LedgerAccount,
     RunRequest,
@@ -48,19 +47,6 @@ from yupana.version import __version__
 C = TypeVar("C")
 
 _DEFAULTS: Final = RunRequest()
-_OF_SOME: Final = (
-    "totals",
-    "estimator",
-    "spine",
-    "names",
-    "encoding",
-    "microdata",
-    "pl",
-    "intervals",
-    "replicates",
-    *LAYOUTS,
-)
-"""Terms of a request that only some products have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +59,9 @@ class PartRun(Generic[C]):
     request: RunRequest
 
 
-def run(product: Product[C], config: C, data: Path, out: Path, request: RunRequest = _DEFAULTS) -> dict[str, Any]:
+def run(
+    product: Product[C], config: C, data: Path, out: Path, request: RunRequest = _DEFAULTS, *, noisy: bool = True
+) -> dict[str, Any]:
     """Make a release and return its manifest.
 
     What is released satisfies the loss of the product's plan, against the neighbours that the plan names. Outside the
@@ -89,24 +77,18 @@ def run(product: Product[C], config: C, data: Path, out: Path, request: RunReque
         The folder of the records.
     out : Path
         A folder that does not exist or is empty; it appears when the release is whole.
+    noisy : bool
+        False makes the same release without noise: of synthetic records, or for internal use. It is charged to no
+        account.
 
     Raises
     ------
     ConfigError
-        If records that are not synthetic were to be measured without noise or with a seed, or something was asked
-        that the product does not have.
+        If records that are not synthetic were to be measured without noise or with a seed.
     InputError, OutputError, BudgetError
         If the records, the output folder or the ledger do not allow the run. Nothing is left in the folder.
     """
-    return run_parts("", {ALONE: PartRun(product, config, data, request)}, out)
-
-
-def exact(product: Product[C], config: C, data: Path, out: Path, request: RunRequest = _DEFAULTS) -> dict[str, Any]:
-    """Make the same release without noise: of synthetic records, or for internal use. It is charged to no account.
-
-    Parameters and errors are those of `run`.
-    """
-    return run_parts("", {ALONE: PartRun(product, config, data, request)}, out, noisy=False)
+    return run_parts("", {ALONE: PartRun(product, config, data, request)}, out, noisy=noisy)
 
 
 def validate(product: Product[C], config: C, data: Path, request: RunRequest = _DEFAULTS) -> Validation:
@@ -117,43 +99,27 @@ def validate(product: Product[C], config: C, data: Path, request: RunRequest = _
     ConfigError, InputError
         If they cannot be opened at all.
     """
-    counter = counter_of(product, request)
-    bring(counter, config, data, request)
-    with counter.open(config, data, request, Stopwatch(request.announce), to_count=False) as records:
-        return replace(counter.look(records, config, request), left_out=tuple(product.left_out(config)))
+    counter = counter_of(product.key, config, request)
+    bring(counter, data)
+    with counter.open(data, Stopwatch(request.announce), to_count=False) as records:
+        return replace(counter.look(records), left_out=tuple(product.left_out(config)))
 
 
-def bring(counter: Counter[C, Any, Any, Any], config: C, data: Path, request: RunRequest) -> None:
+def bring(counter: Counter[Any, Any, Any, Any], data: Path) -> None:
     """Copy what lies on a store, but for records that an engine cuts into shards where they lie.
 
     Raises
     ------
     InputError, OutputError
     """
-    schemas = counter.cut_files(config, request.columns) if request.engine is not None else ()
+    request = counter.request
+    schemas = counter.cut_files if request.engine is not None else ()
     request.bring(data, [path for schema in schemas for path in forms(data, schema)])
 
 
 def product_plan(product: Product[C], config: C, request: RunRequest) -> Plan:
     """The plan that a request asks for."""
     return product.plan(config, accounting=request.accounting, confidence=request.confidence, margins=request.margins)
-
-
-def counter_of(product: Product[C], request: RunRequest) -> Counter[C, Any, Any, Any]:
-    """The counter of a product, if it takes what is asked.
-
-    Raises
-    ------
-    ConfigError
-        If it does not.
-    """
-    counter = counter_by_key(product.key)
-    strange = [
-        name for name in _OF_SOME if name not in counter.takes and getattr(request, name) != getattr(_DEFAULTS, name)
-    ]
-    if strange:
-        raise ConfigError(f"{product.key} takes no {', '.join(strange)}")
-    return counter
 
 
 def run_parts(
@@ -181,12 +147,12 @@ def run_parts(
     then : callable, optional
         Called with the folder of the parts before it appears as ``out``.
     noisy : bool
-        False makes the release without noise, as `exact`.
+        False makes the release without noise.
 
     Raises
     ------
     ConfigError, InputError, OutputError, BudgetError
-        As by `run` or `exact` of each part.
+        As by `run` of each part.
     """
     if not noisy and any(part.request.account is not None for part in parts.values()):
         raise ConfigError("exact counts have no noise, so no ledger can hold their loss; leave the ledger out")
@@ -257,7 +223,7 @@ def _release(
         folders = _noisy_folders(stack, out, request)
         works = {}
         for name, part in parts.items():
-            works[name] = _open(stack, part, *begun[name], out, kept.part(name))
+            works[name] = _open(stack, part, begun[name], out, kept.part(name))
             if name != ALONE:
                 works[name].clock.stop()  # other parts come before it goes on
         if noisy:
@@ -280,37 +246,32 @@ def _release(
     return manifest
 
 
-def _planned(part: PartRun[Any], *, noisy: bool) -> tuple[Counter[Any, Any, Any, Any], Plan, dict[str, Any], list[str]]:
+_Planned: TypeAlias = tuple[Counter[Any, Any, Any, Any], Plan, dict[str, Any], list[str]]
+
+
+def _planned(part: PartRun[Any], *, noisy: bool) -> _Planned:
     """What the configuration alone tells: counter, plan, document, and reasons against release."""
-    counter = counter_of(part.product, part.request)
+    counter = counter_of(part.product.key, part.config, part.request)
     plan = product_plan(part.product, part.config, part.request)
-    document = part.product.document(part.config if noisy else counter.without_noise(part.config))
+    document = part.product.document(part.config if noisy else counter.without_noise)
     if not noisy:
         plan = plan.without_noise()
     return counter, plan, document, reasons_against_release(plan, part.data, part.request)
 
 
-def _open(
-    stack: ExitStack,
-    part: PartRun[Any],
-    counter: Counter[Any, Any, Any, Any],
-    plan: Plan,
-    document: dict[str, Any],
-    reasons: list[str],
-    out: Path,
-    kept: Checkpoint,
-) -> _Work:
+def _open(stack: ExitStack, part: PartRun[Any], planned: _Planned, out: Path, kept: Checkpoint) -> _Work:
     """Open the records of a part, and require that they can be measured."""
+    counter, plan, document, reasons = planned
     clock = Stopwatch(part.request.announce)
     opened = stack.enter_context(ExitStack())
-    bring(counter, part.config, part.data, part.request)
-    records = opened.enter_context(counter.open(part.config, part.data, part.request, clock, out=out, kept=kept.folder))
+    bring(counter, part.data)
+    records = opened.enter_context(counter.open(part.data, clock, out=out, kept=kept.folder))
     require_none(records.findings)
-    reasons = reasons + counter.doubts(records, part.config)
-    inputs, public = counter.inputs(records), counter.public_inputs(records, part.config)
+    reasons = reasons + counter.doubts(records)
+    inputs, public = counter.inputs(records), counter.public_inputs(records)
     check_public_inputs(part.request.repeats, public)
     _begin(clock, counter.stages[0])
-    counts = counter.count(records, part.config, plan)
+    counts = counter.count(records)
     return _Work(part, counter, plan, document, reasons, clock, opened, records, public, inputs, counts, out, kept)
 
 
@@ -329,7 +290,7 @@ def _check_charges(works: Sequence[_Work]) -> None:
     dues: list[tuple[LedgerAccount | None, Due]] = []
     for work in works:
         request = work.part.request
-        work.counter.check_measurable(work.records, work.part.config, request)
+        work.counter.check_measurable(work.records)
         before = [due for account, due in dues if account == request.account]
         if due := check_begin(work.kept, work.state, work.plan, request, before):
             dues.append((request.account, due))
@@ -344,10 +305,10 @@ def _measure(
     folder = draft / name
     folder.mkdir(exist_ok=True)
     _begin(clock, counter.stages[1])
-    measured_plan = counter.planned(records, config, plan)
+    measured_plan = counter.planned(records, plan)
     ledger = Ledger(measured_plan, draws=_draws(work)) if noisy else Ledger(measured_plan.without_noise())
-    measured = (counter.measure if noisy else counter.exact)(work.counts, config, ledger, request, clock)
-    run = MeasuredRun(records, work.counts, measured, config, plan, request)
+    measured = (counter.measure if noisy else counter.exact)(work.counts, ledger, clock)
+    run = MeasuredRun(records, work.counts, measured, plan)
     told = counter.tell(run)
     if not counter.reads_on:
         work.opened.close()
@@ -362,14 +323,13 @@ def _measure(
     }
     write_manifest(folder, manifest)
     _begin(clock, counter.stages[2])
-    if counter.is_checked(config) and (wrong := part.product.verify(folder, manifest).wrong):
+    if counter.is_checked and (wrong := part.product.verify(folder, manifest).wrong):
         if part.product.verify(folder, manifest).wrong != wrong:
             raise OutputError("what was written is read back otherwise; the disk may be at fault; nothing was released")
         raise RuntimeError(f"the release does not hold together: {'; '.join(wrong)}")
-    if isinstance(counter, MeasurementsCounter):
-        for layout, place in folders.items():
-            (place / name).mkdir(exist_ok=True)
-            counter.write_noisy(place / name, layout, run, manifest, clock)
+    for layout, place in folders.items():
+        (place / name).mkdir(exist_ok=True)
+        counter.write_noisy(place / name, layout, run, manifest, clock)
     return manifest, {**told.log, "inputs": work.inputs, "seconds": clock.stop()}
 
 

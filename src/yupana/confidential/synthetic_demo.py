@@ -1,7 +1,7 @@
 """The demonstration: records of invented people, releases of every product made of them, and one atlas of all."""
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,17 +34,17 @@ _SEED: Final = 2020
 """Of the census. The noise has none: it comes from the operating system, as in a real run."""
 
 
-@dataclass(frozen=True, slots=True)
-class DemonstrationRequest:
-    """What a demonstration is asked to do."""
-
-    out: Path
-    households: int = 6_000  # of the census
-    overwrite: bool = False  # replace an earlier demonstration
-
-
-def demonstrate(request: DemonstrationRequest, announce: Announce) -> tuple[Path, CensusSummary]:
+def demonstrate(out: Path, households: int, announce: Announce, *, overwrite: bool) -> tuple[Path, CensusSummary]:
     """Make a census, releases and their atlas in one folder, which appears whole or not at all.
+
+    Parameters
+    ----------
+    out : Path
+    households : int
+        Of the census.
+    announce : callable
+    overwrite : bool
+        Replace an earlier demonstration.
 
     Returns
     -------
@@ -57,13 +57,14 @@ def demonstrate(request: DemonstrationRequest, announce: Announce) -> tuple[Path
         If the folder is not empty, is to be overwritten and holds something else than a demonstration, or cannot be
         written.
     """
-    _refuse_other_output(request)
+    if overwrite:
+        _refuse_other_output(out)
     clock = Stopwatch(announce)
-    with new_folder(request.out, overwrite=request.overwrite, noisy=False) as folder:
+    with new_folder(out, overwrite=overwrite, noisy=False) as folder:
         clock.start("inventing a census")
         census, small = folder / "census", folder / "small-census"
-        made = synthesize(census, households=request.households, states=_STATES, seed=_SEED)
-        synthesize(small, households=min(request.households, _TOPDOWN_HOUSEHOLDS), states=_STATES, seed=_SEED)
+        made = synthesize(census, households=households, states=_STATES, seed=_SEED)
+        synthesize(small, households=min(households, _TOPDOWN_HOUSEHOLDS), states=_STATES, seed=_SEED)
         (folder / "config.json").write_text(
             json.dumps({**production_config(), "state_filter": list(_STATES)}, indent=1) + "\n", encoding="utf-8"
         )
@@ -86,7 +87,7 @@ def demonstrate(request: DemonstrationRequest, announce: Announce) -> tuple[Path
                 "reasons": ["it holds records, of people who were invented"],
             },
         )
-    return request.out.absolute() / ATLAS / "index.html", made
+    return out.absolute() / ATLAS / "index.html", made
 
 
 _CONFIGURATIONS: Final = {
@@ -109,10 +110,9 @@ def _make_release(folder: Path, name: str, records: Path, clock: Stopwatch) -> N
     run(product, config, records, folder / name, asked)
 
 
-def _refuse_other_output(request: DemonstrationRequest) -> None:
+def _refuse_other_output(out: Path) -> None:
     """Leave a release alone that `new_folder` would take for an earlier output, as any of ours."""
-    out = request.out
-    if not (request.overwrite and (out / MANIFEST).is_file()):
+    if not (out / MANIFEST).is_file():
         return
     manifest = read_manifest(out)
     if "yupana" in manifest and not str(manifest.get("product")).endswith(PRODUCT):

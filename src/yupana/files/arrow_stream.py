@@ -51,6 +51,12 @@ class Texts:
     content: NDArray[np.uint8]  # in UTF-8, as whoever makes it has seen to
     ends: NDArray[np.int64]  # shape (rows + 1,): where each begins, and where the last ends
 
+    @classmethod
+    def of(cls, parts: Sequence[bytes]) -> "Texts":
+        """Those of some rows."""
+        ends = np.cumsum([0, *map(len, parts)], dtype=np.int64)
+        return cls(np.frombuffer(b"".join(parts), dtype=np.uint8), ends)
+
     def __len__(self) -> int:
         return len(self.ends) - 1
 

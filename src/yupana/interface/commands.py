@@ -4,7 +4,7 @@ What a function of Python takes, too, is a class: its keywords are read, checked
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias, TypedDict, get_args
@@ -101,19 +101,14 @@ class ReportOptions(TypedDict, total=False):
     ]
 
 
+_OF_AREAS: Final = Option("encoding of --areas, such as cp1252 (utf-8)", "text", "NAME")
+
+
 class IntervalOptions(TypedDict, total=False):
     """What intervals are made of."""
 
-    areas: Annotated[
-        Places | None,
-        Option(
-            "more areas that blocks lie in: a table or a file of the Bureau; may be repeated (docs/topdown-files.md)",
-            "paths",
-            "FILE",
-            default=(),
-        ),
-    ]
-    encoding: Annotated[str | None, Option("encoding of --areas, such as cp1252 (utf-8)", "text", "NAME")]
+    areas: Annotated[Places | None, replace(OPTIONS["areas"], takes="", stage="plan")]
+    encoding: Annotated[str | None, _OF_AREAS]
     confidence: Annotated[
         Exact | None,
         Option(
@@ -311,6 +306,10 @@ _OF_TOPDOWN: Final = Argument("of TopDown", metavar="RELEASE")
 _OF_SAFETAB: Final = Argument("a release of SafeTab, or one of its tables", metavar="RELEASE")
 
 _RUN: Final = declared(Configured.run)
+_SERVED: Final = {
+    "port": Option("0 takes any that is free (0)", "port", "N", default=0),
+    "browser": Option("only print the address", "switch", flag="no-browser", default=True),
+}
 
 _RELEASES: Final = {
     "check": Command(
@@ -357,17 +356,11 @@ _RELEASES: Final = {
         {"releases": Argument("a release, or several, each with pages of its own", metavar="RELEASE", many="+")},
         {
             "to": Option("write a static site, which opens from disk, and serve nothing", "path", "FOLDER"),
-            "boundaries": Option(
-                "boundaries of areas for a map, as of report; may be repeated",
-                "paths",
-                "FILE",
-                default=(),
-            ),
+            "boundaries": declared(ReportOptions)["boundaries"],
             "other": Option("a release to compare it with, number by number", "path", "OTHER", flag="with"),
             "kinds": Option("these kinds of areas alone, such as state,county (all)", "names", "KIND,...", default=()),
             "overwrite": _RUN["overwrite"],
-            "port": Option("0 takes any that is free (0)", "port", "N", default=0),
-            "browser": Option("only print the address", "switch", flag="no-browser", default=True),
+            **_SERVED,
         },
         more="Without --to the pages are served to this machine alone, and the address is printed. Ctrl-C ends it.",
     ),
@@ -536,7 +529,7 @@ _TOOLS: Final = {
             "strong_mcd_states": Option("where county subdivisions count, not places", "names", "09,23,..."),
             "blocks": Option("block, housing_units, gq1 .. gq7: facilities by major type", "path", "FILE"),
             "areas": Option("of (block, area), each kind a class; may be repeated", "paths", "FILE"),
-            "encoding": Option("encoding of --areas, such as cp1252 (utf-8)", "text", "NAME"),
+            "encoding": _OF_AREAS,
             "live": Option("only blocks with a housing unit or group quarters", "switch", default=False),
             "overwrite": _RUN["overwrite"],
         },
@@ -654,8 +647,7 @@ _TOOLS: Final = {
     "explore": Command(
         "choose budgets by looking: a local page in the browser",
         options={
-            "port": Option("0 takes any that is free (0)", "port", "N", default=0),
-            "browser": Option("only print the address", "switch", flag="no-browser", default=True),
+            **_SERVED,
             "counts": Option("a release whose counts errors are set against", "path", "RELEASE"),
             "parameters": Option("the codes and iterations of SafeTab (the demonstration's)", "path", "FOLDER"),
             "topdown": Option("a configuration of TopDown to show too: a file, or a built-in name", "text", "CONFIG"),

@@ -402,7 +402,7 @@ class Configured:
         how = {"overwrite": overwrite, "resume": resume, "log": None if log is None else path_of("log", log)}
         drawn = {name: entropy(seed) if name == ALONE else entropy(seed).branch(name) for name in self.cases}
         asked = {name: {**how, "account": charged[name], "entropy": drawn[name]} for name in self.cases}
-        self._make(data, made, asked, execution, synthetic=synthetic)
+        self._make(data, made, "run", asked, execution, synthetic=synthetic)
         release = open_release(made)
         if page is not None:
             with listening(execution.progress, "report") as tell:
@@ -425,24 +425,22 @@ class Configured:
         return made, None if page is None else claim_report(page, [out, *sources])
 
     def _make(
-        self, data: "Data", made: Path, asked: Mapping[str, Any], execution: Execution, *, synthetic: bool
+        self, data: "Data", made: Path, verb: str, asked: Mapping[str, Any], execution: Execution, *, synthetic: bool
     ) -> None:
         """Open the records and make the release of each part, with what is asked of it by its name."""
         from yupana.confidential.request import check_apart
         from yupana.confidential.run import run_parts
         from yupana.interface.records import opened
 
-        files = self.shared_options["pl"]
-        with opened(self, data, made, "run", execution, synthetic=synthetic) as parts, ExitStack() as stack:
+        with opened(self, data, made, verb, execution, synthetic=synthetic) as parts, ExitStack() as stack:
             requests = {
                 name: replace(part, request=replace(part.request, **asked[name])) for name, part in parts.items()
             }
-            then = None
-            if files is not None:
-                check_apart(made, next(iter(requests.values())).request.beside)
-                overwrite = next(iter(requests.values())).request.overwrite
-                then = self._pl_files(stack, files, overwrite=overwrite)
-            run_parts(self.title, requests, made, then)
+            request, then = next(iter(requests.values())).request, None
+            if request.pl is not None:
+                check_apart(made, request.beside)
+                then = self._pl_files(stack, request.pl, overwrite=request.overwrite)
+            run_parts(self.title, requests, made, then, noisy=verb == "run")
 
     @property
     def shared_options(self) -> Mapping[str, Any]:
@@ -491,20 +489,15 @@ class Configured:
             As of `run`.
         """
         from yupana.confidential.request import log_file
-        from yupana.confidential.run import run_parts
-        from yupana.interface.records import opened, places_of
+        from yupana.interface.records import places_of
         from yupana.interface.releases import open_release
 
         made = out_of(out, *places_of(data), overwrite=overwrite)
         place = None if log is None else path_of("log", log)
         if place is not None:
             log_file(place, made).check()
-        with opened(self, data, out, "exact", execution, synthetic=synthetic) as parts:
-            requests = {
-                name: replace(part, request=replace(part.request, overwrite=overwrite, log=place, internal=internal))
-                for name, part in parts.items()
-            }
-            run_parts(self.title, requests, made, noisy=False)
+        asked = {"overwrite": overwrite, "log": place, "internal": internal}
+        self._make(data, made, "exact", dict.fromkeys(self.cases, asked), execution, synthetic=synthetic)
         return open_release(made)
 
     @checked
@@ -539,18 +532,16 @@ class Configured:
         InputError
             If the records cannot be opened at all.
         """
-        from yupana.confidential.product_counter import counter_by_key
         from yupana.confidential.records.data_frames import in_words
         from yupana.confidential.run import validate as look
-        from yupana.interface.records import in_place, opened_alone
+        from yupana.interface.records import counter, in_place, opened_alone
 
         with opened_alone(self, data, None, "validate", execution, synthetic=synthetic) as (folder, request):
             found = look(self.product, self.config, folder, replace(request, internal=internal))
             if isinstance(data, str | Path):
                 say = partial(in_place, folder=folder, data=data)
             else:
-                files = counter_by_key(self.product.key).frames(self.config)
-                say = partial(in_words, folder=folder, frames=data, files=files)
+                say = partial(in_words, folder=folder, frames=data, files=counter(self).frames)
             told = (replace(one, file=say(one.file), text=say(one.text)) for one in found)
             return replace(found, findings=tuple(told))
 

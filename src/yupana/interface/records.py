@@ -1,16 +1,16 @@
 """The records of a run, opened where they lie, and what all verbs ask of a run."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from yupana.confidential.product_counter import counter_by_key
+from yupana.confidential.product_counter import Counter, counter_of
 from yupana.confidential.records.data_frames import Data, as_folder
 from yupana.confidential.records.foreign_files import as_parquet
-from yupana.confidential.records.object_store import stored_records
+from yupana.confidential.records.object_store import Bring, stored_records
 from yupana.confidential.request import LedgerAccount, RunRequest, check_outside
 from yupana.confidential.run import PartRun
 from yupana.confidential.shards.count_in_shards import open_engine
@@ -21,13 +21,18 @@ from yupana.interface.arguments import bytes_of, check_fields, exact_number, pat
 from yupana.interface.options import OPTIONS, STAGES, Account, Exact, Execution, Place, Stage
 from yupana.plan.account import OWN, Unit
 from yupana.products.parts import ALONE, data_of
-from yupana.progress import Listener, Progress, Step, announcing, listening, silent
+from yupana.progress import Listener, announcing, counting, listening, silent
 
 if TYPE_CHECKING:
     from yupana.interface.configured import Configured
 
 _STAGE_OF: "Mapping[str, Stage]" = {"run": "run", "exact": "release"}
 """How far verbs go; all others read records and make no release."""
+
+
+def counter(case: "Configured") -> Counter[Any, Any, Any, Any]:
+    """What knows the record files of a configuration."""
+    return counter_of(case.product.key, case.config, RunRequest(columns=case.options["columns"]))
 
 
 def accounts(asked: "Configured", account: Account | None) -> dict[str, LedgerAccount | None]:
@@ -79,7 +84,7 @@ def opened(
     cases = asked.cases
     files: dict[str, str] = {}
     for case in cases.values():
-        files |= counter_by_key(case.product.key).frames(case.config)
+        files |= counter(case).frames
     if out is not None:
         check_outside(path_of("out", out), [Path(place) for place in places_of(data)])
     stage = STAGES.index(_STAGE_OF.get(verb, "records"))
@@ -92,7 +97,7 @@ def opened(
     ):
         folders = data_of(folder, tuple(cases))
         for name, case in cases.items():
-            forms, place = counter_by_key(case.product.key).forms(case.config, case.options["columns"]), folders[name]
+            forms, place = counter(case).forms, folders[name]
             folders[name] = read.enter_context(as_parquet(place, forms, memory, partial(bring, place, ())))
         yield {
             name: PartRun(
@@ -106,7 +111,7 @@ def opened(
                     engine=engine,
                     shards=execution.shards,
                     announce=announcing(_told_by(name, tell)),
-                    progress=_counting(_told_by(name, tell)),
+                    progress=counting(_told_by(name, tell)),
                     bring=bring,
                 ),
             )
@@ -138,7 +143,7 @@ def _engine_terms(execution: Execution) -> EngineTerms:
 @contextmanager
 def _at_hand(
     data: Data, files: Mapping[str, str], memory: int | None, tell: Listener, *, synthetic: bool
-) -> Iterator[tuple[Path, Callable[[Path, Collection[Path]], None]]]:
+) -> Iterator[tuple[Path, Bring]]:
     """The folder of the records, and what brings them there if they lie on a store."""
     store = store_at(data) if isinstance(data, str | Path) else None
     if store is None:
@@ -146,10 +151,10 @@ def _at_hand(
             yield folder, silent
         return
     with (
-        stored_records(store, _counting(tell)) as records,
-        as_folder(records.folder, synthetic=synthetic) as folder,
+        stored_records(store, counting(tell)) as (copies, bring),
+        as_folder(copies, synthetic=synthetic) as folder,
     ):
-        yield folder, records.bring
+        yield folder, bring
 
 
 def in_place(text: str, folder: Path, data: Place) -> str:
@@ -166,7 +171,3 @@ def places_of(data: object) -> list[Place]:
 def _told_by(name: str, tell: Listener) -> Listener:
     """Tell steps under the name of a part, if it has one."""
     return tell if name == ALONE else lambda step: tell(replace(step, stage=f"{name}: {step.stage}"))
-
-
-def _counting(tell: Listener) -> Progress:
-    return lambda stage, done, total: tell(Step(stage, done, total))

@@ -25,7 +25,7 @@ from yupana.interface.commands import (
 )
 from yupana.interface.options import Place, Places
 from yupana.interface.reading import terms_of
-from yupana.progress import Listener, Step, announcing, listening
+from yupana.progress import Listener, announcing, counting, listening
 from yupana.release.release import PARTS_ENDING, ReleaseFolder
 
 if TYPE_CHECKING:
@@ -455,9 +455,7 @@ def topdown_intervals(
     made = out_of(out, folder_of(release), overwrite=terms["overwrite"])
     request = IntervalRequest(release=folder_of(release), out=made, **terms)
     with listening(progress, "topdown intervals") as tell:
-        publish_intervals(
-            request, Stopwatch(announcing(tell)), lambda stage, done, total: tell(Step(stage, done, total))
-        )
+        publish_intervals(request, Stopwatch(announcing(tell)), counting(tell))
     return open_release(made)
 
 

@@ -14,7 +14,7 @@ from yupana.interface.configured import run, setup
 from yupana.interface.options import OF_MEASUREMENTS, CountTerms, Place, Places, declared
 from yupana.interface.reading import read_options, terms_of, told_options
 from yupana.interface.releases import Release, open_release
-from yupana.progress import Listener, Step, announcing, listening
+from yupana.progress import Listener, Step, announcing, counting, listening
 
 if TYPE_CHECKING:
     from yupana.audit.attribute.answers import AttributeAnswer
@@ -113,9 +113,7 @@ def estimate_measurements(
     for_tables = {name: options[name] for name in OF_MEASUREMENTS}
     request = MeasurementRequest(root=path_of("files", files), out=made, changes=changes, **terms, **for_tables)
     with listening(progress, "topdown estimate") as tell:
-        publish_from_files(
-            request, Stopwatch(announcing(tell)), lambda stage, done, total: tell(Step(stage, done, total))
-        )
+        publish_from_files(request, Stopwatch(announcing(tell)), counting(tell))
     return open_release(made)
 
 

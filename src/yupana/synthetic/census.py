@@ -34,12 +34,11 @@ from yupana.synthetic.files import (
     UNITS,
     Append,
     Whole,
-    parquet_files,
-    text_files,
+    written_files,
 )
 from yupana.synthetic.geography import PUERTO_RICO, STATES, Geography, lay_out
 from yupana.synthetic.households import InventedHouseholds, Mix, People, draw_households, draw_origin, reflect
-from yupana.synthetic.race import CodeTables, RaceCodes, code_tables, draw_codes
+from yupana.synthetic.race import FIGURES, CodeTables, RaceCodes, code_tables, draw_codes
 
 Answers: TypeAlias = NDArray[np.uint16]
 
@@ -71,17 +70,7 @@ class _Quarters(NamedTuple):
     age: tuple[float, float, int, int]
 
 
-# Facilities and mean sizes are assumed; together they give the people of each kind in the 2020 Census (DHC, rounded):
-# millions 1.6 in nursing homes, 2.0 in prisons and jails, 2.8 in college housing, 0.3 in barracks, 1.5 in others.
-_QUARTERS = (
-    _Quarters(3, 37, 8.3, 100, 0.36, (79, 10, 25, 104)),  # nursing
-    _Quarters(5, 38, 21.3, 70, 0.46, (19.5, 1.6, 17, 30)),  # college
-    _Quarters(1, 37, 3.2, 330, 0.91, (38, 12, 18, 90)),  # correctional
-    _Quarters(2, 37, 1.6, 15, 0.85, (16, 1.5, 10, 20)),  # juvenile
-    _Quarters(6, 38, 1.9, 90, 0.83, (23, 5, 17, 55)),  # military
-    _Quarters(7, 38, 63.7, 11, 0.58, (43, 18, 0, 95)),  # group homes, shelters and others
-)
-# The share of men is assumed.
+_QUARTERS = tuple(_Quarters(**kind) for kind in FIGURES["quarters"])
 
 # MAFIDs: unit number k has the (k * _MAFID_STEP mod _MAFID_COUNT)th of them, so that they follow no order of place.
 _MAFID_FIRST, _MAFID_COUNT, _MAFID_STEP = 100_000_001, 799_999_999, 494_427_191
@@ -226,9 +215,9 @@ def synthesize(
         sequence = np.random.SeedSequence(seed)
         rng = np.random.default_rng(sequence)
         geography = lay_out(rng, request.states, request.households)
-        with (parquet_files if fmt == "parquet" else text_files)(partial, RECORDS) as append:
+        with written_files(partial, RECORDS, fmt) as append:
             persons, standing = _write_records(append, rng, request, geography, progress)
-        with text_files(partial, BLOCKS) as append:
+        with written_files(partial, BLOCKS) as append:
             _write_blocks(append, geography, standing)
         (partial / "SYNTHETIC").write_text(
             f"A synthetic census made by yupana: {households} households, states {','.join(states)}, "

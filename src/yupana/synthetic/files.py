@@ -7,31 +7,29 @@ The map shows blocks of a synthetic state as squares along Hilbert's curve, and 
 
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from yupana.files.database import open_database, quoted, source_of
-from yupana.release.lines import Texts, digits, whole, write_header, write_lines
 from yupana.synthetic.race import MOST_CODES
 
 Whole: TypeAlias = NDArray[np.integer] | NDArray[np.bool_]
 
-_MOST_ANSWERS = 10_000
+_TEXT = "FORMAT csv, DELIMITER '|', HEADER"
+_PARQUET = "FORMAT parquet, COMPRESSION zstd"
 _DATABASE_MEMORY = 2_000_000_000  # bytes; it would take most of the machine for a large census
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenColumn:
-    """A column: its name, its text for an array of whole numbers, and SQL of the same for one number, ``{}``."""
+    """A column: its name, and SQL for what is written of a whole number, ``{}``."""
 
     name: str
-    text: Callable[[NDArray[Any]], Texts]
     sql: str
 
 
@@ -50,12 +48,12 @@ Append: TypeAlias = Callable[[WrittenTable, Sequence[Whole]], None]
 
 def _number(name: str) -> WrittenColumn:
     """Numbers from 0 on, integers in Parquet."""
-    return WrittenColumn(name, whole, "{}::INTEGER")
+    return WrittenColumn(name, "{}::INTEGER")
 
 
 def _code(name: str, width: int) -> WrittenColumn:
     """Codes of so many digits."""
-    return WrittenColumn(name, partial(digits, width=width), f"lpad({{}}::VARCHAR, {width}, '0')")
+    return WrittenColumn(name, f"lpad({{}}::VARCHAR, {width}, '0')")
 
 
 _BLOCK: Final = (_code("TABBLKST", 2), _code("TABBLKCOU", 3), _code("TABTRACTCE", 6), _code("TABBLK", 4))
@@ -63,22 +61,13 @@ _GROUP, _REGION, _DIVISION = (_code(name, 1) for name in ("TABBLKGRPCE", "REGION
 _PLACE, _TRIBAL = _code("PLACEFP", 5), _code("AIANNHCE", 4)
 
 
-_MAFID: Final = WrittenColumn("MAFID", partial(digits, width=9), "{}::INTEGER")
+_MAFID: Final = _number("MAFID")
 """Every one has nine digits."""
-
-
-_NULL_FIRST: Final[Texts] = np.array([b"Null", *(b"%d" % code for code in range(1, _MOST_ANSWERS))])
 
 
 def _answer(name: str) -> WrittenColumn:
     """Race and ethnicity codes, 0 for none."""
-    return WrittenColumn(name, lambda values: _NULL_FIRST[values], "CASE {0} WHEN 0 THEN 'Null' ELSE {0}::VARCHAR END")
-
-
-def _flag(name: str) -> WrittenColumn:
-    return WrittenColumn(
-        name, lambda values: np.where(values, b"True", b"False"), "CASE WHEN {} THEN 'True' ELSE 'False' END"
-    )
+    return WrittenColumn(name, "CASE {0} WHEN 0 THEN 'Null' ELSE {0}::VARCHAR END")
 
 
 _ANSWERS: Final = tuple(_answer(name) for name in (*(f"QRACE{number}" for number in range(1, MOST_CODES + 1)), "QSPAN"))
@@ -105,7 +94,14 @@ GEO: Final = WrittenTable(
 PERSON_RECORDS: Final = WrittenTable(
     "person-records",
     "txt",
-    (_number("QAGE"), _code("QSEX", 1), _flag("HOUSEHOLDER"), *_BLOCK, _code("CENRACE", 2), *_ANSWERS),
+    (
+        _number("QAGE"),
+        _code("QSEX", 1),
+        WrittenColumn("HOUSEHOLDER", "CASE WHEN {} THEN 'True' ELSE 'False' END"),
+        *_BLOCK,
+        _code("CENRACE", 2),
+        *_ANSWERS,
+    ),
 )
 HOUSEHOLD_RECORDS: Final = WrittenTable(
     "household-records", "txt", (*_BLOCK, _code("HHRACE", 2), *_ANSWERS, _code("HOUSEHOLD_TYPE", 1), _code("TEN", 1))
@@ -134,27 +130,14 @@ BLOCKS: Final = (REFERENCE, HOUSING_UNITS, GROUP_QUARTERS)
 
 
 @contextmanager
-def text_files(folder: Path, tables: Sequence[WrittenTable]) -> Iterator[Append]:
-    """Text with a header and ``|`` between columns, open for appending until the context ends."""
-    with ExitStack() as stack:
-        files = {}
-        for table in tables:
-            files[table.name] = stack.enter_context((folder / f"{table.name}.{table.ending}").open("wb"))
-            write_header(files[table.name], [column.name for column in table.columns])
+def written_files(
+    folder: Path, tables: Sequence[WrittenTable], fmt: Literal["csv", "parquet"] = "csv"
+) -> Iterator[Append]:
+    """Open files for appending, one for each table, which are complete when the context ends.
 
-        def append(table: WrittenTable, columns: Sequence[Whole]) -> None:
-            texts = [column.text(values) for column, values in zip(table.columns, columns, strict=True)]
-            write_lines(files[table.name], texts)
-
-        yield append
-
-
-@contextmanager
-def parquet_files(folder: Path, tables: Sequence[WrittenTable]) -> Iterator[Append]:
-    """Parquet, one file for each table, complete when the context ends; codes are text.
-
-    Numbers are kept in small files meanwhile, compressed: 13 bytes for a person with all that belongs to it. They
-    become text on the way into the one file, because rows of text would be far more work to write twice.
+    Text has a header and ``|`` between columns; in Parquet codes are text. Numbers are kept in small files meanwhile,
+    compressed: 13 bytes for a person with all that belongs to it. They become text on the way into the one file,
+    because rows of text would be far more work to write twice.
     """
     parts = folder / "parts"
     parts.mkdir()
@@ -165,7 +148,7 @@ def parquet_files(folder: Path, tables: Sequence[WrittenTable]) -> Iterator[Appe
             path = parts / f"{table.name}-{len(written[table.name])}.parquet"
             names = [column.name for column in table.columns]
             db.register("rows_now", dict(zip(names, map(np.ascontiguousarray, columns), strict=True)))
-            db.execute(f"COPY rows_now TO {quoted(str(path))} (FORMAT parquet, COMPRESSION zstd)")
+            db.execute(f"COPY rows_now TO {quoted(str(path))} ({_PARQUET})")
             db.unregister("rows_now")
             written[table.name].append(path)
 
@@ -174,10 +157,9 @@ def parquet_files(folder: Path, tables: Sequence[WrittenTable]) -> Iterator[Appe
         for table in tables:
             rows = ", ".join(f"{column.sql.format(column.name)} AS {column.name}" for column in table.columns)
             here = ", ".join(map(source_of, written[table.name]))
-            db.execute(
-                f"COPY (SELECT {rows} FROM read_parquet([{here}])) "
-                f"TO {quoted(str(folder / f'{table.name}.parquet'))} (FORMAT parquet, COMPRESSION zstd)"
-            )
+            ending, form = (table.ending, _TEXT) if fmt == "csv" else (fmt, _PARQUET)
+            place = quoted(str(folder / f"{table.name}.{ending}"))
+            db.execute(f"COPY (SELECT {rows} FROM read_parquet([{here}])) TO {place} ({form})")
             for path in written[table.name]:
                 path.unlink()
     shutil.rmtree(parts)

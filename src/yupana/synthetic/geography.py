@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from yupana.arrays import Floats, Ints
 from yupana.synthetic.households import LEANS, PROFILES, Mix, draw_lean
+from yupana.synthetic.race import FIGURES
 
 
 class StateShares(NamedTuple):
@@ -28,63 +29,10 @@ class StateShares(NamedTuple):
     profile: str
 
 
-# FIPS code: region, division, people, Hispanic share; the profile is assumed.
 STATES: Mapping[str, StateShares] = MappingProxyType(
-    {
-        "01": StateShares("3", "6", 5024, 5, "deep south"),
-        "02": StateShares("4", "9", 733, 7, "alaska"),
-        "04": StateShares("4", "8", 7152, 31, "plains"),
-        "05": StateShares("3", "7", 3012, 9, "south"),
-        "06": StateShares("4", "9", 39538, 39, "pacific"),
-        "08": StateShares("4", "8", 5774, 22, "mountain"),
-        "09": StateShares("1", "1", 3606, 17, "industrial"),
-        "10": StateShares("3", "5", 990, 11, "south"),
-        "11": StateShares("3", "5", 690, 11, "capital"),
-        "12": StateShares("3", "5", 21538, 26, "south"),
-        "13": StateShares("3", "5", 10712, 11, "deep south"),
-        "15": StateShares("4", "9", 1455, 10, "hawaii"),
-        "16": StateShares("4", "8", 1839, 13, "mountain"),
-        "17": StateShares("2", "3", 12813, 18, "industrial"),
-        "18": StateShares("2", "3", 6786, 8, "industrial"),
-        "19": StateShares("2", "4", 3190, 7, "rural"),
-        "20": StateShares("2", "4", 2938, 13, "rural"),
-        "21": StateShares("3", "6", 4506, 5, "rural"),
-        "22": StateShares("3", "7", 4658, 7, "deep south"),
-        "23": StateShares("1", "1", 1362, 2, "rural"),
-        "24": StateShares("3", "5", 6177, 12, "deep south"),
-        "25": StateShares("1", "1", 7030, 13, "industrial"),
-        "26": StateShares("2", "3", 10077, 6, "industrial"),
-        "27": StateShares("2", "4", 5706, 6, "industrial"),
-        "28": StateShares("3", "6", 2961, 4, "deep south"),
-        "29": StateShares("2", "4", 6155, 5, "industrial"),
-        "30": StateShares("4", "8", 1084, 4, "plains"),
-        "31": StateShares("2", "4", 1962, 12, "rural"),
-        "32": StateShares("4", "8", 3105, 29, "pacific"),
-        "33": StateShares("1", "1", 1378, 4, "rural"),
-        "34": StateShares("1", "2", 9289, 22, "industrial"),
-        "35": StateShares("4", "8", 2118, 48, "plains"),
-        "36": StateShares("1", "2", 20201, 20, "industrial"),
-        "37": StateShares("3", "5", 10439, 11, "south"),
-        "38": StateShares("2", "4", 779, 4, "plains"),
-        "39": StateShares("2", "3", 11799, 4, "industrial"),
-        "40": StateShares("3", "7", 3959, 12, "plains"),
-        "41": StateShares("4", "9", 4237, 14, "mountain"),
-        "42": StateShares("1", "2", 13003, 8, "industrial"),
-        "44": StateShares("1", "1", 1097, 17, "industrial"),
-        "45": StateShares("3", "5", 5118, 7, "deep south"),
-        "46": StateShares("2", "4", 887, 4, "plains"),
-        "47": StateShares("3", "6", 6911, 7, "south"),
-        "48": StateShares("3", "7", 29146, 39, "south"),
-        "49": StateShares("4", "8", 3272, 15, "mountain"),
-        "50": StateShares("1", "1", 643, 2, "rural"),
-        "51": StateShares("3", "5", 8631, 11, "south"),
-        "53": StateShares("4", "9", 7705, 14, "pacific"),
-        "54": StateShares("3", "5", 1794, 2, "rural"),
-        "55": StateShares("2", "3", 5894, 8, "rural"),
-        "56": StateShares("4", "8", 577, 10, "mountain"),
-        "72": StateShares("9", "0", 3286, 99, "south"),
-    }
+    {code: StateShares(*shares) for code, shares in FIGURES["states"].items()}
 )
+"""By FIPS code."""
 
 PUERTO_RICO = "72"
 
@@ -120,41 +68,7 @@ class _Tribal(NamedTuple):
     pull: float
 
 
-# Numbers and shares are assumed, after the 2020 Census' about 700 areas; a state that is not named has none.
-_TRIBAL: Mapping[str, _Tribal] = MappingProxyType(
-    {
-        "01": _Tribal(8, 2, 9500, 0.05),
-        "02": _Tribal(220, 35, 6000, 0.3),
-        "04": _Tribal(21, 3, 10, 0.8),
-        "06": _Tribal(105, 0.3, 110, 0.4),
-        "08": _Tribal(2, 0.3, 310, 0.6),
-        "12": _Tribal(7, 0.03, 340, 0.7),
-        "15": _Tribal(70, 3, 5000, 0.6),
-        "16": _Tribal(5, 1.5, 370, 0.3),
-        "19": _Tribal(1, 0.05, 390, 0.7),
-        "20": _Tribal(4, 0.4, 400, 0.3),
-        "22": _Tribal(4, 0.5, 9600, 0.05),
-        "23": _Tribal(5, 0.3, 420, 0.8),
-        "26": _Tribal(12, 0.4, 440, 0.3),
-        "27": _Tribal(12, 0.8, 470, 0.5),
-        "28": _Tribal(1, 0.3, 490, 0.8),
-        "30": _Tribal(7, 6, 500, 0.6),
-        "31": _Tribal(6, 0.5, 520, 0.5),
-        "32": _Tribal(26, 0.5, 540, 0.6),
-        "35": _Tribal(23, 8, 580, 0.75),
-        "36": _Tribal(10, 0.1, 620, 0.5),
-        "37": _Tribal(9, 5, 9700, 0.3),
-        "38": _Tribal(5, 4, 650, 0.7),
-        "40": _Tribal(29, 60, 5500, 0.06),
-        "41": _Tribal(9, 0.3, 680, 0.6),
-        "46": _Tribal(9, 8, 700, 0.75),
-        "48": _Tribal(3, 0.02, 730, 0.7),
-        "49": _Tribal(7, 1, 750, 0.4),
-        "53": _Tribal(29, 2, 770, 0.3),
-        "55": _Tribal(11, 0.8, 820, 0.6),
-        "56": _Tribal(1, 4, 850, 0.3),
-    }
-)
+_TRIBAL: Mapping[str, _Tribal] = {code: _Tribal(*areas) for code, areas in FIGURES["tribal"].items()}
 _AIAN_RACE, _NHPI_RACE = 2, 4
 _HISPANIC_IN_TRIBE = 0.04  # of households drawn to be of an area's own people; assumed
 

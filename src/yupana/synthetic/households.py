@@ -5,8 +5,9 @@ Nothing here comes from a record. The constants are rounded national figures as 
 says is marked as assumed. They make a census that looks right; they are no estimate of anything.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.random import Generator
 
 from yupana.arrays import Flags, Floats, Ints
-from yupana.synthetic.race import COMBINATIONS, cumulative, draw_columns
+from yupana.synthetic.race import COMBINATIONS, FIGURES, cumulative, draw_columns
 
 AgeRule: TypeAlias = Callable[[Generator, Ints], Ints]
 
@@ -27,23 +28,8 @@ _NUMBER_OF_RACES = MappingProxyType({2: 91.5, 3: 7.2, 4: 0.9, 5: 0.3, 6: 0.1})
 _PART_OF_SEVERAL = (1.0, 0.22, 0.28, 0.2, 0.03, 0.22)
 _PART_OF_SEVERAL_HISPANIC = (1.0, 0.05, 0.05, 0.02, 0.006, 1.0)
 
-# Percent White, Black, AIAN, Asian, NHPI, Some Other alone, and of two or more races, for people who are not Hispanic:
-# typical states of each kind (PL 94-171, rounded; plains and Alaska less those whom tribal areas add).
-_NOT_HISPANIC = MappingProxyType(
-    {
-        "industrial": (72.0, 13.0, 0.2, 8.0, 0.03, 0.7, 6.0),
-        "rural": (88.0, 4.0, 0.6, 2.2, 0.1, 0.3, 4.8),
-        "south": (67.0, 23.0, 0.4, 3.5, 0.08, 0.5, 5.5),
-        "deep south": (57.0, 34.0, 0.3, 3.5, 0.05, 0.5, 4.7),
-        "plains": (80.5, 4.0, 5.5, 2.0, 0.15, 0.4, 7.5),
-        "mountain": (82.0, 4.5, 0.9, 4.0, 0.6, 0.5, 7.5),
-        "pacific": (63.0, 7.5, 0.8, 20.0, 0.6, 0.8, 7.3),
-        "alaska": (71.5, 3.0, 6.5, 6.5, 1.8, 0.6, 10.0),
-        "hawaii": (24.0, 1.8, 0.2, 40.0, 11.0, 0.3, 22.7),
-        "capital": (43.0, 46.0, 0.2, 5.5, 0.05, 0.6, 4.7),
-    }
-)
-# The same for Hispanic people, in the states and in Puerto Rico (PL 94-171, rounded).
+_NOT_HISPANIC: Mapping[str, list[float]] = FIGURES["not_hispanic"]
+# The same shares for Hispanic people, in the states and in Puerto Rico (PL 94-171, rounded).
 _HISPANIC = ((20.0, 2.0, 2.4, 0.4, 0.1, 42.4, 32.7), (17.0, 7.0, 0.2, 0.1, 0.02, 26.0, 49.7))
 
 PROFILES: tuple[str, ...] = tuple(_NOT_HISPANIC)
@@ -55,7 +41,7 @@ LEANS = len(PROFILES) + len(_HISPANIC)
 _POLES = tuple(tuple(float(pole == column) for column in range(7)) for pole in range(7))
 
 
-def _race_row(mix: tuple[float, ...], parts: tuple[float, ...]) -> list[float]:
+def _race_row(mix: Sequence[float], parts: tuple[float, ...]) -> list[float]:
     """Share of each of the 63 codes, from six shares alone, one of several, and the pull of each race."""
     weights = np.array([np.prod([parts[race] for race in races]) for races in COMBINATIONS])
     sizes = np.array([len(races) for races in COMBINATIONS])
@@ -72,21 +58,12 @@ _RACE = cumulative(
     + [_race_row(mix, _PART_OF_SEVERAL_HISPANIC) for mix in _HISPANIC]
     + [_race_row(mix, _PART_OF_SEVERAL) for mix in _POLES]
 )
-_LEAN = cumulative([list(mix) for mix in _NOT_HISPANIC.values()])
+_LEAN = cumulative(list(_NOT_HISPANIC.values()))
 
 # Household types. Columns of every table below are HHT2 01 to 12; rows are groups of householders.
 TYPES = 12
 _OTHER, _BLACK, _ASIAN, _HISPANIC_GROUP = range(4)
-# Percent of households (2020 DHC and ACS by race of householder, rounded; nationally 46 married, 7 cohabiting,
-# 28 female and 19 male householders without a partner, 28 alone).
-_TYPE = cumulative(
-    [
-        [17.0, 31.5, 2.1, 5.0, 16.1, 3.2, 4.3, 1.7, 13.0, 1.3, 2.4, 2.4],
-        [10.5, 17.5, 2.3, 4.0, 19.5, 10.7, 12.5, 1.8, 14.0, 1.6, 4.0, 1.6],
-        [27.5, 31.5, 0.9, 3.5, 11.0, 2.2, 5.3, 2.4, 9.5, 0.6, 2.8, 2.8],
-        [25.0, 22.5, 4.3, 4.6, 8.8, 8.2, 8.3, 1.5, 8.4, 2.0, 4.7, 1.7],
-    ]
-)
+_TYPE = cumulative(FIGURES["households"]["types"])
 # Relatives beyond the own family: how much more often than `_KIN` says (multigenerational households, ACS, rounded).
 _KIN_FACTOR = np.array([0.6, 1.0, 1.2, 1.4])
 _SAME_SEX_MARRIED = 0.012  # of married couples, 2020 DHC, rounded
@@ -97,24 +74,7 @@ _MALE_MARRIED = 0.53  # householders of married couples who are male; assumed
 _MALE_CHILD, _MALE_ADULT = 0.511, 0.55
 _MALE_PARENT = 0.25  # parents and parents-in-law who live with the householder are mostly mothers; assumed
 
-# Age of the householder in years: mean, spread, youngest, oldest. Means are near ACS medians, the rest is assumed.
-# With own children under 18 it ends at 62, so that a child can be 16 to 45 years younger.
-_HOUSEHOLDER_AGE = np.array(
-    [
-        (40.0, 8.5, 16, 62),
-        (59.0, 17.0, 18, 94),
-        (34.0, 8.5, 16, 62),
-        (37.0, 18.0, 18, 95),
-        (62.0, 20.0, 18, 97),
-        (36.0, 8.5, 16, 62),
-        (55.0, 17.0, 18, 100),
-        (34.0, 18.0, 15, 98),
-        (52.0, 20.0, 18, 97),
-        (40.0, 9.0, 16, 62),
-        (48.0, 18.0, 18, 105),
-        (33.0, 16.0, 15, 98),
-    ]
-)
+_HOUSEHOLDER_AGE = np.array(FIGURES["households"]["ages"])
 
 # A normal law has too many of the oldest: so many of them are as much younger than 85 as they were older; assumed.
 _OLD, _FEWER_OLD = 85, 0.5
@@ -167,11 +127,8 @@ def _younger(gap: tuple[int, int], youngest: int, oldest: int, skew: float) -> A
     return ages
 
 
-def _anyone(youngest: int, oldest: int, skew: float) -> AgeRule:
-    def ages(rng: Generator, householder: Ints) -> Ints:
-        return youngest + ((oldest - youngest + 1) * rng.random(len(householder)) ** skew).astype(np.int64)
-
-    return ages
+_anyone = partial(_younger, (-OLDEST, OLDEST))
+"""Of any age within the bounds, whatever that of the householder."""
 
 
 @dataclass(frozen=True)
@@ -209,17 +166,8 @@ _KIN = (
 _PARTNER_AGE = _near(4.5, 15)
 _RELATIVES = (28, 29, 30, 31, 32, 33)
 
-# The relative who makes a household without partner and own children a family (HHT2 07 and 11); assumed. Rows: female
-# and male householder from 36 years on, then female and male under 36, too young for grown children.
 _FIRST_RELATIVES = (25, 28, 29, 30, 33)
-_FIRST_RELATIVE = cumulative(
-    [
-        [64.0, 9.0, 15.0, 6.0, 6.0],
-        [45.0, 17.0, 24.0, 3.0, 11.0],
-        [0.0, 47.0, 29.0, 0.0, 24.0],
-        [0.0, 50.0, 25.0, 0.0, 25.0],
-    ]
-)
+_FIRST_RELATIVE = cumulative(FIGURES["households"]["first_relative"])
 
 # HHT by HHT2; where a couple lives unmarried it depends on sex and relatives too.
 _HHT = np.array([1, 1, 0, 0, 6, 3, 3, 7, 4, 2, 2, 5])

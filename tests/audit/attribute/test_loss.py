@@ -181,7 +181,7 @@ def test_a_household_adds_to_the_counts_what_the_product_counts(tmp_path: Path, 
     plan = PHSAFE.plan(config)
     with open_census(tmp_path / "census", states=frozenset({6}), policies={}) as census:
         census.require_valid()
-        counts = PhsafeCounter().count(census, config, plan).by_level
+        counts = PhsafeCounter(config).count(census).by_level
     costs = costs_of(plan, taus)
     ours = sum(costs.contribution(household) for household in found)
     for m in plan.measurements:

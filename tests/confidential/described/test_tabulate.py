@@ -31,9 +31,9 @@ def counted(description: Path, data: Path) -> dict[str, Rows]:
     """Every table without noise, as the product lays it out."""
     config = TABLES.read(description).without_noise()
     plan = TABLES.plan(config)
-    counter = DescribedCounter()
+    counter = DescribedCounter(config)
     with open_described(config, data, None, ColumnMap()) as records:
-        exact = counter.count(records, config, plan)
+        exact = counter.count(records)
     tables = published_tables(config, plan, measure_tables(exact.by_level, config, Ledger(plan), SystemEntropy(), {}))
     return {table.name: _rows(table.columns) for table in tables}
 
@@ -161,7 +161,7 @@ def test_groups_that_are_too_many_together_are_counted_one_by_one(
         open_described(config, saved[1], None, ColumnMap()) as opened,
         pytest.raises(yupana.ConfigError, match="of t some cell and group together tell too many combinations"),
     ):
-        DescribedCounter().count(opened, config, TABLES.plan(config))
+        DescribedCounter(config).count(opened)
 
 
 @pytest.mark.sampled(3)

@@ -81,7 +81,7 @@ def counts(folder: Path, households: list[Drawn]) -> dict[str, NDArray[np.int64]
         census.geo.append(place_of(seeded(1), unit, "17" if unit.MAFID == OTHER else "06"))
     write_census(folder, census)
     with checked_census(CONFIG, folder) as opened:
-        return dict(PhsafeCounter().count(opened, CONFIG, PLAN).by_level)
+        return dict(PhsafeCounter(CONFIG).count(opened).by_level)
 
 
 def farthest(worlds: list[dict[str, NDArray[np.int64]]], name: str) -> tuple[int, int]:

@@ -52,7 +52,7 @@ def errors(
     census: Path, plan: Plan, mechanism: Mechanism, factor: Fraction = Fraction(1), *, trials: int = TRIALS
 ) -> list[CellError]:
     request = RunRequest(entropy=SeededEntropy(8))
-    return list(PhsafeCounter().observe(config(mechanism, factor), plan, census, trials, request).errors)
+    return list(PhsafeCounter(config(mechanism, factor), request).observe(plan, census, trials).errors)
 
 
 def test_every_measurement_has_the_variance_of_its_plan(sound: list[CellError]) -> None:

@@ -192,7 +192,7 @@ def test_files_that_are_none(cef: Path, kind: str, spoil: Callable[[Path], objec
 
 def test_every_state_may_be_asked_for(cef: Path) -> None:
     with open_detailed(
-        cef, "household-records", states=frozenset({72}), codes=CODES, ethnicity_codes=ETHNICITY_CODES
+        cef, kind="household-records", states=frozenset({72}), codes=CODES, ethnicity_codes=ETHNICITY_CODES
     ) as data:
         data.require_valid()
         assert data.db.execute("SELECT QRACE1, HOUSEHOLD_TYPE, TEN FROM records WHERE TABBLKST = 72").fetchall() == [

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from schemas import PL94, make_schema
 from spine_maker import random_blocks, write_reference
 
+from yupana.confidential.request import RunRequest
 from yupana.confidential.tabulate.block_histograms import check_facilities, open_block_counts
 from yupana.engine.local import LocalEngine
 from yupana.errors import InputError
@@ -267,7 +268,7 @@ def test_persons_are_counted_by_block_and_cell(
     counts = read(tmp_path / "data", PL94, blocks)
     assert counted(counts, blocks) == expected_persons(census, types)
     assert counts.counts.sum() == len(census.persons)
-    with open_block_counts(tmp_path / "data", PL94, np.array(blocks)) as found:
+    with open_block_counts(tmp_path / "data", PL94, np.array(blocks), RunRequest()) as found:
         names = {path.name for source in found.files.values() for path in source.paths}
     assert names >= ({"quarters.csv", "geo.csv"} if form is as_csv else set())
 
@@ -287,10 +288,12 @@ def test_persons_are_counted_in_shards_by_block_and_cell(
     census, types, blocks = sample(1)
     form(tmp_path / "data", census, types)
     engine = LocalEngine(tmp_path)
-    with open_block_counts(tmp_path / "data", PL94, np.array(blocks), engine=engine, shards=shards) as found:
+    with open_block_counts(
+        tmp_path / "data", PL94, np.array(blocks), RunRequest(engine=engine, shards=shards)
+    ) as found:
         assert counted(found.part(0, len(blocks)), blocks) == expected_persons(census, types)
         names = {path.name for source in found.files.values() for path in source.paths}
-    with open_block_counts(tmp_path / "data", PL94, np.array(blocks)) as found:
+    with open_block_counts(tmp_path / "data", PL94, np.array(blocks), RunRequest()) as found:
         assert names == {path.name for source in found.files.values() for path in source.paths}
 
 

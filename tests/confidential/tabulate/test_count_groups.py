@@ -225,10 +225,7 @@ def check(world: GroupWorld, areas: GroupAreas, counted: list[CountedAreas], see
 
 def kept(counted: Iterator[CountedAreas]) -> list[CountedAreas]:
     """What is counted, looked at while it is there: it may be on disk for no longer."""
-    return [
-        replace(found, parts=[part.within(found.kind, found.low, found.high) for part in found.parts])
-        for found in counted
-    ]
+    return [replace(found, parts=[part.within(found.low, found.high) for part in found.parts]) for found in counted]
 
 
 def draw_sizes(random: Random, monkeypatch: pytest.MonkeyPatch) -> int:

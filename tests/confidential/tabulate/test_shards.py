@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any, TypeVar
@@ -24,7 +25,13 @@ from yupana.confidential.described.records import open_described
 from yupana.confidential.described.tabulate import Tabulated, merge_tabulated
 from yupana.confidential.described.tabulate import tabulate as tabulate_described
 from yupana.confidential.records.sources import OpenedRecords
-from yupana.confidential.tabulate.block_histograms import BlockEntries, count_blocks, merge_entries
+from yupana.confidential.tabulate.block_histograms import (
+    BlockEntries,
+    CountedBlocks,
+    _keys,
+    _what_is_counted,
+    merge_entries,
+)
 from yupana.files.columns import ColumnMap
 from yupana.products.described.product import TABLES as DESCRIBED
 from yupana.products.phsafe.configuration import read_config
@@ -177,9 +184,11 @@ def test_blocks_of_topdown_add_up(folder: Path, schema: Any, shards: int) -> Non
         )
         whole.db.execute("DROP VIEW IF EXISTS persons")
         whole.db.execute("CREATE VIEW persons AS FROM alike")
+        keys = partial(_keys, _what_is_counted(schema), schema, blocks, facilities)
+        counted = CountedBlocks(lambda *_: census, keys, schema.cells)
         with sharded(whole, {mafid: random.randrange(shards) for mafid in mafids}, shards) as parts:
-            counts = [count_blocks(part, schema, blocks, facilities) for part in parts]
-        expected = count_blocks(whole, schema, blocks, facilities)
+            counts = [counted.entries(part) for part in parts]
+        expected = counted.entries(whole)
     assert not len(counts[-1].count)
     found = [entries(one) for one in merged(random, counts, merge_entries)]
     assert found[0] == found[1] == found[2] == entries(merge_entries([expected]))

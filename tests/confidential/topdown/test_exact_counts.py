@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from yupana.confidential.topdown import exact_counts
-from yupana.confidential.topdown.exact_counts import CountsOnDisk, add_up
+from yupana.confidential.topdown.exact_counts import CountsInParts, add_up
 from yupana.geography.tree import Tree
 from yupana.topdown.histogram import Histogram, count_entries, whole
 
@@ -46,7 +46,7 @@ def test_every_geolevel_adds_up(seed: int, levels: int, at_once: int, filed: boo
 
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(exact_counts, "_BLOCKS_AT_ONCE", at_once)
-        found = add_up(tree, part, Path(folder) if filed else None, records=0)
+        found = add_up(tree, part, Path(folder) if filed else None)
         assert [first for first, _ in asked] == [0, *(last for _, last in asked[:-1])]
         assert asked[-1][1] == blocks
         assert found.records == counts.counts.sum()
@@ -59,18 +59,16 @@ def test_every_geolevel_adds_up(seed: int, levels: int, at_once: int, filed: boo
                 assert same(counted.part(first, last), expected.part(first, last))
 
 
-def test_a_count_that_its_column_cannot_hold_is_refused(tmp_path: Path) -> None:
+def test_a_count_that_four_bytes_do_not_hold_is_kept(tmp_path: Path) -> None:
     large = count_entries(np.array([0]), np.array([0]), np.array([1 << 31]), 1)
-    narrow, wide = (CountsOnDisk(tmp_path, name, wide=name == "wide") for name in ("narrow", "wide"))
-    with pytest.raises(OverflowError):
-        narrow.add(large)
-    wide.add(large)
-    assert wide.part(0, 1).counts.tolist() == [1 << 31]
+    counts = CountsInParts(tmp_path, "wide")
+    counts.add(large)
+    assert counts.part(0, 1).counts.tolist() == [1 << 31]
 
 
 def test_more_records_than_four_bytes_count_are_added_up(tmp_path: Path) -> None:
     tree = Tree(("US", "State"), (np.zeros(1, dtype=np.int32), np.zeros(4, dtype=np.int32)))
     counts = count_entries(np.arange(4), np.zeros(4, dtype=np.int32), np.full(4, 999_999_999), 4)
-    found = add_up(tree, counts.part, tmp_path, records=int(counts.counts.sum()))
+    found = add_up(tree, counts.part, tmp_path)
     assert found.records == 4 * 999_999_999
     assert same(whole(found.blocks), counts)

@@ -193,7 +193,7 @@ def neighbour(rng: Random, world: TrueWorld, width: int, shape: tuple[int, ...])
         np.append(exact.counts, [-1, 1]),
         exact.units,
     )
-    return replace(world, exact=add_up(world.spine.tree, moved.part, None, records=world.exact.records))
+    return replace(world, exact=add_up(world.spine.tree, moved.part, None))
 
 
 def same(one: Histogram, other: Histogram) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import yupana
-from yupana.confidential.accuracy import TruthLedger
+from yupana.confidential.accuracy import WatchedLedger
 from yupana.confidential.described.tabulate import measure_tables
 from yupana.errors import ConfigError
 from yupana.plan.ledger import Ledger
@@ -195,7 +195,7 @@ def test_what_the_thresholds_see_is_the_noisy_total_alone() -> None:
     shapes = []
     for high in (1, 1000):
         exact = {"ages/all": rng.integers(0, high, (1, 6)), "ages/kinds": rng.integers(0, high, (9, 6))}
-        ledger = TruthLedger(plan, {(name, 0): noisy for name, noisy in totals.items()})
+        ledger = WatchedLedger(plan, {(name, 0): noisy for name, noisy in totals.items()})
         found = measure_tables(exact, config, ledger, SystemEntropy(), {}, leave_out=False)
         shapes.append([(g.choice, g.area.places.tolist(), g.iteration.places.tolist()) for g in found])
     assert shapes[0] == shapes[1]

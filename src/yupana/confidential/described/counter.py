@@ -31,10 +31,10 @@ from yupana.confidential.product_counter import (
 from yupana.confidential.records.foreign_files import RecordForms
 from yupana.confidential.records.sources import OpenedRecords
 from yupana.confidential.records.validation import require_none
-from yupana.confidential.request import RunRequest, check_outside
+from yupana.confidential.request import check_outside
 from yupana.confidential.shards.count_in_shards import CountedFolder
 from yupana.errors import InputError
-from yupana.files.columns import ColumnMap, RecordFile
+from yupana.files.columns import RecordFile
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
 from yupana.privacy.entropy import Entropy
@@ -63,53 +63,41 @@ class TablesCounter(Counter[D, OpenedRecords, DescribedCounts, M]):
 
     stages = ("counting", "adding noise", "")
 
+    @property
     @abstractmethod
-    def description(self, config: D) -> Description:
-        """What a configuration says, as a description."""
+    def description(self) -> Description:
+        """What the configuration says, as a description."""
 
-    @contextmanager
     def open(
-        self,
-        config: D,
-        data: Path,
-        request: RunRequest,
-        clock: Stopwatch,
-        *,
-        out: Path | None = None,
-        kept: Path | None = None,
-        to_count: bool = True,
-    ) -> Iterator[OpenedRecords]:
-        """Open and check the records that a configuration speaks of."""
+        self, data: Path, clock: Stopwatch, *, out: Path | None = None, kept: Path | None = None, to_count: bool = True
+    ) -> AbstractContextManager[OpenedRecords]:
+        """Open and check the records that the configuration speaks of."""
         del kept
         clock.start("reading and checking the records")
-        with self.opened(config, data, request, out, to_count=to_count) as records:
-            yield records
+        return self.opened(data, out, to_count=to_count)
 
     @abstractmethod
-    def opened(
-        self, config: D, data: Path, request: RunRequest, out: Path | None, *, to_count: bool
-    ) -> AbstractContextManager[OpenedRecords]:
+    def opened(self, data: Path, out: Path | None, *, to_count: bool) -> AbstractContextManager[OpenedRecords]:
         """The records, as `open` gives them."""
 
     def inputs(self, records: OpenedRecords) -> dict[str, str]:
         """All files that were opened."""
         return input_checksums(records.folder, records.files)
 
-    def groups(
-        self, exact: DescribedCounts, ledger: Ledger, config: D, entropy: Entropy, *, cut: bool = True
-    ) -> Iterator[Groups]:
-        """Pass every count through the door; ``cut`` what a configuration leaves out or cuts off after it."""
-        return exact.measured(self.description(config), ledger, entropy, leave_out=cut)
+    def groups(self, exact: DescribedCounts, ledger: Ledger, entropy: Entropy, *, cut: bool = True) -> Iterator[Groups]:
+        """Pass every count through the door; ``cut`` what the configuration leaves out or cuts off after it."""
+        return exact.measured(self.description, ledger, entropy, leave_out=cut)
 
-    def observe(self, config: D, plan: Plan, data: Path, trials: int, request: RunRequest) -> Observed:
+    def observe(self, plan: Plan, data: Path, trials: int) -> Observed:
         """Errors of all that is measured, with what limits leave out. All counts are held in memory at once."""
-        with self.open(config, data, request, Stopwatch(request.announce)) as records:
+        request = self.request
+        with self.open(data, Stopwatch(request.announce)) as records:
             require_none(records.findings)
             request.announce("counting")
-            self.doubts(records, config)
-            exact, whole = (self.count(records, config, plan, bounded=bounded, keep=True) for bounded in (True, False))
+            self.doubts(records)
+            exact, whole = (self.count(records, bounded=bounded, keep=True) for bounded in (True, False))
         request.announce(f"adding noise, {trials} times")
-        choosing = [f"{total_name(table)}/{level.name}" for table, level in self.description(config).at_levels.values()]
+        choosing = [f"{total_name(table)}/{level.name}" for table, level in self.description.at_levels.values()]
         seen = (
             (trial, found)
             for trial, entropy in enumerate(sources_of_trials(request.entropy, trials))
@@ -117,17 +105,15 @@ class TablesCounter(Counter[D, OpenedRecords, DescribedCounts, M]):
                 exact,
                 whole,
                 plan,
-                partial(self.groups, config=config, entropy=entropy),
-                partial(self.groups, config=config, entropy=entropy, cut=False),
+                partial(self.groups, entropy=entropy),
+                partial(self.groups, entropy=entropy, cut=False),
                 choosing,
             )
         )
-        return self.observed(config, plan, exact, list(_errors(seen)), trials)
+        return self.observed(plan, exact, list(_errors(seen)), trials)
 
     @abstractmethod
-    def observed(
-        self, config: D, plan: Plan, exact: DescribedCounts, errors: list[MeasurementErrors], trials: int
-    ) -> Observed:
+    def observed(self, plan: Plan, exact: DescribedCounts, errors: list[MeasurementErrors], trials: int) -> Observed:
         """What `observe` tells of errors."""
 
 
@@ -137,55 +123,53 @@ Own = TypeVar("Own", bound=Description)
 class DescriptionCounter(TablesCounter[Own, list[Groups]]):
     """A counter whose configuration is a description: what passed the door is laid out at the end."""
 
-    def description(self, config: Own) -> Description:
+    @property
+    def description(self) -> Description:
         """The configuration itself."""
-        return config
+        return self.config
 
-    def without_noise(self, config: Own) -> Own:
+    @property
+    def without_noise(self) -> Own:
         """Infinite budgets for all that is measured."""
-        return config.without_noise()
+        return self.config.without_noise()
 
-    def measure(
-        self, exact: DescribedCounts, config: Own, ledger: Ledger, request: RunRequest, clock: Stopwatch
-    ) -> list[Groups]:
+    def measure(self, exact: DescribedCounts, ledger: Ledger, clock: Stopwatch) -> list[Groups]:  # noqa: ARG002
         """Pass every measurement through the door, in the plan's order."""
-        del clock
-        return list(self.groups(exact, ledger, config, request.entropy))
+        return list(self.groups(exact, ledger, self.request.entropy))
 
-    def write(
-        self, folder: Path, run: MeasuredRun[Own, OpenedRecords, DescribedCounts, list[Groups]]
-    ) -> dict[str, dict[str, Any]]:
+    def write(self, folder: Path, run: MeasuredRun[OpenedRecords, DescribedCounts, list[Groups]]) -> dict[str, Any]:
         """Every table that was measured, and those that add up its cells."""
-        return write_described(folder, published_tables(run.config, run.plan, run.measured), run.request.format)
+        return write_described(folder, published_tables(self.config, run.plan, run.measured), self.request.format)
 
 
 class DescribedCounter(DescriptionCounter[Description]):
     """Counts every cell of every area and group that a description names."""
 
-    takes = frozenset({"totals"})
-
-    def frames(self, config: Description) -> Mapping[str, str]:
+    @property
+    def frames(self) -> Mapping[str, str]:
         """The files of the description, and the public ones of blocks that lie beside them."""
-        public = config.blocks.files if config.blocks else ()
-        return dict.fromkeys((*(file.name for file in config.record_files), *public), "parquet")
+        public = self.config.blocks.files if self.config.blocks else ()
+        return dict.fromkeys((*(file.name for file in self.config.record_files), *public), "parquet")
 
-    def forms(self, config: Description, columns: ColumnMap) -> RecordForms:
+    @property
+    def forms(self) -> RecordForms:
         """The files of the description."""
-        return forms_of(config, columns)
+        return forms_of(self.config, self.request.columns)
 
-    def is_checked(self, config: Description) -> bool:
+    @property
+    def is_checked(self) -> bool:
         """Unless areas are made of blocks: then tables may have hundreds of millions of rows, as SafeTab's."""
-        return config.blocks is None
+        return self.config.blocks is None
 
-    def cut_files(self, config: Description, columns: ColumnMap) -> tuple[RecordFile, ...]:
+    @property
+    def cut_files(self) -> tuple[RecordFile, ...]:
         """The files of the description, if they can be cut."""
-        return tuple(cut_of(config, columns, None).keys)
+        return tuple(cut_of(self.config, self.request.columns, None).keys)
 
     @contextmanager
-    def opened(
-        self, config: Description, data: Path, request: RunRequest, out: Path | None, *, to_count: bool
-    ) -> Iterator[OpenedRecords]:
+    def opened(self, data: Path, out: Path | None, *, to_count: bool) -> Iterator[OpenedRecords]:
         """The files of the description, and the totals that decide the detail of tables."""
+        config, request = self.config, self.request
         source = _published(config, request.totals, out) if to_count or request.totals else None
         counted = CountedFolder(
             partial(open_described, config, columns=request.columns),
@@ -198,27 +182,25 @@ class DescribedCounter(DescriptionCounter[Description]):
                 raise not_published(source.path, "totals that are published", source.doubts, what)
             yield replace(records, published=source)
 
-    def doubts(self, records: OpenedRecords, config: Description) -> list[str]:
+    def doubts(self, records: OpenedRecords) -> list[str]:
         """Why totals may not be public; of synthetic records also that criteria are tested on their true counts."""
         against = records.published.doubts if records.published else ()
         doubts = [f"the totals that decide detail may not be public: {doubt}" for doubt in against]
-        return [*doubts, TESTED] if config.criteria and records.is_synthetic else doubts
+        return [*doubts, TESTED] if self.config.criteria and records.is_synthetic else doubts
 
-    def public_inputs(self, records: OpenedRecords, config: Description) -> dict[str, str]:
+    def public_inputs(self, records: OpenedRecords) -> dict[str, str]:
         """The totals that decide the detail of tables, and the file of blocks."""
         source = records.published
-        public = {file: source for file, source in records.files.items() if file not in config.files}
+        public = {file: source for file, source in records.files.items() if file not in self.config.files}
         of_blocks = [path for source in public.values() for path in source.paths]
         return {
             **({source.path.name: str(source.told["sha256"])} if source else {}),
             **{path.relative_to(records.folder).as_posix(): checksum(path) for path in of_blocks},
         }
 
-    def count(
-        self, records: OpenedRecords, config: Description, plan: Plan, *, bounded: bool = True, keep: bool = False
-    ) -> DescribedCounts:
+    def count(self, records: OpenedRecords, *, bounded: bool = True, keep: bool = False) -> DescribedCounts:
         """Count what has a budget."""
-        del plan
+        config = self.config
         records.require_valid()
         sizes = records.published.by_level if records.published else {}
         if config.blocks:
@@ -229,15 +211,15 @@ class DescribedCounter(DescriptionCounter[Description]):
             found = merge_tabulated([shard[0 if bounded else -1] for shard in records.counted])
         return DescribedCounts(found.by_level, found.left_out, sizes)
 
-    def tell(self, run: MeasuredRun[Description, OpenedRecords, DescribedCounts, list[Groups]]) -> Told:
+    def tell(self, run: MeasuredRun[OpenedRecords, DescribedCounts, list[Groups]]) -> Told:
         """The unit, criteria and what is promised of them; and for the log what limits left out.
 
         Of synthetic records criteria are tested, too. Of others nothing here but the log depends on the exact counts.
         """
-        records, exact, config, plan = run.records, run.exact, run.config, run.plan
+        records, exact, config, plan = run.records, run.exact, self.config, run.plan
         source, criteria = records.published, predictions(config, plan)
         if criteria and records.is_synthetic:
-            whole = self.count(records, config, plan, bounded=False).by_level if limits(config) else exact.by_level
+            whole = self.count(records, bounded=False).by_level if limits(config) else exact.by_level
             criteria = tested(config, plan, [_errors_of(config, found, whole) for found in run.measured])
         return Told(
             parameters=TABLES.parameters(config, source.told, source.empty)
@@ -256,13 +238,11 @@ class DescribedCounter(DescriptionCounter[Description]):
             },
         )
 
-    def observed(
-        self, config: Description, plan: Plan, exact: DescribedCounts, errors: list[MeasurementErrors], trials: int
-    ) -> Observed:
+    def observed(self, plan: Plan, exact: DescribedCounts, errors: list[MeasurementErrors], trials: int) -> Observed:
         """Errors by table, level and cell, and tests of criteria."""
         del exact, trials
-        rows = summarize(config, plan, errors)
-        told = {"criteria": tested(config, plan, errors), "tested_plan": plan.as_json()}
+        rows = summarize(self.config, plan, errors)
+        told = {"criteria": tested(self.config, plan, errors), "tested_plan": plan.as_json()}
         return Observed(plan.product, errors, rows, [_accuracy_table(rows)], told)
 
 
@@ -323,11 +303,11 @@ def _published(config: Description, totals: Path | None, out: Path | None) -> Pu
         If the totals are missing or not wanted, or would go with what is replaced at ``out``.
     """
     needing = [table.name for table in tables_by_size(config)]
-    if totals is None or not needing:
-        if totals is not None:
-            raise InputError(f"no detail of {config.name} is decided by published totals, so none are taken")
-        if needing:
-            raise InputError(f"the detail of {', '.join(needing)} needs published totals; name a table with --totals")
+    if totals is not None and not needing:
+        raise InputError(f"no detail of {config.name} is decided by published totals, so none are taken")
+    if totals is None and needing:
+        raise InputError(f"the detail of {', '.join(needing)} needs published totals; name a table with --totals")
+    if totals is None:
         return None
     if out is not None:
         check_outside(out, [totals])

@@ -29,7 +29,6 @@ from yupana.confidential.records.phsafe_records import (
 )
 from yupana.confidential.records.sources import OpenedRecords
 from yupana.confidential.records.validation import failing, require_none
-from yupana.confidential.request import RunRequest
 from yupana.confidential.shards.count_in_shards import CountedFolder, Cut
 from yupana.confidential.tabulate.linked_tables import joined
 from yupana.errors import ConfigError
@@ -80,12 +79,10 @@ class PhsafeCounter(DescriptionCounter[PhsafeConfig]):
     """Counts every basis cell of every population group, of each unit at most tau persons."""
 
     @contextmanager
-    def opened(
-        self, config: PhsafeConfig, data: Path, request: RunRequest, out: Path | None, *, to_count: bool
-    ) -> Iterator[OpenedRecords]:
+    def opened(self, data: Path, out: Path | None, *, to_count: bool) -> Iterator[OpenedRecords]:  # noqa: ARG002
         """The records a configuration speaks of; on an engine they are counted, too."""
-        del out
-        cut = Cut(dict.fromkeys(self.cut_files(config, request.columns), (MAFID.name,)), request.shards, by_state=True)
+        config, request = self.config, self.request
+        cut = Cut(dict.fromkeys(self.cut_files, (MAFID.name,)), request.shards, by_state=True)
         folder = CountedFolder(
             partial(checked_census, config, columns=request.columns), partial(_count, config) if to_count else None
         )
@@ -100,45 +97,37 @@ class PhsafeCounter(DescriptionCounter[PhsafeConfig]):
                 findings += tell_absent(asked, states_of(records.notes), records.files["geo"])
             yield replace(records, findings=tuple(findings))
 
-    def cut_files(self, config: PhsafeConfig, columns: ColumnMap) -> tuple[RecordFile, ...]:
+    @property
+    def cut_files(self) -> tuple[RecordFile, ...]:
         """Persons, units and geography."""
-        del config
-        return tuple(map(columns.applied, FILES))
+        return tuple(map(self.request.columns.applied, FILES))
 
-    def look(self, records: OpenedRecords, config: PhsafeConfig, request: RunRequest) -> Validation:
+    def look(self, records: OpenedRecords) -> Validation:
         """The findings, and for internal use what each tau would leave out."""
+        request = self.request
         rows: list[LeftOut] = []
         if request.internal and records.counted is not None:
             raise ConfigError("what each tau would leave out is told where the records are counted in one shard")
         if request.internal and not failing(records.findings):
             request.announce("counting persons beyond each tau")
-            rows = left_out(records, config)
+            rows = left_out(records, self.config)
         return Validation(tuple(records.findings), truncation=tuple(rows))
 
-    def count(
-        self,
-        records: OpenedRecords,
-        config: PhsafeConfig,
-        plan: Plan,
-        *,
-        bounded: bool = True,
-        keep: bool = False,
-    ) -> DescribedCounts:
+    def count(self, records: OpenedRecords, *, bounded: bool = True, keep: bool = False) -> DescribedCounts:  # noqa: ARG002
         """Every population group and basis cell of the states of the records, zeros included."""
-        del plan, keep
         # Truncation looks for crowded units by FINAL_POP, which validation has compared with their persons.
         require_none(records.findings)
         if records.counted is None:
-            found = count_census(records, config, bounded=bounded)
+            found = count_census(records, self.config, bounded=bounded)
         elif not records.counted or not bounded:
             raise RuntimeError("shards were not counted so")
         else:
             found = merge_tabulated(records.counted)
-        return _of_the_records(found, config, states_of(records.notes))
+        return _of_the_records(found, self.config, states_of(records.notes))
 
-    def tell(self, run: MeasuredRun[PhsafeConfig, OpenedRecords, DescribedCounts, list[Groups]]) -> Told:
+    def tell(self, run: MeasuredRun[OpenedRecords, DescribedCounts, list[Groups]]) -> Told:
         """Thresholds, states and policies; how many records there were, and what was left out."""
-        records, exact, config = run.records, run.exact, run.config
+        records, exact = run.records, run.exact
         notes = Numbers(records.notes)
         log = {
             "records": {name: notes[name] for name in records.files},
@@ -148,13 +137,11 @@ class PhsafeCounter(DescriptionCounter[PhsafeConfig]):
             "persons_left_out_by_truncation": dict(exact.left_out),
         }
         states = exact.shown["STATE"].codes
-        return Told(PHSAFE.parameters(config, states), PHSAFE.taken_as_public(config), log)
+        return Told(PHSAFE.parameters(self.config, states), PHSAFE.taken_as_public(self.config), log)
 
-    def observed(
-        self, config: PhsafeConfig, plan: Plan, exact: DescribedCounts, errors: list[MeasurementErrors], trials: int
-    ) -> Observed:
+    def observed(self, plan: Plan, exact: DescribedCounts, errors: list[MeasurementErrors], trials: int) -> Observed:
         """Errors by cell, of noise alone and with truncation."""
-        del config, trials
+        del trials
         states = exact.shown["STATE"].codes
         cells = [cell for of_measurement in errors for cell in cell_errors(plan, of_measurement, states)]
         rows = summarize(cells, float(plan.confidence))

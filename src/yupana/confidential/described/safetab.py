@@ -28,13 +28,12 @@ from yupana.confidential.records.safetab_records import (
     open_detailed,
 )
 from yupana.confidential.records.sources import OpenedRecords, is_synthetic
-from yupana.confidential.request import RunRequest
 from yupana.confidential.shards.census_edited_file import count_details_by_state, without_details
 from yupana.confidential.shards.count_in_shards import CountedFolder, Cut, InShards
-from yupana.confidential.shards.shard_tasks import Shard, Taker
+from yupana.confidential.shards.shard_tasks import Driver, Shard
 from yupana.confidential.tabulate.group_counts import PartCounts
 from yupana.errors import InputError
-from yupana.files.columns import BUREAU, HOUSEHOLD_RECORDS, HOUSING_UNITS, REFERENCE, ColumnMap, RecordFile
+from yupana.files.columns import HOUSEHOLD_RECORDS, HOUSING_UNITS, REFERENCE, RecordFile
 from yupana.files.database import named
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
@@ -118,48 +117,53 @@ class SafetabCounter(TablesCounter[Parameters, list[RowTable]]):
     kind: Kind
     """What is counted."""
 
-    def is_checked(self, config: Parameters) -> bool:
+    @property
+    def is_checked(self) -> bool:
         """Tables may have hundreds of millions of rows."""
-        del config
         return False
 
-    def cut_files(self, config: Parameters, columns: ColumnMap) -> tuple[RecordFile, ...]:
+    @property
+    def cut_files(self) -> tuple[RecordFile, ...]:
         """The records; what tells of areas is public."""
-        del config
-        return (columns.applied(RECORDS[self.kind]),)
+        return (self.request.columns.applied(RECORDS[self.kind]),)
 
-    def description(self, config: Parameters) -> Description:
+    @property
+    def description(self) -> Description:
         """What the parameters say."""
-        return config.description
+        return self.config.description
 
-    def without_noise(self, config: Parameters) -> Parameters:
+    @property
+    def without_noise(self) -> Parameters:
         """Infinite budgets for all that is measured."""
-        return replace(config, config=config.config.without_noise())
+        return replace(self.config, config=self.config.config.without_noise())
 
-    def published(
-        self, config: Parameters, data: Path, request: RunRequest, *, to_count: bool
-    ) -> PublishedTotals | None:
+    def published(self, data: Path, *, to_count: bool) -> PublishedTotals | None:  # noqa: ARG002
         """The totals that decide the detail of tables, where these are read."""
-        del config, data, request, to_count
         return None
 
     @contextmanager
-    def opened(
-        self, config: Parameters, data: Path, request: RunRequest, out: Path | None, *, to_count: bool
-    ) -> Iterator[OpenedRecords]:
+    def opened(self, data: Path, out: Path | None, *, to_count: bool) -> Iterator[OpenedRecords]:  # noqa: ARG002
         """Open records, the reference file, the list of housing units if there is one, and totals.
 
         On records that are not synthetic, totals that may not be public are refused.
         """
-        del out
-        published = self.published(config, data, request, to_count=to_count)
-        schema = request.columns.applied(RECORDS[self.kind])
+        config, request = self.config, self.request
+        published = self.published(data, to_count=to_count)
+        (schema,) = self.cut_files
         folder = CountedFolder(
-            partial(open_checked, self.kind, config, columns=request.columns),
+            partial(
+                open_detailed,
+                kind=self.kind,
+                states=config.config.settings.states,
+                codes=frozenset(config.iterations.codes),
+                ethnicity_codes=config.iterations.ethnicity_codes,
+                most_codes=config.config.settings.max_race_codes,
+                columns=request.columns,
+            ),
             partial(_count, config) if to_count else None,
             of_public=OF_BLOCKS,
             gather=to_count,
-            edited=None if request.columns.names else partial(_count_edited, RECORDS[self.kind], config),
+            edited=None if request.columns.names else partial(_count_edited, RECORDS[self.kind]),
         )
         with folder.opened(data, Cut({schema: _BLOCK_KEY}, request.shards), request) as records:
             if published and not records.findings:
@@ -167,7 +171,7 @@ class SafetabCounter(TablesCounter[Parameters, list[RowTable]]):
                 published = replace(published, listed=groups)
             yield replace(records, published=published)
 
-    def public_inputs(self, records: OpenedRecords, config: Parameters) -> dict[str, str]:
+    def public_inputs(self, records: OpenedRecords) -> dict[str, str]:
         """Codes, the reference file, the list of housing units, and totals.
 
         Where housing units are counted in the records of units, these are no public file and have no checksum.
@@ -180,62 +184,44 @@ class SafetabCounter(TablesCounter[Parameters, list[RowTable]]):
             if path.absolute().relative_to(folder).parts[0].partition(".")[0] == file.name
         ]
         return {
-            **config.iterations.files,
+            **self.config.iterations.files,
             **{path.relative_to(folder).as_posix(): checksum(path) for path in public},
             **({records.published.path.name: checksum(records.published.path)} if records.published else {}),
         }
 
-    def count(
-        self,
-        records: OpenedRecords,
-        config: Parameters,
-        plan: Plan,
-        *,
-        bounded: bool = True,
-        keep: bool = False,
-    ) -> DescribedCounts:
+    def count(self, records: OpenedRecords, *, bounded: bool = True, keep: bool = False) -> DescribedCounts:
         """Count as areas are asked for, unless the counts are to be kept."""
-        del plan
-        description = config.description
+        description = self.description
         sizes = _listed(records).sizes if records.published else {}
         if records.counted is None:
             show_records(records.db, description)
         return count_streams(records.db, description, sizes, records.counted, bounded=bounded, keep=keep)
 
-    def measure(
-        self, exact: DescribedCounts, config: Parameters, ledger: Ledger, request: RunRequest, clock: Stopwatch
-    ) -> list[RowTable]:
+    def measure(self, exact: DescribedCounts, ledger: Ledger, clock: Stopwatch) -> list[RowTable]:  # noqa: ARG002
         """Measure group by group and lay the tables out.
 
         Where negative counts are not allowed, the cells were set to zero before they are added up here.
         """
-        del clock
-        groups, plan = self.groups(exact, ledger, config, request.entropy), ledger.plan
+        groups, plan = self.groups(exact, ledger, self.request.entropy), ledger.plan
         return lay_out(FAMILIES[plan.product], groups, plan, [region.name for region in REGION_TYPES])
 
-    def groups(
-        self, exact: DescribedCounts, ledger: Ledger, config: Parameters, entropy: Entropy, *, cut: bool = True
-    ) -> Iterator[Groups]:
+    def groups(self, exact: DescribedCounts, ledger: Ledger, entropy: Entropy, *, cut: bool = True) -> Iterator[Groups]:
         """As of `TablesCounter`; where negative counts are not allowed, they are cut off, too."""
-        found = super().groups(exact, ledger, config, entropy, cut=cut)
-        if config.config.settings.allow_negative_counts or not cut:
+        found = super().groups(exact, ledger, entropy, cut=cut)
+        if self.config.config.settings.allow_negative_counts or not cut:
             return found
         return (replace(groups, counts=without_negative(groups.counts)) for groups in found)
 
-    def write(
-        self, folder: Path, run: MeasuredRun[Parameters, OpenedRecords, DescribedCounts, list[RowTable]]
-    ) -> dict[str, dict[str, Any]]:
+    def write(self, folder: Path, run: MeasuredRun[OpenedRecords, DescribedCounts, list[RowTable]]) -> dict[str, Any]:
         """Every table of the product, header alone where it has no rows."""
-        return write_described(folder, run.measured, run.request.format)
+        return write_described(folder, run.measured, self.request.format)
 
-    def observed(
-        self, config: Parameters, plan: Plan, exact: DescribedCounts, errors: list[MeasurementErrors], trials: int
-    ) -> Observed:
+    def observed(self, plan: Plan, exact: DescribedCounts, errors: list[MeasurementErrors], trials: int) -> Observed:
         """Errors by level and table."""
         del exact
         levels, confidence = list(by_level(plan, errors, trials)), float(plan.confidence)
         rows = summarize(levels, confidence)
-        tables = accuracy_tables(rows, summarize_iterations(levels, config.iterations, confidence))
+        tables = accuracy_tables(rows, summarize_iterations(levels, self.config.iterations, confidence))
         return Observed(plan.product, levels, rows, tables)
 
 
@@ -244,9 +230,9 @@ class PersonsCounter(SafetabCounter):
 
     kind = "person-records"
 
-    def tell(self, run: MeasuredRun[Parameters, OpenedRecords, DescribedCounts, list[RowTable]]) -> Told:
+    def tell(self, run: MeasuredRun[OpenedRecords, DescribedCounts, list[RowTable]]) -> Told:
         """States, passes and policies; how many records each policy touches."""
-        records, exact, config = run.records, run.exact, run.config
+        records, exact, config = run.records, run.exact, self.config
         housing_units = HOUSING_UNITS.name in records.files
         parameters = PERSONS.parameters(config.config, config.iterations.sha256, housing_units=housing_units)
         notes = {
@@ -260,35 +246,31 @@ class PersonsCounter(SafetabCounter):
 class HouseholdsCounter(SafetabCounter):
     """SafeTab-H: the groups that the totals list, each in the cells of the table that its total gives it."""
 
-    takes = frozenset({"totals"})
     kind = "household-records"
 
-    def published(
-        self, config: Parameters, data: Path, request: RunRequest, *, to_count: bool
-    ) -> PublishedTotals | None:
+    def published(self, data: Path, *, to_count: bool) -> PublishedTotals | None:
         """Totals; for validation there need be none."""
-        if not (to_count or request.totals is not None or (data / FILE).exists()):
+        totals = self.request.totals
+        if not (to_count or totals is not None or (data / FILE).exists()):
             return None
-        return read_published(find_totals(data, request.totals), config, data)
+        return read_published(find_totals(data, totals), self.config, data)
 
-    def doubts(self, records: OpenedRecords, config: Parameters) -> list[str]:
+    def doubts(self, records: OpenedRecords) -> list[str]:
         """Why the totals may not be public, or not of these areas."""
-        del config
         return [*_published(records).doubts, *reasons_against_areas(records)]
 
-    def look(self, records: OpenedRecords, config: Parameters, request: RunRequest) -> Validation:
+    def look(self, records: OpenedRecords) -> Validation:
         """The findings; of valid records also whether the totals are of these areas."""
-        del request
         if records.published is None:
             missing = "there are no totals to be checked; name SafeTab-P's T01001 with --totals"
             return Validation(records.findings, (missing,))
         if not records.findings:
-            self.doubts(records, config)
+            self.doubts(records)
         return Validation(records.findings)
 
-    def tell(self, run: MeasuredRun[Parameters, OpenedRecords, DescribedCounts, list[RowTable]]) -> Told:
+    def tell(self, run: MeasuredRun[OpenedRecords, DescribedCounts, list[RowTable]]) -> Told:
         """States, passes, policies and totals; how many records each policy touches."""
-        records, exact, config = run.records, run.exact, run.config
+        records, exact, config = run.records, run.exact, self.config
         listed, source = _listed(records), _published(records).source
         left_out = dict(listed.left_out)
         parameters = HOUSEHOLDS.parameters(
@@ -414,39 +396,21 @@ def _listed(records: OpenedRecords) -> Listed:
     return found
 
 
-def open_checked(
-    kind: Kind, config: Parameters, data: Path, memory: int | None, columns: ColumnMap = BUREAU
-) -> AbstractContextManager[OpenedRecords]:
-    """Open and check records of the states of all passes in ``memory`` bytes."""
-    iterations, settings = config.iterations, config.config.settings
-    return open_detailed(
-        data,
-        kind,
-        states=settings.states,
-        codes=frozenset(iterations.codes),
-        ethnicity_codes=iterations.ethnicity_codes,
-        most_codes=settings.max_race_codes,
-        memory=memory,
-        columns=columns,
-    )
-
-
 def _count(config: Parameters, records: OpenedRecords) -> list[list[PartCounts]]:
     show_records(records.db, config.description)
     return count_shard_of_blocks(records.db, config.description)
 
 
 def _count_edited(
-    schema: RecordFile, config: Parameters, shard: Shard, request: RunRequest, taker: Taker
+    schema: RecordFile, shard: Shard, driver: Driver
 ) -> tuple[InShards[Any], AbstractContextManager[Path]] | None:
     """Have the edited file counted state by state; None where a rule is broken."""
-    codes = frozenset(config.iterations.codes)
-    found = count_details_by_state(request.on_engine, request.shards, shard, schema, codes, request.progress, taker)
+    found = count_details_by_state(driver, shard)
     if found is None:
         return None
     sources = detailed_sources(find_cef(shard.folder, ())[0], households=schema.name == HOUSEHOLD_RECORDS.name)
-    public = without_details(shard.folder, schema, found.stands, shard.limits)
-    return InShards(sources, (), found.parts), public
+    stands, counted = found
+    return InShards(sources, (), counted), without_details(shard.folder, schema, stands, shard.limits)
 
 
 _BLOCK_KEY: Final = ("TABBLKST", "TABBLKCOU", "TABTRACTCE")

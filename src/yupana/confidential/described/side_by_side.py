@@ -9,6 +9,7 @@ import numpy as np
 
 from yupana.arrays import Flags, Ints
 from yupana.audit.tradeoff import pure_guess, zcdp_guess
+from yupana.confidential.accuracy import write_reasons, write_tables
 from yupana.confidential.described.records import open_described
 from yupana.confidential.described.swapping import swap, uniform
 from yupana.confidential.described.tabulate import measure_tables, tabulate
@@ -51,13 +52,12 @@ from yupana.products.disclosure_control.methods import (
 from yupana.products.disclosure_control.published import PublishedCounts, published_counts
 from yupana.products.disclosure_control.results import AdditivityRow, LearntRow, SideBySide, SizeErrors
 from yupana.progress import Stopwatch
-from yupana.release.folder import new_folder, write_manifest
-from yupana.release.status import CONFIDENTIAL, INTERNAL, NOT_FOR_RELEASE
-from yupana.release.tables import describe_reports, describe_tables, table_of, write_table
+from yupana.release.folder import new_folder
+from yupana.release.status import CONFIDENTIAL, NOT_FOR_RELEASE
+from yupana.release.tables import describe_reports, table_of
 from yupana.report.charts import renderer
 from yupana.report.page import render
 from yupana.report.side_by_side import comparison_page
-from yupana.version import __version__
 
 REPORT = "report.html"
 
@@ -103,26 +103,15 @@ def write_side_by_side(
             table_of("additivity", found.additivity, _ADDITIVITY),
             table_of("differencing", found.learnt, _LEARNT),
         ]
-        paths = {table.name: write_table(draft, table, "csv") for table in tables}
+        described = write_tables(draft, tables)
         (draft / REPORT).write_text(render(comparison_page(found, description.title, status)), encoding="utf-8")
-        write_manifest(
-            draft,
-            {
-                "yupana": __version__,
-                "product": f"{plan.product} side by side",
-                "status": status,
-                "reasons": [
-                    "it compares with true counts, and most of its methods are not differentially private",
-                    *([INTERNAL] if request.internal else []),
-                ],
-                "tables": describe_tables(paths, tables),
-                "reports": describe_reports(draft, [REPORT]),
-            },
-        )
+        told = {"tables": described, "reports": describe_reports(draft, [REPORT])}
+        write_reasons(draft, f"{plan.product} side by side", _NO_RELEASE, told, request)
     clock.stop()
     return found
 
 
+_NO_RELEASE = "it compares with true counts, and most of its methods are not differentially private"
 _ERRORS = ("METHOD", "SIZE", "COUNTS", "SHOWN", "EXACT", "MEAN_ABSOLUTE_ERROR", "BIAS", "QUANTILE_90", "LARGEST")
 _ADDITIVITY = ("METHOD", "KIND", "SUMS", "SHOWN", "EXACT", "MEAN_DIFFERENCE", "LARGEST")
 _LEARNT = ("METHOD", "TARGET", "NUMBER", "FACE", "CERTAIN", "GUESS")

@@ -96,9 +96,7 @@ def write_fixed(
             for name, level in levels.items():
                 if level <= one.level:
                     place = parts[name] / f"{number:06d}-{one.record.name}.parquet"
-                    _write_questionnaires(
-                        db, files[name], _values(layout, one), of_type, case_keys(layout)[level], place
-                    )
+                    _write(db, files[name], values, of_type, place, case_keys(layout)[level])
     source = Source((data,), (data.name,))
     require_none(finding for rule, records in broken.items() for finding in rule.told(records, source))
     for name, folder in parts.items():
@@ -250,20 +248,16 @@ def _selected(schema: RecordFile, values: Mapping[str, tuple[str, bool]]) -> str
 
 
 def _write(
-    db: duckdb.DuckDBPyConnection, schema: RecordFile, values: Mapping[str, tuple[str, bool]], where: str, path: Path
-) -> None:
-    query = f"SELECT {_selected(schema, values)}, record AS {RECORD} FROM lines WHERE {where}"
-    db.execute(f"COPY ({query}) TO {quoted(str(path))} (FORMAT parquet)")
-
-
-def _write_questionnaires(
     db: duckdb.DuckDBPyConnection,
     schema: RecordFile,
     values: Mapping[str, tuple[str, bool]],
     where: str,
-    key: str,
     path: Path,
+    key: str = "",
 ) -> None:
-    columns = f"{_selected(schema, values)}, {values[key.lower()][0]} AS whole_key"
-    query = f"SELECT {columns}, min(record) AS {RECORD} FROM lines WHERE {where} GROUP BY ALL"
+    """Write the records of some lines; with a key those of the questionnaires that the lines are of."""
+    query = f"SELECT {_selected(schema, values)}, record AS {RECORD} FROM lines WHERE {where}"
+    if key:
+        whole = f"{values[key.lower()][0]} AS whole_key, min(record) AS {RECORD}"
+        query = f"SELECT {_selected(schema, values)}, {whole} FROM lines WHERE {where} GROUP BY ALL"
     db.execute(f"COPY ({query}) TO {quoted(str(path))} (FORMAT parquet)")

@@ -180,11 +180,8 @@ def lines_of_table(path: Path, dictionary: Dictionary, level: int, record: Recor
 
 
 def _as_lines(rows: Sequence[tuple[int, str]]) -> RecordLines:
-    parts = [text.encode("utf-8", "replace") for _, text in rows]
-    ends = np.zeros(len(parts) + 1, dtype=np.int64)
-    np.cumsum([len(part) for part in parts], out=ends[1:])
-    content = np.frombuffer(b"".join(parts), dtype=np.uint8)
-    return RecordLines(Texts(content, ends), np.array([number for number, _ in rows], dtype=np.int64))
+    texts = Texts.of([text.encode("utf-8", "replace") for _, text in rows])
+    return RecordLines(texts, np.array([number for number, _ in rows], dtype=np.int64))
 
 
 def _open(path: Path) -> sqlite3.Connection:

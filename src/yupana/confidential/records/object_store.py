@@ -20,7 +20,7 @@ from typing import Final
 
 from yupana.confidential.records.database import is_scratch, scratch_folder
 from yupana.confidential.records.sources import SHARD, require_folder
-from yupana.errors import InputError, OutputError, YupanaError
+from yupana.errors import InputError, OutputError, YupanaError, system_fault
 from yupana.files.store import FileEnds, Store, StoredFile, StoreReader
 from yupana.files.temporary import temporary_folder
 from yupana.progress import Progress, silent
@@ -31,20 +31,8 @@ _AT_ONCE: Final = 8
 _MARK: Final = f".stored{SHARD}"
 
 
-@dataclass(frozen=True, slots=True)
-class StoredRecords:
-    """Records on a store, and where they will lie.
-
-    Attributes
-    ----------
-    folder : Path
-        Of mode 0700, with every file of the store, empty until they are brought.
-    bring : callable
-        Copies the files of a folder, but for the paths that are to be left; called again, what it has not copied yet.
-    """
-
-    folder: Path
-    bring: Callable[[Path, Collection[Path]], None]
+Bring = Callable[[Path, Collection[Path]], None]
+"""Copies the files of a folder, but for the paths that are to be left; called again, what it has not copied yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +69,10 @@ class LeftOnStore:
 
 
 @contextmanager
-def stored_records(store: Store, progress: Progress) -> Iterator[StoredRecords]:
-    """List the files of a store, and give them a folder while they are read.
+def stored_records(store: Store, progress: Progress) -> Iterator[tuple[Path, Bring]]:
+    """List the files of a store, and give them a folder while they are read, and what brings them there.
+
+    The folder is of mode 0700, with every file of the store, empty until they are brought.
 
     Parameters
     ----------
@@ -116,7 +106,7 @@ def stored_records(store: Store, progress: Progress) -> Iterator[StoredRecords]:
 
         try:
             _lay_out(folder, files)
-            yield StoredRecords(folder, bring)
+            yield folder, bring
         except YupanaError as error:
             raise error.reworded(lambda text: text.replace(str(folder), store.url)) from None
 
@@ -159,13 +149,10 @@ def bring_part(left: LeftOnStore, name: str, path: Path) -> str:
     """
     file, version = left.of_name[name]
     digest = hashlib.sha256()
-    try:
-        with path.open("wb") as copy:
-            for chunk in left.store.connect().chunks(file, version):
-                copy.write(chunk)
-                digest.update(chunk)
-    except OSError as error:
-        raise _no_copy(f"{error.strerror} in") from None
+    with _refused(), path.open("wb") as copy:
+        for chunk in left.store.connect().chunks(file, version):
+            copy.write(chunk)
+            digest.update(chunk)
     return digest.hexdigest()
 
 
@@ -190,12 +177,10 @@ _OTHERS: Final[dict[LeftOnStore, tuple[AbstractContextManager[Path], Path]]] = {
 
 def _lay_out(folder: Path, files: Collection[StoredFile]) -> None:
     """Make every file, empty: one that is there shows that it is, before it can be read."""
-    try:
+    with _refused():
         for file in files:
             (folder / file.name).parent.mkdir(parents=True, exist_ok=True)
             (folder / file.name).touch()
-    except OSError as error:
-        raise _no_copy(f"{error.strerror} in") from None
 
 
 def _leave(reader: StoreReader, files: Collection[StoredFile], left: Collection[StoredFile], folder: Path) -> None:
@@ -220,14 +205,11 @@ def _mark(folder: Path, store: Store, files: Collection[StoredFile], versions: M
 
 def _write_ends(path: Path, size: int, ends: FileEnds) -> None:
     """Write a file that has its size, and takes no more space than its ends."""
-    try:
-        with path.open("wb") as file:
-            file.write(ends.first)
-            file.truncate(size)
-            file.seek(size - len(ends.last))
-            file.write(ends.last)
-    except OSError as error:
-        raise _no_copy(f"{error.strerror} in") from None
+    with _refused(), path.open("wb") as file:
+        file.write(ends.first)
+        file.truncate(size)
+        file.seek(size - len(ends.last))
+        file.write(ends.last)
 
 
 def _copy_all(reader: StoreReader, files: Collection[StoredFile], folder: Path, progress: Progress) -> None:
@@ -235,7 +217,8 @@ def _copy_all(reader: StoreReader, files: Collection[StoredFile], folder: Path, 
         return
     needed, free = sum(file.size for file in files), shutil.disk_usage(folder).free
     if needed > free:
-        raise _no_copy(f"the {needed:,} bytes of {reader.store.url} do not fit into the {free:,} that are free in")
+        fits = f"the {needed:,} bytes of {reader.store.url} do not fit into the {free:,} that are free in"
+        raise OutputError(f"the records cannot be copied: {fits} {temporary_folder()}; {_OTHER_PLACE}")
     stage, stop = "copying the records from the store", Event()
     progress(stage, 0, len(files))
     with ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -250,15 +233,16 @@ def _copy_all(reader: StoreReader, files: Collection[StoredFile], folder: Path, 
 
 
 def _copy(reader: StoreReader, file: StoredFile, path: Path, stop: Event) -> None:
-    try:
-        with path.open("wb") as copy:
-            for chunk in reader.chunks(file):
-                copy.write(chunk)
-                if stop.is_set():
-                    return
-    except OSError as error:
-        raise _no_copy(f"{error.strerror} in") from None
+    with _refused(), path.open("wb") as copy:
+        for chunk in reader.chunks(file):
+            copy.write(chunk)
+            if stop.is_set():
+                return
 
 
-def _no_copy(why: str) -> OutputError:
-    return OutputError(f"the records cannot be copied: {why} {temporary_folder()}; set TMPDIR to another place")
+_OTHER_PLACE: Final = "set TMPDIR to another place"
+
+
+def _refused() -> AbstractContextManager[None]:
+    """What the system refuses while records are copied."""
+    return system_fault(OutputError, "the records cannot be copied", f" in {temporary_folder()}; {_OTHER_PLACE}")

@@ -136,7 +136,7 @@ class TextFile:
 def _open_csv(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFile, values: Values) -> list[Finding]:
     """Load text files."""
     ours = {folded(name): column for column, name in schema.written.items()}
-    value_of = _from_text if values is from_stored else values
+    value_of = (lambda column, _: from_text(column)) if values is from_stored else values
     typed = ", ".join(f"{value_of(column, 'VARCHAR')} AS {named(column.name)}" for column in schema.columns)
     texts, findings = list[TextFile](), list[Finding]()
     with ExitStack() as stack:
@@ -149,10 +149,6 @@ def _open_csv(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFile,
                 texts.append(TextFile(text, name, found.separator, names))
             findings += wrong
         return findings or load_text(db, texts, schema.relation, typed)
-
-
-def _from_text(column: Column, _kind: str) -> str:
-    return from_text(column)
 
 
 def _header(path: Path, name: str, schema: RecordFile) -> tuple[Header | None, list[Finding]]:

@@ -30,7 +30,7 @@ from yupana.confidential.records.census_edited_file import (
     persons_in_lines,
     units_in_lines,
 )
-from yupana.confidential.records.database import numbers
+from yupana.confidential.records.database import is_scratch, numbers
 from yupana.confidential.records.declared import (
     FILE_OF_BLOCKS,
     FILE_OF_UNITS,
@@ -63,6 +63,7 @@ from yupana.files.columns import (
     ColumnMap,
     RecordFile,
 )
+from yupana.files.database import store_arrays
 from yupana.geography.block_file import BlockColumn, BlockFile, HousingUnitFile
 from yupana.products.safetab.regions import NO_AIANNH, NO_PLACE
 
@@ -86,6 +87,10 @@ _LISTED: Final = schema_of_units(BLOCKS, _UNITS)
 _BLOCK: Final = tuple(column.name for column in BLOCKS.key)
 BLOCK_CODE: Final = block_number(_BLOCK, BLOCKS.key)
 """SQL for the 15 digits of a block as a number, as ``housing-units.txt`` has them."""
+
+STANDING: Final = ".standing"
+"""The file of a shard of the edited file that tells where housing units stand in all shards: a bit for each block of
+the reference files."""
 
 _OF_AREAS: Final = {
     "state": ("TABBLKST", "true"),
@@ -112,13 +117,13 @@ has, and blocks of the list of housing units that the reference file lacks."""
 
 def open_detailed(
     folder: Path,
-    kind: Kind,
+    memory: int | None = None,
     *,
+    kind: Kind,
     states: frozenset[int],
     codes: frozenset[int],
     ethnicity_codes: frozenset[int],
     most_codes: int | None = None,
-    memory: int | None = None,
     columns: ColumnMap = BUREAU,
 ) -> AbstractContextManager[OpenedRecords]:
     """Open and validate a folder of records, the reference file of blocks and, if it is there, the housing units.
@@ -132,6 +137,8 @@ def open_detailed(
     Parameters
     ----------
     folder : Path
+    memory : int, optional
+        Bytes to get along with (`private_database`).
     kind : {"person-records", "household-records"}
     states : frozenset of int
         State codes of the run. Records and blocks of others are left out and counted.
@@ -141,8 +148,6 @@ def open_detailed(
         Those that some ethnicity iteration holds.
     most_codes : int, optional
         How many race codes of a record count: records with more are noted.
-    memory : int, optional
-        Bytes to get along with (`private_database`).
     columns : ColumnMap
         What the records call their columns.
 
@@ -315,6 +320,12 @@ def open_detailed_cef(
     db.execute(f"ALTER TABLE reference_rows RENAME TO {FILE_OF_BLOCKS}_rows")
     db.execute(f"CREATE VIEW {FILE_OF_BLOCKS} AS FROM {FILE_OF_BLOCKS}_rows")
     grouped = "SELECT block, sum(housing_units)::INTEGER AS housing_units FROM counted GROUP BY block"
+    # In the folder of a user it would be believed.
+    if is_scratch(folder) and (standing := folder / STANDING).is_file():
+        stands = np.unpackbits(np.frombuffer(standing.read_bytes(), dtype=np.uint8))
+        store_arrays(db, "standing", {"place": np.flatnonzero(stands)})
+        rows = f"{FILE_OF_BLOCKS}_rows t JOIN standing ON t.rowid = place"
+        grouped = f"SELECT {BLOCK_CODE} AS block, 1 AS housing_units FROM {rows}"
     db.execute(f"CREATE TABLE {FILE_OF_UNITS}_rows AS {grouped}")
     db.execute("DROP TABLE counted")
     db.execute(f"CREATE VIEW {FILE_OF_UNITS} AS FROM {FILE_OF_UNITS}_rows")

@@ -150,10 +150,7 @@ def _parts(read: Read, use: Sequence[str], texts: set[str]) -> Iterator[dict[str
 
 
 def _texts(values: Sequence[Any]) -> Texts:
-    parts = [("" if value is None or value != value else str(value)).encode() for value in values]  # noqa: PLR0124
-    ends = np.zeros(len(parts) + 1, dtype=np.int64)
-    np.cumsum([len(part) for part in parts], out=ends[1:])
-    return Texts(np.frombuffer(b"".join(parts), dtype=np.uint8), ends)
+    return Texts.of([("" if value is None or value != value else str(value)).encode() for value in values])  # noqa: PLR0124
 
 
 def _numbers(values: Sequence[Any]) -> Column:

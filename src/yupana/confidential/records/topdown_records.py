@@ -15,10 +15,9 @@ from typing import Final
 import duckdb
 import numpy as np
 
-from yupana.arrays import Ints
 from yupana.confidential.records.census_edited_file import units_in_lines
 from yupana.confidential.records.database import numbers
-from yupana.confidential.records.declared import Declared, Rule, check_file, occurs_twice
+from yupana.confidential.records.declared import Declared, Rule, check_file, find_rules, occurs_twice
 from yupana.confidential.records.fixed_width import numbers as columns_of
 from yupana.confidential.records.fixed_width import read_lines
 from yupana.confidential.records.reader import ascii_header, open_files, open_records, or_damaged
@@ -26,11 +25,10 @@ from yupana.confidential.records.sources import (
     OpenedRecords,
     Source,
     forms,
-    place_finding,
 )
 from yupana.confidential.records.validation import Finding
 from yupana.files.columns import MAFID, UNITS, Column, RecordFile
-from yupana.files.database import quoted, store_arrays
+from yupana.files.database import quoted
 from yupana.files.delimited import column_types, parquet_rows
 from yupana.files.names import folded
 from yupana.topdown.queries import Attribute, Schema
@@ -102,20 +100,18 @@ def _other_columns(db: duckdb.DuckDBPyConnection, source: Source, expected: Sequ
     return findings
 
 
-def find_strangers(db: duckdb.DuckDBPyConnection, source: Source, blocks: Ints) -> list[Finding]:
-    """Find rows whose block is not among those given, of shape (blocks,)."""
-    store_arrays(db, "known_blocks", {"block": blocks})
-    broken = "block NOT IN (SELECT block FROM known_blocks)"
-    (count,) = numbers(db, "SELECT count(*) FROM histogram ANTI JOIN known_blocks USING (block)")
-    finding = Finding("block_in_geography", "", UNKNOWN_BLOCK, count)
-    return place_finding(db, source, finding, "histogram", broken) if count else []
+def find_strangers(db: duckdb.DuckDBPyConnection, source: Source) -> list[Finding]:
+    """Find rows whose block is not in the relation ``known``."""
+    broken = "block NOT IN (SELECT block FROM known)"
+    rule = Rule("block_in_geography", HISTOGRAM.name, broken, UNKNOWN_BLOCK)
+    return rule.find(db, "histogram", {HISTOGRAM.name: source})
 
 
 def place_repetitions(db: duckdb.DuckDBPyConnection, source: Source) -> list[Finding]:
     """Say which rows repeat a block and cell, once it is known that some do."""
     broken = "(block, cell) IN (SELECT (block, cell) FROM histogram GROUP BY block, cell HAVING count(*) > 1)"
     text = "a block and cell have more than one row; give each one row, with the sum"
-    return place_finding(db, source, Finding("unique_cell", "", text), "histogram", broken)
+    return Rule("unique_cell", HISTOGRAM.name, broken, text).find(db, "histogram", {HISTOGRAM.name: source})
 
 
 def _block(field: str, kind: str) -> str:
@@ -164,15 +160,11 @@ def _check_values(db: duckdb.DuckDBPyConnection, source: Source, schema: Schema,
     for place, attribute in enumerate(schema.attributes):
         numbered = "" if has_numbers(attribute) else f" or its number, 0 to {attribute.size - 1}"
         rules[f"a{place}"] = f"{attribute.name} must be a label of the schema{numbered}"
-    nulls = ", ".join(f"count_if({column} IS NULL)" for column in rules)
-    total, *wrong = numbers(db, f"SELECT count(*), {nulls} FROM cells")
-    if not total:
+    if numbers(db, "SELECT count(*) FROM cells") == (0,):
         return [Finding("not_empty", source.names[0], "the file has no rows; give at least one count, such as 0")]
-    findings = []
-    for (column, text), count in zip(rules.items(), wrong, strict=True):
-        if count:
-            finding = Finding("domain", "", text, count)
-            findings += place_finding(db, source, finding, "cells", f"{column} IS NULL")
+    wrong = [Rule("domain", HISTOGRAM.name, f"{column} IS NULL", text) for column, text in rules.items()]
+    broken = find_rules(db, "cells", wrong)
+    findings = [finding for rule, records in broken.items() for finding in rule.told(records, source)]
     cell = "0"
     for place, size in enumerate(schema.shape):
         cell = f"({cell} * {size} + a{place})"
@@ -291,6 +283,4 @@ def _of_facilities(census: OpenedRecords) -> list[Finding]:
 
 
 def _missing(census: OpenedRecords, broken: str, text: str) -> list[Finding]:
-    (count,) = numbers(census.db, f"SELECT count(*) FROM persons WHERE {broken}")
-    finding = Finding("group_quarters_type", "", text, count)
-    return place_finding(census.db, census.files["persons"], finding, "persons", broken) if count else []
+    return Rule("group_quarters_type", "persons", broken, text).find(census.db, "persons", census.files)

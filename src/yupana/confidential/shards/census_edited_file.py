@@ -3,14 +3,14 @@
 A shard is not told of other states. So the driver sees to it that no unit and no block is in two of them; where one is,
 or where a shard finds a rule broken, all files are counted as one shard, which tells what is wrong with them together.
 
-Of SafeTab, a task makes of the files of some states what SafeTab's own files would be, and counts these. Areas may
-cross states, and one where no housing unit stands is left out: so first the blocks where one stands are found.
+Of SafeTab, areas may cross states, and one where no housing unit stands is left out: so first the blocks where one
+stands are found, of which each shard is told.
 """
 
 import pickle
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, cast
@@ -31,19 +31,18 @@ from yupana.confidential.records.census_edited_file import (
     open_reference,
 )
 from yupana.confidential.records.database import is_scratch, scratch_folder
-from yupana.confidential.records.declared import FILE_OF_BLOCKS
 from yupana.confidential.records.fixed_width import Layout, ShapeError, numbers, read_lines
 from yupana.confidential.records.reader import RECORD
-from yupana.confidential.records.safetab_records import BLOCK_CODE, blocks_with_housing, open_detailed_cef
+from yupana.confidential.records.safetab_records import BLOCK_CODE, STANDING, blocks_with_housing
 from yupana.confidential.records.sources import Source, rows_of, write_shard
-from yupana.confidential.records.validation import require_none
+from yupana.confidential.records.validation import failing, require_none
 from yupana.confidential.shards.cut_records import count_by_area, shared_out
 from yupana.confidential.shards.shard_tasks import (
     EMPTY,
     CountedShards,
+    Driver,
     Part,
     Shard,
-    Taker,
     TaskLimits,
     count_told,
     linked,
@@ -51,7 +50,6 @@ from yupana.confidential.shards.shard_tasks import (
     speaking_of,
     stamps_of,
 )
-from yupana.engine.engine import Engine
 from yupana.files.columns import (
     GEO,
     HOUSEHOLD_RECORDS,
@@ -64,8 +62,7 @@ from yupana.files.columns import (
     RecordFile,
 )
 from yupana.files.database import quoted
-from yupana.privacy.sealed import Sealed, packed
-from yupana.progress import Progress, told
+from yupana.privacy.sealed import packed
 
 _BLOCKS: Final = RecordFile("grfc", "block", ())
 _IDS: Final = {
@@ -104,21 +101,21 @@ def _shared_out(shard: Shard, states: int, most: int | None) -> list[list[int]]:
     return [[int(place) for place in some] for some in shared_out(size, min(most or states, states))]
 
 
-def count_by_state(engine: Engine, most: int | None, shard: Shard, progress: Progress, taker: Taker) -> CountedShards:
+def count_by_state(driver: Driver, shard: Shard) -> CountedShards:
     """Count the files of some states in each shard; in so many shards at most, by default one for each state."""
     of_files, states = _with_files(shard, (PERSONS, UNITS, GEO))
     # Where blocks are listed of states without records, one task tells of that.
     states = states if states and len(of_files.sources[_BLOCKS].paths) == states else 0
     areas = [
         [of_files.part(schema, place, (), 1) for schema in of_files.sources for place in some]
-        for some in _shared_out(of_files, states, most)
+        for some in _shared_out(of_files, states, driver.number)
     ]
-    found = count_by_area(engine, areas, of_files, _keys, progress, taker) if len(areas) > 1 else None
+    found = count_by_area(driver, areas, of_files, _keys) if len(areas) > 1 else None
     if found is None:
-        taker.forget()
-        (result,) = engine.map(partial(_count_whole, shard), [b""])
+        driver.taker.forget()
+        (result,) = driver.engine.map(partial(_count_whole, shard), [b""])
         findings, counted = pickle.loads(result)  # noqa: S301 (of a worker of ours)
-        found = CountedShards([], {}, [(findings, None if counted is None else taker.take(counted))])
+        found = CountedShards([], {}, [(findings, driver.taken(counted))])
     return found
 
 
@@ -155,50 +152,20 @@ DETAILED: Final = (PERSON_RECORDS, HOUSEHOLD_RECORDS)
 """SafeTab's own records, which must not lie beside the edited file."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class CountedDetails(Sealed):
-    """What came of an edited file that breaks no rule.
-
-    Attributes
-    ----------
-    stands : numpy.ndarray of bool, shape (blocks,)
-        Whether a housing unit stands in a block, in the order of the reference files.
-    parts : tuple
-        What was counted, by shard.
-    """
-
-    stands: Flags
-    parts: tuple[Any, ...]
-
-
-def count_details_by_state(
-    engine: Engine,
-    most: int | None,
-    shard: Shard,
-    schema: RecordFile,
-    codes: frozenset[int],
-    progress: Progress,
-    taker: Taker,
-) -> CountedDetails | None:
+def count_details_by_state(driver: Driver, shard: Shard) -> tuple[Flags, tuple[Any, ...]] | None:
     """Count the files of some states in each shard; in so many shards at most, by default one for each state.
 
     Parameters
     ----------
-    engine : Engine
-    most : int or None
+    driver : Driver
     shard : Shard
         Of the folder that holds the edited file.
-    schema : RecordFile
-        Which of `DETAILED` is made.
-    codes : frozenset of int
-        The race and ethnicity codes there are.
-    progress : callable
-    taker : Taker
 
     Returns
     -------
-    CountedDetails or None
-        None where a rule is broken, or there is no record: whoever reads all files together tells.
+    numpy.ndarray of bool, shape (blocks,), and tuple; or None
+        Whether a housing unit stands in a block, in the order of the reference files; and what was counted, by shard.
+        None where a rule is broken: whoever reads all files together tells.
     """
     of_files, states = _with_files(shard, DETAILED)
     if not states:
@@ -208,27 +175,21 @@ def count_details_by_state(
     def parts(schema: RecordFile, places: Iterable[int]) -> list[Part]:
         return [of_files.part(schema, place, (), 1) for place in places]
 
-    work = [pickle.dumps(one) for one in parts(units, range(states))]
-    found = told(engine.map(_find_housing, work), "finding housing units", len(work), progress)
+    found = driver.results(_find_housing, parts(units, range(states)), "finding housing units")
     reference = of_files.sources[blocks]
     if (stands := _standing(shard.limits, reference, found)) is None:
         return None
     bits = np.packbits(stands).tobytes()
     # A unit's block may be in the file of any state.
     listed = parts(blocks, range(len(reference.paths)))
-    work = [
-        pickle.dumps(([*parts(persons, some), *parts(units, some), *listed], bits))
-        for some in _shared_out(of_files, states, most)
-    ]
+    shares = _shared_out(of_files, states, driver.number)
+    work = [([*parts(persons, some), *parts(units, some), *listed], bits) for some in shares]
     counted = []
-    task = partial(_count_details, of_files, schema, codes)
-    for result in told(engine.map(task, work), "counting states", len(work), progress):
-        broken, of_states = pickle.loads(result)  # noqa: S301 (of a worker of ours)
+    for broken, of_states in driver.results(partial(_count_details, of_files), work, "counting states"):
         if broken:
             return None
-        if of_states is not None:
-            counted.append(taker.take(of_states))
-    return CountedDetails(stands, tuple(counted)) if counted else None
+        counted.append(driver.taken(of_states))
+    return stands, tuple(counted)
 
 
 @contextmanager
@@ -254,14 +215,14 @@ def _find_housing(work: bytes) -> bytes:
             return packed(None)
 
 
-def _standing(limits: TaskLimits, reference: Source, found: Iterator[bytes]) -> Flags | None:
+def _standing(limits: TaskLimits, reference: Source, found: Iterator[Any]) -> Flags | None:
     """Of each block of the reference files, whether a housing unit stands there; None where some cannot be read."""
     with limits.database() as db:
         if open_reference(db, reference, REFERENCE):
             return None
         db.execute(f"CREATE TABLE housed ({BLOCK} VARCHAR)")
-        for result in found:
-            if (blocks := pickle.loads(result)) is None:  # noqa: S301 (of a worker of ours)
+        for blocks in found:
+            if blocks is None:
                 return None
             db.register("blocks_now", {BLOCK: blocks.astype(str).astype(object)})
             db.execute("INSERT INTO housed FROM blocks_now")
@@ -270,37 +231,17 @@ def _standing(limits: TaskLimits, reference: Source, found: Iterator[bytes]) -> 
         return np.asarray(db.execute(query).fetchnumpy()["stands"], dtype=np.bool_)
 
 
-def _count_details(task: Shard, schema: RecordFile, codes: frozenset[int], work: bytes) -> bytes:
-    """Whether a rule is broken, and what was counted of some states: None where they have no record."""
+def _count_details(task: Shard, work: bytes) -> bytes:
+    """Whether a rule is broken, and what was counted of some states."""
     parts, bits = cast("tuple[list[Part], bytes]", pickle.loads(work))  # noqa: S301 (of our driver)
-    with scratch_folder() as edited, scratch_folder() as folder, task.limits.kept(), ExitStack() as stack:
+    with scratch_folder() as folder, task.limits.kept(), ExitStack() as stack:
         if (config := task.folder / CONFIG).is_file():
-            (edited / CONFIG).symlink_to(config)
-        stack.enter_context(speaking_of(edited, task.folder))
-        stack.enter_context(linked(edited, task.folder, parts))
-        make_rows(folder, (schema, REFERENCE, HOUSING_UNITS))
-        with task.limits.database() as db:
-            if open_detailed_cef(codes, schema.name == HOUSEHOLD_RECORDS.name, db, edited)[1]:
-                return packed((True, None))
-            _write_records(db, folder, schema)
-            table = f"{FILE_OF_BLOCKS}_rows"
-            (blocks,) = db.execute(f"SELECT count(*) FROM {table}").fetchone() or (0,)
-            stands = np.unpackbits(np.frombuffer(bits, dtype=np.uint8), count=int(blocks)).astype(np.bool_)
-            _write_blocks(db, folder, table, stands)
-        with speaking_of(folder, task.folder):
-            findings, counted = count_told(task, folder)
-        broken = any((finding.rule, finding.file) != ("not_empty", _called(schema)) for finding in findings)
-        return packed((broken, counted))
-
-
-def _write_records(db: duckdb.DuckDBPyConnection, folder: Path, schema: RecordFile) -> None:
-    there = {str(row[0]) for row in db.execute("SELECT column_name FROM (DESCRIBE records)").fetchall()}
-    # What is not tabulated has been checked, and is any of its values.
-    columns = ", ".join(
-        f"{(f'nullif({c.name}, 0)' if c.blank else c.name) if c.name in there else repr(c.written(c.low))} AS {c.name}"
-        for c in schema.columns
-    )
-    _write(db, folder, schema, f"SELECT {columns}, rowid + 1 AS {RECORD} FROM records")
+            (folder / CONFIG).symlink_to(config)
+        stack.enter_context(speaking_of(folder, task.folder))
+        stack.enter_context(linked(folder, task.folder, parts))
+        (folder / STANDING).write_bytes(bits)
+        findings, counted = count_told(task, folder)
+        return packed((bool(failing(findings)), counted))
 
 
 def _write_blocks(db: duckdb.DuckDBPyConnection, folder: Path, table: str, stands: Flags) -> None:

@@ -34,19 +34,18 @@ from yupana.confidential.shards.census_edited_file import count_by_state, lies_b
 from yupana.confidential.shards.cut_records import areas_of, count_by_area, count_by_key, keys_of_records
 from yupana.confidential.shards.shard_tasks import (
     EMPTY,
-    AsCounted,
     CountedShards,
     CountFolder,
+    Driver,
     P,
     Shard,
-    Taker,
     TaskLimits,
     lay_out,
     make_rows,
     stamps_of,
 )
 from yupana.confidential.tabulate.count_groups import memory_for_gathered
-from yupana.confidential.tabulate.group_counts import GatheredShards
+from yupana.confidential.tabulate.group_counts import GatheredShards, Taker
 from yupana.engine.engine import Engine, EngineTerms
 from yupana.engine.local import LocalEngine
 from yupana.files.columns import RecordFile
@@ -132,11 +131,11 @@ def count_in_shards(
     InputError, OutputError, EngineError
         If the records cannot be read, or the engine fails.
     """
-    taker = taker or AsCounted()
+    driver = Driver(engine, cut.number, progress, taker or Taker())
     limits = TaskLimits.on(engine, memory)
     folder = folder.absolute()  # a worker may be in another place
     if cut.by_state and lies_by_state(folder):
-        of_states = count_by_state(engine, cut.number, Shard(folder, {}, count, limits, None, {}), progress, taker)
+        of_states = count_by_state(driver, Shard(folder, {}, count, limits, None, {}))
         return InShards(edited_sources(folder), tuple(of_states.findings), of_states.parts)
     sources, findings = _find(folder, cut, limits)
     if findings:
@@ -154,10 +153,10 @@ def count_in_shards(
             [shard.part(schema, part, cut.keys[schema], 1) for schema in there for part in area[schema.name]]
             for area in areas
         ]
-        counted = count_by_area(engine, parts, shard, partial(keys_of_records, unique), progress, taker)
+        counted = count_by_area(driver, parts, shard, partial(keys_of_records, unique))
     if counted is None:
-        taker.forget()
-        counted = count_by_key(engine, cut.keys, cut.number, shard, progress, taker)
+        driver.taker.forget()
+        counted = count_by_key(driver, cut.keys, shard)
     found = counted.findings
     if found and shard.left is not None:
         require_at_hand(folder)  # lines of text are counted in the whole file
@@ -204,7 +203,7 @@ def _without_records(folder: Path, cut: Cut) -> Iterator[Path]:
         yield empty
 
 
-EditedCount: TypeAlias = Callable[[Shard, RunRequest, Taker], tuple[InShards[Any], AbstractContextManager[Path]] | None]
+EditedCount: TypeAlias = Callable[[Shard, Driver], tuple[InShards[Any], AbstractContextManager[Path]] | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +246,7 @@ class CountedFolder:
         """
         synthetic = is_synthetic(data)
         with GatheredShards(memory_for_gathered(request.memory or default_memory())) as gathered:
-            taker = OfParts(gathered if self.gather else AsCounted())
+            taker = OfParts(gathered if self.gather else Taker())
             found, public = self._in_shards(data, cut, request, taker)
             if found is None:
                 with self.open(data, request.memory) as records:
@@ -274,7 +273,8 @@ class CountedFolder:
         if self.edited is not None and lies_by_state(data, tuple(cut.keys)):
             limits = TaskLimits.on(request.engine, request.memory)
             shard = Shard(data.absolute(), {}, self.shard, limits, None, {})
-            if (counted := self.edited(shard, request, taker)) is not None:
+            driver = Driver(request.engine, request.shards, request.progress, taker)
+            if (counted := self.edited(shard, driver)) is not None:
                 return counted
             taker.forget()
         elif can_be_cut(data, cut):
@@ -295,8 +295,8 @@ def _summed(notes: Mapping[str, int], parts: Sequence[ShardPart]) -> dict[str, i
     return dict.fromkeys(notes, 0) | sum((part.notes for part in parts), Numbers[str](notes))
 
 
-@dataclass(frozen=True, slots=True)
-class OfParts:
+@dataclass(frozen=True, slots=True, repr=False)
+class OfParts(Taker):
     """Has the counts of parts taken."""
 
     counts: Taker

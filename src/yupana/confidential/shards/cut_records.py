@@ -9,7 +9,7 @@ import os
 import pickle
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -26,13 +26,13 @@ from yupana.confidential.records.validation import failing, merge_findings
 from yupana.confidential.shards.shard_tasks import (
     EMPTY,
     CountedShards,
+    Driver,
     Part,
     Shard,
-    Taker,
     Told,
-    count_folder,
     count_told,
     hash_of_key,
+    lay_out,
     link_others,
     linked,
     lost_rows,
@@ -45,7 +45,7 @@ from yupana.engine.engine import MOST_BYTES, Engine
 from yupana.files.columns import RecordFile
 from yupana.files.database import named, quoted
 from yupana.privacy.sealed import packed
-from yupana.progress import Progress, told
+from yupana.progress import told
 
 Parts: TypeAlias = Mapping[str, tuple[int, ...]]
 """Numbers of parts by the name of their record file."""
@@ -139,16 +139,10 @@ class _Parcel:
     content: bytes
 
 
-def count_by_key(
-    engine: Engine,
-    keys: Mapping[RecordFile, tuple[str, ...]],
-    most: int | None,
-    shard: Shard,
-    progress: Progress,
-    taker: Taker,
-) -> CountedShards:
+def count_by_key(driver: Driver, keys: Mapping[RecordFile, tuple[str, ...]], shard: Shard) -> CountedShards:
     """Cut each part by its keys into so many shards, and count them; by default as many as are best."""
-    number = most or _number(engine, shard.sources.values())
+    engine, progress = driver.engine, driver.progress
+    number = driver.number or _number(engine, shard.sources.values())
     work = [
         pickle.dumps(shard.part(schema, part, keys[schema], number))
         for schema, source in shard.sources.items()
@@ -162,13 +156,13 @@ def count_by_key(
     with scratch_folder() as scratch:
         apart = KeysOfAreas(scratch)
         for (found, of_shard), values in told(results, "counting shards", number, progress):
-            counted.append((found, None if of_shard is None else taker.take(of_shard)))
+            counted.append((found, driver.taken(of_shard)))
             if values:
                 apart.add(values)
         if number > 1 and not apart.are_apart():
             # What occurs twice may be in two shards, so all that is wrong with it is told by one that has all records.
-            taker.forget()
-            return count_by_key(engine, keys, 1, shard, progress, taker)
+            driver.taker.forget()
+            return count_by_key(replace(driver, number=1), keys, shard)
     unread = merge_findings([[finding for findings, _ in of_parts for finding in findings]])
     return CountedShards(unread, {name: digest for _, of in of_parts for name, digest in of.items()}, counted)
 
@@ -227,7 +221,7 @@ def _write_by_shard(db: duckdb.DuckDBPyConnection, scratch: Path, one: Part, typ
     rows = f"SELECT *, {hash_of_key(one, typed)} % {one.shards} AS {_SHARD} FROM {named(one.schema.relation)}"
     _write_apart(db, rows, scratch, one.shards)
     if one.part == 0:
-        write_columns(db, one, scratch, typed)
+        write_columns(db, one, scratch)
 
 
 _ROWS_HELD: Final = 20_480
@@ -260,7 +254,8 @@ def _gather(task: Shard, findings: int, shard: int, parcels: Iterator[bytes]) ->
     with scratch_folder() as folder, task.limits.kept():
         make_rows(folder, task.sources)
         _write_rows(folder, parcels)
-        return packed((count_folder(task, folder), _unique_values(task, folder)))
+        lay_out(folder, task.whole(), task.sources)
+        return packed((count_told(task, folder), _unique_values(task, folder)))
 
 
 def _write_rows(folder: Path, parcels: Iterator[bytes]) -> None:
@@ -293,7 +288,7 @@ KeysOf: TypeAlias = Callable[[Sequence[Part]], list[NDArray[np.uint64]] | None]
 
 
 def count_by_area(
-    engine: Engine, areas: Sequence[Sequence[Part]], shard: Shard, keys_of: KeysOf, progress: Progress, taker: Taker
+    driver: Driver, areas: Sequence[Sequence[Part]], shard: Shard, keys_of: KeysOf
 ) -> CountedShards | None:
     """Count each area where its files lie.
 
@@ -303,17 +298,15 @@ def count_by_area(
         None if a key is in two areas, so that they cannot be counted apart, or a rule is broken: whoever has all
         records tells.
     """
-    work = [*map(pickle.dumps, areas)]
     counted = CountedShards([], {}, [])
     with scratch_folder() as scratch:
         apart = KeysOfAreas(scratch)
-        results = engine.map(partial(_count_area, shard, keys_of), work)
-        for result in told(results, "counting areas", len(work), progress):
-            digests, keys, (found, of_area) = pickle.loads(result)  # noqa: S301 (of a worker of ours)
+        results = driver.results(partial(_count_area, shard, keys_of), areas, "counting areas")
+        for digests, keys, (found, of_area) in results:
             if keys is None or failing(found):
                 return None
             counted.digests.update(digests)
-            counted.by_shard.append((found, None if of_area is None else taker.take(of_area)))
+            counted.by_shard.append((found, driver.taken(of_area)))
             apart.add(keys)
         return counted if apart.are_apart() else None
 

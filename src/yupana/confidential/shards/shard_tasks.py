@@ -1,11 +1,12 @@
 """A part of a record file as a worker reads it, and a shard as a folder that looks like any data folder."""
 
+import pickle
 import socket
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 import duckdb
 
@@ -14,40 +15,19 @@ from yupana.confidential.records.object_store import LeftOnStore, bring_part, fo
 from yupana.confidential.records.reader import damaged_parts, open_part
 from yupana.confidential.records.sources import SHARD, Source, forms, rows_of, write_shard
 from yupana.confidential.records.validation import BrokenRulesError, Finding, merge_findings
+from yupana.confidential.tabulate.group_counts import Taker
 from yupana.engine.engine import LEAST_MEMORY, Engine
 from yupana.errors import EngineError, InputError, YupanaError
 from yupana.files.columns import RecordFile
 from yupana.files.database import STOPS, named, quoted
 from yupana.files.delimited import PARQUET
 from yupana.privacy.sealed import Sealed
+from yupana.progress import Progress, told
 
 P = TypeVar("P")
 
 CountFolder = Callable[[Path, int], tuple[Sequence[Finding], P | None]]
 """Finds what is wrong with the records of a folder, and counts them if they are fit, in so many bytes of memory."""
-
-
-class Taker(Protocol):
-    """Makes of what a shard counted what is kept of it here, as soon as it is there."""
-
-    def take(self, counted: Any) -> Any:  # noqa: ANN401 (of whatever a task counts)
-        """What is kept of one shard."""
-        ...
-
-    def forget(self) -> None:
-        """Drop all that was taken: the records are counted anew, in other shards."""
-        ...
-
-
-class AsCounted:
-    """Keeps what was counted as it is."""
-
-    def take(self, counted: Any) -> Any:  # noqa: ANN401 (of whatever a task counts)
-        """The same."""
-        return counted
-
-    def forget(self) -> None:
-        """There is nothing here to drop."""
 
 
 Told: TypeAlias = tuple[Sequence[Finding], Any]
@@ -82,6 +62,26 @@ class TaskLimits:
     def kept(self) -> AbstractContextManager[None]:
         """Keep what is done within it to the threads."""
         return nullcontext() if self.threads is None else threads_at_most(self.threads)
+
+
+@dataclass(frozen=True, slots=True)
+class Driver:
+    """Has an engine do what is asked of it: in so many shards, if that is said, and tells of its progress."""
+
+    engine: Engine
+    number: int | None
+    progress: Progress
+    taker: Taker
+
+    def results(self, task: Callable[[bytes], bytes], work: Sequence[object], stage: str) -> Iterator[Any]:
+        """What a task makes of each piece of work, as soon as it is there."""
+        pieces = [pickle.dumps(one) for one in work]
+        for result in told(self.engine.map(task, pieces), stage, len(work), self.progress):
+            yield pickle.loads(result)  # noqa: S301 (of a worker of ours)
+
+    def taken(self, counted: Any) -> Any:  # noqa: ANN401 (of whatever a task counts)
+        """What is kept of what a shard counted, if it counted anything."""
+        return None if counted is None else self.taker.take(counted)
 
 
 class Stamp(NamedTuple):
@@ -238,17 +238,10 @@ def hash_of_key(one: Part, typed: Mapping[str, str]) -> str:
     return f"hash(concat_ws('|', {key}))"
 
 
-def write_columns(db: duckdb.DuckDBPyConnection, one: Part, folder: Path, typed: Mapping[str, str]) -> None:
+def write_columns(db: duckdb.DuckDBPyConnection, one: Part, folder: Path) -> None:
     """Write which columns there are, for a shard without records."""
-    del typed
     none = f"SELECT * FROM {named(one.schema.relation)} WHERE false"
     db.execute(f"COPY ({none}) TO {quoted(str(folder / EMPTY))} (FORMAT parquet)")
-
-
-def count_folder(task: Shard, folder: Path) -> Told:
-    """Count a shard whose rows lie in a folder."""
-    lay_out(folder, task.whole(), task.sources)
-    return count_told(task, folder)
 
 
 def count_told(task: Shard, folder: Path) -> Told:

@@ -1,8 +1,8 @@
 """The records of a census as TopDown counts them: a histogram over the cells of a schema for each block."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from yupana.arrays import Integers, Ints
 from yupana.confidential.records.census_edited_file import is_cef
 from yupana.confidential.records.database import numbers, private_database
+from yupana.confidential.records.declared import Rule
 from yupana.confidential.records.object_store import require_at_hand
 from yupana.confidential.records.phsafe_records import FILES, RULES, open_census
 from yupana.confidential.records.sources import (
@@ -23,7 +24,6 @@ from yupana.confidential.records.sources import (
     find_source,
     forms,
     no_names,
-    place_finding,
     require_folder,
 )
 from yupana.confidential.records.topdown_records import (
@@ -35,16 +35,15 @@ from yupana.confidential.records.topdown_records import (
     place_repetitions,
     type_quarters,
 )
-from yupana.confidential.records.validation import BrokenRulesError, Finding, require_none
+from yupana.confidential.records.validation import BrokenRulesError, Finding, failing, require_none
+from yupana.confidential.request import RunRequest
 from yupana.confidential.shards.count_in_shards import Cut, can_be_cut, count_in_shards
-from yupana.engine.engine import Engine
 from yupana.errors import InputError
-from yupana.files.columns import BUREAU, ColumnMap, RecordFile
+from yupana.files.columns import ColumnMap, RecordFile
 from yupana.files.database import store_arrays
 from yupana.privacy.sealed import Sealed
-from yupana.progress import Progress, silent
 from yupana.topdown.constraints import MOST_PERSONS
-from yupana.topdown.histogram import BlockParts, Histogram, count_entries
+from yupana.topdown.histogram import BlockParts, Histogram, add_entries, count_entries
 from yupana.topdown.queries import Schema
 
 QUARTERS_ATTRIBUTE: Final = "hhgq"
@@ -83,7 +82,6 @@ class BlockCounts(Sealed):
 
     blocks: Ints  # shape (blocks,): their 16 digits as numbers, or their places among `codes`, in the order asked for
     files: Mapping[str, Source]  # what was read, for the confidential log
-    records: int  # how many are counted
     part: Callable[[int, int], Histogram]  # gives the counts of the blocks from one place up to another: a `Histogram`
     codes: tuple[str, ...] = ()  # all codes of blocks, if they are any texts; else they are digits
 
@@ -97,9 +95,9 @@ class BlockCounts(Sealed):
 class BlockEntries(Sealed):
     """Records counted by block and cell: columns of one length. Confidential."""
 
-    place: Ints  # the position of the block among those of the spine
-    cell: Ints
-    count: Ints
+    place: Integers  # the position of the block among those of the spine
+    cell: Integers
+    count: Integers
 
     def histogram(self, units: int) -> Histogram:
         """The counts of so many blocks."""
@@ -114,29 +112,19 @@ def merge_entries(parts: Sequence[BlockEntries]) -> BlockEntries:
     parts : sequence of BlockEntries
         One at least, of the same blocks and schema. No record is in two shards.
     """
-    place, cell, count = (np.concatenate([getattr(part, name) for part in parts]) for name in BlockEntries.__slots__)
-    order = np.lexsort((cell, place))
-    place, cell, count = place[order], cell[order], count[order]
-    new = np.ones(len(order), dtype=bool)
-    new[1:] = (place[1:] != place[:-1]) | (cell[1:] != cell[:-1])
-    first = np.flatnonzero(new)
-    return BlockEntries(place[first], cell[first], np.add.reduceat(count, first) if len(first) else count)
+    columns = (np.concatenate([getattr(part, name) for part in parts]) for name in BlockEntries.__slots__)
+    return BlockEntries(*add_entries(*columns))
 
 
-@contextmanager
 def open_block_counts(
     folder: Path,
     schema: Schema,
     blocks: Ints,
+    request: RunRequest,
     facilities: Integers | None = None,
     *,
     codes: tuple[str, ...] = (),
-    memory: int | None = None,
-    columns: ColumnMap = BUREAU,
-    engine: Engine | None = None,
-    shards: int | None = None,
-    progress: Progress = silent,
-) -> Iterator[BlockCounts]:
+) -> AbstractContextManager[BlockCounts]:
     """Count the records of a data folder, a histogram or microdata, by block; a block without records has zeros.
 
     What is counted stays in the database, which spills to private scratch, until parts of it are asked for.
@@ -147,19 +135,14 @@ def open_block_counts(
         With ``histogram``, as CSV or Parquet, or with the files of PHSafe or of the CEF.
     blocks : ndarray of int64, shape (blocks,)
         The 16 digits of the blocks of the spine, in any order, each once.
+    request : RunRequest
+        Tells the memory to get along with, what files of persons, units and geo call their columns, and the engine that
+        counts microdata in shards; a histogram is read here.
     facilities : ndarray of integers, shape (blocks, 8), optional
         Housing units and facilities by major type in each of these blocks (`read_facilities`). Where microdata do not
         tell the type of group quarters, it is read off these.
     codes : tuple of str
         All codes of blocks, if they are any texts; a block is then its place among them, and only a histogram is read.
-    memory : int, optional
-        Bytes to get along with.
-    columns : ColumnMap
-        What files of persons, units and geo call their columns.
-    engine : Engine, optional
-        Counts microdata in ``shards`` shards; a histogram is read here.
-    progress : callable
-        Told how many shards are counted.
 
     Raises
     ------
@@ -167,22 +150,20 @@ def open_block_counts(
         If the records break a rule, or have a block that is not among those given.
     """
     require_folder(folder)
+    columns = request.columns
     if not forms(folder, HISTOGRAM) and not codes:
-        count = _CountMicrodata(schema, blocks, facilities, columns)
-        cut = Cut(dict.fromkeys(files_of_microdata(schema, columns), ("MAFID",)), shards, by_state=True)
-        if engine is not None and can_be_cut(folder, cut):
-            yield count.in_shards(engine, folder, cut, memory, progress)
-            return
-        with count.whole(folder, memory) as counts:
-            yield counts
-        return
+        query = _what_is_counted(schema)
+        count = CountedBlocks(
+            partial(_open_microdata, schema, columns), partial(_keys, query, schema, blocks, facilities), schema.cells
+        )
+        cut = Cut(dict.fromkeys(files_of_microdata(schema, columns), ("MAFID",)), request.shards, by_state=True)
+        return count.opened(folder, blocks, cut, request)
     require_at_hand(folder)
     if columns.names:
         raise no_names(folder)
     if is_cef(folder, (HISTOGRAM,)) or any(forms(folder, schema) for schema in FILES):
         raise InputError(f"{folder} holds a histogram and microdata; leave one of them")
-    with _read_histogram(folder, schema, blocks, codes, memory) as counts:
-        yield counts
+    return _read_histogram(folder, schema, blocks, codes, request.memory)
 
 
 def check_facilities(
@@ -292,56 +273,62 @@ def _read_histogram(
     with private_database(memory) as db:
         if source is None or (findings := open_histogram(db, source, schema, codes)):
             raise BrokenRulesError(findings)
-        require_none(find_strangers(db, source, blocks))
         store_arrays(db, "known", {"block": blocks, "place": np.arange(len(blocks))})
+        require_none(find_strangers(db, source))
         repeated = partial(place_repetitions, db, source)
         query = f"SELECT place * {schema.cells} + cell AS key, count FROM histogram JOIN known USING (block)"
-        records, part = count_keys(db, query, schema.cells, repeated)
-        yield BlockCounts(blocks, {HISTOGRAM.name: source}, records, part, codes)
+        yield BlockCounts(blocks, {HISTOGRAM.name: source}, count_keys(db, query, schema.cells, repeated), codes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _CountMicrodata:
-    """How persons and units are counted by block."""
+class CountedBlocks:
+    """How the records of a folder are opened, and counted by block and cell."""
 
-    schema: Schema
-    blocks: Ints
-    facilities: Integers | None
-    columns: ColumnMap
+    open: Callable[[Path, int | None], AbstractContextManager[OpenedRecords]]  # opens and checks a folder
+    keys: Callable[[OpenedRecords], str]  # a query that counts valid records, as `count_keys` reads it
+    cells: int  # of the schema
 
     @contextmanager
-    def whole(self, folder: Path, memory: int | None) -> Iterator[BlockCounts]:
-        """Count all records of a folder."""
-        with self._opened(folder, memory) as census:
-            keys = _keys(census, self.schema, self.blocks, self.facilities)
-            records, part = count_keys(census.db, keys, self.schema.cells)
-            files = dict(census.files)
-            if QUARTERS_ATTRIBUTE in self.schema.names and forms(folder, QUARTERS):
-                source, _ = find_source(folder, QUARTERS)
-                files |= {QUARTERS.name: source} if source else {}
-            yield BlockCounts(self.blocks, files, records, part)
+    def opened(
+        self, folder: Path, blocks: Ints, cut: Cut, request: RunRequest, codes: tuple[str, ...] = ()
+    ) -> Iterator[BlockCounts]:
+        """Count a folder, in shards where there is an engine; parameters are those of `open_block_counts`."""
+        if request.engine is not None and can_be_cut(folder, cut):
+            found = count_in_shards(request.engine, folder, cut, self.shard, request.memory, request.progress)
+            require_none(found.findings)
+            histogram = merge_entries(found.parts).histogram(len(blocks))
+            yield BlockCounts(blocks, found.files, histogram.part, codes)
+            return
+        with self.open(folder, request.memory) as records:
+            records.require_valid()
+            part = count_keys(records.db, self.keys(records), self.cells)
+            yield BlockCounts(blocks, dict(records.files), part, codes)
 
-    def in_shards(self, engine: Engine, folder: Path, cut: Cut, memory: int | None, progress: Progress) -> BlockCounts:
-        """Count them in shards of whole units."""
-        _what_is_counted(self.schema)  # before the records are read
-        found = count_in_shards(engine, folder, cut, self.shard, memory, progress)
-        require_none(found.findings)
-        histogram = merge_entries(found.parts).histogram(len(self.blocks))
-        return BlockCounts(self.blocks, found.files, int(histogram.counts.sum()), histogram.part)
-
-    def shard(self, folder: Path, memory: int) -> tuple[tuple[Finding, ...], BlockEntries]:
+    def shard(self, folder: Path, memory: int) -> tuple[Sequence[Finding], BlockEntries | None]:
         """Count a shard."""
-        with self._opened(folder, memory) as census:
-            return (), count_blocks(census, self.schema, self.blocks, self.facilities)
+        with self.open(folder, memory) as records:
+            if failing(records.findings):
+                return records.findings, None
+            return (), self.entries(records)
 
-    @contextmanager
-    def _opened(self, folder: Path, memory: int | None) -> Iterator[OpenedRecords]:
-        _what_is_counted(self.schema)  # before the records are read
-        with open_census(
-            folder, states=_EVERY_STATE, policies={}, memory=memory, rules=_CHECKED, columns=self.columns
-        ) as census:
-            census.require_valid()
-            yield census
+    def entries(self, records: OpenedRecords) -> BlockEntries:
+        """Count valid records, which may be a shard: some units, each with its persons."""
+        key, count = records.db.execute(self.keys(records)).fetchnumpy().values()
+        unit, cell = np.divmod(np.asarray(key, dtype=np.int64), self.cells)
+        return BlockEntries(unit, cell, np.asarray(count, dtype=np.int64))
+
+
+@contextmanager
+def _open_microdata(schema: Schema, columns: ColumnMap, folder: Path, memory: int | None) -> Iterator[OpenedRecords]:
+    """Open and check persons and units; the types of group quarters are among the files, if they are told."""
+    with open_census(
+        folder, states=_EVERY_STATE, policies={}, memory=memory, rules=_CHECKED, columns=columns
+    ) as census:
+        files = dict(census.files)
+        if QUARTERS_ATTRIBUTE in schema.names and forms(folder, QUARTERS):
+            source, _ = find_source(folder, QUARTERS)
+            files |= {QUARTERS.name: source} if source else {}
+        yield replace(census, files=files)
 
 
 def files_of_microdata(schema: Schema, columns: ColumnMap) -> tuple[RecordFile, ...]:
@@ -351,7 +338,7 @@ def files_of_microdata(schema: Schema, columns: ColumnMap) -> tuple[RecordFile, 
 
 def count_keys(
     db: duckdb.DuckDBPyConnection, query: str, cells: int, repeated: Callable[[], list[Finding]] | None = None
-) -> tuple[int, Callable[[int, int], Histogram]]:
+) -> Callable[[int, int], Histogram]:
     """Run a query that counts by block and cell, and keep what it finds in the database, in order.
 
     Parameters
@@ -363,12 +350,11 @@ def count_keys(
 
     Returns
     -------
-    tuple
-        How many records are counted, and what gives the counts of the blocks from one place up to another.
+    callable
+        Gives the counts of the blocks from one place up to another.
     """
     columns = "key::BIGINT AS key, count::INTEGER AS count"  # a larger count is refused
     db.execute(f"CREATE TABLE counted AS SELECT {columns} FROM ({query}) ORDER BY key")
-    (records,) = numbers(db, "SELECT sum(count) FROM counted")
 
     def part(first: int, last: int) -> Histogram:
         begin, end = first * cells, last * cells
@@ -379,39 +365,17 @@ def count_keys(
         unit, cell = np.divmod(np.asarray(key, dtype=np.int64), cells)
         return count_entries(unit, cell, np.asarray(count, dtype=np.int64), last - first)
 
-    return records, part
+    return part
 
 
-def count_blocks(census: OpenedRecords, schema: Schema, blocks: Ints, facilities: Integers | None) -> BlockEntries:
-    """Count the records of a census by block and cell.
-
-    Parameters
-    ----------
-    census : OpenedRecords
-        Valid. All units, or a shard: some of them, each with its persons.
-    blocks : ndarray of int64, shape (blocks,)
-        As `open_block_counts` has them.
-    facilities : ndarray of integers, shape (blocks, 8), or None
+def _keys(query: "_Query", schema: Schema, blocks: Ints, facilities: Integers | None, census: OpenedRecords) -> str:
+    """A query that counts the records of a census, as `count_keys` reads it.
 
     Raises
     ------
     InputError
-        If the schema has attributes that such records do not tell, a unit lies in a block that is not among those
-        given, or the type of group quarters is not known.
+        If a unit lies in a block that is not among those given, or the type of group quarters is not known.
     """
-    return block_entries(census.db, _keys(census, schema, blocks, facilities), schema.cells)
-
-
-def block_entries(db: duckdb.DuckDBPyConnection, query: str, cells: int) -> BlockEntries:
-    """What a query counts by block and cell, which gives ``key`` and ``count`` as for `count_keys`."""
-    key, count = db.execute(query).fetchnumpy().values()
-    unit, cell = np.divmod(np.asarray(key, dtype=np.int64), cells)
-    return BlockEntries(unit, cell, np.asarray(count, dtype=np.int64))
-
-
-def _keys(census: OpenedRecords, schema: Schema, blocks: Ints, facilities: Integers | None) -> str:
-    """A query that counts the records of a census, as `count_keys` reads it; see `count_blocks`."""
-    query = _what_is_counted(schema)
     require_none(_place_units(census, blocks))
     return query(census, schema, facilities)
 
@@ -440,11 +404,10 @@ def _place_units(census: OpenedRecords, blocks: Ints) -> list[Finding]:
         f"CREATE TABLE placed AS SELECT MAFID, place "
         f"FROM (SELECT MAFID, {_BLOCK} AS block FROM geo) JOIN known USING (block)"
     )
-    (strangers,) = numbers(db, "SELECT (SELECT count(*) FROM geo) - (SELECT count(*) FROM placed)")
-    if not strangers:
+    if numbers(db, "SELECT (SELECT count(*) FROM geo) - (SELECT count(*) FROM placed)") == (0,):
         return []
-    finding = Finding("block_in_geography", "", UNKNOWN_BLOCK, strangers)
-    return place_finding(db, census.files["geo"], finding, "geo", f"{_BLOCK} NOT IN (SELECT block FROM known)")
+    broken = f"{_BLOCK} NOT IN (SELECT block FROM known)"
+    return Rule("block_in_geography", "geo", broken, UNKNOWN_BLOCK).find(db, "geo", census.files)
 
 
 def _count_persons(census: OpenedRecords, schema: Schema, facilities: Integers | None) -> str:

@@ -24,6 +24,7 @@ from yupana.confidential.tabulate.group_counts import (
     CountedAreas,
     CountedPairs,
     GatheredCounts,
+    KindCounts,
     Lists,
     PartCounts,
     count_pairs,
@@ -41,6 +42,7 @@ from yupana.confidential.tabulate.group_tabulation import (
 from yupana.errors import InputError
 from yupana.geography.block_file import BlockColumn, BlockFile
 from yupana.plan.responses import ResponseGroup
+from yupana.topdown.histogram import runs_within
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -108,29 +110,21 @@ def _plan_reading(
     for first, second, number in db.execute(f"{records} GROUP BY ALL ORDER BY ALL").fetchall():
         found.setdefault(first, []).append((second, number))
     slices: list[list[_Chunk]] = []
-    for value in sorted(found):
-        number = sum(each for _, each in found[value])
-        last = slices[-1][-1] if slices else None
-        if last and last.second is None and last.records + number <= at_once:
-            slices[-1] = [_Chunk((last.first[0], value), None, last.records + number)]
-        elif number <= at_once or len(blocks.key) == 1:
-            slices.append([_Chunk((value, value), None, number)])
-        else:
-            parts = _in_parts(value, found[value], at_once)
-            slices.append([part for chunk in parts for part in split(chunk)])
+    by_first = [(value, sum(number for _, number in found[value])) for value in sorted(found)]
+    for first, number in _runs(by_first, at_once):
+        chunks = [_Chunk(first, None, number)]
+        if number > at_once and len(blocks.key) > 1:
+            chunks = [_Chunk(first, second, records) for second, records in _runs(found[first[0]], at_once)]
+        slices.append([part for chunk in chunks for part in split(chunk)])
     return slices
 
 
-def _in_parts(first: int, of_second: Sequence[tuple[int, int]], at_once: int) -> list[_Chunk]:
-    """Chunks of one value of the first column, by values of the second."""
-    chunks: list[_Chunk] = []
-    for second, records in of_second:
-        last = chunks[-1] if chunks else None
-        if last and last.second and last.records + records <= at_once:
-            chunks[-1] = _Chunk(last.first, (last.second[0], second), last.records + records)
-        else:
-            chunks.append(_Chunk((first, first), (second, second), records))
-    return chunks
+def _runs(counted: Sequence[tuple[int, int]], at_once: int) -> Iterator[tuple[tuple[int, int], int]]:
+    """Values one after the other that have so many records together at most, or are one alone; and how many."""
+    ends = np.cumsum([number for _, number in counted])
+    for begin, end in runs_within(ends, at_once):
+        before = ends[begin - 1] if begin else 0
+        yield (counted[begin][0], counted[end - 1][0]), int(ends[end - 1] - before)
 
 
 _ROWS_AT_ONCE: Final = 10_000_000
@@ -314,19 +308,18 @@ def _count_chunk(
 ) -> PartCounts:
     """Count what was read of a chunk by areas of every kind."""
     kinds = [kind for kind in tabulation.spaces if kind in areas.kinds]
-    return PartCounts(
-        records=chunk.records,
-        in_no_group=entries.in_no_group,
-        categories=tabulation.categories,
-        ranges={kind: areas.within(kind, *chunk.first) for kind in kinds},
-        sizes={kind: len(tabulation.spaces[kind]) for kind in kinds},
-        singles=asked.singles,
-        spaces=tuple(
-            lists.extended(*(sets.groups[space] for sets in entries.sets)) for space, lists in enumerate(asked.groups)
-        ),
-        space_of={kind: asked.space_of[kind] for kind in kinds},
-        pairs=dict(_by_kind(kinds, areas, entries, tabulation.categories)),
-    )
+    lists = [found.extended(*(sets.groups[space] for sets in entries.sets)) for space, found in enumerate(asked.groups)]
+    counts = {
+        kind: KindCounts(
+            *areas.within(kind, *chunk.first),
+            len(tabulation.spaces[kind]),
+            tabulation.categories,
+            lists[asked.space_of[kind]],
+            pairs,
+        )
+        for kind, pairs in _by_kind(kinds, areas, entries, tabulation.categories)
+    }
+    return PartCounts(chunk.records, entries.in_no_group, counts)
 
 
 def _by_kind(

@@ -5,16 +5,15 @@ records of some areas are there.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, field, fields
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from yupana.arrays import Flags, Indices, Integers, Ints
+from yupana.arrays import Flags, Indices, Integers, Ints, filed
 from yupana.confidential.records.database import scratch_folder
 from yupana.confidential.tabulate.group_tabulation import Categories, GroupAreas
 from yupana.privacy.sealed import Sealed
@@ -61,34 +60,35 @@ class CountedPairs:
         return np.add.reduceat(counts, self.starts[:-1], dtype=np.int64) if len(counts) else NOTHING
 
 
-def count_pairs(region: Indices, key: Indices, category: Categories, categories: int) -> CountedPairs:
-    """Count records by region, key and category; those of region -1 are in none.
+def count_pairs(
+    region: Indices, key: Indices, category: Categories, categories: int, count: Indices | None = None
+) -> CountedPairs:
+    """Count records by region, key and category, or add up counts of them; those of region -1 are in none.
 
     The three are packed into one number, so that one sort finds what is equal.
     """
     if region.min(initial=0) < 0:
         inside = region >= 0
         region, key, category = region[inside], key[inside], category[inside]
+        count = None if count is None else count[inside]
     bits = _Bits.of(region, key, categories)
     packed = bits.packed(region, key, category)
-    packed.sort()
+    if count is None:
+        packed.sort()
+        first = _firsts(packed)
+        return bits.unpacked(packed[first], np.diff(np.append(first, len(packed))), category.dtype)
+    order = np.argsort(packed)
+    packed = packed[order]
     first = _firsts(packed)
-    return bits.unpacked(packed[first], np.diff(np.append(first, len(packed))), category.dtype)
+    summed = np.add.reduceat(count[order], first, dtype=np.int64) if len(first) else NOTHING
+    return bits.unpacked(packed[first], summed, category.dtype)
 
 
 def merge_pairs(pairs: CountedPairs, region_of: Indices, categories: int) -> CountedPairs:
     """The same records by larger regions: each region gives the one it is in, or -1."""
     lengths = np.diff(pairs.starts)
     region, key = np.repeat(region_of[pairs.region], lengths), np.repeat(pairs.key, lengths)
-    inside = region >= 0
-    bits = _Bits.of(region, pairs.key, categories)
-    packed = bits.packed(region[inside], key[inside], pairs.category[inside])
-    order = np.argsort(packed)
-    packed = packed[order]
-    first = _firsts(packed)
-    counts = pairs.count[inside][order]
-    summed = np.add.reduceat(counts, first, dtype=np.int64) if len(first) else NOTHING
-    return bits.unpacked(packed[first], summed, pairs.category.dtype)
+    return count_pairs(region, key, pairs.category, categories, pairs.count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,52 +181,36 @@ _CELLS_AT_ONCE: Final = 1 << 22
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PartCounts(Sealed):
-    """Exact counts of some records by areas of some kinds."""
+class KindCounts(Sealed):
+    """Exact counts of some records by areas of a kind; the arrays may be in files (`FiledArray`)."""
 
-    records: int
-    in_no_group: int  # of these, how many are in no group of any kind of areas
+    # places in `GroupAreas.ids` of the first area that may have counts, and of the one after the last. Of areas that
+    # cross slices the counts are parts of sums.
+    low: int
+    high: int
+    size: int  # how many groups the areas show
     categories: int
-    # by kind: places in `GroupAreas.ids` of the first area that may have counts, and of the one after the last. Of
-    # areas that cross slices the counts are parts of sums.
-    ranges: Mapping[str, tuple[int, int]]
-    sizes: Mapping[str, int]  # by kind: how many groups areas of the kind show
-    singles: int  # how many keys are single codes. Larger ones are sets of several, numbered as they were found.
-    spaces: tuple[Lists, ...]  # the groups of each key; areas of several kinds may show the same
-    space_of: Mapping[str, int]  # by kind: its place in `spaces`
-    pairs: Mapping[str, CountedPairs]  # by kind: of keys by area
+    lists: Lists  # the groups of each key, which kinds share that show the same
+    pairs: CountedPairs  # of keys by area
 
-    @property
-    def bytes(self) -> int:
-        """What the counts take."""
-        return sum(pairs.bytes for pairs in self.pairs.values()) + sum(lists.bytes for lists in self.spaces)
+    def _places(self, low: int, high: int) -> tuple[int, int]:
+        """Where the pairs of areas from place ``low`` to below ``high`` begin and end."""
+        # Of the type of the regions, or all of these would be copied, from disk too.
+        ends = np.array([low, high], dtype=self.pairs.region.dtype)
+        first, last = np.searchsorted(self.pairs.region, ends).tolist()
+        return first, last
 
-    def has(self, kind: str, low: int, high: int) -> bool:
-        """Whether there are counts of areas of a kind from place ``low`` to below ``high``."""
-        first, last = places_of(self.pairs[kind].region, low, high)
+    def has(self, low: int, high: int) -> bool:
+        """Whether there are counts of areas from place ``low`` to below ``high``."""
+        first, last = self._places(low, high)
         return first < last
 
-    def within(self, kind: str, low: int, high: int) -> "PartCounts":
-        """The counts of some areas of a kind alone, from place ``low`` to below ``high``; of no records."""
-        pairs = self.pairs[kind]
-        first, last = places_of(pairs.region, low, high)
-        return self.of_kind(kind, low, high, self.spaces[self.space_of[kind]], pairs.part(first, last))
+    def within(self, low: int, high: int) -> "KindCounts":
+        """The counts of some areas alone, from place ``low`` to below ``high``, in memory."""
+        lists, pairs = Lists(self.lists.starts[:], self.lists.values[:]), self.pairs.part(*self._places(low, high))
+        return replace(self, low=low, high=high, lists=lists, pairs=pairs)
 
-    def of_kind(self, kind: str, low: int, high: int, lists: Lists, pairs: CountedPairs) -> "PartCounts":
-        """Some areas of a kind, with these arrays."""
-        return PartCounts(
-            records=0,
-            in_no_group=0,
-            categories=self.categories,
-            ranges={kind: (low, high)},
-            sizes=self.sizes,
-            singles=self.singles,
-            spaces=(lists,),
-            space_of={kind: 0},
-            pairs={kind: pairs},
-        )
-
-    def totals(self, kind: str, counted: Flags | None = None) -> Ints:
+    def totals(self, counted: Flags | None = None) -> Ints:
         """Records of every group, shape (areas, groups).
 
         Parameters
@@ -234,20 +218,17 @@ class PartCounts(Sealed):
         counted : numpy.ndarray of bool, shape (categories,), optional
             Which categories count; all by default.
         """
-        low, high = self.ranges[kind]
-        size = self.sizes[kind]
-        dense = np.zeros((high - low) * size, dtype=np.int64)
-        pairs = self.pairs[kind]
-        totals = pairs.totals(counted)
-        for some in _stretches(len(pairs.key)):
-            pair, group = self._groups(kind, np.arange(some.start, some.stop), low)
+        dense = np.zeros((self.high - self.low) * self.size, dtype=np.int64)
+        totals = self.pairs.totals(counted)
+        for some in _stretches(len(self.pairs.key)):
+            pair, group = self._groups(np.arange(some.start, some.stop))
             if len(group):
                 least = int(group.min())
                 summed = np.bincount(group - least, weights=totals[pair])
                 dense[least : least + len(summed)] += summed.astype(np.int64)
-        return dense.reshape(high - low, size)
+        return dense.reshape(self.high - self.low, self.size)
 
-    def details(self, kind: str, selected: Flags) -> Ints:
+    def details(self, selected: Flags) -> Ints:
         """Records of selected groups by category.
 
         Parameters
@@ -259,16 +240,15 @@ class PartCounts(Sealed):
         numpy.ndarray of int64, shape (selected groups, categories)
             In the order of ``numpy.flatnonzero(selected)``.
         """
-        low, _ = self.ranges[kind]
         chosen = np.flatnonzero(selected)
         cells = np.zeros(len(chosen) * self.categories, dtype=np.int64)
         place = np.full(selected.size, -1, dtype=np.int32)
         place[chosen] = np.arange(len(chosen))
-        pairs = self.pairs[kind]
+        pairs = self.pairs
         in_areas: Flags = np.asarray(selected.any(axis=1))
-        near = np.flatnonzero(in_areas[pairs.region - low]) if len(chosen) else NOTHING
+        near = np.flatnonzero(in_areas[pairs.region - self.low]) if len(chosen) else NOTHING
         for some in _stretches(len(near)):
-            pair, group = self._groups(kind, near[some], low)
+            pair, group = self._groups(near[some])
             wanted = place[group] >= 0
             pair, at = pair[wanted], place[group[wanted]].astype(np.int64) * self.categories
             for part in _stretches(len(pair)):
@@ -282,19 +262,38 @@ class PartCounts(Sealed):
                     cells[least : least + len(summed)] += summed.astype(np.int64)
         return cells.reshape(-1, self.categories)
 
-    def _groups(self, kind: str, numbers: Ints, low: int) -> tuple[Ints, Ints]:
+    def _groups(self, numbers: Ints) -> tuple[Ints, Ints]:
         """Every group that some pairs count in: numbers of the pairs and places of the groups, one entry for each."""
-        pairs, lists = self.pairs[kind], self.spaces[self.space_of[kind]]
-        lengths, of_space = lists.at(pairs.key[numbers])
-        row = (pairs.region[numbers].astype(np.int64) - low) * self.sizes[kind]
+        lengths, of_space = self.lists.at(self.pairs.key[numbers])
+        row = (self.pairs.region[numbers].astype(np.int64) - self.low) * self.size
         return np.repeat(numbers, lengths), np.repeat(row, lengths) + of_space
 
 
-def places_of(region: Indices, low: int, high: int) -> tuple[int, int]:
-    """Where the pairs of regions from ``low`` to below ``high`` begin and end, where they ascend by region."""
-    # Of the type of the regions, or all of these would be copied, from disk too.
-    first, last = np.searchsorted(region, np.array([low, high], dtype=region.dtype)).tolist()
-    return first, last
+@dataclass(frozen=True, eq=False, repr=False)
+class PartCounts(Sealed):
+    """Exact counts of some records by areas of some kinds."""
+
+    records: int
+    in_no_group: int  # of these, how many are in no group of any kind of areas
+    kinds: Mapping[str, KindCounts]
+
+    @property
+    def bytes(self) -> int:
+        """What the counts take."""
+        lists = {id(of.lists): of.lists.bytes for of in self.kinds.values()}
+        return sum(of.pairs.bytes for of in self.kinds.values()) + sum(lists.values())
+
+    def filed(self, folder: Path) -> "PartCounts":
+        """The same with its arrays in files of a folder that is made."""
+        folder.mkdir()
+        spaces: dict[int, Lists] = {}
+        kinds = {}
+        for number, (kind, of) in enumerate(self.kinds.items()):
+            if id(of.lists) not in spaces:
+                spaces[id(of.lists)] = filed(of.lists, folder / f"space-{number}")
+            pairs = filed(of.pairs, folder / f"pairs-{number}")
+            kinds[kind] = replace(of, lists=spaces[id(of.lists)], pairs=pairs)
+        return replace(self, kinds=kinds)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -307,88 +306,63 @@ class CountedAreas(Sealed):
     high: int
     size: int  # how many groups the areas show
     categories: int
-    parts: Sequence[PartCounts]  # no record is in two of them
+    parts: Sequence[KindCounts]  # no record is in two of them
     # records, in_no_group: how many records were counted before this, and how many of them are in no group of any kind
     # of areas; told once
     records: int = 0
     in_no_group: int = 0
 
     def totals(self, counted: Flags | None = None) -> Ints:
-        """Records of every group, shape (areas, groups): see `PartCounts.totals`."""
+        """Records of every group, shape (areas, groups): see `KindCounts.totals`."""
         summed = np.zeros((self.high - self.low, self.size), dtype=np.int64)
         for part in self.parts:
-            summed += part.within(self.kind, self.low, self.high).totals(self.kind, counted)
+            summed += part.within(self.low, self.high).totals(counted)
         return summed
 
     def details(self, selected: Flags) -> Ints:
-        """Records of selected groups by category: see `PartCounts.details`."""
+        """Records of selected groups by category: see `KindCounts.details`."""
         summed = np.zeros((int(selected.sum()), self.categories), dtype=np.int64)
         if len(summed):
             for part in self.parts:
-                summed += part.within(self.kind, self.low, self.high).details(self.kind, selected)
+                summed += part.within(self.low, self.high).details(selected)
         return summed
 
 
-@dataclass(eq=False)
 class SummedCounts:
     """Exact counts of areas of a kind that cross slices, added up slice by slice; only cells that are not empty."""
 
-    areas: int
-    groups: int
-    categories: int
-    _cells: list[tuple[Ints, Ints]] = field(default_factory=list)
-    _added: int = 0
-    """How many cells were noted since they were last added up."""
+    def __init__(self, areas: int, groups: int, categories: int) -> None:
+        """Of so many areas, groups and categories."""
+        from scipy.sparse import csr_array  # noqa: PLC0415 (a tenth of a second, and few tables need it)
+
+        self._shape = areas, groups
+        self._cells = csr_array((areas * groups, categories), dtype=np.int64)
 
     def add(self, found: CountedAreas) -> None:
         """Add the counts of a slice."""
-        occupied = found.totals() > 0
-        numbers = np.flatnonzero(occupied)
-        step = max(1, _CELLS_AT_ONCE // self.categories)
-        for first in range(0, len(numbers), step):
-            some = numbers[first : first + step]
-            selected = np.zeros(occupied.size, dtype=bool)
+        occupied = np.flatnonzero(found.totals())
+        _, categories = self._cells.shape
+        step = max(1, _CELLS_AT_ONCE // categories)
+        for first in range(0, len(occupied), step):
+            some = occupied[first : first + step]
+            selected = np.zeros(self._cells.shape[0], dtype=bool)
             selected[some] = True
-            cells = found.details(selected.reshape(occupied.shape))
-            present = cells > 0
-            self._cells.append(
-                ((some[:, None] * self.categories + np.arange(self.categories))[present], cells[present])
-            )
-            self._added += int(present.sum())
-        if self._added > max(_CELLS_AT_ONCE, sum(len(numbers) for numbers, _ in self._cells) // 2):
-            self._add_up()
-
-    def _add_up(self) -> None:
-        """Note each cell once; slice after slice, the same ones come again."""
-        numbers = np.concatenate([numbers for numbers, _ in self._cells])
-        order = np.argsort(numbers, kind="stable")
-        numbers = numbers[order]
-        counts = np.concatenate([counts for _, counts in self._cells])[order]
-        first = np.flatnonzero(np.append(True, numbers[1:] != numbers[:-1]))
-        self._cells = [(numbers[first], np.add.reduceat(counts, first))]
-        self._added = 0
+            cells = found.details(selected.reshape(self._shape))
+            row, category = np.nonzero(cells)
+            added = (cells[row, category], (some[row], category))
+            self._cells = self._cells + type(self._cells)(added, shape=self._cells.shape)
 
     def totals(self, counted: Flags | None = None) -> Ints:
-        """Records of every group, shape (areas, groups): see `PartCounts.totals`."""
-        summed = np.zeros(self.areas * self.groups, dtype=np.int64)
-        for numbers, counts in self._cells:
-            group, category = np.divmod(numbers, self.categories)
-            weights = counts if counted is None else counts * counted[category]
-            summed += np.bincount(group, weights=weights, minlength=len(summed)).astype(np.int64)
-        return summed.reshape(self.areas, self.groups)
+        """Records of every group, shape (areas, groups): see `KindCounts.totals`."""
+        _, categories = self._cells.shape
+        every = np.ones(categories, dtype=np.int64) if counted is None else counted.astype(np.int64)
+        summed: Ints = self._cells @ every
+        return summed.reshape(self._shape)
 
     def details(self, selected: Flags) -> Ints:
-        """Records of selected groups by category: see `PartCounts.details`."""
-        chosen = np.flatnonzero(selected)
-        place = np.full(selected.size, -1, dtype=np.int64)
-        place[chosen] = np.arange(len(chosen))
-        cells = np.zeros(len(chosen) * self.categories, dtype=np.int64)
-        for numbers, counts in self._cells:
-            group, category = np.divmod(numbers, self.categories)
-            wanted = place[group] >= 0
-            at = place[group[wanted]] * self.categories + category[wanted]
-            cells += np.bincount(at, weights=counts[wanted], minlength=len(cells)).astype(np.int64)
-        return cells.reshape(-1, self.categories)
+        """Records of selected groups by category: see `KindCounts.details`."""
+        found: Ints = self._cells[np.flatnonzero(selected)].toarray()
+        return found
 
 
 def _stretches(length: int) -> Iterator[slice]:
@@ -401,7 +375,7 @@ _GROUPS_AT_ONCE: Final = 1 << 19
 """So many groups of areas are given at a time."""
 
 
-class GatheredCounts(Sealed):
+class GatheredCounts(Sealed, AbstractContextManager["GatheredCounts"]):
     """Parts that have no record in common: in memory while they are small, else in private files.
 
     A context: the files are gone at its end.
@@ -414,9 +388,6 @@ class GatheredCounts(Sealed):
         self._in_memory: list[PartCounts] = []
         self._open = ExitStack()
         self._folder: Path | None = None
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._open.close()
@@ -432,7 +403,7 @@ class GatheredCounts(Sealed):
     def _put_down(self) -> None:
         folder = self._folder = self._folder or self._open.enter_context(scratch_folder())
         for part in self._in_memory:
-            self._parts.append(_OnDisk.of(part, folder / str(len(self._parts))))
+            self._parts.append(part.filed(folder / str(len(self._parts))))
         self._in_memory, self._held = [], 0
 
     @property
@@ -456,18 +427,31 @@ class GatheredCounts(Sealed):
             return
         one = parts[0]
         records, lost = sum(part.records for part in parts), sum(part.in_no_group for part in parts)
-        yield CountedAreas("", 0, 0, 0, one.categories, (), records, lost)
-        for kind, size in one.sizes.items():
+        yield CountedAreas("", 0, 0, 0, 0, (), records, lost)
+        for kind, first_of in one.kinds.items():
+            size, categories = first_of.size, first_of.categories
+            of_kind = [part.kinds[kind] for part in parts]
             if areas.crosses(kind):
-                for part in parts:
-                    yield CountedAreas(kind, *part.ranges[kind], size, one.categories, [part])
+                for of in of_kind:
+                    yield CountedAreas(kind, of.low, of.high, size, categories, [of])
                 continue
             for low, high in areas.stretches(kind, first, _GROUPS_AT_ONCE // max(1, size)):
-                some = [part for part in parts if part.has(kind, low, high)]
-                yield CountedAreas(kind, low, high, size, one.categories, some)
+                some = [of for of in of_kind if of.has(low, high)]
+                yield CountedAreas(kind, low, high, size, categories, some)
 
 
-class GatheredShards(Sealed):
+class Taker(Sealed):
+    """Makes of what a shard counted what is kept of it here, as soon as it is there: this one keeps it as it is."""
+
+    def take(self, counted: Any) -> Any:  # noqa: ANN401 (of whatever a task counts)
+        """What is kept of one shard."""
+        return counted
+
+    def forget(self) -> None:
+        """Drop all that was taken: the records are counted anew, in other shards."""
+
+
+class GatheredShards(Taker, AbstractContextManager["GatheredShards"]):
     """What shards counted, by pass or file of which each has counted parts.
 
     A context: what is gathered is gone at its end.
@@ -478,9 +462,6 @@ class GatheredShards(Sealed):
         self._memory = memory
         self._open = ExitStack()
         self.each: list[GatheredCounts] = []
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._open.close()
@@ -497,74 +478,3 @@ class GatheredShards(Sealed):
         for gathered, parts in zip(self.each, counted, strict=True):
             for part in parts:
                 gathered.add(part)
-
-
-@dataclass(frozen=True, slots=True)
-class _Stored:
-    """An array of one dimension in a file of several."""
-
-    path: Path
-    offset: int
-    length: int
-    dtype: np.dtype[Any]
-
-    @staticmethod
-    def of(arrays: Sequence[NDArray[Any]], path: Path) -> "tuple[_Stored, ...]":
-        """Write arrays one after the other."""
-        ends = np.cumsum([0, *(array.nbytes for array in arrays)]).tolist()
-        with path.open("wb") as file:
-            for array in arrays:
-                file.write(np.ascontiguousarray(array).data)
-        return tuple(_Stored(path, end, len(array), array.dtype) for end, array in zip(ends, arrays, strict=False))
-
-    def read(self, first: int, last: int) -> NDArray[Any]:
-        """The numbers from one place to below another."""
-        offset = self.offset + first * self.dtype.itemsize
-        return np.fromfile(self.path, self.dtype, count=last - first, offset=offset)
-
-    @property
-    def mapped(self) -> NDArray[Any]:
-        """The numbers, read where they are looked at."""
-        if not self.length:
-            return np.empty(0, self.dtype)
-        return np.memmap(self.path, self.dtype, mode="r", offset=self.offset, shape=(self.length,))
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class _OnDisk(PartCounts):
-    """A part whose arrays are in files."""
-
-    stored_pairs: Mapping[str, tuple[_Stored, ...]]  # the fields of `CountedPairs`, in their order
-    stored_spaces: Sequence[tuple[_Stored, ...]]  # those of `Lists`
-
-    @staticmethod
-    def of(part: PartCounts, folder: Path) -> "_OnDisk":
-        folder.mkdir()
-        pairs = {
-            kind: _Stored.of((of.region, of.key, of.starts, of.category, of.count), folder / f"pairs-{number}")
-            for number, (kind, of) in enumerate(part.pairs.items())
-        }
-        spaces = [
-            _Stored.of((lists.starts, lists.values), folder / f"space-{number}")
-            for number, lists in enumerate(part.spaces)
-        ]
-        told = {of.name: getattr(part, of.name) for of in fields(part)}
-        return _OnDisk(**{**told, "pairs": {}, "spaces": ()}, stored_pairs=pairs, stored_spaces=spaces)
-
-    def has(self, kind: str, low: int, high: int) -> bool:
-        first, last = places_of(self.stored_pairs[kind][0].mapped, low, high)
-        return first < last
-
-    def within(self, kind: str, low: int, high: int) -> PartCounts:
-        region, key, starts, category, count = self.stored_pairs[kind]
-        first, last = places_of(region.mapped, low, high)
-        begins = starts.read(first, last + 1)
-        pairs = CountedPairs(
-            region.read(first, last),
-            key.read(first, last),
-            begins - begins[0],
-            category.read(int(begins[0]), int(begins[-1])),
-            count.read(int(begins[0]), int(begins[-1])),
-        )
-        lists = Lists(*(array.read(0, array.length) for array in self.stored_spaces[self.space_of[kind]]))
-        return self.of_kind(kind, low, high, lists, pairs)

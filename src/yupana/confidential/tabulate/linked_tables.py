@@ -234,17 +234,9 @@ def joined(chain: Chain, shown: Sequence[Sequence[str]], first: int = 0) -> str:
 
 def numbered(chain: Chain, batches: Sequence[_TableBatch]) -> str:
     """SQL for all records of the first file of a chain by the numbers that they have, ``number_i`` for batch i."""
-    # Each file adds its share before it is joined, which there are fewer records to do for.
-    shown: list[list[str]] = [[] for _ in chain]
-    sums = []
-    for number, batch in enumerate(batches):
-        shares = []
-        for place, file in enumerate(chain):
-            if own := [term for column in file.header for term in batch.terms.get(column, ())]:
-                shown[place].append(f"{' + '.join(own)} AS share_{place}_{number}")
-                shares.append(f"share_{place}_{number}")
-        sums.append(f"{' + '.join(shares) or '0'} AS number_{number}")
-    return f"(SELECT {', '.join(sums)} FROM {joined(chain, shown)})"
+    needed = {column for batch in batches for column in batch.terms}
+    shown = [[name for name in file.header if name in needed] for file in chain]
+    return f"(SELECT {', '.join(numbers_of(batches))} FROM {joined(chain, shown)})"
 
 
 def numbers_of(batches: Sequence[_TableBatch]) -> list[str]:

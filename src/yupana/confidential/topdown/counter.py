@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from yupana.confidential.described.records import cut_of, forms_of
-from yupana.confidential.product_counter import MeasuredRun, MeasurementsCounter, Observed, Told, input_checksums
+from yupana.confidential.product_counter import Counter, MeasuredRun, Observed, Told, input_checksums
 from yupana.confidential.records.database import scratch_folder
 from yupana.confidential.records.foreign_files import RecordForms
 from yupana.confidential.records.validation import Finding
-from yupana.confidential.request import LAYOUTS, Layout, RunRequest
+from yupana.confidential.request import Layout, RunRequest
 from yupana.confidential.tabulate.block_histograms import files_of_microdata
 from yupana.confidential.topdown.accuracy import accuracy_table, observe_runs
 from yupana.confidential.topdown.estimate import Estimated, check_run, estimate
@@ -25,7 +25,7 @@ from yupana.confidential.topdown.resources import (
 )
 from yupana.confidential.topdown.world import World, open_world, public_checksums
 from yupana.errors import ConfigError
-from yupana.files.columns import ColumnMap, RecordFile
+from yupana.files.columns import RecordFile
 from yupana.files.temporary import temporary_folder
 from yupana.geography.blocks import FACILITIES, write_facilities
 from yupana.geography.gazetteer import AreaNames, read_names
@@ -87,13 +87,12 @@ class _CountedBlocks:
 
     def intervals(self, confidence: Fraction) -> IntervalTerms:
         """How those of its counts are found."""
-        method = self.request.intervals or ("least-squares" if self.no_intervals is None else "none")
-        return IntervalTerms(method, confidence, self.request.replicates or REPLICATES)
+        return IntervalTerms(self.method, confidence, self.request.replicates or REPLICATES)
 
     @property
     def method(self) -> IntervalMethod:
         """What finds them, whatever their confidence."""
-        return self.intervals(Fraction(1, 2)).method
+        return self.request.intervals or ("least-squares" if self.no_intervals is None else "none")
 
     @property
     def tells_measured(self) -> bool:
@@ -175,52 +174,46 @@ class Made:
     estimated: Estimated | None  # how they were estimated; None of exact counts
 
 
-class TopdownCounter(MeasurementsCounter[Configuration, _CountedBlocks, _CountedBlocks, Made]):
+class TopdownCounter(Counter[Configuration, _CountedBlocks, _CountedBlocks, Made]):
     """Draws as the estimate asks, or all beforehand, and keeps every draw until the release stands."""
 
-    takes = frozenset(
-        {"estimator", "spine", "areas", "names", "encoding", "microdata", "intervals", "replicates", "pl", *LAYOUTS}
-    )
     stages = ("", "", "checking")
     draws_at_the_door = False
     reads_on = True  # exact counts lie on scratch
 
-    def frames(self, config: Configuration) -> Mapping[str, str]:
+    @property
+    def frames(self) -> Mapping[str, str]:
         """The files of a description, or those of a census."""
-        if isinstance(config, DescribedConfiguration):
-            return dict.fromkeys((file.name for file in config.description.record_files), "parquet")
-        return super().frames(config)
+        if isinstance(self.config, DescribedConfiguration):
+            return dict.fromkeys((file.name for file in self.config.description.record_files), "parquet")
+        return super().frames
 
-    def forms(self, config: Configuration, columns: ColumnMap) -> RecordForms:
+    @property
+    def forms(self) -> RecordForms:
         """The files of a description; those of a census are as the Bureau writes them."""
-        if isinstance(config, DescribedConfiguration):
-            return forms_of(config.description, columns)
-        return super().forms(config, columns)
+        if isinstance(self.config, DescribedConfiguration):
+            return forms_of(self.config.description, self.request.columns)
+        return super().forms
 
-    def cut_files(self, config: Configuration, columns: ColumnMap) -> tuple[RecordFile, ...]:
+    @property
+    def cut_files(self) -> tuple[RecordFile, ...]:
         """Files of a description, or microdata, if there is any and no histogram."""
-        if isinstance(config, DescribedConfiguration):
-            return tuple(cut_of(config.description, columns, None).keys)
-        return files_of_microdata(config.schema, columns)
+        if isinstance(self.config, DescribedConfiguration):
+            return tuple(cut_of(self.config.description, self.request.columns, None).keys)
+        return files_of_microdata(self.config.schema, self.request.columns)
 
-    def without_noise(self, config: Configuration) -> Configuration:
+    @property
+    def without_noise(self) -> Configuration:
         """An infinite budget."""
-        return replace(config, budget=INFINITE)
+        return replace(self.config, budget=INFINITE)
 
     @contextmanager
     def open(
-        self,
-        config: Configuration,
-        data: Path,
-        request: RunRequest,
-        clock: Stopwatch,
-        *,
-        out: Path | None = None,
-        kept: Path | None = None,
-        to_count: bool = True,
+        self, data: Path, clock: Stopwatch, *, out: Path | None = None, kept: Path | None = None, to_count: bool = True
     ) -> Iterator[_CountedBlocks]:
         """Read geography and records, and build the spine or read it."""
         del to_count, out
+        config, request = self.config, self.request
         check_labels(config.schema)
         check_terms(request.intervals, request.replicates)
         checkpoint = None if kept is None else BatchCheckpoint(kept)
@@ -230,30 +223,25 @@ class TopdownCounter(MeasurementsCounter[Configuration, _CountedBlocks, _Counted
             world = open_world(config, data, request, clock, scratch)
             yield _CountedBlocks(config, data, world, checkpoint, request, names, tuple(notes))
 
-    def public_inputs(self, records: _CountedBlocks, config: Configuration) -> dict[str, str]:
+    def public_inputs(self, records: _CountedBlocks) -> dict[str, str]:
         """The reference file, housing units with facilities, and the spine where it is given."""
-        del config
-        return public_checksums(records.data, records.world, records.request)
+        return public_checksums(records.data, records.world, self.request)
 
-    def count(
-        self, records: _CountedBlocks, config: Configuration, plan: Plan, *, bounded: bool = True, keep: bool = False
-    ) -> _CountedBlocks:
+    def count(self, records: _CountedBlocks, *, bounded: bool = True, keep: bool = False) -> _CountedBlocks:  # noqa: ARG002
         """The records are counts of blocks: they were counted when they were opened."""
-        del config, plan, bounded, keep
         return records
 
-    def planned(self, records: _CountedBlocks, config: Configuration, plan: Plan) -> Plan:
+    def planned(self, records: _CountedBlocks, plan: Plan) -> Plan:
         """The plan with the shares of this spine, whose units may have given theirs to others."""
-        del config
         return replace(records.spending.plan, confidence=plan.confidence, margins=plan.margins)
 
     def inputs(self, records: _CountedBlocks) -> dict[str, str]:
         """The records, and all public files."""
-        return input_checksums(records.data, records.world.files) | self.public_inputs(records, records.config)
+        return input_checksums(records.data, records.world.files) | self.public_inputs(records)
 
     def terms(self, records: _CountedBlocks) -> dict[str, Any]:
         """The estimator, the spine, and whether everything is drawn."""
-        estimator = records.request.estimator
+        estimator = self.request.estimator
         return {
             # The posterior begins with full information and draws no other noise, so either goes on with the other.
             "estimator": "full-information" if estimator == "posterior" else estimator,
@@ -261,7 +249,7 @@ class TopdownCounter(MeasurementsCounter[Configuration, _CountedBlocks, _Counted
             _IN_FULL: records.in_full,
         }
 
-    def check_measurable(self, records: _CountedBlocks, config: Configuration, request: RunRequest) -> None:
+    def check_measurable(self, records: _CountedBlocks) -> None:
         """Refuse what cannot be estimated or written.
 
         Raises
@@ -271,34 +259,29 @@ class TopdownCounter(MeasurementsCounter[Configuration, _CountedBlocks, _Counted
         OutputError
             If there is too little room on the disk.
         """
-        check_run(config, records.world, request)
+        check_run(self.config, records.world, self.request)
         records.check_memory()
         records.check_disk()
-        if "nmf" in request.layouts:
-            check_writable(config, records.world.spine)
-        if request.pl is not None:
+        if "nmf" in self.request.layouts:
+            check_writable(self.config, records.world.spine)
+        if self.request.pl is not None:
             check_states(records.world.published)
 
-    def measure(
-        self, exact: _CountedBlocks, config: Configuration, ledger: Ledger, request: RunRequest, clock: Stopwatch
-    ) -> Made:
+    def measure(self, exact: _CountedBlocks, ledger: Ledger, clock: Stopwatch) -> Made:
         """Measure and estimate, from the root down; what the checkpoint holds is taken from there."""
-        in_full = exact.in_full
-        found = estimate(config, exact.world, exact.spending, ledger, exact.kept, request, clock, in_full=in_full)
+        world, spending, in_full = exact.world, exact.spending, exact.in_full
+        found = estimate(self.config, world, spending, ledger, exact.kept, self.request, clock, in_full=in_full)
         told = isinstance(found.evidence, FullInformation) and exact.tells_measured
         return Made(found.descent.counts[-1], found if told else replace(found, evidence=None))
 
-    def exact(
-        self, exact: _CountedBlocks, config: Configuration, ledger: Ledger, request: RunRequest, clock: Stopwatch
-    ) -> Made:
+    def exact(self, exact: _CountedBlocks, ledger: Ledger, clock: Stopwatch) -> Made:  # noqa: ARG002
         """The counts of the blocks themselves. Nothing is measured and nothing estimated."""
-        del config, ledger, request
         clock.start("writing the counts")
         return Made(exact.world.exact.blocks, None)
 
-    def tell(self, run: MeasuredRun[Configuration, _CountedBlocks, _CountedBlocks, Made]) -> Told:
+    def tell(self, run: MeasuredRun[_CountedBlocks, _CountedBlocks, Made]) -> Told:
         """The configuration, how nodes were solved, and which went through the failsafe; how many records there are."""
-        records, measured, config, request = run.records, run.measured, run.config, run.request
+        records, measured, config, request = run.records, run.measured, self.config, self.request
         world, terms = records.world, records.intervals(run.plan.confidence)
         if measured.estimated is None:
             terms = replace(terms, method="none")
@@ -326,19 +309,14 @@ class TopdownCounter(MeasurementsCounter[Configuration, _CountedBlocks, _Counted
                 others["posterior"] = descent.posterior.told()
         log = {"records": world.exact.records}
         encoded = {} if request.encoding is None else {"encoding": request.encoding}
-        options = {
-            "estimator": request.estimator,
-            **encoded,
-            **(terms.options if measured.estimated is not None else {}),
-        }
+        of_intervals = {} if measured.estimated is None else terms.options
+        options = {"estimator": request.estimator, **encoded, **of_intervals}
         return Told(told, tuple(public), log, options, others)
 
-    def write(
-        self, folder: Path, run: MeasuredRun[Configuration, _CountedBlocks, _CountedBlocks, Made]
-    ) -> dict[str, dict[str, Any]]:
+    def write(self, folder: Path, run: MeasuredRun[_CountedBlocks, _CountedBlocks, Made]) -> dict[str, Any]:
         """The spine, counts, tabulation, records and published tables, with intervals."""
-        records, measured, config = run.records, run.measured, run.config
-        world, asked, terms = records.world, records.request, records.intervals(run.plan.confidence)
+        records, measured, config = run.records, run.measured, self.config
+        world, asked, terms = records.world, self.request, records.intervals(run.plan.confidence)
         intervals = None
         if measured.estimated is not None and terms.method != "none":
             intervals = partial(_intervals, records, measured.counts, measured.estimated, terms)
@@ -372,13 +350,13 @@ class TopdownCounter(MeasurementsCounter[Configuration, _CountedBlocks, _Counted
         self,
         folder: Path,
         layout: Layout,
-        run: MeasuredRun[Configuration, _CountedBlocks, _CountedBlocks, Made],
+        run: MeasuredRun[_CountedBlocks, _CountedBlocks, Made],
         manifest: Mapping[str, Any],
         clock: Stopwatch,
     ) -> None:
         """Write every measurement of the plan; all of them were drawn."""
         clock.start("writing the noisy measurements")
-        records, measured, config = run.records, run.measured, run.config
+        records, measured, config = run.records, run.measured, self.config
         world, stored = records.world, StoredMeasurements(records.spending.levels, records.kept)
         if measured.estimated is None:
             raise RuntimeError("nothing was measured")
@@ -391,9 +369,9 @@ class TopdownCounter(MeasurementsCounter[Configuration, _CountedBlocks, _Counted
         others = {key: value for key, value in manifest.items() if key != "reports"}
         write_manifest(folder, {**others, "system": NOISY, "tables": describe_files(folder, written)})
 
-    def observe(self, config: Configuration, plan: Plan, data: Path, trials: int, request: RunRequest) -> Observed:
+    def observe(self, plan: Plan, data: Path, trials: int) -> Observed:
         """Errors of counts in all kinds of areas, by query and population."""
-        rows = observe_runs(config, data, trials, request)
+        rows = observe_runs(self.config, data, trials, self.request)
         told = {"trials": trials}
         return Observed(plan.product, rows, rows, [accuracy_table(rows)], told)
 

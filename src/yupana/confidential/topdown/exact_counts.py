@@ -4,40 +4,30 @@ The records of a description are counted here, too: a histogram over the cells o
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
 import duckdb
 import numpy as np
-from numpy.typing import NDArray
 
-from yupana.arrays import Ints
+from yupana.arrays import Ints, filed, narrow
 from yupana.confidential.described.records import cut_of, open_described
 from yupana.confidential.described.tabulate import chain_of
-from yupana.confidential.records.validation import Finding, require_none
+from yupana.confidential.records.sources import OpenedRecords
 from yupana.confidential.request import RunRequest
-from yupana.confidential.shards.count_in_shards import can_be_cut, count_in_shards
 from yupana.confidential.tabulate import linked_tables
-from yupana.confidential.tabulate.block_histograms import (
-    BlockCounts,
-    BlockEntries,
-    block_entries,
-    count_keys,
-    merge_entries,
-)
-from yupana.errors import OutputError
-from yupana.files.columns import ColumnMap
+from yupana.confidential.tabulate.block_histograms import BlockCounts, CountedBlocks
+from yupana.errors import OutputError, system_fault
 from yupana.files.database import store_arrays
 from yupana.geography.hierarchy import Hierarchy
 from yupana.geography.tree import Tree
 from yupana.privacy.sealed import Sealed
 from yupana.products.topdown.described import CountedColumn, DescribedConfiguration
 from yupana.topdown.descent.measurements import CountsOfUnits
-from yupana.topdown.histogram import BlockParts, Histogram, HistogramParts, count_entries, joined, runs_within
+from yupana.topdown.histogram import BlockParts, Histogram, count_entries, joined, runs_within
 
 _BLOCKS_AT_ONCE: Final = 1 << 17
 """So many blocks are counted together, about, and added up to the geolevels above."""
@@ -50,71 +40,46 @@ CountBlocks = Callable[[int, int], Histogram]
 
 
 @dataclass(slots=True, eq=False, repr=False)
-class CountsOnDisk(Sealed):
-    """Exact counts of one geolevel in files: three columns, as `Histogram` has them."""
+class CountsInParts(Sealed):
+    """Exact counts of one geolevel in consecutive parts: in memory, or each of its arrays in a file."""
 
-    folder: Path  # readable by its owner alone, and removed with the run
-    name: str  # of the geolevel's files there
-    wide: bool  # whether a count may take 8 bytes. If not, all records together are fewer than 2**31.
+    folder: Path | None = None  # readable by its owner alone, and removed with the run; None for memory
+    name: str = ""  # of the geolevel's files there
     units: int = 0  # so far
-    _entries: int = 0
-    _cuts: list[int] = field(default_factory=lambda: [0])
+    # with the places of the first unit of each, and of the one after the last
+    _parts: list[tuple[int, int, Histogram]] = field(default_factory=list)
 
     def add(self, counts: Histogram) -> None:
         """Add the counts of the units that follow.
 
         Raises
         ------
-        OverflowError
-            If a count is too large for its column.
         OutputError
             If the scratch disk is full.
         """
-        kind = self._kinds["counts"]
-        if int(counts.counts.max(initial=0)) > np.iinfo(kind).max:
-            raise OverflowError("a count does not fit into its column")
-        columns: dict[str, NDArray[Any]] = {
-            "starts": counts.starts[1:] + self._entries,
-            "cells": counts.cells,
-            "counts": counts.counts.astype(kind),
-        }
-        try:
-            for column, values in columns.items():
-                with self._path(column).open("ab") as file:
-                    file.write(values.tobytes())
-        except OSError as error:
-            place = self.folder.parent
-            raise OutputError(f"the scratch disk of {place}: {error.strerror}; free space, or set TMPDIR") from None
-        self.units += counts.units
-        self._entries += len(counts.cells)
-        self._cuts.append(self.units)
+        first, self.units = self.units, self.units + counts.units
+        if self.folder is not None:
+            few: Any = narrow(counts.counts)
+            refused = f"the scratch disk of {self.folder.parent}"
+            with system_fault(OutputError, refused, "; free space, or set TMPDIR"):
+                counts = filed(replace(counts, counts=few), self.folder / f"{self.name}-{len(self._parts)}")
+        self._parts.append((first, self.units, counts))
 
     def part(self, first: int, last: int) -> Histogram:
         """The units from ``first`` up to ``last``, numbered from 0."""
-        starts = np.zeros(last - first + 1, dtype=np.int64)
-        # The first unit of all begins at 0, which no file says.
-        starts[first == 0 :] = self._read("starts", max(first - 1, 0), last)
-        begin, end = int(starts[0]), int(starts[-1])
-        counts = self._read("counts", begin, end).astype(np.int64)
-        return Histogram(starts - begin, self._read("cells", begin, end), counts)
+        pieces = [
+            counts.part(max(first, begin) - begin, min(last, end) - begin)
+            for begin, end, counts in self._parts
+            if begin < last and first < end
+        ]
+        none = np.zeros(0, dtype=np.int64)
+        found = joined(pieces) if pieces else count_entries(none, none, none, last - first)
+        return replace(found, counts=found.counts.astype(np.int64))
 
     def __iter__(self) -> Iterator[tuple[int, Histogram]]:
         """The counts in the parts in which they were added, and the place of the first unit of each."""
-        for first, last in pairwise(self._cuts):
+        for first, last, _ in self._parts:
             yield first, self.part(first, last)
-
-    @property
-    def _kinds(self) -> dict[str, type[np.signedinteger[Any]]]:
-        return {"starts": np.int64, "cells": np.int32, "counts": np.int64 if self.wide else np.int32}
-
-    def _path(self, column: str) -> Path:
-        return self.folder / f"{self.name}.{column}"
-
-    def _read(self, column: str, first: int, last: int) -> NDArray[Any]:
-        kind = np.dtype(self._kinds[column])
-        if first == last:
-            return np.zeros(0, dtype=kind)
-        return np.fromfile(self._path(column), dtype=kind, count=last - first, offset=first * kind.itemsize)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -131,7 +96,7 @@ class GeolevelCounts(Sealed):
         return int(root.part(0, root.units).counts.sum())
 
 
-def add_up(tree: Tree, count_blocks: CountBlocks, scratch: Path | None, *, records: int) -> GeolevelCounts:
+def add_up(tree: Tree, count_blocks: CountBlocks, scratch: Path | None) -> GeolevelCounts:
     """Count the blocks, some counties at a time, and add them up to the geolevels above.
 
     Parameters
@@ -140,8 +105,6 @@ def add_up(tree: Tree, count_blocks: CountBlocks, scratch: Path | None, *, recor
         Is called for all blocks in order, each once.
     scratch : Path or None
         A private folder for what is counted; without one it stays in memory.
-    records : int
-        How many there are in all.
 
     Raises
     ------
@@ -150,8 +113,7 @@ def add_up(tree: Tree, count_blocks: CountBlocks, scratch: Path | None, *, recor
     """
     last = len(tree.names) - 1
     lowest = min(_UNITS_OF, last)
-    files = {n: CountsOnDisk(scratch, str(n), wide=records >= 1 << 31) for n in range(lowest, last + 1) if scratch}
-    found: dict[int, list[Histogram]] = {n: [] for n in range(last + 1)}
+    found = {number: CountsInParts(scratch, str(number)) for number in range(lowest, last + 1)}
     tops: list[tuple[int, Histogram]] = []
     for first, end in _stretches(tree, lowest):
         spans = [(first, end)]
@@ -160,17 +122,14 @@ def add_up(tree: Tree, count_blocks: CountBlocks, scratch: Path | None, *, recor
             spans.append((begin, stop))
         counts = count_blocks(*spans[-1])
         for number in range(last, lowest - 1, -1):
-            if files:
-                files[number].add(counts)
-            else:
-                found[number].append(counts)
+            found[number].add(counts)
             if number:
                 begin, stop = spans[number - lowest]
                 parents = tree.parents[number][begin:stop]
                 counts = counts.sum_to(parents - parents[0], int(parents[-1] - parents[0]) + 1)
                 at = int(parents[0])
         tops.append((at if lowest else 0, counts))
-    levels: list[CountsOfUnits] = [files[n] if files else joined(found[n]) for n in range(lowest, last + 1)]
+    levels: list[CountsOfUnits] = [*found.values()]
     if lowest:
         unit = np.concatenate([top.owners() + at for at, top in tops])
         cells, counts_of = (np.concatenate([getattr(top, of) for _, top in tops]) for of in ("cells", "counts"))
@@ -179,8 +138,7 @@ def add_up(tree: Tree, count_blocks: CountBlocks, scratch: Path | None, *, recor
         for number in range(lowest - 1, 0, -1):
             above = above.sum_to(tree.parents[number], tree.units(number - 1))
             levels.insert(0, above)
-    blocks = levels[-1]
-    return GeolevelCounts(tuple(levels), HistogramParts(blocks) if isinstance(blocks, Histogram) else files[last])
+    return GeolevelCounts(tuple(levels), found[last])
 
 
 def _stretches(tree: Tree, lowest: int) -> Iterator[tuple[int, int]]:
@@ -191,10 +149,9 @@ def _stretches(tree: Tree, lowest: int) -> Iterator[tuple[int, int]]:
     return runs_within(ends, _BLOCKS_AT_ONCE)
 
 
-@contextmanager
 def open_described_counts(
     configuration: DescribedConfiguration, areas: Hierarchy, blocks: Ints, data: Path, request: RunRequest
-) -> Iterator[BlockCounts]:
+) -> AbstractContextManager[BlockCounts]:
     """Count the records of a data folder by block, as `open_block_counts` does.
 
     Parameters
@@ -213,33 +170,19 @@ def open_described_counts(
     InputError
         If the records break a rule.
     """
-    cut = cut_of(configuration.description, request.columns, request.shards)
-    if request.engine is not None and can_be_cut(data, cut):
-        count = partial(_count_shard, configuration, blocks, request.columns)
-        found = count_in_shards(request.engine, data, cut, count, request.memory, request.progress)
-        require_none(found.findings)
-        histogram = merge_entries(found.parts).histogram(len(blocks))
-        yield BlockCounts(blocks, found.files, int(histogram.counts.sum()), histogram.part, areas.blocks)
-        return
-    with open_described(configuration.description, data, request.memory, request.columns) as records:
-        records.require_valid()
-        number, part = count_keys(records.db, _keys(records.db, configuration, blocks), configuration.schema.cells)
-        yield BlockCounts(blocks, dict(records.files), number, part, areas.blocks)
-
-
-def _count_shard(
-    configuration: DescribedConfiguration, blocks: Ints, columns: ColumnMap, folder: Path, memory: int
-) -> tuple[tuple[Finding, ...], BlockEntries | None]:
-    with open_described(configuration.description, folder, memory, columns) as records:
-        if records.findings:
-            return records.findings, None
-        query = _keys(records.db, configuration, blocks)
-        return (), block_entries(records.db, query, configuration.schema.cells)
-
-
-def _keys(db: duckdb.DuckDBPyConnection, configuration: DescribedConfiguration, blocks: Ints) -> str:
-    """A query that counts records by block and cell, as `count_keys` reads it."""
     description = configuration.description
+    count = CountedBlocks(
+        partial(open_described, description, columns=request.columns),
+        partial(_keys, configuration, blocks),
+        configuration.schema.cells,
+    )
+    cut = cut_of(description, request.columns, request.shards)
+    return count.opened(data, blocks, cut, request, areas.blocks)
+
+
+def _keys(configuration: DescribedConfiguration, blocks: Ints, records: OpenedRecords) -> str:
+    """A query that counts records by block and cell, as `count_keys` reads it."""
+    db, description = records.db, configuration.description
     counted = {"block_now": configuration.block}
     cell = "0"
     for number, (attribute, column) in enumerate(

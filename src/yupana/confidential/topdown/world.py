@@ -1,6 +1,7 @@
 """What a TopDown run knows before it measures: geography, spine, exact counts."""
 
 from collections.abc import Container, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -11,7 +12,12 @@ from yupana.arrays import Integers
 from yupana.confidential.records.database import with_what_is_beside
 from yupana.confidential.records.sources import Source
 from yupana.confidential.request import RunRequest
-from yupana.confidential.tabulate.block_histograms import check_facilities, check_structural_zeros, open_block_counts
+from yupana.confidential.tabulate.block_histograms import (
+    BlockCounts,
+    check_facilities,
+    check_structural_zeros,
+    open_block_counts,
+)
 from yupana.confidential.topdown.exact_counts import GeolevelCounts, add_up, open_described_counts
 from yupana.confidential.topdown.resources import MemoryNeeds
 from yupana.errors import ConfigError, InputError
@@ -105,21 +111,10 @@ def open_world(
         facilities = facilities[np.searchsorted(counted.block, spine.blocks)]
         if request.estimator == "posterior":
             _require_listed(data / FACILITIES, reference, spine)
-    memory = _memory_for_records(len(reference.block), configuration, request)
+    limited = _limited(len(reference.block), configuration, request)
     clock.start("reading and checking the records")
-    with open_block_counts(
-        data,
-        configuration.schema,
-        spine.blocks,
-        facilities,
-        memory=memory,
-        columns=request.columns,
-        engine=request.engine,
-        shards=request.shards,
-        progress=request.progress,
-    ) as counts:
-        exact = add_up(spine.tree, counts.part, scratch, records=counts.records)
-    check_structural_zeros(exact.blocks, counts.name, configuration.impossible())
+    opened = open_block_counts(data, configuration.schema, spine.blocks, limited, facilities)
+    counts, exact = _exact(opened, configuration, spine, scratch)
     if configuration.group_quarters and facilities is not None:
         check_facilities(exact.blocks, counts.name, configuration.schema, configuration.group_quarters, facilities)
     return World(reference, assignments, spine, given, kept, facilities, counts.files, exact, remarks)
@@ -137,27 +132,34 @@ def _of_areas(
     spine = spine_of(areas, configuration.spine.shares)
     if wrong := check_spine(spine, np.arange(len(areas.blocks))):
         raise RuntimeError(f"the spine does not hold together: {'; '.join(wrong)}")
-    memory = _memory_for_records(len(areas.blocks), configuration, request)
+    limited = _limited(len(areas.blocks), configuration, request)
     clock.start("reading and checking the records")
     if isinstance(configuration, DescribedConfiguration):
-        opened = open_described_counts(configuration, areas, spine.blocks, data, replace(request, memory=memory))
+        opened = open_described_counts(configuration, areas, spine.blocks, data, limited)
     else:
-        opened = open_block_counts(
-            data, configuration.schema, spine.blocks, codes=areas.blocks, memory=memory, columns=request.columns
-        )
-    with opened as counts:
-        exact = add_up(spine.tree, counts.part, scratch, records=counts.records)
-    check_structural_zeros(exact.blocks, counts.name, configuration.impossible())
+        opened = open_block_counts(data, configuration.schema, spine.blocks, limited, codes=areas.blocks)
+    counts, exact = _exact(opened, configuration, spine, scratch)
     kept = kept_areas(configuration, spine)
     return World(None, (), spine, {}, kept, None, counts.files, exact)
 
 
-def _memory_for_records(listed: int, configuration: Configuration, request: RunRequest) -> int | None:
-    """What the database that counts may take; of an engine, what its tasks may."""
+def _exact(
+    opened: AbstractContextManager[BlockCounts], configuration: Configuration, spine: Spine, scratch: Path | None
+) -> tuple[BlockCounts, GeolevelCounts]:
+    """The counts of blocks, and of all geounits; refused where a record cannot be."""
+    with opened as counts:
+        exact = add_up(spine.tree, counts.part, scratch)
+    check_structural_zeros(exact.blocks, counts.name, configuration.impossible())
+    return counts, exact
+
+
+def _limited(listed: int, configuration: Configuration, request: RunRequest) -> RunRequest:
+    """The request with what the database that counts may take; of an engine, what its tasks may."""
     needs = MemoryNeeds.of(listed, configuration.schema.cells, request.estimator)
     needs.check(request.memory)
-    elsewhere = request.engine is not None and request.engine.slots > 1
-    return request.memory if elsewhere else with_what_is_beside(needs.for_database(request.memory))
+    if request.engine is not None and request.engine.slots > 1:
+        return request
+    return replace(request, memory=with_what_is_beside(needs.for_database(request.memory)))
 
 
 def _facilities(
