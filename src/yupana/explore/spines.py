@@ -14,11 +14,12 @@ from yupana.geography.build import make
 from yupana.geography.entities import published
 from yupana.geography.settings import Kind, SpineSettings
 from yupana.geography.spine import Spine
-from yupana.geography.tree import entity_variances, partition, unit_variances
+from yupana.geography.tree import partition
 from yupana.progress import Stopwatch
 from yupana.topdown.budget import spend
 from yupana.topdown.configuration import Configuration
 from yupana.topdown.constraints import kept_areas
+from yupana.topdown.tree.least_squares import entity_variances, unit_variances
 
 _ENTITIES: Final = {"place": "places", "county_subdivision": "county subdivisions", "aiannh": "AIANNH areas"}
 

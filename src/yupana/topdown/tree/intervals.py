@@ -25,6 +25,7 @@ from yupana.topdown.tree.least_squares import (
     down,
     intervals,
     precisions_of_sums,
+    upward_precisions,
     variances_by,
     whole_intervals,
 )
@@ -33,7 +34,6 @@ from yupana.topdown.tree.margins import (
     MarginMeasurements,
     MeasuredLevels,
     estimate_margin,
-    upward_precisions,
     with_joint_totals,
 )
 
@@ -226,7 +226,8 @@ def least_squares_intervals(
     whole = (True,) * len(schema.shape)
     detailed = MarginMeasurements(joint.tree, joint.measured, joint.totals, schema.shape, whole)
     sizes = {kind.name: len(kind.labels) for kind in areas}
-    return _LeastSquaresIntervals(detailed, of_block, sizes, tuple(upward_precisions(detailed)), float(confidence))
+    upward = upward_precisions(joint.tree, map(detailed.precision, reversed(range(len(joint.tree.names)))))
+    return _LeastSquaresIntervals(detailed, of_block, sizes, tuple(upward), float(confidence))
 
 
 def _above(index: Ints, below: Ints) -> Ints:

@@ -204,19 +204,6 @@ def _runs(tree: Tree, level: int, cells: int) -> tuple[tuple[int, int], ...]:
     return tuple(runs_within(np.cumsum(blocks), _VALUES_AT_ONCE // cells))
 
 
-def upward_precisions(measured: MarginMeasurements) -> list[Floats]:
-    """Precision of what the measurements of units and of all below them say of them, by level from the root."""
-    tree = measured.tree
-    found: list[Floats] = []
-    for level in range(len(tree.names) - 1, -1, -1):
-        here = measured.precision(level)
-        if found:
-            nothing = np.empty((len(found[0]), 0))
-            here = here + summed(TreeEstimate(nothing, found[0]), tree.parents[level + 1], len(here)).precision
-        found.insert(0, here)
-    return found
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class _WithSets:
     """Measurements in the order of a tree with geolevels between, of which nothing was measured."""
