@@ -404,6 +404,17 @@ def ordered_spine(folder: Path, written: WrittenSpine, shares: _WrittenShares) -
     return Spine(tree, tuple(levels), shares.shares)
 
 
+def named_spine(written: WrittenSpine, shares: _WrittenShares) -> Spine:
+    """The spine that files tell, its units in the order of its tree, by whatever they are called."""
+    levels = [
+        Geolevel(name, 0, np.arange(len(labels)), np.zeros(len(labels), dtype=np.int32), share, bypassed, tuple(labels))
+        for name, labels, share, bypassed in zip(
+            written.tree.names, (*written.labels, written.block_labels()), shares.index, shares.bypassed, strict=True
+        )
+    ]
+    return Spine(written.tree, tuple(levels), shares.shares)
+
+
 def _parsed(folder: Path, name: str, labels: Sequence[str]) -> tuple[int, Ints, Indices]:
     """The width, numbers and parts of identifiers."""
     if list(labels) == [name]:

@@ -20,7 +20,7 @@ from yupana.privacy.exact import INFINITE
 from yupana.release.lines import Texts
 from yupana.topdown.budget import LevelSpending
 from yupana.topdown.configuration import Configuration
-from yupana.topdown.descent.checkpoint import Drawn, KeepsNothing, Shape
+from yupana.topdown.descent.checkpoint import Drawn, Keeper, Shape
 from yupana.topdown.nmf.constraints import siblings
 from yupana.topdown.nmf.layout import DPQUERY
 from yupana.topdown.nmf.rows import LevelRows, list_kinds, named_as, query_of
@@ -132,7 +132,7 @@ def _code(rows: LevelRows, odd: Flags) -> str:
     return rows.code(int(np.flatnonzero(odd)[0]))
 
 
-class FileDraws(KeepsNothing):
+class FileDraws(Keeper):
     """The answers of all geounits, taken out of the files into a scratch file, in the order of the tree."""
 
     def __init__(self) -> None:

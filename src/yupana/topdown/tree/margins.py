@@ -72,6 +72,14 @@ class MarginMeasurements:
             found.append(TreeAnswers(total[0], known, total[1]))
         return own(self.basis, last - first, found)
 
+    def whole(self, level: int) -> TreeEstimate:
+        """Estimate all units of a level from their own measurements alone, some at a time."""
+        units, at_once = self.tree.units(level), max(1, _VALUES_AT_ONCE // prod(self.shape))
+        parts = [self.own(level, first, min(first + at_once, units)) for first in range(0, units, at_once)]
+        return TreeEstimate(
+            *(np.concatenate([getattr(part, name) for part in parts]) for name in TreeEstimate.__slots__)
+        )
+
     def precision(self, level: int) -> Floats:
         """Precision of these estimates of all units of a level, of shape (units, 2^attributes)."""
         units = self.tree.units(level)
