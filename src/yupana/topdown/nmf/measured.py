@@ -173,11 +173,6 @@ class FileDraws(Keeper):
             done += len(unit)
             tell(done, int(level.measured.sum()) * len(level.queries))
 
-    def has_draws(self, level: int, first: int) -> bool:
-        """Yes: all were drawn, by whoever made the files."""
-        del level, first
-        return True
-
     def load_draws(self, level: int, first: int, shapes: Sequence[Shape]) -> Drawn | None:
         """The answers of the geounits of a level from ``first`` on."""
         values, offsets = self._levels[level], self._offsets[level]

@@ -16,7 +16,7 @@ from yupana.topdown.constraints import Known
 from yupana.topdown.histogram import Histogram
 from yupana.topdown.intervals import Bounds
 from yupana.topdown.nmf.writing import AnswerFile, kept_columns, write_answers
-from yupana.topdown.queries import TOTAL, Query, Recode, Schema, margin
+from yupana.topdown.queries import TOTAL, Query, Recode, Schema, margin, told_apart
 from yupana.topdown.tree.basis import Kept
 from yupana.topdown.tree.full_information import EstimatesOnDisk, FullInformation
 from yupana.topdown.tree.least_squares import (
@@ -97,7 +97,7 @@ class _LeastSquaresIntervals:
         TreeIntervals
             Of shape (last - first, sums). Intervals are of whole numbers at least 0, so of sums with weights 0 and 1.
         """
-        kept, of_margin = _told_apart(rows, self.detailed.shape)
+        kept, of_margin = told_apart(rows, self.detailed.shape)
         basis = self._margin(kept).measured.basis
         weights = basis.coordinates(of_margin, (True,) * len(basis.sizes)).reshape(len(rows), -1).T
         value = np.zeros((last - first, len(rows)))
@@ -184,18 +184,6 @@ def _summed(area: Ints, coordinates: Floats) -> tuple[Ints, Floats]:
     in_order = np.array_equal(order, np.arange(len(coordinates)))
     sums = np.add.reduceat(coordinates if in_order else coordinates[order], starts, axis=0)
     return area[order[starts]], sums
-
-
-def _told_apart(rows: Floats, shape: tuple[int, ...]) -> tuple[Kept, Floats]:
-    """The attributes whose levels have different weights in some row, and the rows on the margin that keeps them."""
-    weights = rows.reshape(len(rows), *shape)
-    kept = []
-    for axis in range(1, weights.ndim):
-        first = weights.take([0], axis=axis)
-        kept.append(bool((weights != first).any()))
-        if not kept[-1]:
-            weights = first
-    return tuple(kept), weights.reshape(len(rows), -1)
 
 
 def least_squares_intervals(

@@ -474,7 +474,7 @@ def covariance_of_sums(
     ndarray of float64, shape (sums, sums), or None
         None where the measurements do not determine a sum.
     """
-    part = _part_of_place(basis)
+    part = basis.part_of
     tolerance = _TOLERANCE * max((float(np.abs(row).max()) for row in weights.values()), default=0.0)
     found = np.zeros((sums, sums))
     units, slopes = _direct(weights, max((level for level, _ in weights), default=0), sums, basis.cells)
@@ -525,14 +525,6 @@ def _exact_as_zero(
     covariance[exact] = 0.0
     covariance[:, exact] = 0.0
     return covariance
-
-
-def _part_of_place(basis: Basis) -> Ints:
-    """The number of the set S that each coordinate belongs to, of shape (cells,)."""
-    part = np.zeros((1, *basis.sizes), dtype=np.int64)
-    for number, block in basis.blocks():
-        part[block] = number
-    return part.reshape(-1)
 
 
 def _direct(weights: Mapping[tuple[int, int], Floats], level: int, sums: int, cells: int) -> tuple[Ints, Floats]:
