@@ -150,18 +150,10 @@ def settings_of(manifest: dict[str, Any], folder: Path) -> SpineSettings:
         if not set(told["aian_areas"]) <= set(AREA_TYPES) or set(manifest["geolevels"]) != set(levels):
             raise _unlike_settings(folder)
         return SpineSettings(
-            _one_of(get_args(Kind), told["kind"]),
-            _one_of(get_args(Mechanism), told["mechanism"]),
-            levels,
-            shares,
-            told["fanout_cutoff"],
-            told["entity_threshold"],
-            told["bypass_cutoff"],
-            told["grouping"],
-            tuple(told["classes"]),
-            tuple(told["aian_areas"]),
-            tuple(map(int, told["strong_mcd_states"])),
-            told["live"],
+            **told
+            | {name: tuple(told[name]) for name in ("classes", "aian_areas")}
+            | {name: _one_of(get_args(of), told[name]) for name, of in (("kind", Kind), ("mechanism", Mechanism))}
+            | {"levels": levels, "shares": shares, "strong_mcd_states": tuple(map(int, told["strong_mcd_states"]))}
         )
     except (KeyError, TypeError, ValueError, OverflowError, AttributeError, ConfigError):
         raise _unlike_settings(folder) from None
