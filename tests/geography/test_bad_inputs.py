@@ -277,7 +277,7 @@ def test_a_damaged_spine_is_refused(tmp_path: Path, spine: Path, refused: Callab
     (spine / "blocks.csv").write_text(blocks)
     for damaged in (units.replace("|1/6|", "|x|", 1), "\n".join(units.splitlines()[:-1]) + "\n"):
         (spine / "geounits.csv").write_text(damaged)
-        assert "geounits.csv" in refused("report", str(spine), "--to", str(tmp_path / "out.html"))
+        assert "geounits.csv" in refused("report", str(spine), "--to", str(tmp_path / "out"))
 
 
 def test_bad_boundaries_are_refused(tmp_path: Path, spine: Path, refused: Callable[..., str]) -> None:
