@@ -14,7 +14,7 @@ import duckdb
 
 from yupana.products.topdown.product import TOPDOWN
 from yupana.progress import Stopwatch, silent
-from yupana.topdown.descent.checkpoint import KeepsNothing
+from yupana.topdown.descent.checkpoint import Keeper
 from yupana.topdown.descent.estimate import estimate_counts, informed
 from yupana.topdown.descent.measurements import StoredMeasurements
 from yupana.topdown.nmf.layout import find_files
@@ -43,7 +43,7 @@ def main() -> None:
     reading = time.perf_counter() - start
     start = time.perf_counter()
     evidence = informed(read.premises, StoredMeasurements(read.spent.levels, read.draws), options.estimator, clock)
-    estimate_counts(read.premises, evidence, KeepsNothing(), clock, silent)
+    estimate_counts(read.premises, evidence, Keeper(), clock, silent)
     estimating = time.perf_counter() - start
     print(f"{size / 1e9:.3f} GB of files, {numbers[1]:,} noisy answers, {len(read.premises.spine.blocks):,} blocks")
 

@@ -13,7 +13,8 @@ from spine_maker import make_tree, nested, trees
 from yupana.geography.optimized import bypass, worth_bypassing
 from yupana.geography.settings import LEVELS, Mechanism
 from yupana.geography.spine import Geolevel, Spine, check_spine, path_sums, precisions
-from yupana.geography.tree import Tree, unit_variances
+from yupana.geography.tree import Tree
+from yupana.topdown.tree.least_squares import unit_variances
 
 Matrix = NDArray[np.float64]
 

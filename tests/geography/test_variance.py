@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from spine_maker import nested, trees
 
-from yupana.geography.tree import Members, Tree, entity_variances, unit_variances
+from yupana.geography.tree import Members, Tree
+from yupana.topdown.tree.least_squares import entity_variances, unit_variances
 
 Matrix = NDArray[np.float64]
 

@@ -20,6 +20,7 @@ from yupana.errors import ConfigError, InputError, OutputError
 from yupana.estimate.coterminous_areas import Area, coterminous_sets, read_blocks, read_live
 from yupana.estimate.safetab_tables import CELL_COLUMNS, COLUMNS, TREES, NestedCells, TableSource, open_source
 from yupana.estimate.suppression import CHANCE_OF_RUN, refuse_suppressed, without_small_totals
+from yupana.files.database import store_arrays
 from yupana.plan.measurement import z_value
 from yupana.products.least_squares import average, estimate, non_negative, sums_of_children, whole
 from yupana.products.safetab.iterations import CharacteristicIterations, read_iterations
@@ -28,7 +29,7 @@ from yupana.products.safetab.specification import KEYS, TOTALS
 from yupana.progress import Announce
 from yupana.release.recipe import COTERMINOUS
 from yupana.release.release import ReleaseFolder
-from yupana.release.tables import checksum
+from yupana.release.tables import checksum, written
 
 _REGIONS: Final = {region.name: region for region in REGION_TYPES}
 
@@ -406,11 +407,9 @@ def _combine_in(
         np.array([_REGIONS[area.region_type].base in {"nation", "state"} for area in areas]),
         np.array([[(area.region_type, code) in shown_for for code in codes] for area in areas], dtype=bool),
     )
-    place = {"REGION_ID": [a.region_id for a in areas], "REGION_TYPE": [a.region_type for a in areas]}
-    db.register("areas", {name: np.array(values, dtype=object) for name, values in place.items()})
-    db.execute("CREATE OR REPLACE TABLE area AS SELECT row_number() OVER () - 1 AS area, * FROM areas")
-    db.register("codes", {"ITERATION_CODE": np.array(codes, dtype=object)})
-    db.execute("CREATE OR REPLACE TABLE code AS SELECT row_number() OVER () - 1 AS iteration, * FROM codes")
+    ids, types = (np.array([getattr(a, name) for a in areas], dtype=object) for name in ("region_id", "region_type"))
+    store_arrays(db, "area", {"area": np.arange(len(areas)), "REGION_ID": ids, "REGION_TYPE": types})
+    store_arrays(db, "code", {"iteration": np.arange(len(codes)), "ITERATION_CODE": np.array(codes, dtype=object)})
     read = {table: _read(source, family, table) for table in tables}
     combined = combine(family, read, world, non_negative_counts=int(least) >= 0)
     tally["combined"] += len(combined.replaced) - combined.dropped
@@ -452,9 +451,8 @@ def _read(source: TableSource, family: NestedCells, table: str) -> Rows:
     db = source.db
     shown = [row for row in family.rows[family.tables.index(table)] if row.table == table]
     cells = CELL_COLUMNS[table]
-    arrays = {name: np.array([row.labels[i] for row in shown], dtype=object) for i, name in enumerate(cells)}
-    db.register("cell_arrays", {"one": np.zeros(len(shown), dtype=np.int64), **arrays})
-    db.execute(f"CREATE OR REPLACE TABLE cell_{table} AS SELECT row_number() OVER () - 1 AS cell, * FROM cell_arrays")
+    labels = {name: np.array([row.labels[i] for row in shown], dtype=object) for i, name in enumerate(cells)}
+    store_arrays(db, f"cell_{table}", {"cell": np.arange(len(shown)), **labels})
     alike = " AND ".join(["true", *(f"CAST(t.{name} AS VARCHAR) = c.{name}" for name in cells)])
     found = db.execute(
         "SELECT area, iteration, coalesce(cell, -1) AS cell, CAST(COUNT AS DOUBLE) AS count,"
@@ -496,7 +494,9 @@ def _rewrite(source: TableSource, family: NestedCells, table: str, rows: Rows, z
     db = source.db
     order = np.lexsort((rows.cell, rows.iteration, rows.area))
     variances, of = np.unique(rows.variance[order], return_inverse=True)
-    texts = [np.array([_decimal(v) for v in values], dtype=object) for values in (variances, z * np.sqrt(variances))]
+    texts = [
+        np.array([written(float(v)) for v in values], dtype=object) for values in (variances, z * np.sqrt(variances))
+    ]
     db.register(
         "new_arrays",
         {
@@ -527,8 +527,3 @@ def _rewrite(source: TableSource, family: NestedCells, table: str, rows: Rows, z
         f" UNION ALL SELECT {names}, place, area, iteration, cell FROM new_{table})"
         " ORDER BY place, area, iteration, cell"
     )
-
-
-def _decimal(value: float) -> str:
-    """Write a number with the fewest digits that read back as itself, as `write_table` does."""
-    return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(float(value))

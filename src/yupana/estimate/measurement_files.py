@@ -41,7 +41,7 @@ from yupana.release.tables import Format, checksum, checksums_by_name
 from yupana.topdown import Estimator
 from yupana.topdown.budget import Spending
 from yupana.topdown.configuration import Configuration
-from yupana.topdown.descent.checkpoint import KeepsNothing
+from yupana.topdown.descent.checkpoint import Keeper
 from yupana.topdown.descent.descend import Descent
 from yupana.topdown.descent.estimate import coins_for, estimate_counts, failsafe_told, informed
 from yupana.topdown.descent.measurements import StoredMeasurements
@@ -118,7 +118,7 @@ def publish_from_files(request: MeasurementRequest, clock: Stopwatch, progress: 
         stored = StoredMeasurements(measured.spent.levels, measured.draws)
         evidence = informed(measured.premises, stored, request.estimator, clock)
         coins = coins_for(request.estimator, SystemEntropy())
-        descent = estimate_counts(measured.premises, evidence, KeepsNothing(), clock, progress, coins)
+        descent = estimate_counts(measured.premises, evidence, Keeper(), clock, progress, coins)
         clock.start("writing the release")
         spine, counts, moved = tabulated(measured.premises.spine, whole(descent.counts[-1]))
         published, told = _published(request, spine)

@@ -9,7 +9,7 @@ is left out here once coterminous areas are combined: of all areas of a set, or 
 """
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -232,7 +232,7 @@ def _find_suppressed(
             f" SELECT place, string_agg(reason, ';' ORDER BY rule) AS REASON FROM ({every}) GROUP BY place"
         )
         reasons = db.execute(f"SELECT REASON, count(*) FROM suppressed_{table} GROUP BY ALL ORDER BY ALL").fetchall()
-        counts[table] = dict(Counter({str(reason): int(n) for reason, n in reasons}))
+        counts[table] = {str(reason): int(n) for reason, n in reasons}
     return counts
 
 

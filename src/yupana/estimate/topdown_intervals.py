@@ -12,8 +12,8 @@ import numpy as np
 
 from yupana.arrays import Ints
 from yupana.errors import ConfigError, InputError, OutputError
-from yupana.estimate.intervals.tree import measurements_of
-from yupana.estimate.topdown_release import SPINE, must_be_of_topdown, read_measured
+from yupana.estimate.intervals.tree import measurement_files, measurements_of, read_measured
+from yupana.estimate.topdown_release import SPINE, must_be_of_topdown
 from yupana.files.database import open_database
 from yupana.files.delimited import positions
 from yupana.geography.blocks import FACILITIES, read_facilities
@@ -25,19 +25,19 @@ from yupana.geography.spine_files import BLOCKS, GEOUNITS, ordered_spine, read_s
 from yupana.privacy.entropy import Entropy, SystemEntropy
 from yupana.privacy.exact import INFINITE
 from yupana.products.codebook import data_package
-from yupana.products.gate import open_checked, open_release
+from yupana.products.gate import open_checked
 from yupana.products.topdown.codebook import described
 from yupana.products.topdown.outputs import TabulatedAreas, describe_files, write_tabulation
 from yupana.products.topdown.product import TOPDOWN
 from yupana.products.topdown.rows import areas_of_spine
 from yupana.products.topdown.tables import COUNTS, TABLES, TABULATION, tables_of
-from yupana.products.topdown.verify import MEASUREMENTS, NOISY, CountFileError, counts_by_code, counts_by_label
+from yupana.products.topdown.verify import CountFileError, counts_by_code, counts_by_label
 from yupana.progress import Progress, Stopwatch
 from yupana.release.codebook import write_codebook
 from yupana.release.folder import new_folder, write_manifest
 from yupana.release.manifest import MANIFEST
 from yupana.release.release import ReleaseFolder
-from yupana.release.tables import Format, checksum
+from yupana.release.tables import Format
 from yupana.topdown import Estimator
 from yupana.topdown.budget import spend
 from yupana.topdown.configuration import Configuration
@@ -46,29 +46,9 @@ from yupana.topdown.descent.measurements import StoredMeasurements
 from yupana.topdown.histogram import Histogram, HistogramParts
 from yupana.topdown.interval_terms import NO_INTERVALS, REPLICATES, IntervalMethod, IntervalTerms, check_terms
 from yupana.topdown.intervals import CountIntervals, ExactIntervals, MonteCarloIntervals, ReleasedCounts, replicates
-from yupana.topdown.nmf.layout import FoundFiles, find_files
 from yupana.topdown.nmf.reading import published_in, read_measurements
 from yupana.topdown.plan import DEFAULT_CONFIDENCE
 from yupana.topdown.tree.intervals import least_squares_intervals
-
-
-def _check_same_run(files: FoundFiles, release: ReleaseFolder) -> None:
-    """Refuse measurement files that are not those of a release, or of which nothing tells."""
-    if MEASUREMENTS in release.manifest:
-        told = release.manifest[MEASUREMENTS].get("files", {})
-        if told != {path.relative_to(files.folder).as_posix(): checksum(path) for path in files.files()}:
-            raise OutputError(f"{files.folder} does not hold the files that {release.folder} was made of")
-        return
-    folder = files.folder.parent
-    if not (folder / MANIFEST).exists():
-        raise OutputError(
-            f"{folder} has no {MANIFEST}, so nothing tells that its files are of the run of {release.folder}"
-        )
-    manifest = open_release(folder).manifest
-    same = all(manifest.get(key) == release.manifest.get(key) for key in ("product", "created", "plan"))
-    if manifest.get("system") != NOISY or not same:
-        raise OutputError(f"{folder} holds the measurements of another run than {release.folder}")
-
 
 _ESTIMATORS: Final[tuple[Estimator, ...]] = get_args(Estimator)
 
@@ -256,7 +236,7 @@ def _intervals(
         return MonteCarloIntervals.of(made.counts, drawn, areas, terms.confidence)
     clock.start("reading the measurements")
     noisy = measurements_of(made.release, request.noisy_measurements)
-    measured = read_measured(noisy, config, made.spine, spend(config, made.spine))
+    measured = read_measured(noisy, config, made.spine.levels, spend(config, made.spine).levels)
     kept = kept_areas(config, made.spine)
     known = {} if kept is None else known_totals(kept, HistogramParts(made.counts))
     return least_squares_intervals(measured, made.spine, config.schema, known, areas, terms.confidence)
@@ -268,9 +248,7 @@ def _from_files(
     """Least squares from noisy measurement files, on the spine that they tell."""
     if made.published is None:
         raise ConfigError("--nmf: the release has areas of its own, and such files are of the Census Bureau's blocks")
-    told = made.release.manifest.get(MEASUREMENTS, {})
-    files = find_files(nmf, told.get("dataset"), tuple(told.get("states", ())))
-    _check_same_run(files, made.release)
+    files = measurement_files(made.release, nmf)
     measured = read_measurements(files, made.configuration, "full-information", None, clock, progress)
     spine = measured.premises.spine
     # A block in water counts where it is tabulated.

@@ -14,7 +14,7 @@ from yupana.geography.build import make
 from yupana.geography.entities import published
 from yupana.geography.settings import Kind, SpineSettings
 from yupana.geography.spine import Spine
-from yupana.geography.tree import entity_variances, partition, unit_variances
+from yupana.geography.tree import partition
 from yupana.progress import Stopwatch
 from yupana.topdown.budget import spend
 from yupana.topdown.configuration import Configuration
@@ -63,6 +63,9 @@ def spine_errors(configuration: Configuration, kind: Kind, blocks: SampleBlocks)
     ConfigError
         If the spine cannot keep the totals that are invariant.
     """
+    # Its loops are compiled, and not every installation has the compiler.
+    from yupana.topdown.tree.least_squares import entity_variances, unit_variances  # noqa: PLC0415
+
     spine = _spine(replace(configuration.spine, kind=kind), blocks)
     spending = spend(configuration, spine)
     weights: list[Floats] = []

@@ -145,11 +145,13 @@ class ArrowTable:
         lengths = {len(values) for _, values in columns.values()}
         if len(lengths) > 1:
             raise ValueError("the columns of a table are as long as each other")
-        with _LOCK:
-            name = f"table_{next(_NUMBERS)}"
         fields = ", ".join(f"unnest(?::{kind}[]) AS {named(column)}" for column, (kind, _) in columns.items())
-        values = [list(values) for _, values in columns.values()]
-        _cursor().execute(f"CREATE TABLE {name} AS SELECT {fields}", values)
+        return cls._made(_cursor(), f"SELECT {fields}", [list(values) for _, values in columns.values()])
+
+    @classmethod
+    def _made(cls, cursor: "duckdb.DuckDBPyConnection", select: str, values: Sequence[object] = ()) -> Self:
+        name = _new_name()
+        cursor.execute(f"CREATE TABLE {name} AS {select}", values)
         table = cls(f"FROM {name}")
         weakref.finalize(table, _drop, name).atexit = False
         return table
@@ -168,24 +170,18 @@ class ArrowTable:
         from yupana.files.arrow_stream import ArrowParts
         from yupana.files.database import named
 
-        with _LOCK:
-            name = f"table_{next(_NUMBERS)}"
         fields = (
             f"TRY_CAST(NULLIF({named(column)}, '') AS {kinds[column]}) AS {named(column)}"
             if column in kinds
             else named(column)
             for column in columns
         )
-        cursor = _cursor()
-        stream = f"{name}_stream"
+        cursor, stream = _cursor(), _new_name()
         cursor.register(stream, ArrowParts([columns]))
         try:
-            cursor.execute(f"CREATE TABLE {name} AS SELECT {', '.join(fields)} FROM {stream}")
+            return cls._made(cursor, f"SELECT {', '.join(fields)} FROM {stream}")
         finally:
             cursor.unregister(stream)
-        table = cls(f"FROM {name}")
-        weakref.finalize(table, _drop, name).atexit = False
-        return table
 
     def mapped(self, names: Mapping[str, tuple[str, Mapping[str, str]]]) -> "ArrowTable":
         """The same table with more columns, each beside the one it follows from.
@@ -334,6 +330,11 @@ def _cursor() -> "duckdb.DuckDBPyConnection":
     from yupana.files.database import shared_database
 
     return shared_database().cursor()
+
+
+def _new_name() -> str:
+    with _LOCK:
+        return f"table_{next(_NUMBERS)}"
 
 
 def _drop(name: str) -> None:

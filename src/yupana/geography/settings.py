@@ -1,7 +1,7 @@
 """How a spine is to be built: geolevels, shares, kind, cut-offs, and the types of AIAN areas that are on it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from typing import Final, Literal, get_args
 
@@ -203,20 +203,10 @@ class SpineSettings:
 
     def as_json(self) -> dict[str, object]:
         """Settings as the manifest tells them: by the names of the options."""
-        return {
-            "kind": self.kind,
-            "mechanism": self.mechanism,
-            "levels": list(self.levels),
-            "shares": {level: show_exact(share) for level, share in zip(self.levels, self.shares, strict=True)},
-            "fanout_cutoff": self.fanout_cutoff,
-            "entity_threshold": self.entity_threshold,
-            "bypass_cutoff": self.bypass_cutoff,
-            "grouping": self.grouping,
-            "classes": list(self.classes),
-            "aian_areas": list(self.aian_areas),
-            "strong_mcd_states": [f"{state:02d}" for state in self.strong_mcd_states],
-            "live": self.live,
-        }
+        told = {of.name: getattr(self, of.name) for of in fields(self) if of.name != "unbypassed"}
+        told |= {name: list(value) for name, value in told.items() if isinstance(value, tuple)}
+        told["shares"] = {level: show_exact(share) for level, share in zip(self.levels, self.shares, strict=True)}
+        return told | {"strong_mcd_states": [f"{state:02d}" for state in self.strong_mcd_states]}
 
     @property
     def may_cut_pieces(self) -> bool:

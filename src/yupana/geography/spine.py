@@ -141,16 +141,19 @@ def path_sums(tree: Tree, shares: Sequence[Fraction], index: Sequence[Indices]) 
     index : sequence of ndarray of int32
         For each geolevel the position of each unit's share, of shape (units,).
     """
-    sums = [Fraction(0)]
+    return {sum((shares[i] for i in path), Fraction(0)) for path in share_paths(tree, index)}
+
+
+def share_paths(tree: Tree, index: Sequence[Indices]) -> list[tuple[int, ...]]:
+    """The distinct sequences of shares, by position, from the root to the blocks."""
+    paths: list[tuple[int, ...]] = [()]
     of_parent = np.zeros(1, dtype=np.int64)
+    shares = 1 + max(int(share.max(initial=0)) for share in index)
     for share, parent in zip(index, tree.parents, strict=True):
-        # Sums are few: each combination that occurs is added once.
-        cases, case = np.unique(of_parent[parent] * len(shares) + share, return_inverse=True)
-        found = [sums[c // len(shares)] + shares[c % len(shares)] for c in cases.tolist()]
-        sums = list(dict.fromkeys(found))
-        place = {total: i for i, total in enumerate(sums)}
-        of_parent = np.array([place[total] for total in found], dtype=np.int64)[case]
-    return {sums[i] for i in np.unique(of_parent).tolist()}
+        cases, case = np.unique(of_parent[parent] * shares + share, return_inverse=True)
+        paths = [(*paths[c // shares], c % shares) for c in cases.tolist()]
+        of_parent = case.astype(np.int64)
+    return paths
 
 
 def _covers(parent: Indices, above: int) -> bool:

@@ -150,18 +150,10 @@ def settings_of(manifest: dict[str, Any], folder: Path) -> SpineSettings:
         if not set(told["aian_areas"]) <= set(AREA_TYPES) or set(manifest["geolevels"]) != set(levels):
             raise _unlike_settings(folder)
         return SpineSettings(
-            _one_of(get_args(Kind), told["kind"]),
-            _one_of(get_args(Mechanism), told["mechanism"]),
-            levels,
-            shares,
-            told["fanout_cutoff"],
-            told["entity_threshold"],
-            told["bypass_cutoff"],
-            told["grouping"],
-            tuple(told["classes"]),
-            tuple(told["aian_areas"]),
-            tuple(map(int, told["strong_mcd_states"])),
-            told["live"],
+            **told
+            | {name: tuple(told[name]) for name in ("classes", "aian_areas")}
+            | {name: _one_of(get_args(of), told[name]) for name, of in (("kind", Kind), ("mechanism", Mechanism))}
+            | {"levels": levels, "shares": shares, "strong_mcd_states": tuple(map(int, told["strong_mcd_states"]))}
         )
     except (KeyError, TypeError, ValueError, OverflowError, AttributeError, ConfigError):
         raise _unlike_settings(folder) from None
@@ -402,6 +394,17 @@ def ordered_spine(folder: Path, written: WrittenSpine, shares: _WrittenShares) -
             width, code, part = _parsed(folder, name, [written.labels[number][unit] for unit in at.tolist()])
         levels.append(Geolevel(name, width, code, part, shares.index[number][at], shares.bypassed[number][at]))
     return Spine(tree, tuple(levels), shares.shares)
+
+
+def named_spine(written: WrittenSpine, shares: _WrittenShares) -> Spine:
+    """The spine that files tell, its units in the order of its tree, by whatever they are called."""
+    levels = [
+        Geolevel(name, 0, np.arange(len(labels)), np.zeros(len(labels), dtype=np.int32), share, bypassed, tuple(labels))
+        for name, labels, share, bypassed in zip(
+            written.tree.names, (*written.labels, written.block_labels()), shares.index, shares.bypassed, strict=True
+        )
+    ]
+    return Spine(written.tree, tuple(levels), shares.shares)
 
 
 def _parsed(folder: Path, name: str, labels: Sequence[str]) -> tuple[int, Ints, Indices]:

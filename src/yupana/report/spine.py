@@ -19,7 +19,7 @@ from yupana.geography.optimized import optimized_spine
 from yupana.geography.settings import DIGITS, REMADE, Kind, SpineSettings
 from yupana.geography.spine import Spine, aian_spine, conventional_spine, precisions
 from yupana.geography.spine_files import WrittenSpine, manifest_of, read_areas, read_shares, read_spine, settings_of
-from yupana.geography.tree import Tree, entity_variances, partition, unit_variances
+from yupana.geography.tree import Tree, partition
 from yupana.progress import Announce, Stopwatch, silent
 from yupana.release.folder import write_manifest
 from yupana.release.tables import describe_reports
@@ -28,6 +28,7 @@ from yupana.report.html import Html
 from yupana.report.maps import Boundary, Lettering, Shading, ValueClasses, draw_map, lay_out, outlines, read_boundaries
 from yupana.report.numbers import rounded, whole
 from yupana.report.page import Chart, Figure, Page, claim_page, read_page, render, write_page
+from yupana.topdown.tree.least_squares import entity_variances, unit_variances
 
 SPINES: Final[Mapping[Kind, Mark]] = {
     "conventional": Mark("conventional", "#8a939c", "circle"),

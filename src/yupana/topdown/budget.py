@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from yupana.arrays import Indices, Ints
+from yupana.arrays import Ints
 from yupana.errors import ConfigError
 from yupana.geography.settings import SpineSettings
-from yupana.geography.spine import Spine
+from yupana.geography.spine import Spine, share_paths
 from yupana.geography.tree import Tree
 from yupana.plan.measurement import Measurement
 from yupana.plan.plan import Plan
@@ -85,7 +85,7 @@ def plan_on(plan: Plan, tree: Tree, levels: Sequence[LevelSpending]) -> Plan:
             for level, share in zip(levels, path, strict=True)
             for m in level.measurements.get(share, ())
         )
-        for path in _paths(tree, [level.share_of for level in levels])
+        for path in share_paths(tree, [level.share_of for level in levels])
     )
     return replace(plan, measurements=tuple(measurements.values()), paths=tuple(dict.fromkeys(paths)))
 
@@ -113,18 +113,6 @@ def _level(configuration: Configuration, spine: Spine, number: int) -> LevelSpen
         tuple(queries.index(query) for query in queries_of) for queries_of in configuration.passes[level.name].estimate
     )
     return LevelSpending(queries, level.share, measurements, weights, variances, chosen or ((),))
-
-
-def _paths(tree: Tree, index: Sequence[Indices]) -> list[tuple[int, ...]]:
-    """The distinct sequences of shares, by position, from the root to the blocks."""
-    paths: list[tuple[int, ...]] = [()]
-    of_parent = np.zeros(1, dtype=np.int64)
-    shares = 1 + max(int(share.max(initial=0)) for share in index)
-    for share, parent in zip(index, tree.parents, strict=True):
-        cases, case = np.unique(of_parent[parent] * shares + share, return_inverse=True)
-        paths = [(*paths[c // shares], c % shares) for c in cases.tolist()]
-        of_parent = case.astype(np.int64)
-    return paths
 
 
 def on_given(configuration: Configuration, settings: SpineSettings, folder: Path) -> Configuration:

@@ -164,12 +164,17 @@ def _estimate(passes: Passes, measured: list[Query]) -> tuple[tuple[Query, ...],
 
 @dataclass(frozen=True, slots=True)
 class _Semantics:
-    """What a plan promises against neighbours nearer than any change of a record; losses as in `Plan.loss`."""
+    """What tells neighbours apart that are nearer than any change of a record."""
 
-    # the loss where only this attribute of one record is changed: of the queries that tell some of its levels apart
-    attributes: Mapping[str, Budget]
-    # the loss where a record is moved to another block of the same geounit of the geolevel: of the geolevels below
-    geolevels: Mapping[str, Budget]
+    # where only this attribute of one record is changed: the queries that tell some of its levels apart
+    attributes: Mapping[str, tuple[Measurement, ...]]
+    # where a record is moved to another block of the same geounit of the geolevel: those of the geolevels below
+    geolevels: Mapping[str, tuple[Measurement, ...]]
+
+
+def lost(measurements: Iterable[Measurement]) -> Budget:
+    """The loss of several measurements, as in `Plan.loss`."""
+    return sum((m.budget for m in measurements), Fraction(0))
 
 
 def loss_as_json(loss: Budget, mechanism: Mechanism, delta: float = DEFAULT_DELTA) -> dict[str, Any]:
@@ -181,31 +186,26 @@ def loss_as_json(loss: Budget, mechanism: Mechanism, delta: float = DEFAULT_DELT
 
 
 def semantics_of(configuration: Configuration) -> _Semantics:
-    """Add up what single attributes and places cost.
+    """Find what single attributes and places cost.
 
     As in the certificates of 2020, geounits are taken to have the share their geolevel starts with. Whatever a spine
     bypasses, no loss here passes that of the whole plan.
     """
     plan = make_plan(configuration)
-    budgets = {
-        (depth, query): plan[measurement_name(level, query)].budget
+    measured = [
+        (plan[measurement_name(level, query)], depth, query)
         for depth, level in enumerate(configuration.levels)
         if configuration.shares[level] > 0
         for query, _ in configuration.measured(level)
-    }
-
-    def loss(chosen: Iterable[tuple[int, Query]]) -> Budget:
-        return sum((budgets[measured] for measured in chosen), Fraction(0))
-
+    ]
     above_the_blocks = tuple(enumerate(configuration.levels))[:-1]
     return _Semantics(
         attributes={
-            name: loss(measured for measured in budgets if measured[1].shape[axis] > 1)
+            name: tuple(m for m, _, query in measured if query.shape[axis] > 1)
             for axis, name in enumerate(configuration.schema.names)
         },
         geolevels={
-            level: loss(measured for measured in budgets if measured[0] > depth)
-            for depth, level in reversed(above_the_blocks)
+            level: tuple(m for m, of, _ in measured if of > depth) for depth, level in reversed(above_the_blocks)
         },
     )
 
@@ -235,7 +235,7 @@ class LossOnAnySpine:
     @property
     def loss(self) -> Budget:
         """rho, or epsilon under pure differential privacy."""
-        return max(sum((m.budget for m in path), Fraction(0)) for path in self.paths)
+        return max(map(lost, self.paths))
 
     def epsilon(self, delta: float) -> float | None:
         """The least epsilon proven at ``delta`` by the exact law; rounded up.
@@ -331,36 +331,21 @@ def semantics_as_json(configuration: Configuration, delta: float = DEFAULT_DELTA
     share that their geolevel starts with. Under ``any_spine`` is what is lost whichever geounits are bypassed.
     """
     plan, semantics, mechanism = make_plan(configuration), semantics_of(configuration), configuration.mechanism
-    levels = [level for level in configuration.levels if configuration.shares[level] > 0]
-    measured = {
-        plan[measurement_name(level, query)]: (level, query)
-        for level in levels
-        for query, _ in configuration.measured(level)
-    }
 
-    def told(loss: Budget, chosen: tuple[Any, ...], anywhere: LossOnAnySpine) -> dict[str, Any]:
+    def told(chosen: tuple[Measurement, ...], anywhere: LossOnAnySpine) -> dict[str, Any]:
         on_any = loss_as_json(anywhere.loss, mechanism, delta)
         pure = mechanism is Mechanism.PURE
         on_any["epsilon_exact"] = on_any["epsilon_float"] if pure else anywhere.epsilon(delta)
         exact = exact_of_part(plan, chosen, delta)
-        return loss_as_json(loss, mechanism, delta) | {"epsilon_exact": exact, "any_spine": on_any}
+        return loss_as_json(lost(chosen), mechanism, delta) | {"epsilon_exact": exact, "any_spine": on_any}
 
     return {
         "attributes": {
-            name: told(
-                semantics.attributes[name],
-                tuple(m for m, (_, query) in measured.items() if query.shape[axis] > 1),
-                attribute_on_any_spine(configuration, axis),
-            )
-            for axis, name in enumerate(configuration.schema.names)
+            name: told(chosen, attribute_on_any_spine(configuration, axis))
+            for axis, (name, chosen) in enumerate(semantics.attributes.items())
         },
         "geolevels": {
-            f"Block in {level}": told(
-                loss,
-                tuple(m for m, (of, _) in measured.items() if configuration.levels.index(of) > depth),
-                move_on_any_spine(configuration, depth),
-            )
-            for level, loss in semantics.geolevels.items()
-            for depth in (configuration.levels.index(level),)
+            f"Block in {level}": told(chosen, move_on_any_spine(configuration, configuration.levels.index(level)))
+            for level, chosen in semantics.geolevels.items()
         },
     }

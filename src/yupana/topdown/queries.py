@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from yupana.arrays import Floats
 from yupana.errors import nearest
 
 
@@ -100,6 +101,18 @@ def margin(name: str, shape: Sequence[int], kept: Sequence[bool | int]) -> Query
         name,
         tuple(tuple(range(size)) if keep else (0,) * size for size, keep in zip(shape, kept, strict=True)),
     )
+
+
+def told_apart(rows: Floats, shape: Sequence[int]) -> tuple[tuple[bool, ...], Floats]:
+    """The attributes whose levels have different weights in some row, and the rows on the margin that keeps them."""
+    weights = rows.reshape(len(rows), *shape)
+    kept = []
+    for axis in range(1, weights.ndim):
+        first = weights.take([0], axis=axis)
+        kept.append(bool((weights != first).any()))
+        if not kept[-1]:
+            weights = first
+    return tuple(kept), weights.reshape(len(rows), -1)
 
 
 TOTAL: Final = "total"

@@ -221,56 +221,20 @@ def _lay_rows(first: Bytes, at: Ints, second: Bytes, which: Ints, numbers: Ints,
 @compiled
 def _lay_records(first: Bytes, at: Ints, second: Bytes, which: Ints, times: Ints, number: int, out: Bytes) -> int:
     end = 0
-    running = np.zeros(_MOST, dtype=np.uint8)
-    size = _put_number(running, 0, max(number, 0), _DIGITS)
     for row in range(len(at)):
-        begin = end
-        for again in range(times[row]):
-            if again == 0:
-                end = _put_text(out, end, first, at[row])
-                out[end] = _BAR
-                head = end + 1 - begin
-            else:
-                end = _repeat(out, begin, end, head) - 1
+        for _ in range(times[row]):
+            end = _put_text(out, end, first, at[row])
+            out[end] = _BAR
             end += 1
             if number >= 0:
-                for place in range(size):
-                    out[end + place] = running[place]
-                out[end + size] = _BAR
-                end += size + 1
-                size = _count_on(running, size)
-            if again == 0:
-                rest = end
-                end = _put_text(out, end, second, which[row])
-                out[end] = _END
+                end = _put_number(out, end, number, _DIGITS)
+                out[end] = _BAR
                 end += 1
-                tail = end - rest
-            else:
-                end = _repeat(out, rest, end, tail)
+                number += 1
+            end = _put_text(out, end, second, which[row])
+            out[end] = _END
+            end += 1
     return end
-
-
-@compiled_step
-def _repeat(out: Bytes, begin: int, end: int, size: int) -> int:
-    """Write again what stands further up."""
-    for place in range(size):
-        out[end + place] = out[begin + place]
-    return end + size
-
-
-@compiled_step
-def _count_on(digits: Bytes, size: int) -> int:
-    """Make a number in digits the next one; return its size, which may have grown."""
-    place = size - 1
-    while place >= 0 and digits[place] == _ZERO + 9:
-        digits[place] = _ZERO
-        place -= 1
-    if place >= 0:
-        digits[place] += 1
-        return size
-    digits[0] = _ZERO + 1
-    digits[size] = _ZERO
-    return size + 1
 
 
 @compiled_step

@@ -34,7 +34,6 @@ from yupana.topdown.descent.checkpoint import (
     BatchCheckpoint,
     DrawsInMemory,
     Keeper,
-    KeepsNothing,
     KeptLevel,
     Piece,
     unkept,
@@ -263,7 +262,7 @@ def test_threads_gather_a_batch_when_the_one_before_is_kept(tmp_path: Path, monk
     """So that a run in threads holds one batch in memory."""
     under_way: list[int] = []
 
-    class Keeper(KeepsNothing):
+    class Keeper(Keeper):
         def save(self, level: int, first: int, piece: Piece) -> None:
             super().save(level, first, piece)
             under_way.append(-1)

@@ -58,7 +58,7 @@ class _AreaEstimates:
         """
         rows = np.stack([self._row(one) for one in sums])
         values = rows @ self.coordinates[area] + [one.constant for one in sums]
-        part, precision = self._parts(), self.precision[area]
+        part, precision = basis_of(self.kept, self.shape).part_of, self.precision[area]
         loading = np.array([np.bincount(part, row**2, len(precision)) for row in rows])
         if ((precision == 0) & (loading > _ROUNDING * loading.sum(axis=1, keepdims=True))).any():
             raise ConfigError("the measurements do not determine it; no estimate is possible")
@@ -72,14 +72,6 @@ class _AreaEstimates:
             weights = one.on(self.kept, self.shape)[None]
             self._rows[one.key] = basis.coordinates(weights, (True,) * len(basis.sizes)).reshape(-1)
         return self._rows[one.key]
-
-    def _parts(self) -> Ints:
-        """The number of the part that each coordinate lies in, of shape (cells,)."""
-        basis = basis_of(self.kept, self.shape)
-        part = np.zeros((1, *basis.sizes), dtype=np.int64)
-        for number, block in basis.blocks():
-            part[block] = number
-        return part.reshape(-1)
 
 
 def basis_of(kept: Kept, shape: tuple[int, ...]) -> Basis:
@@ -300,8 +292,8 @@ def law_of_areas(measurements: TreeMeasurements, members: Members, counted: Mapp
     last = len(measurements.levels) - 1
     upward, known = measurements.solve(kept, basis, last)
     row = basis.coordinates(weights[None], (True,) * len(basis.sizes))
-    loading = np.array([float((row[block] ** 2).sum()) for _, block in basis.blocks()])
-    seen = np.flatnonzero(loading > _ROUNDING * loading.sum())
+    (loading,) = basis.loadings_of(weights[None])
+    seen = np.flatnonzero(loading)
     of_parts = covariance_of_areas(measurements.spine.tree, [e.precision for e in upward], members, seen.tolist())
     none = np.zeros((members.number, members.number))
     covariance = sum((loading[part] * found for part, found in zip(seen, of_parts, strict=True)), none)

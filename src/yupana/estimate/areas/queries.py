@@ -4,7 +4,7 @@ import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import prod
+from itertools import compress
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +18,7 @@ from yupana.geography.gazetteer import NamedArea
 from yupana.products.gate import open_release
 from yupana.release.release import ReleaseFolder
 from yupana.release.status import refuse_confidential
-from yupana.topdown.queries import Schema
+from yupana.topdown.queries import Schema, told_apart
 
 AREA, QUERY = "area", "query"
 
@@ -207,26 +207,19 @@ def _cells(form: Linear, schema: Schema) -> WeightedCells:
         cell: weight for cell, weight in form.weights.items() if isinstance(cell, tuple)
     }
     kept, weights = weights_on(answers, schema) if answers else ((), np.zeros(1))
-    return WeightedCells(float(form.constant), *_told_apart(kept, weights, schema.shape))
+    return WeightedCells(float(form.constant), *_on_fewest(kept, weights, schema.shape))
 
 
-def _told_apart(kept: tuple[int, ...], weights: Floats, shape: Sequence[int]) -> tuple[tuple[int, ...], Floats]:
+def _on_fewest(kept: tuple[int, ...], weights: Floats, shape: Sequence[int]) -> tuple[tuple[int, ...], Floats]:
     """Leave out the attributes whose levels all weigh the same."""
-    found = weights.reshape(tuple(shape[i] for i in kept) or (1,))
-    needed = []
-    for axis, attribute in enumerate(kept):
-        first = found.take([0], axis=axis)
-        if (found == first).all():
-            found = first
-        else:
-            needed.append(attribute)
-    return tuple(needed), np.ascontiguousarray(found).reshape(prod(shape[i] for i in needed))
+    needed, (found,) = told_apart(weights[None], [shape[i] for i in kept])
+    return tuple(compress(kept, needed)), np.ascontiguousarray(found)
 
 
 def cells_of_variable(member: Ints, place: int, schema: Schema) -> WeightedCells:
     """A variable of a published table as a sum of cells; ``member`` is that of `RedistrictingTable`."""
     inside = (member == place).any(axis=1).astype(np.float64)
-    return WeightedCells(0.0, *_told_apart(tuple(range(len(schema.shape))), inside, schema.shape))
+    return WeightedCells(0.0, *_on_fewest(tuple(range(len(schema.shape))), inside, schema.shape))
 
 
 def open_parts(folder: Path) -> tuple[ReleaseFolder, Mapping[str, ReleaseFolder]]:

@@ -19,7 +19,7 @@ from yupana.files.delimited import column_types
 from yupana.products.topdown.tables import RedistrictingTable, tables_of
 from yupana.release.release import ReleaseFolder
 from yupana.release.tables import table_rows
-from yupana.topdown.queries import DETAILED, TOTAL, Schema
+from yupana.topdown.queries import DETAILED, TOTAL, Schema, told_apart
 
 _LISTED: Final = 12
 
@@ -171,14 +171,11 @@ class Counted:
         return Linear(Fraction(0), dict.fromkeys(cells, Fraction(1)))
 
     def _of_variable(self, table: RedistrictingTable, place: int) -> list[Levels]:
-        inside = (table.member == place).any(axis=1).reshape(self.schema.shape)
-        kept = []
-        for axis in range(len(self.schema.shape)):
-            if (inside == inside.take([0], axis=axis)).all():
-                inside = inside.take([0], axis=axis)
-            else:
-                kept.append(axis)
-        return [tuple((axis, int(at[axis])) for axis in kept) for at in np.argwhere(inside)]
+        inside = (table.member == place).any(axis=1)
+        needed, (found,) = told_apart(inside[None], self.schema.shape)
+        kept = [axis for axis, is_needed in enumerate(needed) if is_needed]
+        answers = np.argwhere(found.reshape([self.schema.shape[axis] for axis in kept]))
+        return [tuple(zip(kept, levels, strict=True)) for levels in answers.tolist()]
 
     def _known(self, name: str) -> str:
         variables = [variable for table in self.tables for variable in table.variables]

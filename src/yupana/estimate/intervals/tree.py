@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import product
-from math import prod
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,14 +16,14 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from yupana.arrays import Floats
+from yupana.arrays import Floats, narrow
 from yupana.errors import ConfigError, OutputError
 from yupana.estimate.intervals.query import Linear, Selection
 from yupana.estimate.intervals.selections import chosen_places, kept_by, list_labels, open_file
-from yupana.estimate.topdown_release import file_of, must_be_of_topdown, released_spine, schema_of
-from yupana.files.database import open_database, unreadable
-from yupana.files.delimited import csv_rows, read_header
-from yupana.geography.spine_files import WrittenSpine
+from yupana.estimate.topdown_release import SPINE, file_of, must_be_of_topdown, released_spine, schema_of
+from yupana.files.database import named, open_database, store_arrays, unreadable
+from yupana.geography.spine import Geolevel
+from yupana.geography.spine_files import GEOUNITS, WrittenSpine, named_spine, read_shares
 from yupana.products.gate import open_release
 from yupana.products.topdown.product import TOPDOWN
 from yupana.products.topdown.verify import MEASUREMENTS, NOISY, cell_of
@@ -32,192 +31,147 @@ from yupana.progress import Stopwatch, silent
 from yupana.release.manifest import MANIFEST
 from yupana.release.release import ReleaseFolder
 from yupana.release.tables import checksum
-from yupana.topdown.configuration import OF_AREAS
+from yupana.topdown.budget import LevelSpending, spend
+from yupana.topdown.configuration import OF_AREAS, Configuration
+from yupana.topdown.descent.checkpoint import Drawn, Keeper, Shape
 from yupana.topdown.descent.measurements import StoredMeasurements
 from yupana.topdown.nmf.layout import DPQUERY, FoundFiles, find_files
-from yupana.topdown.nmf.reading import FileMeasurements, read_measurements
-from yupana.topdown.queries import TOTAL, Schema, margin
+from yupana.topdown.nmf.reading import read_measurements
+from yupana.topdown.queries import Schema, kept_columns
 from yupana.topdown.tree.basis import Basis
-from yupana.topdown.tree.least_squares import TreeAnswers, TreeEstimate, combined, covariance_of_sums, down, own, summed
+from yupana.topdown.tree.least_squares import TreeEstimate, combined, covariance_of_sums, down, summed
+from yupana.topdown.tree.margins import MarginMeasurements
 
-_AT_ONCE = 1 << 22
-"""Answers that are summed at once."""
+GEOUNIT: Final = "geounit"
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _NoisyFiles:
-    """Measurements that were read from such files."""
-
-    read: FileMeasurements
-
-    @property
-    def left_out(self) -> Sequence[str]:
-        """Queries of recodes, each at every geolevel."""
-        levels = zip(self.read.premises.spine.tree.names, self.read.once.levels, strict=True)
-        return sorted(f"{name}/{q.name}" for name, level in levels for q in level.queries if not q.keeps_or_sums)
-
-    def of_level(self, level: int, kept: tuple[int, ...], basis: Basis) -> list[TreeAnswers]:
-        """What a geolevel was measured with, summed over the attributes that are not kept.
-
-        Parameters
-        ----------
-        kept : tuple of int
-            Attributes, by position.
-        basis : Basis
-            Of the levels of these.
-        """
-        stored = StoredMeasurements(self.read.once.levels, self.read.draws)
-        spent = self.read.once.levels[level]
-        units = len(spent.share_of)
-        precisions = stored.precisions(level, 0, units)
-        found = []
-        for q, query in enumerate(spent.queries):
-            if not query.keeps_or_sums:
-                continue
-            over = [axis for axis, size in enumerate(query.shape) if size > 1 and axis not in kept]
-            summed_up = prod(query.shape[axis] for axis in over)
-            asked = margin(query.name, basis.shape, [query.shape[axis] > 1 for axis in kept] or [False])
-            answers = np.empty((units, asked.size), dtype=np.int64)
-            at_once = max(1, _AT_ONCE // query.size)
-            for first in range(0, units, at_once):
-                last = min(first + at_once, units)
-                values = stored.answers(level, first, last)[q].reshape(last - first, *query.shape)
-                answers[first:last] = values.sum(axis=tuple(a + 1 for a in over), dtype=np.int64).reshape(
-                    last - first, -1
-                )
-            found.append(TreeAnswers(asked, answers, precisions[:, q] / summed_up))
-        return found
+_NEAR: Final = 1e-9
+"""How far a variance that was written may be off the plan's, as a share."""
 
 
-def _read_files(release: ReleaseFolder, folder: Path, run: ReleaseFolder | None, spine: WrittenSpine) -> _NoisyFiles:
-    """Read the files that a release was made with or, if the manifest of a run lies beside them, that the run wrote."""
+class _TableDraws(Keeper):
+    """The answers of tables, in memory."""
+
+    def __init__(self, read: Sequence[Sequence[NDArray[np.integer]]]) -> None:
+        self._read = read
+
+    def load_draws(self, level: int, first: int, shapes: Sequence[Shape]) -> Drawn | None:
+        """The answers of the geounits of a level from ``first`` on."""
+        return tuple(
+            of_query[first : first + units] for of_query, (units, _) in zip(self._read[level], shapes, strict=True)
+        )
+
+
+def read_measured(
+    noisy: ReleaseFolder, configuration: Configuration, levels: Sequence[Geolevel], spent: Sequence[LevelSpending]
+) -> StoredMeasurements:
+    """Read the measurements that a run wrote as tables; those of recodes are left out, and stand as zeros.
+
+    Parameters
+    ----------
+    levels, spent : sequence
+        The geounits of each geolevel, and what the plan measures them with.
+
+    Raises
+    ------
+    ConfigError
+        If there was no noise.
+    OutputError
+        If a file is missing, was changed, or does not hold each answer once with the variance of the plan.
+    """
+    read: list[list[NDArray[np.integer]]] = []
+    for level, of_level in zip(levels, spent, strict=True):
+        labels = level.labels()
+        read.append([np.broadcast_to(np.int8(0), (len(labels), query.size)) for query in of_level.queries])
+        for q, query in enumerate(of_level.queries):
+            if query.keeps_or_sums:
+                name = f"{level.name}/{query.name.replace('*', '.')}.csv"
+                if name not in noisy.files.values():
+                    raise OutputError(f"{noisy.folder} has no {name}; it does not hold all measurements of the run")
+                columns = kept_columns(query, configuration.schema, configuration.recodes)
+                with open_database() as db:
+                    read[-1][q] = _read_answers(db, noisy.file(name), labels, columns, of_level, q)
+    return StoredMeasurements(tuple(spent), _TableDraws(read))
+
+
+def _read_answers(
+    db: duckdb.DuckDBPyConnection,
+    path: Path,
+    labels: list[str],
+    columns: Mapping[str, list[str]],
+    spent: LevelSpending,
+    q: int,
+) -> NDArray[np.integer]:
+    """The answers of a query for all geounits, zeros where it was not measured."""
+    wanted = [GEOUNIT, *columns, "value", "variance"]
+    if open_file(db, "measured", path) != wanted:
+        raise OutputError(f"{path} must have the columns {'|'.join(wanted)}")
+    list_labels(db, "units", labels)
+    size = spent.queries[q].size
+    texts = {f"k{i}": np.array(values, dtype=object) for i, values in enumerate(columns.values())}
+    store_arrays(db, "answers", {"place": np.arange(size), **texts})
+    on = " AND ".join(f"k{i} = {named(name)}" for i, name in enumerate(columns)) or "true"
+    with unreadable(OutputError(f"{path} is not readable as noisy measurements")):
+        found = db.execute(
+            "SELECT coalesce(units.place, -1) AS unit, coalesce(answers.place, -1) AS answer, value::BIGINT AS value, "
+            "variance::DOUBLE AS variance FROM measured LEFT JOIN units ON units.label = geounit "
+            f"LEFT JOIN answers ON {on}"
+        ).fetchnumpy()
+    unit, answer = (np.asarray(found[name], dtype=np.int64) for name in ("unit", "answer"))
+    values = np.zeros((len(labels), size), dtype=np.int64)
+    expected = spent.variances[spent.share_of, q]
+    measured = np.isfinite(expected)
+    ok = not np.ma.isMaskedArray(found["value"]) and bool((unit >= 0).all() and (answer >= 0).all())
+    if not ok or len(np.unique(unit * size + answer)) != len(unit) or len(unit) != size * int(measured.sum()):
+        raise OutputError(f"{path} does not hold each answer of a geounit once")
+    if (found["variance"] == 0).any():
+        raise ConfigError(f"{path}: variance is 0, so there was no noise, and the counts need no interval")
+    if not np.allclose(found["variance"], expected[unit], rtol=_NEAR, atol=0):
+        raise OutputError(f"{path} has variances that are not those of the plan of the release")
+    values[unit, answer] = found["value"]
+    return narrow(values)
+
+
+def measurement_files(release: ReleaseFolder, folder: Path) -> FoundFiles:
+    """The noisy measurement files that a release was made with, or that its run wrote.
+
+    Raises
+    ------
+    OutputError
+        If the folder holds others, or nothing tells that they are of the run.
+    """
     told = release.manifest.get(MEASUREMENTS)
+    if told is not None:
+        found, due = find_files(folder, told["dataset"], tuple(told["states"])), told["files"]
+    else:
+        found = find_files(folder, None)
+        run = measurements_of(release, found.folder.parent)
+        due = {name.partition("/")[2]: checksum(run.file(name)) for name in run.files.values()}
+    here = {path.relative_to(found.folder).as_posix(): checksum(path) for path in found.files()}
+    if odd := sorted(name for name in {*here, *due} if here.get(name) != due.get(name)):
+        raise OutputError(
+            f"{folder} holds other measurements than the release was made with: {len(odd)} files are missing, are new "
+            f"or were changed, such as {odd[0]}"
+        )
+    return found
+
+
+def _read_files(release: ReleaseFolder, folder: Path, config: Configuration, spine: WrittenSpine) -> StoredMeasurements:
     if release.manifest.get("moved_blocks"):
         moved = len(release.manifest["moved_blocks"])
         raise OutputError(
             f"{release.folder}: the counts of {moved} blocks in water were moved to others, so that the geounits which "
             "were measured are not those of the release; the intervals in its tables have them right"
         )
-    if told is not None:
-        found = find_files(folder, told["dataset"], tuple(told["states"]))
-        _require(folder, _checksums(found), told["files"])
-    else:
-        found = find_files(folder, None)
-        of_run = {} if run is None else {name: checksum(run.file(name)) for name in run.files.values()}
-        of_data = {name.partition("/")[2]: digest for name, digest in of_run.items()}
-        _require(folder, _checksums(found), of_data)
-    config = TOPDOWN.read(release.folder / MANIFEST)
-    read = read_measurements(found, config, "full-information", None, Stopwatch(lambda *_: None), silent)
+    files = measurement_files(release, folder)
+    read = read_measurements(files, config, "full-information", None, Stopwatch(lambda *_: None), silent)
     tree = read.premises.spine.tree
     same = np.array_equal(read.premises.spine.blocks, spine.block) and all(
         np.array_equal(here, there) for here, there in zip(tree.parents, spine.tree.parents, strict=True)
     )
     if not same:
         raise OutputError(f"{folder} holds measurements of other geounits than those of {release.folder}")
-    return _NoisyFiles(read)
+    return StoredMeasurements(read.once.levels, read.draws)
 
-
-def _checksums(found: FoundFiles) -> dict[str, str]:
-    return {path.relative_to(found.folder).as_posix(): checksum(path) for path in found.files()}
-
-
-def _require(folder: Path, found: Mapping[str, str], told: Mapping[str, str]) -> None:
-    odd = sorted(name for name in {*found, *told} if found.get(name) != told.get(name))
-    if odd:
-        raise OutputError(
-            f"{folder} holds other measurements than the release was made with: {len(odd)} files are missing, are new "
-            f"or were changed, such as {odd[0]}"
-        )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _NoisyTexts:
-    """The measurements in a folder that `write_noisy` wrote."""
-
-    noisy: ReleaseFolder
-    schema: Schema
-    levels: tuple[str, ...]  # geolevels from the root down
-    labels: tuple[Sequence[str], ...]  # identifiers of the geounits of each geolevel
-
-    @property
-    def left_out(self) -> Sequence[str]:
-        """The files of recodes."""
-        return sorted({name for name, kept in self._measurements() if kept is None})
-
-    def of_level(self, level: int, kept: tuple[int, ...], basis: Basis) -> list[TreeAnswers]:
-        """As of `_NoisyFiles`; each file is read once."""
-        files = [
-            (name, of_file)
-            for name, of_file in self._measurements()
-            if name.split("/")[0] == self.levels[level] and of_file is not None
-        ]
-        if not files:
-            return []
-        with open_database() as db:
-            list_labels(db, "units", self.labels[level])
-            return [self._read(db, name, level, of_file, kept, basis) for name, of_file in files]
-
-    def _measurements(self) -> list[tuple[str, tuple[int, ...] | None]]:
-        """The files of measurements, and which attributes each keeps; None for a recode."""
-        names = [name for name in self.noisy.files.values() if name.endswith(".csv") and name.count("/") == 1]
-        return [(name, kept_by(Path(name).stem.replace(".", "*"), self.schema)) for name in names]
-
-    def _read(
-        self,
-        db: duckdb.DuckDBPyConnection,
-        name: str,
-        level: int,
-        of_file: tuple[int, ...],
-        kept: tuple[int, ...],
-        basis: Basis,
-    ) -> TreeAnswers:
-        """A measurement summed over the attributes that are not kept, in one pass over its file."""
-        path = self.noisy.file(name)
-        left = [i for i in of_file if i in kept]
-        summed_up = prod(self.schema.shape[i] for i in of_file if i not in kept)
-        query = margin(name, basis.shape, [i in left for i in kept] or [False])
-        units = len(self.labels[level])
-        fault = OutputError(f"{path} is not readable as noisy measurements")
-        wanted = (GEOUNIT, *(self.schema.names[i] for i in of_file), "value", "variance")
-        with unreadable(fault):
-            if read_header(path, separators="|", quote="").names != wanted:
-                raise OutputError(f"{path} must have the columns {'|'.join(wanted)}")
-            rows = csv_rows(path, wanted, kinds={"value": "BIGINT", "variance": "DOUBLE"})
-            cell = cell_of([self.schema.attributes[i] for i in left])
-            found = db.execute(
-                f"SELECT coalesce(units.place, -1) AS unit, coalesce({cell}, -1) AS cell, sum(value)::DOUBLE AS value, "
-                "min(variance) AS least, max(variance) AS most, count(*) AS n, count(value) AS numbers "
-                f"FROM {rows} LEFT JOIN units ON units.label = geounit GROUP BY 1, 2"
-            ).fetchnumpy()
-        unit, most = found["unit"].astype(np.int64), np.ma.filled(found["most"].astype(np.float64), np.nan)
-        least, cells = np.ma.filled(found["least"].astype(np.float64), np.nan), found["cell"].astype(np.int64)
-        known = (unit >= 0) & (cells >= 0)
-        alike = np.full(units, np.nan)
-        alike[unit[known]] = most[known]
-        measured = np.bincount(unit[known], minlength=units)
-        if not (np.isfinite(most) & (least >= 0)).all():
-            raise OutputError(f"{path} has a variance that is no number above 0")
-        if (
-            not known.all()
-            or (found["n"] != summed_up).any()
-            or (found["numbers"] != summed_up).any()
-            or not np.isin(measured, (0, query.size)).all()
-            or (least != most).any()
-            or (alike[unit] != most).any()
-        ):
-            raise OutputError(f"{path} does not hold each answer of a geounit once, with one variance for all of them")
-        if (most == 0).any():
-            raise ConfigError(f"{path}: variance is 0, so there was no noise, and the counts need no interval")
-        answers = np.zeros((units, query.size))
-        answers[unit, cells] = np.ma.filled(found["value"].astype(np.float64), np.nan)
-        precision = np.where(measured > 0, 1.0 / np.where(measured > 0, alike * summed_up, 1.0), 0.0)
-        return TreeAnswers(query, answers, precision)
-
-
-NoisyAnswers = _NoisyFiles | _NoisyTexts
-"""The noisy measurements of a tree, however they are kept."""
-
-GEOUNIT: Final = "geounit"
 
 _WIDTHS: Final = {"State": 2, "County": 5, "Tract": 11, "Block_Group": 12}
 """Digits of a block that name the published area of a geolevel."""
@@ -247,7 +201,7 @@ class TreeMeasurements:
     """The noisy measurements of a run of TopDown, with the spine and the invariants of its release."""
 
     release: ReleaseFolder
-    noisy: NoisyAnswers
+    stored: StoredMeasurements
     schema: Schema
     levels: tuple[str, ...]  # geolevels from the root down
     spine: WrittenSpine
@@ -264,7 +218,8 @@ class TreeMeasurements:
     @property
     def notes(self) -> tuple[str, ...]:
         """What an interval covers and what not."""
-        left_out = self.noisy.left_out
+        measured = zip(self.levels, self.stored.levels, strict=True)
+        left_out = sorted(f"{name}/{q.name}" for name, level in measured for q in level.queries if not q.keeps_or_sums)
         return (
             *COVERED,
             *([f"measurements of recodes are not used: {', '.join(left_out)}"] if left_out else []),
@@ -335,8 +290,11 @@ class TreeMeasurements:
         tree = self.spine.tree
         if kept not in self._solved:
             upward: list[TreeEstimate] = []
+            totals = {level: total for level in range(len(self.levels)) if (total := self._exact(level)) is not None}
+            flags = tuple(attribute in kept for attribute in range(len(self.schema.shape)))
+            measured = MarginMeasurements(tree, self.stored, totals, self.schema.shape, flags)
             for level in range(len(self.levels) - 1, -1, -1):
-                here = own(basis, tree.units(level), self._measured(level, kept, basis))
+                here = measured.whole(level)
                 if upward:
                     below = summed(upward[-1], tree.parents[level + 1], tree.units(level))
                     here = combined(basis, here, below)
@@ -347,14 +305,6 @@ class TreeMeasurements:
         for level in range(len(known), deepest + 1):
             known[level] = down(basis, upward[level], tree.parents[level], known[level - 1])
         return upward, known
-
-    def _measured(self, level: int, kept: tuple[int, ...], basis: Basis) -> list[TreeAnswers]:
-        found = self.noisy.of_level(level, kept, basis)
-        total = self._exact(level)
-        if total is not None:
-            query = margin(TOTAL, basis.shape, [False] * len(basis.shape))
-            found.append(TreeAnswers(query, total[:, None], np.full(len(total), np.inf)))
-        return found
 
     def _exact(self, level: int) -> NDArray[np.int64] | None:
         """Totals that invariants make known of every unit of a geolevel, from the released counts; None if not."""
@@ -415,16 +365,19 @@ def open_tree(release: ReleaseFolder, noisy: Path) -> TreeMeasurements:
         something else.
     """
     must_be_of_topdown(release)
-    measurements = None if MEASUREMENTS in release.manifest else measurements_of(release, noisy)
     schema, levels = schema_of(release)
-    spine = released_spine(release)
-    labels = (*spine.labels, spine.block_labels())
+    config = TOPDOWN.read(release.folder / MANIFEST)
+    written = released_spine(release)
+    run = None if MEASUREMENTS in release.manifest else measurements_of(release, noisy)
     # In the Census Bureau's layout, whoever wrote them.
-    if measurements is None or any(f"/{DPQUERY}/" in f"/{name}" for name in measurements.files.values()):
-        answers: NoisyAnswers = _read_files(release, noisy, measurements, spine)
+    if run is None or any(f"/{DPQUERY}/" in f"/{name}" for name in run.files.values()):
+        stored = _read_files(release, noisy, config, written)
     else:
-        answers = _NoisyTexts(measurements, schema, levels, labels)
-    return TreeMeasurements(release, answers, schema, levels, spine, labels)
+        release.file(f"{SPINE}/{GEOUNITS}")
+        spine = named_spine(written, read_shares(release.folder / SPINE, written))
+        stored = read_measured(run, config, spine.levels, spend(config, spine).levels)
+    labels = (*written.labels, written.block_labels())
+    return TreeMeasurements(release, stored, schema, levels, written, labels)
 
 
 def measurements_of(release: ReleaseFolder, noisy: Path) -> ReleaseFolder:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 from xml.parsers import expat
 
 from yupana.errors import ConfigError
@@ -41,27 +41,37 @@ def is_xml(data: bytes) -> bool:
 
 
 @dataclass(slots=True)
-class _Variable:
-    """What an element var says."""
+class _Element:
+    """An element of a variable or a file, or one of both."""
 
+    tag: str
     attributes: Mapping[str, str]
     line: int
-    label: str = ""
-    format: str = ""
-    locations: list[Mapping[str, str]] = field(default_factory=list)
-    categories: list[tuple[str, str, bool]] = field(default_factory=list)
-    ranges: list[tuple[Mapping[str, str], bool]] = field(default_factory=list)
+    text: str = ""
+    children: list[Self] = field(default_factory=list)
+
+    def all(self, *path: str) -> list[Self]:
+        """The elements at a path below this."""
+        found = [self]
+        for tag in path:
+            found = [child for of in found for child in of.children if child.tag == tag]
+        return found
+
+    def told(self, *path: str, attribute: str = "") -> str:
+        """The text of the first that has any of those at a path, or an attribute."""
+        said = (one.attributes.get(attribute, "") if attribute else one.text for one in self.all(*path))
+        return next(filter(None, said), "")
+
+    def groups(self) -> list[dict[str, str]]:
+        """The record types of a file."""
+        return [{"labl": one.told("labl"), **one.attributes} for one in self.all("fileTxt", "fileStrc", "recGrp")]
 
 
-@dataclass(slots=True)
-class _DdiFile:
-    """What an element fileDscr says."""
-
-    id: str
-    name: str = ""
-    structure: str = ""
-    charset: str = ""
-    groups: list[dict[str, str]] = field(default_factory=list)
+_NAME: Final = "fileTxt", "fileName"
+_KEPT: Final = {
+    *("fileTxt", "fileName", "fileStrc", "fileType", "recGrp", "labl", "location", "varFormat", "catgry", "catValu"),
+    *("valrng", "invalrng", "range", "item"),
+}
 
 
 class _RefusedError(Exception):
@@ -73,12 +83,10 @@ class _Codebook:
 
     def __init__(self) -> None:
         self.title, self.root = "", ""
-        self.files: list[_DdiFile] = []
-        self.variables: list[_Variable] = []
-        self._stack: list[str] = []
-        self._attributes: list[Mapping[str, str]] = []
+        self.files: list[_Element] = []
+        self.variables: list[_Element] = []
+        self._open: list[_Element] = []
         self._text: list[str] = []
-        self._category = ["", "", ""]
         self._values = 0
         self.parser = expat.ParserCreate()
         self.parser.buffer_text = True
@@ -94,68 +102,32 @@ class _Codebook:
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         bare = name.rpartition(":")[2]
-        if len(self._stack) >= _DEEPEST:
+        if len(self._open) >= _DEEPEST:
             raise _RefusedError("is nested too deeply to be a codebook")
         self.root = self.root or bare
-        self._stack.append(bare)
-        self._attributes.append(attributes)
-        self._text = []
-        if bare == "var":
-            if len(self.variables) >= MOST_ITEMS:
-                raise _RefusedError(f"has more than {MOST_ITEMS:,} variables")
-            self.variables.append(_Variable(attributes, self.parser.CurrentLineNumber))
+        one = _Element(bare, attributes, self.parser.CurrentLineNumber)
+        if bare in _KEPT and self._open:
+            self._open[-1].children.append(one)
+        elif bare == "var":
+            self.variables.append(one)
         elif bare == "fileDscr":
-            self.files.append(_DdiFile(attributes.get("ID", "")))
-        elif bare == "recGrp" and self.files:
-            self.files[-1].groups.append(dict(attributes))
-        elif bare == "catgry":
-            self._category = ["", "", attributes.get("missing", "")]
-        if bare in {"catgry", "range", "item"}:
-            self._values += 1
-            if self._values > MOST_VALUES:
-                raise _RefusedError(f"has more than {MOST_VALUES:,} values")
+            self.files.append(one)
+        self._open.append(one)
+        self._text = []
+        self._values += bare in {"catgry", "range", "item"}
+        for count, most, of in ((len(self.variables), MOST_ITEMS, "variables"), (self._values, MOST_VALUES, "values")):
+            if count > most:
+                raise _RefusedError(f"has more than {most:,} {of}")
 
     def _characters(self, text: str) -> None:
         if sum(map(len, self._text)) < _LONGEST_TEXT:
             self._text.append(text)
 
     def _end(self, _: str) -> None:
-        bare, attributes = self._stack.pop(), self._attributes.pop()
-        text, self._text = clean("".join(self._text)), []
-        above = self._stack[-1] if self._stack else ""
-        if "var" in self._stack or bare == "var":
-            self._end_in_variable(self.variables[-1], bare, above, text, attributes)
-        elif bare == "titl" and not self.title:
-            self.title = text
-        elif self.files:
-            self._end_in_file(self.files[-1], bare, above, text, attributes)
-
-    def _end_in_file(self, of: _DdiFile, bare: str, above: str, text: str, attributes: Mapping[str, str]) -> None:
-        if bare == "fileName":
-            of.name = of.name or text
-        elif bare == "fileStrc":
-            of.structure = attributes.get("type", "")
-        elif bare == "fileType":
-            of.charset = attributes.get("charset", "")
-        elif bare == "labl" and above == "recGrp" and of.groups:
-            of.groups[-1].setdefault("labl", text)
-
-    def _end_in_variable(self, of: _Variable, bare: str, above: str, text: str, attributes: Mapping[str, str]) -> None:
-        if bare == "location":
-            of.locations.append(attributes)
-        elif bare == "labl" and above == "var":
-            of.label = of.label or text
-        elif bare == "varFormat":
-            of.format = attributes.get("type", "")
-        elif bare == "labl" and above == "catgry":
-            self._category[1] = self._category[1] or text
-        elif bare == "catValu":
-            self._category[0] = text
-        elif bare == "catgry":
-            code, label, missing = self._category
-            of.categories.append((code, label, missing.lower() in {"y", "yes", "true"}))
-        elif bare in {"range", "item"} and above in {"valrng", "invalrng"}:
-            of.ranges.append((attributes, above == "invalrng"))
+        one = self._open.pop()
+        one.text, self._text = clean("".join(self._text)), []
+        if one.tag == "titl":
+            self.title = self.title or one.text
 
 
 def ddi_dictionary(path: Path, data: bytes) -> Dictionary:
@@ -188,8 +160,8 @@ def ddi_dictionary(path: Path, data: bytes) -> Dictionary:
 def _dictionary(path: Path, book: _Codebook, faults: list[str]) -> Dictionary:
     if not book.variables:
         faults.append("describes no variables (var)")
-    files = book.files or [_DdiFile("")]
-    structured = next((of for of in files if len(of.groups) > 1), None)
+    files = book.files or [_Element("fileDscr", {}, 0)]
+    structured = next((of for of in files if len(of.groups()) > 1), None)
     records: list[RecordType] = []
     type_start = type_length = 0
     if structured is not None:
@@ -197,39 +169,44 @@ def _dictionary(path: Path, book: _Codebook, faults: list[str]) -> Dictionary:
     else:
         for of in files:
             own = [var for var in book.variables if _is_of(var, of, files)]
-            items = tuple(_item(var, faults, file=of.id) for var in own)
+            items = tuple(_item(var, faults, file=of.attributes.get("ID", "")) for var in own)
             if items:
-                records.append(RecordType(_stem(of.name) or "records", "", "", items))
+                records.append(RecordType(_stem(of.told(*_NAME)) or "records", "", "", items))
     for record in records:
         twice = apart([item.name for item in record.items])
         faults.extend(f"{name} is the name of two variables of {record.name}" for name in twice)
     twice = apart([record.name for record in records])
     faults.extend(f"{name} is the name of two files or record types" for name in twice)
-    encoding = next((known for of in files if (known := _encoding(of.charset))), "")
+    encoding = next(
+        (known for of in files if (known := _encoding(of.told("fileTxt", "fileType", attribute="charset")))), ""
+    )
     return Dictionary(
-        _stem(files[0].name) or path.stem, book.title, type_start, type_length,
+        _stem(files[0].told(*_NAME)) or path.stem, book.title, type_start, type_length,
         (Questionnaire("", "", (), tuple(records)),), path, "DDI-Codebook", encoding,
     )  # fmt: skip
 
 
-def _is_of(var: _Variable, of: _DdiFile, files: Sequence[_DdiFile]) -> bool:
+def _is_of(var: _Element, of: _Element, files: Sequence[_Element]) -> bool:
     """Whether a variable is of a file: by its attribute, or by its location, or because there is one file."""
-    named = {*var.attributes.get("files", "").split(), *(at.get("fileid", "") for at in var.locations)} - {""}
-    return len(files) == 1 or of.id in named
+    named = {
+        *var.attributes.get("files", "").split(),
+        *(at.attributes.get("fileid", "") for at in var.all("location")),
+    } - {""}
+    return len(files) == 1 or of.attributes.get("ID", "") in named
 
 
-def _hierarchical(of: _DdiFile, variables: Iterable[_Variable], faults: list[str]) -> tuple[list[RecordType], int, int]:
+def _hierarchical(of: _Element, variables: Iterable[_Element], faults: list[str]) -> tuple[list[RecordType], int, int]:
     """Record types of a file, the one that others name by their key first, and where a line tells its type."""
     by_name = {var.attributes.get("name", ""): var for var in variables}
-    telling = next((group["recidvar"] for group in of.groups if group.get("recidvar")), "")
+    telling = next((group["recidvar"] for group in of.groups() if group.get("recidvar")), "")
     start = length = 0
     if telling in by_name:
-        of_type = _item(by_name[telling], [], file=of.id)
+        of_type = _item(by_name[telling], [], file=of.attributes.get("ID", ""))
         start, length = of_type.start, of_type.length
     if not start:
         faults.append("recGrp: recidvar must name the variable that tells record types apart, which has a location")
     # The key is told of those below, mostly.
-    groups = sorted(of.groups, key=lambda group: bool(group.get("keyvar")))
+    groups = sorted(of.groups(), key=lambda group: bool(group.get("keyvar")))
     codes = [group.get("rectype", "") for group in groups]
     if not all(codes) or len(set(codes)) < len(codes):
         faults.append("recGrp: rectype must tell record types apart")
@@ -237,7 +214,9 @@ def _hierarchical(of: _DdiFile, variables: Iterable[_Variable], faults: list[str
     for group in groups:
         code = group.get("rectype", "")
         own = [var for var in by_name.values() if code in var.attributes.get("rectype", code).split()]
-        items = tuple(_item(var, faults, file=of.id) for var in own if var.attributes.get("name") != telling)
+        items = tuple(
+            _item(var, faults, file=of.attributes.get("ID", "")) for var in own if var.attributes.get("name") != telling
+        )
         found.append(RecordType(_record_name(group, found), group.get("labl", ""), code, items))
     return _linked(found, groups), start, length
 
@@ -264,14 +243,15 @@ def _linked(records: list[RecordType], groups: Sequence[Mapping[str, str]]) -> l
     return records
 
 
-def _item(var: _Variable, faults: list[str], *, file: str) -> DictionaryItem:
+def _item(var: _Element, faults: list[str], *, file: str) -> DictionaryItem:
     """A variable, with its location in a file."""
     name = clean(var.attributes.get("name", "") or var.attributes.get("ID", ""))
     # Its numbers are read as those of other tables are.
     told = ToldTable({key: Number(value) for key, value in var.attributes.items()}, f"line {var.line}: {name}", faults)
     if not name:
         faults.append(f"line {var.line}: var must have a name")
-    at = [one for one in var.locations if one.get("fileid", file) == file] or var.locations
+    locations = [one.attributes for one in var.all("location")]
+    at = [one for one in locations if one.get("fileid", file) == file] or locations
     start = length = 0
     if at and at[0].get("StartPos"):
         place = ToldTable({key: Number(value) for key, value in at[0].items()}, told.place, faults)
@@ -284,32 +264,42 @@ def _item(var: _Variable, faults: list[str], *, file: str) -> DictionaryItem:
     is_number = _is_number(var)
     values = tuple(_values(var, name, faults, is_number=is_number))
     return DictionaryItem(
-        name, var.label, start, length, is_number=is_number, decimals=decimals if start else 0,
+        name, var.told("labl"), start, length, is_number=is_number, decimals=decimals if start else 0,
         values=values,
     )  # fmt: skip
 
 
-def _is_number(var: _Variable) -> bool:
+def _is_number(var: _Element) -> bool:
     """What the format says; else whether all categories are numbers that are written as such."""
-    if var.format:
-        return var.format.lower() not in {"character", "char", "string", "text"}
-    codes = [code for code, _, _ in var.categories if code]
-    return bool(codes or var.ranges) and all(whole_text(code) == code for code in codes)
+    if said := var.told("varFormat", attribute="type"):
+        return said.lower() not in {"character", "char", "string", "text"}
+    codes = [code for one in var.all("catgry") if (code := one.told("catValu"))]
+    return bool(codes or _ranges(var)) and all(whole_text(code) == code for code in codes)
 
 
-def _values(var: _Variable, name: str, faults: list[str], *, is_number: bool) -> list[ValueRange]:
+def _ranges(var: _Element) -> list[tuple[Mapping[str, str], bool]]:
+    """The ranges and single values of a variable, and whether they stand for no answer."""
+    groups = [one for one in var.children if one.tag in {"valrng", "invalrng"}]
+    return [
+        (one.attributes, group.tag == "invalrng")
+        for group in groups for one in group.children if one.tag in {"range", "item"}
+    ]  # fmt: skip
+
+
+def _values(var: _Element, name: str, faults: list[str], *, is_number: bool) -> list[ValueRange]:
     """Categories, and ranges; of numbers that are measured, categories name some of the values only."""
     found: list[ValueRange] = []
-    for code, label, missing in var.categories:
-        if not code:
+    for category in var.all("catgry"):
+        if not (code := category.told("catValu")):
             continue
-        one = value_range(code, code, label, is_number=is_number, missing=missing)
+        missing = category.attributes.get("missing", "").lower() in {"y", "yes", "true"}
+        one = value_range(code, code, category.told("labl"), is_number=is_number, missing=missing)
         if one is None:
             faults.append(f"line {var.line}: {name} is a number, and has a category whose value is none (catValu)")
             return []
         found.append(one)
     ranges = []
-    for attributes, missing in var.ranges:
+    for attributes, missing in _ranges(var):
         low = attributes.get("min") or attributes.get("VALUE") or attributes.get("value") or ""
         high = attributes.get("max") or (low if "min" not in attributes else "")
         one = value_range(low, high, "", is_number=is_number, missing=missing) if low and high else None

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import prod
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,32 +41,39 @@ class Piece:
     solvers: Mapping[str, int]  # how many estimation passes were solved by what
 
 
-class Keeper(Protocol):
-    """Keeps draws and finished work, so that a run can be resumed without drawing anything twice."""
+class Keeper:
+    """Keeps draws and finished work, so that a run can be resumed without drawing anything twice.
+
+    This one keeps nothing: for an estimate that nobody resumes, and that reads every answer once.
+    """
 
     def has(self, level: int, first: int) -> bool:
         """Whether a piece of a geolevel is kept: that of the children of the parents from ``first`` on."""
-        ...
+        del level, first
+        return False
 
     def load(self, level: int, first: int) -> Piece | None:
         """The piece, if it was kept."""
-        ...
+        del level, first
+        return None
 
     def save(self, level: int, first: int, piece: Piece) -> None:
         """Keep a piece; it must be on disk before anything is made of it."""
-        ...
 
     def has_draws(self, level: int, first: int) -> bool:
         """Whether the geounits of a level from ``first`` on have been measured."""
-        ...
+        del level, first
+        return False
 
     def load_draws(self, level: int, first: int, shapes: Sequence[Shape]) -> Drawn | None:
         """What was drawn for the geounits of a level from ``first`` on; None if nothing was."""
-        ...
+        del level, first, shapes
+        return None
 
     def save_draws(self, level: int, first: int, shapes: Sequence[Shape], draw: Callable[[], Sequence[Ints]]) -> Drawn:
         """Draw for the geounits of a level from ``first`` on, and keep it."""
-        ...
+        del level, first, shapes
+        return tuple(draw())
 
 
 @dataclass(slots=True, eq=False)
@@ -119,37 +126,7 @@ class KeptLevel:
         return piece.counts
 
 
-class KeepsNothing:
-    """For an estimate that nobody resumes, and that reads every answer once."""
-
-    def has(self, level: int, first: int) -> bool:
-        """No."""
-        del level, first
-        return False
-
-    def load(self, level: int, first: int) -> Piece | None:
-        """Nothing."""
-        del level, first
-        return None
-
-    def save(self, level: int, first: int, piece: Piece) -> None:
-        """Forget it."""
-        del level, first, piece
-
-    has_draws = has
-
-    def load_draws(self, level: int, first: int, shapes: Sequence[Shape]) -> Drawn | None:
-        """Nothing."""
-        del level, first, shapes
-        return None
-
-    def save_draws(self, level: int, first: int, shapes: Sequence[Shape], draw: Callable[[], Sequence[Ints]]) -> Drawn:
-        """Draw."""
-        del level, first, shapes
-        return tuple(draw())
-
-
-class DrawsInMemory(KeepsNothing):
+class DrawsInMemory(Keeper):
     """For an estimate that nobody resumes, and that reads answers more than once."""
 
     def __init__(self) -> None:
@@ -172,7 +149,7 @@ class DrawsInMemory(KeepsNothing):
 
 def unkept(estimator: Estimator) -> Keeper:
     """What an estimate that nobody resumes keeps: full information reads answers on its way up and down."""
-    return KeepsNothing() if estimator == "topdown" else DrawsInMemory()
+    return Keeper() if estimator == "topdown" else DrawsInMemory()
 
 
 _WIDEST: Final = 8
@@ -181,7 +158,7 @@ _HEAD: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class BatchCheckpoint(Checkpoint):
+class BatchCheckpoint(Checkpoint, Keeper):
     """A checkpoint with a file for what was drawn of each batch, and one for its finished counts."""
 
     def has(self, level: int, first: int) -> bool:

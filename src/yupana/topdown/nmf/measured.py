@@ -20,7 +20,7 @@ from yupana.privacy.exact import INFINITE
 from yupana.release.lines import Texts
 from yupana.topdown.budget import LevelSpending
 from yupana.topdown.configuration import Configuration
-from yupana.topdown.descent.checkpoint import Drawn, KeepsNothing, Shape
+from yupana.topdown.descent.checkpoint import Drawn, Keeper, Shape
 from yupana.topdown.nmf.constraints import siblings
 from yupana.topdown.nmf.layout import DPQUERY
 from yupana.topdown.nmf.rows import LevelRows, list_kinds, named_as, query_of
@@ -132,7 +132,7 @@ def _code(rows: LevelRows, odd: Flags) -> str:
     return rows.code(int(np.flatnonzero(odd)[0]))
 
 
-class FileDraws(KeepsNothing):
+class FileDraws(Keeper):
     """The answers of all geounits, taken out of the files into a scratch file, in the order of the tree."""
 
     def __init__(self) -> None:
@@ -172,11 +172,6 @@ class FileDraws(KeepsNothing):
             values[where, offsets[q] : offsets[q + 1]] = numbers
             done += len(unit)
             tell(done, int(level.measured.sum()) * len(level.queries))
-
-    def has_draws(self, level: int, first: int) -> bool:
-        """Yes: all were drawn, by whoever made the files."""
-        del level, first
-        return True
 
     def load_draws(self, level: int, first: int, shapes: Sequence[Shape]) -> Drawn | None:
         """The answers of the geounits of a level from ``first`` on."""

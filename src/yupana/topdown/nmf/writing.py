@@ -44,6 +44,7 @@ from yupana.topdown.nmf.layout import (
     ZERO_ENDING,
     level_folder,
 )
+from yupana.topdown.nmf.rows import RowKind
 from yupana.topdown.queries import DETAILED, Query, Recode, Schema, kept_columns
 
 _ROWS_AT_ONCE: Final = 1 << 19
@@ -136,16 +137,6 @@ def _pieces(stored: StoredMeasurements, level: int, q: int) -> Iterator[AnswerFi
 _ONE_FILE = "part-00000.parquet"
 
 
-@dataclass(frozen=True, slots=True)
-class _NamedRow:
-    """What a row says beside its geounit and its numbers."""
-
-    name: str
-    axes: tuple[str, ...]  # of each attribute, how it is kept
-    shape: tuple[int, ...]
-    sign: str = ""  # empty of measurements
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class _UnitRows:
     """Rows of units that lie side by side."""
@@ -210,7 +201,7 @@ def write_measurement_files(
     written: dict[str, int] = {}
     with open_database() as db:
         for number, level in enumerate(spine.levels):
-            told: dict[str, tuple[Sequence[_NamedRow], Iterator[_UnitRows]]] = {
+            told: dict[str, tuple[Sequence[RowKind], Iterator[_UnitRows]]] = {
                 DPQUERY: (
                     [_measured(query, config.schema, config.recodes) for query in stored.levels[number].queries],
                     _measurements(stored, number),
@@ -225,14 +216,14 @@ def write_measurement_files(
     return written
 
 
-def _measured(query: Query, schema: Schema, recodes: Mapping[str, Recode]) -> _NamedRow:
+def _measured(query: Query, schema: Schema, recodes: Mapping[str, Recode]) -> RowKind:
     """How the files tell of a query."""
     if query.name == DETAILED:
-        return _NamedRow(DETAILED + ENDINGS[DPQUERY], (WHOLE,) * len(schema.names), schema.shape)
+        return RowKind(DETAILED + ENDINGS[DPQUERY], "", (WHOLE,) * len(schema.names), schema.shape)
     parts = query.name.split("*")
     named_by = {recodes[part].attribute if part in recodes else part: part for part in parts}
     axes = tuple(named_by.get(name, SUMMED) for name in schema.names)
-    return _NamedRow(JOINED.join(parts) + ENDINGS[DPQUERY], axes, query.shape)
+    return RowKind(JOINED.join(parts) + ENDINGS[DPQUERY], "", axes, query.shape)
 
 
 def _measurements(stored: StoredMeasurements, number: int) -> Iterator[_UnitRows]:
@@ -247,29 +238,29 @@ def _measurements(stored: StoredMeasurements, number: int) -> Iterator[_UnitRows
 
 def _constraints(
     premises: Premises, number: int, facilities: Integers | None
-) -> tuple[list[_NamedRow], Iterator[_UnitRows]]:
+) -> tuple[list[RowKind], Iterator[_UnitRows]]:
     """What holds of every unit of a geolevel; if nothing else, that no total is negative, which lists the units."""
     config, tree = premises.configuration, premises.spine.tree
     schema, units = config.schema, tree.units(number)
     summed, one = (SUMMED,) * len(schema.names), (1,) * len(schema.names)
-    found: list[tuple[_NamedRow, Integers]] = []
+    found: list[tuple[RowKind, Integers]] = []
     known = premises.known.get(number)
     if known is not None and known.of_each is not None:
-        found.append((_NamedRow(TOTAL_IS, summed, one, "="), known.of_each[:, None]))
+        found.append((RowKind(TOTAL_IS, "=", summed, one), known.of_each[:, None]))
     if config.group_quarters and facilities is not None:
         limits = limits_by_level(tree, facility_limits(facilities[:, : schema.shape[0]]), {}, {})[number]
         axes, shape = (config.group_quarters, *summed[1:]), (schema.shape[0], *one[1:])
-        found.append((_NamedRow(QUARTERS_AT_LEAST, axes, shape, ">="), limits.lower))
-        found.append((_NamedRow(QUARTERS_AT_MOST, axes, shape, "<="), limits.upper))
+        found.append((RowKind(QUARTERS_AT_LEAST, ">=", axes, shape), limits.lower))
+        found.append((RowKind(QUARTERS_AT_MOST, "<=", axes, shape), limits.upper))
     zero = np.zeros((units, 1), dtype=np.int64)
     found += [(_zero(schema, levels), zero) for levels in config.structural_zeros]
     if not found:
-        found.append((_NamedRow(TOTAL_AT_LEAST, summed, one, ">="), zero))
+        found.append((RowKind(TOTAL_AT_LEAST, ">=", summed, one), zero))
     rows = _UnitRows(np.arange(units), tuple(values for _, values in found), np.zeros((units, len(found))))
     return [row for row, _ in found], iter([rows])
 
 
-def _zero(schema: Schema, levels: Sequence[int | None]) -> _NamedRow:
+def _zero(schema: Schema, levels: Sequence[int | None]) -> RowKind:
     """How the files tell that no record has a combination of levels; an axis of our own is ``attribute=number``."""
     kept = {name: level for name, level in zip(schema.names, levels, strict=True) if level is not None}
     axes = tuple(
@@ -278,14 +269,14 @@ def _zero(schema: Schema, levels: Sequence[int | None]) -> _NamedRow:
     )
     bureau = set(kept.items()) == set(LEVEL_NAMES)
     name = NURSING_MINORS if bureau else "_".join(f"{name}{level}" for name, level in kept.items()) + ZERO_ENDING
-    return _NamedRow(name, axes, (1,) * len(axes), "=")
+    return RowKind(name, "=", axes, (1,) * len(axes))
 
 
 def _write(
     db: duckdb.DuckDBPyConnection,
     folder: Path,
     schema: Schema,
-    rows: Sequence[_NamedRow],
+    rows: Sequence[RowKind],
     pieces: Iterator[_UnitRows],
     geocodes: Texts,
     *,
@@ -320,7 +311,7 @@ def _write_part(
     db: duckdb.DuckDBPyConnection,
     path: Path,
     schema: Schema,
-    rows: Sequence[_NamedRow],
+    rows: Sequence[RowKind],
     piece: _UnitRows,
     geocodes: Texts,
 ) -> None:

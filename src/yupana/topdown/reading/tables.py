@@ -4,7 +4,7 @@ Within a geolevel there is one query for each way of grouping the cells, whateve
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Final
 
@@ -222,19 +222,23 @@ def read_queries(
     return {level: _of_level(f"queries.{level}", told.get(level, {}), named, faults) for level in shares}
 
 
+def _named(place: str, names: Iterable[str], named: Named, faults: list[str]) -> Iterator[Query]:
+    """The queries that are called so."""
+    for name in names:
+        try:
+            yield named(name)
+        except ValueError as error:
+            faults.append(f"{place}: {error}")
+
+
 def _of_level(place: str, shares: Mapping[str, Fraction], named: Named, faults: list[str]) -> tuple[Shared, ...]:
     groupings: Groupings = {}
     found: list[Shared] = []
-    for name, share in shares.items():
-        try:
-            query = named(name)
-        except ValueError as error:
-            faults.append(f"{place}: {error}")
-            continue
+    for query in _named(place, shares, named, faults):
         first = groupings.setdefault(query.factors, query)
         if first is not query:
-            faults.append(f"{place}: {name!r} is the same query as {first.name!r}; name one")
-        found.append((query, share))
+            faults.append(f"{place}: {query.name!r} is the same query as {first.name!r}; name one")
+        found.append((query, shares[query.name]))
     return tuple(found)
 
 
@@ -282,14 +286,9 @@ def _in_order(
     seen: set[tuple[Factor, ...]] = set()
     for names in told:
         found = []
-        for name in names:
-            try:
-                query = named(name)
-            except ValueError as error:
-                faults.append(f"{place}: {error}")
-                continue
+        for query in _named(place, names, named, faults):
             if query.factors in seen:
-                faults.append(f"{place}: {name!r} is named twice, in whatever order")
+                faults.append(f"{place}: {query.name!r} is named twice, in whatever order")
             seen.add(query.factors)
             found.append(groupings.setdefault(query.factors, query))
         passes.append(tuple(found))

@@ -126,6 +126,14 @@ class Basis:
         for number, subset in enumerate(self.subsets):
             yield number, (slice(None), *(slice(1, None) if inside else slice(0, 1) for inside in subset))
 
+    @property
+    def part_of(self) -> Ints:
+        """The number of the set S that each coordinate belongs to, of shape (cells,)."""
+        part = np.zeros((1, *self.sizes), dtype=np.int64)
+        for number, block in self.blocks():
+            part[block] = number
+        return part.reshape(-1)
+
     def marginal(self, coordinates: Floats, kept: Kept) -> Floats:
         """Coordinates of a margin from those of the histograms it is of, in the basis of its own attributes.
 

@@ -20,7 +20,8 @@ from yupana.topdown.descent.measurements import SiblingBatch, StoredMeasurements
 from yupana.topdown.histogram import Cells, runs_within
 from yupana.topdown.queries import Query
 from yupana.topdown.tree.basis import Basis
-from yupana.topdown.tree.least_squares import Quadratic, TreeAnswers, TreeEstimate, combined, own, quadratic, summed
+from yupana.topdown.tree.least_squares import Quadratic, TreeEstimate, combined, quadratic, summed
+from yupana.topdown.tree.margins import MarginMeasurements
 
 
 class EstimatesOnDisk:
@@ -89,7 +90,7 @@ class FullInformation:
     basis: Basis
     tree: Tree
     stored: StoredMeasurements
-    totals: Mapping[int, Ints]  # shape (units,): totals that are known exactly, by geolevel
+    detailed: MarginMeasurements  # what is stored, but for queries with recodes, and the totals that are known exactly
     upward: tuple[EstimatesOnDisk, ...]  # of each geolevel but the last; while it is made, of those below some
 
     def up(self, level: int, first: int, last: int) -> TreeEstimate:
@@ -97,23 +98,7 @@ class FullInformation:
         above_the_last = level - len(self.tree.names) + 1
         if above_the_last < 0:
             return self.upward[above_the_last].part(first, last)
-        return self._own(level, first, last)
-
-    def _own(self, level: int, first: int, last: int) -> TreeEstimate:
-        """What the measurements of the units themselves say of them. Queries with recodes are left out."""
-        spent = self.stored.levels[level]
-        weights = spent.weights[spent.share_of[first:last]]
-        answers = self.stored.answers(level, first, last)
-        measured = [
-            TreeAnswers(query, answers[q], weights[:, q])
-            for q, query in enumerate(spent.queries)
-            if query.keeps_or_sums
-        ]
-        if level in self.totals:
-            total = self.basis.margin(self.basis.subsets[0])
-            known = self.totals[level][first:last, None]
-            measured.append(TreeAnswers(total, known, np.full(last - first, np.inf)))
-        return own(self.basis, last - first, measured)
+        return self.detailed.own(level, first, last)
 
     def climb(self, level: int) -> EstimatesOnDisk:
         """The estimates of a geolevel, from those of its children; those of blocks are made and dropped in pieces."""
@@ -124,7 +109,7 @@ class FullInformation:
             begin, end = int(starts[first]), int(starts[last])
             children = self.up(level + 1, begin, end)
             of_children = summed(children, parents[begin:end] - np.int32(first), last - first)
-            found.add(combined(basis, self._own(level, first, last), of_children))
+            found.add(combined(basis, self.detailed.own(level, first, last), of_children))
         return found
 
     def gather(self, level: int, families: SiblingBatch) -> "TreeFamilies":
@@ -182,7 +167,8 @@ def full_information(
     totals : mapping of int to ndarray of int64, shape (units,)
         Totals that are known exactly, by geolevel.
     """
-    found = FullInformation(basis, tree, stored, totals, ())
+    detailed = MarginMeasurements(tree, stored, totals, basis.shape, (True,) * len(basis.shape))
+    found = FullInformation(basis, tree, stored, detailed, ())
     for level in range(len(tree.names) - 2, -1, -1):
         found = replace(found, upward=(found.climb(level), *found.upward))
     return found

@@ -16,7 +16,7 @@ from yupana.topdown.constraints import Known
 from yupana.topdown.histogram import Histogram
 from yupana.topdown.intervals import Bounds
 from yupana.topdown.nmf.writing import AnswerFile, write_answers
-from yupana.topdown.queries import TOTAL, Query, Recode, Schema, kept_columns, margin
+from yupana.topdown.queries import TOTAL, Query, Recode, Schema, kept_columns, margin, told_apart
 from yupana.topdown.tree.basis import Kept
 from yupana.topdown.tree.full_information import EstimatesOnDisk, FullInformation
 from yupana.topdown.tree.least_squares import (
@@ -25,6 +25,7 @@ from yupana.topdown.tree.least_squares import (
     down,
     intervals,
     precisions_of_sums,
+    upward_precisions,
     variances_by,
     whole_intervals,
 )
@@ -33,7 +34,6 @@ from yupana.topdown.tree.margins import (
     MarginMeasurements,
     MeasuredLevels,
     estimate_margin,
-    upward_precisions,
     with_joint_totals,
 )
 
@@ -97,7 +97,7 @@ class _LeastSquaresIntervals:
         TreeIntervals
             Of shape (last - first, sums). Intervals are of whole numbers at least 0, so of sums with weights 0 and 1.
         """
-        kept, of_margin = _told_apart(rows, self.detailed.shape)
+        kept, of_margin = told_apart(rows, self.detailed.shape)
         basis = self._margin(kept).measured.basis
         weights = basis.coordinates(of_margin, (True,) * len(basis.sizes)).reshape(len(rows), -1).T
         value = np.zeros((last - first, len(rows)))
@@ -186,18 +186,6 @@ def _summed(area: Ints, coordinates: Floats) -> tuple[Ints, Floats]:
     return area[order[starts]], sums
 
 
-def _told_apart(rows: Floats, shape: tuple[int, ...]) -> tuple[Kept, Floats]:
-    """The attributes whose levels have different weights in some row, and the rows on the margin that keeps them."""
-    weights = rows.reshape(len(rows), *shape)
-    kept = []
-    for axis in range(1, weights.ndim):
-        first = weights.take([0], axis=axis)
-        kept.append(bool((weights != first).any()))
-        if not kept[-1]:
-            weights = first
-    return tuple(kept), weights.reshape(len(rows), -1)
-
-
 def least_squares_intervals(
     measured: MeasuredLevels,
     spine: Spine,
@@ -226,7 +214,8 @@ def least_squares_intervals(
     whole = (True,) * len(schema.shape)
     detailed = MarginMeasurements(joint.tree, joint.measured, joint.totals, schema.shape, whole)
     sizes = {kind.name: len(kind.labels) for kind in areas}
-    return _LeastSquaresIntervals(detailed, of_block, sizes, tuple(upward_precisions(detailed)), float(confidence))
+    upward = upward_precisions(joint.tree, map(detailed.precision, reversed(range(len(joint.tree.names)))))
+    return _LeastSquaresIntervals(detailed, of_block, sizes, tuple(upward), float(confidence))
 
 
 def _above(index: Ints, below: Ints) -> Ints:

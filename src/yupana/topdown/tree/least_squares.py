@@ -10,7 +10,7 @@ Covariances of weighted sums over any geounits follow by the same recursion, wit
 coordinates of one part S are alike and independent, so each is a tree of numbers of its own (docs/intervals.md).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -336,6 +336,65 @@ def precisions_of_sums(tree: Tree, upward: Sequence[Floats], root: Floats, membe
     return _inverse(found)
 
 
+def upward_precisions(tree: Tree, own: Iterable[Floats]) -> list[Floats]:
+    """Precision of what the measurements of units and of all below them say of them, by level from the root.
+
+    Parameters
+    ----------
+    own : iterable of ndarray of float
+        For each level, from the blocks up, the precision by the measurements of its units, shape (units, parts).
+    """
+    found: list[Floats] = []
+    for parents, precision in zip([*tree.parents[1:], None][::-1], own, strict=True):
+        here = precision
+        if parents is not None:
+            nothing = np.empty((len(found[0]), 0))
+            here = here + summed(TreeEstimate(nothing, found[0]), parents, len(here)).precision
+        found.insert(0, here)
+    return found
+
+
+def _of_totals(tree: Tree, precisions: Sequence[Floats]) -> list[Floats]:
+    return upward_precisions(tree, [precision[:, None] for precision in reversed(precisions)])
+
+
+def unit_variances(tree: Tree, precisions: Sequence[Floats]) -> tuple[Floats, ...]:
+    """The variance of the estimated total of every geounit, if nothing but totals is measured.
+
+    Parameters
+    ----------
+    precisions : sequence of ndarray of float
+        For each geolevel the inverse variance of each unit's noise, of shape (units,); 0 of one that is not measured.
+
+    Returns
+    -------
+    tuple of ndarray of float
+        For each geolevel, of shape (units,); infinite where the measurements do not determine the total.
+    """
+    upward = [TreeEstimate(np.zeros_like(precision), precision) for precision in _of_totals(tree, precisions)]
+    found = upward[:1]
+    for here, parents in zip(upward[1:], tree.parents[1:], strict=True):
+        found.append(down(Basis((1,)), here, parents, found[-1]))
+    return tuple(_inverse(estimate.precision[:, 0]) for estimate in found)
+
+
+def entity_variances(tree: Tree, precisions: Sequence[Floats], members: Members) -> Floats:
+    """The variance of the estimated total of each entity, of shape (entities,), if nothing but totals is measured.
+
+    Parameters
+    ----------
+    precisions : sequence of ndarray of float
+        As in `unit_variances`.
+
+    Returns
+    -------
+    ndarray of float
+        Infinite where the measurements do not determine the total, 0 for an entity without blocks.
+    """
+    upward = _of_totals(tree, precisions)
+    return _inverse(precisions_of_sums(tree, upward, upward[0], members)[:, 0])
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Family:
     """How the children of each parent share what is known of their sum: all by part S."""
@@ -415,7 +474,7 @@ def covariance_of_sums(
     ndarray of float64, shape (sums, sums), or None
         None where the measurements do not determine a sum.
     """
-    part = _part_of_place(basis)
+    part = basis.part_of
     tolerance = _TOLERANCE * max((float(np.abs(row).max()) for row in weights.values()), default=0.0)
     found = np.zeros((sums, sums))
     units, slopes = _direct(weights, max((level for level, _ in weights), default=0), sums, basis.cells)
@@ -466,14 +525,6 @@ def _exact_as_zero(
     covariance[exact] = 0.0
     covariance[:, exact] = 0.0
     return covariance
-
-
-def _part_of_place(basis: Basis) -> Ints:
-    """The number of the set S that each coordinate belongs to, of shape (cells,)."""
-    part = np.zeros((1, *basis.sizes), dtype=np.int64)
-    for number, block in basis.blocks():
-        part[block] = number
-    return part.reshape(-1)
 
 
 def _direct(weights: Mapping[tuple[int, int], Floats], level: int, sums: int, cells: int) -> tuple[Ints, Floats]:

@@ -72,6 +72,14 @@ class MarginMeasurements:
             found.append(TreeAnswers(total[0], known, total[1]))
         return own(self.basis, last - first, found)
 
+    def whole(self, level: int) -> TreeEstimate:
+        """Estimate all units of a level from their own measurements alone, some at a time."""
+        units, at_once = self.tree.units(level), max(1, _VALUES_AT_ONCE // prod(self.shape))
+        parts = [self.own(level, first, min(first + at_once, units)) for first in range(0, units, at_once)]
+        return TreeEstimate(
+            *(np.concatenate([getattr(part, name) for part in parts]) for name in TreeEstimate.__slots__)
+        )
+
     def precision(self, level: int) -> Floats:
         """Precision of these estimates of all units of a level, of shape (units, 2^attributes)."""
         units = self.tree.units(level)
@@ -202,19 +210,6 @@ def _runs(tree: Tree, level: int, cells: int) -> tuple[tuple[int, int], ...]:
     """Runs of units of a level that can be held at once, with all their blocks."""
     blocks = np.bincount(tree.ancestors(level), minlength=tree.units(level))
     return tuple(runs_within(np.cumsum(blocks), _VALUES_AT_ONCE // cells))
-
-
-def upward_precisions(measured: MarginMeasurements) -> list[Floats]:
-    """Precision of what the measurements of units and of all below them say of them, by level from the root."""
-    tree = measured.tree
-    found: list[Floats] = []
-    for level in range(len(tree.names) - 1, -1, -1):
-        here = measured.precision(level)
-        if found:
-            nothing = np.empty((len(found[0]), 0))
-            here = here + summed(TreeEstimate(nothing, found[0]), tree.parents[level + 1], len(here)).precision
-        found.insert(0, here)
-    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
