@@ -64,9 +64,9 @@ class Pages(Mapping[str, BudgetPage]):
         self._release = None if counts is None else open_checked(counts)
         self._known: dict[tuple[str, ...], Mapping[str, KnownCounts]] = {}
         for product in PRODUCTS.values():
-            for source, built_in in product.built_in.items():
+            for source, of in product.built_in.items():
                 if parameters is None or not source.startswith("ddhc-2020-pr"):
-                    self._add(product, source, built_in.title)
+                    self._add(product, source, of)
         if topdown is not None:
             self._add(PRODUCTS["topdown"], topdown, Path(topdown).stem, own=True)
         if tables is not None:
@@ -92,7 +92,7 @@ class Pages(Mapping[str, BudgetPage]):
             self._put(key, product, title, lambda: self._safetab(product, source, own=own), known)
             return
         if product.key == "topdown":
-            whole = read_parts(source, product.locate(source), tuple(product.built_in))
+            whole = read_parts(source, product.locate(source), product.built_in)
             if whole is not None:
                 for part, of in whole.sources.items() if own else ():
                     reader = _reader(product, of.config, of.within)

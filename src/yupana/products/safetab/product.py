@@ -29,7 +29,7 @@ from yupana.products.codebook import Described, Label, Value, cell_labels, numbe
 from yupana.products.described.description import Description
 from yupana.products.described.plan import make_plan
 from yupana.products.described.product import TABLES
-from yupana.products.product import BuiltIn, Checked, Product, Stated, Words, terms_of
+from yupana.products.product import Checked, Product, Stated, Words, terms_of
 from yupana.products.safetab.configuration import (
     TITLES,
     SafetabConfig,
@@ -56,7 +56,7 @@ from yupana.products.safetab.specification import (
 )
 from yupana.products.safetab.totals import DECLARED, source_of_totals
 from yupana.products.safetab.totals import FILE as TOTALS_FILE
-from yupana.products.safetab.translation import CONFIDENCE, description_by_plan, description_of
+from yupana.products.safetab.translation import description_by_plan, description_of
 from yupana.release.manifest import MANIFEST
 from yupana.release.recipe import PUBLIC_INPUTS
 
@@ -201,17 +201,12 @@ def _lists_housing_units(manifest: Mapping[str, Any]) -> bool:
 class SafetabProduct(Product[Parameters]):
     """What both products do alike."""
 
-    confidence: Final = CONFIDENCE
     chooses: bool = False
     """Whether a noisy total chooses the table of a group."""
     of_cells: ClassVar[Mapping[str, tuple[str, ...]]]
     """By the table of a measurement, the attributes that decide which cell of a group a record is in."""
     person: Callable[[Sensitivity, Mechanism], PersonSensitivity]
     """How far one person moves the counts, by how far one record does."""
-    built_in: Final[Mapping[str, BuiltIn]] = {
-        "ddhc-2020-us": BuiltIn("the United States"),
-        "ddhc-2020-pr": BuiltIn("Puerto Rico"),
-    }
 
     def locate(self, source: Path | str) -> Path:
         """The configuration of a parameter folder, a built-in one, or a file as it is."""
@@ -317,11 +312,6 @@ class SafetabProduct(Product[Parameters]):
         """Of persons: their first stage chooses."""
         del plan
         return self.chooses
-
-    def promises(self, config: Parameters, plan: Plan, delta: float) -> dict[str, Any]:
-        """Nothing but the plan."""
-        del config, plan, delta
-        return {}
 
     def parameters_of(self, config: SafetabConfig, iterations: str, *, housing_units: bool) -> dict[str, Any]:
         """What the manifests of both products say of the configuration.
