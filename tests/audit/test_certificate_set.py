@@ -144,7 +144,7 @@ def test_the_same_measurements_are_not_counted_twice() -> None:
 def test_what_bounds_no_loss_of_a_person_is_refused() -> None:
     old = manifest(US)
     del old["plan"]["totals"]["person"]
-    with pytest.raises(OutputError, match="b: its manifest states no loss of one person"):
+    with pytest.raises(OutputError, match="b: the losses in its manifest are no losses"):
         certificate_of_set([("a", manifest(PERSONS)), ("b", old)])
     nothing = replace(PERSONS, measurements=(replace(PERSONS.measurements[0], person=None),))
     with pytest.raises(OutputError, match="r1: safetab-p bounds no loss of one person"):

@@ -13,7 +13,6 @@ from typing import Any
 import jsonschema
 import pytest
 
-from yupana import products
 from yupana.cli.main import main
 from yupana.errors import ConfigError
 from yupana.interface.configured import setup
@@ -22,6 +21,7 @@ from yupana.privacy.exact import Budget
 from yupana.products.census import STATES
 from yupana.products.phsafe import configuration as phsafe
 from yupana.products.phsafe.configuration import budgets, production_config
+from yupana.products.phsafe.product import PHSAFE
 from yupana.products.safetab.configuration import SafetabConfig, Settings
 from yupana.products.safetab.configuration import read_config as read_safetab
 from yupana.products.safetab.demonstration_parameters import write_parameters
@@ -71,7 +71,7 @@ def test_every_built_in_is_shown_is_read_and_fits_its_schema(
 
 
 def test_the_built_in_configurations_are_those_of_2020() -> None:
-    us, pr = (phsafe.read_config(phsafe.locate(name)) for name in phsafe.BUILT_IN)
+    us, pr = (PHSAFE.read(name) for name in PHSAFE.built_in)
     assert (us.budgets, pr.budgets) == (budgets(puerto_rico=False), budgets(puerto_rico=True))
     assert (list(us.states), pr.states) == (production_config()["state_filter"], ("72",))
     assert us.taus == pr.taus == production_config()["tau"]
@@ -208,8 +208,3 @@ def test_a_schema_has_exactly_the_keys_of_the_reader(
 
 def test_the_built_ins_of_topdown_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert printed(capsys, "topdown", "show").split() == [*BUILT_IN, *WHOLE]
-
-
-@pytest.mark.parametrize("product", list(products.PRODUCTS))
-def test_help_lists_every_built_in_name(product: str) -> None:
-    assert products.PRODUCTS.listing(product).built_in == tuple(products.PRODUCTS[product].built_in)

@@ -370,4 +370,4 @@ def test_the_command_line_tells_exact_epsilons(tmp_path: Path, capsys: pytest.Ca
     del told["measurements"][0]["moves"]
     written.write_text(json.dumps(told), encoding="utf-8")
     assert main(["account", "--plan", str(written)]) == 2
-    assert "write it anew" in capsys.readouterr().err
+    assert "holds no plan" in capsys.readouterr().err

@@ -252,7 +252,7 @@ def _maps(
                     "height": layout.height,
                     "area": list(of),
                     "path": list(layout.paths),
-                    "spot": [[round(x), round(y)] for x, y, _ in layout.spots],
+                    "spot": [[round(x), round(y)] for x, y in layout.spots],
                     "missing": number[kind] - len(of),
                     "unused": len(by_code) - len(of),
                 },

@@ -24,7 +24,7 @@ from yupana.plan.account import Losses, Unit, add, as_zcdp
 from yupana.plan.exact_loss import CHANGES as EXACT_CHANGES
 from yupana.plan.exact_loss import Change, delta_exact, epsilon_exact, exact_where, missed_exact
 from yupana.plan.measurement import Mechanism
-from yupana.plan.plan import DEFAULT_DELTA, Plan, number, read_plan, tells_moves
+from yupana.plan.plan import DEFAULT_DELTA, Plan, number, read_plan
 from yupana.privacy.exact import INFINITE, Budget, read_exact
 from yupana.privacy.zcdp import epsilon_bun_steinke, epsilon_tight
 from yupana.products import PRODUCTS
@@ -80,7 +80,7 @@ def certificate(manifest: Mapping[str, Any], *, is_brief: bool = False) -> dict[
         if promised is not None and proven is not None:
             guarantee.append(
                 {
-                    **({} if is_brief else _exact(plan, kind, told=tells_moves(manifest["plan"]))),
+                    **({} if is_brief else _exact(plan, kind)),
                     "neighbours": kind,
                     "change": words.format(unit=unit),
                     "promised": noise.stated(promised),
@@ -99,11 +99,11 @@ def certificate(manifest: Mapping[str, Any], *, is_brief: bool = False) -> dict[
         "neighbours": plan.neighbours.value,
         "own_change": own["change"],
         "guarantee": guarantee,
-        "attacker": _attacker(noise, guarantee, () if is_brief else TYPE_1, told=tells_moves(manifest["plan"])),
+        "attacker": _attacker(noise, guarantee, () if is_brief else TYPE_1),
         "spare": _spare(noise, own),
-        "by_table": _shares(plan, {m.table: m.table for m in plan.measurements}, "table"),
-        "by_level": _shares(plan, {m.level: m.level for m in plan.measurements}, "level"),
-        "by_attribute": [] if is_brief else _by_attribute(plan, manifest, told=tells_moves(manifest["plan"])),
+        "by_table": _shares(plan, "table"),
+        "by_level": _shares(plan, "level"),
+        "by_attribute": [] if is_brief else _by_attribute(plan, manifest),
         "measurements": [
             {
                 "name": m.name,
@@ -128,17 +128,17 @@ def certificate(manifest: Mapping[str, Any], *, is_brief: bool = False) -> dict[
     }
 
 
-def _exact(plan: Plan, kind: str, *, told: bool) -> dict[str, Any]:
-    """Epsilons by the exact law of the loss, where the manifest tells how far neighbours move each measurement."""
-    change = _exact_change(kind, told=told)
+def _exact(plan: Plan, kind: str) -> dict[str, Any]:
+    """Epsilons by the exact law of the loss, where there is one."""
+    change = _exact_change(kind)
     if change is None or plan.mechanism is Mechanism.PURE:
         return {}
     return {"exact": [{"delta": delta, "epsilon": epsilon_exact(plan, delta, change)} for delta in DELTAS]}
 
 
-def _exact_change(kind: str, *, told: bool) -> Change | None:
-    """Neighbours as exact accounting names them; None where the manifest does not tell how far they move."""
-    return next((change for change in EXACT_CHANGES if told and change == kind), None)
+def _exact_change(kind: str) -> Change | None:
+    """Neighbours as exact accounting names them; None of those that it does not know."""
+    return next((change for change in EXACT_CHANGES if change == kind), None)
 
 
 def _plan_in(manifest: Mapping[str, Any]) -> Plan:
@@ -211,9 +211,7 @@ def _scale(plan: Plan) -> tuple[Fraction, Fraction]:
     return min(variances), _MOST_RATIO * sum((m.calibration for m in plan.measurements), Fraction(0))
 
 
-def _attacker(
-    noise: PlanNoise, guarantee: list[dict[str, Any]], type_1: Sequence[float], *, told: bool
-) -> dict[str, Any]:
+def _attacker(noise: PlanNoise, guarantee: list[dict[str, Any]], type_1: Sequence[float]) -> dict[str, Any]:
     """What the best test can achieve, for every kind of neighbours and by the smallest loss proven.
 
     Of neighbours whose exact law is known, the better of two proven bounds at every point: that of the law, and that of
@@ -226,7 +224,7 @@ def _attacker(
         if loss == INFINITE:
             continue
         points = [{"type_1": a, **noise.missed(loss, a)} for a in type_1]
-        guess, change = noise.guess(loss), _exact_change(row["neighbours"], told=told)
+        guess, change = noise.guess(loss), _exact_change(row["neighbours"])
         missed = None if change is None else missed_exact(noise.plan, type_1, change) if type_1 else ()
         delta = None if change is None else delta_exact(noise.plan, 0.0, change)
         if missed is not None and delta is not None:
@@ -244,14 +242,8 @@ def _attacker(
                 "points": points,
             }
         )
-    if noise.plan.mechanism is Mechanism.PURE:
-        kind = "pure"
-    else:
-        kind = (
-            "zcdp"
-            if not curves or not curves[0]["points"] or "type_2_continuous" not in curves[0]["points"][0]
-            else "gaussian"
-        )
+    is_gaussian = any("type_2_continuous" in point for curve in curves[:1] for point in curve["points"][:1])
+    kind = "pure" if noise.plan.mechanism is Mechanism.PURE else "gaussian" if is_gaussian else "zcdp"
     return {"kind": kind, "curves": curves}
 
 
@@ -273,23 +265,23 @@ def _spare(noise: PlanNoise, own: Mapping[str, Any]) -> list[dict[str, float]]:
     ]
 
 
-def _shares(plan: Plan, groups: Mapping[str, str], kind: str) -> list[dict[str, Any]]:
+def _shares(plan: Plan, kind: str) -> list[dict[str, Any]]:
     """The loss of the measurements of one table, or of one level, under the plan's own neighbours."""
     rows = []
-    for name in groups:
+    for name in dict.fromkeys(getattr(m, kind) for m in plan.measurements):
         chosen = [m for m in plan.measurements if getattr(m, kind) == name]
         rows.append({kind: name, "measurements": len(chosen), **number("loss", plan.loss_of(chosen))})
     return rows
 
 
-def _by_attribute(plan: Plan, manifest: Mapping[str, Any], *, told: bool) -> list[dict[str, Any]]:
+def _by_attribute(plan: Plan, manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The most that is lost where one privacy unit differs in one attribute: of the measurements that can tell."""
     product, parameters = PRODUCTS.of(manifest), manifest.get("parameters", {})
     if product is None:
         return []
     losses, moved = product.by_attribute(plan, parameters), product.moved_by_attribute(plan, parameters)
     rows = [{"attribute": name, **number("loss", loss)} for name, loss in losses.items()]
-    if plan.mechanism is Mechanism.ZCDP and told:
+    if plan.mechanism is Mechanism.ZCDP:
         for row in rows:
             row |= {"delta": DEFAULT_DELTA, "epsilon_exact": exact_where(plan, moved[row["attribute"]])}
     return rows
@@ -465,20 +457,14 @@ def _certified(name: str, manifest: Mapping[str, Any]) -> _Release:
     mechanism = Mechanism(certified["mechanism"])
     symbol = mechanism.budget_name
     totals = manifest["plan"]["totals"]
-    person = totals.get("person")
-    if person is None:
-        raise OutputError(
-            f"{name}: its manifest states no loss of one person; it was written by an earlier version, "
-            "and can be certified on its own only"
-        )
 
     def losses(by: Mapping[str, Any]) -> Losses:
         return {kind: None if (text := by.get(f"{kind}_{symbol}")) is None else read_exact(text) for kind in NEIGHBOURS}
 
     try:
-        found = _Release(name, certified, mechanism, losses(totals), losses(person))
+        found = _Release(name, certified, mechanism, losses(totals), losses(totals["person"]))
         negative = any(loss is not None and loss < 0 for loss in (*found.records.values(), *found.person.values()))
-    except (AttributeError, TypeError, ValueError):
+    except (AttributeError, KeyError, TypeError, ValueError):
         negative = True
     if negative:
         raise OutputError(f"{name}: the losses in its manifest are no losses")

@@ -2,10 +2,9 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Final
 
 from yupana.errors import ConfigError, InputError
 from yupana.explore.form import BudgetPage
@@ -13,6 +12,7 @@ from yupana.explore.reference import (
     KnownCounts,
     blocks,
     invented_groups,
+    invented_phsafe,
     known_to_phsafe,
     known_to_release,
     known_to_safetab,
@@ -64,9 +64,9 @@ class Pages(Mapping[str, BudgetPage]):
         self._release = None if counts is None else open_checked(counts)
         self._known: dict[tuple[str, ...], Mapping[str, KnownCounts]] = {}
         for product in PRODUCTS.values():
-            for source, built_in in product.built_in.items():
+            for source, of in product.built_in.items():
                 if parameters is None or not source.startswith("ddhc-2020-pr"):
-                    self._add(product, source, built_in.title)
+                    self._add(product, source, of)
         if topdown is not None:
             self._add(PRODUCTS["topdown"], topdown, Path(topdown).stem, own=True)
         if tables is not None:
@@ -87,12 +87,12 @@ class Pages(Mapping[str, BudgetPage]):
     ) -> None:
         """A configuration, or each of its parts; nothing where it needs files that are not given."""
         key = f"{product.key}-own" if own else f"{product.key}/{source}"
+        known = self._known_of(product) if self._is_told(product, own=own) else _KNOWN.get(product.key, _nothing)
         if product.key.startswith("safetab"):
-            known = self._known_of(product) if own else known_to_safetab
             self._put(key, product, title, lambda: self._safetab(product, source, own=own), known)
             return
         if product.key == "topdown":
-            whole = read_parts(source, product.locate(source), tuple(product.built_in))
+            whole = read_parts(source, product.locate(source), product.built_in)
             if whole is not None:
                 for part, of in whole.sources.items() if own else ():
                     reader = _reader(product, of.config, of.within)
@@ -100,8 +100,6 @@ class Pages(Mapping[str, BudgetPage]):
                 return
         elif product.key == "tables" and not own and source.startswith("ddhc"):
             return  # their code files are those of SafeTab, which has them under its own name
-        known = {"topdown": known_to_topdown, PHSAFE.key: self._known_to_phsafe}.get(product.key, _nothing)
-        known = self._known_of(product) if own and self._is_of(product) else known
         self._put(key, product, title, _reader(product, source, codes=codes), known)
 
     def _put(
@@ -113,11 +111,13 @@ class Pages(Mapping[str, BudgetPage]):
         known: Callable[[Any], Mapping[str, KnownCounts]],
     ) -> None:
         self._titles[key] = product.words.title, title
-        own = self._is_of(product) and "-own" in key
-        self._makers[key] = lambda: BudgetPage(key, title, product, reader(), known, self._source(product, own=own))
+        told = self._is_told(product, own="-own" in key)
+        self._makers[key] = lambda: BudgetPage(key, title, product, reader(), known, self._source(product, told=told))
 
-    def _is_of(self, product: Product[Any]) -> bool:
-        return self._release is not None and self._release.product == product.key
+    def _is_told(self, product: Product[Any], *, own: bool) -> bool:
+        """Whether the release tells the counts: of PHSafe for every configuration, else for that of the user."""
+        is_of = self._release is not None and self._release.product == product.key
+        return is_of and (own or product.key == PHSAFE.key)
 
     def _known_of(self, product: Product[Any]) -> Callable[[Any], Mapping[str, KnownCounts]]:
         """The counts of the release by the entries of a configuration, read once."""
@@ -130,22 +130,14 @@ class Pages(Mapping[str, BudgetPage]):
 
         return known
 
-    def _source(self, product: Product[Any], *, own: bool) -> str:
-        if own and self._release is not None:
+    def _source(self, product: Product[Any], *, told: bool) -> str:
+        if told and self._release is not None:
             return f"the release {self._release.folder.name}, noise included"
         if product.key == PHSAFE.key:
-            return self._phsafe[1]
+            return str(invented_phsafe()["source"])
         if product.key == "topdown":
             return f"an average geounit of {blocks().source}, and 51 times that state for the nation"
         return str(invented_groups()["source"]) if product.key.startswith("safetab") else ""
-
-    @cached_property
-    def _phsafe(self) -> tuple[Mapping[str, KnownCounts], str]:
-        return known_to_phsafe(self._release if self._is_of(PHSAFE) else None)
-
-    def _known_to_phsafe(self, config: Any) -> Mapping[str, KnownCounts]:  # noqa: ANN401 (the product's own)
-        """Not of Puerto Rico, of which no counts are at hand."""
-        return {} if config.is_puerto_rico and not self._is_of(PHSAFE) else self._phsafe[0]
 
     def _safetab(self, product: Product[Any], source: str, *, own: bool) -> Callable[[Changes], Any]:
         """A built-in configuration with the groups of a parameter folder, or of the demonstration."""
@@ -190,6 +182,14 @@ class Pages(Mapping[str, BudgetPage]):
 def _nothing(_: Any) -> Mapping[str, KnownCounts]:  # noqa: ANN401 (the product's own)
     """A description tells no counts."""
     return {}
+
+
+_KNOWN: Final[Mapping[str, Callable[[Any], Mapping[str, KnownCounts]]]] = {
+    "topdown": known_to_topdown,
+    PHSAFE.key: known_to_phsafe,
+    **dict.fromkeys(("safetab-p", "safetab-h"), known_to_safetab),
+}
+"""The counts of invented people by the entries of a configuration."""
 
 
 def _reader(

@@ -18,8 +18,8 @@ from yupana.atlas.tables import AreaIndex, read_tables, shown_tables
 from yupana.explore.spines import SampleBlocks, average_geounits
 from yupana.geography.blocks import Reference
 from yupana.products import family_of
-from yupana.products.phsafe.product import PHSAFE
-from yupana.products.phsafe.specification import STATE_NAMES, TABLES, cell_column
+from yupana.products.phsafe.configuration import PhsafeConfig
+from yupana.products.phsafe.specification import STATE_NAMES, TABLES
 from yupana.products.product import Product
 from yupana.products.safetab.product import PERSONS, Parameters
 from yupana.products.safetab.regions import Level
@@ -28,59 +28,6 @@ from yupana.release.release import ReleaseFolder
 from yupana.topdown.configuration import Configuration
 
 _FOLDER: Final = files("yupana.explore") / "reference"
-
-Counts = Mapping[str, Mapping[int, Mapping[str, Mapping[str, int]]]]
-"""Counts by table, cell, iteration and region."""
-
-
-CELLS: Final = {
-    "PH1_num": {2: "under 18", 3: "18 and over"},
-    "PH1_denom": {1: "occupied housing units"},
-    "PH2": {
-        3: "opposite-sex married couple",
-        4: "same-sex married couple",
-        6: "opposite-sex cohabiting couple",
-        7: "same-sex cohabiting couple",
-        9: "male householder alone",
-        10: "male householder with others",
-        12: "female householder alone",
-        13: "female householder with others",
-    },
-    "PH3": {
-        2: "householder, spouse, partner or nonrelative",
-        4: "own child, married couple",
-        5: "own child, cohabiting couple",
-        6: "own child, male householder",
-        7: "own child, female householder",
-        9: "grandchild",
-        10: "other relative",
-    },
-    "PH4": {2: "under 18", 3: "18 and over"},
-    "PH5_denom": {1: "families"},
-    "PH6": {
-        first + place: f"{family}, {ages}"
-        for first, family in ((3, "married"), (8, "cohabiting"), (13, "male"), (18, "female"))
-        for place, ages in enumerate(("under 4", "4 and 5", "6 to 11", "12 to 17"))
-    },
-    "PH7": {2: "owned with a mortgage", 3: "owned free and clear", 4: "rented"},
-    "PH8_denom": {2: "owned", 3: "rented"},
-}
-"""What each measured cell counts."""
-
-
-ITERATIONS: Final = {
-    "*": "Everyone",
-    "A": "White",
-    "B": "Black",
-    "C": "AIAN",
-    "D": "Asian",
-    "E": "NHPI",
-    "F": "Other",
-    "G": "Two or more",
-    "H": "Hispanic",
-    "I": "White, not Hispanic",
-}
-
 
 Sizes = Sequence[tuple[int, int]]
 """Pairs of a size and how many population groups have it."""
@@ -131,19 +78,14 @@ def _document(name: str) -> dict[str, Any]:
 @cache
 def invented_phsafe() -> dict[str, Any]:
     """Counts of PHSafe of invented people, ``counts`` by table, cell, group and area, and households by persons."""
-    return _document(PHSAFE.key)
+    return _document("phsafe")
 
 
-def known_to_phsafe(release: ReleaseFolder | None) -> tuple[Mapping[str, KnownCounts], str]:
-    """Counts of invented people, or of a release of PHSafe, by entry; and whose they are."""
-    invented = invented_phsafe()
-    counts: Counts = {
-        table: {int(cell): of for cell, of in cells.items()} for table, cells in invented["counts"].items()
-    }
-    source = str(invented["source"])
-    if release is not None:
-        counts = published_counts({table: release.columns(table) for table in release})
-        source = f"the release {release.folder.name}, noise included"
+def known_to_phsafe(config: PhsafeConfig) -> Mapping[str, KnownCounts]:
+    """Counts of invented people by entry; none of Puerto Rico, of which no counts are at hand."""
+    if config.is_puerto_rico:
+        return {}
+    counts = invented_phsafe()["counts"]
     names = ("United States", *STATE_NAMES.values())
     places = {area: place for place, area in enumerate(("1", *STATE_NAMES))}
     found = {}
@@ -151,31 +93,16 @@ def known_to_phsafe(release: ReleaseFolder | None) -> tuple[Mapping[str, KnownCo
         for level in table.levels:
             rows = [
                 (count, places[area])
-                for cell in CELLS[table.name]
+                for of_cell in counts[table.name].values()
                 for code in level.groups
-                if ITERATIONS[code] is not None
-                for area, count in counts[table.name][cell].get(code, {}).items()
+                for area, count in of_cell.get(code, {}).items()
                 if (area == "1") == (level.areas == "USA") and area in places
             ]
             if rows:
                 found[f"{table.name}/{level.name}"] = KnownCounts.of(
                     [c for c, _ in rows], 1, [a for _, a in rows], names
                 )
-    return found, source
-
-
-def published_counts(tables: Mapping[str, Mapping[str, Sequence[str]]]) -> Counts:
-    """The counts of a release, by its tables as columns of text; those below zero as 0."""
-    counts: dict[str, dict[int, dict[str, dict[str, int]]]] = {t.name: {c: {} for c in CELLS[t.name]} for t in TABLES}
-    for of_table in TABLES:
-        columns = tables.get(of_table.name)
-        if columns is None:
-            continue
-        iterations = columns.get("ITERATION_CODE", ["*"] * len(columns["COUNT"]))
-        cells = columns[cell_column(of_table.name)]
-        for region, code, cell, count in zip(columns["REGION_ID"], iterations, cells, columns["COUNT"], strict=True):
-            counts[of_table.name][int(cell)].setdefault(code, {})[region] = max(0, int(count))
-    return counts
+    return found
 
 
 def known_to_release(
@@ -195,7 +122,8 @@ def known_to_release(
             for query, _ in config.queries[geolevels[kind]]:
                 found[f"{geolevels[kind]} {query.name}"] = [(units[at].round().astype(np.int64), at)]
     else:
-        entries = {(m.table, m.level): product.entry_of(m) for m in product.plan(config).measurements}
+        all_on = product.with_budgets(config, dict.fromkeys(product.entries(config), Fraction(1)))
+        entries = {(m.table, m.level): product.entry_of(m) for m in product.plan(all_on).measurements}
         described = getattr(config, "description", config)
         levels = {level.name: level for of in described.tables for level in of.levels}
         for table in read_tables(shown_tables(release), areas):

@@ -438,11 +438,6 @@ def read_plan(described: object) -> Plan:
         raise ValueError("a key of the plan is missing, or has a value of another kind") from None
 
 
-def tells_moves(described: Mapping[str, Any]) -> bool:
-    """Whether the JSON of a plan tells how far neighbours move each measurement: older plans do not."""
-    return all("moves" in m for m in described["measurements"])
-
-
 def _read(described: Any) -> Plan:  # noqa: ANN401 (JSON)
     mechanism = Mechanism(described["mechanism"])
     confidence = described["confidence"]
@@ -482,7 +477,7 @@ def _measurement(m: Any, mechanism: Mechanism) -> Measurement:  # noqa: ANN401 (
     if composition.count("/") > _DEEPEST:
         raise ValueError("a composition is nested too deeply")
     sensitivity = Sensitivity(calibration, calibration)
-    proven, by_one = _moves(m["moves"]) if "moves" in m else (sensitivity, False)
+    proven, by_one = _moves(m[_MOVES])
     found = Measurement(
         _text(m["name"]),
         _text(m["table"]),
@@ -504,7 +499,7 @@ def _measurement(m: Any, mechanism: Mechanism) -> Measurement:  # noqa: ANN401 (
 
 
 def _moves(described: Any) -> tuple[Sensitivity, bool]:  # noqa: ANN401 (JSON)
-    """How far neighbours move a measurement, and whether by one each; plans made before do not tell."""
+    """How far neighbours move a measurement, and whether by one each."""
     unbounded, bounded = (_exact(described[change]) for change in ("unbounded", "bounded"))
     by_one = described["by_one"]
     household = _exact(described["same_household"]) if "same_household" in described else None

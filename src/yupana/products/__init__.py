@@ -29,7 +29,7 @@ class Listing(NamedTuple):
     confidence: str  # of its margins, unless asked otherwise
     source: str
     reads: str
-    built_in: tuple[str, ...]  # names of the configurations that come with it
+    built_in: Mapping[str, str]  # names of the configurations that come with it, and what each is of
     data: str
     accountings: str  # what the choice between published and tight sensitivities is; empty where they are the same
     # how consistent counts may be estimated, the default first; empty where noisy counts are published
@@ -45,7 +45,7 @@ _PERSONS: Final = Listing(
     "0.95",
     "PARAMETERS",
     "a parameter folder, a release's manifest",
-    ("ddhc-2020-us", "ddhc-2020-pr"),
+    {"ddhc-2020-us": "the United States", "ddhc-2020-pr": "Puerto Rico"},
     "a folder with the records and GRF-C.txt",
     "scale the noise to the originals' bound (published), or to the least the code files allow "
     "(docs/safetab-privacy.md)",
@@ -62,7 +62,7 @@ _LISTINGS: Final = {
         "0.9",
         "CONFIG",
         "config.json or .toml, a release's manifest",
-        ("s-dhc-2020-us", "s-dhc-2020-pr"),
+        {"s-dhc-2020-us": "the United States", "s-dhc-2020-pr": "Puerto Rico"},
         "a folder with persons, units and geo (CSV, Parquet or CEF)",
         "scale the noise to the paper's 2 tau + 2 (published), or to the tight bound (docs/phsafe-privacy.md)",
         (),
@@ -83,10 +83,17 @@ _LISTINGS: Final = {
         "0.9",
         "CONFIG",
         "a file in TOML or JSON, a release's manifest",
-        (
-            *("pl94-2020-us", "pl94-2020-pr", "h1-2020-us", "h1-2020-pr", "cook-2010", "pl94-2020-us-block-total"),
-            *("cook-2010-block-total", "pl94-2020-us-whole", "pl94-2020-pr-whole"),
-        ),
+        {
+            "pl94-2020-us": "TopDown, persons",
+            "pl94-2020-pr": "Puerto Rico, persons",
+            "h1-2020-us": "TopDown, housing units",
+            "h1-2020-pr": "Puerto Rico, housing units",
+            "cook-2010": "one county of 2010",
+            "pl94-2020-us-block-total": "TopDown, persons, block totals",
+            "cook-2010-block-total": "one county of 2010, block totals",
+            "pl94-2020-us-whole": "persons and housing units, each a configuration by itself",
+            "pl94-2020-pr-whole": "Puerto Rico, persons and housing units",
+        },
         "a folder with persons, units and geo, or with histogram.csv (docs/topdown-files.md)",
         "",
         get_args(Estimator),
@@ -101,7 +108,12 @@ _LISTINGS: Final = {
         "0.9",
         "DESCRIPTION",
         "a description in TOML or JSON (docs/tables.md), a release's manifest",
-        ("people-and-homes", "s-dhc-2020-us", "ddhc-a-2020-us", "ddhc-b-2020-us"),
+        {
+            "people-and-homes": "an example, for the files of a synthetic census",
+            "s-dhc-2020-us": "the S-DHC of 2020 (PHSafe) of the United States",
+            "ddhc-a-2020-us": "the Detailed DHC-A of 2020 (SafeTab-P) of the United States",
+            "ddhc-b-2020-us": "the Detailed DHC-B of 2020 (SafeTab-H) of the United States",
+        },
         "a folder with the record files (CSV or Parquet)",
         "scale the noise to the sensitivities that the description states (published), or to the derived ones",
         (),

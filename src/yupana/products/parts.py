@@ -5,7 +5,7 @@ two parts, which are promises to different units, are never added.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -97,7 +97,7 @@ class PartsDocument:
         return {name: Changes(tuple(values), self.sources[name].within) for name, values in found.items()}
 
 
-def read_parts(config: object, path: Path | None, built_in: Sequence[str]) -> PartsDocument | None:
+def read_parts(config: object, path: Path | None, built_in: Collection[str]) -> PartsDocument | None:
     """Read a document of parts; None if a configuration is none.
 
     Parameters
@@ -137,7 +137,7 @@ def _in_file(path: Path, faults: list[str]) -> object:
     return document
 
 
-def _source(name: str, told: object, path: Path | None, built_in: Sequence[str]) -> _PartSource:
+def _source(name: str, told: object, path: Path | None, built_in: Collection[str]) -> _PartSource:
     """A part as it is told: by name, by a file beside the document, or in it."""
     if isinstance(told, Mapping):
         return _PartSource(told) if path is None else _PartSource(path, (PARTS, name))

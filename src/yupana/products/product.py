@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from yupana.files.columns import BUREAU_FILES, RecordFile
-from yupana.files.document import UNCHANGED, Changes
+from yupana.files.document import UNCHANGED, Changes, located
 from yupana.plan.budgets import Entry, Question
 from yupana.plan.exact_budget import SpentEpsilon, spend_epsilon, times
 from yupana.plan.exact_loss import epsilon_exact
 from yupana.plan.measurement import Accounting, Margins, Measurement
 from yupana.plan.plan import Plan
 from yupana.privacy.exact import Budget
+from yupana.products import PRODUCTS
 from yupana.products.codebook import Described
 from yupana.products.tables import Family
 
@@ -34,14 +35,6 @@ class Words:
     kinds: Mapping[str, str] = field(default_factory=dict)
     # by table: what the tables count whose names begin so; empty where the configuration says it
     universes: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class BuiltIn:
-    """A configuration that Yupana brings along."""
-
-    title: str
-    page: str = ""  # the key of its page in the explorer; empty where it has none
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +95,12 @@ class Product(Protocol[C]):
     @property
     def confidence(self) -> Fraction:
         """Of its margins of error unless asked otherwise."""
-        ...
+        return Fraction(PRODUCTS.listing(self.key).confidence)
 
     @property
-    def built_in(self) -> Mapping[str, BuiltIn]:
-        """The configurations that Yupana brings along, by the names that `read` takes."""
-        ...
+    def built_in(self) -> Mapping[str, str]:
+        """The configurations that Yupana brings along, by the names that `read` takes, and what each is of."""
+        return PRODUCTS.listing(self.key).built_in
 
     @property
     def families(self) -> tuple[Family, ...]:
@@ -136,14 +129,14 @@ class Product(Protocol[C]):
         return BUREAU_FILES
 
     def locate(self, source: Path | str) -> Path:
-        """The file of a configuration, or the manifest that holds it.
+        """The file of a configuration, or the manifest that holds it: a built-in one, or a file as it is.
 
         Raises
         ------
         ConfigError
             If there is none.
         """
-        ...
+        return located(source, type(self).__module__.rpartition(".")[0], [*self.built_in])
 
     def read(self, source: Path | str, changes: Changes = UNCHANGED) -> C:
         """Read a configuration: a built-in name, a file, a parameter folder, or the manifest of a release.

@@ -4,7 +4,6 @@ Files are zipped shapefiles such as TIGER/Line, GeoJSON or TopoJSON.
 """
 
 import io
-import json
 import re
 import struct
 import zipfile
@@ -216,12 +215,6 @@ _EARTH: Final = 6371.0072
 _WIDE: Final = (860, 760)
 """Pixels that a map may take on a wide page, across and up."""
 
-_NARROW: Final = 350
-"""Pixels across on a telephone."""
-
-_LETTER: Final = 12.0
-"""Height of a name in pixels."""
-
 
 @dataclass(frozen=True, slots=True)
 class _MapLayout:
@@ -232,7 +225,7 @@ class _MapLayout:
     height: int
     unit: float  # kilometres
     paths: tuple[str, ...]  # the outline of each area as SVG writes it
-    spots: tuple[tuple[float, float, float], ...]  # where the name of each area stands, and how wide it may be
+    spots: tuple[tuple[float, float], ...]  # where the name of each area stands
 
     @property
     def pixels(self) -> int:
@@ -325,15 +318,15 @@ def _loop(ring: Ints) -> str:
     return f"M{x} {y}l{' '.join(steps).replace(' -', '-')}z"
 
 
-def _spot(rings: Sequence[Ints]) -> tuple[float, float, float]:
+def _spot(rings: Sequence[Ints]) -> tuple[float, float]:
     """Where a name fits best: the middle of a wide stretch within the area, rather at half its height."""
     lines = [np.stack([ring, np.roll(ring, -1, axis=0)], axis=1) for ring in rings if len(ring) > 2]
     if not lines:
-        return (*map(float, rings[0][0].tolist()), 0.0)  # type: ignore[return-value]
+        x, y = rings[0][0].tolist()
+        return float(x), float(y)
     edges = np.concatenate(lines).astype(np.float64)
     low, high = float(edges[..., 1].min()), float(edges[..., 1].max())
-    best = (float(edges[0, 0, 0]), low, 0.0)
-    most = 0.0
+    best, most = (float(edges[0, 0, 0]), low), 0.0
     # Not at a height of the grid, where lines may lie.
     for height in (np.linspace(low, high, 15)[1:-1] + 0.37).tolist():
         (x1, y1), (x2, y2) = edges[:, 0].T, edges[:, 1].T
@@ -343,7 +336,7 @@ def _spot(rings: Sequence[Ints]) -> tuple[float, float, float]:
             inside = np.count_nonzero(at <= start) % 2 == 1
             worth = (stop - start) * (1.0 - abs(2 * height - low - high) / (high - low + 1))
             if inside and worth > most:
-                best, most = ((start + stop) / 2, height, stop - start), worth
+                best, most = ((start + stop) / 2, height), worth
     return best
 
 
@@ -354,88 +347,27 @@ class ValueClasses:
     bounds: tuple[float, ...]  # the highest value of each class but the last
     words: tuple[str, ...]  # what each class is called
 
-    def of(self, values: Floats) -> list[int]:
-        """The class of each value, -1 of those that are none."""
-        found = np.searchsorted(self.bounds, values, side="left")
-        return [int(place) for place in np.where(np.isnan(values), -1, found)]
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Shading:
-    """What fills areas."""
-
-    classes: ValueClasses
-    values: Floats  # shape (areas,): NaN for none
-    scale: str  # the class in the style sheet that has the colours: "counts" or "errors"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Lettering:
-    """What is written of areas."""
-
-    titles: Sequence[str]  # what is told of each area when it is pointed at
-    names: Sequence[str] = ()  # written where there is room; empty for none
-    importance: Floats | None = None  # shape (areas,), or None: whose names come first, if not those of higher values
-    # kind, codes: what a script of the page calls the areas
-    kind: str = ""
-    codes: Sequence[str] = ()
-
-
-def draw_map(layout: _MapLayout, shared: str, shading: Shading, lettering: Lettering, label: str) -> Html:
+def draw_map(
+    layout: _MapLayout, shared: str, classes: ValueClasses, values: Floats, titles: Sequence[str], label: str
+) -> Html:
     """Draw areas filled by class (a choropleth).
 
     Parameters
     ----------
     shared : str
         The prefix that `outlines` was given.
+    values : ndarray of float64, shape (areas,)
+    titles : sequence of str
+        What is told of each area when it is pointed at.
     label : str
         What the map shows, in a sentence.
     """
-    sizes = [_LETTER * layout.width / pixels for pixels in (layout.pixels, _NARROW)]
-    values = shading.values
-    importance = np.nan_to_num(values if lettering.importance is None else lettering.importance)
-    return fill(
-        "map.html",
-        {
-            "layout": layout,
-            "shared": shared,
-            "areas": list(zip(shading.classes.of(values), lettering.titles, strict=True)),
-            "sizes": [round(size) for size in sizes],
-            "names": _place(layout, lettering.names, importance, sizes),
-            "kind": lettering.kind,
-            "codes": json.dumps(list(lettering.codes)),
-            "scale": shading.scale,
-            "label": label,
-            "legend": shading.classes.words,
-            "missing": bool(np.isnan(values).any()),
-        },
-    )
+    places = np.searchsorted(classes.bounds, values, side="left").tolist()
+    told = {"layout": layout, "shared": shared, "label": label, "legend": classes.words}
+    return fill("map.html", {**told, "areas": list(zip(places, titles, strict=True))})
 
 
 def outlines(layout: _MapLayout, shared: str) -> Html:
     """The outlines that several maps of a page share, under identifiers with a prefix."""
     return fill("outlines.html", {"layout": layout, "shared": shared})
-
-
-def _place(
-    layout: _MapLayout, names: Sequence[str], values: Floats, sizes: Sequence[float]
-) -> list[tuple[float, float, str, bool]]:
-    """Names where they fit into their areas and cover no other: x, y, the name, and whether it fits on a telephone."""
-    order = sorted((i for i, name in enumerate(names) if name), key=lambda i: (-values[i], names[i]))
-    taken: list[list[tuple[float, float, float, float]]] = [[], []]
-    found: dict[int, bool] = {}
-    for narrow in (True, False):
-        size = sizes[narrow]
-        for i in order:
-            x, y, room = layout.spots[i]
-            half = 0.29 * size * len(names[i])
-            box = (x - half, y - 0.6 * size, x + half, y + 0.6 * size)
-            fits = 2 * half <= 1.25 * room and box[0] >= 0 and box[2] <= layout.width
-            if fits and not any(_overlap(box, other) for other in taken[narrow]):
-                taken[narrow].append(box)
-                found[i] = found.get(i, False) or narrow
-    return [(round(layout.spots[i][0]), round(layout.spots[i][1]), names[i], narrow) for i, narrow in found.items()]
-
-
-def _overlap(one: tuple[float, float, float, float], other: tuple[float, float, float, float]) -> bool:
-    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]

@@ -25,7 +25,7 @@ from yupana.release.folder import write_manifest
 from yupana.release.tables import describe_reports
 from yupana.report.charts import Mark, before_and_after, log_dots
 from yupana.report.html import Html
-from yupana.report.maps import Boundary, Lettering, Shading, ValueClasses, draw_map, lay_out, outlines, read_boundaries
+from yupana.report.maps import Boundary, ValueClasses, draw_map, lay_out, outlines, read_boundaries
 from yupana.report.numbers import rounded, whole
 from yupana.report.page import Chart, Figure, Page, claim_page, read_page, render, write_page
 from yupana.topdown.tree.least_squares import entity_variances, unit_variances
@@ -319,7 +319,7 @@ def _map(
         far = np.array([kind.distances[spine.kind][place[shape.code]] for shape in drawn], dtype=np.float64)
         called = [f"{shape.name} ({shape.code}): {whole(distance)}" for shape, distance in zip(drawn, far, strict=True)]
         label = f"Map of {kind.name} by their distance from the {spine.name} spine."
-        return draw_map(layout, "map", Shading(_DISTANCES, far, "errors"), Lettering(called), label)
+        return draw_map(layout, "map", _DISTANCES, far, called, label)
 
     shown = [spines[0], spines[-1]] if len(spines) > 1 else [spines[-1]]
     maps = {f"{spine.name[0].upper()}{spine.name[1:]} spine": drawing(spine) for spine in shown}

@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 from yupana.errors import ConfigError
 from yupana.files.columns import RecordFile
 from yupana.files.declaration import schema_of
-from yupana.files.document import UNCHANGED, Changes, Number, located, read_value, refuse
+from yupana.files.document import UNCHANGED, Changes, Number, read_value, refuse
 from yupana.files.names import file_of
 from yupana.plan.budgets import Entry
 from yupana.plan.measurement import Accounting, Margins, Measurement
@@ -29,7 +29,7 @@ from yupana.products.described.reading.description import parse
 from yupana.products.described.stability import derive
 from yupana.products.described.uncounted import left_out
 from yupana.products.described.verify import noise_faults, verify_described
-from yupana.products.product import BuiltIn, Checked, Product, Stated, Words, terms_of
+from yupana.products.product import Checked, Product, Stated, Words, terms_of
 from yupana.products.tables import Family
 from yupana.release.recipe import CONFIGURATION, DESCRIBED, DESCRIBED_TABLES, MEASURED, RECORD, read_configuration_in
 
@@ -46,13 +46,6 @@ class DescribedProduct(Product[Description]):
 
     key: Final = SYSTEM
     words: Final = Words(title="Tables of a description")
-    confidence: Final = Fraction(9, 10)
-    built_in: Final[Mapping[str, BuiltIn]] = {
-        "people-and-homes": BuiltIn("an example, for the files of a synthetic census"),
-        "s-dhc-2020-us": BuiltIn("the S-DHC of 2020 (PHSafe) of the United States"),
-        "ddhc-a-2020-us": BuiltIn("the Detailed DHC-A of 2020 (SafeTab-P) of the United States"),
-        "ddhc-b-2020-us": BuiltIn("the Detailed DHC-B of 2020 (SafeTab-H) of the United States"),
-    }
     families: Final[tuple[Family, ...]] = ()
 
     def published(self, manifest: Mapping[str, Any]) -> tuple[Family, ...]:
@@ -72,10 +65,6 @@ class DescribedProduct(Product[Description]):
             )
             for name, schema in schemas.items()
         }
-
-    def locate(self, source: Path | str) -> Path:
-        """A built-in description, or a file as it is."""
-        return located(source, "yupana.products.described", [*self.built_in])
 
     def read(self, source: Path | str, changes: Changes = UNCHANGED, codes: Path | None = None) -> Description:
         """Read a description, or that of a release by its manifest.

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from yupana.files.declaration import BUDGET, choice, declared, key, keyed, scalar, whole
-from yupana.files.document import UNCHANGED, Changes, Number, located, refuse
+from yupana.files.document import UNCHANGED, Changes, Number, refuse
 from yupana.plan.measurement import Accounting, Mechanism, Sensitivity
 from yupana.privacy.exact import Budget
 from yupana.products.census import MECHANISM, MECHANISMS, READER, STATES, exact_number, states
@@ -231,21 +231,6 @@ def read_config(path: Path, changes: Changes = UNCHANGED) -> PhsafeConfig:
 
 def _of_nation(name: str) -> bool:
     return LEVELS[name.partition("/")[2]].areas == "USA"
-
-
-BUILT_IN: Final = ("s-dhc-2020-us", "s-dhc-2020-pr")
-"""Configurations that Yupana brings along, by name: those of the 2020 run."""
-
-
-def locate(source: str | Path) -> Path:
-    """Where a configuration lies, built-in or not.
-
-    Raises
-    ------
-    ConfigError
-        If there is none.
-    """
-    return located(source, "yupana.products.phsafe", BUILT_IN)
 
 
 def config_document(config: PhsafeConfig) -> dict[str, Any]:

@@ -27,31 +27,25 @@ from yupana.products.phsafe.configuration import (
     PhsafeConfig,
     Policy,
     config_document,
-    locate,
     production,
     read_config,
     sensitivity_of,
 )
 from yupana.products.phsafe.shells import ITERATION_LABELS, SHELLS, WHOSE, area_name, line_labels, nation_name
 from yupana.products.phsafe.specification import FAMILIES, LEVELS, S_DHC, of_states, table
-from yupana.products.product import BuiltIn, Checked, Product, Stated, Words, terms_of
+from yupana.products.product import Checked, Product, Stated, Words, terms_of
 from yupana.release.manifest import MANIFEST
+
+
+def _counted() -> dict[str, str]:
+    """What each published table counts: as the table that is measured says, in the middle of a sentence."""
+    titles = {name: table(family.name).title for family in FAMILIES for name in family.tables}
+    return {name: f"{title[:1].lower()}{title[1:]}" for name, title in titles.items()}
+
 
 WORDS: Final = Words(
     title="PHSafe (S-DHC)",
-    tables={
-        "PH1_num": "people in households, under 18 and over",
-        "PH1_denom": "occupied housing units",
-        "PH2": "people in households, by household type",
-        "PH3": "children in households, by relationship and household type",
-        "PH4": "people in families, under 18 and over",
-        "PH5_num": "people in families, under 18 and over",
-        "PH5_denom": "families",
-        "PH6": "own children, by family type and age",
-        "PH7": "people in households, by tenure",
-        "PH8_num": "people in households, by owner or renter",
-        "PH8_denom": "occupied housing units, by owner or renter",
-    },
+    tables=_counted() | {"PH8_num": "people in households, by owner or renter"},
     levels={
         "usa_*": "Nation, everyone",
         "usa_A-G": "Nation, by race (A–G)",
@@ -86,20 +80,11 @@ class PhsafeProduct(Product[PhsafeConfig]):
 
     key: Final = "phsafe"
     words: Final = WORDS
-    confidence: Final = S_DHC.confidence
-    built_in: Final[Mapping[str, BuiltIn]] = {
-        "s-dhc-2020-us": BuiltIn("the United States"),
-        "s-dhc-2020-pr": BuiltIn("Puerto Rico"),
-    }
     families: Final = FAMILIES
-
-    def locate(self, source: Path | str) -> Path:
-        """A built-in configuration, or a file as it is."""
-        return locate(source)
 
     def read(self, source: Path | str, changes: Changes = UNCHANGED) -> PhsafeConfig:
         """Read a config.json or .toml, a built-in configuration, or the manifest of a release."""
-        return read_config(locate(source), changes)
+        return read_config(self.locate(source), changes)
 
     def schema(self) -> dict[str, Any]:
         """Of config.json and config.toml."""
@@ -154,16 +139,6 @@ class PhsafeProduct(Product[PhsafeConfig]):
             name: {m.name: moved(m) for m in plan.measurements if seen & _columns(m.table, m.level)}
             for name, seen in _SEEN.items()
         }
-
-    def is_adaptive(self, plan: Plan) -> bool:
-        """No: every cell is measured."""
-        del plan
-        return False
-
-    def promises(self, config: PhsafeConfig, plan: Plan, delta: float) -> dict[str, Any]:
-        """Nothing but the plan."""
-        del config, plan, delta
-        return {}
 
     def taken_as_public(self, config: PhsafeConfig) -> tuple[str, ...]:
         """The list of units, and what is published at all."""

@@ -5,10 +5,12 @@ couple household where the paper writes family, PH6 of a married couple family w
 17 years where it writes "12 and 17 years". Estimates from the measurements have columns of their own.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Final
+from importlib.resources import files
+from typing import Any, Final
 
 from yupana.products.census import STATES
 from yupana.products.codebook import Described, Label, Value
@@ -66,122 +68,24 @@ def _stubs(source: str, lines: Sequence[_Line]) -> tuple[_Stub, ...]:
     return tuple(stubs)
 
 
-_BY_AGE: Final = ((1, 0, "Total"), (2, 1, "Under 18 years"), (3, 1, "18 years and over"))
-_AGES: Final = ("Under 4 years", "4 and 5 years", "6 to 11 years", "12 to 17 years")
-_ALONE: Final = ("Living alone", "Living with others")
-_NO_PARTNER: Final = "householder, no spouse or partner present"
+def _read(
+    name: str,
+    title: str,
+    universe: str,
+    source: str,
+    lines: Sequence[_Line],
+    ratio: Mapping[str, Any] | None = None,
+    parts: Sequence[Sequence[int]] = (),
+) -> Shell:
+    """A published table as the file of tables says it."""
+    stubs = _stubs(source, lines)
+    if parts:
+        stubs = tuple(replace(stub, parts=tuple(of)) for stub, of in zip(stubs, parts, strict=True))
+    return Shell(name, title, universe, source, stubs, None if ratio is None else ShellRatio(**ratio))
 
 
-def _family_ages() -> list[_Line]:
-    families = (
-        "In married couple family",
-        "In cohabiting couple family",
-        f"Male {_NO_PARTNER} family",
-        f"Female {_NO_PARTNER} family",
-    )
-    lines: list[_Line] = [(1, 0, "Total")]
-    for first, family in zip((2, 7, 12, 17), families, strict=True):
-        lines.append((first, 1, family))
-        lines += [(first + 1 + offset, 2, ages) for offset, ages in enumerate(_AGES)]
-    return lines
-
-
-SHELLS: Final = (
-    Shell(
-        "PH1",
-        "Average household size by age",
-        "Households",
-        "PH1_num",
-        _stubs("PH1_num", _BY_AGE),
-        ShellRatio("PH1_denom", least=1.0, shared=True),
-    ),
-    Shell(
-        "PH2",
-        "Household type for the population in households",
-        "Population in households",
-        "PH2",
-        _stubs(
-            "PH2",
-            (
-                (1, 0, "Total"),
-                (2, 1, "In married couple household"),
-                (3, 2, "Opposite-sex married couple"),
-                (4, 2, "Same-sex married couple"),
-                (5, 1, "In cohabiting couple household"),
-                (6, 2, "Opposite-sex cohabiting couple"),
-                (7, 2, "Same-sex cohabiting couple"),
-                (8, 1, f"Male {_NO_PARTNER}"),
-                *((9 + place, 2, label) for place, label in enumerate(_ALONE)),
-                (11, 1, f"Female {_NO_PARTNER}"),
-                *((12 + place, 2, label) for place, label in enumerate(_ALONE)),
-            ),
-        ),
-    ),
-    Shell(
-        "PH3",
-        "Household type by relationship for the population under 18 years",
-        "Population in households under 18 years",
-        "PH3",
-        _stubs(
-            "PH3",
-            (
-                (1, 0, "Total"),
-                (2, 1, "Householder, spouse, unmarried partner, or nonrelative"),
-                (3, 1, "Own child"),
-                (4, 2, "In married couple family"),
-                (5, 2, "In cohabiting couple family"),
-                (6, 2, f"In male {_NO_PARTNER} family"),
-                (7, 2, f"In female {_NO_PARTNER} family"),
-                (8, 1, "Other relatives"),
-                (9, 2, "Grandchild"),
-                (10, 2, "Other relatives"),
-            ),
-        ),
-    ),
-    Shell("PH4", "Population in families by age", "Population in families", "PH4", _stubs("PH4", _BY_AGE)),
-    Shell(
-        "PH5",
-        "Average family size by age",
-        "Families",
-        "PH4",
-        _stubs("PH4", _BY_AGE),
-        ShellRatio("PH5_denom", least=2.0, shared=True),
-    ),
-    Shell(
-        "PH6",
-        "Family type and age for own children under 18 years",
-        "Own children under 18 years",
-        "PH6",
-        _stubs("PH6", _family_ages()),
-    ),
-    Shell(
-        "PH7",
-        "Total population in occupied housing units by tenure",
-        "Population in occupied housing units",
-        "PH7",
-        _stubs(
-            "PH7",
-            (
-                (1, 0, "Total"),
-                (2, 1, "Owned with a mortgage or a loan"),
-                (3, 1, "Owned free and clear"),
-                (4, 1, "Renter occupied"),
-            ),
-        ),
-    ),
-    Shell(
-        "PH8",
-        "Average household size of occupied housing units by tenure",
-        "Occupied housing units",
-        "PH7",
-        (
-            _Stub(1, "Total", 0, (2, 3, 4)),
-            _Stub(2, "Owner occupied", 1, (2, 3)),
-            _Stub(3, "Renter occupied", 1, (4,)),
-        ),
-        ShellRatio("PH8_denom", least=1.0, shared=False),
-    ),
-)
+_FILE: Final = tomllib.loads(files(__package__).joinpath("final-tables.toml").read_text("utf-8"))
+SHELLS: Final = tuple(_read(**told) for told in _FILE["tables"])
 
 ITERATED: Final = frozenset(shell.name for shell in SHELLS if table(shell.source).has_groups)
 """The tables that are published by race and ethnicity."""
@@ -211,9 +115,6 @@ def area_name(region_type: str, region_id: str, nation: str) -> str:
     return nation if region_type == "USA" else STATE_NAMES.get(region_id, region_id)
 
 
-_PARTS = {"": "", "_NUM": " of the numerator", "_DENOM": " of the denominator"}
-
-
 def describe_estimates(table: str, states: Iterable[str], confidence: Fraction) -> Described:
     """The title of a table of estimates, and its columns.
 
@@ -228,7 +129,17 @@ def describe_estimates(table: str, states: Iterable[str], confidence: Fraction) 
     """
     states = tuple(states)
     nation, percent = nation_name(states), f"{float(100 * confidence):g} %"
-    columns = dict(_numbers(percent)) | dict(_groups(nation, states))
+    columns = {
+        name: Label(**{part: text.replace("{percent}", percent) for part, text in told.items()})
+        for name, told in _FILE["columns"].items()
+    }
+    values: dict[str, Mapping[Value, str]] = {
+        "REGION_ID": {"1": nation, **{state: area_name("STATE", state, nation) for state in states}},
+        "REGION_TYPE": {"USA": nation, "STATE": "State"},
+        "ITERATION_CODE": dict(ITERATION_LABELS.items()),
+        "MEASURE": {"count": "A count", "average": "An average: a ratio of counts"},
+    }
+    columns |= {name: replace(columns[name], values=of) for name, of in values.items()}
     if table == "estimates":
         columns["DATA_CELL"] = Label("Line", "Of the table that TABLE names, counted from 1.", "integer")
         return "Every estimate, unrounded", columns
@@ -237,39 +148,3 @@ def describe_estimates(table: str, states: Iterable[str], confidence: Fraction) 
     lines: dict[Value, str] = dict(line_labels(shell).items())
     columns["DATA_CELL"] = Label("Line", "Of the table, counted from 1.", "integer", lines)
     return shell.title + (", with the columns of the Census Bureau's files" if kind else ""), columns
-
-
-def _groups(nation: str, states: tuple[str, ...]) -> Iterator[tuple[str, Label]]:
-    areas: dict[Value, str] = {"1": nation, **{state: area_name("STATE", state, nation) for state in states}}
-    code = "1 where REGION_TYPE is USA, else the FIPS code of a state."
-    yield "TABLE", Label("Table", "A final table of the release.")
-    yield "REGION_ID", Label("Area", code, values=areas)
-    yield (
-        "GEOID",
-        Label("Area", "01 where REGION_TYPE is USA, as the Bureau has it; else a state's FIPS code."),
-    )
-    yield "REGION_TYPE", Label("Kind of area", values={"USA": nation, "STATE": "State"})
-    yield "AREA", Label("Name of the area")
-    yield "ITERATION_CODE", Label("Race and ethnicity iteration", values=dict(ITERATION_LABELS.items()))
-    yield "ITERATION", Label("Name of the iteration")
-    yield "LABEL", Label("Name of the line")
-    yield "DEPTH", Label("Depth", "How many lines this one is indented under.", "integer")
-    yield "MEASURE", Label("Measure", values={"count": "A count", "average": "An average: a ratio of counts"})
-
-
-def _numbers(percent: str) -> Iterator[tuple[str, Label]]:
-    interval = f"end of the credible interval of {percent}"
-    for suffix, of in _PARTS.items():
-        yield f"COUNT_NOISY{suffix}", Label(f"Noisy count{of}", type="integer")
-        yield f"VARIANCE{suffix}", Label(f"Variance of the noise{of}", type="number")
-        yield f"MOE_NOISY{suffix}", Label(f"Margin of error of the noise{of}", f"At {percent}.", "number")
-    for name in ("PRED", "ESTIMATE", "RATIO_PRED"):
-        yield name, Label("Estimate", "Posterior mean.", "number")
-    for name in ("PRED_LO", "LOWER", "RATIO_PRED_LO"):
-        yield name, Label(f"Lower {interval}", type="number")
-    for name in ("PRED_HI", "UPPER", "RATIO_PRED_HI"):
-        yield name, Label(f"Upper {interval}", type="number")
-    yield "NOISY", Label("Noisy value", "Of the measurements, without an estimate.", "number")
-    yield "RATIO_NOISY", Label("Noisy ratio", "Of the noisy counts.", "number")
-    yield "PRED_NUM", Label("Estimate of the numerator", "Posterior mean.", "number")
-    yield "PRED_DENOM", Label("Estimate of the denominator", "Posterior mean.", "number")

@@ -21,9 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from yupana.errors import ConfigError
+from yupana.files.code_tables import TextRow
 from yupana.files.document import located
 from yupana.files.regular import FOLDER, must_be, read_regular
 from yupana.plan.responses import ResponseGroup, most_groups
+from yupana.products import PRODUCTS
 from yupana.products.safetab.regions import ITERATION_LEVELS, Granularity
 
 MOST_RACE_CODES = 8
@@ -144,9 +146,6 @@ CONFIG: Final = "config.json"
 CONFIG_WITH_COMMENTS: Final = "config.toml"
 """Read where there is no `CONFIG`."""
 
-BUILT_IN: Final = ("ddhc-2020-us", "ddhc-2020-pr")
-"""Configurations that Yupana brings along, by name: those of the 2020 run."""
-
 _FOUR_DIGITS: Final = (r"\d{4}", "four digits")
 _CODE: Final = (r"[1-9]\d{3}", "four digits, the first of them not 0")
 _NAME: Final = (r".*\S.*", "not empty")
@@ -192,20 +191,12 @@ def locate(source: str | Path) -> Path:
     """
     folder = Path(source)
     if not folder.is_dir():
-        return located(source, "yupana.products.safetab", BUILT_IN)
+        return located(source, __package__, [*PRODUCTS.listing("safetab-p").built_in])
     if not (folder / CONFIG_WITH_COMMENTS).exists():
         return folder / CONFIG
     if (folder / CONFIG).exists():
         raise ConfigError(f"{folder} has both {CONFIG} and {CONFIG_WITH_COMMENTS}; remove one")
     return folder / CONFIG_WITH_COMMENTS
-
-
-@dataclass(frozen=True, slots=True)
-class _FileRow:
-    """A row of a parameter file and where it stands."""
-
-    line: int
-    values: Mapping[str, str]
 
 
 def read_iterations(folder: Path) -> CharacteristicIterations:
@@ -238,52 +229,41 @@ def read_iterations(folder: Path) -> CharacteristicIterations:
 
 def _read(
     path: Path, columns: Mapping[str, tuple[str, str]], files: dict[str, str], faults: list[str]
-) -> list[_FileRow]:
+) -> list[TextRow]:
     """Read a file, and note its checksum."""
     try:
         content = read_regular(path)
         text = content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
-    except FileNotFoundError:
-        faults.append(f"{path.name}: no such file")
-        return []
-    except UnicodeDecodeError:
-        faults.append(f"{path.name}: not text in UTF-8")
-        return []
-    except OSError as error:
-        faults.append(f"{path.name}: {error.strerror}")
+    except (OSError, UnicodeDecodeError) as error:
+        told = {FileNotFoundError: "no such file", UnicodeDecodeError: "not text in UTF-8"}
+        faults.append(f"{path.name}: {told.get(type(error)) or getattr(error, 'strerror', '')}")
         return []
     files[path.name] = hashlib.sha256(content).hexdigest()
     # Only these end a line; str.splitlines knows others, which may stand in a name.
     lines = text.split("\n")
     separator = next((s for s in _SEPARATORS if s in lines[0]), _SEPARATORS[0])
+    read, rows = csv.reader(lines, delimiter=separator, strict=True), []
     try:
-        read = csv.reader(lines, delimiter=separator, strict=True)
-        header = tuple(name.strip() for name in next(read, []))
-        if header != tuple(columns):
-            faults.append(f"{path.name}: line 1: the columns must be {separator.join(columns)}, in this order")
-            return []
-        rows = []
-        for fields in read:
-            if not any(field.strip() for field in fields):
-                continue
-            line = read.line_num
-            if len(fields) != len(header):
-                faults.append(f"{path.name}: line {line}: must have {len(header)} fields, not {len(fields)}")
-                continue
-            row = _FileRow(line, {name: field.strip() for name, field in zip(header, fields, strict=True)})
-            faults += [
-                f"{path.name}: line {line}: {name} must be {rule}"
-                for name, (pattern, rule) in columns.items()
-                if not re.fullmatch(pattern, row.values[name])
-            ]
-            rows.append(row)
+        for fields in ([field.strip() for field in row] for row in read):
+            place = f"{path.name}: line {read.line_num}"
+            if read.line_num == 1 and fields != list(columns):
+                faults.append(f"{place}: the columns must be {separator.join(columns)}, in this order")
+                return []
+            if read.line_num > 1 and len(fields) != len(columns) and any(fields):
+                faults.append(f"{place}: must have {len(columns)} fields, not {len(fields)}")
+            elif read.line_num > 1 and any(fields):
+                rows.append(TextRow(read.line_num, dict(zip(columns, fields, strict=True))))
+                faults += [
+                    f"{place}: {name} must be {rule}"
+                    for (name, (pattern, rule)), field in zip(columns.items(), fields, strict=True)
+                    if not re.fullmatch(pattern, field)
+                ]
     except csv.Error:
         faults.append(f"{path.name}: not readable as fields separated by {separator}")
-        return []
     return rows
 
 
-def _check_rows(rows: Mapping[str, list[_FileRow]], faults: list[str]) -> None:
+def _check_rows(rows: Mapping[str, list[TextRow]], faults: list[str]) -> None:
     """Rules on the rows of each file, and that files name what others hold."""
     if not rows[_CODES]:
         faults.append(f"{_CODES}: holds no code")
@@ -308,7 +288,7 @@ def _check_rows(rows: Mapping[str, list[_FileRow]], faults: list[str]) -> None:
             faults.append(f"{_MAP}: line {row.line}: RACE_ETH_CODE is not in {_CODES}")
 
 
-def _check_unique(rows: list[_FileRow], name: str, column: str, faults: list[str]) -> None:
+def _check_unique(rows: list[TextRow], name: str, column: str, faults: list[str]) -> None:
     seen: dict[str, int] = {}
     for row in rows:
         first = seen.setdefault(row.values[column], row.line)
@@ -316,7 +296,7 @@ def _check_unique(rows: list[_FileRow], name: str, column: str, faults: list[str
             faults.append(f"{name}: line {row.line}: {column} stands in line {first} already")
 
 
-def _assemble(rows: Mapping[str, list[_FileRow]], files: Mapping[str, str]) -> CharacteristicIterations:
+def _assemble(rows: Mapping[str, list[TextRow]], files: Mapping[str, str]) -> CharacteristicIterations:
     iterations = sorted(
         (
             Iteration(

@@ -1,10 +1,12 @@
 """SafeTab-P and SafeTab-H as products: the Detailed DHC-A of persons, and B of households."""
 
+import tomllib
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, partial
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
@@ -29,7 +31,7 @@ from yupana.products.codebook import Described, Label, Value, cell_labels, numbe
 from yupana.products.described.description import Description
 from yupana.products.described.plan import make_plan
 from yupana.products.described.product import TABLES
-from yupana.products.product import BuiltIn, Checked, Product, Stated, Words, terms_of
+from yupana.products.product import Checked, Product, Stated, Words, terms_of
 from yupana.products.safetab.configuration import (
     TITLES,
     SafetabConfig,
@@ -41,7 +43,6 @@ from yupana.products.safetab.configuration import (
 from yupana.products.safetab.iterations import PARAMETER_FILES, CharacteristicIterations, locate, read_iterations
 from yupana.products.safetab.regions import BY_NAME, LEVELS, REGION_TYPES, Level, RegionType
 from yupana.products.safetab.specification import (
-    AGE_TABLES,
     DETAILED_ONLY,
     FAMILIES,
     HOUSEHOLD_TYPE,
@@ -50,13 +51,12 @@ from yupana.products.safetab.specification import (
     STAGE_1,
     STAGE_2,
     TENURE,
-    TOTALS,
     noise_faults,
     verify_release,
 )
 from yupana.products.safetab.totals import DECLARED, source_of_totals
 from yupana.products.safetab.totals import FILE as TOTALS_FILE
-from yupana.products.safetab.translation import CONFIDENCE, description_by_plan, description_of
+from yupana.products.safetab.translation import description_by_plan, description_of
 from yupana.release.manifest import MANIFEST
 from yupana.release.recipe import PUBLIC_INPUTS
 
@@ -79,69 +79,13 @@ def level_name(level: Level) -> str:
 
 _LEVEL_WORDS: Final = {level.name: level_name(level) for level in LEVELS}
 
-_ONE: Final = "a total"
-_WORDS_P: Final = Words(
-    title=TITLES["safetab-p"],
-    universes={"T01": "Total population", "T02": "Total population"},
-    tables={TOTALS: _ONE, **{table: f"sex by {ages} ages" for table, ages in AGE_TABLES.items()}},
-    levels=_LEVEL_WORDS,
-    kinds={
-        STAGE_1: "choosing the table (stage 1)",
-        STAGE_2: "the counts (stage 2)",
-        DETAILED_ONLY: "groups of totals only",
-    },
-)
-_WORDS_H: Final = Words(
-    title=TITLES["safetab-h"],
-    universes={"T03": "Households", "T04": "Occupied housing units"},
-    tables={
-        **dict(
-            zip(
-                HOUSEHOLD_TYPE.tables,
-                (_ONE, "family or not", "4 household types", "5 household types"),
-                strict=True,
-            )
-        ),
-        **dict(zip(TENURE.tables, (_ONE, "3 tenures"), strict=True)),
-    },
-    levels=_LEVEL_WORDS,
-    kinds={HOUSEHOLD_TYPE.name: "household type", TENURE.name: "tenure"},
-)
-
-
-_CELL_COLUMNS: Final = {
-    "AGESTART": "First age",
-    "AGEEND": "Last age",
-    "SEX": "Sex",
-    "T3_DATA_CELL": "Household type",
-    "T4_DATA_CELL": "Tenure",
-}
-_CELLS: Final[Mapping[str, tuple[str, ...]]] = {
-    "SEX": ("", "Male", "Female"),
-    "T3_DATA_CELL": (
-        "Total",
-        "Family household",
-        "Married couple family",
-        "Other family",
-        "Male householder, no spouse present",
-        "Female householder, no spouse present",
-        "Nonfamily household",
-        "Householder living alone",
-        "Householder not living alone",
-    ),
-    "T4_DATA_CELL": (
-        "Total",
-        "Owned with a mortgage or a loan",
-        "Owned free and clear",
-        "Renter occupied",
-    ),
-}
-"""What the numbers of cells are called, from 0."""
+_TOLD: Final = tomllib.loads(files(__package__).joinpath("codebook.toml").read_text("utf-8"))
+_WORDS: Final = {key: Words(title=title, levels=_LEVEL_WORDS, **_TOLD[key]) for key, title in TITLES.items()}
 
 
 def _cell(column: str, value: Value) -> str:
-    if column in _CELLS:
-        return _CELLS[column][int(value)]
+    if column in _TOLD["cells"]:
+        return str(_TOLD["cells"][column][int(value)])
     return "All ages" if value == "*" else f"{value} and older" if value == "115" else f"{value} years"
 
 
@@ -201,17 +145,12 @@ def _lists_housing_units(manifest: Mapping[str, Any]) -> bool:
 class SafetabProduct(Product[Parameters]):
     """What both products do alike."""
 
-    confidence: Final = CONFIDENCE
     chooses: bool = False
     """Whether a noisy total chooses the table of a group."""
     of_cells: ClassVar[Mapping[str, tuple[str, ...]]]
     """By the table of a measurement, the attributes that decide which cell of a group a record is in."""
     person: Callable[[Sensitivity, Mechanism], PersonSensitivity]
     """How far one person moves the counts, by how far one record does."""
-    built_in: Final[Mapping[str, BuiltIn]] = {
-        "ddhc-2020-us": BuiltIn("the United States"),
-        "ddhc-2020-pr": BuiltIn("Puerto Rico"),
-    }
 
     def locate(self, source: Path | str) -> Path:
         """The configuration of a parameter folder, a built-in one, or a file as it is."""
@@ -318,11 +257,6 @@ class SafetabProduct(Product[Parameters]):
         del plan
         return self.chooses
 
-    def promises(self, config: Parameters, plan: Plan, delta: float) -> dict[str, Any]:
-        """Nothing but the plan."""
-        del config, plan, delta
-        return {}
-
     def parameters_of(self, config: SafetabConfig, iterations: str, *, housing_units: bool) -> dict[str, Any]:
         """What the manifests of both products say of the configuration.
 
@@ -370,7 +304,7 @@ class SafetabProduct(Product[Parameters]):
         """Areas, the iterations of the code files, and cells."""
         words = self.words.tables[table]
         # A table of one number is called by what it counts.
-        title = self.words.universes[table[:3]] if words == _ONE else words.capitalize()
+        title = self.words.universes[table[:3]] if words == "a total" else words.capitalize()
         return title, {
             "REGION_ID": Label("Area", "FIPS or ANSI codes one after the other; 1 for the nation."),
             "REGION_TYPE": Label("Kind of area", values={region.name: _region(region) for region in REGION_TYPES}),
@@ -378,7 +312,7 @@ class SafetabProduct(Product[Parameters]):
                 "Characteristic iteration: a race or ethnicity group",
                 values={iteration.code: iteration.name for iteration in config.iterations.iterations},
             ),
-            **cell_labels(self.families, table, _CELL_COLUMNS, _cell),
+            **cell_labels(self.families, table, _TOLD["columns"], _cell),
             **numbers(plan),
         }
 
@@ -403,7 +337,7 @@ class PersonsProduct(SafetabProduct):
     families: Final = FAMILIES["safetab-p"]
     chooses = True
     of_cells: ClassVar[Mapping[str, tuple[str, ...]]] = {PUBLISHED_AS[STAGE_2]: ("Sex", "Age")}
-    words: Final = _WORDS_P
+    words: Final = _WORDS["safetab-p"]
 
     @staticmethod
     def person(record: Sensitivity, mechanism: Mechanism) -> PersonSensitivity:
@@ -449,7 +383,7 @@ class HouseholdsProduct(SafetabProduct):
         HOUSEHOLD_TYPE.name: ("Household type",),
         TENURE.name: ("Tenure",),
     }
-    words: Final = _WORDS_H
+    words: Final = _WORDS["safetab-h"]
 
     person = staticmethod(of_household_record)
 

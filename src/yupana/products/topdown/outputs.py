@@ -3,7 +3,6 @@
 Files are made of pieces: each is made by whichever thread is free, and all are written in order.
 """
 
-import errno
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -13,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from shutil import copyfileobj
 from typing import Any, BinaryIO, Final, TypeAlias, TypeVar
 
 import duckdb
@@ -146,36 +146,16 @@ def write_in_order(pieces: Iterable[FilePiece], threads: int) -> dict[Path, int]
 
 
 def _append(file: BinaryIO, others: Iterable[BinaryIO]) -> None:
-    """Put other files behind a file and remove them; the system copies, and holds no lock."""
+    """Put other files behind a file and remove them; what reads and writes holds no lock."""
     for other in others:
-        begin, size = 0, os.fstat(other.fileno()).st_size
-        while begin < size:
-            copied = _copy(other.fileno(), file.fileno(), begin, size - begin)
-            if not copied:
-                raise OutputError(f"{other.name} was cut short by others while it was copied; keep them away from it")
-            begin += copied
+        end = file.tell() + os.fstat(other.fileno()).st_size
+        other.seek(0)
+        copyfileobj(other, file, _CHUNK)
+        if file.tell() != end:
+            raise OutputError(f"{other.name} was cut short by others while it was copied; keep them away from it")
         Path(other.name).unlink()
+    file.flush()
 
-
-def _copy(source: int, target: int, begin: int, left: int) -> int:
-    """Copy some bytes of a file behind another, and return how many; none if the file has ended."""
-    if hasattr(os, "copy_file_range"):
-        try:
-            # Some file systems copy nothing and tell of no error.
-            if copied := os.copy_file_range(source, target, left, begin):
-                return copied
-        except OSError as error:
-            if error.errno not in _NOT_BY_THE_SYSTEM:
-                raise
-    rest = memoryview(os.pread(source, min(left, _CHUNK), begin))
-    read = len(rest)
-    while rest:
-        rest = rest[os.write(target, rest) :]
-    return read
-
-
-_NOT_BY_THE_SYSTEM: Final = {errno.ENOSYS, errno.EXDEV, errno.EINVAL, errno.EOPNOTSUPP, errno.EPERM}
-"""Errors of a system, a file system or a container that does not copy between files."""
 
 _CHUNK: Final = 1 << 20
 

@@ -22,7 +22,7 @@ from yupana.privacy.exact import INFINITE, Budget, read_exact
 from yupana.products.codebook import Described
 from yupana.products.described.product import TABLES
 from yupana.products.parts import PARTS, PARTS_SCHEMA
-from yupana.products.product import BuiltIn, Checked, Product, Stated, Words
+from yupana.products.product import Checked, Product, Stated, Words
 from yupana.products.topdown.codebook import UNIVERSES, described
 from yupana.products.topdown.described import DescribedConfiguration, described_document, is_description, read_described
 from yupana.products.topdown.verify import MEASUREMENTS, NOISY, SYSTEM, verify_noisy, verify_release
@@ -31,7 +31,6 @@ from yupana.release.recipe import OPTIONS, PUBLIC_INPUTS, read_configuration_in
 from yupana.release.tables import table_rows
 from yupana.topdown.configuration import OF_AREAS, Configuration
 from yupana.topdown.plan import (
-    DEFAULT_CONFIDENCE,
     SENSITIVITY,
     epsilon_on_any_spine,
     make_measurement,
@@ -254,19 +253,7 @@ class TopdownProduct(Product[Configuration]):
 
     key: Final = SYSTEM
     words: Final = Words(title="TopDown", universes=UNIVERSES)
-    confidence: Final = DEFAULT_CONFIDENCE
     families: Final = ()
-    built_in: Final[Mapping[str, BuiltIn]] = {
-        "pl94-2020-us": BuiltIn("TopDown, persons", "topdown"),
-        "pl94-2020-pr": BuiltIn("Puerto Rico, persons", "topdown-pr"),
-        "h1-2020-us": BuiltIn("TopDown, housing units", "topdown-h1"),
-        "h1-2020-pr": BuiltIn("Puerto Rico, housing units", "topdown-h1-pr"),
-        "cook-2010": BuiltIn("one county of 2010"),
-        "pl94-2020-us-block-total": BuiltIn("TopDown, persons, block totals"),
-        "cook-2010-block-total": BuiltIn("one county of 2010, block totals"),
-        "pl94-2020-us-whole": BuiltIn("persons and housing units, each a configuration by itself"),
-        "pl94-2020-pr-whole": BuiltIn("Puerto Rico, persons and housing units"),
-    }
 
     def locate(self, source: Path | str) -> Path:
         """Where a configuration lies, built-in or not."""
@@ -360,11 +347,6 @@ class TopdownProduct(Product[Configuration]):
             name: {m.name: SENSITIVITY.bounded for m in plan.measurements if _asks(m.table, name, schema)}
             for name in schema
         }
-
-    def is_adaptive(self, plan: Plan) -> bool:
-        """No: what is measured is known beforehand."""
-        del plan
-        return False
 
     def epsilon_exact(
         self, config: Configuration, plan: Plan, delta: float, factor: Fraction = Fraction(1)
