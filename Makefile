@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# One more than there are cores, as some tests wait for other processes.
+WORKERS := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
 # Tests start a thousand processes; each would compile every library anew.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -48,17 +50,17 @@ explore: setup
 	@$(BIN)/yupana explore
 
 test: lint types contracts
-	$(BIN)/python -m pytest -n auto --dist loadfile -m "not thorough"
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not thorough"
 
 test-fast: setup
-	$(BIN)/python -m pytest -n auto --dist loadfile -m "not slow and not quality and not thorough" --ignore tests/attack
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not slow and not quality and not thorough" --ignore tests/attack
 
 test-thorough: setup
-	$(BIN)/python -m pytest -n auto --dist loadfile -m thorough
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m thorough
 
 coverage: setup
 	$(BIN)/coverage erase
-	-$(BIN)/coverage run -m pytest -n auto --dist loadfile -m "not thorough"
+	-$(BIN)/coverage run -m pytest -n $(WORKERS) --dist loadfile -m "not thorough"
 	$(BIN)/coverage combine -q
 	$(BIN)/coverage report
 
