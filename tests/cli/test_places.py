@@ -79,7 +79,7 @@ def asked(words: str, places: dict[str, str]) -> list[str]:
     """A command line with these places, and nothing where another is needed."""
     line, product = words.split(), words.split(maxsplit=1)[0]
     for action in LEAVES[words]._actions:
-        built_in = PRODUCTS.listing(product).built_in[0] if product in PRODUCTS else NOT_READ
+        built_in = next(iter(PRODUCTS.listing(product).built_in)) if product in PRODUCTS else NOT_READ
         built_in = "s-dhc-2020-us" if words == "audit attribute" else built_in
         usual = (TEXTS | {"policy": "../../policy"}).get(action.dest, built_in if action.dest == "config" else NOT_READ)
         value = places.get(action.dest, next(iter(action.choices)) if action.choices else usual)

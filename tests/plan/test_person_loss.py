@@ -303,7 +303,8 @@ def count_topdown(folder: Path, data: Path, mechanism: Mechanism, *, units: bool
     def rows() -> Iterator[tuple[str, str, tuple[Any, ...], int]]:
         for depth, level in enumerate(LEVELS):
             # Of the nation take each state's part, as if it were alone in it.
-            digits, exact = max(DIGITS[level], 2), world.exact.levels[max(depth, 1)]
+            digits, counts = max(DIGITS[level], 2), world.exact.levels[max(depth, 1)]
+            exact = counts.part(0, counts.units)
             labels = world.spine.levels[max(depth, 1)].labels(0, exact.units)
             for query, _ in configuration.measured(level):
                 answers: dict[tuple[str, int], int] = dict.fromkeys(product(labels, range(query.size)), 0)

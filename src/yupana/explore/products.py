@@ -28,7 +28,7 @@ from yupana.products.product import Product
 from yupana.products.safetab.configuration import read_config
 from yupana.products.safetab.demonstration_parameters import write_parameters
 from yupana.products.safetab.iterations import read_iterations
-from yupana.products.safetab.product import Parameters
+from yupana.products.safetab.product import HOUSEHOLDS, PERSONS, Parameters
 
 
 class Pages(Mapping[str, BudgetPage]):
@@ -187,7 +187,7 @@ def _nothing(_: Any) -> Mapping[str, KnownCounts]:  # noqa: ANN401 (the product'
 _KNOWN: Final[Mapping[str, Callable[[Any], Mapping[str, KnownCounts]]]] = {
     "topdown": known_to_topdown,
     PHSAFE.key: known_to_phsafe,
-    **dict.fromkeys(("safetab-p", "safetab-h"), known_to_safetab),
+    **dict.fromkeys((PERSONS.key, HOUSEHOLDS.key), known_to_safetab),
 }
 """The counts of invented people by the entries of a configuration."""
 

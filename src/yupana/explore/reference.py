@@ -19,6 +19,7 @@ from yupana.explore.spines import SampleBlocks, average_geounits
 from yupana.geography.blocks import Reference
 from yupana.products import family_of
 from yupana.products.phsafe.configuration import PhsafeConfig
+from yupana.products.phsafe.product import PHSAFE
 from yupana.products.phsafe.specification import STATE_NAMES, TABLES
 from yupana.products.product import Product
 from yupana.products.safetab.product import PERSONS, Parameters
@@ -78,7 +79,7 @@ def _document(name: str) -> dict[str, Any]:
 @cache
 def invented_phsafe() -> dict[str, Any]:
     """Counts of PHSafe of invented people, ``counts`` by table, cell, group and area, and households by persons."""
-    return _document("phsafe")
+    return _document(PHSAFE.key)
 
 
 def known_to_phsafe(config: PhsafeConfig) -> Mapping[str, KnownCounts]:

@@ -262,7 +262,7 @@ def test_threads_gather_a_batch_when_the_one_before_is_kept(tmp_path: Path, monk
     """So that a run in threads holds one batch in memory."""
     under_way: list[int] = []
 
-    class Keeper(Keeper):
+    class Watched(Keeper):
         def save(self, level: int, first: int, piece: Piece) -> None:
             super().save(level, first, piece)
             under_way.append(-1)
@@ -272,7 +272,7 @@ def test_threads_gather_a_batch_when_the_one_before_is_kept(tmp_path: Path, monk
         return solve(batch, gathered, runs)
 
     monkeypatch.setattr(descend, "solve", watched)
-    estimated(opened(tmp_path, "tracts"), monkeypatch, ThreadSolver(2), Keeper())
+    estimated(opened(tmp_path, "tracts"), monkeypatch, ThreadSolver(2), Watched())
     # The root is saved, and by nobody here solved.
     assert (np.cumsum(under_way[1:]) <= 1).all()
     assert sum(under_way[1:]) == 0
