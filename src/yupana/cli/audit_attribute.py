@@ -87,7 +87,7 @@ def _phsafe(options: argparse.Namespace) -> None:
 
 
 def _print(found: "list[AttributeAnswer]", plan: "Plan", *, slides: bool) -> None:
-    from yupana.audit.attribute.answers import system_fault
+    from yupana.audit.attribute.answers import change_line
 
     symbol = plan.mechanism.budget_name
     print(f"{symbol} where one person differs in the attributes of a secret only; any change at all costs")
@@ -116,7 +116,7 @@ def _print(found: "list[AttributeAnswer]", plan: "Plan", *, slides: bool) -> Non
         print(f"{answer.individual.name}, {', '.join(sorted(answer.secret.attributes))}:")
         for change in answer.exact.changes:
             if change.before != change.after:
-                print(f"  {system_fault(change)}")
+                print(f"  {change_line(change)}")
     if slides:
         print()
         print("The column rule follows the printed numbers, with their exceptions (docs/attribute-loss.md); the")

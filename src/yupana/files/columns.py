@@ -48,7 +48,7 @@ class Column:
         return self.high - bool(self.others) if self.blank_is_last else 0
 
     @property
-    def system_fault(self) -> dict[str, int]:
+    def not_numbers(self) -> dict[str, int]:
         """Of whole numbers: what is no number, by its word; they are the last of the domain."""
         none = {self.blank: self.none} if self.blank_is_last else {}
         return none if self.words or not self.others else none | {self.others: self.high}
@@ -61,9 +61,9 @@ class Column:
     @property
     def numbers(self) -> "Column":
         """The same without words that are the last of the domain of whole numbers."""
-        if not self.system_fault or not isinstance(self.domain, range):
+        if not self.not_numbers or not isinstance(self.domain, range):
             return self
-        domain = self.domain[: -len(self.system_fault)]
+        domain = self.domain[: -len(self.not_numbers)]
         return replace(self, domain=domain, blank="", blank_is_last=False, others="")
 
     @property
@@ -90,8 +90,8 @@ class Column:
         """What is allowed, in words."""
         if self.saying:
             return self.saying
-        if self.system_fault:
-            return ", or ".join([self.numbers.rule, *self.system_fault])
+        if self.not_numbers:
+            return ", or ".join([self.numbers.rule, *self.not_numbers])
         if len(self.words) > 6:
             return f"one of {len(self.words):,} codes, such as {', '.join(self.words[:3])}"
         if len(self.domain) <= 6:
@@ -105,7 +105,7 @@ class Column:
 
     def written(self, value: int) -> str:
         """A value as the file writes it."""
-        for word, number in self.system_fault.items():
+        for word, number in self.not_numbers.items():
             if value == number:
                 return word
         return self.words[value] if self.words else str(value).zfill(self.width or 1)

@@ -280,7 +280,7 @@ def household_as_json(household: Household) -> dict[str, Any]:
     }
 
 
-def system_fault(change: Change) -> str:
+def change_line(change: Change) -> str:
     """A change in a line: who lives in the unit before and after."""
     return f"{_people(change.before)}  ->  {_people(change.after)}"
 

@@ -181,8 +181,8 @@ def _written(file: DescribedFile, name: str) -> str:
     if name not in file.columns:
         return field
     column = file.columns[name].column
-    if column.system_fault:
-        words = " ".join(f"WHEN {field} = {value} THEN {quoted(word)}" for word, value in column.system_fault.items())
+    if column.not_numbers:
+        words = " ".join(f"WHEN {field} = {value} THEN {quoted(word)}" for word, value in column.not_numbers.items())
         return f"CASE {words} ELSE CAST({field} AS VARCHAR) END"
     if column.width:
         return f"lpad(CAST({field} AS VARCHAR), {column.width}, '0')"

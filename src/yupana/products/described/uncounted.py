@@ -86,8 +86,8 @@ def shown(values: Iterable[int], column: Column) -> str:
     if column.words:
         texts = [column.written(value) for value in ordered]
     else:
-        said = [word for word, value in column.system_fault.items() if value in ordered]
-        numbers = [value for value in ordered if value not in column.system_fault.values()]
+        said = [word for word, value in column.not_numbers.items() if value in ordered]
+        numbers = [value for value in ordered if value not in column.not_numbers.values()]
         ends = [i for i, (one, other) in enumerate(pairwise(numbers), 1) if other != one + 1]
         runs = [(numbers[i], numbers[j - 1]) for i, j in pairwise([0, *ends, len(numbers)])] if numbers else []
         texts = [column.written(low) if low == high else f"{low}-{high}" for low, high in runs]

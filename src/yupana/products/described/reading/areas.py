@@ -124,7 +124,7 @@ def _parts(column: DescribedColumn) -> list[tuple[str, str]]:
     of = column.column
     if of.words:
         return [(word, column.labels.get(value, word)) for value, word in enumerate(of.words)]
-    width, words = len(str(of.numbers.high)), set(of.system_fault.values())
+    width, words = len(str(of.numbers.high)), set(of.not_numbers.values())
     return [(of.written(value).zfill(0 if value in words else width), of.written(value)) for value in of.domain]
 
 

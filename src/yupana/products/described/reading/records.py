@@ -179,8 +179,8 @@ class DescriptionDocument:
                 else:
                     found.add(codes[value])
                 continue
-            if value in column.column.system_fault:
-                found.add(column.column.system_fault[value])
+            if value in column.column.not_numbers:
+                found.add(column.column.not_numbers[value])
                 continue
             ends = whole_range(value)
             domain = column.column.numbers.domain
