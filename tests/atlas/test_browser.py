@@ -44,6 +44,7 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "release"
 
 
+@pytest.mark.slow
 def test_a_site_is_whole_and_refuses_what_it_may_not_show(release: Path, tmp_path: Path) -> None:
     page = yupana.atlas(release, tmp_path / "site")
     assert page == tmp_path / "site" / "index.html"
@@ -56,6 +57,7 @@ def test_a_site_is_whole_and_refuses_what_it_may_not_show(release: Path, tmp_pat
         yupana.atlas(tmp_path / "site", tmp_path / "other")
 
 
+@pytest.mark.slow
 def test_a_release_in_pure_differential_privacy_says_its_loss(tmp_path: Path) -> None:
     pure = yupana.count(
         pl.DataFrame({"sex": ["f", "m", "f"]}), "sex", tmp_path / "pure", domains={"sex": ["f", "m"]}, epsilon=2,
@@ -264,6 +266,7 @@ def test_the_keyboard_alone_reads_a_release(release: Path, tmp_path: Path, brows
     assert page.evaluate("document.activeElement.id") == "beside"
 
 
+@pytest.mark.slow
 def test_a_static_site_has_so_many_rows_or_chosen_kinds(
     release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

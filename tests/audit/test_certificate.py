@@ -219,6 +219,7 @@ def certified() -> dict[str, Any]:
     return certificate(manifest(US))
 
 
+@pytest.mark.slow
 def test_nothing_but_the_plan_and_the_manifest_of_public_things_decides() -> None:
     one = certified()
     two = certificate(manifest(US, tables={}, ledger={"spent": "7"}, failsafe=[{"parent": "1"}], confidential=3))
@@ -253,6 +254,7 @@ def test_curves_by_the_exact_law_are_proven_and_at_least_as_good(plan: Plan, mon
     assert "exact law" in certificate_page(found)
 
 
+@pytest.mark.slow
 def test_the_exact_curve_is_below_every_test_of_the_noise_itself() -> None:
     """Thresholds of one noisy answer that moves by one: their errors, by the probabilities of the noise."""
     one = Sensitivity(Fraction(1), Fraction(1))
@@ -270,6 +272,7 @@ def test_the_exact_curve_is_below_every_test_of_the_noise_itself() -> None:
             assert 1 - curve["best_guess"] <= (accused + missed) / 2 + 1e-12
 
 
+@pytest.mark.slow
 def test_adaptive_plans_and_pure_privacy_have_curves_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as without_exact_law:
         without_exact_law.setattr("yupana.audit.certificate.missed_exact", lambda *_: None)
@@ -288,6 +291,7 @@ def test_adaptive_plans_and_pure_privacy_have_curves_of_their_own(monkeypatch: p
     assert "zCDP" not in certificate_page(found)
 
 
+@pytest.mark.slow
 def test_topdown_is_certified_with_its_invariants_and_attributes() -> None:
     configuration = read_configuration("pl94-2020-us")
     parameters = {
@@ -343,6 +347,7 @@ def test_a_manifest_without_a_plan_is_refused(broken: dict[str, Any]) -> None:
         certificate(broken)
 
 
+@pytest.mark.slow
 def test_the_command_certifies_a_release_and_refuses_what_is_none(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -43,6 +43,7 @@ def losses(found: dict[str, Any], of: str, symbol: str = "rho") -> dict[tuple[st
     }
 
 
+@pytest.mark.slow
 def test_losses_of_a_person_add_over_products() -> None:
     found = certified(US, PERSONS, HOUSEHOLDS)
     rho = US.loss()
@@ -63,6 +64,7 @@ def test_losses_of_a_person_add_over_products() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_declared_cap_gives_what_a_household_loses() -> None:
     found = certified(US, HOUSEHOLDS, cap=5)
     person, household = losses(found, "person"), losses(found, "household")
@@ -73,6 +75,7 @@ def test_a_declared_cap_gives_what_a_household_loses() -> None:
     assert "has no bound" in certificate_set_page(certified(US, HOUSEHOLDS))
 
 
+@pytest.mark.slow
 def test_pure_and_zcdp_together_are_zcdp_and_pure_alone_stays_pure() -> None:
     mixed = certified(PERSONS, PURE)
     assert mixed["mechanism"] == "zcdp"
@@ -85,6 +88,7 @@ def test_pure_and_zcdp_together_are_zcdp_and_pure_alone_stays_pure() -> None:
     assert "ρ" not in certificate_set_page(pure)
 
 
+@pytest.mark.slow
 def test_each_promise_says_what_an_attacker_learns() -> None:
     found = certified(
         PERSONS, replace(PERSONS, measurements=(replace(PERSONS.measurements[0], budget=Fraction(1, 99)),))
@@ -103,6 +107,7 @@ def test_each_promise_says_what_an_attacker_learns() -> None:
     assert "next to nothing" in near["attacker"]
 
 
+@pytest.mark.slow
 def test_invariants_empty_the_column_of_the_whole_set() -> None:
     persons, units = (make_plan(read_configuration(f"{name}-2020-us")) for name in ("pl94", "h1"))
     found = certified(US, persons, units, parameters={"tau": TAUS, "invariants": {"State": ["total"]}})
@@ -116,6 +121,7 @@ def test_invariants_empty_the_column_of_the_whole_set() -> None:
     assert found["invariants"] == ["total of every State"]
 
 
+@pytest.mark.slow
 def test_what_may_not_be_released_marks_the_set_and_confidential_is_refused() -> None:
     marked = certificate_of_set(
         [("a", manifest(US)), ("b", manifest(PERSONS, reasons=["the noise was made from a seed"]))]
@@ -136,6 +142,7 @@ def test_counts_without_noise_promise_nothing_and_are_marked() -> None:
     assert all("learn with certainty" in r["attacker"] for r in found["guarantee"] if r["of"] == "person")
 
 
+@pytest.mark.slow
 def test_the_same_measurements_are_not_counted_twice() -> None:
     with pytest.raises(OutputError, match="a and b hold the same measurements"):
         certificate_of_set([("a", manifest(US)), ("b", manifest(US, postprocessing=["suppression"]))])

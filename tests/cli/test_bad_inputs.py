@@ -34,6 +34,7 @@ def refuses_records(refused: Refused, *needles: str, verbs: tuple[str, ...] = ("
         refused(*needles, verb=verb)
 
 
+@pytest.mark.slow
 def test_the_records_that_are_spoiled_below_are_sound(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
     for verb in ("validate", "run"):
         assert main(place.arguments(verb)) == 0
@@ -128,6 +129,7 @@ def test_binary_rubbish_below_the_header(place: Place, refused: Refused, seed: i
         "cut header",
     ],
 )  # fmt: skip
+@pytest.mark.slow
 def test_what_is_no_such_csv(place: Place, refused: Refused, content: bytes) -> None:
     (place.data / "persons.csv").write_bytes(content)
     refuses_records(refused, "persons.csv")
@@ -257,6 +259,7 @@ def test_blank_lines_at_the_end_do_no_harm(place: Place) -> None:
     assert main(place.arguments("validate")) == 0
 
 
+@pytest.mark.slow
 def test_the_line_is_right_in_a_long_file(place: Place, refused: Refused) -> None:
     # Long enough to be read in several pieces at once.
     rows = ["3,456700001,44,2,07,28"] * 300_000
@@ -356,6 +359,7 @@ def test_every_rule_of_consistency_is_broken_below_and_may_have_a_policy() -> No
 
 @pytest.mark.sampled(15)
 @pytest.mark.parametrize(("rule", "file", "line", "change"), BROKEN_RULES)
+@pytest.mark.slow
 def test_a_broken_rule_of_consistency(
     place: Place, refused: Refused, rule: str, file: str, line: int, change: tuple[str, int, str, str]
 ) -> None:
@@ -370,6 +374,7 @@ def test_a_policy_for_one_rule_does_not_excuse_another(place: Place, refused: Re
     refuses_records(refused, "couple", "line 2")
 
 
+@pytest.mark.slow
 def test_dropped_units_are_told_of_without_their_values(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
     place.configure("consistency", {"couple": "drop-and-count"})
     place.set_field("units", 2, "CPLT", "2")
@@ -390,6 +395,7 @@ def test_dropped_units_are_told_of_without_their_values(place: Place, capsys: py
 
 
 @pytest.mark.parametrize("order", ["kept", "reversed"])
+@pytest.mark.slow
 def test_a_unit_that_only_geography_calls_group_quarters_is_dropped_by_its_policy(place: Place, order: str) -> None:
     # Whether keys are compared in order or joined must not matter.
     place.configure("consistency", {"geo_record_type": "drop-and-count"})
@@ -443,6 +449,7 @@ def test_a_csv_file_named_parquet(place: Place, refused: Refused) -> None:
 
 
 @pytest.mark.parametrize("tries", [8, pytest.param(25, marks=pytest.mark.thorough)])
+@pytest.mark.slow
 def test_damaged_parquet_never_ends_in_a_fault(place: Place, capsys: pytest.CaptureFixture[str], tries: int) -> None:
     path = place.as_parquet("persons")
     content = path.read_bytes()
@@ -471,6 +478,7 @@ def test_a_parquet_column_of_the_wrong_type(place: Place, refused: Refused, kind
 
 
 @pytest.mark.parametrize("value", ["NULL", "'SECRETX'", "117999", "-1::BIGINT", "9223372036854775807", "''"])
+@pytest.mark.slow
 def test_a_parquet_value_outside_its_domain(place: Place, refused: Refused, value: str) -> None:
     kind = "VARCHAR" if "'" in value else "BIGINT"
     place.as_parquet("persons", QAGE=f"CASE WHEN QAGE = '44' THEN {value} ELSE CAST(QAGE AS {kind}) END")
@@ -731,6 +739,7 @@ def test_a_log_in_place_of_the_ledger(place: Place, refused: Refused) -> None:
     refused("log", options=("--ledger", ledger, "--dataset", "d", "--log", ledger))
 
 
+@pytest.mark.slow
 def test_a_log_is_for_its_owner_alone(place: Place) -> None:
     assert main(place.arguments("run")) == 0
     assert place.out.with_name("out.confidential.log").stat().st_mode & 0o077 == 0
@@ -811,6 +820,7 @@ def small_disk(folder: Path, size: str) -> Iterator[None]:
 
 @pytest.mark.parametrize("form", ["csv", "parquet"])
 @pytest.mark.parametrize("size", ["4k", "16k", "40k"])
+@pytest.mark.slow
 def test_a_full_disk(place: Place, refused: Refused, form: str, size: str) -> None:
     with small_disk(place.out.parent, size):
         refused(str(place.out), options=("--format", form), leaves_nothing=False)
@@ -819,6 +829,7 @@ def test_a_full_disk(place: Place, refused: Refused, form: str, size: str) -> No
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("form", ["csv", "parquet"])
+@pytest.mark.slow
 def test_a_file_that_may_not_grow(place: Place, form: str) -> None:
     # As full disks are felt where none can be mounted: no file may pass 700 bytes.
     def limit() -> None:
@@ -829,6 +840,7 @@ def test_a_file_that_may_not_grow(place: Place, form: str) -> None:
     place.assert_only_draws_left()
 
 
+@pytest.mark.slow
 def test_a_full_screen(place: Place) -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
@@ -866,6 +878,7 @@ def wait_for(process: "subprocess.Popen[str]", text: str) -> None:
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.slow
 def test_a_signal_while_tables_are_written(place: Place, sent: signal.Signals) -> None:
     process = start(place, place.arguments("run"), LONG_WAIT)
     wait_for(process, "written")
@@ -897,6 +910,7 @@ def many_records(place: Place) -> None:
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.slow
 def test_a_signal_while_records_are_read(place: Place, sent: signal.Signals) -> None:
     many_records(place)
     for delay in (0.05, 0.3):
@@ -915,6 +929,7 @@ def test_a_signal_while_records_are_read(place: Place, sent: signal.Signals) -> 
             place.assert_nothing_left()
 
 
+@pytest.mark.slow
 def test_a_kill_while_records_are_read_leaves_a_place_for_the_next_run(place: Place) -> None:
     many_records(place)
     process = start(place, place.arguments("run"))
@@ -933,6 +948,7 @@ def test_a_kill_while_records_are_read_leaves_a_place_for_the_next_run(place: Pl
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("answer", ["--resume", "--overwrite"])
+@pytest.mark.slow
 def test_a_kill_while_tables_are_written_leaves_draws_to_go_on_with(place: Place, answer: str) -> None:
     process = start(place, place.arguments("run"), LONG_WAIT)
     wait_for(process, "written")
@@ -949,6 +965,7 @@ def test_a_kill_while_tables_are_written_leaves_draws_to_go_on_with(place: Place
     place.assert_no_scratch()
 
 
+@pytest.mark.slow
 def test_an_interrupted_replacement_keeps_the_earlier_release(place: Place) -> None:
     assert finish(start(place, place.arguments("run")))[0] == 0
     before = {path.name: path.read_bytes() for path in place.out.iterdir()}
@@ -960,6 +977,7 @@ def test_an_interrupted_replacement_keeps_the_earlier_release(place: Place) -> N
     assert {path.name: path.read_bytes() for path in place.out.iterdir()} == before
 
 
+@pytest.mark.slow
 def test_ctrl_c_at_the_very_start_prints_no_traceback(place: Place) -> None:
     for delay in (0.05, 0.1, 0.2):
         process = subprocess.Popen(

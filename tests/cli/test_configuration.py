@@ -105,6 +105,7 @@ def detailed_2020(product: str, run: Run) -> SafetabConfig:
 
 
 @pytest.mark.parametrize("product", ["phsafe", "topdown"])
+@pytest.mark.slow
 def test_init_writes_a_file_that_is_read(product: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     printed(capsys, product, "init", str(tmp_path / "config.toml"))
     printed(capsys, product, "init", str(tmp_path / "config.json"))
@@ -171,6 +172,7 @@ def changed(document: object, path: tuple[Any, ...], to: object) -> object:
 @pytest.mark.sampled(6)
 @pytest.mark.parametrize("product", PRODUCTS)
 @pytest.mark.parametrize("to", [None, -1, "x\ny", {"qqq": 1}, [], True])
+@pytest.mark.slow
 def test_what_a_schema_refuses_its_reader_refuses(
     product: str, to: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

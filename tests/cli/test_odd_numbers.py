@@ -49,6 +49,7 @@ def test_account_refuses_what_no_double_holds(arguments: list[str], capsys: pyte
 @pytest.mark.parametrize("value", ["1e30", "1e-30"])
 @pytest.mark.parametrize("name", ["--rho", "--epsilon", "--moe"])
 @pytest.mark.parametrize("delta", ["1e-300", "0.999"])
+@pytest.mark.slow
 def test_account_answers_at_its_limits(name: str, value: str, delta: str) -> None:
     for sensitivity in ("1e-30", "1e30"):
         more = ["--sensitivity", sensitivity, "--confidence", "0.999999999999999", "--delta", delta]

@@ -29,6 +29,7 @@ def ask(real: Named, product: str, verb: str, out: Path, *options: str) -> int:
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("verb", ["exact", "accuracy"])
 @pytest.mark.parametrize("product", PRODUCTS)
+@pytest.mark.slow
 def test_the_truth_is_for_its_owner_and_says_so(
     real: Named, tmp_path: Path, product: str, verb: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -94,6 +95,7 @@ PUBLISHING = {
 
 
 @pytest.mark.parametrize("product", PRODUCTS)
+@pytest.mark.slow
 def test_whatever_publishes_refuses_the_truth(
     real: Named, tmp_path: Path, product: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -121,6 +123,7 @@ def test_exact_counts_of_topdown_are_the_records(real: Named, tmp_path: Path) ->
     assert counts == world.counts
 
 
+@pytest.mark.slow
 def test_of_synthetic_records_the_truth_is_confidential_too_where_that_is_asked(real: Named, tmp_path: Path) -> None:
     write_csv(tmp_path / "census", random_census(seeded(12), ["06", "17"], 60))
     marked = {"phsafe": [real["phsafe"][0], str(tmp_path / "census")]}

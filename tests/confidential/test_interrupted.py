@@ -252,6 +252,7 @@ def test_a_run_killed_before_it_begins_is_begun_anew(real: Named, place: Path, p
 
 
 @pytest.mark.parametrize("product", often("safetab-h", of=("safetab-p", "safetab-h")))
+@pytest.mark.slow
 def test_a_run_goes_on_with_its_draws_in_other_batches(
     real: Named, place: Path, product: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -394,6 +395,7 @@ def at_unlink(number: int) -> None:
 
 
 @pytest.mark.parametrize("product", often("tables", "topdown", of=("phsafe", "tables", "topdown")))
+@pytest.mark.slow
 def test_what_is_being_removed_is_not_gone_on_with(
     real: Named, place: Path, product: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -411,6 +413,7 @@ def test_what_is_being_removed_is_not_gone_on_with(
     assert {path.name for path in place.iterdir()} == {"out", "out.confidential.log"}
 
 
+@pytest.mark.slow
 def test_draws_that_a_death_left_unlisted_are_listed_when_the_run_goes_on(
     real: Named, place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -427,6 +430,7 @@ def test_draws_that_a_death_left_unlisted_are_listed_when_the_run_goes_on(
     assert main([*arguments, "--resume"]) == 0
 
 
+@pytest.mark.slow
 def test_draws_of_a_batch_that_are_gone_are_not_drawn_again(
     real: Named, place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -452,6 +456,7 @@ def test_draws_of_a_batch_that_are_gone_are_not_drawn_again(
 
 
 @pytest.mark.parametrize("product", ["phsafe", "topdown"])
+@pytest.mark.slow
 def test_a_copy_of_what_was_kept_is_no_other_run(
     real: Named, place: Path, product: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -506,6 +511,7 @@ RECORDS: Final = {
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("product", often("phsafe", "tables", "topdown"))
+@pytest.mark.slow
 def test_what_has_changed_is_named(
     real: Named, place: Path, product: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -542,6 +548,7 @@ def test_what_has_changed_is_named(
 
 
 @pytest.mark.parametrize("product", often("safetab-p", "tables", of=AT_THE_DOOR))
+@pytest.mark.slow
 def test_kept_draws_that_are_damaged_are_refused(
     real: Named, place: Path, product: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -569,6 +576,7 @@ def test_kept_draws_that_are_damaged_are_refused(
 
 
 @pytest.mark.parametrize("product", often("safetab-p", "tables", of=AT_THE_DOOR))
+@pytest.mark.slow
 def test_a_seeded_run_that_goes_on_makes_what_it_would_have_made(
     real: Named, place: Path, product: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -587,6 +595,7 @@ def test_a_seeded_run_that_goes_on_makes_what_it_would_have_made(
     assert contents(place / "out") == contents(whole)
 
 
+@pytest.mark.slow
 def test_a_run_in_python_goes_on(real: Named, place: Path) -> None:
     config, data = real["phsafe"]
     begun(real, "phsafe", place)
@@ -597,6 +606,7 @@ def test_a_run_in_python_goes_on(real: Named, place: Path) -> None:
         yupana.run("phsafe", config, data, place / "other", resume=True)
 
 
+@pytest.mark.slow
 def test_a_count_goes_on(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (place / "people.csv").write_text("sex,age\n1,3\n2,4\n2,0\n", encoding="utf-8")
     asked = ["count", str(place / "people.csv"), "--by", "age:2:0-9", "--epsilon", "1", "--out", str(place / "out")]
@@ -608,6 +618,7 @@ def test_a_count_goes_on(place: Path, capsys: pytest.CaptureFixture[str]) -> Non
 
 
 @pytest.mark.parametrize("product", PRODUCTS)
+@pytest.mark.slow
 def test_a_run_that_is_interrupted_says_so(
     real: Named, place: Path, product: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -626,6 +637,7 @@ def test_a_run_that_is_interrupted_says_so(
     assert (place / "out.checkpoint").stat().st_mode & 0o777 == 0o700
 
 
+@pytest.mark.slow
 def test_a_charge_that_is_refused_begins_nothing(
     real: Named, place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -643,6 +655,7 @@ def test_a_charge_that_is_refused_begins_nothing(
 
 
 @pytest.mark.parametrize("product", often("safetab-h", "tables", of=AT_THE_DOOR))
+@pytest.mark.slow
 def test_a_run_may_go_on_in_shards(real: Named, place: Path, product: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Shards have the same stretches, so what was drawn in one piece is used, and the release is the same."""
     arguments = begun(real, product, place)

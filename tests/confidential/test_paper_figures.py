@@ -120,6 +120,7 @@ def losses(figure: str, districts: Districts) -> list[float]:
     return [round(drawn.finding.loss or np.nan, 3) for drawn in found]
 
 
+@pytest.mark.slow
 def test_the_losses_of_made_up_districts_are_those_of_the_page() -> None:
     # As docs/audits.md says, beside 0.54 and 2.3 as printed.
     assert losses("SA3", made_up_districts()) == [0.458, 19.768]
@@ -131,6 +132,7 @@ def test_the_losses_of_made_up_districts_are_those_of_the_page() -> None:
 
 
 @pytest.mark.skipif(not COOK.is_file(), reason="the blocks of Cook County are not at hand")
+@pytest.mark.slow
 def test_the_losses_of_cook_county_are_those_of_the_page() -> None:
     districts = read_districts(COOK)
     assert losses("SA3", districts) == [0.28, 1.181]
@@ -214,6 +216,7 @@ def test_a_figure_of_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert (status, "noise alone" in err) == (2, True)
 
 
+@pytest.mark.slow
 def test_figure_sa1_is_drawn_with_its_table(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -231,6 +234,7 @@ def test_figure_sa1_is_drawn_with_its_table(
     assert "://" not in text
 
 
+@pytest.mark.slow
 def test_a_page_draws_every_series() -> None:
     pytest.importorskip("vl_convert")
     many = [drawn.finding for _ in range(4) for drawn in draw_figure("SA2", small(), PUBLISHED)]

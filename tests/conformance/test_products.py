@@ -72,6 +72,7 @@ def test_a_product_is_listed_under_its_key_and_has_a_title(case: Case) -> None:
     assert Fraction(listing.confidence) == case.product.confidence
 
 
+@pytest.mark.slow
 def test_a_plan_costs_the_sum_of_its_entries(case: Case) -> None:
     assert case.product.plan(case.config).loss() == spent(case, case.config)
 
@@ -118,6 +119,7 @@ def test_the_run_of_2020_is_its_own_production(case: Case) -> None:
     assert not plan.against_release
 
 
+@pytest.mark.slow
 def test_a_plan_names_its_margins_as_asked(case: Case) -> None:
     product, config = case.product, case.config
     assert product.plan(config).confidence == product.confidence
@@ -132,6 +134,7 @@ def test_words_name_what_is_in_the_plan(case: Case) -> None:
         assert not words.kinds or m.name.partition("/")[0] in words.kinds
 
 
+@pytest.mark.slow
 def test_promises_are_json(case: Case) -> None:
     assert json.dumps(case.product.promises(case.config, case.product.plan(case.config), 1e-10))
 
@@ -154,6 +157,7 @@ def test_a_list_of_products_costs_no_import() -> None:
     assert done.stdout == "[]\n"
 
 
+@pytest.mark.slow
 def test_no_product_is_known_by_its_name_elsewhere() -> None:
     """What asks a product, finds it in `PRODUCTS` or imports it. TopDown's key is its algorithm's folder, too."""
     source = Path(yupana.__file__).parent

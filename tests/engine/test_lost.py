@@ -42,6 +42,7 @@ def test_rows_of_a_shard_that_are_gone_are_missed(what: str, tmp_path: Path, mon
     assert seen
 
 
+@pytest.mark.slow
 def test_files_of_an_area_that_are_gone_are_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All of an area's files of some records: without them it would look like one where nobody lives."""
     write_parquet(tmp_path / "data", crowded(3, 40), "text")

@@ -164,6 +164,7 @@ NAMES_OF_PHSAFE = [f"{t.name}/{level.name}" for t in TABLES for level in t.level
     st.sampled_from(["exact", "bureau"]),
     entries(NAMES_OF_PHSAFE),
 )
+@pytest.mark.slow
 def test_every_number_of_phsafe_is_the_librarys(
     taus: dict[str, int],
     percent: str,
@@ -206,6 +207,7 @@ def parameters(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @settings(max_examples=4, suppress_health_check=list(HealthCheck))
 @given(st.data())
+@pytest.mark.slow
 def test_every_number_of_other_products_is_the_librarys(parameters: Path, data: st.DataObject) -> None:
     key = data.draw(st.sampled_from([OF_P, OF_H, OF_UNITS, OF_TABLES]))
     document = started(key)
@@ -238,6 +240,7 @@ def test_every_number_of_other_products_is_the_librarys(parameters: Path, data: 
             assert margins[name] == float(entry["value"])
 
 
+@pytest.mark.slow
 def test_the_page_opens_with_each_configuration_as_it_is(parameters: Path) -> None:
     iterations = read_iterations(parameters)
     plans = {
@@ -313,6 +316,7 @@ def test_shares_and_totals_can_be_given() -> None:
 
 
 @pytest.mark.parametrize("key", EVERY)
+@pytest.mark.slow
 def test_what_is_found_is_the_librarys(key: str) -> None:
     document = started(key)
     document["fields"]["margins"] = "bureau"
@@ -338,6 +342,7 @@ def test_what_is_found_is_the_librarys(key: str) -> None:
 
 
 @pytest.mark.parametrize("key", [OF_PHSAFE, OF_H, OF_UNITS, OF_TABLES])
+@pytest.mark.slow
 def test_the_exact_epsilon_and_losses_of_attributes_come_after_the_rest(key: str) -> None:
     document = started(key)
     document["fields"]["delta"] = "1e-9"
@@ -360,6 +365,7 @@ def test_the_exact_epsilon_and_losses_of_attributes_come_after_the_rest(key: str
     assert all(len(set(map(len, one["columns"].values()))) == 1 for one in found["consequences"])
 
 
+@pytest.mark.slow
 def test_a_total_may_be_an_epsilon() -> None:
     found = solved(OF_UNITS, started(OF_UNITS), "epsilon", "7")
     exact = asked("/api/exact", product=OF_UNITS, settings=found["settings"])["exact"]["exact"]
@@ -540,6 +546,7 @@ def test_an_edited_or_stale_scenario_is_told() -> None:
     assert "name" in faults("/api/load", text=json.dumps({**document, "name": "two\nlines"}))
 
 
+@pytest.mark.slow
 def test_an_exported_configuration_runs_unchanged(tmp_path: Path) -> None:
     document = started(OF_PHSAFE)
     document["entries"]["PH2/usa_*"] = {"on": True, "by": "margin", "value": "77"}
@@ -675,6 +682,7 @@ def test_what_cannot_be_served_is_refused_at_the_start(
     assert told in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_counts_of_a_release_take_the_place_of_the_invented(tmp_path: Path) -> None:
     census, out, config = tmp_path / "census", tmp_path / "out", tmp_path / "config.json"
     config.write_text(json.dumps(production_config()))
@@ -687,6 +695,7 @@ def test_counts_of_a_release_take_the_place_of_the_invented(tmp_path: Path) -> N
     assert page.first.known["PH2/state_*"].typical < invented.typical
 
 
+@pytest.mark.slow
 def test_areas_of_a_release_of_any_product_are_named(tmp_path: Path) -> None:
     census, out = tmp_path / "census", tmp_path / "out"
     assert main(["synth", str(census), "--households", "300", "--seed", "1"]) == 0
@@ -727,6 +736,7 @@ EXTREMES = st.one_of(
 
 @settings(max_examples=15, suppress_health_check=list(HealthCheck))
 @given(st.data())
+@pytest.mark.slow
 def test_whatever_can_be_computed_can_be_shown(data: st.DataObject) -> None:
     """Noise from none to more than there are people: an answer, or a fault by its field, and never a broken page."""
     product = data.draw(st.sampled_from(EVERY))

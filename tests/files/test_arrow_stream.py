@@ -37,6 +37,7 @@ def part_of(rows: list[tuple[int, int, float]]) -> dict[str, Column]:
 
 @settings(max_examples=30)
 @given(ROWS)
+@pytest.mark.slow
 def test_rows_come_as_they_are(parts: list[list[tuple[int, int, float]]]) -> None:
     with duckdb.connect() as db:
         db.register("parts", ArrowParts(map(part_of, parts)))
@@ -51,6 +52,7 @@ def test_columns_are_told_before_they_are_read() -> None:
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
+@pytest.mark.slow
 def test_order_stays_and_few_parts_are_held(ending: str, tmp_path: Path) -> None:
     alive: list[weakref.ref[Ints]] = []
     most, size = 0, 5_000

@@ -42,6 +42,7 @@ def written(
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("header", [True, False])
 @pytest.mark.parametrize("separator", list(",;|\t"))
+@pytest.mark.slow
 def test_any_dialect_of_a_table_is_the_same_table(separator: str, header: bool, tmp_path: Path) -> None:  # noqa: FBT001
     path = tmp_path / "plan.csv"
     encodings = ((None, "utf-8"), (None, "utf-8-sig"), (None, "utf-16"), ("utf-16", "utf-16-be"), ("cp1252", "cp1252"))
@@ -75,6 +76,7 @@ def test_what_a_table_may_have_beside(tmp_path: Path) -> None:
     assert found == [(3, {"R\u00e9gion": "'s-Gravenhage", "n": "2"}), (6, {"R\u00e9gion": "a", "n": "03"})]
 
 
+@pytest.mark.slow
 def test_a_hundred_columns_take_no_longer_than_their_number(tmp_path: Path) -> None:
     path = tmp_path / "table.csv"
     rows = [",".join(f"'0{row} é" for _ in range(100)) for row in range(3)]

@@ -115,6 +115,7 @@ def nations(draw: st.DrawFn) -> Tree:
 
 @given(nations(), st.data(), st.integers(0, 2), st.integers(0, 4), st.sampled_from(["orig", "even"]))
 @settings(max_examples=80)
+@pytest.mark.slow
 def test_groups_are_those_of_the_literal_algorithm(
     tree: Tree, data: st.DataObject, cutoff: int, threshold: int, grouping: str
 ) -> None:

@@ -1,6 +1,7 @@
 """Variances by recursion over the tree against least squares with matrices."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -38,6 +39,7 @@ def precisions(tree: Tree, data: st.DataObject, weights: list[float]) -> tuple[M
 
 
 @given(trees(most_units=20), st.data(), st.sampled_from([[1.0], [0.5, 1.0, 4.0], [0.0, 1.0, 2.0], [0.0, 0.0, 1.0]]))
+@pytest.mark.slow
 def test_variances_are_those_of_dense_least_squares(tree: Tree, data: st.DataObject, weights: list[float]) -> None:
     weight = precisions(tree, data, weights)
     matrix = strategy_matrix(tree)

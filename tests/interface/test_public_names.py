@@ -121,6 +121,7 @@ def test_no_public_function_has_more_than_ten_parameters(name: str) -> None:
     assert len([one for one in inspect.signature(function).parameters if one != "self"]) <= 10
 
 
+@pytest.mark.slow
 def test_functions_stay_functions_beside_folders_of_their_name() -> None:
     code = """
 import yupana.plan.plan, yupana.report.html, yupana.estimate.phsafe.truncated_normal, yupana, sys
@@ -204,6 +205,7 @@ def test_the_tour_runs_end_to_end(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("code", re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)[:1])
+@pytest.mark.slow
 def test_the_first_example_of_the_page_runs(code: str, tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, capture_output=True, text=True)
 

@@ -54,6 +54,7 @@ LIBRARIES: dict[str, Callable[[pl.DataFrame], object]] = {
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.slow
 def test_phsafe_makes_the_same_release_of_frames(
     library: str, census: Path, frames: dict[str, pl.DataFrame], tmp_path: Path
 ) -> None:
@@ -66,6 +67,7 @@ def test_phsafe_makes_the_same_release_of_frames(
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("product", ["safetab-p", "safetab-h"])
+@pytest.mark.slow
 def test_safetab_makes_the_same_release_of_frames(product: str, tmp_path: Path) -> None:
     world = random_world(seeded(4), noise="some")
     parameters, data = write_parameters(tmp_path / "parameters", world), write_data(tmp_path / "data", world)
@@ -75,6 +77,7 @@ def test_safetab_makes_the_same_release_of_frames(product: str, tmp_path: Path) 
     assert tables(of_frames) == tables(of_files)
 
 
+@pytest.mark.slow
 def test_topdown_makes_the_same_release_of_a_histogram(tmp_path: Path) -> None:
     data = write_world(make_world(2, (2, 3)), tmp_path / "data")
     document = configuration((2, 3), rho="1")
@@ -94,6 +97,7 @@ def test_topdown_makes_the_same_release_of_microdata(tmp_path: Path) -> None:
     assert tables(of_frames) == tables(of_files)
 
 
+@pytest.mark.slow
 def test_frames_are_real_records_unless_said_otherwise(frames: dict[str, pl.DataFrame], tmp_path: Path) -> None:
     words = "synthetic=True was not said, so the records may be real; refused because"
     with pytest.raises(yupana.ConfigError, match=words):
@@ -145,6 +149,7 @@ def test_findings_name_the_frames(frames: dict[str, pl.DataFrame]) -> None:
     assert [(one.file, one.count) for one in found if one.rule == "domain"] == [("persons", len(frames["persons"]))]
 
 
+@pytest.mark.slow
 def test_a_listener_that_fails_ends_the_run_cleanly(frames: dict[str, pl.DataFrame], tmp_path: Path) -> None:
     def fails(step: yupana.Step) -> None:
         if step.stage == "writing the release":
@@ -159,6 +164,7 @@ def test_a_listener_that_fails_ends_the_run_cleanly(frames: dict[str, pl.DataFra
     assert yupana.run("phsafe", phsafe(), frames, tmp_path / "out", synthetic=True, resume=True).wrong() == []
 
 
+@pytest.mark.slow
 def test_of_two_runs_into_one_folder_one_is_refused(frames: dict[str, pl.DataFrame], tmp_path: Path) -> None:
     met, ended = threading.Barrier(2), list[object]()
 
@@ -185,6 +191,7 @@ def test_of_two_runs_into_one_folder_one_is_refused(frames: dict[str, pl.DataFra
     assert yupana.open_release(tmp_path / "out").wrong() == []
 
 
+@pytest.mark.slow
 def test_a_table_whose_file_is_gone_says_so(frames: dict[str, pl.DataFrame], tmp_path: Path) -> None:
     table = yupana.run("phsafe", phsafe(), frames, tmp_path / "out")["PH1_num"]
     shutil.rmtree(tmp_path / "out")
@@ -195,6 +202,7 @@ def test_a_table_whose_file_is_gone_says_so(frames: dict[str, pl.DataFrame], tmp
     assert "no longer there" in repr(table)
 
 
+@pytest.mark.slow
 def test_a_run_is_charged_and_refused_beyond_its_limit(frames: dict[str, pl.DataFrame], tmp_path: Path) -> None:
     charged: dict[str, Any] = {"ledger": tmp_path / "ledger", "dataset": "made up", "limit": "3/2", "synthetic": True}
     yupana.run("phsafe", phsafe(), frames, tmp_path / "first", **charged)
@@ -203,6 +211,7 @@ def test_a_run_is_charged_and_refused_beyond_its_limit(frames: dict[str, pl.Data
     assert not (tmp_path / "second").exists()
 
 
+@pytest.mark.slow
 def test_a_manifest_repeats_its_release(census: Path, tmp_path: Path) -> None:
     first = yupana.run("phsafe", phsafe(), census, tmp_path / "first", seed=5, margins="bureau", format="parquet")
     again = yupana.run("phsafe", first.folder / "manifest.json", census, tmp_path / "again", seed=5)
@@ -210,12 +219,14 @@ def test_a_manifest_repeats_its_release(census: Path, tmp_path: Path) -> None:
     assert again.plan == replace(first.measured, margins="bureau")
 
 
+@pytest.mark.slow
 def test_tables_are_not_pickled(frames: dict[str, pl.DataFrame], tmp_path: Path) -> None:
     release = yupana.run("phsafe", phsafe(), frames, tmp_path / "out")
     with pytest.raises(TypeError, match="cannot be pickled"):
         pickle.dumps(release["PH1_num"])
 
 
+@pytest.mark.slow
 def test_columns_of_other_names_are_read_by_a_map(
     census: Path, frames: dict[str, pl.DataFrame], tmp_path: Path
 ) -> None:
@@ -268,6 +279,7 @@ def test_what_a_product_does_not_take_is_refused(product: str, asked: dict[str, 
         yupana.plan(product, config, **asked)
 
 
+@pytest.mark.slow
 def test_a_report_is_written_with_the_release(census: Path, tmp_path: Path) -> None:
     release = yupana.run("phsafe", phsafe(), census, tmp_path / "out", report=tmp_path / "page.html")
     assert (tmp_path / "page.html").read_text() == yupana.report(release, tmp_path / "again.html").read_text()
@@ -276,6 +288,7 @@ def test_a_report_is_written_with_the_release(census: Path, tmp_path: Path) -> N
     assert not (tmp_path / "other").exists()
 
 
+@pytest.mark.slow
 def test_what_was_observed_is_a_table_and_a_folder(frames: dict[str, pl.DataFrame], tmp_path: Path) -> None:
     seen = yupana.accuracy("phsafe", phsafe(), frames, tmp_path / "out", trials=2, synthetic=True, seed=1)
     written = yupana.open_release(tmp_path / "out")
@@ -285,6 +298,7 @@ def test_what_was_observed_is_a_table_and_a_folder(frames: dict[str, pl.DataFram
         yupana.accuracy("phsafe", phsafe(), frames, tmp_path / "out", synthetic=True)
 
 
+@pytest.mark.slow
 def test_codes_are_shown_with_their_meaning(frames: dict[str, pl.DataFrame], tmp_path: Path) -> None:
     release = yupana.exact("phsafe", phsafe(), frames, tmp_path / "out", synthetic=True)
     plain, labelled = release["PH1_num"], release.labelled("PH1_num")

@@ -218,6 +218,7 @@ def by_general_solver(config: Mapping[str, Spent], question: BudgetQuestion) -> 
 
 @pytest.mark.parametrize("seeds", [range(4), pytest.param(range(4, 20), marks=pytest.mark.thorough)], ids=["4", "20"])
 @pytest.mark.parametrize("loss", _LOSSES)
+@pytest.mark.slow
 def test_it_is_as_good_as_a_general_solver_under_the_loss_of_the_plan(loss: Joined, seeds: range) -> None:
     for seed in seeds:
         rng = np.random.default_rng(seed)
@@ -240,6 +241,7 @@ def test_it_is_as_good_as_a_general_solver_under_the_loss_of_the_plan(loss: Join
 
 @settings(max_examples=40)
 @given(st.integers(0, 10_000), st.sampled_from(_LOSSES))
+@pytest.mark.slow
 def test_no_budgets_within_the_limits_are_below_the_bound(seed: int, loss: Joined) -> None:
     rng = np.random.default_rng(seed)
     config = random_budgets(rng)
@@ -317,6 +319,7 @@ def test_what_is_written_is_read_back_with_the_same_loss_of_privacy(
 
 
 @pytest.mark.parametrize("runs", [4, pytest.param(12, marks=pytest.mark.thorough)])
+@pytest.mark.slow
 def test_variances_told_are_those_of_the_rows_of_a_run_and_of_its_noise(tmp_path: Path, runs: int) -> None:
     """Every row of a run says the variance that was told, and its noise has it, to four standard errors."""
     census = tmp_path / "census"

@@ -109,6 +109,7 @@ def test_the_last_class_may_be_shorter() -> None:
 # What is counted.
 
 
+@pytest.mark.slow
 def test_csv_parquet_and_frames_give_the_same_release(folder: Path) -> None:
     made = {}
     whole: pa.Table = frame(rows()).to_arrow()
@@ -130,6 +131,7 @@ def test_csv_parquet_and_frames_give_the_same_release(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("most", [1, 2])
+@pytest.mark.slow
 def test_ids_that_are_numbers_in_one_file_and_texts_in_another_keep_the_same_records(folder: Path, most: int) -> None:
     some = frame(rows()).with_columns(person=pl.col("person").str.slice(1).cast(pl.Int32))
     some.write_csv(folder / "numbers.csv")
@@ -143,6 +145,7 @@ def test_ids_that_are_numbers_in_one_file_and_texts_in_another_keep_the_same_rec
 
 
 @pytest.mark.parametrize("most", [1, 2, 50])
+@pytest.mark.slow
 def test_counts_are_those_of_a_plain_program(folder: Path, most: int) -> None:
     release = yupana.count(
         folder / "people.csv",
@@ -339,6 +342,7 @@ def test_codes_that_occur_and_make_too_many_cells_are_refused_before_anything_is
     assert not any(path.exists() for path in paths.values())
 
 
+@pytest.mark.slow
 def test_a_file_must_be_one_and_a_seed_needs_synthetic_records(folder: Path) -> None:
     out = folder / "out"
     (folder / "people.dat").write_text("sex\n1\n")
@@ -356,6 +360,7 @@ def test_a_file_must_be_one_and_a_seed_needs_synthetic_records(folder: Path) -> 
     assert isinstance(yupana.count(folder / "people.csv", **asked(folder), out=out), yupana.Release)
 
 
+@pytest.mark.slow
 def test_whole_numbers_may_be_missing(folder: Path) -> None:
     records = [(age if age != 3 else None, sex) for _, _, age, sex in rows()]
     pl.DataFrame(records, schema=["age", "sex"], orient="row").write_csv(folder / "some.csv")

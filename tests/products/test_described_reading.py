@@ -115,6 +115,7 @@ def test_every_example_of_a_key_is_read(farms: Path) -> None:
             yupana.plan("tables", farms.with_name("other.toml"))
 
 
+@pytest.mark.slow
 def test_a_description_comes_back_from_its_document(farms: Path) -> None:
     read = TABLES.read(farms)
     told = json.loads(json.dumps(TABLES.document(read)))
@@ -124,6 +125,7 @@ def test_a_description_comes_back_from_its_document(farms: Path) -> None:
     jsonschema.validate(tomllib.loads(farms.read_text(encoding="utf-8")), TABLES.schema())
 
 
+@pytest.mark.slow
 def test_whoever_reads_a_document_again_reads_the_same(farms: Path) -> None:
     # A release is checked by the description that is in use, not by that which its manifest would give.
     examples = (PAGE.parents[1] / "examples" / f"{name}.toml" for name in ("country", "health", "oregon", "town"))
@@ -293,6 +295,7 @@ class Alone(dict[str, set[str]]):
 
 
 @pytest.mark.parametrize("pairs", [15, pytest.param(120, marks=pytest.mark.thorough)])
+@pytest.mark.slow
 def test_of_two_faults_both_are_named_and_nothing_that_follows_from_them(farms: Path, pairs: int) -> None:
     rng = random.Random(1)  # noqa: S311 (no noise)
     alone = Alone(farms)

@@ -45,6 +45,7 @@ refused: Counter[str] = Counter()
 
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("part", range(6))
+@pytest.mark.slow
 def test_no_neighbour_is_farther_than_derived(part: int) -> None:
     """Of every database and unit: all neighbours with one unit less, and random ones with one replaced."""
     attained: list[Fraction] = []
@@ -91,6 +92,7 @@ def moved(here: Database, there: Database, document: dict[str, Any]) -> Moved:
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("part", range(4))
+@pytest.mark.slow
 def test_what_is_said_to_be_attained_is(part: int) -> None:
     """Neighbours so far apart are made; a replacement takes a unit from one tree and adds one to another."""
     claimed = 0
@@ -126,6 +128,7 @@ def test_what_is_said_to_be_attained_is(part: int) -> None:
     assert claimed > ATTAINED / 6
 
 
+@pytest.mark.slow
 def test_where_there_is_no_bound_the_description_is_refused(tmp_path: Path) -> None:
     """Without a limit one unit may move any number of records."""
     del tmp_path

@@ -71,6 +71,7 @@ def planned(key: str, path: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("tries", [80, pytest.param(400, marks=pytest.mark.thorough)])
+@pytest.mark.slow
 def test_anything_in_any_place_is_read_or_refused(key: str, name: str, tries: int, tmp_path: Path) -> None:
     document = plain(read_document(PRODUCTS[key].locate(name))[0])
     chance = random.Random(name)  # noqa: S311 (the same places every time)
@@ -106,6 +107,7 @@ def test_anything_in_a_policy_is_read_or_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("read", [PERSONS.read, HOUSEHOLDS.read])
 @pytest.mark.parametrize("file", PARAMETER_FILES)
+@pytest.mark.slow
 def test_parameter_files_without_rows_are_read_or_refused(
     read: Callable[[Path], Any], file: str, tmp_path: Path
 ) -> None:

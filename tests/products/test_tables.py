@@ -110,6 +110,7 @@ def wrong(folder: Path, manifest: dict[str, Any], families: tuple[Family, ...]) 
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("seed", range(4))
+@pytest.mark.slow
 def test_random_families_are_laid_out_as_sums_and_any_altered_row_is_found(seed: int, tmp_path: Path) -> None:
     rng = np.random.default_rng(seed)
     families = tuple(random_family(rng, name) for name in ("F", "G"))
@@ -184,6 +185,7 @@ def alter(folder: Path, manifest: dict[str, Any], families: tuple[Family, ...], 
     path.write_text(before)
 
 
+@pytest.mark.slow
 def test_parquet_says_the_same(tmp_path: Path) -> None:
     rng = np.random.default_rng(7)
     families = (random_family(rng, "F"),)

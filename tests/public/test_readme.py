@@ -85,6 +85,7 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert not anchor or anchor in anchors(there), f"{name}#{anchor}"
 
 
+@pytest.mark.slow
 def test_messages_and_docstrings_name_pages_that_exist() -> None:
     texts = (path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
     named = {found for text in texts for found in re.findall(r"docs/([a-z-]+\.md)", text)}

@@ -73,6 +73,7 @@ def repeat(made: Releases, out: Path, name: str) -> None:
 
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ["phsafe", "exact", "safetab-p", "safetab-h", "topdown"])
+@pytest.mark.slow
 def test_a_release_repeated_from_its_manifest_is_the_same_to_the_byte(
     made: Releases, tmp_path: Path, name: str
 ) -> None:
@@ -154,6 +155,7 @@ def test_what_was_made_passes(made: Releases, name: str) -> None:
     assert call("check", made / name) == 0
 
 
+@pytest.mark.slow
 def test_public_files_are_compared_where_they_are_named(
     made: Releases, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -251,6 +253,7 @@ def test_nothing_is_made_of_what_is_confidential(
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["phsafe", "safetab-p", "safetab-h", "topdown"])
 @pytest.mark.parametrize("of", ["person", "promised"])
+@pytest.mark.slow
 def test_a_loss_that_does_not_follow_from_the_plan_is_not_certified(
     copy: Callable[[str], Path], tmp_path: Path, name: str, of: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -343,6 +346,7 @@ def test_counts_as_good_as_exact_are_not_released(
 # --- nothing beside the manifest --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_reports_have_checksums(copy: Callable[[str], Path], capsys: pytest.CaptureFixture[str]) -> None:
     estimates = copy("estimates")
     with (estimates / "index.html").open("a") as file:

@@ -94,6 +94,7 @@ def a_place(draw: st.DrawFn, manifest: Any) -> tuple[Any, ...]:  # noqa: ANN401
 
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.slow
 def test_no_manifest_makes_a_command_fail(made: Releases, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     path = manifest_of(made, name)
     whole = path.read_text(encoding="utf-8")

@@ -129,6 +129,7 @@ def forge() -> None:
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("key", ["office", "p256", "p384", "p521", "rsa"])
+@pytest.mark.slow
 def test_a_signed_release_tells_who_signed_it(key: str) -> None:
     signers(key)
     assert yupana.check("release") == yupana.check("release")
@@ -155,6 +156,7 @@ def test_a_coherent_forgery_passes_check_and_not_the_signature() -> None:
     assert "changed" not in wrong()
 
 
+@pytest.mark.slow
 def test_every_file_is_covered_and_told_by_its_name() -> None:
     yupana.sign("release", "office")
     kept = {path.name: path.read_bytes() for path in Path("release").iterdir()}
@@ -200,6 +202,7 @@ def test_no_byte_of_statement_and_signature_can_be_another() -> None:
     assert not wrong()
 
 
+@pytest.mark.slow
 def test_a_signature_counts_for_its_release_its_namespace_and_its_text_alone() -> None:
     yupana.sign("release", "office", signer=NAME)
     first = Path("release", SIGNATURE).read_bytes()
@@ -239,6 +242,7 @@ def test_another_namespace_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "it is signed as 'git', and a release as 'yupana-release'" in wrong()
 
 
+@pytest.mark.slow
 def test_a_key_signs_for_whom_and_what_its_line_says() -> None:
     yupana.sign("release", "office", signer=NAME)
     for who, options, told in (
@@ -259,6 +263,7 @@ def test_a_key_signs_for_whom_and_what_its_line_says() -> None:
     assert "a key that is not in signers" in wrong()
 
 
+@pytest.mark.slow
 def test_a_signature_after_its_key_was_withdrawn_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
         at(patched, "2026-06-30T23:30:00+00:00")
@@ -321,6 +326,7 @@ def test_what_lies_beside_is_covered_where_it_is_named() -> None:
         yupana.sign("release", "office", beside="page.html", overwrite=True)
 
 
+@pytest.mark.slow
 def test_what_is_not_sound_signed_or_confidential_is_not_signed(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -359,6 +365,7 @@ def test_an_unsigned_release_is_told(capsys: pytest.CaptureFixture[str]) -> None
     assert not wrong()
 
 
+@pytest.mark.slow
 def test_what_is_no_key_is_called_what_it_is() -> None:
     kept, form = Path("office").read_bytes(), serialization.PrivateFormat
     pem = serialization.Encoding.PEM

@@ -114,6 +114,7 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not SHARED.exists(), reason="the public data are not beside the checkout")
+@pytest.mark.slow
 def test_sizes_are_looked_at_before_anything_is_unpacked(tmp_path: Path) -> None:
     packed, plain = tmp_path / "packed.zip", tmp_path / "plain.json"
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:

@@ -23,6 +23,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_run_of_phsafe_writes_a_page_beside_its_release(place: Path) -> None:
     out, report = place / "release", place / "release.html"
     command = ["phsafe", "run", str(place / "config.json"), str(place / "census"), str(out), "--report", str(report)]
@@ -82,6 +83,7 @@ def test_a_place_that_cannot_be_is_refused_before_the_work(
     assert list((place / "refused").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_the_truth_of_real_records_stays_with_its_owner(tmp_path: Path) -> None:
     data = write_world(make_world(4, (2, 3)), tmp_path / "data")
     (data / "SYNTHETIC").unlink()

@@ -35,6 +35,7 @@ def text_of(page: str) -> str:
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("mechanism", ["zcdp", "pure"])
+@pytest.mark.slow
 def test_the_report_compares_three_spines(tmp_path: Path, mechanism: str) -> None:
     levels = "US,State,County,Tract_Group,Tract,Block_Group,Block"
     blocks = random_blocks(seeded(2), blocks=30)
@@ -57,10 +58,12 @@ def test_the_report_compares_three_spines(tmp_path: Path, mechanism: str) -> Non
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("kind", ["conventional", "aian"])
+@pytest.mark.slow
 def test_a_spine_of_tabulation_geography_has_a_report(tmp_path: Path, kind: str) -> None:
     assert "<h2>Distances</h2>" in report(build(tmp_path, random_blocks(seeded(4)), "--kind", kind))
 
 
+@pytest.mark.slow
 def test_a_county_without_areas_has_a_report(tmp_path: Path) -> None:
     blocks = [Block("17", "031", "000100", "1", f"{1000 + i}", "9999", "99999", "99999") for i in range(3)]
     page = report(build(tmp_path, blocks, "--kind", "optimized"))
@@ -68,6 +71,7 @@ def test_a_county_without_areas_has_a_report(tmp_path: Path) -> None:
     assert "<h2>Distances</h2>" not in page
 
 
+@pytest.mark.slow
 def test_a_report_elsewhere_leaves_the_folder_alone(tmp_path: Path) -> None:
     out = build(tmp_path, random_blocks(seeded(1)), "--kind", "aian")
     assert main(["spine", "report", str(out), "--to", str(tmp_path / "page.html")]) == 0
@@ -76,6 +80,7 @@ def test_a_report_elsewhere_leaves_the_folder_alone(tmp_path: Path) -> None:
     assert main(["spine", "report", str(out), "--to", str(tmp_path / "nowhere" / "page.html")]) == 2
 
 
+@pytest.mark.slow
 def test_a_map_is_drawn_where_boundaries_are_given(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     blocks = [
         Block("17", "031", "000100", "1", f"{1000 + i}", "9999", "10000", f"{100 + 100 * (i % 2):05}") for i in range(8)

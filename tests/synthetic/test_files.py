@@ -132,6 +132,7 @@ def test_sex_agrees_with_couples_and_household_type(files: Files) -> None:
             assert sexes["20"] == "1"
 
 
+@pytest.mark.slow
 def test_most_relatives_share_the_codes_of_the_householder(files: Files) -> None:
     same = Counter(
         [record[name] for name in (*RACES, "QSPAN")] == [people[0][1][name] for name in (*RACES, "QSPAN")]
@@ -248,6 +249,7 @@ def test_areas_are_as_many_and_as_unequal_as_in_the_nation() -> None:
     assert len(np.unique(blocks.tract.astype(np.int64) * 100_000 + blocks.place)) > 1.2 * len(tracts.state)
 
 
+@pytest.mark.slow
 def test_small_areas_differ_in_race(tmp_path: Path) -> None:
     synthesize(tmp_path / "one", households=40_000, states=["17"], seed=1)
     people: Counter[str] = Counter()

@@ -49,6 +49,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @given(st.integers(0, 40), st.sampled_from(["conventional", "aian", "optimized"]), st.sampled_from(["zcdp", "pure"]))
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.slow
 def test_the_loss_is_the_budget_along_every_path(folder: Path, seed: int, kind: str, mechanism: str) -> None:
     found, world, spending = opened(folder, seed, kind, mechanism)
     assert spending.plan.loss() == Fraction(5, 7)

@@ -71,6 +71,7 @@ def moved(spending: Spending, here: list[int], there: list[int], cells: tuple[in
 
 
 @pytest.mark.parametrize("mechanism", ["zcdp", "pure"])
+@pytest.mark.slow
 def test_no_change_of_a_record_is_told_better_than_the_plan_says(tmp_path: Path, mechanism: str) -> None:
     found, world, spending = opened(tmp_path / "world", mechanism)
     blocks, cells = world.spine.tree.units(len(LEVELS) - 1), found.schema.cells
@@ -130,6 +131,7 @@ def most(changes: Iterable[Counter[Any]], bound: LossOnAnySpine) -> float:
 
 
 @pytest.mark.parametrize("mechanism", [pytest.param("zcdp", marks=pytest.mark.thorough), "pure"])
+@pytest.mark.slow
 def test_no_attribute_and_no_move_costs_more_than_on_any_spine(
     tmp_path: Path, mechanism: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -166,6 +168,7 @@ def test_no_attribute_and_no_move_costs_more_than_on_any_spine(
     assert nearest > 0.9
 
 
+@pytest.mark.slow
 def test_where_nothing_is_bypassed_any_spine_is_the_plan() -> None:
     found = read_configuration("cook-2010")
     semantics = semantics_as_json(found)

@@ -89,6 +89,7 @@ BOUNDS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=4, m
     st.integers(0, 5),
 )
 @settings(max_examples=300, deadline=None)
+@pytest.mark.slow
 def test_feasibility_is_that_of_enumeration(
     bounds: list[tuple[int, int]], groups: tuple[int, int], known: str, first: int
 ) -> None:

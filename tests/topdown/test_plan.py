@@ -101,6 +101,7 @@ def test_variance_is_one_over_the_rho_of_the_query() -> None:
         ("h1-2020-pr", RHO_UNITS, Fraction(1455307, 588081)),
     ],
 )
+@pytest.mark.slow
 def test_totals_are_those_of_the_certificates(
     name: str, rho: Fraction, certified: Fraction, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -156,6 +157,7 @@ def test_what_a_change_of_one_attribute_costs_is_what_the_queries_see(name: str)
         assert lost(losses[attribute]) == expected
 
 
+@pytest.mark.slow
 def test_epsilons_are_at_the_delta_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     usual, other = (plan_json(capsys, "h1-2020-us", *delta) for delta in ((), ("--delta", "1e-6")))
     assert other["totals"]["epsilon"] < usual["totals"]["epsilon"]
@@ -163,6 +165,7 @@ def test_epsilons_are_at_the_delta_asked_for(capsys: pytest.CaptureFixture[str])
     assert other["semantics"]["attributes"]["h1"]["epsilon"] == other["totals"]["epsilon"]
 
 
+@pytest.mark.slow
 def test_what_is_kept_exactly_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert plan_json(capsys, "pl94-2020-us")["invariants"] == {"US": ["total"], "State": ["total"]}
     answer = plan_json(capsys, "h1-2020-us")
@@ -186,10 +189,12 @@ def test_cook_has_the_noise_of_production() -> None:
 @pytest.mark.parametrize(
     "name", [name if name == "h1-2020-us" else pytest.param(name, marks=pytest.mark.thorough) for name in BUILT_IN[:4]]
 )
+@pytest.mark.slow
 def test_the_plan_of_production_differs_from_itself_in_nothing(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert plan_json(capsys, name, "--diff", "production")["differences"] == []
 
 
+@pytest.mark.slow
 def test_differences_from_production_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     built_in = ROOT / "src" / "yupana" / "topdown" / "builtin" / "pl94-2020-pr.toml"
     path = tmp_path / "mine.toml"
@@ -238,6 +243,7 @@ def test_a_direct_block_total_takes_nothing_from_any_geolevel(name: str, before:
         pytest.param("pl94-2020-us-block-total", "pl94-2020-us", marks=pytest.mark.thorough),
     ],
 )
+@pytest.mark.slow
 def test_losses_stand_beside_those_of_production(name: str, before: str, capsys: pytest.CaptureFixture[str]) -> None:
     here, there = plan_json(capsys, name), plan_json(capsys, before)
     assert "semantics_of_production" not in there
@@ -259,6 +265,7 @@ def test_losses_stand_beside_those_of_production(name: str, before: str, capsys:
     assert epsilons[7] == epsilons[10] == f"{here['semantics']['geolevels']['Block in Block_Group']['epsilon']:.6f}"
 
 
+@pytest.mark.slow
 def test_the_moved_budget_costs_moves_within_a_block_group(capsys: pytest.CaptureFixture[str]) -> None:
     answer = plan_json(capsys, str(ROOT / "examples" / "moved_budget.toml"))
     here, there = answer["semantics"], answer["semantics_of_production"]
@@ -342,6 +349,7 @@ def test_an_infinite_budget_is_planned_without_noise(tmp_path: Path, capsys: pyt
     assert semantics["attributes"]["age"] == {"rho": "Infinity", **none, "any_spine": {"rho": "Infinity", **none}}
 
 
+@pytest.mark.slow
 def test_margins_are_at_the_confidence_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     ninety, ninety_five = (
         plan_json(capsys, "h1-2020-us", "--margins", "bureau", *c) for c in ((), ("--confidence", "95%"))

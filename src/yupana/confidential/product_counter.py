@@ -15,7 +15,7 @@ from yupana.confidential.records.foreign_files import RecordForms
 from yupana.confidential.records.sources import Source
 from yupana.confidential.records.validation import Finding
 from yupana.confidential.request import Layout, RunRequest
-from yupana.errors import InputError
+from yupana.errors import ConfigError, InputError
 from yupana.files.arrow import ArrowTable
 from yupana.files.columns import RecordFile
 from yupana.plan.ledger import Ledger
@@ -267,8 +267,9 @@ class Counter(ABC, Generic[C, R, E, M]):
     def write_noisy(
         self, folder: Path, layout: Layout, run: MeasuredRun[R, E, M], manifest: Mapping[str, Any], clock: Stopwatch
     ) -> None:
-        """Write all noisy measurements in a layout, with a manifest, where the product takes such terms."""
-        raise NotImplementedError
+        """Write all noisy measurements in a layout, with a manifest; only some products can."""
+        del folder, layout, manifest, clock
+        raise ConfigError(f"{run.plan.product} keeps no noisy measurements")
 
 
 def input_checksums(folder: Path, sources: Mapping[str, Source]) -> dict[str, str]:

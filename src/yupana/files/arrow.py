@@ -4,6 +4,7 @@ import html
 import itertools
 import threading
 import weakref
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, Self, TypeVar, runtime_checkable
@@ -40,14 +41,14 @@ class ArrowStream(Protocol):
         """Hand out a capsule with a stream of record batches."""
 
 
-class Tabular:
+class Tabular(ABC):
     """What a data-frame library takes as it takes its `table`, and a notebook shows as that."""
 
     __slots__ = ()
 
+    @abstractmethod
     def table(self) -> "ArrowTable":
         """Tabulate it."""
-        raise NotImplementedError
 
     def notes_shown(self) -> Sequence[str]:
         """What a notebook shows below the table."""

@@ -67,6 +67,7 @@ def test_the_rule_gives_what_the_budgets_of_2020_make_of_it(individual: Individu
         assert abs(float(found) - PRINTED[individual.name, secret.name]) < 0.31, secret.name
 
 
+@pytest.mark.slow
 def test_the_rule_without_exceptions_grows_with_the_attributes() -> None:
     for individual in INDIVIDUALS:
         for number in range(len(ATTRIBUTES)):
@@ -86,6 +87,7 @@ def test_the_search_finds_the_suprema_of_small_households(name: str) -> None:
         assert found.value <= rule(COSTS.plan, TAUS, individual, secret.attributes)
 
 
+@pytest.mark.slow
 def test_a_household_that_is_told_is_searched_as_it_is() -> None:
     # Ten people, six of them minors, four of age: the household that the reference values of Elise suppose.
     others = (
@@ -254,6 +256,7 @@ def told(household: Household, place: int) -> Individual:
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("mechanism", list(Mechanism))
 @pytest.mark.parametrize("attributes", [{"Age"}, {"Sex", "Relation"}, {"Race", "Ethnicity"}, {"Tenure", "Sex"}])
+@pytest.mark.slow
 def test_in_a_small_household_the_search_finds_what_trying_every_value_finds(
     mechanism: Mechanism, attributes: set[str]
 ) -> None:
@@ -273,6 +276,7 @@ def test_in_a_small_household_the_search_finds_what_trying_every_value_finds(
 
 @settings(max_examples=12, database=None, deadline=None)
 @given(households(most=4), st.integers(0, 3), st.sets(st.sampled_from(ATTRIBUTES)), st.sampled_from(ATTRIBUTES))
+@pytest.mark.slow
 def test_no_loss_passes_that_of_an_arbitrary_change_and_more_attributes_lose_no_less(
     household: Household, number: int, some: set[str], one: str
 ) -> None:
@@ -286,6 +290,7 @@ def test_no_loss_passes_that_of_an_arbitrary_change_and_more_attributes_lose_no_
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("mechanism", list(Mechanism))
+@pytest.mark.slow
 def test_a_move_costs_more_than_staying_and_less_than_an_arbitrary_change(mechanism: Mechanism) -> None:
     costs = small_costs(mechanism)
     dave = replace(INDIVIDUALS[3], race=1, ethnicity=1, sex=1)
@@ -438,6 +443,7 @@ def moved(one: set, two: set, *, moves: bool) -> int:
     return len(one) + len(two) if moves else len(one ^ two)
 
 
+@pytest.mark.slow
 def test_detailed_products_and_topdown_answer_for_any_record(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

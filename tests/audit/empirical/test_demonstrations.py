@@ -73,6 +73,7 @@ def county(units: int, seed: int = 1) -> np.ndarray:
     return generator.poisson(sizes, size=(units, 8)).astype(np.int64)
 
 
+@pytest.mark.slow
 def test_consistent_totals_lose_far_less_than_composition_allows() -> None:
     alone, squares, absolute = (
         examine(series, LossRequest()) for series in composition({"District": county(4000)}, SeededEntropy(1))
@@ -143,6 +144,7 @@ def test_blocks_that_contradict_themselves_are_refused(tmp_path: Path, broken: s
 
 
 @pytest.mark.skipif(not COOK.is_file(), reason="the blocks of Cook County are not at hand")
+@pytest.mark.slow
 def test_cook_county_has_the_people_the_census_bureau_published() -> None:
     found = read_strata(COOK)
     assert {name: len(counts) for name, counts in found.items()} == {"Tract": 1319, "Block_Group": 3993, "Block": 99042}

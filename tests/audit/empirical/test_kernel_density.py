@@ -77,6 +77,7 @@ fractional = st.lists(st.floats(-40, 40), min_size=30, max_size=80).filter(lambd
 
 
 @given(whole | fractional, st.floats(0.05, 3), st.lists(st.floats(-60, 60), min_size=1, max_size=9))
+@pytest.mark.slow
 def test_density_is_that_of_scipy(values: Sequence[float], factor: float, points: Sequence[float]) -> None:
     residuals = checked(np.array(values, dtype=float))
     rounded = np.round(np.array(values, dtype=float), 9)

@@ -36,6 +36,7 @@ def test_the_law_of_a_geometric_mechanism_tells_its_loss(scale: Fraction) -> Non
 
 
 @given(st.fractions(2, 10_000, max_denominator=50))
+@pytest.mark.slow
 def test_the_law_of_a_gaussian_mechanism_tells_the_loss_at_the_end_of_the_range(sigma2: Fraction) -> None:
     found = known_loss(DiscreteGaussian(sigma2))
     x = max(abs(found.low), abs(found.high - 1))
@@ -53,6 +54,7 @@ def test_a_parabola_is_fitted_without_bias_at_any_bandwidth(factor: float) -> No
     assert np.abs(found.curve - due).max() < 2e-4
 
 
+@pytest.mark.slow
 def test_a_straight_line_is_fitted_without_bias_away_from_its_end() -> None:
     found = estimate_loss(in_due_shares(TwoSidedGeometric(Fraction(20)), 400), 0.25)
     far = np.abs(found.points + 0.5) > 3 * found.bandwidth

@@ -126,6 +126,7 @@ def published(folder: Path) -> dict[str, str]:
     return {name: told.sub("", text) for name, text in found.items()}
 
 
+@pytest.mark.slow
 def test_nothing_that_is_published_of_real_records_depends_on_the_truth(
     description: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -161,6 +162,7 @@ def test_nothing_that_is_published_of_real_records_depends_on_the_truth(
     assert "Tested" not in page
 
 
+@pytest.mark.slow
 def test_of_synthetic_records_release_and_certificate_tell_the_test(description: Path, tmp_path: Path) -> None:
     data = write(tmp_path / "data", HOMES, synthetic=True)
     release = yupana.run("tables", description, data, tmp_path / "out")
@@ -176,6 +178,7 @@ def test_of_synthetic_records_release_and_certificate_tell_the_test(description:
     assert not yupana.check(release).wrong
 
 
+@pytest.mark.slow
 def test_a_certificate_tells_what_a_test_of_the_same_plan_found(description: Path, tmp_path: Path) -> None:
     synthetic, real = (write(tmp_path / str(made), HOMES, synthetic=made) for made in (True, False))
     asked = {"margins": "bureau", "confidence": 0.95}
@@ -208,6 +211,7 @@ def test_a_certificate_tells_what_a_test_of_the_same_plan_found(description: Pat
             yupana.certificate(*folders)
 
 
+@pytest.mark.slow
 def test_pages_speak_of_what_a_description_protects(
     description: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -234,6 +238,7 @@ def test_pages_speak_of_what_a_description_protects(
         yupana.report(tmp_path / "errors", tmp_path / "page.html")
 
 
+@pytest.mark.slow
 def test_a_joint_certificate_names_the_criteria_of_its_parts(description: Path, tmp_path: Path) -> None:
     synthetic = write(tmp_path / "data", HOMES, synthetic=True)
     one, two = (yupana.run("tables", description, synthetic, tmp_path / name) for name in ("one", "two"))
@@ -248,6 +253,7 @@ def test_a_joint_certificate_names_the_criteria_of_its_parts(description: Path, 
     assert tested["reasons"] == [f"{name}: {TESTED}" for name in ("one", "two")]
 
 
+@pytest.mark.slow
 def test_of_tables_with_detail_the_rows_that_are_shown_are_tested(tmp_path: Path) -> None:
     data, told = write(tmp_path / "data", HOMES, synthetic=True), deepcopy(DOCUMENT)
     told["groups"] = {"f": {"where": {"persons.sex": "f"}}}

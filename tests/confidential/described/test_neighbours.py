@@ -49,6 +49,7 @@ def search(seed: int, neighbours: int) -> list[float]:
     return found
 
 
+@pytest.mark.slow
 def test_no_neighbour_is_farther_than_derived() -> None:
     """Through files, links, limits, and orders of hashes, as a run counts."""
     shares = [share for seed in range(WORLDS) for share in search(seed, 1)]

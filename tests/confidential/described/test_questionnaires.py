@@ -145,6 +145,7 @@ def _search(lines: Sequence[str], most: int) -> dict[str, set[tuple[str, str]]]:
 _LINES = ("P1011", "P1012", "P1021", "P2011", "H1011", "H2011")
 
 
+@pytest.mark.slow
 def test_no_neighbours_are_farther_apart_than_derived() -> None:
     attained = _search(_LINES[:5], 2)
     # A questionnaire comes and goes with its first and last line, whoever is protected.

@@ -83,6 +83,7 @@ def counted(published: PublishedCounts, db: Any, description: Any) -> Ints:  # n
     return published.row(tabulate(db, description, limited=False).by_level)
 
 
+@pytest.mark.slow
 def test_sums_and_nested_counts_are_so_in_any_records(tmp_path: Path) -> None:
     seen = dict.fromkeys(["margins", "areas", "groups", "nested areas", "nested groups"], 0)
     for seed in range(16):
@@ -127,6 +128,7 @@ def test_the_village_has_the_sums_and_pairs_that_its_description_tells(tmp_path:
     assert len(published.nested["groups"].outer) == rows * 2 * 2
 
 
+@pytest.mark.slow
 def test_record_keys_depend_on_records_and_secret_alone(tmp_path: Path) -> None:
     config, data = write_village(tmp_path)
     description = TABLES.read(config)
@@ -209,6 +211,7 @@ def test_the_risky_are_those_of_small_cells(tmp_path: Path) -> None:
     assert moved == [(40,)]
 
 
+@pytest.mark.slow
 def test_what_is_compared_is_written_and_is_no_release(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config, data = write_village(tmp_path)
     out = tmp_path / "out"
@@ -237,6 +240,7 @@ def test_what_is_compared_is_written_and_is_no_release(tmp_path: Path, capsys: p
         assert (again / name).read_bytes() == (out / name).read_bytes()
 
 
+@pytest.mark.slow
 def test_columns_may_be_called_otherwise(tmp_path: Path) -> None:
     config, data = write_village(tmp_path)
     (tmp_path / "other").mkdir()
@@ -257,6 +261,7 @@ def found(tmp_path: Path, methods: str) -> SideBySide:
     return yupana.compare("tables", config, data, tmp_path / "out", methods=methods, seed=1)
 
 
+@pytest.mark.slow
 def test_swapped_records_are_put_back(tmp_path: Path) -> None:
     folders = [tmp_path / "one", tmp_path / "other"]
     for folder in folders:
@@ -279,6 +284,7 @@ def test_suppression_without_secondary_suppression_tells_what_it_leaves_out(tmp_
     assert all(row.certain == 0 for row in one.learnt if row.method == "release" and row.number)
 
 
+@pytest.mark.slow
 def test_real_records_are_compared_for_their_owner_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config, data = write_village(tmp_path, synthetic=False)
     out = tmp_path / "out"
@@ -335,6 +341,7 @@ PROCESSED = {
 
 
 @pytest.mark.parametrize("document", [VILLAGE, DETAILED, PROCESSED], ids=["whole", "detail", "processed"])
+@pytest.mark.slow
 def test_the_release_beside_the_methods_is_what_a_run_releases(tmp_path: Path, document: dict[str, Any]) -> None:
     _, data = write_village(tmp_path)
     yupana.run("tables", document, data, tmp_path / "out", seed=3)

@@ -64,6 +64,7 @@ def read_rows(path: Path) -> Rows:
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("form", ["csv", "parquet"])
 @pytest.mark.parametrize("first", range(0, 30, 10))
+@pytest.mark.slow
 def test_random_worlds_are_counted_as_in_plain_python(tmp_path: Path, first: int, form: str) -> None:
     for seed in range(first, first + 10):
         world = make_world(seed)
@@ -72,6 +73,7 @@ def test_random_worlds_are_counted_as_in_plain_python(tmp_path: Path, first: int
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("form", ["csv", "parquet"])
+@pytest.mark.slow
 def test_whole_numbers_that_are_missing_are_counted_as_in_plain_python(tmp_path: Path, form: str) -> None:
     found = 0
     for seed in range(400, 415):
@@ -98,6 +100,7 @@ def _worlds(first: int, number: int) -> list[tuple[int, World]]:
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("form", FREE)
 @pytest.mark.parametrize("first", [600, 640, 680, 720])
+@pytest.mark.slow
 def test_values_in_all_ways_to_write_them_are_counted_as_in_plain_python(tmp_path: Path, first: int, form: str) -> None:
     worlds = _worlds(first, 16)
     assert len(worlds) > 8
@@ -108,6 +111,7 @@ def test_values_in_all_ways_to_write_them_are_counted_as_in_plain_python(tmp_pat
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("form", ["frames", *FREE])
+@pytest.mark.slow
 def test_frames_and_shards_are_counted_as_in_plain_python(tmp_path: Path, form: str) -> None:
     for seed, world in _worlds(760, 5):
         description, data = save(world, tmp_path / str(seed), seed, "typed" if form == "frames" else form)
@@ -121,6 +125,7 @@ def test_frames_and_shards_are_counted_as_in_plain_python(tmp_path: Path, form: 
             assert read_rows(out / f"{name}.csv") == rows, seed
 
 
+@pytest.mark.slow
 def test_worlds_are_counted_alike_by_many_numbers_of_a_record_and_a_few_rows_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -167,6 +172,7 @@ def test_groups_that_are_too_many_together_are_counted_one_by_one(
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("form", ["csv", "parquet"])
 @pytest.mark.parametrize("seed", range(1000, 1005))
+@pytest.mark.slow
 def test_random_worlds_end_to_end(tmp_path: Path, seed: int, form: str) -> None:
     world = make_world(seed)
     description, data = save(world, tmp_path, seed, form)
@@ -264,6 +270,7 @@ def test_the_limit_keeps_the_same_records_in_any_order_of_the_file(tmp_path: Pat
 
 
 @pytest.mark.parametrize("form", ["csv", pytest.param("parquet", marks=pytest.mark.thorough)])
+@pytest.mark.slow
 def test_lists_of_thousands_of_codes(tmp_path: Path, form: str) -> None:
     codes = [f"{number:05d}" for number in range(2000)]
     document = {

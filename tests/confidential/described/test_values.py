@@ -76,6 +76,7 @@ TEXTS: dict[str, tuple[bytes, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.slow
 def test_text_is_read_as_offices_write_it(tmp_path: Path, name: str) -> None:
     text, told = TEXTS[name]
     document = _described(tmp_path / "data", told)
@@ -129,6 +130,7 @@ MADE: dict[str, Callable[[], Any]] = {
 
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", MADE)
+@pytest.mark.slow
 def test_frames_are_read_as_libraries_make_them(tmp_path: Path, name: str) -> None:
     document = _described(
         tmp_path,
@@ -147,6 +149,7 @@ def test_frames_are_read_as_libraries_make_them(tmp_path: Path, name: str) -> No
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("seed", range(8))
+@pytest.mark.slow
 def test_dates_count_by_what_is_told_of_them(tmp_path: Path, seed: int) -> None:
     rng = Random(seed)  # noqa: S311 (no noise)
     days = [date(rng.randint(1890, 2040), rng.randint(1, 12), rng.randint(1, 28)) for _ in range(40)] + [None] * 3
@@ -201,6 +204,7 @@ _KINDS = {
 @pytest.mark.parametrize("kind", _TYPES)
 @settings(max_examples=40, deadline=None)
 @given(data=st.data(), low=st.integers(0, 3), width=st.integers(0, 25), words=st.sampled_from(["", "b", "o", "bo"]))
+@pytest.mark.slow
 def test_a_number_of_any_type_is_the_whole_number_that_it_is_and_nothing_else(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, kind: str, low: int, width: int, words: str
 ) -> None:
@@ -230,6 +234,7 @@ def test_a_number_of_any_type_is_the_whole_number_that_it_is_and_nothing_else(
             assert got is None
 
 
+@pytest.mark.slow
 def test_keys_are_the_same_in_every_type(tmp_path: Path) -> None:
     keys = [7, 8, 2**53 - 1]
     links = [7, 7, 2**53 - 1, 8]
@@ -256,6 +261,7 @@ def test_keys_are_the_same_in_every_type(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", ["csv", "parquet", "frame"])
 @pytest.mark.parametrize("shards", [None, 2])
+@pytest.mark.slow
 def test_files_of_which_no_column_is_read_are_counted(tmp_path: Path, form: str, shards: int | None) -> None:
     document = _described(tmp_path / "data")
     document["files"]["people"]["columns"] = {}

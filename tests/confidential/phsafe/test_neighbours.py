@@ -109,6 +109,7 @@ def two_change(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, NDArr
 
 @pytest.mark.sampled(24)
 @pytest.mark.parametrize("measurement", PLAN.measurements, ids=lambda m: m.name)
+@pytest.mark.slow
 def test_a_household_changed_altogether_moves_counts_no_further_than_one_person(
     one_changes: list[dict[str, NDArray[np.int64]]], measurement: Measurement
 ) -> None:
@@ -124,6 +125,7 @@ def test_a_household_changed_altogether_moves_counts_no_further_than_one_person(
 
 @pytest.mark.sampled(24)
 @pytest.mark.parametrize("measurement", PLAN.measurements, ids=lambda m: m.name)
+@pytest.mark.slow
 def test_two_households_changed_altogether_stay_within_the_bounded_distance(
     two_change: list[dict[str, NDArray[np.int64]]], measurement: Measurement
 ) -> None:
@@ -133,6 +135,7 @@ def test_two_households_changed_altogether_stay_within_the_bounded_distance(
     assert absolute <= 4 * most
 
 
+@pytest.mark.slow
 def test_a_household_counts_alike_whatever_the_others_are(tmp_path: Path) -> None:
     # Lemma 1: the vector of a household is determined by its own records, truncation and dropping included.
     pairs = list(zip(whole_households(HERE, seeded(23)), whole_households(THERE, seeded(24)), strict=False))[3:15:3]

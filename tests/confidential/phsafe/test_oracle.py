@@ -56,6 +56,7 @@ FORMS: dict[str, Callable[[Path, Census], None]] = {
 
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize(("seed", "form"), list(enumerate(FORMS)))
+@pytest.mark.slow
 def test_every_cell_of_a_random_census(tmp_path: Path, seed: int, form: str) -> None:
     random = seeded(seed)
     census = random_census(random, random.sample(STATES, 3), random.choice((40, 300)))
@@ -93,6 +94,7 @@ def one_census() -> Census:
 
 
 @pytest.mark.parametrize("form", ["comma", "parquet integer"])
+@pytest.mark.slow
 def test_the_order_of_the_rows_does_not_matter(tmp_path: Path, one_census: Census, form: str) -> None:
     config = Config(STATES, dict.fromkeys(PERSON_TABLES, 1))
     FORMS[form](tmp_path / "data", one_census.shuffled(seeded(5)))
@@ -100,6 +102,7 @@ def test_the_order_of_the_rows_does_not_matter(tmp_path: Path, one_census: Censu
     assert counts == tabulated(one_census, config)
 
 
+@pytest.mark.slow
 def test_the_three_files_may_have_different_forms(tmp_path: Path, one_census: Census) -> None:
     config = Config(STATES)
     data = tmp_path / "data"
@@ -112,6 +115,7 @@ def test_the_three_files_may_have_different_forms(tmp_path: Path, one_census: Ce
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["it's [a] census", "[d]ata", "da*", "d?ta"])
+@pytest.mark.slow
 def test_a_folder_name_is_no_pattern(tmp_path: Path, one_census: Census, name: str) -> None:
     # A name that, read as a pattern, would find the files of another census too.
     write_csv(tmp_path / "data", random_census(seeded(3), STATES, 30))
@@ -123,6 +127,7 @@ def test_a_folder_name_is_no_pattern(tmp_path: Path, one_census: Census, name: s
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("seed", range(3))
+@pytest.mark.slow
 def test_units_that_break_rules_are_dropped_with_their_persons(tmp_path: Path, seed: int) -> None:
     census = random_census(seeded(seed), STATES, 200, breaks_rules=True)
     config = Config(STATES, drops=True)
@@ -138,6 +143,7 @@ def test_units_that_break_rules_are_dropped_with_their_persons(tmp_path: Path, s
     assert log["dropped_persons"] == sum(len(living[mafid]) for mafid in broken)
 
 
+@pytest.mark.slow
 def test_a_dropped_unit_leaves_its_state_published(tmp_path: Path) -> None:
     census = random_census(seeded(8), ["17"], 60)
     unit = next(unit for unit in census.units if unit.TEN != "0")
@@ -152,6 +158,7 @@ def test_a_dropped_unit_leaves_its_state_published(tmp_path: Path) -> None:
     assert not any(count for row, count in counts["PH1_num"].items() if row[1] == "06")
 
 
+@pytest.mark.slow
 def test_a_state_of_group_quarters_alone_has_no_rows(tmp_path: Path) -> None:
     census = random_census(seeded(9), ["17"], 60)
     census.geo = [place._replace(TABBLKST="50" if place.RTYPE == "4" else "17") for place in census.geo]
@@ -162,6 +169,7 @@ def test_a_state_of_group_quarters_alone_has_no_rows(tmp_path: Path) -> None:
     assert {row[1] for row in counts["PH1_denom"]} == {"1", "17"}
 
 
+@pytest.mark.slow
 def test_puerto_rico_with_the_budgets_of_2020(tmp_path: Path) -> None:
     census = random_census(seeded(10), ["72"], 200)
     config = Config(("72",), TAUS_2020, budgets=BUDGETS_2020 | {(t, f"usa_{g}"): "0.0" for t in SPECS for g in CODES})
@@ -184,6 +192,7 @@ def test_everyone_in_a_household_is_in_every_table_of_everyone() -> None:
         assert sizes["PH1_denom"] == sizes["PH8_denom"] > 0
 
 
+@pytest.mark.slow
 def test_a_census_without_persons(tmp_path: Path) -> None:
     census = random_census(seeded(2), ["06", "17"], 50)
     vacant = {unit.MAFID for unit in census.units if unit.RTYPE == "2" and unit.FINAL_POP == "0"}
@@ -195,6 +204,7 @@ def test_a_census_without_persons(tmp_path: Path) -> None:
     assert counts.keys() == {*SPECS, "PH5_num", "PH8_num"}
 
 
+@pytest.mark.slow
 def test_a_household_above_every_threshold_is_counted_by_hash(tmp_path: Path) -> None:
     # 400 records, many of them identical, in one household: numbers of three digits among identical records.
     random = seeded(4)
@@ -284,6 +294,7 @@ def expected_margin(definition: str, summed: int, noise: Fraction, level: float)
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("definition", ["zcdp", "puredp"])
 @pytest.mark.parametrize("accounting", ["published", "tight"])
+@pytest.mark.slow
 def test_variance_and_margin_are_those_of_the_formulas(
     tmp_path: Path, one_census: Census, definition: str, accounting: str
 ) -> None:
@@ -302,6 +313,7 @@ def test_variance_and_margin_are_those_of_the_formulas(
             assert row["NOISE_DISTRIBUTION"] == noise
 
 
+@pytest.mark.slow
 def test_margins_of_the_bureau_are_z_sigma_and_named_in_the_manifest(tmp_path: Path, one_census: Census) -> None:
     config = Config(STATES, TAUS_2020, budgets=BUDGETS_2020).write(tmp_path / "config.json")
     write_csv(tmp_path / "data", one_census)
@@ -326,6 +338,7 @@ def test_margins_of_the_bureau_are_z_sigma_and_named_in_the_manifest(tmp_path: P
     assert main(["check", str(tmp_path / "exact")]) == 2
 
 
+@pytest.mark.slow
 def test_known_variances_of_the_2020_run(tmp_path: Path, one_census: Census) -> None:
     config = Config(STATES, TAUS_2020, budgets=BUDGETS_2020)
     write_csv(tmp_path / "data", one_census)
@@ -345,6 +358,7 @@ def test_known_variances_of_the_2020_run(tmp_path: Path, one_census: Census) -> 
     assert found["PH8_denom", "STATE", "I"] == 14814.814815
 
 
+@pytest.mark.slow
 def test_columns_and_numbers_of_rows(tmp_path: Path, one_census: Census) -> None:
     config = Config(STATES, TAUS_2020, budgets=BUDGETS_2020)
     write_csv(tmp_path / "data", one_census)
@@ -363,6 +377,7 @@ def test_columns_and_numbers_of_rows(tmp_path: Path, one_census: Census) -> None
     }
 
 
+@pytest.mark.slow
 def test_parquet_tables_hold_what_csv_tables_hold(tmp_path: Path, one_census: Census) -> None:
     config = Config(STATES, TAUS_2020, budgets=BUDGETS_2020).write(tmp_path / "config.json")
     write_csv(tmp_path / "data", one_census)
@@ -384,6 +399,7 @@ def noise_of(noisy: dict[str, dict[Row, int]], truth: dict[str, dict[Row, int]])
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize(("definition", "fourth_moment"), [("zcdp", 3), ("puredp", 6)])
 @pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.slow
 def test_noise_has_the_variance_it_says(
     tmp_path: Path, one_census: Census, definition: str, fourth_moment: int, seed: int
 ) -> None:
@@ -408,6 +424,7 @@ def test_noise_has_the_variance_it_says(
         assert abs(squares - n) < 5 * math.sqrt((fourth_moment - 1) * n) + 10, level
 
 
+@pytest.mark.slow
 def test_derived_tables_repeat_the_noisy_counts_of_their_sources(tmp_path: Path, one_census: Census) -> None:
     config = Config(STATES, TAUS_2020, budgets=BUDGETS_2020)
     write_csv(tmp_path / "data", one_census)
@@ -416,6 +433,7 @@ def test_derived_tables_repeat_the_noisy_counts_of_their_sources(tmp_path: Path,
     assert derived(noisy) == {table: noisy[table] for table in ("PH5_num", "PH8_num")}
 
 
+@pytest.mark.slow
 def test_no_draw_is_used_twice(tmp_path: Path, one_census: Census) -> None:
     config = Config(STATES, TAUS_2020, budgets=dict.fromkeys(BUDGETS_2020, "1e-9"))
     write_csv(tmp_path / "data", one_census)
@@ -426,6 +444,7 @@ def test_no_draw_is_used_twice(tmp_path: Path, one_census: Census) -> None:
     assert len({abs(value) for value in drawn}) > len(drawn) - 30
 
 
+@pytest.mark.slow
 def test_a_seed_repeats_itself_and_no_seed_does_not(tmp_path: Path, one_census: Census) -> None:
     config = Config(STATES, TAUS_2020, budgets=BUDGETS_2020).write(tmp_path / "config.json")
     data = tmp_path / "data"
@@ -460,6 +479,7 @@ def test_without_the_mark_nothing_exact_or_seeded_is_made(
     assert sorted(tmp_path.iterdir()) == before
 
 
+@pytest.mark.slow
 def test_an_infinite_budget_means_no_noise(tmp_path: Path, one_census: Census) -> None:
     config = Config(STATES, budgets={("PH2", "state_*"): "Infinity"})
     write_csv(tmp_path / "data", one_census)

@@ -127,6 +127,7 @@ def published(out: Path, table: str) -> dict[Cell, int]:
 
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize(("seed", "taus"), [(1, ALIKE[1]), (2, ALIKE[2]), (3, ALIKE[3]), (4, ALIKE[5]), (5, MIXED)])
+@pytest.mark.slow
 def test_both_plans_count_alike_at_unusual_taus(
     tmp_path: Path, seed: int, taus: dict[str, int], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -32,6 +32,7 @@ def tables(out: Path) -> dict[str, bytes]:
         {"folders": ("per", "unit", "geo/grfc")},
     ],
 )
+@pytest.mark.slow
 def test_cef_and_csv_give_the_same_tables(tmp_path: Path, form: dict[str, object]) -> None:
     # Both files of a CEF census are one on what a unit is; only CSV can disagree with itself.
     census = random_census(seeded(5), STATES, 600)
@@ -78,6 +79,7 @@ def change(path: Path, line: int, start: int, text: str) -> None:
     path.write_text("\n".join(lines))
 
 
+@pytest.mark.slow
 def test_the_records_that_are_spoiled_below_are_sound(cef: Ground) -> None:
     assert main(cef.arguments("validate")) == 0
     assert main(cef.arguments("run")) == 0
@@ -113,6 +115,7 @@ PER, UNIT, GRFC = "CEF20_PER_17.txt", "CEF20_UNIT_17.txt", "grfc_tab20_17.txt"
         (GRFC, 2, 4, "5", "domain: TABBLKST"),
     ],
 )
+@pytest.mark.slow
 def test_a_value_is_named_by_file_and_line(
     cef: Ground, refused: Refused, file: str, line: int, start: int, text: str, said: str
 ) -> None:
@@ -143,6 +146,7 @@ def test_a_value_is_named_by_file_and_line(
     ids=["short", "blank", "long", "endless", "utf-8", "utf-8 one more", "latin-1", "return", "nul", "quote"],
 )
 @pytest.mark.parametrize("state", ["06", "17"])
+@pytest.mark.slow
 def test_a_line_of_another_shape(cef: Ground, refused: Refused, state: str, content: bytes, said: str) -> None:
     path = cef.data / f"CEF20_PER_{state}.txt"
     lines = path.read_bytes().split(b"\n")
@@ -172,6 +176,7 @@ def test_a_missing_or_empty_file(cef: Ground, refused: Refused, name: str) -> No
     refused(f"{name}: file_present")
 
 
+@pytest.mark.slow
 def test_a_state_without_any_file_is_told_and_left_out(cef: Ground, capsys: pytest.CaptureFixture[str]) -> None:
     for path in list(cef.data.glob("*_17.txt")):
         path.unlink()
@@ -213,6 +218,7 @@ def test_reference_files_that_are_none(cef: Ground, refused: Refused) -> None:
     refused(f"{GRFC}: unique_block", "lines 2, 4")
 
 
+@pytest.mark.slow
 def test_lines_are_right_far_into_the_files_of_several_states(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -38,6 +38,7 @@ def read_field(text: str, layout: Layout, name: str) -> int:
 
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
 @given(data=st.lists(FIELD, min_size=1, max_size=20))
+@pytest.mark.slow
 def test_fields_mean_what_they_say(layout: Layout, data: list[str]) -> None:
     texts = [(field * 4)[: layout.width] for field in data]
     lines = np.array([list(text.encode()) for text in texts], dtype=np.uint8)

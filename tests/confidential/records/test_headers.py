@@ -55,6 +55,7 @@ RUNS = {
 
 
 @pytest.mark.parametrize("product", ["phsafe", "safetab-p", pytest.param("topdown", marks=pytest.mark.thorough)])
+@pytest.mark.slow
 def test_case_order_and_other_columns_change_no_byte(product: str, census: Path, tmp_path: Path) -> None:
     config, files = RUNS[product]
     other = tmp_path / "census"
@@ -69,6 +70,7 @@ def test_case_order_and_other_columns_change_no_byte(product: str, census: Path,
     assert len(one) > 3
 
 
+@pytest.mark.slow
 def test_parquet_in_any_case_and_order(census: Path, tmp_path: Path) -> None:
     other = tmp_path / "census"
     shutil.copytree(census, other)
@@ -173,6 +175,7 @@ def to_parquet(folder: Path, *names: str, parts: int = 1) -> None:
     ("product", "parts"),
     [("phsafe", 0), pytest.param("phsafe", 1, marks=pytest.mark.thorough), ("phsafe", 2), ("safetab-p", 0)],
 )
+@pytest.mark.slow
 def test_names_of_ones_own_change_no_byte(product: str, parts: int, census: Path, tmp_path: Path) -> None:
     columns = renamed(census, tmp_path)
     plain = tmp_path / "plain"
@@ -193,6 +196,7 @@ def test_names_of_ones_own_change_no_byte(product: str, parts: int, census: Path
     assert "columns" not in json.loads((tmp_path / "one" / "manifest.json").read_text())["options"]
 
 
+@pytest.mark.slow
 def test_names_of_records_in_parquet_change_no_byte(census: Path, tmp_path: Path) -> None:
     columns = renamed(census, tmp_path)
     to_parquet(tmp_path / "census", "person-records")
@@ -203,6 +207,7 @@ def test_names_of_records_in_parquet_change_no_byte(census: Path, tmp_path: Path
     assert released(tmp_path / "one") == released(tmp_path / "two")
 
 
+@pytest.mark.slow
 def test_a_release_is_repeated_with_its_names(census: Path, tmp_path: Path) -> None:
     columns = renamed(census, tmp_path)
     data, config = str(tmp_path / "census"), str(census.parent / "config.toml")

@@ -65,6 +65,7 @@ def columns_of_folders_are_those_of_files(
     ("chosen", "codes"),
     [(IN_FOLDERS[1], "text"), (IN_FOLDERS[3], "bureau"), (IN_FOLDERS[5], "integer"), (IN_FOLDERS[6], "bureau")],
 )
+@pytest.mark.slow
 def test_columns_of_folders_are_those_of_files(chosen: tuple[str, tuple[str, ...]], codes: Codes) -> None:
     columns_of_folders_are_those_of_files(chosen, codes, 1, kept=codes == "bureau")
 
@@ -84,6 +85,7 @@ def test_any_columns_of_folders_are_those_of_files(
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", ["person-records", "household-records"])
 @pytest.mark.parametrize("columns", [("TABBLKST",), ("TABBLKST", "QSPAN"), ("QRACE2", "QRACE1")])
+@pytest.mark.slow
 def test_detailed_records_in_folders(tmp_path: Path, kind: Kind, columns: tuple[str, ...]) -> None:
     world = sound_world(kind, listed=True)
     found = []
@@ -110,6 +112,7 @@ def in_folders(place: Place) -> Place:
 
 
 @pytest.mark.parametrize("shards", [pytest.param("1", marks=pytest.mark.thorough), "3"])
+@pytest.mark.slow
 def test_shards_have_the_columns_of_folders(in_folders: Place, shards: str) -> None:
     made = []
     for more in ([], ["--shards", shards]):
@@ -125,6 +128,7 @@ def states(place: Place) -> list[Path]:
     return sorted((place.data / "geo.parquet").iterdir())
 
 
+@pytest.mark.slow
 def test_the_records_that_are_spoiled_below_are_sound(in_folders: Place) -> None:
     assert [path.name for path in states(in_folders)] == ["TABBLKST=06", "TABBLKST=17"]
     assert main(in_folders.arguments("validate")) == 0
@@ -133,6 +137,7 @@ def test_the_records_that_are_spoiled_below_are_sound(in_folders: Place) -> None
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["TABBLKST=6", "tabblkst=06", "TABBLKST=%306"])
+@pytest.mark.slow
 def test_other_ways_to_write_a_code(in_folders: Place, name: str) -> None:
     states(in_folders)[0].rename(in_folders.data / "geo.parquet" / name)
     assert main(in_folders.arguments("run")) == 0
@@ -174,6 +179,7 @@ def in_both(place: Place) -> Place:
         pytest.param("TABBLKST=6", ("--shards", "3"), marks=pytest.mark.thorough),
     ],
 )
+@pytest.mark.slow
 def test_a_folder_of_another_state(
     in_both: Place, capsys: pytest.CaptureFixture[str], name: str, shards: tuple[str, ...]
 ) -> None:
@@ -187,6 +193,7 @@ def test_a_folder_of_another_state(
     assert f"{file}: in_folder: TABBLKST is not what its folder says; move the file, or rename the folder; 1 " in told
 
 
+@pytest.mark.slow
 def test_a_folder_whose_name_is_no_code_says_nothing_of_files_that_do(in_both: Place) -> None:
     states(in_both)[1].rename(in_both.data / "geo.parquet" / "TABBLKST=Illinois")
     assert main(in_both.arguments("run")) == 0
@@ -199,6 +206,7 @@ def test_a_part_cut_off_is_all_that_is_told(in_folders: Place, refused: Refused)
     assert "columns_present" not in told
 
 
+@pytest.mark.slow
 def test_a_column_by_its_name_in_the_files(in_folders: Place) -> None:
     for path, name in zip(states(in_folders), ("state=06", "state=17"), strict=True):
         path.rename(path.with_name(name))
@@ -232,6 +240,7 @@ budget = { town = "1" }
 """
 
 
+@pytest.mark.slow
 def test_records_of_a_description(tmp_path: Path) -> None:
     (tmp_path / "town.toml").write_text(TOWN)
     rows = [(age % 10, "fm"[age % 2], ("north", "far south")[age % 3 == 0]) for age in range(60)]

@@ -15,6 +15,7 @@ from yupana.confidential.records.safetab_records import open_detailed
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.slow
 def test_the_same_people_give_the_same_relations(tmp_path: Path, kind: str) -> None:
     homes = draw_homes(random.Random(3), 400)  # noqa: S311
     write_files(tmp_path / "files", homes)
@@ -73,6 +74,7 @@ def cef(tmp_path: Path) -> Path:
     return tmp_path / "cef"
 
 
+@pytest.mark.slow
 def test_the_records_that_are_spoiled_below_are_sound(cef: Path) -> None:
     assert said(cef) == said(cef, KINDS[1]) == ""
 
@@ -120,6 +122,7 @@ BOTH, PERSONS, HOUSEHOLDS = KINDS, KINDS[:1], KINDS[1:]
         (PER, 1, 1, "456700004", "householder_has_household", HOUSEHOLDS),
     ],
 )
+@pytest.mark.slow
 def test_a_value_is_named_by_file_and_line(
     cef: Path, file: str, line: int, start: int, text: str, rule: str, kinds: tuple[str, ...]
 ) -> None:
@@ -139,6 +142,7 @@ def test_a_householder_of_no_household_is_not_lost(cef: Path, file: str, start: 
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.slow
 def test_units_that_are_there_twice_and_two_householders(cef: Path, kind: str) -> None:
     change(cef / PER, 2, 85, "20")
     told = said(cef, kind)  # type: ignore[arg-type]
@@ -148,6 +152,7 @@ def test_units_that_are_there_twice_and_two_householders(cef: Path, kind: str) -
 
 
 @pytest.mark.parametrize("states", [1, 23])
+@pytest.mark.slow
 def test_records_of_a_rule_are_counted_in_every_file(tmp_path: Path, states: int) -> None:
     """Also where there is one file alone, and where there are more than there is room for."""
     blocks = [(f"{10 + state}", "001", "400100", "1000", "99999", "9999") for state in range(states)]
@@ -185,6 +190,7 @@ def test_records_of_a_rule_are_counted_in_every_file(tmp_path: Path, states: int
         ),
     ],
 )
+@pytest.mark.slow
 def test_files_that_are_none(cef: Path, kind: str, spoil: Callable[[Path], object], what: str) -> None:
     spoil(cef)
     assert what in said(cef, kind)  # type: ignore[arg-type]
@@ -202,6 +208,7 @@ def test_every_state_may_be_asked_for(cef: Path) -> None:
         assert (data.notes["records_of_other_states"], data.notes["blocks_of_other_states"]) == (2, 5)
 
 
+@pytest.mark.slow
 def test_lines_are_right_far_into_the_files(tmp_path: Path) -> None:
     """Rows are numbered while threads read them."""
     home = Home("456700001", "4", BLOCKS[0], [Person("1", "30", ["1000", *["Null"] * 7, "9950"], "37")])

@@ -48,6 +48,7 @@ FORMS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("listed", [True, False])
 @pytest.mark.parametrize("form", FORMS)
+@pytest.mark.slow
 def test_every_form_gives_the_same_relations(tmp_path: Path, kind: Kind, form: str, *, listed: bool) -> None:
     world = sound_world(kind, listed=listed)
     how = FORMS[form]
@@ -97,6 +98,7 @@ def test_blocks_of_15_and_16_digits(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("pattern", ["{0}.parquet/{1}.parquet", "{0}/state=0{1}/part.parquet"])
+@pytest.mark.slow
 def test_parquet_in_parts(tmp_path: Path, pattern: str) -> None:
     world = sound_world()
     write_world(tmp_path, world)
@@ -150,6 +152,7 @@ def worlds(draw: st.DrawFn) -> World:
 
 
 @pytest.mark.parametrize("examples", [20, pytest.param(50, marks=pytest.mark.thorough)])
+@pytest.mark.slow
 def test_random_worlds_against_plain_python(examples: int) -> None:
     @settings(max_examples=examples)
     @given(world=worlds(), parquet=st.booleans(), separator=st.sampled_from("|,"))
@@ -179,6 +182,7 @@ def test_random_worlds_against_plain_python(examples: int) -> None:
     check()
 
 
+@pytest.mark.slow
 def test_random_worlds_break_every_rule_and_some_break_none() -> None:
     rules = {"domain", "known_code", "race_after_null", "unique_block", "block_in_reference", "block_has_housing_unit"}
     # No example need be made small.
@@ -215,6 +219,7 @@ def replace(path: Path, old: str, new: str, count: int = 1) -> None:
         ("housing-units", "0600140010011001|", "060014001001000|", "unique_block", "lines 2, 3"),
     ],
 )
+@pytest.mark.slow
 def test_a_value_is_named_by_file_rule_and_line(
     folder: Path, file: str, old: str, new: str, rule: str, place: str
 ) -> None:
@@ -224,6 +229,7 @@ def test_a_value_is_named_by_file_rule_and_line(
     assert line.endswith(place)
 
 
+@pytest.mark.slow
 def test_a_household_where_no_housing_unit_stands(folder: Path) -> None:
     replace(folder / "housing-units.txt", "0600140010011001|2", "0600140010011001|0")
     # People may live in group quarters.
@@ -234,6 +240,7 @@ def test_a_household_where_no_housing_unit_stands(folder: Path) -> None:
     assert said(folder, KINDS[1]).endswith("1 record; line 3")
 
 
+@pytest.mark.slow
 def test_places_of_other_states_are_not_compared(folder: Path) -> None:
     for kind in KINDS:
         replace(folder / f"{kind}.txt", "72|031", "72|999")
@@ -244,12 +251,14 @@ def test_places_of_other_states_are_not_compared(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["person-records", "GRF-C"])
+@pytest.mark.slow
 def test_a_missing_file(folder: Path, name: str) -> None:
     (folder / f"{name}.txt").unlink()
     assert f"{name}.txt or {name}.csv" in said(folder)
     assert "no such file" in said(folder)
 
 
+@pytest.mark.slow
 def test_a_missing_folder_and_a_list_that_is_no_file(folder: Path) -> None:
     with pytest.raises(InputError, match="does not exist"), opened(folder / "elsewhere", KINDS[0]):
         pass
@@ -269,6 +278,7 @@ def test_two_forms_of_one_file(folder: Path, other: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["person-records", "GRF-C", "housing-units"])
+@pytest.mark.slow
 def test_an_empty_file_and_a_header_alone(folder: Path, name: str) -> None:
     path = folder / f"{name}.txt"
     header = path.read_text().split("\n")[0]
@@ -285,6 +295,7 @@ def test_an_empty_file_and_a_header_alone(folder: Path, name: str) -> None:
 @pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", ["person-records", "GRF-C", "housing-units"])
 @pytest.mark.parametrize("seed", range(6))
+@pytest.mark.slow
 def test_rubbish(folder: Path, name: str, seed: int) -> None:
     path = folder / f"{name}.txt"
     noise = random.Random(seed).randbytes((1, 100, 100_000)[seed % 3])  # noqa: S311
@@ -293,6 +304,7 @@ def test_rubbish(folder: Path, name: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("name", ["person-records", "GRF-C", "housing-units"])
+@pytest.mark.slow
 def test_text_of_another_shape(folder: Path, name: str) -> None:
     path = folder / f"{name}.txt"
     sound = path.read_text()
@@ -315,6 +327,7 @@ def test_text_of_another_shape(folder: Path, name: str) -> None:
         assert told, (content[:200], said(folder))
 
 
+@pytest.mark.slow
 def test_columns_missing_and_there_twice(folder: Path) -> None:
     rows = sound_world().records
     header = HEADERS["person-records"]
@@ -336,6 +349,7 @@ def test_columns_missing_and_there_twice(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("cast", ["QAGE::DOUBLE", "QAGE IS NULL", "QAGE::DECIMAL(9, 0)", "[QAGE]", "QAGE::BLOB"])
+@pytest.mark.slow
 def test_parquet_of_another_type(folder: Path, cast: str) -> None:
     path = folder / "person-records.txt"
     path.unlink()
@@ -344,6 +358,7 @@ def test_parquet_of_another_type(folder: Path, cast: str) -> None:
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.6, 0.99])
+@pytest.mark.slow
 def test_parquet_cut_off_or_damaged(folder: Path, share: float) -> None:
     (folder / "person-records.txt").unlink()
     path = folder / "person-records.parquet"
@@ -355,6 +370,7 @@ def test_parquet_cut_off_or_damaged(folder: Path, share: float) -> None:
     assert said(folder).startswith("person-records.parquet: is_parquet: damaged")
 
 
+@pytest.mark.slow
 def test_no_form_lets_a_query_see_more_than_it_should(folder: Path) -> None:
     """Integers below 1000 and NULL are no codes where there must be one."""
     rows = sound_world().records

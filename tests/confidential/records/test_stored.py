@@ -130,6 +130,7 @@ def lay_out(path: Path, columns: str) -> None:
         "cef",
     ],
 )
+@pytest.mark.slow
 def test_phsafe(form: str, store: ObjectStore, tmp_path: Path) -> None:
     census, data = random_census(census_seed(3), STATES, 60), tmp_path / "data"
     if form == "csv":
@@ -147,6 +148,7 @@ def test_phsafe(form: str, store: ObjectStore, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "address", ["hdfs://namenode:8020{}", pytest.param("hdfs://{}", marks=pytest.mark.thorough), "s3a://bucket{}"]
 )
+@pytest.mark.slow
 def test_a_connector_of_a_cluster(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No cluster is here: the files of this machine stand for those that its connector would open."""
     from pyarrow.fs import LocalFileSystem  # noqa: PLC0415
@@ -183,6 +185,7 @@ def test_what_a_connector_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         list(store.connect().chunks(file, version))
 
 
+@pytest.mark.slow
 def test_an_engine_counts_what_lies_on_a_store(
     store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -204,6 +207,7 @@ def test_an_engine_counts_what_lies_on_a_store(
 
 
 @pytest.mark.parametrize("twice", [(), (201, 390)])
+@pytest.mark.slow
 def test_keys_that_are_there_twice_are_found_on_a_store(
     twice: tuple[int, ...], store: ObjectStore, tmp_path: Path
 ) -> None:
@@ -230,6 +234,7 @@ def test_spark_counts_what_lies_on_a_store(store: ObjectStore, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("areas", [False, pytest.param(True, marks=pytest.mark.thorough)])
+@pytest.mark.slow
 def test_a_worker_on_another_machine_brings_all_it_needs(
     areas: bool,  # noqa: FBT001
     store: ObjectStore,
@@ -247,6 +252,7 @@ def test_a_worker_on_another_machine_brings_all_it_needs(
     assert tables(shards) == tables(whole) != {}
 
 
+@pytest.mark.slow
 def test_a_mark_in_a_folder_of_a_user_is_not_believed(tmp_path: Path) -> None:
     data = tmp_path / "data"
     write_parquet(data, random_census(census_seed(3), STATES, 10), "text")
@@ -257,6 +263,7 @@ def test_a_mark_in_a_folder_of_a_user_is_not_believed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["persons.parquet", "persons.csv"])
+@pytest.mark.slow
 def test_the_ends_of_a_file_tell_its_columns(name: str, store: ObjectStore, tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir()
@@ -281,6 +288,7 @@ def test_the_ends_of_a_file_tell_its_columns(name: str, store: ObjectStore, tmp_
         pytest.param("safetab-h", True, marks=pytest.mark.thorough),
     ],
 )
+@pytest.mark.slow
 def test_safetab(product: str, store: ObjectStore, tmp_path: Path, *, hive: bool) -> None:
     world = random_world(seeded(4), noise="some")
     parameters, data = write_parameters(tmp_path / "parameters", world), write_data(tmp_path / "data", world)
@@ -294,6 +302,7 @@ def test_safetab(product: str, store: ObjectStore, tmp_path: Path, *, hive: bool
     check_same(store, product, parameters, data)
 
 
+@pytest.mark.slow
 def test_topdown(store: ObjectStore, tmp_path: Path) -> None:
     data = write_world(make_world(2, (2, 3)), tmp_path / "data")
     check_same(store, "topdown", configuration((2, 3), rho="1"), data)
@@ -326,6 +335,7 @@ tables.ages = { title = "Ages", counts = "people", by = ["people.age", "people.d
 
 
 @pytest.mark.parametrize("hive", [False, True])
+@pytest.mark.slow
 def test_tables(store: ObjectStore, tmp_path: Path, *, hive: bool) -> None:
     data, config = tmp_path / "data", tmp_path / "town.toml"
     config.write_text(TOWN)
@@ -574,6 +584,7 @@ def test_only_data_may_lie_on_a_store(
     assert not any(path.name.startswith("s3") for path in tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_a_run_without_a_store_needs_no_pyarrow() -> None:
     code = """if True:
         import sys

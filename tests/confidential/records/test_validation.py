@@ -56,6 +56,7 @@ def in_parts(data: Path, parts: int) -> None:
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("form", ["csv", "one file", "25 files"])
 @pytest.mark.parametrize("seed", range(8))
+@pytest.mark.slow
 def test_the_words_are_those_of_one_part(tmp_path: Path, seed: int, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Units are checked part by part where memory does not hold all; what is found adds up."""
     random = seeded(seed)
@@ -77,6 +78,7 @@ def test_the_words_are_those_of_one_part(tmp_path: Path, seed: int, form: str, m
         assert found() == whole
 
 
+@pytest.mark.slow
 def test_the_worlds_break_every_rule(tmp_path: Path) -> None:
     """Otherwise agreement above would mean little."""
     found: list[Finding] = []
@@ -105,6 +107,7 @@ def broken(records: list[int]) -> BrokenRecords:
 
 @settings(max_examples=100, deadline=None)
 @given(SHARDS)
+@pytest.mark.slow
 def test_sums_are_associative_and_commutative_and_those_of_all_records(shards: list[list[int]]) -> None:
     a, b, c = map(broken, shards)
     whole = broken([record for shard in shards for record in shard])
@@ -118,6 +121,7 @@ def test_sums_are_associative_and_commutative_and_those_of_all_records(shards: l
 
 @settings(max_examples=20, deadline=None)
 @given(st.lists(NUMBERED, max_size=300))
+@pytest.mark.slow
 def test_a_database_finds_what_plain_python_does(records: list[int]) -> None:
     with duckdb.connect(":memory:") as db:
         db.execute("CREATE TABLE these AS SELECT unnest(?::BIGINT[]) AS record", [records])

@@ -144,6 +144,7 @@ def told(rows: list[dict[str, Any]]) -> dict[Key, Found]:
 @pytest.mark.parametrize("product", ["safetab-p", "safetab-h"])
 @pytest.mark.parametrize("noise", ["none", "some", "mixed"])
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.thorough)])
+@pytest.mark.slow
 def test_accuracy_is_that_of_the_release_of_the_same_seed(
     product: str, noise: str, seed: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -159,6 +160,7 @@ def test_accuracy_is_that_of_the_release_of_the_same_seed(
         assert found[key] == pytest.approx(row, rel=1e-9), key
 
 
+@pytest.mark.slow
 def test_trials_are_drawn_anew_and_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     world = random_world(seeded(1), noise="some")
     world.config.budgets("1/3")
@@ -182,6 +184,7 @@ def test_trials_are_drawn_anew_and_written(tmp_path: Path, capsys: pytest.Captur
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("product", ["safetab-p", "safetab-h"])
 @pytest.mark.parametrize("cap", [1, 2, 8])
+@pytest.mark.slow
 def test_the_bias_of_the_race_cap_by_iteration(product: str, cap: int, tmp_path: Path) -> None:
     """Without noise what is published errs by the cap alone: against an independent tabulator that has none."""
     world = random_world(seeded(60 + cap))
@@ -242,6 +245,7 @@ def errors_by_iteration(
 
 
 @pytest.mark.parametrize("product", ["safetab-p", "safetab-h"])
+@pytest.mark.slow
 def test_real_records_are_refused(product: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     world = random_world(seeded(2), noise="some")
     publish(product, world, tmp_path)

@@ -71,6 +71,7 @@ def test_the_worlds_reach_every_table_and_cell() -> None:
 
 
 @pytest.mark.parametrize("seed", range(600, 604))
+@pytest.mark.slow
 def test_the_totals_of_safetab_p_feed_safetab_h(tmp_path: Path, seed: int) -> None:
     world = random_world(seeded(seed))
     world.config.zero_suppression = "0.5"
@@ -121,6 +122,7 @@ TRACTS = ("01001000100", "01001000200")
 @pytest.mark.sampled(6)
 @pytest.mark.parametrize("count", ["-5", "0", "1", "2", "3", "4", "7"])
 @pytest.mark.parametrize("thresholds", [(1, 3, 4), (2, 2, 4), (3, 3, 3), (0, 0, 7), (0, 0, 0)])
+@pytest.mark.slow
 def test_a_count_at_a_threshold_has_reached_it(tmp_path: Path, count: str, thresholds: tuple[int, ...]) -> None:
     world = small_world(count)
     world.config.thresholds(thresholds, thresholds[1])
@@ -131,6 +133,7 @@ def test_a_count_at_a_threshold_has_reached_it(tmp_path: Path, count: str, thres
     assert [name for name in T4 if tables[name]] == [T4[thresholds[1] <= int(count)]]
 
 
+@pytest.mark.slow
 def test_groups_without_a_household_are_measured_as_zero(tmp_path: Path) -> None:
     # Nobody in any published group is no reason to publish nothing: that would tell that nobody is there.
     world = small_world()
@@ -187,6 +190,7 @@ def test_totals_of_every_kind_that_is_dropped(tmp_path: Path) -> None:
 
 
 @needs_public_files
+@pytest.mark.slow
 def test_variances_of_2020(tmp_path: Path) -> None:
     # The toy records with the production's budgets: stability 9 comes from the toy's own, smaller, files, too.
     parameters = tmp_path / "parameters"
@@ -211,6 +215,7 @@ def level_of(parameters: Path, iteration: str) -> int:
 
 
 @needs_public_files
+@pytest.mark.slow
 def test_the_plan_of_2020(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["safetab-h", "plan", str(PRODUCTION["safetab-h"]), "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
@@ -239,6 +244,7 @@ TABLE_9 = {
 
 
 @needs_public_files
+@pytest.mark.slow
 def test_the_bounded_column_of_table_9_of_safetab_h(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["safetab-h", "plan", str(PRODUCTION["safetab-h"]), "--json"]) == 0
     described = {m["name"]: m for m in json.loads(capsys.readouterr().out)["measurements"]}

@@ -86,6 +86,7 @@ def test_persons_that_are_not_counted_in_full(tmp_path: Path) -> None:
     assert parameters["remarks"] == []
 
 
+@pytest.mark.slow
 def test_households_that_are_not_counted_in_full(tmp_path: Path) -> None:
     parameters, notes = made(tmp_path, "safetab-h", a_world())
     assert (notes["records_of_other_states"], notes["records_with_more_race_codes"]) == (9, 6)
@@ -105,6 +106,7 @@ def test_households_that_are_not_counted_in_full(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.thorough), 2])
 @pytest.mark.parametrize("product", ["safetab-p", "safetab-h"])
+@pytest.mark.slow
 def test_every_row_and_every_record_is_accounted_for(tmp_path: Path, product: str, seed: int) -> None:
     """Notes of records are those of the policies, and every row of the totals is measured or left out for a reason."""
     world = random_world(seeded(80 + seed), noise="some")
@@ -148,6 +150,7 @@ def test_validate_looks_at_households_before_there_are_totals(
     assert "known_code" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_validate_refuses_the_totals_that_run_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     parameters = write_parameters(tmp_path / "parameters", a_world())
     data = write_data(tmp_path / "data", a_world(), synthetic=False)
@@ -165,6 +168,7 @@ def test_validate_refuses_the_totals_that_run_refuses(tmp_path: Path, capsys: py
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.thorough) for seed in (1, 2))])
 @pytest.mark.parametrize("product", ["safetab-p", "safetab-h"])
+@pytest.mark.slow
 def test_nothing_but_noisy_counts_depends_on_the_records(tmp_path: Path, product: str, seed: int) -> None:
     """Which rows there are, their variances and all that the manifest says: by public files alone, given the totals."""
     told = []

@@ -199,12 +199,14 @@ def test_production_has_the_iterations_and_the_stability_that_are_known(oracle: 
 @pytest.mark.sampled(8)
 @both
 @pytest.mark.parametrize(("seed", "form"), list(enumerate(FORMS)))
+@pytest.mark.slow
 def test_every_cell_of_a_random_world(oracle: Oracle, tmp_path: Path, seed: int, form: str) -> None:
     oracle.one_world(seed, "none", tmp_path, form)
 
 
 @both
 @pytest.mark.parametrize("seed", range(100, 104))
+@pytest.mark.slow
 def test_exact_is_a_run_without_noise(oracle: Oracle, tmp_path: Path, seed: int) -> None:
     world = random_world(seeded(seed), noise="some")
     oracle.check(world, publish(oracle.product, world, tmp_path, verb="exact"), exact=True)
@@ -214,6 +216,7 @@ def test_exact_is_a_run_without_noise(oracle: Oracle, tmp_path: Path, seed: int)
 @both
 @needs_public_files
 @pytest.mark.parametrize("definition", ["zcdp", "puredp"])
+@pytest.mark.slow
 def test_the_toy_inputs_of_the_bureau(oracle: Oracle, tmp_path: Path, definition: str) -> None:
     product, parameters = oracle.product, oracle.inputs / f"input_dir_{definition}"
     data = tmp_path / "data"
@@ -234,6 +237,7 @@ def test_the_toy_inputs_of_the_bureau(oracle: Oracle, tmp_path: Path, definition
 @pytest.mark.sampled(3)
 @both
 @pytest.mark.parametrize("seed", [thorough(seed) if seed in {200, 201, 204} else seed for seed in range(200, 206)])
+@pytest.mark.slow
 def test_a_noisy_release_has_the_groups_tables_and_variances_of_its_plan(
     oracle: Oracle, tmp_path: Path, seed: int
 ) -> None:
@@ -242,6 +246,7 @@ def test_a_noisy_release_has_the_groups_tables_and_variances_of_its_plan(
 
 @both
 @pytest.mark.parametrize("seed", range(300, 303))
+@pytest.mark.slow
 def test_levels_with_and_without_noise_in_one_run(oracle: Oracle, tmp_path: Path, seed: int) -> None:
     oracle.one_world(seed, "mixed", tmp_path)
 
@@ -251,6 +256,7 @@ def test_levels_with_and_without_noise_in_one_run(oracle: Oracle, tmp_path: Path
 
 @both
 @pytest.mark.parametrize("seed", [thorough(seed) if 402 < seed < 407 else seed for seed in range(400, 408)])
+@pytest.mark.slow
 def test_the_plan_of_a_random_world(
     oracle: Oracle, tmp_path: Path, capsys: pytest.CaptureFixture[str], seed: int
 ) -> None:

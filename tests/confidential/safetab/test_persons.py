@@ -92,6 +92,7 @@ def small_world() -> World:
     return world
 
 
+@pytest.mark.slow
 def test_an_area_without_housing_units_is_not_published_but_its_people_count_elsewhere(tmp_path: Path) -> None:
     world = small_world()
     world.housing_units = {block_id(world.blocks[0]): 7, block_id(world.blocks[1]): 0}
@@ -102,6 +103,7 @@ def test_an_area_without_housing_units_is_not_published_but_its_people_count_els
     assert published_regions(world)["TRACT"] == {"01001000100"}
 
 
+@pytest.mark.slow
 def test_a_block_that_the_list_of_housing_units_leaves_out_has_none(tmp_path: Path) -> None:
     world = small_world()
     world.housing_units = {block_id(world.blocks[0]): 7}
@@ -109,6 +111,7 @@ def test_a_block_that_the_list_of_housing_units_leaves_out_has_none(tmp_path: Pa
 
 
 @pytest.mark.parametrize("thresholds", [(2, 2, 2), (1, 8, 8), (8, 8, 9), (9, 9, 9), (0, 0, 8), (0, 0, 0)])
+@pytest.mark.slow
 def test_a_count_at_a_threshold_has_reached_it(tmp_path: Path, thresholds: tuple[int, ...]) -> None:
     world = small_world()
     world.config.thresholds(thresholds, 1)
@@ -123,6 +126,7 @@ def test_a_count_at_a_threshold_has_reached_it(tmp_path: Path, thresholds: tuple
 @pytest.mark.parametrize(
     ("chance", "kept"), [(None, True), ("0", True), ("0.0", True), ("1e-9", False), ("0.9999", False)]
 )
+@pytest.mark.slow
 def test_zeros_below_the_state_without_noise(tmp_path: Path, chance: str | None, kept: bool) -> None:  # noqa: FBT001
     world = small_world()
     world.iterations.append(an_iteration("0033", 2, "alone"))
@@ -153,6 +157,7 @@ def test_a_pass_whose_budgets_are_zero_leaves_headers_alone(tmp_path: Path) -> N
 
 
 @needs_public_files
+@pytest.mark.slow
 def test_the_plan_of_2020(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["safetab-p", "plan", str(PRODUCTION["safetab-p"]), "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)

@@ -124,6 +124,7 @@ def refused(place: Place, capsys: pytest.CaptureFixture[str]) -> Refused:
 
 
 @pytest.mark.parametrize("product", PRODUCTS)
+@pytest.mark.slow
 def test_what_is_spoiled_below_is_sound(place: Place, product: str) -> None:
     assert main([product, "validate", str(place.parameters), str(place.data)]) == 0
     assert main([product, "run", str(place.parameters), str(place.data), str(place.out)]) == 0
@@ -174,6 +175,7 @@ def test_a_household_outside_the_domain(place: Place, refused: Refused, column: 
 
 @pytest.mark.parametrize("product", PRODUCTS)
 @pytest.mark.parametrize(("column", "value"), [("TABBLK", "7777"), ("TABTRACTCE", "007777"), ("TABBLKCOU", "113")])
+@pytest.mark.slow
 def test_a_record_whose_block_is_not_in_the_reference_file(
     place: Place, refused: Refused, product: str, column: str, value: str
 ) -> None:

@@ -46,6 +46,7 @@ def one_alone_many_in_combination() -> World:
     ("race_codes", "published", "tight"),
     [(1, 3, 3), (2, 4, 4), pytest.param(3, 5, 5, marks=pytest.mark.thorough), (4, 6, 6), (8, 9, 6)],
 )
+@pytest.mark.slow
 def test_noise_follows_the_code_files_where_the_published_formula_is_no_bound(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], race_codes: int, published: int, tight: int
 ) -> None:
@@ -63,6 +64,7 @@ def test_noise_follows_the_code_files_where_the_published_formula_is_no_bound(
 
 
 @pytest.mark.parametrize("worlds", [3, pytest.param(6, marks=pytest.mark.thorough)])
+@pytest.mark.slow
 def test_a_record_changes_no_more_counts_of_a_level_than_the_bound(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], worlds: int
 ) -> None:

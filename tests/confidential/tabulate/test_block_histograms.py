@@ -105,6 +105,7 @@ def test_parquet_is_read_as_text_is(tmp_path: Path, kind: str, parts: int) -> No
 
 
 @pytest.mark.parametrize("examples", [15, pytest.param(100, marks=pytest.mark.thorough)])
+@pytest.mark.slow
 def test_any_rows_are_counted(tmp_path_factory: pytest.TempPathFactory, examples: int) -> None:
     @settings(max_examples=examples)
     @given(
@@ -260,6 +261,7 @@ def as_cef(folder: Path, census: Census, types: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("form", [as_csv, as_parquet, as_cef])
+@pytest.mark.slow
 def test_persons_are_counted_by_block_and_cell(
     tmp_path: Path, form: Callable[[Path, Census, dict[str, str]], None]
 ) -> None:
@@ -282,6 +284,7 @@ def test_persons_are_counted_by_block_and_cell(
         pytest.param(as_cef, 2, marks=pytest.mark.thorough),
     ],
 )
+@pytest.mark.slow
 def test_persons_are_counted_in_shards_by_block_and_cell(
     tmp_path: Path, form: Callable[[Path, Census, dict[str, str]], None], shards: int | None
 ) -> None:
@@ -314,6 +317,7 @@ def test_some_attributes_in_another_order(tmp_path: Path) -> None:
     assert counted(read(tmp_path / "data", make_schema(cenrace=63, votingage=2), blocks), blocks) == expected
 
 
+@pytest.mark.slow
 def test_facilities_tell_the_type_where_a_block_has_one_of_a_kind(tmp_path: Path) -> None:
     census, types, blocks = sample(4)
     write_csv(tmp_path / "data", census)
@@ -336,6 +340,7 @@ def test_facilities_tell_the_type_where_a_block_has_one_of_a_kind(tmp_path: Path
         read(tmp_path / "data", PL94, blocks)
 
 
+@pytest.mark.slow
 def test_microdata_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     census, types, blocks = sample(5)
     as_csv(tmp_path / "data", census, types)

@@ -109,6 +109,7 @@ ODD = st.sampled_from([1, 2, 3, 7, GIANT - 1, GIANT, GIANT + 1])
 
 
 @pytest.mark.parametrize("seed", range(3))
+@pytest.mark.slow
 def test_tables_of_phsafe_add_up(folder: Path, seed: int) -> None:
     random = seeded(seed)
     tables_of_phsafe_add_up(folder, seed, random.choices([1, 2, 3, 7, GIANT - 1, GIANT, GIANT + 1], k=6), "k|'é")
@@ -136,6 +137,7 @@ def tables_of_phsafe_add_up(folder: Path, seed: int, taus: list[int], key: str) 
     assert min(taus) == GIANT + 1 or any(expected[1].values())
 
 
+@pytest.mark.slow
 def test_a_unit_in_two_shards_would_not_add_up(folder: Path) -> None:
     """Which the test above would see: truncation is by unit."""
     config, census = opened(folder, dict.fromkeys(PERSON_TABLES, 3), "")
@@ -163,6 +165,7 @@ RACES = make_schema(cenrace=63, votingage=2)
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("shards", SHARDS)
 @pytest.mark.parametrize("schema", [PL94, UNITS, RACES], ids=["persons", "units", "races"])
+@pytest.mark.slow
 def test_blocks_of_topdown_add_up(folder: Path, schema: Any, shards: int) -> None:  # noqa: ANN401
     random = seeded(shards)
     _, census = opened(folder, dict.fromkeys(PERSON_TABLES, 3), "")
@@ -225,6 +228,7 @@ def of_folder(description: Path, data: Path) -> Tabulated:
 
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", range(24))
+@pytest.mark.slow
 def test_tables_of_a_description_add_up(tmp_path: Path, seed: int) -> None:
     random, world = seeded(seed), make_world(seed)
     number = SHARDS[seed % 3]

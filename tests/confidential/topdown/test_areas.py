@@ -35,6 +35,7 @@ def go(folder: Path, country: Country, *options: str, out: str = "out", **more: 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("estimator", ["topdown", "full-information"])
 @pytest.mark.parametrize(("seed", "depth"), [(1, 1), (2, 2), (3, 4), (4, 6)])
+@pytest.mark.slow
 def test_without_noise_every_level_is_the_count_by_hand(tmp_path: Path, seed: int, depth: int, estimator: str) -> None:
     country = make_country(seed, depth)
     out = go(tmp_path, country, "--estimator", estimator)
@@ -55,6 +56,7 @@ def test_without_noise_every_level_is_the_count_by_hand(tmp_path: Path, seed: in
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("fmt", ["csv", "parquet"])
+@pytest.mark.slow
 def test_totals_are_kept_levels_agree_and_a_seed_repeats(tmp_path: Path, fmt: str) -> None:
     country = make_country(3, 4)
     kept = country.levels[1]
@@ -81,6 +83,7 @@ def test_totals_are_kept_levels_agree_and_a_seed_repeats(tmp_path: Path, fmt: st
     assert totals["released"] == totals["true"]
 
 
+@pytest.mark.slow
 def test_a_changed_count_or_block_is_found(tmp_path: Path) -> None:
     country = make_country(3, 3)
     out = go(tmp_path, country)
@@ -103,6 +106,7 @@ def test_a_changed_count_or_block_is_found(tmp_path: Path) -> None:
     assert not wrong()
 
 
+@pytest.mark.slow
 def test_all_measurements_tell_intervals_of_any_codes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     country = make_country(3, 3)
     out = go(tmp_path, country, "--noisy-measurements", str(tmp_path / "noisy"), rho="2")

@@ -90,6 +90,7 @@ def released(out: Path, level: str) -> dict[Key, int]:
     return {(row[0], row[1], row[2], row[3]): int(row[4]) for row in rows}
 
 
+@pytest.mark.slow
 def test_without_noise_counts_are_those_by_hand(tmp_path: Path, data: Path) -> None:
     out = run(tmp_path, write(tmp_path, document(budget="inf")))
     expected = by_hand(data / "persons.csv")
@@ -102,6 +103,7 @@ def test_without_noise_counts_are_those_by_hand(tmp_path: Path, data: Path) -> N
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("estimator", ["topdown", "full-information"])
+@pytest.mark.slow
 def test_the_same_schema_and_queries_make_the_same_release(tmp_path: Path, data: Path, estimator: str) -> None:
     out = run(tmp_path, write(tmp_path, document()), "out", "--estimator", estimator)
     assert main(["check", str(out)]) == 0
@@ -139,6 +141,7 @@ def test_the_same_schema_and_queries_make_the_same_release(tmp_path: Path, data:
     assert all((out / name).read_bytes() == (repeated / name).read_bytes() for name in names)
 
 
+@pytest.mark.slow
 def test_blocks_may_be_told_by_a_record_above(tmp_path: Path, data: Path) -> None:
     told = document(budget="inf")
     commune = told["files"]["persons"]["columns"].pop("commune") | {"fixed": True}
@@ -221,6 +224,7 @@ TWICE = {"all": {"counts": "persons", "by": ["adult", "age_group"], "budget": {"
         ),
     ],
 )
+@pytest.mark.slow
 def test_faults_are_named(tmp_path: Path, told: dict[str, Any], fault: str) -> None:
     with pytest.raises(ConfigError) as error:
         TOPDOWN.read(write(tmp_path, told))

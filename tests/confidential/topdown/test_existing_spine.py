@@ -77,6 +77,7 @@ def refused(place: Path, capsys: pytest.CaptureFixture[str], *options: str) -> s
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("mechanism", ["zcdp", "pure"])
+@pytest.mark.slow
 def test_a_spine_built_before_is_the_one_that_the_run_builds(place: Path, mechanism: str) -> None:
     if mechanism == "pure":
         made = {key: value for key, value in document().items() if key != "rho"}
@@ -101,6 +102,7 @@ def test_a_spine_built_before_is_the_one_that_the_run_builds(place: Path, mechan
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("estimator", ["topdown", "full-information"])
 @pytest.mark.parametrize("mechanism", ["zcdp", "pure"])
+@pytest.mark.slow
 def test_exact_counts_lie_on_the_spine_of_the_release(place: Path, mechanism: str, estimator: str) -> None:
     made = {"mechanism": mechanism, "epsilon" if mechanism == "pure" else "rho": "1/2"}
     before = document()
@@ -124,6 +126,7 @@ def measured(manifest: dict[str, Any]) -> dict[str, str]:
     return {m["name"]: m["rho"] if "rho" in m else m["epsilon"] for m in manifest["plan"]["measurements"]}
 
 
+@pytest.mark.slow
 def test_the_shares_are_those_of_the_spine(place: Path) -> None:
     assert build(place) == 0  # the same share for every geolevel
     assert run(place, str(place / "spine")) == 0
@@ -133,6 +136,7 @@ def test_the_shares_are_those_of_the_spine(place: Path) -> None:
     assert {budget for name, budget in own.items() if name.endswith(" total")} == {"1/56"}
 
 
+@pytest.mark.slow
 def test_an_accuracy_report_can_be_made_on_it(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = [str(place / name) for name in ("config.json", "data")]
     assert main(["topdown", "accuracy", *files, "--trials", "1", "--spine", str(place / "spine"), "--json"]) == 0
@@ -184,6 +188,7 @@ def test_a_file_without_a_checksum_is_refused(place: Path, name: str, capsys: py
         (lambda lines: lines[:-1], "the geounits of Block are not those of blocks.csv"),
     ],
 )
+@pytest.mark.slow
 def test_units_that_do_not_fit_are_refused(place: Path, edit: Callable[[list[str]], list[str]], message: str) -> None:
     change(place / "spine/geounits.csv", edit)
     with pytest.raises(InputError, match=message):
@@ -207,6 +212,7 @@ def test_another_mechanism_or_other_geolevels_are_refused(place: Path, capsys: p
     assert "and the configuration US, State, County, Tract_Group, Tract" in refused(place, capsys)
 
 
+@pytest.mark.slow
 def test_other_blocks_are_refused(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     listed = str(place / "data/group_quarters.csv")
     assert build(place, "--blocks", listed, "--live") == 0
@@ -221,6 +227,7 @@ def test_other_blocks_are_refused(place: Path, capsys: pytest.CaptureFixture[str
     assert f"{empty:,} blocks of the spine are not those of the run, such as " in refused(place, capsys)
 
 
+@pytest.mark.slow
 def test_shares_that_measure_nothing_or_too_little_are_refused(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made = document(shares=dict(zip(GROUPED, ("1/4", "1/4", "1/4", "0", "1/8", "1/16", "1/16"), strict=True)))
     made["spine"] = {"kind": "conventional"}
@@ -235,6 +242,7 @@ def test_shares_that_measure_nothing_or_too_little_are_refused(place: Path, caps
     assert "a geounit of US has the share 1/10000, which gives a query less than 1e-15" in refused(place, capsys)
 
 
+@pytest.mark.slow
 def test_shares_may_be_any_that_sum_to_one_along_every_path(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert build(place, kind="conventional") == 0
 
@@ -277,6 +285,7 @@ def test_the_ledger_is_charged_with_all_that_is_measured(place: Path, capsys: py
     assert "its geounits of Tract_Group have shares" in refused(place, capsys)
 
 
+@pytest.mark.slow
 def test_full_information_refuses_shares_that_went_to_other_queries(
     place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -304,6 +313,7 @@ def test_what_is_no_spine_is_refused(place: Path, capsys: pytest.CaptureFixture[
         assert "does not hold the settings of a spine" in refused(place, capsys)
 
 
+@pytest.mark.slow
 def test_another_tool_may_write_units_in_any_order_but_calls_them_by_digits(
     place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -316,6 +326,7 @@ def test_another_tool_may_write_units_in_any_order_but_calls_them_by_digits(
     assert "call geounits by digits, as many for every unit of a geolevel" in refused(place, capsys)
 
 
+@pytest.mark.slow
 def test_a_run_is_resumed_on_the_same_spine_alone(
     place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -341,6 +352,7 @@ def test_a_run_is_resumed_on_the_same_spine_alone(
     ("kind", "middle"),
     [("conventional", ("Tract",)), ("optimized", ("Tract_Group", "Tract"))],
 )
+@pytest.mark.slow
 def test_a_county_alone_may_be_the_root(tmp_path: Path, kind: str, middle: tuple[str, ...]) -> None:
     world = make_world(9, (3, 2), states=1)
     world.blocks = [block for block in world.blocks if block[2:5] == "001"]

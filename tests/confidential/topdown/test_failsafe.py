@@ -121,6 +121,7 @@ def run(tmp_path: Path, case: Case, seed: int) -> Path:
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", CASES)
+@pytest.mark.slow
 def test_the_failsafe_departs_from_the_parent_as_little_as_can_be(
     tmp_path: Path, watched: dict[str, Any], name: str
 ) -> None:

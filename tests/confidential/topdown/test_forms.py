@@ -56,6 +56,7 @@ def compare(arguments: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch,
         ("pure", ("--intervals", "none")),
     ],
 )
+@pytest.mark.slow
 def test_every_spine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spine: str, mechanism: str, options: tuple[str, ...]
 ) -> None:
@@ -71,6 +72,7 @@ def test_every_spine(
         pytest.param("pl94-2020-us", ("10", "44"), marks=pytest.mark.thorough),
     ],
 )
+@pytest.mark.slow
 def test_built_in_configurations(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, states: tuple[str, ...]
 ) -> None:
@@ -78,6 +80,7 @@ def test_built_in_configurations(
     compare([name, str(tmp_path / "data")], tmp_path, monkeypatch, "--intervals", "none")
 
 
+@pytest.mark.slow
 def test_a_posterior_that_dies_when_it_is_kept_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = write_world(make_world(5, SHAPE), tmp_path / "data")
     config = write_configuration(configuration(SHAPE, rho="1/2"), tmp_path / "config.json")
@@ -94,6 +97,7 @@ def test_a_posterior_that_dies_when_it_is_kept_is_made_again(tmp_path: Path, mon
 
 
 @pytest.mark.parametrize("part", [1, pytest.param(7, marks=pytest.mark.thorough)])
+@pytest.mark.slow
 def test_a_posterior_in_parts_is_that_of_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: int) -> None:
     """Levels come in parts of a million counts; parents and their blocks are cut at other places."""
     data = write_world(make_world(5, SHAPE), tmp_path / "data")

@@ -34,6 +34,7 @@ def check_share(held: int, number: int, low: float, high: float, tests: int) -> 
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("kind", ["conventional", "aian"])
+@pytest.mark.slow
 def test_least_squares_hold_as_often_as_stated(tmp_path: Path, kind: str) -> None:
     """Of totals and cells of areas that are units of the spine or not; a true 0 is held more often."""
     data = write_world(make_world(6, SHAPE), tmp_path / "data")

@@ -129,6 +129,7 @@ def totals_of(counts: dict[tuple[str, int], int], width: int) -> dict[str, int]:
 
 
 @pytest.mark.usefixtures("without_records")
+@pytest.mark.slow
 def test_a_move_within_a_block_group_is_not_told_from_its_invariant_total(tmp_path: Path) -> None:
     config = write_configuration(
         document("optimized", LEVELS, "pure", ["US", "State", "Block_Group"]), tmp_path / "config.json"
@@ -140,6 +141,7 @@ def test_a_move_within_a_block_group_is_not_told_from_its_invariant_total(tmp_pa
     assert first == second
 
 
+@pytest.mark.slow
 def test_block_groups_in_parts_keep_their_totals_and_their_blocks_do_not(tmp_path: Path) -> None:
     config = write_configuration(
         document("optimized", LEVELS, "pure", ["US", "State", "Block_Group"]), tmp_path / "config.json"
@@ -204,6 +206,7 @@ def same(one: Histogram, other: Histogram) -> bool:
 @pytest.mark.parametrize(
     ("trials", "most", "bound", "refusals"), [(14, 6, 1, 0), pytest.param(35, 20, 2, 2, marks=pytest.mark.thorough)]
 )
+@pytest.mark.slow
 def test_what_neighbours_release_differs_by_the_noisy_answers_alone(
     tmp_path: Path, trials: int, most: int, bound: int, refusals: int
 ) -> None:
@@ -248,6 +251,7 @@ def test_what_neighbours_release_differs_by_the_noisy_answers_alone(
 
 
 @pytest.mark.parametrize(("trials", "bound"), [(12, 1), pytest.param(25, 2, marks=pytest.mark.thorough)])
+@pytest.mark.slow
 def test_published_totals_are_kept_or_refused(tmp_path: Path, trials: int, bound: int) -> None:
     rng = Random(4)  # noqa: S311 (made-up worlds need no cryptography)
     kept = 0
@@ -331,6 +335,7 @@ def rank(rows: list[Any]) -> int:
 
 @given(spines(), st.sampled_from(LEVELS), st.data())
 @settings(max_examples=100, deadline=None)
+@pytest.mark.slow
 def test_known_totals_are_those_of_areas_and_all_of_them(spine: Spine, level: str, data: st.DataObject) -> None:
     found = read_configuration("pl94-2020-us")
     (total,) = found.invariants["State"]

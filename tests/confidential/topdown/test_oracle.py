@@ -367,6 +367,7 @@ def release_of(tmp_path: Path, world: World, made: dict[str, Any], *options: str
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("kind", ["conventional", "aian", "optimized"])
 @pytest.mark.parametrize("rho", ["1/4", "6"])
+@pytest.mark.slow
 def test_every_node_is_an_optimum_of_the_stated_problem(tmp_path: Path, kind: str, rho: str) -> None:
     made = document(quarters=False, rho=rho)
     world = make_world(21, tuple(SHAPES.values()))
@@ -378,6 +379,7 @@ def test_every_node_is_an_optimum_of_the_stated_problem(tmp_path: Path, kind: st
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("kind", ["conventional", "aian", "optimized"])
 @pytest.mark.parametrize("seed", [31, 32])
+@pytest.mark.slow
 def test_every_node_is_an_optimum_under_constraints(tmp_path: Path, kind: str, seed: int) -> None:
     zeros = [{"a0": 3, "a1": 0}]
     made = document(
@@ -469,6 +471,7 @@ def check_identity(  # noqa: C901  (one branch for each kind of area)
         ("optimized", "topdown", "pure", "json", False),
     ],
 )
+@pytest.mark.slow
 def test_without_noise_the_release_is_the_data(
     tmp_path: Path, kind: str, estimator: str, mechanism: str, form: str, *, quarters: bool
 ) -> None:
@@ -539,6 +542,7 @@ def pandas_free_parquet(path: Path, separator: str) -> None:
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", ["conventional", "optimized"])
 @pytest.mark.parametrize("rho", ["inf", "1/10"])
+@pytest.mark.slow
 def test_totals_of_blocks_are_kept(tmp_path: Path, kind: str, rho: str) -> None:
     made = configuration((2,), rho=rho, invariants={"Block": ["total"]}, privacy_unit="housing unit")
     made["schema"] = {"occupancy": ["vacant", "occupied"]}
@@ -614,6 +618,7 @@ def test_records_in_a_structural_zero_are_refused(tmp_path: Path, capsys: pytest
     assert sorted(path.name for path in tmp_path.iterdir()) == ["config.json", "data"]
 
 
+@pytest.mark.slow
 def test_a_detailed_query_is_held_in_later_passes() -> None:
     # The later pass asks crossing queries, which no network can answer, and has other optima than the earlier one.
     shape = (2, 2)
@@ -701,6 +706,7 @@ def node_matrix(shape: tuple[int, ...], kept: tuple[int, ...]) -> Array:
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize(("mechanism", "budget"), [("zcdp", "2"), ("pure", "40")])
+@pytest.mark.slow
 def test_variances_are_those_of_the_noise_and_units_without_a_share_have_no_rows(
     tmp_path: Path, mechanism: str, budget: str
 ) -> None:

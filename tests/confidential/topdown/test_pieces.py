@@ -53,6 +53,7 @@ def pieces(data: Path) -> set[frozenset[str]]:
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 @pytest.mark.parametrize("kind", ["conventional", "optimized", "pieces"])
+@pytest.mark.slow
 def test_pieces_of_any_configuration(data: Path, tmp_path: Path, kind: str, estimator: str) -> None:
     # What a configuration says for an optimized spine does not cut pieces.
     more = {} if kind == "pieces" else {"classes": ["pme", "aian", "gq"], "fanout_cutoff": 0}
@@ -69,6 +70,7 @@ def test_pieces_of_any_configuration(data: Path, tmp_path: Path, kind: str, esti
         assert (again / name).read_bytes() == (tmp_path / "out" / name).read_bytes()
 
 
+@pytest.mark.slow
 def test_the_folder_of_a_spine_of_pieces(data: Path, tmp_path: Path) -> None:
     made = ["spine", "build", str(data / "geography.txt"), str(tmp_path / "spine"), "--kind", "pieces"]
     assert main(made) == 0
@@ -81,6 +83,7 @@ def test_the_folder_of_a_spine_of_pieces(data: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("live", [False, pytest.param(True, marks=pytest.mark.thorough)])
+@pytest.mark.slow
 def test_a_cut_off_of_the_configuration_is_named(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], *, live: bool
 ) -> None:

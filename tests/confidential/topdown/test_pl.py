@@ -53,6 +53,7 @@ def within(file: SummaryFile) -> SummaryFile:
     return file.keep(np.isin(file.fields["SUMLEV"], [b"140", b"150", b"750"]))
 
 
+@pytest.mark.slow
 def test_published_counts_with_their_names_are_the_published_files_again(
     made: tuple[ReleaseFolder, ReleaseFolder], tmp_path: Path
 ) -> None:
@@ -136,6 +137,7 @@ def test_what_does_not_belong_together_is_refused(made: tuple[ReleaseFolder, Rel
     assert found.fields["LOGRECNO"][0] == b"7296"
 
 
+@pytest.mark.slow
 def test_files_are_written_of_both_releases_or_not_at_all(
     made: tuple[ReleaseFolder, ReleaseFolder], tmp_path: Path
 ) -> None:
@@ -188,6 +190,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[ReleaseFolder, Path
     return made, folder
 
 
+@pytest.mark.slow
 def test_a_release_of_both_has_its_files_written_with_it(whole: tuple[ReleaseFolder, Path], tmp_path: Path) -> None:
     made, folder = whole
     assert yupana.check(made).wrong == ()
@@ -232,6 +235,7 @@ def test_a_header_has_the_names_and_areas_of_the_release(whole: tuple[ReleaseFol
     assert (districts["VTD"] != b"").sum() == len(set(published.fields["VTD"][published.fields["SUMLEV"] == b"750"]))
 
 
+@pytest.mark.slow
 def test_a_table_of_names_gives_what_it_has(whole: tuple[ReleaseFolder, Path], tmp_path: Path) -> None:
     _, folder = whole
     table = "kind,code,name,land,water,latitude,longitude\nplace,4459000,Cañon city,1e3,,41.5,-71.25\nstate,44,,,,,\n"
@@ -271,6 +275,7 @@ def test_a_table_of_names_gives_what_it_has(whole: tuple[ReleaseFolder, Path], t
         assert not list(tmp_path.glob("wrong*"))
 
 
+@pytest.mark.slow
 def test_files_are_refused_before_anything_is_drawn(tmp_path: Path) -> None:
     program().convert_whole(RHODE_ISLAND, tmp_path / "data")
     twice = (RHODE_ISLAND / file_names("ri", REST)[0]).read_bytes()

@@ -165,6 +165,7 @@ def law_of_the_root(monkeypatch: pytest.MonkeyPatch, folder: Path, of: Any) -> f
     return chance(seen, 110)
 
 
+@pytest.mark.slow
 def test_a_solver_that_dies_of_its_noise_does_not_choose_among_draws(
     tmp_path: Path, two_blocks: tuple[Configuration, Opened], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -181,6 +182,7 @@ def test_drawing_anew_would_be_caught(
 
 @pytest.mark.parametrize("fault", ["root", "parents"])
 @pytest.mark.parametrize("way", WAYS)
+@pytest.mark.slow
 def test_what_is_released_was_made_of_the_first_draws(
     tmp_path: Path, two_blocks: tuple[Configuration, Opened], monkeypatch: pytest.MonkeyPatch, way: str, fault: str
 ) -> None:
@@ -201,6 +203,7 @@ def test_what_is_released_was_made_of_the_first_draws(
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["detailed alone", "split", "full information"])
+@pytest.mark.slow
 def test_the_failsafe_goes_on_with_its_draws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     case = CASES[name]
     of = opened(tmp_path, world_of(case, 1), document_of(case), quarters=True)

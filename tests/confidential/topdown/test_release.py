@@ -152,6 +152,7 @@ AREAS: dict[str, Callable[[Block], str]] = {
 @pytest.mark.parametrize(
     ("optimized", "fmt", "seed"), [(False, "csv", 1), (True, "csv", 2), (True, "parquet", 3), (False, "parquet", 4)]
 )
+@pytest.mark.slow
 def test_counts_and_tabulation_are_sums_of_blocks(
     tmp_path: Path, schema: Schema, *, optimized: bool, fmt: Format, seed: int
 ) -> None:
@@ -177,6 +178,7 @@ def test_records_of_any_schema_are_blocks_and_attributes(tmp_path: Path) -> None
     assert Counter((row["block"], (row["sex"], row["order"])) for row in rows) == made.counts
 
 
+@pytest.mark.slow
 def test_records_of_persons_are_those_of_the_mdf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_rows, "ROWS_AT_ONCE", 37)
     monkeypatch.setattr(histogram, "BLOCKS_AT_ONCE", 11)
@@ -274,6 +276,7 @@ CHANGES: dict[str, tuple[str, Callable[[list[str]], list[str]]]] = {
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", CHANGES)
+@pytest.mark.slow
 def test_the_check_finds_every_change(tmp_path: Path, name: str) -> None:
     made = make(tmp_path / "out", PL94, 1)
     assert verify_release(made.folder, PL94, DEFAULT_LEVELS) == []
@@ -301,6 +304,7 @@ def _small(monkeypatch: pytest.MonkeyPatch, seed: int, threads: int = 2) -> None
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("schema", [LABELLED, H1, PL94], ids=["labels", "units", "persons"])
 @pytest.mark.parametrize(("threads", "seed"), [(1, 0), (2, 1), (3, 2), (3, 4)])
+@pytest.mark.slow
 def test_the_bytes_are_the_same_in_any_parts_and_threads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, schema: Schema, *, threads: int, seed: int
 ) -> None:
@@ -323,6 +327,7 @@ def _any_order(monkeypatch: pytest.MonkeyPatch) -> list[set[str]]:
 @pytest.mark.parametrize("schema", [LABELLED, H1, PL94], ids=["labels", "units", "persons"])
 @pytest.mark.parametrize("fmt", ["csv", "parquet"])
 @pytest.mark.parametrize(("optimized", "seed"), [(False, 1), (True, 2), (True, 3), (False, 4)])
+@pytest.mark.slow
 def test_what_stands_as_written_is_compared_as_it_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, schema: Schema, *, optimized: bool, fmt: Format, seed: int
 ) -> None:
@@ -336,6 +341,7 @@ def test_what_stands_as_written_is_compared_as_it_is_read(
 
 @pytest.mark.sampled(12)
 @pytest.mark.parametrize("name", CHANGES)
+@pytest.mark.slow
 def test_comparing_as_it_is_read_finds_every_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     made = make(tmp_path / "out", PL94, 1)
     file, change = CHANGES[name]
@@ -360,6 +366,7 @@ STORED: dict[str, tuple[str, str]] = {
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", STORED)
+@pytest.mark.slow
 def test_the_check_finds_every_change_in_parquet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     made = make(tmp_path / "out", PL94, 1, fmt="parquet")
     file, change = STORED[name]
@@ -378,6 +385,7 @@ def test_the_check_finds_every_change_in_parquet(tmp_path: Path, monkeypatch: py
 @pytest.mark.parametrize(
     "file", ["counts/Block.csv", "counts/County.csv", "tabulation/place.csv", "tables/P1.csv", "microdata.csv"]
 )
+@pytest.mark.slow
 def test_rows_in_another_order_are_as_good(tmp_path: Path, file: str) -> None:
     made = make(tmp_path / "out", PL94, 1)
     path = made.folder / file
@@ -386,6 +394,7 @@ def test_rows_in_another_order_are_as_good(tmp_path: Path, file: str) -> None:
     assert verify_release(made.folder, PL94, DEFAULT_LEVELS) == []
 
 
+@pytest.mark.slow
 def test_a_file_that_is_there_in_both_forms_is_told(tmp_path: Path) -> None:
     made = make(tmp_path / "out", PL94, 1)
     (made.folder / "counts" / "County.parquet").write_bytes(b"")

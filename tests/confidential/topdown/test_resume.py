@@ -63,6 +63,7 @@ ESTIMATED = ["1-0", "2-0", "3-0", "4-0", "5-0", "2-1", "3-1", "4-1", "5-1"]
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("place", range(len(ESTIMATED)))
 @pytest.mark.parametrize("more", [(), ("--intervals", "monte-carlo", "--replicates", "2")])
+@pytest.mark.slow
 def test_a_run_that_is_killed_in_any_state_goes_on_with_its_draws(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...], place: int
 ) -> None:
@@ -85,6 +86,7 @@ def test_a_run_that_is_killed_in_any_state_goes_on_with_its_draws(
     assert json.loads((tmp_path / "out" / "manifest.json").read_text())["status"] == "noisy measurements under the plan"
 
 
+@pytest.mark.slow
 def test_a_run_whose_batches_were_cut_otherwise_does_not_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -99,6 +101,7 @@ def test_a_run_whose_batches_were_cut_otherwise_does_not_go_on(
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("more", [("--estimator", "full-information"), ("--intervals", "least-squares")])
+@pytest.mark.slow
 def test_a_run_that_is_killed_while_it_draws_everything_goes_on_with_its_draws(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]
 ) -> None:
@@ -114,6 +117,7 @@ def test_a_run_that_is_killed_while_it_draws_everything_goes_on_with_its_draws(
     assert json.loads((tmp_path / "out" / "manifest.json").read_text())["status"] == "noisy measurements under the plan"
 
 
+@pytest.mark.slow
 def test_files_of_areas_of_one_name_are_told_apart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -143,6 +147,7 @@ def charges(path: Path) -> list[str]:
     return [run["losses"]["own"] for account in ledger["data"].values() for run in account["runs"]]
 
 
+@pytest.mark.slow
 def test_a_run_that_was_begun_without_a_ledger_is_charged_when_it_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -157,6 +162,7 @@ def test_a_run_that_was_begun_without_a_ledger_is_charged_when_it_goes_on(
     assert charges(ledger) == ["1/2"]
 
 
+@pytest.mark.slow
 def test_a_charged_run_goes_on_with_its_account_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -178,6 +184,7 @@ def test_a_charged_run_goes_on_with_its_account_alone(
     assert charges(ledger) == ["1/2"]
 
 
+@pytest.mark.slow
 def test_a_run_begun_anew_is_charged_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger = tmp_path / "ledger.json"
     account = ("--ledger", str(ledger), "--dataset", "D")
@@ -197,6 +204,7 @@ def test_a_run_begun_anew_is_charged_again(tmp_path: Path, monkeypatch: pytest.M
         pytest.param(True, True, marks=pytest.mark.thorough),
     ],
 )
+@pytest.mark.slow
 def test_a_death_beside_the_charge_neither_loses_nor_doubles_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *, begun: bool, charged: bool
 ) -> None:
@@ -222,6 +230,7 @@ def test_a_death_beside_the_charge_neither_loses_nor_doubles_it(
     assert charges(ledger) == ["1/2"]
 
 
+@pytest.mark.slow
 def test_a_folder_is_drawn_for_once_whatever_it_is_called(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -356,6 +365,7 @@ DAMAGED = {
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", DAMAGED)
+@pytest.mark.slow
 def test_a_damaged_checkpoint_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:

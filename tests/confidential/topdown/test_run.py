@@ -52,6 +52,7 @@ def go(tmp_path: Path, world: World, document: dict[str, Any], *options: str, qu
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 @pytest.mark.parametrize(("seed", "shape"), [(1, (3, 2)), (2, (5,)), (3, (2, 1, 4))])
+@pytest.mark.slow
 def test_without_noise_the_output_is_the_input(
     tmp_path: Path, seed: int, shape: tuple[int, ...], kind: str, estimator: str
 ) -> None:
@@ -72,6 +73,7 @@ def test_without_noise_the_output_is_the_input(
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.slow
 def test_exact_counts_hold_together(tmp_path: Path, kind: str) -> None:
     data = write_world(make_world(1, (3, 2)), tmp_path / "data")
     config = write_configuration(configuration((3, 2), rho="1"), tmp_path / "config.json")
@@ -84,6 +86,7 @@ def test_exact_counts_hold_together(tmp_path: Path, kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 @pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.slow
 def test_invariants_and_constraints_hold_at_every_level(tmp_path: Path, seed: int, kind: str, estimator: str) -> None:
     shape = (8, 2)
     world = make_world(seed, shape, quarters=True)
@@ -118,6 +121,7 @@ def test_invariants_and_constraints_hold_at_every_level(tmp_path: Path, seed: in
     assert main(["check", str(out)]) == 0
 
 
+@pytest.mark.slow
 def test_children_sum_to_their_parents(tmp_path: Path) -> None:
     shape = (3, 2)
     out = go(tmp_path, make_world(4, shape), configuration(shape, rho="1/2"), "--spine", "optimized")
@@ -130,6 +134,7 @@ def test_children_sum_to_their_parents(tmp_path: Path) -> None:
         assert sums == counts(out, f"counts/{upper}", shape)
 
 
+@pytest.mark.slow
 def test_the_manifest_has_the_margins_that_were_asked_for(tmp_path: Path) -> None:
     out = go(tmp_path, make_world(9, (2,)), configuration((2,), rho="1"), "--confidence", "0.99", "--margins", "bureau")
     plan = json.loads((out / "manifest.json").read_text())["plan"]
@@ -139,6 +144,7 @@ def test_the_manifest_has_the_margins_that_were_asked_for(tmp_path: Path) -> Non
         assert m["moe"] == pytest.approx(2.5758293035489 * m["sigma"])
 
 
+@pytest.mark.slow
 def test_block_totals_kept_with_group_quarters_go_through_the_failsafe(tmp_path: Path) -> None:
     shape = (8, 2)
     world = make_world(3, shape, quarters=True)
@@ -153,6 +159,7 @@ def test_block_totals_kept_with_group_quarters_go_through_the_failsafe(tmp_path:
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.slow
 def test_a_run_goes_on_where_it_was_interrupted(
     tmp_path: Path, estimator: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -214,6 +221,7 @@ def interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return [*arguments, "--resume"]
 
 
+@pytest.mark.slow
 def test_resume_refuses_changed_input(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -231,6 +239,7 @@ def test_resume_refuses_changed_input(
 
 
 @pytest.mark.parametrize("what", ["counts", "json"])
+@pytest.mark.slow
 def test_resume_refuses_a_damaged_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], what: str
 ) -> None:
@@ -271,6 +280,7 @@ def test_without_noise_the_detailed_query_is_needed(tmp_path: Path, capsys: pyte
     assert "Tract measures no detailed query" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_puerto_rico_has_no_nation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     world = make_world(6, (3, 2), states=1)
     world.blocks = [f"72{block[2:]}" for block in world.blocks]
@@ -286,6 +296,7 @@ def test_puerto_rico_has_no_nation(tmp_path: Path, capsys: pytest.CaptureFixture
     assert main(["topdown", "run", str(config), str(tmp_path / "data"), str(tmp_path / "out")]) == 0
 
 
+@pytest.mark.slow
 def test_noisy_measurements_are_what_the_estimate_was_made_of(tmp_path: Path) -> None:
     shape = (3, 2)
     world = make_world(8, shape)
@@ -307,6 +318,7 @@ def test_noisy_measurements_are_what_the_estimate_was_made_of(tmp_path: Path) ->
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("known", [{}, {"Block": ["total"]}])
 @pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.slow
 def test_a_geolevel_that_measures_nothing_is_divided_all_the_same(
     tmp_path: Path, estimator: str, known: dict[str, list[str]]
 ) -> None:
@@ -319,6 +331,7 @@ def test_a_geolevel_that_measures_nothing_is_divided_all_the_same(
     assert main(["check", str(out)]) == 0
 
 
+@pytest.mark.slow
 def test_a_root_that_nothing_is_known_of_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shape = (3, 2)
     world = make_world(4, shape)
@@ -339,6 +352,7 @@ def test_a_root_that_nothing_is_known_of_is_refused(tmp_path: Path, capsys: pyte
     assert sum(counts(out, "counts/US", shape).values()) == sum(world.counts.values())
 
 
+@pytest.mark.slow
 def test_tables_have_every_area_and_the_spine_those_where_something_stands(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -388,6 +402,7 @@ def test_an_invariant_that_the_spine_cannot_keep_is_refused_before_it_costs_anyt
     assert not (tmp_path / "out.checkpoint").exists()
 
 
+@pytest.mark.slow
 def test_passes_after_the_detailed_query_have_nothing_to_decide(tmp_path: Path) -> None:
     """They would be systems without any freedom, which take the solver for ever."""
     shape = (3, 2)
@@ -403,6 +418,7 @@ def test_passes_after_the_detailed_query_have_nothing_to_decide(tmp_path: Path) 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.slow
 def test_areas_of_other_files_are_published_on_every_spine(tmp_path: Path, kind: str, estimator: str) -> None:
     world = make_world(4, (3,))
     listed = tmp_path / "wards.csv"

@@ -59,6 +59,7 @@ def check_bounds(found: list[list[int]]) -> None:
         assert margin == math.ceil((upper - lower) / 2)
 
 
+@pytest.mark.slow
 def test_every_tabulated_count_has_an_interval_by_default(tmp_path: Path) -> None:
     out = go(begin(tmp_path), tmp_path / "out")
     assert told(out) == {"method": "least-squares", "confidence": "9/10"}
@@ -78,6 +79,7 @@ def test_every_tabulated_count_has_an_interval_by_default(tmp_path: Path) -> Non
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("estimator", ["topdown", "full-information"])
 @pytest.mark.parametrize(("kind", "seed"), [("conventional", 1), ("conventional", 2), ("aian", 3), ("aian", 6)])
+@pytest.mark.slow
 def test_least_squares_intervals_are_those_of_one_dense_system(
     tmp_path: Path, kind: str, seed: int, estimator: str
 ) -> None:
@@ -108,6 +110,7 @@ def test_least_squares_intervals_are_those_of_one_dense_system(
     assert compared > 20
 
 
+@pytest.mark.slow
 def test_intervals_of_full_information_are_the_same_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     arguments = begin(tmp_path)
     asked = ("--estimator", "full-information", "--spine", "optimized")
@@ -137,6 +140,7 @@ def test_intervals_of_full_information_are_left_out_on_request(tmp_path: Path, m
 
 
 @pytest.mark.parametrize("told", [True, False])
+@pytest.mark.slow
 def test_estimates_on_disk_are_gone_before_a_release_is_written_that_does_not_tell_them(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -164,6 +168,7 @@ def test_estimates_on_disk_are_gone_before_a_release_is_written_that_does_not_te
     assert [number > 0 for number in alive] == [told]
 
 
+@pytest.mark.slow
 def test_replicates_are_named_and_a_seed_repeats_them(tmp_path: Path) -> None:
     arguments = begin(tmp_path)
     asked = ("--intervals", "monte-carlo", "--replicates", "3", "--confidence", "0.8")
@@ -219,6 +224,7 @@ def test_above_a_size_they_are_made_on_demand(tmp_path: Path, monkeypatch: pytes
     assert main(["check", str(tmp_path / "made")]) == 0
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_with_less_memory_or_more_than_it_began_with(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -235,6 +241,7 @@ def test_a_run_goes_on_with_less_memory_or_more_than_it_began_with(
         assert yupana.check(out).wrong == ()
 
 
+@pytest.mark.slow
 def test_without_the_memory_for_them_they_are_made_on_demand_or_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -258,6 +265,7 @@ def test_without_the_memory_for_them_they_are_made_on_demand_or_refused(
 
 
 @pytest.mark.parametrize("option", ["--noisy-measurements", pytest.param("--nmf", marks=pytest.mark.thorough)])
+@pytest.mark.slow
 def test_measurements_afterwards_give_the_intervals_of_the_run(tmp_path: Path, option: str) -> None:
     arguments, noisy, other = begin(tmp_path), str(tmp_path / "noisy"), str(tmp_path / "other")
     out = go(arguments, tmp_path / "out", option, other, "--spine", "aian")
@@ -275,6 +283,7 @@ def test_measurements_afterwards_give_the_intervals_of_the_run(tmp_path: Path, o
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("quarters", [False, True])
+@pytest.mark.slow
 def test_replicates_afterwards_need_the_release_alone(tmp_path: Path, quarters: bool) -> None:  # noqa: FBT001
     more = {"constraints": {"group_quarters": "a0"}} if quarters else {}
     arguments = begin(tmp_path, quarters=quarters, **more)
@@ -290,6 +299,7 @@ def test_replicates_afterwards_need_the_release_alone(tmp_path: Path, quarters: 
     assert main(["check", str(made)]) == 0
 
 
+@pytest.mark.slow
 def test_what_does_not_belong_together_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments, noisy = begin(tmp_path), tmp_path / "noisy"
     out = go(arguments, tmp_path / "out", "--intervals", "none", "--noisy-measurements", str(noisy))
@@ -327,6 +337,7 @@ def _margin(cells: list[str]) -> None:
     cells[-1] = str(int(cells[-1]) + 1)
 
 
+@pytest.mark.slow
 def test_bounds_that_cannot_be_are_found(tmp_path: Path) -> None:
     out = go(begin(tmp_path), tmp_path / "out")
     schema = Schema(tuple(Attribute(f"a{i}", tuple(map(str, range(size)))) for i, size in enumerate(SHAPE)))
@@ -341,6 +352,7 @@ def test_bounds_that_cannot_be_are_found(tmp_path: Path) -> None:
         assert wrong.startswith("tabulation/tract has intervals")
 
 
+@pytest.mark.slow
 def test_a_run_that_was_to_have_others_is_not_resumed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -361,6 +373,7 @@ def test_a_run_that_was_to_have_others_is_not_resumed(
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("estimator", ["topdown", "full-information"])
 @pytest.mark.parametrize("quarters", [False, True])
+@pytest.mark.slow
 def test_replicates_of_a_run_are_a_function_of_the_release_and_of_coins(
     tmp_path: Path, estimator: str, *, quarters: bool
 ) -> None:

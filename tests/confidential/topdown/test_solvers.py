@@ -110,6 +110,7 @@ def greedy(work: Work) -> Iterator[Piece]:
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", SOME)
+@pytest.mark.slow
 def test_a_descent_does_not_depend_on_who_solves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     of = opened(tmp_path, name)
     expected = told(estimated(of, monkeypatch, ThreadSolver(1)))
@@ -145,6 +146,7 @@ def level_by_level(
 
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", SOME)
+@pytest.mark.slow
 def test_a_descent_does_not_depend_on_the_order_of_states(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
@@ -160,6 +162,7 @@ def test_a_descent_does_not_depend_on_the_order_of_states(
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", SOME)
+@pytest.mark.slow
 def test_a_descent_does_not_depend_on_how_many_trees_are_under_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
@@ -172,6 +175,7 @@ def test_a_descent_does_not_depend_on_how_many_trees_are_under_way(
             assert told(estimated(of, monkeypatch, solver)) == expected
 
 
+@pytest.mark.slow
 def test_a_descent_does_not_depend_on_the_size_of_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With measurements that are all drawn before: those on demand are drawn by batch."""
     of = opened(tmp_path, "full information")
@@ -206,6 +210,7 @@ def no_threads(_: Work) -> Iterator[Piece]:
     raise AssertionError("in threads")
 
 
+@pytest.mark.slow
 def test_what_is_sent_grows_with_the_batch_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither with the geolevel it is of, nor with the cells of the schema, which may be a million."""
     seen: list[tuple[int, int]] = []
@@ -228,6 +233,7 @@ class DiedError(Exception):
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["tracts", "split", "full information"])
+@pytest.mark.slow
 def test_a_run_goes_on_with_all_that_a_dead_solver_had_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:

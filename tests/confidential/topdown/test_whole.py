@@ -60,6 +60,7 @@ def charges(ledger: str = "ledger.json") -> dict[str, list[str]]:
     return {name: [one["losses"]["own"] for one in account["runs"]] for name, account in told.items()}
 
 
+@pytest.mark.slow
 def test_each_part_is_what_its_configuration_makes_alone(here: Path) -> None:
     whole = yupana.run("topdown", "both.json", "data", "out", seed=3)
     assert tuple(whole.parts) == PARTS == part_names(whole.manifest)
@@ -88,6 +89,7 @@ def test_each_part_is_what_its_configuration_makes_alone(here: Path) -> None:
         assert sorted(log["parts"][name]) == ["inputs", "records", "seconds"]
 
 
+@pytest.mark.slow
 def test_a_release_is_repeated_from_its_manifest(here: Path) -> None:
     first = yupana.run(
         "topdown", "both.json", "data", "out", seed=3, set={"units.rho": "1/5"}, estimator="full-information"
@@ -104,6 +106,7 @@ def test_a_release_is_repeated_from_its_manifest(here: Path) -> None:
 
 
 @pytest.mark.usefixtures("here")
+@pytest.mark.slow
 def test_plans_are_told_apart_and_never_added(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["topdown", "plan", "both.json", "--json", "--confidence", "0.95"]) == 0
     told = json.loads(capsys.readouterr().out)
@@ -212,6 +215,7 @@ def test_targets_are_of_one_plan(here: Path, capsys: pytest.CaptureFixture[str])
     assert "--targets: they are of one plan" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_fault_of_the_second_part_is_found_before_the_first_is_charged(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -240,6 +244,7 @@ def test_a_fault_of_the_second_part_is_found_before_the_first_is_charged(
 
 
 @pytest.mark.usefixtures("here")
+@pytest.mark.slow
 def test_what_one_person_loses_is_added_in_one_account(capsys: pytest.CaptureFixture[str]) -> None:
     account = ("--ledger", "ledger.json", "--dataset", "D", "--unit", "person", "--limit")
     configurations = yupana.setup("topdown", "both.json").parts.values()
@@ -279,6 +284,7 @@ def drawn(folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("where", ["save_draws", "load_draws"])
+@pytest.mark.slow
 def test_a_run_killed_between_parts_goes_on_without_a_second_draw(
     here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], where: str
 ) -> None:
@@ -317,6 +323,7 @@ def test_a_run_killed_between_parts_goes_on_without_a_second_draw(
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("where", ["begin", "note"])
+@pytest.mark.slow
 def test_a_part_that_was_not_begun_begins_when_the_run_goes_on(
     here: Path, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
@@ -332,6 +339,7 @@ def test_a_part_that_was_not_begun_begins_when_the_run_goes_on(
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("number", [1, 3, 9, 15])
+@pytest.mark.slow
 def test_parts_whose_draws_are_being_removed_are_not_gone_on_with(
     here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], number: int
 ) -> None:
@@ -363,6 +371,7 @@ def test_parts_whose_draws_are_being_removed_are_not_gone_on_with(
     assert charges() == {"D/persons": ["1/2"], "D/units": ["1/3"]}
 
 
+@pytest.mark.slow
 def test_a_part_that_fails_leaves_the_first_to_be_gone_on_with(
     here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -383,6 +392,7 @@ def test_a_part_that_fails_leaves_the_first_to_be_gone_on_with(
     assert yupana.check("out").wrong == ()
 
 
+@pytest.mark.slow
 def test_all_measurements_of_each_part_lie_in_its_folder(here: Path) -> None:
     assert run("--noisy-measurements", "noisy", "--seed", "1", "--no-microdata") == 0
     hold_two("out", "noisy")
@@ -408,6 +418,7 @@ def hold_two(*folders: str) -> None:
 
 
 @pytest.mark.usefixtures("here")
+@pytest.mark.slow
 def test_what_works_on_one_release_says_which_to_name(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("--seed", "1") == 0
     wanted = "out holds several releases, each with a plan of its own; name out/persons or out/units"
@@ -431,6 +442,7 @@ def test_all_parts_are_certified_together(here: Path) -> None:
 
 
 @pytest.mark.usefixtures("here")
+@pytest.mark.slow
 def test_a_check_sees_parts_that_were_exchanged() -> None:
     for out in ("out", "other"):
         assert run(out=out) == 0
@@ -452,6 +464,7 @@ def test_a_check_sees_parts_that_were_exchanged() -> None:
 
 
 @pytest.mark.usefixtures("here")
+@pytest.mark.slow
 def test_a_status_follows_from_the_parts() -> None:
     made = yupana.exact("topdown", "both.json", "data", "out")
     assert made.status == "NOT FOR RELEASE"
@@ -461,6 +474,7 @@ def test_a_status_follows_from_the_parts() -> None:
     assert any("the status is" in fault for fault in yupana.check("out").wrong)
 
 
+@pytest.mark.slow
 def test_records_that_may_be_real_stay_in_the_house(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (here / "data" / "units" / "SYNTHETIC").unlink()
     line = ["topdown", "exact", "both.json", "data", "out"]
@@ -473,6 +487,7 @@ def test_records_that_may_be_real_stay_in_the_house(here: Path, capsys: pytest.C
 
 
 @pytest.mark.usefixtures("here")
+@pytest.mark.slow
 def test_other_verbs_ask_each_part(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["topdown", "validate", "both.json", "data", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)

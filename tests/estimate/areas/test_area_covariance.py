@@ -1,6 +1,7 @@
 """Covariances of sums of blocks against one dense system over all blocks, undetermined and exact units included."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -83,6 +84,7 @@ def dense(tree: Tree, precision: list[Floats], rows: Floats) -> Floats:
 
 @settings(max_examples=150, deadline=None)
 @given(trees(), st.data())
+@pytest.mark.slow
 def test_covariances_of_areas_are_those_of_the_dense_least_squares(
     world: tuple[Tree, list[Floats]], data: st.DataObject
 ) -> None:

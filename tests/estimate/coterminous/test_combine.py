@@ -41,6 +41,7 @@ def sets_by_hand(world: World, *, live: bool) -> set[frozenset[tuple[str, str]]]
 
 
 @pytest.mark.parametrize("examples", [20, pytest.param(100, marks=pytest.mark.thorough)])
+@pytest.mark.slow
 def test_sets_are_the_areas_with_the_same_blocks(examples: int) -> None:
     settings(max_examples=examples)(given(seed=SEEDS, live=st.booleans())(_check_sets))()
 
@@ -222,6 +223,7 @@ def _check_sums(family: tuple[str, ...], finest: str, now: Tables, group: tuple[
 
 
 @pytest.mark.parametrize("examples", [2, pytest.param(6, marks=pytest.mark.thorough)])
+@pytest.mark.slow
 def test_a_release_follows_the_rule(examples: int) -> None:
     made = given(
         seed=SEEDS, live=st.booleans(), lowest=st.sampled_from([-15, 0]), fmt=st.sampled_from(["csv", "parquet"])
@@ -260,6 +262,7 @@ def _check_release(seed: int, *, live: bool, lowest: int, fmt: Format) -> None:
 
 @settings(max_examples=5)
 @given(SEEDS)
+@pytest.mark.slow
 def test_totals_alone_are_averaged_by_inverse_variance(seed: int) -> None:
     rng = np.random.default_rng(seed)
     world = geography(rng)

@@ -60,6 +60,7 @@ def cuts_of(world: World) -> dict[tuple[str, str], int]:
 # In world 71 every area is in a set with a state, so nothing is left out.
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("seed", [70, 72, 73, 74, 75, 76, 77])
+@pytest.mark.slow
 def test_totals_are_left_out_by_the_letter_of_the_rule(tmp_path: Path, seed: int) -> None:
     world = a_world(seed)
     publish("safetab-p", world, tmp_path, "--seed", str(seed))
@@ -88,6 +89,7 @@ def test_totals_are_left_out_by_the_letter_of_the_rule(tmp_path: Path, seed: int
     assert record["zero_suppression_chance"] == "9/10"
 
 
+@pytest.mark.slow
 def test_what_was_suppressed_in_the_run_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     publish("safetab-p", a_world(70, "0.5"), tmp_path, "--seed", "1")
     command = ["postprocess", "coterminous", str(tmp_path / "out"), str(tmp_path / "data" / "GRF-C.txt")]

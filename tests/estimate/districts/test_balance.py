@@ -29,6 +29,7 @@ def drawn(seed: int, mean: Floats, covariance: Floats, number: int) -> Floats:
 
 @given(st.sampled_from(RULES), st.integers(2, 6), st.integers(0, 2**32))
 @settings(max_examples=200, deadline=None)
+@pytest.mark.slow
 def test_a_rule_is_met_where_all_its_forms_are_within_their_bounds(rule: Rule, districts: int, seed: int) -> None:
     populations = np.random.default_rng(seed).uniform(500, 1500, districts)
     forms = forms_of(rule, populations, np.zeros((districts, districts)))
@@ -87,6 +88,7 @@ def test_two_districts_of_an_unknown_sum_have_the_chance_of_a_cone() -> None:
 
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("seed", range(4))
+@pytest.mark.slow
 def test_draws_agree_with_other_draws_and_with_what_is_certain(rule: Rule, seed: int) -> None:
     estimate, covariance = law(seed, 3 + seed, 15.0, known=seed % 2 == 0)
     tolerance = float(departure(rule, estimate)) * 1.2

@@ -71,6 +71,7 @@ EXPRESSIONS = st.recursive(
 
 @given(EXPRESSIONS)
 @settings(max_examples=300, deadline=None)
+@pytest.mark.slow
 def test_an_expression_is_worth_what_arithmetic_says(written: Written) -> None:
     text, meaning = written
     try:
@@ -143,6 +144,7 @@ NUMBERS = st.floats(-50, 50).map(lambda x: round(x, 3))
 
 @given(NUMBERS, NUMBERS, st.floats(0.01, 9), st.floats(0.01, 9), st.floats(-0.95, 0.95), NUMBERS)
 @settings(max_examples=500, deadline=None)
+@pytest.mark.slow
 def test_the_set_is_what_its_inequality_says(
     n: float, d: float, vn: float, vd: float, correlation: float, ratio: float
 ) -> None:
@@ -198,6 +200,7 @@ def safetab(folder: Path, seed: int, fmt: Any = "csv") -> tuple[World, Path]:  #
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("seed", range(4))
+@pytest.mark.slow
 def test_safetab_rows_against_the_algebra_of_covariances(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], seed: int
 ) -> None:
@@ -384,6 +387,7 @@ def runs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return folder / "out", folder / "noisy"
 
 
+@pytest.mark.slow
 def test_single_answers_are_the_intervals_of_the_release(
     runs: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -404,6 +408,7 @@ def test_single_answers_are_the_intervals_of_the_release(
                 assert max(math.floor(found["upper"] + 1e-3), 0) >= int(row["upper"])
 
 
+@pytest.mark.slow
 def test_sums_and_ratios_on_the_tree_against_one_dense_system(
     runs: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -457,6 +462,7 @@ def test_sums_and_ratios_on_the_tree_against_one_dense_system(
             assert ends == pytest.approx([e for piece in pieces for e in piece if math.isfinite(e)], rel=1e-4)
 
 
+@pytest.mark.slow
 def test_what_is_known_has_no_variance(runs: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
     out, noisy = runs
     capsys.readouterr()
@@ -467,6 +473,7 @@ def test_what_is_known_has_no_variance(runs: tuple[Path, Path], capsys: pytest.C
     assert "known to be 0" in refused(out, capsys, "1 / (sum(Tract/a0[]) - US/total[])", *more)
 
 
+@pytest.mark.slow
 def test_refusals_of_topdown(runs: tuple[Path, Path], capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     out, noisy = runs
     capsys.readouterr()

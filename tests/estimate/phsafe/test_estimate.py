@@ -94,6 +94,7 @@ def out(release: Path, puerto_rico: Path, tmp_path_factory: pytest.TempPathFacto
     return folder
 
 
+@pytest.mark.slow
 def test_a_folder_of_estimates_holds_together(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
     manifest, tables, wrong = read_tables(out)
     assert not wrong
@@ -157,6 +158,7 @@ def test_the_page_loads_nothing_and_shows_every_number(out: Path) -> None:
     assert table["rows"]["U1/*"][0] == shown
 
 
+@pytest.mark.slow
 def test_parquet_holds_the_same(puerto_rico: Path, out: Path, tmp_path: Path) -> None:
     other = tmp_path / "parquet"
     assert main(["phsafe", "estimate", str(puerto_rico), str(other), "--format", "parquet"]) == 0
@@ -172,6 +174,7 @@ def test_parquet_holds_the_same(puerto_rico: Path, out: Path, tmp_path: Path) ->
                 assert one[column][-rows:] == values
 
 
+@pytest.mark.slow
 def test_the_original_rounds_as_the_bureau_did(measured: Measured, exact: tuple[TableEstimate, ...]) -> None:
     original = estimate_tables(measured, measured, Fraction(9, 10), "original")[0]
     for one, other in zip(exact, original, strict=True):
@@ -200,6 +203,7 @@ def test_basis_cells_are_truncated_normals(measured: Measured, exact: tuple[Tabl
     assert table.made_of.variance[:, 0] == pytest.approx(v.sum(axis=1))
 
 
+@pytest.mark.slow
 def test_intervals_follow_the_confidence(measured: Measured, exact: tuple[TableEstimate, ...]) -> None:
     wide = estimate_tables(measured, measured, Fraction(99, 100), "exact")[0]
     for one, other in zip(exact, wide, strict=True):
@@ -210,6 +214,7 @@ def test_intervals_follow_the_confidence(measured: Measured, exact: tuple[TableE
 # Identities.
 
 
+@pytest.mark.slow
 def test_identities_hold_for_exact_counts(release: Path, without_noise: Path) -> None:
     tables = {path.stem: read_table(path) for path in without_noise.glob("*.csv")}
     measured = read_measured(release)
@@ -268,6 +273,7 @@ def leave_out(rows: list[list[str]]) -> None:
         row[count] = str(int(row[count]) - 20_000)
 
 
+@pytest.mark.slow
 def test_measurements_that_contradict_each_other_are_not_combined(
     release: Path, measured: Measured, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -388,6 +394,7 @@ def test_only_all_states_are_called_the_united_states() -> None:
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("combine", ["independent", "joint"])
+@pytest.mark.slow
 def test_a_plan_that_leaves_out_levels_and_tables(tmp_path: Path, combine: str) -> None:
     def change(config: dict[str, Any]) -> None:
         config["privacy_defn"] = "puredp"
@@ -480,6 +487,7 @@ def drop_plan(folder: Path) -> None:
         (lambda folder: (folder / "manifest.json").unlink(), ("manifest.json",)),
     ],
 )
+@pytest.mark.slow
 def test_what_is_no_sound_release(
     release: Path, tmp_path: Path, spoil: Spoil, needles: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -506,10 +514,12 @@ def refuse(
     assert not (place / "out.partial").exists()
 
 
+@pytest.mark.slow
 def test_counts_without_noise(without_noise: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     refuse(without_noise, tmp_path, capsys, ("VARIANCE must be above 0", "table PH1_num, line 2"))
 
 
+@pytest.mark.slow
 def test_a_seeded_release_is_marked_or_refused(
     seeded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -521,6 +531,7 @@ def test_a_seeded_release_is_marked_or_refused(
     assert "NOT FOR RELEASE" in (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_requests_that_contradict_themselves(
     release: Path, puerto_rico: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

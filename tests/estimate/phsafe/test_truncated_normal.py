@@ -242,6 +242,7 @@ def part_below(z: Numbers, v: Numbers, q: float, least: float, most: float, d: f
 
 
 @pytest.mark.parametrize("z", [(30.0, 60.0, 40.0), (-30.0, 90.0, 60.0), (200.0, 100.0, 150.0)])
+@pytest.mark.slow
 def test_the_interval_of_a_part_against_integration(z: tuple[float, float, float]) -> None:
     v = np.array([1708.774061, 1708.774061, 1709.4])
     _, first, second = averages.parts(
@@ -264,6 +265,7 @@ def test_the_interval_of_a_part_against_integration(z: tuple[float, float, float
 
 @settings(max_examples=25)
 @given(st.floats(-30, 60), st.floats(-30, 60), st.floats(0, 3))
+@pytest.mark.slow
 def test_a_single_ratio_against_integration(top: float, below: float, log_scale: float) -> None:
     s = 10**log_scale
     n, d, vn, vd = top * s, below * s, 2 * s * s, s * s
@@ -289,6 +291,7 @@ def test_a_single_ratio_against_integration(top: float, below: float, log_scale:
 
 
 @pytest.mark.parametrize("examples", [15, pytest.param(40, marks=pytest.mark.thorough)])
+@pytest.mark.slow
 def test_averages_never_leave_their_bounds(examples: int) -> None:
     made = given(
         st.lists(st.floats(-1e4, 1e4) | st.floats(-20, 50), min_size=3, max_size=3),

@@ -76,6 +76,7 @@ def test_what_it_says_is_read(folder: Path) -> None:
     assert found.of_record(found.tables[0]).header == ('"people.sex"',)
 
 
+@pytest.mark.slow
 def test_it_comes_back_from_its_document(folder: Path) -> None:
     found = read(folder)
     told = json.loads(json.dumps(TABLES.document(found)))
@@ -262,6 +263,7 @@ def test_a_wrong_row_is_named_with_its_line(file: str, row: str, words: str, fol
 
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("value", [None, 0, "", [], {}, [[]], [{}], {"x": 1}, {"from": "origins"}, "9" * 30, 'a"b'])
+@pytest.mark.slow
 def test_rubbish_is_refused_in_words(value: object, folder: Path) -> None:
     places = [
         *(("blocks", key) for key in ("file", "key", "columns", "only")),
@@ -308,6 +310,7 @@ def test_a_fault_brings_no_others_of_what_reads_it(fault: str, folder: Path) -> 
     assert len(told) == 1
 
 
+@pytest.mark.slow
 def test_public_files_may_lie_in_another_folder(
     folder: Path, tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -138,6 +138,7 @@ ASKED: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("mechanism", ["zcdp", "puredp"])
 @pytest.mark.parametrize("asked", ASKED, ids=[" ".join(asked) for asked in ASKED])
+@pytest.mark.slow
 def test_margins_hold_for_the_true_counts(tmp_path: Path, asked: dict[str, Any], mechanism: str) -> None:
     config = described(tmp_path, document(asked, privacy_defn=mechanism))
     plan = TABLES.plan(config)
@@ -207,6 +208,7 @@ def make_release(folder: Path, told: dict[str, Any], fmt: str = "csv") -> yupana
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("fmt", ["csv", "parquet"])
+@pytest.mark.slow
 def test_a_release_keeps_what_was_measured_and_is_checked_against_it(tmp_path: Path, fmt: str) -> None:
     plain, done = (
         make_release(tmp_path / name, document(asked), fmt) for name, asked in (("plain", {}), ("done", ALL))
@@ -243,6 +245,7 @@ def forged(folder: Path, name: str, old: str, new: str) -> tuple[str, ...]:
     return yupana.check(folder).wrong
 
 
+@pytest.mark.slow
 def test_a_count_a_margin_and_a_measurement_that_were_changed_are_found(tmp_path: Path) -> None:
     done = make_release(tmp_path / "a", document(ALL))
     row = done.path("stock").read_text(encoding="utf-8").splitlines()[1]
@@ -260,6 +263,7 @@ def test_a_count_a_margin_and_a_measurement_that_were_changed_are_found(tmp_path
     assert "every group has its total" in forged(done.folder, "measured/stock_total.csv", before, changed)[0]
 
 
+@pytest.mark.slow
 def test_groups_shown_in_different_detail_are_checked_too(tmp_path: Path) -> None:
     changed = document({"non_negative": True})
     changed["tables"]["stock"]["detail"] = {
@@ -281,6 +285,7 @@ def test_groups_shown_in_different_detail_are_checked_too(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("asked", [{"consistent": True, "non_negative": True}, {"coterminous": True}])
+@pytest.mark.slow
 def test_tables_with_detail_stay_as_they_were_measured_where_others_are_fitted(
     tmp_path: Path, asked: dict[str, Any]
 ) -> None:

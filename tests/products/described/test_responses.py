@@ -112,6 +112,7 @@ def meets(record: Record, where: dict[str, list[str]]) -> bool:
 
 
 @pytest.mark.parametrize("seeds", [50, pytest.param(250, marks=pytest.mark.thorough)])
+@pytest.mark.slow
 def test_no_two_records_are_farther_apart_than_derived(seeds: int) -> None:
     """A unit is one record that nothing displaces, so that all databases are told by pairs of records."""
     sure, shares, costs = [0, 0], [Fraction(0), Fraction(0)], [0, 0]

@@ -102,6 +102,7 @@ def listed(one: Uncounted) -> set[int]:
 
 
 @pytest.mark.parametrize("seed", range(150))
+@pytest.mark.slow
 def test_what_is_told_is_what_no_row_counts(seed: int, tmp_path: Path) -> None:
     try:
         config = described(document(random.Random(seed)), tmp_path)  # noqa: S311 (a world that can be repeated)
@@ -137,6 +138,7 @@ AGES = {
 }
 
 
+@pytest.mark.slow
 def test_a_recode_with_a_hole_is_refused_unless_it_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ConfigError, match=r"recodes\.AGE\.classes: no class holds 15 of people\.age"):
         described(AGES, tmp_path)
@@ -254,6 +256,7 @@ def of_blocks(rng: random.Random) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("seed", range(200))
+@pytest.mark.slow
 def test_who_is_in_no_group_by_a_response(seed: int, tmp_path: Path) -> None:
     rng = random.Random(seed)  # noqa: S311 (a world that can be repeated)
     told = of_blocks(rng)

@@ -72,6 +72,7 @@ def _optimum(limits: np.ndarray, sides: np.ndarray) -> np.ndarray:
     return np.asarray(found.x)
 
 
+@pytest.mark.slow
 def test_parameters_are_refused_just_where_some_count_has_no_such_noise() -> None:
     for largest, variance, gap in product(range(1, 6), (Fraction(n, 2) for n in range(1, 14)), range(4)):
         exists = all(_exists(largest, variance, gap, count) for count in range(1, largest + gap + 3))

@@ -97,6 +97,7 @@ CASES = [
 
 @pytest.mark.sampled(12)
 @pytest.mark.parametrize(("table", "level"), CASES)
+@pytest.mark.slow
 def test_adding_or_changing_persons_moves_counts_no_further_than_the_proven_bounds(
     table: DescribedTable, level: DescribedLevel
 ) -> None:
@@ -118,6 +119,7 @@ def test_adding_or_changing_persons_moves_counts_no_further_than_the_proven_boun
 
 
 @pytest.mark.parametrize(("table", "level"), CASES)
+@pytest.mark.slow
 def test_changing_a_person_within_the_household_stays_within_its_bound(
     table: DescribedTable, level: DescribedLevel
 ) -> None:

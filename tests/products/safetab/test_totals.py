@@ -129,6 +129,7 @@ def refused(place: Place, totals: Path | None, capsys: pytest.CaptureFixture[str
     assert not (place.root / "h").exists()
 
 
+@pytest.mark.slow
 def test_synthetic_records_are_tabulated_and_marked(made: Place, tmp_path: Path) -> None:
     shutil.copy(made.root / "p" / "T01001.csv", tmp_path)
     for totals, why in (
@@ -145,6 +146,7 @@ def test_synthetic_records_are_tabulated_and_marked(made: Place, tmp_path: Path)
 
 
 @pytest.mark.parametrize("release", ["p", "combined"])
+@pytest.mark.slow
 def test_published_totals_are_taken_and_bound_to_the_release(made: Place, release: str) -> None:
     totals = made.root / release / "T01001.csv"
     assert made.h(totals, made.real) == 0
@@ -169,6 +171,7 @@ def test_suppressed_totals_have_no_size_and_are_left_out(made: Place) -> None:
     assert made.manifest["parameters"]["totals"]["left_out"] == {"suppressed": suppressed}
 
 
+@pytest.mark.slow
 def test_totals_in_parquet(made: Place) -> None:
     totals = made.make("run", "parquet", "--format", "parquet", data=made.real) / "T01001.parquet"
     assert made.h(totals, made.real) == 0
@@ -287,6 +290,7 @@ def test_a_manifest_that_is_broken(made: Place, tmp_path: Path, change: Change) 
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize(("definition", "accounting"), [("zcdp", "tight"), ("puredp", "published")])
+@pytest.mark.slow
 def test_every_kind_of_plan_vouches(tmp_path: Path, definition: str, accounting: str) -> None:
     world = a_world()
     world.config.definition, world.config.zero_suppression = definition, "0.5"
@@ -333,6 +337,7 @@ def test_totals_of_another_configuration(
     assert needle in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_totals_of_other_iterations(made: Place, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     other = configured(made, tmp_path / "parameters")
     path = other / NAMES["map"]
@@ -358,6 +363,7 @@ def without_the_first_county(data: Path, folder: Path) -> Path:
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("units", ["", f"block|housing_units\n{block_id(THERE)}|9\n"])
+@pytest.mark.slow
 def test_areas_that_the_geography_does_not_have(
     made: Place, tmp_path: Path, capsys: pytest.CaptureFixture[str], units: str
 ) -> None:
@@ -394,6 +400,7 @@ def test_totals_of_another_place_altogether(made: Place, tmp_path: Path, capsys:
         assert "none of its rows" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_areas_without_housing_units_are_counted(made: Place, tmp_path: Path) -> None:
     data = without_the_first_county(made.real, tmp_path / "data")
     write_blocks(data / NAMES["blocks"], [HERE, THERE], FORMS["plain"])

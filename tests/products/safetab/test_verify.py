@@ -254,6 +254,7 @@ VARIANCES: dict[str, tuple[str, str, Callable[[Tables], Iterable[Line]]]] = {
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("steps", ["", "c", "s", "cs"])
 @pytest.mark.parametrize("product", MADE)
+@pytest.mark.slow
 def test_a_sound_release_passes(product: str, steps: str, made: Path, capsys: pytest.CaptureFixture[str]) -> None:
     release = made / f"{MADE[product]}{steps}"
     status, answer = check(release, capsys)
@@ -274,6 +275,7 @@ def test_a_sound_release_passes(product: str, steps: str, made: Path, capsys: py
 @pytest.mark.sampled(6)
 @pytest.mark.parametrize("steps", ["", "c", "s"])
 @pytest.mark.parametrize("what", CHANGES)
+@pytest.mark.slow
 def test_a_change_is_found(
     what: str, steps: str, made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -286,6 +288,7 @@ def test_a_change_is_found(
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("steps", ["", "cs"])
 @pytest.mark.parametrize("what", VARIANCES)
+@pytest.mark.slow
 def test_another_variance_is_found(
     what: str, steps: str, made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -312,6 +315,7 @@ HIDING: dict[str, Change] = {
 
 
 @pytest.mark.parametrize("what", HIDING)
+@pytest.mark.slow
 def test_marks_and_reasons_belong_together(
     what: str, made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -345,6 +349,7 @@ def test_the_manifest_must_agree_with_the_files(
     assert answer["wrong"][-1].startswith("T02001.csv")
 
 
+@pytest.mark.slow
 def test_a_table_by_itself_is_checked_as_far_as_it_goes(
     made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -376,6 +381,7 @@ def test_tables_may_be_missing_only_after_postprocessing(
     ("seed", "fmt", "definition"),
     [(0, "csv", "puredp"), pytest.param(1, "parquet", "zcdp", marks=pytest.mark.thorough)],
 )
+@pytest.mark.slow
 def test_other_releases_pass_before_and_after(
     seed: int, fmt: str, definition: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

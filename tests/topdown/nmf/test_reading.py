@@ -41,6 +41,7 @@ def counts(place: Path) -> dict[str, list[int]]:
 
 
 @pytest.mark.parametrize("estimator", ["topdown", "full-information"])
+@pytest.mark.slow
 def test_measurements_without_error_give_the_counts(tmp_path: Path, estimator: str) -> None:
     write_parts(hand_made(), tmp_path / "nmf" / "US_hand_PROD")
     assert estimate(tmp_path, "--estimator", estimator) == 0
@@ -53,6 +54,7 @@ def test_measurements_without_error_give_the_counts(tmp_path: Path, estimator: s
     assert manifest["configuration"]["invariants"] == {"US": ["total"]}
 
 
+@pytest.mark.slow
 def test_the_loss_is_the_sum_along_a_path_of_inverse_variances(tmp_path: Path) -> None:
     parts = hand_made()
     write_parts(parts, tmp_path / "nmf" / "US_hand_PROD")
@@ -67,6 +69,7 @@ def test_the_loss_is_the_sum_along_a_path_of_inverse_variances(tmp_path: Path) -
     assert loss["most"]["rho_float"] == pytest.approx(max(paths), rel=1e-6)
 
 
+@pytest.mark.slow
 def test_constraints_hold_whatever_was_measured(tmp_path: Path) -> None:
     parts = hand_made()
     for (_, kind, _), rows in parts.items():
@@ -153,6 +156,7 @@ def test_the_sum_of_states_changes_none_of_them_where_no_cell_is_zero(tmp_path: 
 
 
 @pytest.mark.usefixtures("crowded")
+@pytest.mark.slow
 def test_states_that_cannot_stand_for_the_nation_are_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -169,6 +173,7 @@ def test_states_that_cannot_stand_for_the_nation_are_refused(
     assert "both sides of state 50" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_states_with_other_groups_cannot_stand_for_the_nation(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -318,6 +323,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Sound:
 
 @pytest.mark.sampled(15)
 @pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.slow
 def test_faults_are_refused(tmp_path: Path, sound: Sound, fault: str) -> None:
     make, words = FAULTS[fault]
     parts = copy.deepcopy(sound.parts)
@@ -346,6 +352,7 @@ def test_nothing_is_published_of_files_with_a_fault(tmp_path: Path, capsys: pyte
 
 
 @pytest.mark.parametrize(("step", "least"), [(1607, 1), pytest.param(401, 3, marks=pytest.mark.thorough)])
+@pytest.mark.slow
 def test_a_file_that_is_broken_somewhere_is_refused_or_read(
     tmp_path: Path, sound: Sound, step: int, least: int
 ) -> None:
@@ -369,6 +376,7 @@ def test_a_file_that_is_broken_somewhere_is_refused_or_read(
     assert refused >= least
 
 
+@pytest.mark.slow
 def test_files_that_are_none_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     dataset = write_parts(hand_made(), tmp_path / "nmf" / "US_hand_PROD")
     one = next((dataset / "Block.parquet" / "DPQuery" / "State=050").iterdir())

@@ -46,6 +46,7 @@ def _table(path: Path) -> list[list[str]]:
         return list(csv.reader(file, delimiter="|"))[1:]
 
 
+@pytest.mark.slow
 def test_rows_are_the_measurements_of_the_run(written: tuple[Path, World]) -> None:
     place, _ = written
     names = {"total_dpq": "total", "three * a2_dpq": "three.a2", "detailed_dpq": "detailed"}

@@ -163,6 +163,7 @@ def assert_feasible(node: Node, counts: Floats, near: float = 1e-6) -> None:
 
 @settings(max_examples=150, deadline=None)
 @given(st.integers(0, 2**32))
+@pytest.mark.slow
 def test_random_nodes_reach_the_optimum_of_a_general_solver(seed: int) -> None:
     node = random_node(seed)
     found = solve(node)

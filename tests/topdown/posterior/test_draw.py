@@ -141,6 +141,7 @@ def test_people_in_quarters_stay_where_there_are_some_and_bounds_hold() -> None:
     compare(question, prior_of(2), allowed)
 
 
+@pytest.mark.slow
 def test_bounds_that_leave_no_single_move_leave_swaps() -> None:
     kinds = np.zeros(4, dtype=np.int32)
     tight = [[2], [2], [3]]
@@ -149,6 +150,7 @@ def test_bounds_that_leave_no_single_move_leave_swaps() -> None:
     compare(question, prior_of(), allowed, sweeps=80_000)
 
 
+@pytest.mark.slow
 def test_known_totals_are_kept_by_swaps() -> None:
     question = posed(seed=6, totals=[2, 4, 1])
     assert question.swaps == 1

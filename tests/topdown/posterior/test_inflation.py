@@ -59,6 +59,7 @@ def too_narrow(prior: Prior) -> Prior:
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("plan", PLANS)
+@pytest.mark.slow
 def test_under_the_prior_learned_nine_of_ten_intervals_hold(plan: str) -> None:
     random = np.random.default_rng(21)
     parents = [parent(random, PLANS[plan]) for _ in range(150)]
@@ -72,6 +73,7 @@ def test_under_the_prior_learned_nine_of_ten_intervals_hold(plan: str) -> None:
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("plan", PLANS)
+@pytest.mark.slow
 def test_under_a_prior_that_is_too_narrow_they_hold_by_the_inflation_that_noisy_answers_tell(plan: str) -> None:
     random = np.random.default_rng(22)
     parents = [parent(random, PLANS[plan]) for _ in range(150)]
@@ -83,6 +85,7 @@ def test_under_a_prior_that_is_too_narrow_they_hold_by_the_inflation_that_noisy_
     assert halves == pytest.approx([0.9, 0.9], abs=0.03)
 
 
+@pytest.mark.slow
 def test_squared_errors_are_told_without_the_truth() -> None:
     # Stein's identity: on average over the noise the estimate is the squared error, under a prior that is wrong, too.
     random = np.random.default_rng(23)

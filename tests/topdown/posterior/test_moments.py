@@ -12,6 +12,7 @@ from yupana.topdown.posterior.learning import Draws, concentrations, draw, momen
 from yupana.topdown.posterior.siblings import THETA, Places, Prior, classes, flat, pose, smoothed
 
 
+@pytest.mark.slow
 def test_concentrations_are_recovered_whatever_the_plan() -> None:
     # About the shares of twelve children themselves they are a third above those about shares unknown.
     found = []
@@ -26,6 +27,7 @@ def test_concentrations_are_recovered_whatever_the_plan() -> None:
     assert found[0][1] == pytest.approx(found[1][1], rel=0.1)
 
 
+@pytest.mark.slow
 def test_the_noise_of_detailed_answers_is_the_wrong_term() -> None:
     # With their own variance in place of that of the least squares it is far off, once totals are measured.
     random = np.random.default_rng(12)
@@ -42,6 +44,7 @@ def test_the_noise_of_detailed_answers_is_the_wrong_term() -> None:
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("plan", PLANS)
+@pytest.mark.slow
 def test_means_are_as_far_off_as_they_say_and_intervals_hold(plan: str) -> None:
     random = np.random.default_rng(13)
     parents = [parent(random, PLANS[plan]) for _ in range(100)]
@@ -65,6 +68,7 @@ def totals_off(parents: list[Drawn], drawn: list[Draws]) -> tuple[NDArray[np.flo
     return error, np.concatenate([of.totals.std(axis=0) for of in drawn])
 
 
+@pytest.mark.slow
 def test_fifty_sweeps_are_near_a_thousand() -> None:
     # People visited in the order of their blocks are far off for hundreds of sweeps: the first mistake of the study.
     random = np.random.default_rng(14)
@@ -90,6 +94,7 @@ def test_a_block_of_thousands_is_reached_from_nothing() -> None:
     assert found.means[0, 0] == pytest.approx(2950, abs=20)
 
 
+@pytest.mark.slow
 def test_densities_of_large_blocks_are_no_comb_and_do_not_widen() -> None:
     # A coarse grid is a comb where N is large, and a wide kernel widens the density at every round: the second mistake.
     random = np.random.default_rng(16)

@@ -32,6 +32,7 @@ def distances(estimate: NDArray, counts: NDArray, passes: tuple) -> list:
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32 - 1))
+@pytest.mark.slow
 def test_the_first_pass_reaches_the_best_of_all_roundings(seed: int) -> None:
     r = np.random.default_rng(seed)
     k, m = int(r.integers(1, 4)), int(r.integers(2, 4))

@@ -195,11 +195,13 @@ def check_nodes(examples: int, *, nested: bool) -> None:
 
 
 @pytest.mark.parametrize("examples", [40, pytest.param(100, marks=pytest.mark.thorough)])
+@pytest.mark.slow
 def test_nested_queries_reach_the_optimum(examples: int) -> None:
     check_nodes(examples, nested=True)
 
 
 @pytest.mark.parametrize("examples", [20, pytest.param(50, marks=pytest.mark.thorough)])
+@pytest.mark.slow
 def test_queries_that_cross_reach_the_optimum(examples: int) -> None:
     check_nodes(examples, nested=False)
 

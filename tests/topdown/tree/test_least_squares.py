@@ -45,6 +45,7 @@ def groupings(shape: tuple[int, ...]) -> Iterator[Query]:
 
 
 @pytest.mark.parametrize("examples", [20, pytest.param(60, marks=pytest.mark.thorough)])
+@pytest.mark.slow
 def test_estimates_and_variances_are_those_of_the_dense_least_squares(examples: int) -> None:
     settings(max_examples=examples, deadline=None)(given(worlds())(_check_estimates))()
 
@@ -119,6 +120,7 @@ def projector(basis: Basis, subset: tuple[bool, ...]) -> Floats:
 
 @settings(max_examples=60, deadline=None)
 @given(worlds())
+@pytest.mark.slow
 def test_nodes_solved_from_the_root_down_with_upward_targets_give_the_dense_least_squares(world: World) -> None:
     upward, _ = two_passes(world)
     basis, dense = Basis(world.shape), Dense(world)
@@ -140,6 +142,7 @@ def test_nodes_solved_from_the_root_down_with_upward_targets_give_the_dense_leas
 
 @settings(max_examples=60, deadline=None)
 @given(worlds(), st.data())
+@pytest.mark.slow
 def test_variances_of_sums_of_blocks_are_those_of_the_dense_least_squares(world: World, data: st.DataObject) -> None:
     upward, _ = two_passes(world)
     blocks = world.tree.units(len(world.tree.names) - 1)
