@@ -4,6 +4,7 @@ All noise is seeded, so the verdict is the same every time. The bounds are those
 probability 1e-6 per measurement if it were not.
 """
 
+import operator
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -13,14 +14,18 @@ import pytest
 from probabilities import pmf_array
 from scipy import stats
 
+from yupana.arrays import Ints
 from yupana.confidential.described.phsafe import PhsafeCounter
 from yupana.confidential.request import RunRequest
-from yupana.plan.measurement import Mechanism
+from yupana.plan.measurement import Measurement, Mechanism
 from yupana.plan.plan import Plan
 from yupana.privacy.entropy import SeededEntropy
+from yupana.products.census import observed_margin
+from yupana.products.described.criteria import MeasurementErrors
 from yupana.products.phsafe.configuration import TAUS, PhsafeConfig, budgets
-from yupana.products.phsafe.errors import CellError, summarize
+from yupana.products.phsafe.errors import summarize
 from yupana.products.phsafe.product import PHSAFE
+from yupana.products.phsafe.specification import LEVELS
 from yupana.synthetic.census import synthesize
 
 pytestmark = pytest.mark.quality
@@ -39,7 +44,7 @@ def census(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def sound(census: Path) -> list[CellError]:
+def sound(census: Path) -> list[MeasurementErrors]:
     return errors(census, PHSAFE.plan(config(Mechanism.ZCDP)), Mechanism.ZCDP)
 
 
@@ -50,12 +55,12 @@ def config(mechanism: Mechanism, factor: Fraction = Fraction(1)) -> PhsafeConfig
 
 def errors(
     census: Path, plan: Plan, mechanism: Mechanism, factor: Fraction = Fraction(1), *, trials: int = TRIALS
-) -> list[CellError]:
+) -> list[MeasurementErrors]:
     request = RunRequest(entropy=SeededEntropy(8))
     return list(PhsafeCounter(config(mechanism, factor), request).observe(plan, census, trials).errors)
 
 
-def test_every_measurement_has_the_variance_of_its_plan(sound: list[CellError]) -> None:
+def test_every_measurement_has_the_variance_of_its_plan(sound: list[MeasurementErrors]) -> None:
     assert_variances(PHSAFE.plan(config(Mechanism.ZCDP)), sound)
 
 
@@ -75,9 +80,13 @@ def test_every_measurement_has_the_variance_of_another_plan(
     assert_variances(plan, errors(census, plan, mechanism, factor, trials=trials))
 
 
-def assert_variances(plan: Plan, cells: list[CellError]) -> None:
+def noise_of(m: Measurement, seen: list[MeasurementErrors]) -> Ints:
+    return np.concatenate([e.noise.ravel() for e in seen if e.measurement.name == m.name])
+
+
+def assert_variances(plan: Plan, seen: list[MeasurementErrors]) -> None:
     for m in plan.measurements:
-        noise = np.concatenate([e.noise.ravel() for e in cells if (e.table, e.level) == (m.table, m.level)])
+        noise = noise_of(m, seen)
         assert abs(noise.mean()) < -stats.norm.ppf(P / 2) * m.sigma / noise.size**0.5
         ratio = float((noise.astype(float) ** 2).mean() / m.variance)
         reach = int(25 * m.sigma) + 60  # beyond it there is less than 1e-10 of the fourth moment
@@ -86,32 +95,38 @@ def assert_variances(plan: Plan, cells: list[CellError]) -> None:
         assert abs(ratio - 1) < -stats.norm.ppf(P / 2) * spread * 1.3, m.name
 
 
-def test_noise_follows_the_exact_probabilities_of_each_law(sound: list[CellError]) -> None:
+def test_noise_follows_the_exact_probabilities_of_each_law(sound: list[MeasurementErrors]) -> None:
     plan = PHSAFE.plan(config(Mechanism.ZCDP))
     for m in plan.measurements:
-        noise = np.concatenate([e.noise.ravel() for e in sound if (e.table, e.level) == (m.table, m.level)])
+        noise = noise_of(m, sound)
         edges = [m.law.quantile(p) for p in np.linspace(0.05, 0.95, 19)]
         due = np.diff([0.0, *(m.law.cdf(edge) for edge in edges), 1.0]) * noise.size
         seen = np.bincount(np.searchsorted(edges, noise, side="left"), minlength=20)
         assert stats.chisquare(seen, due).pvalue > P, m.name
 
 
-def test_noise_of_different_cells_is_independent(sound: list[CellError]) -> None:
-    measured = [e for e in sound if e.table not in {"PH5_num", "PH8_num"}]
-    columns = np.concatenate([e.noise / (e.expected_moe / 1.645) for e in measured], axis=1)
+def test_noise_of_different_cells_is_independent(sound: list[MeasurementErrors]) -> None:
+    columns = np.concatenate([e.noise.reshape(TRIALS, -1) / e.measurement.sigma for e in sound], axis=1)
     correlation = np.corrcoef(columns.T)[np.triu_indices(columns.shape[1], 1)] * TRIALS**0.5
     assert np.abs(correlation).max() < -stats.norm.ppf(P / correlation.size / 2) * 1.2
 
 
-def test_derived_tables_repeat_the_noise_of_their_source(sound: list[CellError]) -> None:
-    by_cell = {(e.table, e.level, e.cell): e.noise for e in sound}
-    for level in ("usa_*", "state_A-G"):
-        assert (by_cell["PH5_num", level, 2] == by_cell["PH4", level, 2]).all()
-        assert (by_cell["PH8_num", level, 2] == by_cell["PH7", level, 2] + by_cell["PH7", level, 3]).all()
+def test_derived_tables_repeat_the_noise_of_their_source(sound: list[MeasurementErrors]) -> None:
+    plan = PHSAFE.plan(config(Mechanism.ZCDP))
+    rows = {(row.table, row.level, row.iteration, row.cell): row for row in summarize(plan, sound)}
+    numbers = operator.attrgetter("count", "expected_moe", "experimental_moe", "bias_from_truncation", "coverage")
+    by_name = {e.measurement.name: e for e in sound}
+    for level, code in (("usa_*", "*"), ("state_A-G", "C")):
+        assert numbers(rows["PH5_num", level, code, 2]) == numbers(rows["PH4", level, code, 2])
+        of = by_name[f"PH7/{level}"]
+        noise = of.noise[of.group == LEVELS[level].groups.index(code)]
+        cells = [place for place, label in enumerate(of.labels) if label in {"2", "3"}]
+        both = noise[:, cells].sum(axis=1)
+        assert rows["PH8_num", level, code, 2].experimental_moe == observed_margin(both, 0.9)
 
 
-def test_experimental_margins_agree_with_expected_ones(sound: list[CellError]) -> None:
-    for row in summarize(sound, 0.9):
+def test_experimental_margins_agree_with_expected_ones(sound: list[MeasurementErrors]) -> None:
+    for row in summarize(PHSAFE.plan(config(Mechanism.ZCDP)), sound):
         # A sample quantile of the absolute normal: density 0.206 at 1.645 sigma.
         spread = (0.1 * 0.9 / row.count) ** 0.5 / 0.206 / 1.645
         far = -stats.norm.ppf(P / 2)
@@ -137,7 +152,6 @@ def test_too_little_noise_on_one_level_is_noticed(census: Path, scale: Fraction)
             replace(m, calibration=m.calibration * scale) if m is level else m for m in plan.measurements
         ),
     )
-    cells = errors(census, broken, Mechanism.ZCDP, trials=FEWER)
-    noise = np.concatenate([e.noise.ravel() for e in cells if (e.table, e.level) == (level.table, level.level)])
+    noise = noise_of(level, errors(census, broken, Mechanism.ZCDP, trials=FEWER))
     ratio = float((noise.astype(float) ** 2).mean() / level.variance)
     assert abs(ratio - 1) > -stats.norm.ppf(P / 2) * (2 / noise.size) ** 0.5 * 1.3

@@ -39,7 +39,7 @@ from yupana.plan.predicates import as_sql
 from yupana.products.described.criteria import MeasurementErrors
 from yupana.products.described.description import DescribedTable, in_join
 from yupana.products.phsafe.configuration import LARGEST_TAU, PhsafeConfig, Policy
-from yupana.products.phsafe.errors import PhsafeAccuracy, cell_errors, summarize
+from yupana.products.phsafe.errors import PhsafeAccuracy, summarize
 from yupana.products.phsafe.product import PHSAFE
 from yupana.products.phsafe.specification import of_states
 from yupana.products.tables import Groups
@@ -141,11 +141,9 @@ class PhsafeCounter(DescriptionCounter[PhsafeConfig]):
 
     def observed(self, plan: Plan, exact: DescribedCounts, errors: list[MeasurementErrors], trials: int) -> Observed:
         """Errors by cell, of noise alone and with truncation."""
-        del trials
-        states = exact.shown["STATE"].codes
-        cells = [cell for of_measurement in errors for cell in cell_errors(plan, of_measurement, states)]
-        rows = summarize(cells, float(plan.confidence))
-        return Observed(plan.product, cells, rows, [_accuracy_table(rows)])
+        del exact, trials
+        rows = summarize(plan, errors)
+        return Observed(plan.product, errors, rows, [_accuracy_table(rows)])
 
 
 def checked_census(

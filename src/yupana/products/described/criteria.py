@@ -3,7 +3,7 @@
 What is promised of acceptance criteria and why is proven in docs/tables-criteria.md.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
@@ -217,39 +217,39 @@ class DescribedAccuracy:
     table: str
     level: str
     iteration: str
-    cell: str
+    cell: str | int
     count: int
     expected_moe: float
+    # the smallest whole number that at least the confidence's share of the |errors| over all regions and trials do not
+    # pass: the definition of an exact margin
     experimental_moe: float
     experimental_moe_with_truncation: float
     bias_from_truncation: float
     coverage: float
 
 
+def observed_errors(plan: Plan, of: MeasurementErrors, some: Flags, parts: Sequence[int]) -> dict[str, Any]:
+    """How far the sums of some measured cells were from the truth in some observations; numbers of an accuracy row."""
+    noise, lost = (numbers[some][:, list(parts)].sum(axis=1) for numbers in (of.noise, of.left_out))
+    expected, confidence = plan.margin(of.measurement, len(parts)), float(plan.confidence)
+    return {
+        "count": noise.size,
+        "expected_moe": expected,
+        "experimental_moe": observed_margin(noise, confidence),
+        "experimental_moe_with_truncation": observed_margin(noise + lost, confidence),
+        "bias_from_truncation": float(lost.mean()),
+        "coverage": float((np.abs(noise) <= expected).mean()),
+    }
+
+
 def summarize(description: Description, plan: Plan, errors: Iterable[MeasurementErrors]) -> list[DescribedAccuracy]:
     """The experimental margin by table, level, group and cell, and how many errors lie within the expected one."""
-    rows = []
-    confidence = float(plan.confidence)
-    for e in errors:
-        expected = plan.margin(e.measurement)
-        for g, group in enumerate(description.levels[e.measurement.level].groups):
-            of_group = e.group == g
-            if not of_group.any():
-                continue
-            for c, label in enumerate(e.labels):
-                noise, lost = e.noise[of_group, c], e.left_out[of_group, c]
-                rows.append(
-                    DescribedAccuracy(
-                        table=e.table.name,
-                        level=e.measurement.level,
-                        iteration=group,
-                        cell=label,
-                        count=noise.size,
-                        expected_moe=expected,
-                        experimental_moe=observed_margin(noise, confidence),
-                        experimental_moe_with_truncation=observed_margin(noise + lost, confidence),
-                        bias_from_truncation=float(lost.mean()),
-                        coverage=float((np.abs(noise) <= expected).mean()),
-                    )
-                )
-    return rows
+    return [
+        DescribedAccuracy(
+            e.table.name, e.measurement.level, group, label, **observed_errors(plan, e, e.group == g, [c])
+        )
+        for e in errors
+        for g, group in enumerate(description.levels[e.measurement.level].groups)
+        if (e.group == g).any()
+        for c, label in enumerate(e.labels)
+    ]
