@@ -22,7 +22,7 @@ from yupana.products.census import STATES
 from yupana.products.phsafe import configuration as phsafe
 from yupana.products.phsafe.configuration import budgets, production_config
 from yupana.products.phsafe.product import PHSAFE
-from yupana.products.safetab.configuration import SafetabConfig, Settings
+from yupana.products.safetab.configuration import SafetabConfig
 from yupana.products.safetab.configuration import read_config as read_safetab
 from yupana.products.safetab.demonstration_parameters import write_parameters
 from yupana.products.safetab.iterations import CONFIG, CONFIG_WITH_COMMENTS, locate
@@ -99,9 +99,8 @@ def detailed_2020(product: str, run: Run) -> SafetabConfig:
         else:
             found = (471, 971, 6971) if detailed else (971, 4971, 19971)
         thresholds[question.entry(level)] = found[: len(question.tables) - 1]
-    settings = Settings(8, allow_negative_counts=True, runs=(run,), us_states=STATES, mechanism=Mechanism.ZCDP)
     shares = (Fraction(1, 10), Fraction(9999, 10_000)) if product == "safetab-p" else ()
-    return SafetabConfig(product, settings, budgets, thresholds, *shares)
+    return SafetabConfig(product, 8, True, (run,), STATES, Mechanism.ZCDP, budgets, thresholds, *shares)  # noqa: FBT003
 
 
 @pytest.mark.parametrize("product", ["phsafe", "topdown"])

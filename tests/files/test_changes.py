@@ -47,7 +47,7 @@ def test_each_product_reads_the_changed_document(tmp_path: Path) -> None:
     assert config.taus["PH2"] == 10
     assert config.budgets["PH3/state_A-G"] == Fraction(1, 10)
     write_parameters(tmp_path / "parameters")
-    assert PERSONS.read(tmp_path / "parameters", changed(("max_race_codes", "4"))).config.settings.max_race_codes == 4
+    assert PERSONS.read(tmp_path / "parameters", changed(("max_race_codes", "4"))).config.max_race_codes == 4
 
 
 @pytest.mark.parametrize(

@@ -177,7 +177,7 @@ def known_to_safetab(config: Parameters) -> Mapping[str, KnownCounts]:
     """The sizes of groups by entry: persons, or of SafeTab-H households."""
     product, found = config.config.product, dict[str, KnownCounts]()
     sizes: Mapping[str, Sizes] = invented_groups()["persons" if product == PERSONS.key else "households"]
-    for level in config.config.settings.levels:
+    for level in config.config.levels:
         name = us_level(level)
         of_level = [*sizes.get(name, ()), *(() if product == PERSONS.key else sizes.get(f"{name} {DETAILED_ONLY}", ()))]
         if of_level:

@@ -140,7 +140,7 @@ def bounds(product: Product[Any], config: Any, plan: Plan) -> Iterator[Attribute
     if isinstance(config, PhsafeConfig):
         raise ConfigError(f"{product.key}: what an attribute costs depends on the household; ask attribute_loss")
     if isinstance(product, SafetabProduct):
-        names, codes = product.attributes, config.config.settings.max_race_codes
+        names, codes = product.attributes, config.config.max_race_codes
         for chosen in [*((name,) for name in names), ("Race", "Ethnicity"), names]:
             yield bound(_detailed_loss(product, plan, config.iterations, codes, chosen), chosen)
     elif isinstance(config, Configuration):

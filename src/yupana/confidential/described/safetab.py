@@ -58,7 +58,16 @@ from yupana.products.safetab.product import (
 )
 from yupana.products.safetab.regions import BY_NAME, LEVELS, REGION_TYPES
 from yupana.products.safetab.specification import FAMILIES
-from yupana.products.safetab.totals import DECLARED, FILE, Provenance, Totals, find_totals, provenance, read_totals
+from yupana.products.safetab.totals import (
+    DECLARED,
+    FILE,
+    PUBLISHED,
+    Provenance,
+    Totals,
+    find_totals,
+    provenance,
+    read_totals,
+)
 from yupana.products.tables import Groups, lay_out, without_negative
 from yupana.progress import Stopwatch
 from yupana.release.tables import ReleaseTable, RowTable, checksum, table_of, write_described
@@ -154,10 +163,10 @@ class SafetabCounter(TablesCounter[Parameters, list[RowTable]]):
             partial(
                 open_detailed,
                 kind=self.kind,
-                states=config.config.settings.states,
+                states=config.config.states,
                 codes=frozenset(config.iterations.codes),
                 ethnicity_codes=config.iterations.ethnicity_codes,
-                most_codes=config.config.settings.max_race_codes,
+                most_codes=config.config.max_race_codes,
                 columns=request.columns,
             ),
             partial(_count, config) if to_count else None,
@@ -208,7 +217,7 @@ class SafetabCounter(TablesCounter[Parameters, list[RowTable]]):
     def groups(self, exact: DescribedCounts, ledger: Ledger, entropy: Entropy, *, cut: bool = True) -> Iterator[Groups]:
         """As of `TablesCounter`; where negative counts are not allowed, they are cut off, too."""
         found = super().groups(exact, ledger, entropy, cut=cut)
-        if self.config.config.settings.allow_negative_counts or not cut:
+        if self.config.config.allow_negative_counts or not cut:
             return found
         return (replace(groups, counts=without_negative(groups.counts)) for groups in found)
 
@@ -310,10 +319,9 @@ def read_published(path: Path, config: Parameters, data: Path) -> PublishedTotal
     InputError
         If they are no table of totals, or the records are not synthetic and the totals may not be public.
     """
-    settings, iterations = config.config.settings, config.iterations
-    source = provenance(path, settings, iterations)
+    source = provenance(path, config.config, config.iterations)
     doubts = _reasons(path, source.doubts, data)
-    return PublishedTotals(path, source, read_totals(path, settings, iterations), tuple(doubts))
+    return PublishedTotals(path, source, read_totals(path, config.config, config.iterations), tuple(doubts))
 
 
 def reasons_against_areas(households: OpenedRecords) -> list[str]:
@@ -332,7 +340,9 @@ def reasons_against_areas(households: OpenedRecords) -> list[str]:
         )
     # Ids of AIANNH areas do not tell their states, and totals without a manifest may be of more states than the run.
     numbers = {
-        base: n for base, n in listed.unknown.items() if base != "aiannh" or _published(households).source.is_vouched
+        base: n
+        for base, n in listed.unknown.items()
+        if base != "aiannh" or _published(households).source.taken_as_public == PUBLISHED
     }
     each = ", ".join(f"{base} {number:,}" for base, number in numbers.items())
     doubt = f"GRF-C.txt does not have the areas of {sum(numbers.values()):,} of its rows ({each})"

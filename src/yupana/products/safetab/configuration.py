@@ -28,14 +28,25 @@ _ZERO_SUPPRESSION: Final = "zero_suppression_chance"
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """What both products read."""
+class SafetabConfig:
+    """What a product reads of a config.json, validated."""
 
+    product: str
     max_race_codes: int  # how many race codes of a record count, 1 to 8: the first ones
     allow_negative_counts: bool  # whether a noisy count below zero stays as it is, rather than becoming 0
     runs: tuple[Run, ...]  # the passes
     us_states: tuple[str, ...]  # FIPS codes of the US pass
     mechanism: Mechanism
+    # by entry: rho (epsilon under pure DP) by `DetailedQuestion.entry`, zeros included: what has budget zero is not
+    # measured
+    budgets: Mapping[str, Budget]
+    # by entry: totals from which a population group gets the next larger table of a question: of persons noisy ones, of
+    # households those of T01001
+    thresholds: Mapping[str, tuple[int, ...]]
+    # share of a level's budget that the totals of persons have which choose tables; 0 of households
+    stage_1: Fraction = Fraction(0)
+    # the chance with which the total of an empty group is left out; 0 where none is
+    zero_suppression: Fraction = Fraction(0)
 
     @property
     def states(self) -> frozenset[int]:
@@ -50,24 +61,6 @@ class Settings:
     def levels(self) -> tuple[Level, ...]:
         """Population-group levels of the passes."""
         return tuple(level for level in LEVELS if level.region.run in self.runs)
-
-
-@dataclass(frozen=True, slots=True)
-class SafetabConfig:
-    """What a product reads of a config.json, validated."""
-
-    product: str
-    settings: Settings
-    # by entry: rho (epsilon under pure DP) by `DetailedQuestion.entry`, zeros included: what has budget zero is not
-    # measured
-    budgets: Mapping[str, Budget]
-    # by entry: totals from which a population group gets the next larger table of a question: of persons noisy ones, of
-    # households those of T01001
-    thresholds: Mapping[str, tuple[int, ...]]
-    # share of a level's budget that the totals of persons have which choose tables; 0 of households
-    stage_1: Fraction = Fraction(0)
-    # the chance with which the total of an empty group is left out; 0 where none is
-    zero_suppression: Fraction = Fraction(0)
 
     def with_budgets(self, budgets: Mapping[str, Budget]) -> "SafetabConfig":
         """The same with some budgets replaced."""
@@ -181,13 +174,11 @@ def read_config(product: str, path: Path, changes: Changes = UNCHANGED) -> Safet
         raise refuse(path, faults)
     return SafetabConfig(
         product,
-        Settings(
-            told["max_race_codes"],
-            told["allow_negative_counts"],
-            runs,
-            told["state_filter_us"],
-            told["privacy_defn"],
-        ),
+        told["max_race_codes"],
+        told["allow_negative_counts"],
+        runs,
+        told["state_filter_us"],
+        told["privacy_defn"],
         budgets,
         {q.entry(level): told[f"thresholds_{q.key}"][level.threshold_key] for q, level in asked if level in levels},
         told.get(_STAGE_1, Fraction(0)),
@@ -197,16 +188,16 @@ def read_config(product: str, path: Path, changes: Changes = UNCHANGED) -> Safet
 
 def config_document(config: SafetabConfig) -> dict[str, Any]:
     """A configuration as its config.json, which is read back exactly."""
-    settings, questions = config.settings, QUESTIONS[config.product]
+    questions = QUESTIONS[config.product]
     of_persons = AGES in questions
     return {
-        "max_race_codes": settings.max_race_codes,
-        "allow_negative_counts": settings.allow_negative_counts,
-        "run_us": US in settings.runs,
-        "run_pr": PR in settings.runs,
+        "max_race_codes": config.max_race_codes,
+        "allow_negative_counts": config.allow_negative_counts,
+        "run_us": US in config.runs,
+        "run_pr": PR in config.runs,
         "reader": "csv",
-        "state_filter_us": list(settings.us_states),
-        "privacy_defn": next(name for name, mechanism in MECHANISMS.items() if mechanism is settings.mechanism),
+        "state_filter_us": list(config.us_states),
+        "privacy_defn": next(name for name, mechanism in MECHANISMS.items() if mechanism is config.mechanism),
         **{q.budget_key(level): exact_number(config.budgets[q.entry(level)]) for q in questions for level in LEVELS},
         **({_STAGE_1: exact_number(config.stage_1)} if of_persons else {}),
         **{
@@ -229,5 +220,4 @@ def _of_2020(product: str) -> SafetabConfig:
 
 def production_config(product: str, runs: tuple[Run, ...]) -> SafetabConfig:
     """The configuration of 2020 for the given passes."""
-    made = _of_2020(product)
-    return replace(made, settings=replace(made.settings, runs=runs))
+    return replace(_of_2020(product), runs=runs)

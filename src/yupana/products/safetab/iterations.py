@@ -10,7 +10,7 @@ import hashlib
 import json
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import product
@@ -117,8 +117,7 @@ class CharacteristicIterations:
 
     @cached_property
     def _eligible(self) -> Mapping[tuple[int, Granularity], Eligible]:
-        granularities: tuple[Granularity, ...] = ("detailed", "coarse")
-        return {(level, g): self._find(level, g) for level in ITERATION_LEVELS for g in granularities}
+        return {(level, g): self._find(level, g) for level in ITERATION_LEVELS for g in _GRANULARITIES}
 
     def eligible(self, level: int, granularity: Granularity) -> Eligible:
         """Iterations of a level that areas of a granularity show."""
@@ -323,34 +322,32 @@ def _assemble(rows: Mapping[str, list[TextRow]], files: Mapping[str, str]) -> Ch
     )
 
 
+_GRANULARITIES: Final[Mapping[Granularity, str]] = {"detailed": "nation and states", "coarse": "other areas"}
+"""The areas of each, in words."""
+
+
 def _check_hierarchy(found: CharacteristicIterations, faults: list[str]) -> None:
     """No code may be in two iterations of one level, kind and granularity: the sensitivity rests on it."""
     kinds: Mapping[bool | None, str] = {True: "alone", False: "alone or in any combination", None: "of ethnicity"}
-    granularities: Mapping[Granularity, str] = {"detailed": "nation and states", "coarse": "other areas"}
     told: set[tuple[int, tuple[str, ...]]] = set()
-    for level, kind, granularity in product(ITERATION_LEVELS, kinds, granularities):
+    for level, kind, granularity in product(ITERATION_LEVELS, kinds, _GRANULARITIES):
         holders: dict[int, list[str]] = defaultdict(list)
-        for iteration in _chosen(found, lambda i: i.level == level and i.alone is kind and i.is_eligible(granularity)):  # noqa: B023 (used at once)
-            for code in found.members[iteration.code]:
+        for iteration in found.eligible(level, granularity).iterations:
+            for code in found.members[iteration.code] if iteration.alone is kind else ():
                 holders[code].append(iteration.code)
         for code, codes in sorted(holders.items()):
             if len(codes) > 1 and (code, tuple(codes)) not in told:
                 told.add((code, tuple(codes)))
-                where = f"level {level} {kinds[kind]} for {granularities[granularity]}"
+                where = f"level {level} {kinds[kind]} for {_GRANULARITIES[granularity]}"
                 faults.append(f"{_MAP}: code {code} is in more than one iteration of {where}: {_listed(codes)}")
 
 
 def _check_members(found: CharacteristicIterations, faults: list[str]) -> None:
     """Where areas show iterations of a level, some code is in one of them: nobody could be counted otherwise."""
-    granularities: Mapping[Granularity, str] = {"detailed": "nation and states", "coarse": "other areas"}
-    for level, granularity in product(ITERATION_LEVELS, granularities):
-        shown = [i for i in _chosen(found, lambda i: i.level == level) if i.is_eligible(granularity)]  # noqa: B023
+    for level, granularity in product(ITERATION_LEVELS, _GRANULARITIES):
+        shown = found.eligible(level, granularity).iterations
         if shown and not any(found.members[iteration.code] for iteration in shown):
-            faults.append(f"{_MAP}: no code is in an iteration of level {level} for {granularities[granularity]}")
-
-
-def _chosen(found: CharacteristicIterations, wanted: Callable[[Iteration], bool]) -> Iterator[Iteration]:
-    return (iteration for iteration in found.iterations if wanted(iteration))
+            faults.append(f"{_MAP}: no code is in an iteration of level {level} for {_GRANULARITIES[granularity]}")
 
 
 def _listed(codes: list[str]) -> str:

@@ -112,10 +112,9 @@ class Parameters:
         return description_of(self.config, self.iterations)
 
     def __repr__(self) -> str:
-        settings = self.config.settings
-        passes = " and ".join(settings.runs)
+        passes = " and ".join(self.config.runs)
         return (
-            f"<parameters of SafeTab: {settings.mechanism.value}, {len(settings.levels)} levels of {passes}, "
+            f"<parameters of SafeTab: {self.config.mechanism.value}, {len(self.config.levels)} levels of {passes}, "
             f"{len(self.iterations.iterations)} iterations>"
         )
 
@@ -182,7 +181,7 @@ class SafetabProduct(Product[Parameters]):
 
     def production(self, config: Parameters) -> Parameters:
         """The run of 2020 for the same passes."""
-        return replace(config, config=production_config(self.key, config.config.settings.runs))
+        return replace(config, config=production_config(self.key, config.config.runs))
 
     def plan(
         self,
@@ -222,7 +221,7 @@ class SafetabProduct(Product[Parameters]):
         found = TABLES.entries(config.description, accounting)
         return {
             question.entry(level): replace(found[name], population=level.region.run)
-            for level in config.config.settings.levels
+            for level in config.config.levels
             for question in QUESTIONS[self.key]
             if (name := f"{question.name}/{level.name}") in found
         }
@@ -267,16 +266,15 @@ class SafetabProduct(Product[Parameters]):
         housing_units : bool
             Whether it is known where housing units stand.
         """
-        settings = config.settings
         return {
-            "states": list(settings.us_states),
-            "passes": list(settings.runs),
-            "max_race_codes": settings.max_race_codes,
-            "allow_negative_counts": settings.allow_negative_counts,
+            "states": list(config.us_states),
+            "passes": list(config.runs),
+            "max_race_codes": config.max_race_codes,
+            "allow_negative_counts": config.allow_negative_counts,
             "iterations_sha256": iterations,
             "policies": {
                 "records_of_other_states": "left out: their state is in no pass",
-                "records_with_more_race_codes": f"the first {settings.max_race_codes} race codes of a record count",
+                "records_with_more_race_codes": f"the first {config.max_race_codes} race codes of a record count",
                 "qspan_is_race_code": "in no ethnicity group: their ethnicity code is in no ethnicity iteration",
                 IN_NO_ITERATION: "in no group: none of their codes that count is in an iteration of level 1 or 2",
             },

@@ -22,8 +22,8 @@ from yupana.files.delimited import PARQUET, Header, column_types, csv_rows, parq
 from yupana.plan.plan import read_plan
 from yupana.privacy.exact import INFINITE, read_exact
 from yupana.products.described.published import PublishedGroups
-from yupana.products.gate import manifest_faults
-from yupana.products.safetab.configuration import Settings
+from yupana.products.gate import open_release
+from yupana.products.safetab.configuration import SafetabConfig
 from yupana.products.safetab.iterations import CharacteristicIterations
 from yupana.products.safetab.regions import BY_NAME, REGION_TYPES, US, Level
 from yupana.products.safetab.specification import TOTALS, noise_faults
@@ -31,7 +31,6 @@ from yupana.products.safetab.translation import sensitivity
 from yupana.release.folder import read_manifest
 from yupana.release.manifest import MANIFEST
 from yupana.release.recipe import RECORD, SUPPRESSED
-from yupana.release.release import read_release
 from yupana.release.status import CONFIDENTIAL, MEASURED, status_of
 from yupana.release.tables import checksum
 
@@ -55,7 +54,7 @@ class Totals:
     left_out: Mapping[str, int]  # by reason
 
 
-def read_totals(path: Path, settings: Settings, iterations: CharacteristicIterations) -> Totals:
+def read_totals(path: Path, config: SafetabConfig, iterations: CharacteristicIterations) -> Totals:
     """Read a table of totals, `|`- or `,`-separated or Parquet. It is public, so messages may quote it.
 
     Parameters
@@ -68,22 +67,22 @@ def read_totals(path: Path, settings: Settings, iterations: CharacteristicIterat
     InputError
         If it is no such table, a row is malformed or stands twice, or none belongs to the run.
     """
-    region_type, region, state, code, count, suppressed, lines = _read(path, settings)
+    region_type, region, state, code, count, suppressed, lines = _read(path, config)
     _refuse_twice(path, region_type, region, code, lines)
     place_of = {i.code: place for place, i in enumerate(iterations.iterations)}
     known = np.full(10_000, -1, dtype=np.int64)
     known[[int(code) for code in place_of]] = list(place_of.values())
     place = known[code]
     left = np.full(len(region), "", dtype="U40")
-    of_run = np.array([r.run in settings.runs for r in REGION_TYPES])
-    states = np.array(sorted(settings.states))
+    of_run = np.array([r.run in config.runs for r in REGION_TYPES])
+    states = np.array(sorted(config.states))
     in_states = np.array([r.base not in {"nation", "aiannh"} for r in REGION_TYPES])[region_type]
     left[in_states & ~np.isin(state, states)] = "of states left out"
     left[~of_run[region_type]] = "of a pass left out"
     left[place < 0] = "of unknown iterations"
     left[suppressed] = "suppressed"
     by_level = {}
-    for level in settings.levels:
+    for level in config.levels:
         eligible = iterations.eligible(level.iteration_level, level.region.granularity).iterations
         within = np.full(len(iterations.iterations), -1, dtype=np.int64)
         within[[place_of[i.code] for i in eligible]] = np.arange(len(eligible))
@@ -104,7 +103,7 @@ def read_totals(path: Path, settings: Settings, iterations: CharacteristicIterat
     return Totals(by_level, dict(zip(reasons.tolist(), map(int, numbers.tolist()), strict=True)))
 
 
-def _read(path: Path, settings: Settings) -> tuple[Ints, Ints, Ints, Ints, Ints, NDArray[np.bool_], bool]:
+def _read(path: Path, config: SafetabConfig) -> tuple[Ints, Ints, Ints, Ints, Ints, NDArray[np.bool_], bool]:
     """Region type, region, state, iteration and count of every row; which of them are suppressed, and so count 0.
 
     The last entry is whether rows are lines below a header.
@@ -116,7 +115,7 @@ def _read(path: Path, settings: Settings) -> tuple[Ints, Ints, Ints, Ints, Ints,
     else:
         source = parquet_rows([path])
     # An id of another width is forgiven where its state is not of the run: such rows are left out in any case.
-    states = ", ".join(f"'{state:02}'" for state in sorted(settings.states))
+    states = ", ".join(f"'{state:02}'" for state in sorted(config.states))
     elsewhere = f"regexp_full_match(REGION_ID, '{_ANY_ID}') AND REGION_ID[1:2] NOT IN ({states})"
     region = " ".join(
         f"WHEN REGION_TYPE = '{r.name}' AND (regexp_full_match(REGION_ID, '{_pattern(r.base, r.width)}')"
@@ -164,11 +163,6 @@ def _pattern(base: str, width: int) -> str:
     return "1" if base == "nation" else f"[0-9]{{{width}}}"
 
 
-def _header_of(path: Path) -> tuple[str, ...]:
-    """The columns of a table of totals written as text."""
-    return _header(path).names
-
-
 def _header(path: Path) -> Header:
     try:
         header = read_header(path)
@@ -176,13 +170,13 @@ def _header(path: Path) -> Header:
         raise InputError(f"{path}: {error.strerror}") from None
     except UnicodeDecodeError:
         header = Header("", ())
-    if not header.names or len(set(header.names)) < len(header.names) or not all(map(_is_name, header.names)):
+    if (
+        not header.names
+        or len(set(header.names)) < len(header.names)
+        or not all(name and name.isascii() for name in header.names)
+    ):
         raise InputError(f"{path}: the first line is no header of column names")
     return header
-
-
-def _is_name(text: str) -> bool:
-    return text.isascii() and text != ""
 
 
 def _listed(rows: Ints, *, lines: bool) -> str:
@@ -264,10 +258,9 @@ class Provenance:
     # why they may not be public, or not those of the same population groups; empty where a manifest vouches for them,
     # or where whoever made the release does
     doubts: tuple[str, ...]
-    is_vouched: bool  # whether a manifest without a fault vouches for them
 
 
-def provenance(path: Path, settings: Settings, iterations: CharacteristicIterations) -> Provenance:
+def provenance(path: Path, config: SafetabConfig, iterations: CharacteristicIterations) -> Provenance:
     """Find out where totals come from.
 
     Totals in the form of the originals, named ``pop-group-totals.txt`` and with their four columns alone, have no
@@ -276,7 +269,7 @@ def provenance(path: Path, settings: Settings, iterations: CharacteristicIterati
 
     Parameters
     ----------
-    settings : Settings
+    config : SafetabConfig
         Of the run that is to read them.
     iterations : CharacteristicIterations
         Of the same run.
@@ -290,26 +283,25 @@ def provenance(path: Path, settings: Settings, iterations: CharacteristicIterati
     """
     with system_fault(InputError, str(path)):
         described: dict[str, Any] = {"file": path.name, "sha256": checksum(path)}
-    if path.name == FILE and _header_of(path) == COLUMNS:
+    if path.name == FILE and _header(path).names == COLUMNS:
         _refuse_confidential_folder(path.parent)
-        return Provenance(DECLARED, described, (), is_vouched=False)
+        return Provenance(DECLARED, described, ())
     if not (path.parent / MANIFEST).is_file():
-        return _doubtful(described, [f"there is no {MANIFEST} beside it"])
+        return Provenance(DOUBTFUL, described, (f"there is no {MANIFEST} beside it",))
     manifest = read_manifest(path.parent)
     described["manifest_sha256"] = checksum(path.parent / MANIFEST)
     described |= {key: manifest[key] for key in ("product", "status", "created") if key in manifest}
-    doubts = [*_not_published(path, described["sha256"], manifest), *_of_other_groups(manifest, settings, iterations)]
-    if wrong := manifest_faults(read_release(path.parent)).wrong:
-        raise OutputError("\n  ".join([f"{path.parent} does not hold together:", *wrong]))
+    doubts = [*_not_published(path, described["sha256"], manifest), *_of_other_groups(manifest, config, iterations)]
+    open_release(path.parent)
     try:
         plan = manifest["plan"]
         described |= {key: plan[key] for key in ("mechanism", "totals")}
         described["postprocessing"] = [str(record["rule"]) for record in manifest.get(RECORD, ())]
         if not doubts:
-            doubts = [*_wrong_plan(manifest, settings, iterations), *noise_faults(path.parent, manifest, TOTALS)]
+            doubts = [*_wrong_plan(manifest, config, iterations), *noise_faults(path.parent, manifest, TOTALS)]
     except (KeyError, TypeError, ValueError, AttributeError, duckdb.Error):
         doubts.append(_NO_PLAN)
-    return _doubtful(described, doubts) if doubts else Provenance(PUBLISHED, described, (), is_vouched=True)
+    return Provenance(DOUBTFUL if doubts else PUBLISHED, described, tuple(doubts))
 
 
 def _refuse_confidential_folder(folder: Path) -> None:
@@ -318,10 +310,6 @@ def _refuse_confidential_folder(folder: Path) -> None:
         if read_manifest(folder, confidential=True).get("status") != CONFIDENTIAL:
             return
         raise InputError(f"{folder} is {CONFIDENTIAL}, so no totals in it are taken; name totals that are published")
-
-
-def _doubtful(described: Mapping[str, Any], doubts: list[str]) -> Provenance:
-    return Provenance(DOUBTFUL, described, tuple(doubts), is_vouched=False)
 
 
 def _not_published(path: Path, sha256: str, manifest: Mapping[str, Any]) -> list[str]:
@@ -347,7 +335,7 @@ def _not_published(path: Path, sha256: str, manifest: Mapping[str, Any]) -> list
 
 
 def _of_other_groups(
-    manifest: Mapping[str, Any], settings: Settings, iterations: CharacteristicIterations
+    manifest: Mapping[str, Any], config: SafetabConfig, iterations: CharacteristicIterations
 ) -> list[str]:
     """What says that the groups of the totals are not those of the run."""
     made = manifest.get("parameters")
@@ -356,24 +344,24 @@ def _of_other_groups(
     doubts = []
     if made.get("iterations_sha256") != iterations.sha256:
         doubts.append("it was made with other codes or iterations than those of the parameter folder")
-    if made.get("max_race_codes") != settings.max_race_codes:
+    if made.get("max_race_codes") != config.max_race_codes:
         doubts.append(
-            f"it was made with max_race_codes {made.get('max_race_codes')}, not {settings.max_race_codes} as configured"
+            f"it was made with max_race_codes {made.get('max_race_codes')}, not {config.max_race_codes} as configured"
         )
     passes, states = made.get("passes"), made.get("states")
-    if not isinstance(passes, list) or not set(settings.runs) <= set(map(str, passes)):
+    if not isinstance(passes, list) or not set(config.runs) <= set(map(str, passes)):
         doubts.append("it was made without a pass that is to be run: run_us, run_pr")
-    if US in settings.runs and (not isinstance(states, list) or set(map(str, states)) != set(settings.us_states)):
+    if US in config.runs and (not isinstance(states, list) or set(map(str, states)) != set(config.us_states)):
         doubts.append("it was made of other states than those of state_filter_us")
     return doubts
 
 
-def _wrong_plan(manifest: Mapping[str, Any], settings: Settings, iterations: CharacteristicIterations) -> list[str]:
+def _wrong_plan(manifest: Mapping[str, Any], config: SafetabConfig, iterations: CharacteristicIterations) -> list[str]:
     """What is wrong with the plan for the groups of the run: infinite budgets, and too little noise."""
     plan = read_plan(manifest["plan"])
     wrong = []
     for m in plan.measurements:
-        least = sensitivity(iterations, BY_NAME[m.level], settings.max_race_codes, "tight").unbounded
+        least = sensitivity(iterations, BY_NAME[m.level], config.max_race_codes, "tight").unbounded
         if m.budget == INFINITE:
             wrong.append(f"a budget of its plan is infinite, that of {m.name}, so counts without noise are in it")
         elif m.calibration < least:

@@ -15,7 +15,7 @@ from yupana.plan.plan import Plan
 from yupana.plan.responses import ResponseGroup
 from yupana.products.described.description import AreaKind, DescribedFile, DescribedLevel, DescribedTable, Description
 from yupana.products.described.stability import Cells, Derived
-from yupana.products.safetab.configuration import SafetabConfig, Settings
+from yupana.products.safetab.configuration import SafetabConfig
 from yupana.products.safetab.iterations import ETHNICITY, CharacteristicIterations, Iteration
 from yupana.products.safetab.regions import BY_NAME, REGION_TYPES, Granularity, Level
 from yupana.products.safetab.specification import DETAILED_ONLY, QUESTIONS, described_2020
@@ -60,13 +60,10 @@ def _moved(groups: int) -> Sensitivity:
 
 def description_of(config: SafetabConfig, iterations: CharacteristicIterations) -> Description:
     """The description of a run of a configuration by the files of codes."""
-    settings = config.settings
-    eligible = {
-        level: iterations.eligible(level.iteration_level, level.region.granularity) for level in settings.levels
-    }
+    eligible = {level: iterations.eligible(level.iteration_level, level.region.granularity) for level in config.levels}
     groups = {
         level: _GroupsOfLevel(
-            of.iterations, of.groups, sensitivity(iterations, level, settings.max_race_codes, "published")
+            of.iterations, of.groups, sensitivity(iterations, level, config.max_race_codes, "published")
         )
         for level, of in eligible.items()
         if of.iterations
@@ -94,7 +91,7 @@ def description_by_plan(config: SafetabConfig, plan: Plan) -> Description:
         kinds.setdefault(key, set()).add(m.name.startswith(f"{DETAILED_ONLY}/"))
         moved[key] = int(m.calibration), int(m.proven.unbounded)
     groups = {}
-    for level in config.settings.levels:
+    for level in config.levels:
         # One iteration stands for those of which totals alone are made, and one for all others.
         told = [
             Iteration(str(only), "", 1, alone=None, detailed_only=only, coarse_only=False)
@@ -119,7 +116,7 @@ def _shown(level: Level) -> tuple[int, Granularity]:
 
 
 def _described(config: SafetabConfig, groups: Mapping[Level, _GroupsOfLevel], codes: tuple[int, ...]) -> Description:
-    base, settings = described_2020(config.product), config.settings
+    base = described_2020(config.product)
     ((name, file),) = base.files.items()
     known = {
         i.code: (i.name, group) for of in groups.values() for i, group in zip(of.iterations, of.groups, strict=True)
@@ -127,15 +124,15 @@ def _described(config: SafetabConfig, groups: Mapping[Level, _GroupsOfLevel], co
     return replace(
         base,
         name=config.product,
-        mechanism=settings.mechanism,
+        mechanism=config.mechanism,
         confidence=CONFIDENCE,
-        files={name: _with_codes(file, settings, codes)},
-        areas={kind.name: kind for kind in _areas(settings)},
+        files={name: _with_codes(file, config, codes)},
+        areas={kind.name: kind for kind in _areas(config)},
         groups={code: replace(group, response=f"{name}.{group.response}") for code, (_, group) in known.items()},
         group_labels={code: called for code, (called, _) in known.items()},
         tables=tuple(_table(config, table, groups) for table in base.tables),
         document={},
-        blocks=base.blocks and replace(base.blocks, chosen=settings.states),
+        blocks=base.blocks and replace(base.blocks, chosen=config.states),
     )
 
 
@@ -168,7 +165,7 @@ def _table(config: SafetabConfig, base: DescribedTable, groups: Mapping[Level, _
     )
 
 
-def _with_codes(file: DescribedFile, settings: Settings, codes: tuple[int, ...]) -> DescribedFile:
+def _with_codes(file: DescribedFile, config: SafetabConfig, codes: tuple[int, ...]) -> DescribedFile:
     """The record file with the codes there are, which its records hold as numbers; 0 is none."""
     column = Column("", range(len(codes)), words=tuple(map(str, codes)))
     responses = {
@@ -176,7 +173,7 @@ def _with_codes(file: DescribedFile, settings: Settings, codes: tuple[int, ...])
             of,
             column=replace(column, name=name),
             labels={},
-            most=min(settings.max_race_codes, len(of.columns)),
+            most=min(config.max_race_codes, len(of.columns)),
             numbers=codes,
         )
         for name, of in file.responses.items()
@@ -184,11 +181,11 @@ def _with_codes(file: DescribedFile, settings: Settings, codes: tuple[int, ...])
     return replace(file, responses=responses)
 
 
-def _areas(settings: Settings) -> Iterator[AreaKind]:
+def _areas(config: SafetabConfig) -> Iterator[AreaKind]:
     """The kinds of areas of the passes: each of the blocks of its pass alone."""
     for region in REGION_TYPES:
-        if region.run in settings.runs:
-            states, areas = settings.states_of(region.run), region.areas
+        if region.run in config.runs:
+            states, areas = config.states_of(region.run), region.areas
             if areas.columns:
                 yield AreaKind(region.name, (), (), (), {}, areas, states)
             else:
