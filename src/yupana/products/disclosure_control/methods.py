@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 
@@ -37,16 +37,26 @@ class Chances(NamedTuple):
     of: Floats
 
 
+Parameters = Mapping[str, tuple[str, Callable[[Any], Any]]]
+
+
 class Method(ABC):
     """A way to publish counts, from the side of somebody who knows all of it but its random choices."""
+
+    key: ClassVar[str]
+    """What `read_methods` calls it."""
+
+    parameters: ClassVar[Parameters] = {}
+    """By what `read_methods` calls them, the fields that say more, and what they are."""
 
     unchanged_together = False
     """Whether two counts of the very same records are always published alike."""
 
     @property
-    @abstractmethod
     def name(self) -> str:
-        """The method with all its parameters, as `read_methods` reads it."""
+        """The method with all its parameters, as `read_methods` reads it: ``cell-key:D=5:V=3:js=2``."""
+        told = (f"{called}={getattr(self, field)}" for called, (field, _) in self.parameters.items())
+        return ":".join([self.key, *told])
 
     @property
     @abstractmethod
@@ -88,6 +98,8 @@ class CellKey(Method):
     variance: Fraction = Fraction(3)  # V, of the noise of every count but 0, which stays 0
     gap: int = 2  # js: published counts are 0 or above it
 
+    key = "cell-key"
+    parameters: ClassVar[Parameters] = {"D": ("largest", int), "V": ("variance", Fraction), "js": ("gap", int)}
     unchanged_together = True
 
     def __post_init__(self) -> None:
@@ -101,11 +113,6 @@ class CellKey(Method):
                 f"{self.name}: no such noise exists; with js={self.gap} and D={self.largest}, V must lie above {least} "
                 f"and below {self.largest}"
             )
-
-    @property
-    def name(self) -> str:
-        """``cell-key:D=5:V=3:js=2``."""
-        return f"cell-key:D={self.largest}:V={self.variance}:js={self.gap}"
 
     @property
     def title(self) -> str:
@@ -268,14 +275,12 @@ class Suppression(Method):
 
     below: int = 3
 
+    key = "suppression"
+    parameters: ClassVar[Parameters] = {"below": ("below", int)}
+
     def __post_init__(self) -> None:
         if not 2 <= self.below <= 1000:
             raise ConfigError(f"{self.name}: must be from 2, below which no count is left out, to 1,000")
-
-    @property
-    def name(self) -> str:
-        """``suppression:below=3``."""
-        return f"suppression:below={self.below}"
 
     @property
     def title(self) -> str:
@@ -314,14 +319,12 @@ class Swapping(Method):
     rate: Fraction = Fraction(1, 20)  # of the records that are swapped, at least; all risky ones are
     below: int = 3  # k: a record is risky if it counts in an area in a cell of fewer records
 
+    key = "swapping"
+    parameters: ClassVar[Parameters] = {"rate": ("rate", Fraction), "k": ("below", int)}
+
     def __post_init__(self) -> None:
         if not (0 <= self.rate <= 1 and 0 <= self.below <= 1000):
             raise ConfigError(f"{self.name}: rate must be from 0 to 1, and k from 0 to 1,000")
-
-    @property
-    def name(self) -> str:
-        """``swapping:rate=1/20:k=3``."""
-        return f"swapping:rate={self.rate}:k={self.below}"
 
     @property
     def title(self) -> str:
@@ -333,13 +336,7 @@ DEFAULT: Final = ("cell-key", "rounding-3", "rounding-5", "swapping", "suppressi
 
 _ROUNDING: Final = "rounding-"
 
-Parameter = tuple[str, Callable[[Any], Any]]
-
-_KINDS: Final[Mapping[str, tuple[Callable[..., Method], Mapping[str, Parameter]]]] = {
-    "cell-key": (CellKey, {"D": ("largest", int), "V": ("variance", Fraction), "js": ("gap", int)}),
-    "swapping": (Swapping, {"rate": ("rate", Fraction), "k": ("below", int)}),
-    "suppression": (Suppression, {"below": ("below", int)}),
-}
+_KINDS: Final[Mapping[str, type[Method]]] = {kind.key: kind for kind in (CellKey, Swapping, Suppression)}
 
 
 def read_methods(told: str | Sequence[str]) -> tuple[Method, ...]:
@@ -380,13 +377,14 @@ def _read(text: str) -> Method:
     if name not in _KINDS:
         known = [*_KINDS, f"{_ROUNDING}N"]
         raise ConfigError(f"{text!r} is none of {', '.join(known)}{nearest(name, [*DEFAULT, *known])}")
-    make, parameters = _KINDS[name]
-    given = {}
+    make, given = _KINDS[name], {}
     for pair in pairs:
         key, sign, value = pair.partition("=")
-        if not sign or key not in parameters:
-            raise ConfigError(f"{text}: {pair!r} is none of {', '.join(f'{known}=NUMBER' for known in parameters)}")
-        field, kind = parameters[key]
+        if not sign or key not in make.parameters:
+            raise ConfigError(
+                f"{text}: {pair!r} is none of {', '.join(f'{known}=NUMBER' for known in make.parameters)}"
+            )
+        field, kind = make.parameters[key]
         if field in given:
             raise ConfigError(f"{text}: {key} is given twice")
         given[field] = _number(text, key, value, kind)
@@ -406,15 +404,8 @@ def _number(text: str, key: str, value: str, kind: Callable[[Any], Any]) -> Frac
 class NoisyRelease(Method):
     """The release of the description itself: noise of unlimited size, so that no count is ever ruled out."""
 
-    @property
-    def name(self) -> str:
-        """``release``."""
-        return "release"
-
-    @property
-    def title(self) -> str:
-        """In words."""
-        return "Differentially private release"
+    key = "release"
+    title = "Differentially private release"
 
 
 RELEASE: Final = NoisyRelease()
