@@ -265,7 +265,10 @@ def stability(description: Description, table: DescribedTable, level: DescribedL
             f"{place}: no link joins {table.counts} with {unit}, the privacy unit, so nothing would protect what it "
             "counts"
         )
-    sorting, sifting = _reads(description, table, level, above_unit)
+    read = [sorting_columns(description, table, level), sifting_columns(description, table)]
+    # Responses and blocks are of files without others above or below them.
+    may_change = {name: of for name, of in description.columns.items() if of.file in above_unit and not of.fixed}
+    sorting, sifting = ({may_change[name].file for name in names & may_change.keys()} for names in read)
     # The highest file above the unit whose records may change so that the table sees it.
     changing = [file for file in chain if file in sorting | sifting or (file == table.counts and file in above_unit)]
     if not changing:
@@ -275,7 +278,8 @@ def stability(description: Description, table: DescribedTable, level: DescribedL
         because = f"the {record} that a {files[unit].record} belongs to may change, appear or vanish"
         return _of_one_record(description, table, sorting, sifting, because)
     if table.limit is None or table.limit.per not in chain[chain.index(top) :]:
-        columns = ", ".join(sorted(_changing_columns(description, table, level, top)))
+        moving = (of for name, of in may_change.items() if of.file == top and name in read[0] | read[1])
+        columns = ", ".join(sorted(f"{of.file}.{of.name}" for of in moving))
         raise ConfigError(
             f"{place}: it reads {columns}, which may change with a {files[unit].record} and then moves every {record} "
             f'of one {files[top].record}; limit how many count, as limit = {{ per = "{top}", most = 5 }}, or '
@@ -368,20 +372,6 @@ def _columns_of(description: Description, files: Collection[str], but_changing: 
     )
 
 
-def _reads(
-    description: Description, table: DescribedTable, level: DescribedLevel, above_unit: Collection[str]
-) -> tuple[set[str], set[str]]:
-    """The files above the unit of which columns that may change tell cells apart, and those that the universe reads."""
-    columns = description.columns
-
-    def changing(names: Collection[str]) -> set[str]:
-        # Responses and blocks are of files without others above or below them.
-        read = [columns[name] for name in names if name in columns]
-        return {column.file for column in read if column.file in above_unit and not column.fixed}
-
-    return changing(sorting_columns(description, table, level)), changing(sifting_columns(description, table))
-
-
 def sifting_columns(description: Description, table: DescribedTable) -> set[str]:
     """The columns that decide whether a record is of the universe; the block, too, if those of some are left out."""
     domains = {name: column.column.domain for name, column in description.columns.items()}
@@ -427,13 +417,6 @@ def _telling_areas(description: Description, kind: AreaKind, within: Mapping[str
     return {
         name for axis, name in enumerate(kind.columns) if areas.size and (areas != areas.take([0], axis=axis)).any()
     }
-
-
-def _changing_columns(description: Description, table: DescribedTable, level: DescribedLevel, file: str) -> set[str]:
-    columns = description.columns
-    names = sorting_columns(description, table, level) | sifting_columns(description, table)
-    read = [columns[name] for name in names if name in columns]
-    return {f"{file}.{column.name}" for column in read if column.file == file and not column.fixed}
 
 
 def derive(description: Description, table: DescribedTable, level: DescribedLevel) -> Derived:
