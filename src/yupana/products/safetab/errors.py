@@ -74,9 +74,9 @@ class SafetabAccuracy:
     count: int  # errors observed: of all cells, groups and trials
     # expected_moe, experimental_moe: as the plan computes margins, and the smallest whole number that at least the
     # confidence's share of the |errors| do not pass; None where nothing was published
-    expected_moe: float | None
-    experimental_moe: float | None
-    coverage: float | None  # the share of the errors within the expected margin
+    expected_moe: float | None = None
+    experimental_moe: float | None = None
+    coverage: float | None = None  # the share of the errors within the expected margin
     # the same whole number against the truth with all race codes of every record
     experimental_moe_uncapped: float | None = None
     # how many records the cap on race codes adds to a group (takes away, below 0), on average
@@ -154,18 +154,17 @@ def _row(
 ) -> SafetabAccuracy:
     """What groups of one size got, as many in all trials as ``times`` says; None where they got no table."""
     groups = int(found.groups[number])
+    seen: dict[str, float] = {}
+    if some is not None:
+        seen = {
+            "expected_moe": found.expected_moe,
+            "experimental_moe": observed_margin(some.noise, confidence),
+            "coverage": float((np.abs(some.noise) <= found.expected_moe).mean()),
+            "experimental_moe_uncapped": observed_margin(some.noise + some.left_out, confidence),
+            "race_cap_bias": _cap_bias(some),
+        }
     return SafetabAccuracy(
-        table=some.table.name if some else LEFT_OUT,
-        region_type=found.level.region.name,
-        iteration_level=found.level.iteration_level,
-        detailed_only=found.detailed_only,
-        size=SIZES[number],
-        groups=groups,
-        share=times / (groups * found.trials),
-        count=some.noise.size if some else 0,
-        expected_moe=found.expected_moe if some else None,
-        experimental_moe=observed_margin(some.noise, confidence) if some else None,
-        coverage=float((np.abs(some.noise) <= found.expected_moe).mean()) if some else None,
-        experimental_moe_uncapped=observed_margin(some.noise + some.left_out, confidence) if some else None,
-        race_cap_bias=_cap_bias(some) if some else None,
-    )
+        some.table.name if some else LEFT_OUT, found.level.region.name, found.level.iteration_level,
+        found.detailed_only, SIZES[number], groups, times / (groups * found.trials), some.noise.size if some else 0,
+        **seen,
+    )  # fmt: skip
