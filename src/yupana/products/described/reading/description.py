@@ -50,21 +50,20 @@ def parse(document: object, folder: Path, faults: list[str], *, check: bool = Tr
     check : bool
         Look at what follows from all parts together; tests have done so for what is built in.
     """
+
+    def faults_of(told: dict[str, Any], check: bool) -> list[str]:  # noqa: FBT001 (as `later_faults` asks)
+        found: list[str] = []
+        _read(told, folder, found, check=check)
+        return found
+
     of_parts: list[str] = []
     # What is read is put in its place in a copy: what stands behind a fault is sought in the document as it was.
     found = _read(deepcopy(document), folder, of_parts, check=check)
     if of_parts and isinstance(document, dict) and not set(DOCUMENT.schema["required"]) - document.keys():
         known = {key: of for key, of in document.items() if key in DOCUMENT.schema["properties"]}
-
-        later_faults(known, of_parts, lambda told, check: _faults(told, folder, check=check))
+        later_faults(known, of_parts, faults_of)
     faults += of_parts
     return None if faults else found
-
-
-def _faults(told: dict[str, Any], folder: Path, *, check: bool) -> list[str]:
-    faults: list[str] = []
-    _read(told, folder, faults, check=check)
-    return faults
 
 
 def _read(document: object, folder: Path, faults: list[str], *, check: bool = True) -> Description | None:
