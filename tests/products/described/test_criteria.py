@@ -20,8 +20,8 @@ from yupana.plan.plan import Plan
 from yupana.privacy.entropy import SeededEntropy
 from yupana.privacy.laws import Law
 from yupana.privacy.sampler import sample
-from yupana.products.described.criteria import predict, rows_of
-from yupana.products.described.description import Criterion, Description
+from yupana.products.described.criteria import Criterion, predict, rows_of
+from yupana.products.described.description import Description
 from yupana.products.described.product import TABLES
 
 DOCUMENT: dict[str, Any] = {

@@ -40,13 +40,14 @@ from yupana.plan.plan import Plan
 from yupana.privacy.entropy import Entropy
 from yupana.products.described.criteria import (
     TESTED,
+    Criterion,
     DescribedAccuracy,
     MeasurementErrors,
     predictions,
     rows_of,
     summarize,
 )
-from yupana.products.described.description import Criterion, Description
+from yupana.products.described.description import Description
 from yupana.products.described.plan import coarsest_name, families_of, published_tables, total_name
 from yupana.products.described.product import LEFT_OUT, SYSTEM, TABLES, limits
 from yupana.products.described.published import PublishedSource, read_source, tables_by_size

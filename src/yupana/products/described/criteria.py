@@ -17,12 +17,53 @@ from yupana.plan.measurement import Measurement
 from yupana.plan.plan import Plan, number
 from yupana.privacy.coverage import least_bound, noise_of, share_outside
 from yupana.products.census import observed_margin
-from yupana.products.described.description import Criterion, Description
+from yupana.products.described.description import Description
 from yupana.products.described.plan import families_of, groups_of
+from yupana.products.described.reading.declaration import DeclaredCriterion
 from yupana.products.tables import Table
 
 TESTED: Final = "its acceptance criteria were tested on the true counts of synthetic records"
 """Why what tells the outcome of a test may not be released."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Criterion(DeclaredCriterion):
+    """A quantile of the errors of some rows of a table, as measured, that shall be small, with some chance.
+
+    Of n errors the quantile q is the smallest value that at least q n of them do not pass: 1 is their maximum.
+    """
+
+    name: str
+
+    @property
+    def relative(self) -> bool:
+        """Whether errors are shares of the true count."""
+        return self.error == "relative"
+
+    @property
+    def by_size(self) -> bool:
+        """Whether the truth decides which rows it is about."""
+        return self.at_least > 0 or self.at_most is not None
+
+    @property
+    def words(self) -> str:
+        """What it says, in a sentence."""
+        share = f"{float(100 * self.quantile):g}"
+        of = {Fraction(1): "the largest", Fraction(1, 2): "the median"}.get(
+            self.quantile, f"the {share}% quantile of the"
+        )
+        said = "; ".join(f"{column} {' or '.join(labels)}" for column, labels in self.rows.items())
+        rows = f" ({said})" if said else ""
+        least = [f"at least {self.at_least:,}"] if self.at_least else []
+        most = [] if self.at_most is None else [f"at most {self.at_most:,}"]
+        size = f" where the true count is {' and '.join(least + most)}" if self.by_size else ""
+        fewest = f", as it is of {self.fewest:,} rows or more," if self.fewest > 1 else ""
+        limit = f"{float(100 * self.most):g}%" if self.relative else f"{float(self.most):g}"
+        kind = "relative error" if self.relative else "error"
+        return (
+            f"{of} {kind} of {self.table} by {self.level}{rows}{size}{fewest} is at most {limit}, "
+            f"with a chance of {float(100 * self.chance):g}%"
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 
@@ -25,51 +25,8 @@ from yupana.plan.predicates import Where
 from yupana.plan.responses import ResponseGroup
 from yupana.privacy.exact import INFINITE, Budget
 
-
-@dataclass(frozen=True, slots=True)
-class Criterion:
-    """A quantile of the errors of some rows of a table, as measured, that shall be small, with some chance.
-
-    Of n errors the quantile q is the smallest value that at least q n of them do not pass: 1 is their maximum.
-    """
-
-    name: str
-    # table, level: a published table, or one of its margins or sums, and a level with a budget
-    table: str
-    level: str
-    rows: Mapping[str, tuple[str, ...]]  # by column: what rows say in some columns; all rows where empty
-    at_least: int  # the smallest true count of a row
-    at_most: int | None  # the largest one; None where there is no bound
-    fewest: int  # how many rows of the size there are at least, as is publicly known
-    relative: bool  # whether errors are shares of the true count
-    quantile: Fraction  # above 0, at most 1
-    most: Fraction  # in records, or as a share
-    chance: Fraction  # over the noise, strictly between 0 and 1
-
-    @property
-    def by_size(self) -> bool:
-        """Whether the truth decides which rows it is about."""
-        return self.at_least > 0 or self.at_most is not None
-
-    @property
-    def words(self) -> str:
-        """What it says, in a sentence."""
-        share = f"{float(100 * self.quantile):g}"
-        of = {Fraction(1): "the largest", Fraction(1, 2): "the median"}.get(
-            self.quantile, f"the {share}% quantile of the"
-        )
-        said = "; ".join(f"{column} {' or '.join(labels)}" for column, labels in self.rows.items())
-        rows = f" ({said})" if said else ""
-        least = [f"at least {self.at_least:,}"] if self.at_least else []
-        most = [] if self.at_most is None else [f"at most {self.at_most:,}"]
-        size = f" where the true count is {' and '.join(least + most)}" if self.by_size else ""
-        fewest = f", as it is of {self.fewest:,} rows or more," if self.fewest > 1 else ""
-        limit = f"{float(100 * self.most):g}%" if self.relative else f"{float(self.most):g}"
-        kind = "relative error" if self.relative else "error"
-        return (
-            f"{of} {kind} of {self.table} by {self.level}{rows}{size}{fewest} is at most {limit}, "
-            f"with a chance of {float(100 * self.chance):g}%"
-        )
+if TYPE_CHECKING:
+    from yupana.products.described.criteria import Criterion
 
 
 NUMBERS = ("COUNT", "NOISE_DISTRIBUTION", "VARIANCE", "MOE")
@@ -325,7 +282,7 @@ class Description:
     truncation_key: str  # key of the hash that orders records before a limit
     # the description as it was read, with the lists of files it names in their place
     document: Mapping[str, Any] = field(compare=False)
-    criteria: tuple[Criterion, ...] = ()  # how accurate some tables shall be
+    criteria: "tuple[Criterion, ...]" = ()  # how accurate some tables shall be
     postprocess: Postprocess = Postprocess()
     blocks: BlockFile | None = None  # the file of blocks beside the records that areas are made of
     # where one file of text holds the records of all files that are called as its record types and levels are

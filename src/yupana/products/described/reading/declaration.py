@@ -388,17 +388,21 @@ class DeclaredCriterion:
 
     table: str = key(TEXT, "a table, or one of its margins or sums")
     level: str = key(TEXT, "one that the table has a budget for")
-    rows: Condition = key(CONDITION, "what rows say in some columns; all rows if it is not there", default={})
-    at_least: int | None = key(whole(1, _LARGEST), "the smallest true count of a row", default=None)
+    rows: Mapping[str, tuple[str, ...]] = key(
+        CONDITION.made(lambda _, of, __: {name: (one,) if isinstance(one, str) else one for name, one in of.items()}),
+        "what rows say in some columns; all rows if it is not there",
+        default={},
+    )
+    at_least: int = key(whole(1, _LARGEST), "the smallest true count of a row", default=0)
     at_most: int | None = key(whole(0, _LARGEST), "the largest true count of a row", default=None)
-    fewest: int | None = key(
-        whole(1, _LARGEST), "how many rows of that size there are at least, as is known without looking", default=None
+    fewest: int = key(
+        whole(1, _LARGEST), "how many rows of that size there are at least, as is known without looking", default=0
     )
     error: str = key(choice("relative", "absolute"), "a share of the true count, or records")
     quantile: Fraction = key(_ABOVE_0, "which of the errors: 0.5 is the median, 1 the largest")
     most: Fraction = key(_ABOVE_0, "how large it may be")
-    chance: Fraction | None = key(
-        _ABOVE_0, "with which it shall hold; the confidence of the description if it is not there", default=None
+    chance: Fraction = key(
+        _ABOVE_0, "with which it shall hold; the confidence of the description if it is not there", default=Fraction(0)
     )
 
 

@@ -3,7 +3,7 @@
 docs/tables.md tells what each key means.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import replace
 from fractions import Fraction
@@ -19,8 +19,8 @@ from yupana.files.names import file_of, folded
 from yupana.plan.budgets import least
 from yupana.plan.predicates import TooManyClassesError, classify
 from yupana.products.census import MECHANISMS
-from yupana.products.described.criteria import rows_of
-from yupana.products.described.description import Criterion, DescribedLevel, DescribedTable, Description
+from yupana.products.described.criteria import Criterion, rows_of
+from yupana.products.described.description import DescribedLevel, DescribedTable, Description
 from yupana.products.described.plan import entries, families, families_of, table_of
 from yupana.products.described.postprocess import parents_of
 from yupana.products.described.reading.areas import check_blocks, check_parts, read_areas, read_blocks
@@ -209,16 +209,12 @@ def _criterion(doc: DescriptionDocument, made: Description, name: str, told: Dec
     """A criterion on the tables of a description, which has all but its criteria; None where there are faults."""
     place = f"criteria.{name}"
     before = len(doc.faults)
-    chance = made.confidence if told.chance is None else told.chance
-    _check_numbers(doc, place, told, chance)
-    rows = {column: (labels,) if isinstance(labels, str) else tuple(labels) for column, labels in told.rows.items()}
-    _check_rows(doc, made, place, told, rows)
+    told = replace(told, chance=told.chance or made.confidence)
+    _check_numbers(doc, place, told)
+    _check_rows(doc, made, place, told)
     if len(doc.faults) > before:
         return None
-    found = Criterion(
-        name, told.table, told.level, rows, told.at_least or 0, told.at_most, told.fewest or 1,
-        relative=told.error == "relative", quantile=told.quantile, most=told.most, chance=chance,
-    )  # fmt: skip
+    found = Criterion(**{**vars(told), "name": name, "fewest": told.fewest or 1})
     number = rows_of(made, found).number
     if not number:
         doc.faults.append(f"{place}.rows: {found.table} shows none of these groups")
@@ -227,16 +223,15 @@ def _criterion(doc: DescriptionDocument, made: Description, name: str, told: Dec
     return found
 
 
-def _check_numbers(doc: DescriptionDocument, place: str, told: DeclaredCriterion, chance: Fraction) -> None:
+def _check_numbers(doc: DescriptionDocument, place: str, told: DeclaredCriterion) -> None:
     """That numbers go with each other and with the error."""
     relative = told.error == "relative"
     wrong = {
         "quantile: must be at most 1, the largest error; the median is 0.5": told.quantile > 1,
         "most: must be at most 1, a share of the true count; 2 percent are 0.02": relative and told.most > 1,
-        "chance: must be above 0 and at most 1 - 1e-15, as noise has no bound": chance > 1 - _SMALLEST,
-        "at_least: is missing; a relative error needs it, as the true count may be 0": relative
-        and told.at_least is None,
-        "at_most: must be no smaller than at_least": told.at_most is not None and told.at_most < (told.at_least or 0),
+        "chance: must be above 0 and at most 1 - 1e-15, as noise has no bound": told.chance > 1 - _SMALLEST,
+        "at_least: is missing; a relative error needs it, as the true count may be 0": relative and not told.at_least,
+        "at_most: must be no smaller than at_least": told.at_most is not None and told.at_most < told.at_least,
     }
     doc.faults.extend(f"{place}.{fault}" for fault, is_wrong in wrong.items() if is_wrong)
 
@@ -246,7 +241,7 @@ def _check_criterion_of_detail(
 ) -> None:
     """That a row is shown whatever its own noise is, and how many there are is open where it is said."""
     if table.detail is None:
-        if told.fewest is not None and told.at_least is None and told.at_most is None:
+        if told.fewest and not told.at_least and told.at_most is None:
             text = "goes with at_least or at_most; without them all rows are meant"
             doc.faults.append(f"{place}.fewest: {text}")
     elif level.name in table.detail.leave_out and told.table in table.detail.steps[0]:
@@ -257,9 +252,7 @@ def _check_criterion_of_detail(
         )
 
 
-def _check_rows(
-    doc: DescriptionDocument, made: Description, place: str, told: DeclaredCriterion, rows: Mapping[str, Sequence[str]]
-) -> None:
+def _check_rows(doc: DescriptionDocument, made: Description, place: str, told: DeclaredCriterion) -> None:
     """That there are the table, the level, and rows that say so."""
     of = {name: family for family in families(made) for name in family.tables}
     family = of.get(told.table)
@@ -280,7 +273,7 @@ def _check_rows(
     columns = dict(zip(shown.columns, (set(map(str, labels)) for labels in said), strict=True))
     columns["REGION_ID"] = set(made.areas[level.areas].codes)
     columns["ITERATION_CODE"] = set(level.groups)
-    for column, labels in rows.items():
+    for column, labels in told.rows.items():
         if column not in columns:
             doc.faults.append(f"{place}.rows: {column!r} is none of the columns {', '.join(columns)}")
         elif strange := [label for label in labels if label not in columns[column]]:
