@@ -17,7 +17,7 @@ from yupana.confidential.records.validation import MOST_LINES, BrokenRecords, Fi
 from yupana.products.phsafe.configuration import Policy
 
 STATES = frozenset({6, 17, 36, 50})
-POLICIES = {"final_pop": Policy.DROP, "own_child": Policy.DROP, "couple": Policy.FAIL}
+POLICIES: dict[str, Policy] = {"final_pop": "drop-and-count", "own_child": "drop-and-count", "couple": "fail"}
 
 
 def spoilt(random: Random) -> Census:

@@ -38,7 +38,7 @@ from yupana.plan.plan import Plan
 from yupana.plan.predicates import as_sql
 from yupana.products.described.criteria import MeasurementErrors
 from yupana.products.described.description import DescribedTable, in_join
-from yupana.products.phsafe.configuration import LARGEST_TAU, PhsafeConfig, Policy
+from yupana.products.phsafe.configuration import LARGEST_TAU, PhsafeConfig
 from yupana.products.phsafe.errors import PhsafeAccuracy, summarize
 from yupana.products.phsafe.product import PHSAFE
 from yupana.products.phsafe.specification import of_states
@@ -150,10 +150,8 @@ def checked_census(
     config: PhsafeConfig, data: Path, memory: int | None = None, columns: ColumnMap = BUREAU
 ) -> AbstractContextManager[OpenedRecords]:
     """Open the records a configuration speaks of, in ``memory`` bytes (`private_database` tells the default)."""
-    policies = {rule: Policy(policy) for rule, policy in config.consistency.items()}
-    return open_census(
-        data, states=frozenset(map(int, config.states)), policies=policies, memory=memory, columns=columns
-    )
+    states = frozenset(map(int, config.states))
+    return open_census(data, states=states, policies=config.consistency, memory=memory, columns=columns)
 
 
 def _count(config: PhsafeConfig, census: OpenedRecords) -> Tabulated:

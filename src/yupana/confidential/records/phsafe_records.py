@@ -172,7 +172,7 @@ def open_census(
     states : frozenset of int
         State codes that may occur in TABBLKST.
     policies : mapping of str to Policy
-        Policy by rule of consistency; `Policy.FAIL` where none is given.
+        Policy by rule of consistency; ``fail`` where none is given.
     memory : int, optional
         Bytes to get along with (`private_database`).
     rules : sequence of Rule
@@ -185,7 +185,7 @@ def open_census(
     InputError
         If the folder is missing. Broken rules are findings of the census, not errors.
     """
-    dropped = tuple(replace(rule, dropped=policies.get(rule.name) is Policy.DROP) for rule in rules)
+    dropped = tuple(replace(rule, dropped=policies.get(rule.name) == "drop-and-count") for rule in rules)
     declared = Declared(
         {schema.name: columns.applied(schema) for schema in FILES},
         wanted=frozenset({UNITS.name, GEO.name}),

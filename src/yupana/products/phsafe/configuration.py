@@ -5,11 +5,10 @@ Read without rounding.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from enum import Enum
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 from yupana.files.declaration import BUDGET, choice, declared, key, keyed, scalar, whole
 from yupana.files.document import UNCHANGED, Changes, Number, refuse
@@ -39,11 +38,11 @@ RULES_OF_CONSISTENCY: Final = (
 """Rules that may be given a policy under "consistency" (docs/phsafe.md says what each demands)."""
 
 
-class Policy(Enum):
-    """What to do with units that break a rule of consistency."""
+Policy = Literal["fail", "drop-and-count"]
+"""What to do with units that break a rule of consistency."""
 
-    FAIL = "fail"
-    DROP = "drop-and-count"
+POLICIES: Final[tuple[Policy, ...]] = get_args(Policy)
+"""The first where none is given."""
 
 
 def sensitivity_of(tau: int | None, mechanism: Mechanism, accounting: Accounting) -> Sensitivity:
@@ -74,7 +73,7 @@ class PhsafeConfig(Description):
     """A validated configuration: the description of the S-DHC with its budgets, thresholds and states."""
 
     states: tuple[str, ...] = ()  # FIPS codes as given, or Puerto Rico alone
-    consistency: Mapping[str, Literal["fail", "drop-and-count"]] = field(default_factory=dict)  # by rule
+    consistency: Mapping[str, Policy] = field(default_factory=dict)  # by rule
 
     @classmethod
     def of(
@@ -85,7 +84,7 @@ class PhsafeConfig(Description):
         mechanism: Mechanism,
         *,
         truncation_key: str = "",
-        consistency: Mapping[str, Literal["fail", "drop-and-count"]] | None = None,
+        consistency: Mapping[str, Policy] | None = None,
     ) -> "PhsafeConfig":
         """Describe a run.
 
@@ -184,8 +183,8 @@ class DeclaredPhsafe:
         "key of the hash that chooses whom truncation keeps; public, and chosen without looking",
         default="",
     )
-    consistency: Mapping[str, Literal["fail", "drop-and-count"]] = key(
-        keyed(dict.fromkeys(RULES_OF_CONSISTENCY, choice("fail", "drop-and-count")), optional=RULES_OF_CONSISTENCY),
+    consistency: Mapping[str, Policy] = key(
+        keyed(dict.fromkeys(RULES_OF_CONSISTENCY, choice(*POLICIES)), optional=RULES_OF_CONSISTENCY),
         "what becomes of units that break a rule (docs/phsafe.md)",
         default={},
     )
