@@ -142,20 +142,18 @@ class DescriptionDocument:
         """A condition: for each column one value, or several."""
         found = Where()
         for name, value in told.items():
-            variable = self.recodes.get(name)
-            if variable is not None:
+            if variable := self.recodes.get(name):
                 wanted = [value] if isinstance(value, str) else value
                 strange = [label for label in wanted if label not in variable.classes]
                 self.fault_each(f"{place}.{name}", "is no class of the recode", map(repr, strange))
-                values = [variable.classes[label] for label in wanted if label in variable.classes]
-                found &= Where(((variable.column, frozenset().union(*values)),))
-                self.check_reach(place, variable.column, allowed)
+                read = variable.column
+                values = frozenset[int]().union(*(variable.classes.get(label, ()) for label in wanted))
+            elif column := self.column(place, name):
+                read, values = in_join(column.file, column.name), self.values(f"{place}.{name}", column, value)
+            else:
                 continue
-            column = self.column(place, name)
-            if column is not None:
-                joined = in_join(column.file, column.name)
-                found &= Where(((joined, self.values(f"{place}.{name}", column, value)),))
-                self.check_reach(place, joined, allowed)
+            found &= Where(((read, values),))
+            self.check_reach(place, read, allowed)
         return found
 
     def check_reach(self, place: str, column: str, allowed: Sequence[str]) -> None:
