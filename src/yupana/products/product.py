@@ -73,6 +73,17 @@ class Stated:
     unchecked: tuple[str, ...] = ()  # what could not be made anew, in words
 
 
+def checked(
+    compare: Callable[[], tuple[list[str], list[str]]], of: str, against: str = "the manifest and its plan"
+) -> Checked:
+    """What comparing tables with a plan ``of`` a product finds, or that the manifest holds none."""
+    try:
+        wrong, unchecked = compare()
+    except (KeyError, TypeError, ValueError):
+        return Checked((f"the manifest does not hold a plan of {of}",), (), against)
+    return Checked(tuple(wrong), tuple(unchecked), against)
+
+
 def terms_of(plan: Plan) -> dict[str, Any]:
     """What a plan is asked for beside its configuration, as `Product.plan` takes it."""
     accounting: Accounting = "tight" if plan.accounting == "tight" else "published"

@@ -29,7 +29,7 @@ from yupana.products.described.reading.description import parse
 from yupana.products.described.stability import derive
 from yupana.products.described.uncounted import left_out
 from yupana.products.described.verify import noise_faults, verify_described
-from yupana.products.product import Checked, Product, Stated, Words, terms_of
+from yupana.products.product import Checked, Product, Stated, Words, checked, terms_of
 from yupana.products.tables import Family
 from yupana.release.recipe import CONFIGURATION, DESCRIBED, DESCRIBED_TABLES, MEASURED, RECORD, read_configuration_in
 
@@ -280,11 +280,7 @@ class DescribedProduct(Product[Description]):
 
     def verify(self, release: Path, manifest: Mapping[str, Any]) -> Checked:
         """Compare every row of every table with the plan."""
-        try:
-            wrong, unchecked = verify_described(release, manifest, described_in(manifest))
-        except (KeyError, TypeError, ValueError):
-            return Checked(("the manifest does not hold a plan of a description",))
-        return Checked(tuple(wrong), tuple(unchecked))
+        return checked(lambda: verify_described(release, manifest, described_in(manifest)), "a description")
 
 
 def _areas(config: Description) -> Label:

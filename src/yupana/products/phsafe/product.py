@@ -22,10 +22,10 @@ from yupana.products.described.stability import sifting_columns, sorting_columns
 from yupana.products.described.verify import noise_faults, verify_described
 from yupana.products.phsafe.configuration import (
     DOCUMENT,
+    POLICIES,
     RULES_OF_CONSISTENCY,
     TAUS,
     PhsafeConfig,
-    Policy,
     config_document,
     production,
     read_config,
@@ -33,7 +33,7 @@ from yupana.products.phsafe.configuration import (
 )
 from yupana.products.phsafe.shells import ITERATION_LABELS, SHELLS, WHOSE, area_name, line_labels, nation_name
 from yupana.products.phsafe.specification import FAMILIES, LEVELS, S_DHC, of_states, table
-from yupana.products.product import Checked, Product, Stated, Words, terms_of
+from yupana.products.product import Checked, Product, Stated, Words, checked, terms_of
 from yupana.release.manifest import MANIFEST
 
 
@@ -155,7 +155,7 @@ class PhsafeProduct(Product[PhsafeConfig]):
             "tau": config.taus,
             "states": list(states),
             "state_filter": list(config.states),
-            "consistency": {rule: config.consistency.get(rule, Policy.FAIL.value) for rule in RULES_OF_CONSISTENCY},
+            "consistency": {rule: config.consistency.get(rule, POLICIES[0]) for rule in RULES_OF_CONSISTENCY},
             "left_out": dict(_LEFT_OUT),
         }
 
@@ -194,10 +194,7 @@ class PhsafeProduct(Product[PhsafeConfig]):
 
     def verify(self, release: Path, manifest: Mapping[str, Any]) -> Checked:
         """Compare every row of every table with the plan."""
-        try:
-            return Checked(tuple(verify_described(release, manifest, _released(manifest))[0]))
-        except (KeyError, TypeError, ValueError):
-            return Checked(("the manifest does not hold a plan of PHSafe",))
+        return checked(lambda: (verify_described(release, manifest, _released(manifest))[0], []), "PHSafe")
 
 
 def _columns(name: str, level: str) -> set[str]:

@@ -31,7 +31,7 @@ from yupana.products.codebook import Described, Label, Value, cell_labels, numbe
 from yupana.products.described.description import Description
 from yupana.products.described.plan import make_plan
 from yupana.products.described.product import TABLES
-from yupana.products.product import Checked, Product, Stated, Words, terms_of
+from yupana.products.product import Checked, Product, Stated, Words, checked, terms_of
 from yupana.products.safetab.configuration import (
     TITLES,
     SafetabConfig,
@@ -321,11 +321,7 @@ class SafetabProduct(Product[Parameters]):
     def verify(self, release: Path, manifest: Mapping[str, Any]) -> Checked:
         """Compare tables with each other and with the plan, as far as postprocessing leaves them to be compared."""
         against = "the manifest and its plan" if "plan" in manifest else "the manifest"
-        try:
-            wrong, unchecked = verify_release(release, manifest)
-        except (KeyError, ValueError):
-            return Checked(("the manifest does not hold a plan of SafeTab",), (), against)
-        return Checked(tuple(wrong), tuple(unchecked), against)
+        return checked(lambda: verify_release(release, manifest), "SafeTab", against)
 
 
 class PersonsProduct(SafetabProduct):
