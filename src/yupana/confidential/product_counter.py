@@ -150,11 +150,6 @@ class Counter(ABC, Generic[C, R, E, M]):
         """The record files that may be there in other forms than CSV and Parquet."""
         return RecordForms()
 
-    @property
-    @abstractmethod
-    def without_noise(self) -> C:
-        """The configuration whose plan measures the same without noise."""
-
     @abstractmethod
     def open(
         self, data: Path, clock: Stopwatch, *, out: Path | None = None, kept: Path | None = None, to_count: bool = True

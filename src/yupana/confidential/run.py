@@ -253,7 +253,7 @@ def _planned(part: PartRun[Any], *, noisy: bool) -> _Planned:
     """What the configuration alone tells: counter, plan, document, and reasons against release."""
     counter = counter_of(part.product.key, part.config, part.request)
     plan = product_plan(part.product, part.config, part.request)
-    document = part.product.document(part.config if noisy else counter.without_noise)
+    document = part.product.document(part.config if noisy else part.config.without_noise())
     if not noisy:
         plan = plan.without_noise()
     return counter, plan, document, reasons_against_release(plan, part.data, part.request)

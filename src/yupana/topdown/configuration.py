@@ -14,7 +14,7 @@ from yupana.geography.hierarchy import Hierarchy
 from yupana.geography.settings import DEFAULT_CLASSES, PIECES, REMADE, Kind, SpineSettings
 from yupana.plan.budgets import budgets_as_html
 from yupana.plan.measurement import Mechanism
-from yupana.privacy.exact import Budget, show_exact
+from yupana.privacy.exact import INFINITE, Budget, show_exact
 from yupana.topdown import Estimator
 from yupana.topdown.queries import Query, Recode, Schema
 
@@ -97,6 +97,10 @@ class Configuration:
     def measured(self, level: str) -> tuple[Shared, ...]:
         """The queries of a geolevel that have a share of its budget, with that share."""
         return tuple((query, share) for query, share in self.queries[level] if share > 0)
+
+    def without_noise(self) -> "Configuration":
+        """The same with an infinite budget."""
+        return replace(self, budget=INFINITE)
 
     def spine_for(self, estimator: Estimator) -> SpineSettings:
         """How the spine is built for an estimator.

@@ -129,11 +129,6 @@ class DescriptionCounter(TablesCounter[Own, list[Groups]]):
         """The configuration itself."""
         return self.config
 
-    @property
-    def without_noise(self) -> Own:
-        """Infinite budgets for all that is measured."""
-        return self.config.without_noise()
-
     def measure(self, exact: DescribedCounts, ledger: Ledger, clock: Stopwatch) -> list[Groups]:  # noqa: ARG002
         """Pass every measurement through the door, in the plan's order."""
         return list(self.groups(exact, ledger, self.request.entropy))

@@ -141,11 +141,6 @@ class SafetabCounter(TablesCounter[Parameters, list[RowTable]]):
         """What the parameters say."""
         return self.config.description
 
-    @property
-    def without_noise(self) -> Parameters:
-        """Infinite budgets for all that is measured."""
-        return replace(self.config, config=self.config.config.without_noise())
-
     def published(self, data: Path, *, to_count: bool) -> PublishedTotals | None:  # noqa: ARG002
         """The totals that decide the detail of tables, where these are read."""
         return None

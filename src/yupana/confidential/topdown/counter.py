@@ -202,11 +202,6 @@ class TopdownCounter(Counter[Configuration, _CountedBlocks, _CountedBlocks, Made
             return tuple(cut_of(self.config.description, self.request.columns, None).keys)
         return files_of_microdata(self.config.schema, self.request.columns)
 
-    @property
-    def without_noise(self) -> Configuration:
-        """An infinite budget."""
-        return replace(self.config, budget=INFINITE)
-
     @contextmanager
     def open(
         self, data: Path, clock: Stopwatch, *, out: Path | None = None, kept: Path | None = None, to_count: bool = True

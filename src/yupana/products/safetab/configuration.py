@@ -15,7 +15,7 @@ from typing import Any, Final
 from yupana.files.declaration import BUDGET, FLAG, UNREAD, Expected, exact, keyed, list_of, scalar, whole
 from yupana.files.document import UNCHANGED, Changes, Number, refuse
 from yupana.plan.measurement import Mechanism
-from yupana.privacy.exact import INFINITE, Budget, read_exact
+from yupana.privacy.exact import Budget, read_exact
 from yupana.products.census import MECHANISM, MECHANISMS, READER, STATES, exact_number, states
 from yupana.products.safetab.iterations import MOST_RACE_CODES, locate
 from yupana.products.safetab.regions import LEVELS, PR, PUERTO_RICO, US, Level, Run
@@ -65,10 +65,6 @@ class SafetabConfig:
     def with_budgets(self, budgets: Mapping[str, Budget]) -> "SafetabConfig":
         """The same with some budgets replaced."""
         return replace(self, budgets={**self.budgets, **budgets})
-
-    def without_noise(self) -> "SafetabConfig":
-        """The same with infinite budgets for all that is measured: zero noise, for synthetic data only."""
-        return self.with_budgets({entry: INFINITE for entry, budget in self.budgets.items() if budget > 0})
 
 
 _COMMON: Final[Mapping[str, Expected[Any]]] = {

@@ -26,7 +26,7 @@ from yupana.plan.measurement import (
     of_own_record,
 )
 from yupana.plan.plan import Plan
-from yupana.privacy.exact import Budget
+from yupana.privacy.exact import INFINITE, Budget
 from yupana.products.codebook import Described, Label, Value, cell_labels, numbers
 from yupana.products.described.description import Description
 from yupana.products.described.plan import make_plan
@@ -110,6 +110,11 @@ class Parameters:
     def description(self) -> Description:
         """What both say, as a description."""
         return description_of(self.config, self.iterations)
+
+    def without_noise(self) -> "Parameters":
+        """The same with infinite budgets for all that is measured."""
+        budgets = {entry: INFINITE for entry, budget in self.config.budgets.items() if budget > 0}
+        return replace(self, config=self.config.with_budgets(budgets))
 
     def __repr__(self) -> str:
         passes = " and ".join(self.config.runs)
