@@ -14,7 +14,7 @@ from typing import Final
 
 from yupana.products.safetab.configuration import config_document, production_config
 from yupana.products.safetab.iterations import CONFIG
-from yupana.products.safetab.regions import US, Run
+from yupana.products.safetab.regions import US
 from yupana.products.safetab.specification import QUESTIONS
 
 
@@ -107,10 +107,6 @@ def write_parameters(folder: Path) -> None:
     for name, (header, rows) in written.items():
         lines = ["|".join(header), *("|".join(map(str, row)) for row in rows)]
         (folder / f"{name}.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    (folder / CONFIG).write_text(json.dumps(_config(), indent=1) + "\n", encoding="utf-8")
-
-
-def _config() -> dict[str, object]:
-    """config.json of both products."""
-    runs: tuple[Run, ...] = (US,)
-    return {key: of for product in QUESTIONS for key, of in config_document(production_config(product, runs)).items()}
+    configs = (config_document(production_config(product, (US,))) for product in QUESTIONS)
+    of_both = {key: of for config in configs for key, of in config.items()}
+    (folder / CONFIG).write_text(json.dumps(of_both, indent=1) + "\n", encoding="utf-8")
