@@ -161,12 +161,15 @@ def dialect_of(separator: str | None, encoding: str | None, decimal: str | None)
     return Dialect(sign, codec_of(encoding) or "", decimal or "")
 
 
+_ANSWERS: Final = list_of(TEXT, f"a list of 1 to {MOST_COLUMNS} columns")
+
+
 @dataclass(frozen=True, kw_only=True)
 class DeclaredResponse:
     """A question that one record may answer with several codes, each in a column."""
 
     columns: tuple[str, ...] = key(
-        list_of(TEXT, f"a list of 1 to {MOST_COLUMNS} columns", most=MOST_COLUMNS), "as the file calls them"
+        replace(_ANSWERS, schema={**_ANSWERS.schema, "maxItems": MOST_COLUMNS}), "as the file calls them"
     )
     codes: Codes = key(CODES, "all answers: a list, a table of codes and labels, or a file")
     missing: str | None = key(TEXT, "the code for none", default=None)

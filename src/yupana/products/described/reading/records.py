@@ -24,6 +24,7 @@ from yupana.products.described.description import (
     in_join,
 )
 from yupana.products.described.reading.declaration import (
+    MOST_COLUMNS,
     Condition,
     DeclaredColumn,
     DeclaredDescription,
@@ -366,15 +367,19 @@ def _responses(
         column, labels = _coded(doc, ("files", file, "responses", name), of.codes, of.missing)
         if len(column.words) - bool(column.blank) > MOST_CODES:
             doc.faults.append(f"{place}.codes: at most {MOST_CODES:,} are allowed")
-        most = of.most or len(of.columns)
-        if most > len(of.columns):
-            text = f"must be a whole number from 1 to the number of columns, {len(of.columns)}"
+        columns = min(len(of.columns), MOST_COLUMNS)
+        most = columns if of.most is None else of.most
+        if most > columns:
+            text = f"must be a whole number from 1 to the number of columns, {columns}"
             doc.faults.append(f"{place}.most: {text}")
         found[name] = MultipleResponse(file, name, of.columns, column, labels, most)
     return found
 
 
 def _check_columns(doc: DescriptionDocument, place: str, told: Sequence[str], used: Collection[str]) -> None:
+    if len(told) > MOST_COLUMNS:
+        doc.faults.append(f"{place}: must be a list of 1 to {MOST_COLUMNS} columns")
+        return
     lower = [*map(folded, told)]
     doc.fault_each(place, "stands twice", (name for i, name in enumerate(told) if lower[i] in lower[:i]))
     doc.fault_each(place, "is a name without quotes, which is not", (repr(name) for name in told if '"' in name))
