@@ -18,7 +18,6 @@ from yupana.estimate.areas.queries import (
     AskedOfArea,
     Kept,
     WeightedCells,
-    cells_of_variable,
     expanded,
     open_parts,
     questions_by_part,
@@ -167,9 +166,8 @@ class _PublishedTables:
         found: dict[tuple[tuple[int, ...], bytes], tuple[str, str]] = {}
         for table in self.words.tables:
             if self._file(table.name) is not None:
-                for place, variable in enumerate(table.variables):
-                    cells = cells_of_variable(table.member, place, self.words.schema)
-                    found.setdefault(cells.key, (table.name, variable))
+                for variable in table.variables:
+                    found.setdefault(read_form(variable, self.words).above.key, (table.name, variable))
         return found
 
     def ends_of(self, kind: str, table: str, variables: Sequence[str]) -> Mapping[str, Ints]:
