@@ -469,12 +469,11 @@ def _rewrite(source: TableSource, family: NestedCells, table: str, rows: Sequenc
     types = source.tables[table]
     fields = COLUMNS[table]
     cast = ", ".join(f"CAST({name} AS {types[name]}) AS {name}" for name in fields)
-    size = source.rows(table)
     db.execute(
         f"CREATE TABLE new_{table} AS WITH old AS (SELECT area, iteration, min(t.rowid) AS place FROM {table} t"
         " JOIN area USING (REGION_ID, REGION_TYPE) JOIN code USING (ITERATION_CODE) GROUP BY ALL)"
-        f" SELECT {cast}, coalesce(place, {size} + area) AS place, area, iteration, cell FROM new_arrays"
-        f" JOIN area USING (area) JOIN code USING (iteration) JOIN cell_{table} USING (cell)"
+        f" SELECT {cast}, coalesce(place, (SELECT count(*) FROM {table}) + area) AS place, area, iteration, cell"
+        f" FROM new_arrays JOIN area USING (area) JOIN code USING (iteration) JOIN cell_{table} USING (cell)"
         " LEFT JOIN old USING (area, iteration)"
     )
     names = ", ".join(fields)

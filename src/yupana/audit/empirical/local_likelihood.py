@@ -78,12 +78,8 @@ class LossEstimate:
 
         return {
             "epl": finite(self.loss),
-            "error": finite(self.error),
-            "lower": finite(self.lower),
-            "upper": finite(self.upper),
-            "confidence": self.confidence,
-            "method": self.method,
-            "bandwidth": self.bandwidth,
+            **{name: finite(getattr(self, name)) for name in ("error", "lower", "upper")},
+            **{name: getattr(self, name) for name in ("confidence", "method", "bandwidth")},
             "range": [self.low, self.high],
             "residuals": self.residuals,
             "warnings": list(self.warnings),
