@@ -439,7 +439,7 @@ def _units(releases: Sequence[_Release], cap: int | None) -> Iterator[_Unit]:
 
 def _certified(name: str, manifest: Mapping[str, Any]) -> _Release:
     try:
-        certified = certificate(manifest)
+        certified = certificate(manifest, is_brief=True)
     except OutputError as error:
         raise OutputError(f"{name}: {error}") from None
     mechanism = Mechanism(certified["mechanism"])
@@ -485,11 +485,7 @@ def _described(release: _Release) -> dict[str, Any]:
     symbol = release.mechanism.budget_name
     return {
         "name": release.name,
-        "product": certified["product"],
-        "created": certified["created"],
-        "mechanism": certified["mechanism"],
-        "privacy_unit": certified["privacy_unit"],
-        "neighbours": certified["neighbours"],
+        **{key: certified[key] for key in ("product", "created", "mechanism", "privacy_unit", "neighbours")},
         "protects": f"one {certified['privacy_unit']}: whether {certified['own_change']}",
         "person": {
             key: value
