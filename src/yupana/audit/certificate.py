@@ -73,7 +73,6 @@ def certificate(manifest: Mapping[str, Any], *, is_brief: bool = False) -> dict[
     product = PRODUCTS.of(manifest)
     noise = PlanNoise(plan, product is None or product.is_adaptive(plan))
     totals = manifest["plan"]["totals"]
-    unit = plan.privacy_unit
     symbol = plan.mechanism.budget_name
     guarantee = []
     for kind in NEIGHBOURS:
@@ -84,7 +83,7 @@ def certificate(manifest: Mapping[str, Any], *, is_brief: bool = False) -> dict[
                 {
                     **({"exact": [{"delta": at, "epsilon": of} for at, of in exact]} if exact else {}),
                     "neighbours": kind,
-                    "change": CHANGES[kind].format(unit=unit),
+                    "change": CHANGES[kind].format(unit=plan.privacy_unit),
                     "promised": noise.stated(promised),
                     "proven_at_most": noise.stated(proven),
                 }
@@ -97,7 +96,7 @@ def certificate(manifest: Mapping[str, Any], *, is_brief: bool = False) -> dict[
         "reasons": list(dict.fromkeys((*manifest.get("reasons", ()), *plan.against_release))),
         "created": manifest.get("created"),
         "mechanism": plan.mechanism.value,
-        "privacy_unit": unit,
+        "privacy_unit": plan.privacy_unit,
         "neighbours": plan.neighbours.value,
         "own_change": own["change"],
         "guarantee": guarantee,
