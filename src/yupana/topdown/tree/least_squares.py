@@ -486,13 +486,9 @@ def covariance_of_sums(
         nonlocal found
         whose, rows, coordinate = _places(slopes, part)
         open_[whose[unknown[rows, part[coordinate]] & (np.abs(slopes.data) > tolerance)]] = True
-        filled = np.diff(slopes.indptr) > 0
-        place = np.cumsum(filled) - 1
-        scaled = slopes.data * np.sqrt(variance[rows, part[coordinate]])
-        by_sum = sparse.csr_array(
-            (scaled, (whose, place[rows] * len(part) + coordinate)), shape=(sums, filled.sum() * len(part))
-        )
-        found += (by_sum @ by_sum.T).toarray()
+        at, shape = (whose, rows * len(part) + coordinate), (sums, slopes.shape[0] * len(part))
+        scaled = sparse.csr_array((slopes.data * variance[rows, part[coordinate]], at), shape=shape)
+        found += (scaled @ sparse.csr_array((slopes.data, at), shape=shape).T).toarray()
 
     for level in range(max(weights), -1, -1):
         if level in weights:
@@ -512,8 +508,8 @@ def covariance_of_sums(
         child = sparse.csr_array(
             (np.ones(len(touched)), (np.arange(len(touched)), parents[touched])), shape=(len(touched), units)
         )
-        _, rows, coordinate = _places(slope, part)
-        taken = slope.data * family.share[inside][rows, part[coordinate]]
+        rows, share = np.repeat(np.arange(len(touched)), np.diff(slope.indptr)), family.share[inside]
+        taken = slope.data * share[rows, part[slope.indices % len(part)]]
         mean = (child.T @ sparse.csr_array((taken, slope.indices, slope.indptr), shape=slope.shape)).tocsr()
         err((slope - child @ mean).tocsr(), family.variance[inside], family.unknown[inside])
         # Children that are in no sum have slope 0 and enter by the sums of their family.
@@ -529,10 +525,10 @@ def covariance_of_sums(
     return found
 
 
-def _places(slopes: sparse.csr_array, part: Ints) -> tuple[Indices, Indices, Indices]:
+def _places(slopes: sparse.csr_array, part: Ints) -> tuple[Ints, Ints, Ints]:
     """The sum, the unit and the coordinate of each slope, in the order of the data."""
-    rows = np.repeat(np.arange(slopes.shape[0], dtype=np.int32), np.diff(slopes.indptr))
-    whose, coordinate = np.divmod(slopes.indices.astype(np.int32), np.int32(len(part)))
+    rows = np.repeat(np.arange(slopes.shape[0]), np.diff(slopes.indptr))
+    whose, coordinate = np.divmod(slopes.indices.astype(np.int64), len(part))
     return whose, rows, coordinate
 
 
