@@ -4,14 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
-from scipy import sparse
 
 from yupana.arrays import Floats
-from yupana.geography.tree import Tree
+from yupana.estimate.areas.least_squares import covariance_of_areas
+from yupana.geography.tree import Members, Tree
 from yupana.topdown.queries import margin
 from yupana.topdown.tree.basis import Basis
-from yupana.topdown.tree.least_squares import TreeAnswers, TreeEstimate, combined, covariance_of_sums, own, summed
+from yupana.topdown.tree.least_squares import TreeAnswers, TreeEstimate, combined, own, summed
 
 PARTS = 2
 
@@ -83,12 +82,6 @@ def dense(tree: Tree, precision: list[Floats], rows: Floats) -> Floats:
     return found
 
 
-def covariance_of_areas(tree: Tree, precisions: list[Floats], rows: NDArray[np.generic], part: int) -> Floats:
-    """Of areas, by the blocks in each, in one part."""
-    inside = sparse.csr_array(rows.T.astype(float))
-    return covariance_of_sums(tree, precisions, np.array([part]), {len(tree.names) - 1: inside})
-
-
 @settings(max_examples=150, deadline=None)
 @given(trees(), st.data())
 @pytest.mark.slow
@@ -100,9 +93,10 @@ def test_covariances_of_areas_are_those_of_the_dense_least_squares(
     rows = np.random.default_rng(data.draw(st.integers(0, 2**32))).random((areas, blocks)) < 0.4
     # One area is all blocks, which an exact root knows; areas overlap.
     rows[0] = True
-    precisions = upward(tree, levels)
-    for part in range(PARTS):
-        covariance = covariance_of_areas(tree, precisions, rows, part)
+    entity, block = np.nonzero(rows)
+    members = Members(block.astype(np.int32), entity.astype(np.int32), areas)
+    found = covariance_of_areas(tree, upward(tree, levels), members, range(PARTS))
+    for part, covariance in enumerate(found):
         expected = dense(tree, [level[:, part] for level in levels], rows.astype(float))
         np.testing.assert_array_equal(np.isinf(covariance), np.isinf(expected))
         np.testing.assert_allclose(covariance, expected, rtol=1e-6, atol=1e-7)
@@ -111,8 +105,7 @@ def test_covariances_of_areas_are_those_of_the_dense_least_squares(
 def test_what_is_known_exactly_has_variance_zero() -> None:
     tree = Tree(("root", "block"), (np.zeros(1, np.int32), np.zeros(3, np.int32)))
     levels = [np.full((1, PARTS), np.inf), np.array([[1.0, 2.0], [0.3, 0.7], [5.0, 1e-6]])]
-    rows = np.array([[1, 1, 1], [1, 0, 0]])
-    for part in range(PARTS):
-        covariance = covariance_of_areas(tree, upward(tree, levels), rows, part)
+    members = Members(np.array([0, 1, 2, 0], np.int32), np.array([0, 0, 0, 1], np.int32), 2)
+    for covariance in covariance_of_areas(tree, upward(tree, levels), members, range(PARTS)):
         assert covariance[0].tolist() == [0.0, 0.0]
         assert covariance[1, 1] > 0

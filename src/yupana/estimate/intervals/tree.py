@@ -15,7 +15,6 @@ from typing import Any, Final
 import duckdb
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from yupana.arrays import Floats, narrow
 from yupana.errors import ConfigError, OutputError
@@ -260,20 +259,15 @@ class TreeMeasurements:
         shape = tuple(self.schema.shape[i] for i in kept) or (1,)
         basis = Basis(shape)
         upward, known = self.solve(kept, basis, max((answer.level for answer in answers), default=0))
+        rows = _rows(forms, kept, shape)
+        coordinates = {
+            at: basis.coordinates(row, (True,) * len(basis.sizes)).reshape(len(forms), -1) for at, row in rows.items()
+        }
         estimates = np.array([float(form.constant) for form in forms])
-        by_level: dict[int, list[tuple[int, Floats]]] = {}
-        for (level, unit), row in _rows(forms, kept, shape).items():
-            coordinates = basis.coordinates(row, (True,) * len(basis.sizes)).reshape(len(forms), -1)
-            estimates += coordinates @ known[level].coordinates[unit]
-            by_level.setdefault(level, []).append((unit, coordinates.reshape(-1)))
-        tree = self.spine.tree
-        weights = {}
-        for level, rows in by_level.items():
-            values = np.stack([row for _, row in rows])
-            at = np.repeat([unit for unit, _ in rows], values.shape[1]), np.tile(np.arange(values.shape[1]), len(rows))
-            weights[level] = sparse.csr_array((values.ravel(), at), shape=(tree.units(level), values.shape[1]))
-        covariance = covariance_of_sums(tree, [one.precision for one in upward], basis.part_of, weights)
-        if not np.isfinite(covariance).all():
+        for (level, unit), row in coordinates.items():
+            estimates += row @ known[level].coordinates[unit]
+        covariance = covariance_of_sums(self.spine.tree, basis, upward, coordinates, len(forms))
+        if covariance is None:
             raise ConfigError("the measurements do not determine an answer it asks for; no estimate is possible")
         # A sum that is known exactly, such as units less their parent, comes with the rounding errors of its terms.
         exact = np.diag(covariance) == 0

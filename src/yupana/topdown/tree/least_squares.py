@@ -16,7 +16,6 @@ from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from yupana.arrays import Flags, Floats, Indices, Ints
 from yupana.geography.tree import Members, Tree, touch
@@ -457,81 +456,103 @@ _TOLERANCE = 1e-9
 
 
 def covariance_of_sums(
-    tree: Tree, precisions: Sequence[Floats], part: Ints, weights: Mapping[int, sparse.csr_array]
-) -> Floats:
+    tree: Tree, basis: Basis, upward: Sequence[TreeEstimate], weights: Mapping[tuple[int, int], Floats], sums: int
+) -> Floats | None:
     """Covariance of sums of answers, given all measurements of the tree.
 
     Parameters
     ----------
-    precisions : sequence of ndarray of float64, shape (units of the level, 2^attributes) each
-        Of what the measurements of a unit and of all below it say of it, from the root to the blocks.
-    part : ndarray of int, shape (coordinates,)
-        The part S that each coordinate is of. Coordinates that no sum needs may be left out.
-    weights : mapping of geolevel to sparse array, shape (units of the level, sums * coordinates)
-        Of the histogram of each unit, in the coordinates of the basis: those of one sum side by side.
+    upward : sequence of TreeEstimate
+        By geolevel, what the measurements of a unit and of all below it say of it.
+    weights : mapping of (geolevel, unit) to ndarray of float64, shape (sums, cells)
+        Of the histogram of a unit, in the coordinates of the basis.
+    sums : int
+        How many sums there are.
 
     Returns
     -------
-    ndarray of float64, shape (sums, sums)
-        The variance is infinity, and covariances are 0, where the measurements do not determine the sum; what they
-        know exactly has 0.
+    ndarray of float64, shape (sums, sums), or None
+        None where the measurements do not determine a sum.
     """
-    slope = weights[max(weights)]
-    sums = slope.shape[1] // len(part)
-    tolerance = _TOLERANCE * max(float(np.abs(of.data).max(initial=0.0)) for of in weights.values())
-    found, gross, open_ = np.zeros((sums, sums)), np.zeros(sums), np.zeros(sums, dtype=np.bool_)
-
-    def err(slopes: sparse.csr_array, variance: Floats, unknown: Flags) -> None:
-        """Add what independent values with these slopes on them contribute."""
-        nonlocal found
-        whose, rows, coordinate = _places(slopes, part)
-        open_[whose[unknown[rows, part[coordinate]] & (np.abs(slopes.data) > tolerance)]] = True
-        at, shape = (whose, rows * len(part) + coordinate), (sums, slopes.shape[0] * len(part))
-        scaled = sparse.csr_array((slopes.data * variance[rows, part[coordinate]], at), shape=shape)
-        found += (scaled @ sparse.csr_array((slopes.data, at), shape=shape).T).toarray()
-
-    for level in range(max(weights), -1, -1):
-        if level in weights:
-            slope = weights[level] if level == max(weights) else slope + weights[level]
-            whose, rows, coordinate = _places(weights[level], part)
-            alone = _determined(precisions[level][rows, part[coordinate]])
-            gross += np.bincount(whose, weights[level].data ** 2 * alone, sums)
-        touched = np.flatnonzero(np.diff(slope.indptr))
-        slope = slope[touched]
-        if level == 0:
-            precision = precisions[0][touched]
-            err(slope, _determined(precision), precision == 0)
-            break
-        parents, units = tree.parents[level], tree.units(level - 1)
-        some = np.flatnonzero(np.isin(parents, parents[touched]))
-        family, inside = _family(precisions[level][some], parents[some], units), np.searchsorted(some, touched)
-        child = sparse.csr_array(
-            (np.ones(len(touched)), (np.arange(len(touched)), parents[touched])), shape=(len(touched), units)
+    part = basis.part_of
+    tolerance = _TOLERANCE * max((float(np.abs(row).max()) for row in weights.values()), default=0.0)
+    found = np.zeros((sums, sums))
+    units, slopes = _direct(weights, max((level for level, _ in weights), default=0), sums, basis.cells)
+    for level in range(max((level for level, _ in weights), default=0), 0, -1):
+        parents = tree.parents[level]
+        variance, unknown = _variances(upward[level])
+        above, up = np.unique(parents[units], return_inverse=True)
+        determined, missing = (_by_parent(values, parents, above)[:, part] for values in (variance, unknown))
+        mine, open_ = variance[units][:, part], unknown[units][:, part] > 0
+        share = np.divide(
+            mine, determined[up], out=np.zeros_like(mine), where=(missing[up] == 0) & (determined[up] > 0)
         )
-        rows, share = np.repeat(np.arange(len(touched)), np.diff(slope.indptr)), family.share[inside]
-        taken = slope.data * share[rows, part[slope.indices % len(part)]]
-        mean = (child.T @ sparse.csr_array((taken, slope.indices, slope.indptr), shape=slope.shape)).tocsr()
-        err((slope - child @ mean).tocsr(), family.variance[inside], family.unknown[inside])
+        share = np.divide(1.0, missing[up], out=share, where=open_)
+        mean = _added(slopes * share, up, len(above))
+        away = slopes - mean[:, up]
+        found += _product(away, mine)
         # Children that are in no sum have slope 0 and enter by the sums of their family.
-        outside = np.delete(np.arange(len(some)), inside)
-        others = sparse.csr_array(
-            (np.ones(len(outside)), (parents[some][outside], np.arange(len(outside)))), shape=(units, len(outside))
-        )
-        err(mean, others @ family.variance[outside], (others @ family.unknown[outside].astype(np.float64)) > 0)
-        slope = mean
-    known = (np.diag(found) <= _ROUNDING * gross) | open_
-    found[known], found[:, known] = 0.0, 0.0
-    found[open_, open_] = np.inf
-    return found
+        rest = np.maximum(determined - _added(mine[None], up, len(above))[0], 0.0)
+        found += _product(mean, rest)
+        others = missing - _added(open_[None].astype(np.float64), up, len(above))[0] > 0
+        if (open_ & (np.abs(away) > tolerance)).any() or (others & (np.abs(mean) > tolerance)).any():
+            return None
+        direct, rows = _direct(weights, level - 1, sums, basis.cells)
+        units = np.union1d(above, direct)
+        slopes = np.zeros((sums, len(units), basis.cells))
+        slopes[:, np.searchsorted(units, above)] += mean
+        slopes[:, np.searchsorted(units, direct)] += rows
+    variance, unknown = _variances(upward[0])
+    if ((unknown[units][:, part] > 0) & (np.abs(slopes) > tolerance)).any():
+        return None
+    return _exact_as_zero(found + _product(slopes, variance[units][:, part]), upward, weights, part)
 
 
-def _places(slopes: sparse.csr_array, part: Ints) -> tuple[Ints, Ints, Ints]:
-    """The sum, the unit and the coordinate of each slope, in the order of the data."""
-    rows = np.repeat(np.arange(slopes.shape[0]), np.diff(slopes.indptr))
-    whose, coordinate = np.divmod(slopes.indices.astype(np.int64), len(part))
-    return whose, rows, coordinate
+def _product(slopes: Floats, variance: Floats) -> Floats:
+    """Covariance of sums of independent values with these slopes on them."""
+    return np.asarray((slopes * variance).reshape(len(slopes), -1) @ slopes.reshape(len(slopes), -1).T)
 
 
-def _determined(precision: Floats) -> Floats:
-    """Variances, 0 where they are not determined."""
-    return np.where(precision == 0, 0.0, _inverse(precision))
+def _exact_as_zero(
+    covariance: Floats, upward: Sequence[TreeEstimate], weights: Mapping[tuple[int, int], Floats], part: Ints
+) -> Floats:
+    """Set variances to 0 that are rounding errors, against what they were if nothing cancelled."""
+    gross = np.zeros(len(covariance))
+    for (level, unit), row in weights.items():
+        variance, _ = _variances(upward[level].part(unit, unit + 1))
+        gross += row**2 @ variance[0, part]
+    exact = np.diag(covariance) <= _ROUNDING * gross
+    covariance[exact] = 0.0
+    covariance[:, exact] = 0.0
+    return covariance
+
+
+def _direct(weights: Mapping[tuple[int, int], Floats], level: int, sums: int, cells: int) -> tuple[Ints, Floats]:
+    """The units of a geolevel that have weights of their own, in order, and those: (sums, units, cells)."""
+    units = sorted(unit for at, unit in weights if at == level)
+    rows = np.zeros((sums, len(units), cells))
+    for place, unit in enumerate(units):
+        rows[:, place] = weights[level, unit]
+    return np.array(units, dtype=np.int64), rows
+
+
+def _variances(estimate: TreeEstimate) -> tuple[Floats, Floats]:
+    """Variances of each part, 0 where it is not determined; and 1.0 where it is not."""
+    unknown = estimate.precision == 0
+    with np.errstate(divide="ignore"):
+        return np.where(unknown, 0.0, 1.0 / estimate.precision), unknown.astype(np.float64)
+
+
+def _by_parent(values: Floats, parents: Indices, above: Indices) -> Floats:
+    """Sums over all children of some parents."""
+    first, last = np.searchsorted(parents, above), np.searchsorted(parents, above, side="right")
+    return np.array([values[a:b].sum(axis=0) for a, b in zip(first.tolist(), last.tolist(), strict=True)]).reshape(
+        len(above), values.shape[1]
+    )
+
+
+def _added(values: Floats, up: Ints, number: int) -> Floats:
+    """Sums over the units of each parent, of shape (sums, parents, cells)."""
+    out = np.zeros((number, values.shape[0], values.shape[2]))
+    np.add.at(out, up, values.swapaxes(0, 1))
+    return out.swapaxes(0, 1)
