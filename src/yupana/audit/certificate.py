@@ -21,7 +21,6 @@ from yupana.audit.tradeoff import (
 )
 from yupana.errors import OutputError
 from yupana.plan.account import Losses, Unit, add, as_zcdp
-from yupana.plan.exact_loss import CHANGES as EXACT_CHANGES
 from yupana.plan.exact_loss import Change, delta_exact, epsilon_exact, exact_where, missed_exact
 from yupana.plan.measurement import Mechanism
 from yupana.plan.plan import DEFAULT_DELTA, Plan, number, read_plan
@@ -31,6 +30,8 @@ from yupana.products import PRODUCTS
 from yupana.products.described.criteria import TESTED, untested
 from yupana.release.recipe import ACCURACY
 from yupana.release.status import NOT_FOR_RELEASE, refuse_confidential
+
+NEIGHBOURS: Final[tuple[Change, ...]] = ("unbounded", "same_household", "bounded")
 
 CHANGES: Final = {
     "unbounded": "one {unit} is added or left out",
@@ -72,17 +73,17 @@ def certificate(manifest: Mapping[str, Any], *, is_brief: bool = False) -> dict[
     product = PRODUCTS.of(manifest)
     noise = PlanNoise(plan, product is None or product.is_adaptive(plan))
     totals = manifest["plan"]["totals"]
-    unit = plan.privacy_unit
     symbol = plan.mechanism.budget_name
     guarantee = []
-    for kind, words in CHANGES.items():
-        promised, proven = _read(totals.get(f"{kind}_{symbol}")), _read(totals["proven"].get(f"{kind}_{symbol}"))
+    for kind in NEIGHBOURS:
+        promised, proven = (_read(of.get(f"{kind}_{symbol}")) for of in (totals, totals["proven"]))
         if promised is not None and proven is not None:
+            exact = [] if is_brief or symbol != "rho" else [(at, epsilon_exact(plan, at, kind)) for at in DELTAS]
             guarantee.append(
                 {
-                    **({} if is_brief else _exact(plan, kind)),
+                    **({"exact": [{"delta": at, "epsilon": of} for at, of in exact]} if exact else {}),
                     "neighbours": kind,
-                    "change": words.format(unit=unit),
+                    "change": CHANGES[kind].format(unit=plan.privacy_unit),
                     "promised": noise.stated(promised),
                     "proven_at_most": noise.stated(proven),
                 }
@@ -95,7 +96,7 @@ def certificate(manifest: Mapping[str, Any], *, is_brief: bool = False) -> dict[
         "reasons": list(dict.fromkeys((*manifest.get("reasons", ()), *plan.against_release))),
         "created": manifest.get("created"),
         "mechanism": plan.mechanism.value,
-        "privacy_unit": unit,
+        "privacy_unit": plan.privacy_unit,
         "neighbours": plan.neighbours.value,
         "own_change": own["change"],
         "guarantee": guarantee,
@@ -128,19 +129,6 @@ def certificate(manifest: Mapping[str, Any], *, is_brief: bool = False) -> dict[
     }
 
 
-def _exact(plan: Plan, kind: str) -> dict[str, Any]:
-    """Epsilons by the exact law of the loss, where there is one."""
-    change = _exact_change(kind)
-    if change is None or plan.mechanism is Mechanism.PURE:
-        return {}
-    return {"exact": [{"delta": delta, "epsilon": epsilon_exact(plan, delta, change)} for delta in DELTAS]}
-
-
-def _exact_change(kind: str) -> Change | None:
-    """Neighbours as exact accounting names them; None of those that it does not know."""
-    return next((change for change in EXACT_CHANGES if change == kind), None)
-
-
 def _plan_in(manifest: Mapping[str, Any]) -> Plan:
     """The plan in a manifest; all sensitivities are the calibration, and those of other neighbours in the totals."""
     *names, last = PRODUCTS
@@ -168,16 +156,9 @@ class PlanNoise:
         if self.plan.mechanism is Mechanism.PURE:
             return number("epsilon", loss)
         gaussian = self.gaussian(loss)
-        rows = []
-        for delta in DELTAS if loss != INFINITE else ():
-            row: dict[str, Any] = {
-                "delta": delta,
-                "bun_steinke": epsilon_bun_steinke(loss, delta),
-                "tight": epsilon_tight(loss, delta),
-            }
-            if gaussian is not None:
-                row["gaussian"] = gaussian.epsilon(delta)
-            rows.append(row)
+        rows = _epsilons(loss)
+        if gaussian is not None:
+            rows = [{**row, "gaussian": gaussian.epsilon(row["delta"])} for row in rows]
         return {**number("rho", loss), "epsilon": rows}
 
     def gaussian(self, loss: Budget) -> Gaussian | None:
@@ -205,6 +186,14 @@ class PlanNoise:
         return zcdp_guess(loss) if gaussian is None else gaussian.guess
 
 
+def _epsilons(loss: Budget) -> list[dict[str, Any]]:
+    """The epsilons of a rho by the two conversions, at each delta."""
+    return [
+        {"delta": delta, "bun_steinke": epsilon_bun_steinke(loss, delta), "tight": epsilon_tight(loss, delta)}
+        for delta in (() if loss == INFINITE else DELTAS)
+    ]
+
+
 def _scale(plan: Plan) -> tuple[Fraction, Fraction]:
     """The smallest variance, and the most counts that neighbours can differ in."""
     variances = [m.variance for m in plan.measurements if isinstance(m.variance, Fraction)]
@@ -224,9 +213,9 @@ def _attacker(noise: PlanNoise, guarantee: list[dict[str, Any]], type_1: Sequenc
         if loss == INFINITE:
             continue
         points = [{"type_1": a, **noise.missed(loss, a)} for a in type_1]
-        guess, change = noise.guess(loss), _exact_change(row["neighbours"])
-        missed = None if change is None else missed_exact(noise.plan, type_1, change) if type_1 else ()
-        delta = None if change is None else delta_exact(noise.plan, 0.0, change)
+        guess, change = noise.guess(loss), row["neighbours"]
+        missed = missed_exact(noise.plan, type_1, change) if type_1 else ()
+        delta = delta_exact(noise.plan, 0.0, change)
         if missed is not None and delta is not None:
             guess = min(guess, (1 + delta) / 2)
             points = [
@@ -346,8 +335,6 @@ def _same(manifest: Mapping[str, Any], test: Mapping[str, Any]) -> bool:
         return False
 
 
-NEIGHBOURS: Final = ("unbounded", "same_household", "bounded")
-
 _OF_PERSON: Final = {
     "unbounded": "one person is added or left out",
     "same_household": "one person is changed and stays in the household",
@@ -451,7 +438,7 @@ def _units(releases: Sequence[_Release], cap: int | None) -> Iterator[_Unit]:
 
 def _certified(name: str, manifest: Mapping[str, Any]) -> _Release:
     try:
-        certified = certificate(manifest)
+        certified = certificate(manifest, is_brief=True)
     except OutputError as error:
         raise OutputError(f"{name}: {error}") from None
     mechanism = Mechanism(certified["mechanism"])
@@ -459,7 +446,7 @@ def _certified(name: str, manifest: Mapping[str, Any]) -> _Release:
     totals = manifest["plan"]["totals"]
 
     def losses(by: Mapping[str, Any]) -> Losses:
-        return {kind: None if (text := by.get(f"{kind}_{symbol}")) is None else read_exact(text) for kind in NEIGHBOURS}
+        return {kind: _read(by.get(f"{kind}_{symbol}")) for kind in NEIGHBOURS}
 
     try:
         found = _Release(name, certified, mechanism, losses(totals), losses(totals["person"]))
@@ -497,11 +484,7 @@ def _described(release: _Release) -> dict[str, Any]:
     symbol = release.mechanism.budget_name
     return {
         "name": release.name,
-        "product": certified["product"],
-        "created": certified["created"],
-        "mechanism": certified["mechanism"],
-        "privacy_unit": certified["privacy_unit"],
-        "neighbours": certified["neighbours"],
+        **{key: certified[key] for key in ("product", "created", "mechanism", "privacy_unit", "neighbours")},
         "protects": f"one {certified['privacy_unit']}: whether {certified['own_change']}",
         "person": {
             key: value
@@ -534,13 +517,9 @@ def _stated(unit: _Unit, neighbours: str, mechanism: Mechanism) -> dict[str, Any
         why = "bound no loss of one person" if persons else "leave no such neighbours"
         return row | {"empty": f"the plan or the invariants of {whose} {why}"}
     guess = pure_guess(float(loss)) if pure else zcdp_guess(loss)
-    rows = [
-        {"delta": delta, "bun_steinke": epsilon_bun_steinke(loss, delta), "tight": epsilon_tight(loss, delta)}
-        for delta in (() if pure or loss == INFINITE else DELTAS)
-    ]
     return (
         row
-        | ({} if pure else {"epsilon": rows})
+        | ({} if pure else {"epsilon": _epsilons(loss)})
         | {"best_guess": guess, "attacker": _in_words(unit.changes[neighbours], loss, guess, len(unit.losses))}
     )
 

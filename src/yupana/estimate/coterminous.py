@@ -38,21 +38,8 @@ Sets = tuple[tuple[Area, ...], ...]
 """Areas of the same blocks."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """Rows of one table, all of areas that lie in sets."""
-
-    # area, iteration, cell: shape (rows,): indices; a cell is an index into the rows that a group has in the table
-    # (`NestedCells.rows`)
-    area: Indices
-    iteration: Indices
-    cell: Indices
-    count: NDArray[np.float64]  # shape (rows,)
-    variance: NDArray[np.float64]  # shape (rows,)
-
-    def keys(self, iterations: int) -> Indices:
-        """One number for the group of each row."""
-        return self.area * iterations + self.iteration
+Rows = tuple[Indices, Indices, Indices, NDArray[np.float64], NDArray[np.float64]]
+"""New rows of a table: areas, iterations, cells (places among the rows that a group has), counts and variances."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,52 +55,52 @@ class _CoterminousWorld:
 class _Combined:
     """What became of the groups of a family."""
 
-    rows: Mapping[str, Rows]  # all rows of the groups that were combined, counts whole
-    # shape (groups, 2): areas and iterations of the groups whose earlier rows are to be removed: combined or dropped
-    replaced: Indices
+    rows: Mapping[str, Sequence[Rows]]  # all rows of the groups that were combined, counts whole
+    replaced: Indices  # the groups whose earlier rows are to be removed: combined or dropped
     dropped: int  # how many of them were dropped
     added: int  # how many groups were combined in whose area there had been no row
 
 
 @dataclass(frozen=True, slots=True)
-class _PublishedGroups:
-    """Population groups of one detail: their measured cells, shape (groups, cells)."""
+class _Groups:
+    """Population groups of one table, all in areas that lie in sets."""
 
-    detail: int
-    area: Indices
-    iteration: Indices
+    key: Indices  # shape (groups,): area * iterations + iteration
+    # count, variance: shape (groups, cells)
     count: NDArray[np.float64]
     variance: NDArray[np.float64]
 
-    def chosen(self, some: Flags) -> "_PublishedGroups":
+    def chosen(self, some: Flags) -> "_Groups":
         """Those of some groups."""
-        return _PublishedGroups(
-            self.detail, self.area[some], self.iteration[some], self.count[some], self.variance[some]
-        )
+        return _Groups(self.key[some], self.count[some], self.variance[some])
 
 
 def combine(
-    family: NestedCells, tables: Mapping[str, Rows], world: _CoterminousWorld, *, non_negative_counts: bool
+    family: NestedCells, tables: Mapping[str, _Groups], world: _CoterminousWorld, *, non_negative_counts: bool
 ) -> _Combined:
     """Give all areas of each set the same numbers, iteration by iteration.
 
     Parameters
     ----------
-    tables : mapping of table name to Rows
+    tables : mapping of table name to _Groups
+        With all cells of each.
     non_negative_counts : bool
         Whether the release shows no negative counts, so that none may arise.
 
     Raises
     ------
     OutputError
-        If a group lacks a row or has one twice, or its marginals are not the sums of its cells.
+        If the marginals of a group are not the sums of its cells.
     """
     iterations = world.shown.shape[1]
-    details = [found.chosen(world.shown[found.area, found.iteration]) for found in _groups(family, tables, iterations)]
-    unit = np.concatenate([world.set_of[g.area] * iterations + g.iteration for g in details])
-    units, unit_of = np.unique(unit, return_inverse=True)
-    area = np.concatenate([g.area for g in details])
-    detail = np.concatenate([np.full(g.area.size, g.detail) for g in details])
+    details = {
+        detail: found.chosen(world.shown[found.key // iterations, found.key % iterations])
+        for detail, found in _measured(family, tables).items()
+    }
+    key = np.concatenate([groups.key for groups in details.values()])
+    area, iteration = np.divmod(key, iterations)
+    units, unit_of = np.unique(world.set_of[area] * iterations + iteration, return_inverse=True)
+    detail = np.repeat(list(details), [groups.key.size for groups in details.values()])
     finest = np.zeros(units.size, dtype=np.intp)
     np.maximum.at(finest, unit_of, detail)
     safe = np.zeros(units.size, dtype=bool)
@@ -124,66 +111,63 @@ def combine(
     show = (eligible > 1) & ((present == eligible) | safe)
     drop = (eligible > 1) & ~show
 
-    gathered: dict[str, list[Rows]] = {table: [] for table in family.tables}
-    places = np.split(unit_of, np.cumsum([g.area.size for g in details])[:-1])
+    none = np.empty(0, dtype=np.intp)
+    gathered: dict[str, list[Rows]] = {table: [(none, none, none, np.empty(0), np.empty(0))] for table in family.tables}
     for level in range(len(family.tables)):
         chosen = np.flatnonzero(show & (finest == level))
         if not chosen.size:
             continue
         counts, variances = _fit(
-            family, level, details, places, chosen, units.size, non_negative_counts=non_negative_counts
+            family,
+            level,
+            {of: (groups, unit_of[detail == of]) for of, groups in details.items() if of <= level},
+            chosen,
+            units.size,
+            non_negative_counts=non_negative_counts,
         )
         place = np.full(units.size, -1)
         place[chosen] = np.arange(chosen.size)
         member = place[member_unit]
         area_of, of = member_area[member >= 0], member[member >= 0]
-        iteration = units[chosen][of] % iterations
         for table in dict.fromkeys(row.table for row in family.rows[level]):
             shown = [row for row in family.rows[level] if row.table == table]
             parts = [(counts[row.depth][of, row.node], variances[row.depth][of, row.node]) for row in shown]
             gathered[table].append(
-                Rows(
+                (
                     np.repeat(area_of, len(shown)),
-                    np.repeat(iteration, len(shown)),
+                    np.repeat(units[chosen][of] % iterations, len(shown)),
                     np.tile(np.arange(len(shown)), of.size),
                     np.stack([count for count, _ in parts], axis=1).astype(np.float64).ravel(),
                     np.stack([variance for _, variance in parts], axis=1).ravel(),
                 )
             )
     touched = (show | drop)[unit_of]
-    iteration = np.concatenate([g.iteration for g in details])
-    return _Combined(
-        {table: _concatenated(parts) for table, parts in gathered.items()},
-        np.stack([area[touched], iteration[touched]], axis=1),
-        int(drop[unit_of].sum()),
-        int((eligible - present)[show].sum()),
-    )
+    return _Combined(gathered, key[touched], int(drop[unit_of].sum()), int((eligible - present)[show].sum()))
 
 
 def _fit(
     family: NestedCells,
     level: int,
-    details: Sequence[_PublishedGroups],
-    places: Sequence[Indices],
+    details: Mapping[int, tuple[_Groups, Indices]],
     chosen: Indices,
     units: int,
     *,
     non_negative_counts: bool,
 ) -> tuple[Sequence[NDArray[np.int64]], Sequence[NDArray[np.float64]]]:
-    """Whole counts and variances of the nodes, by depth, of the units whose finest table is of ``level``."""
+    """Whole counts and variances of the nodes, by depth, of the units whose finest table is of ``level``.
+
+    By detail the groups that count, and the unit of each.
+    """
     last = family.basis[level]
     parents = family.parents[:last]
     values = [np.zeros((chosen.size, n)) for n in (1, *(parent.size for parent in parents))]
     variances = [np.full(v.shape, np.inf) for v in values]
-    for groups, unit_of in zip(details, places, strict=True):
-        if groups.detail <= level:
-            place = np.full(units, -1)
-            place[chosen] = np.arange(chosen.size)
-            of = place[unit_of]
-            depth = family.basis[groups.detail]
-            values[depth], variances[depth] = average(
-                groups.count[of >= 0], groups.variance[of >= 0], of[of >= 0], chosen.size
-            )
+    place = np.full(units, -1)
+    place[chosen] = np.arange(chosen.size)
+    for detail, (groups, unit_of) in details.items():
+        of, depth = place[unit_of], family.basis[detail]
+        some = groups.chosen(of >= 0)
+        values[depth], variances[depth] = average(some.count, some.variance, of[of >= 0], chosen.size)
     found = estimate(parents, values, variances)
     return whole(parents, non_negative(parents, found) if non_negative_counts else found.values), found.variances
 
@@ -191,45 +175,30 @@ def _fit(
 _INCOMPLETE: Final = "table {} has a population group that lacks a cell or has one twice"
 
 
-def _groups(family: NestedCells, tables: Mapping[str, Rows], iterations: int) -> list[_PublishedGroups]:
-    """The groups of a family by detail, checked to have each cell once and marginals that are sums."""
+def _measured(family: NestedCells, tables: Mapping[str, _Groups]) -> dict[int, _Groups]:
+    """The groups of a family by detail with their measured cells; checked to have marginals that are sums."""
     total = family.tables[0]
-    finer = [tables[table].keys(iterations) for table in family.tables[1:] if table in tables]
-    taken = np.concatenate([np.empty(0, dtype=np.intp), *finer])
-    found = []
+    taken = np.concatenate([tables[table].key for table in tables if table != total] or [np.empty(0, dtype=np.intp)])
+    found = {}
     for detail, table in enumerate(family.tables):
         if table not in tables:
             continue
-        shown = [row for row in family.rows[detail] if row.table == table]
-        groups, counts, variances = _by_group(tables[table], len(shown), iterations, table)
+        shown, groups = [row for row in family.rows[detail] if row.table == table], tables[table]
         measured = {row.node: i for i, row in enumerate(shown) if row.depth == family.basis[detail]}
         basis = [measured[node] for node in range(len(measured))]
-        nodes = _sums(family.parents[: family.basis[detail]], counts[:, basis])
-        if any(not np.array_equal(nodes[row.depth][:, row.node], counts[:, i]) for i, row in enumerate(shown)):
+        nodes = _sums(family.parents[: family.basis[detail]], groups.count[:, basis])
+        if any(not np.array_equal(nodes[row.depth][:, row.node], groups.count[:, i]) for i, row in enumerate(shown)):
             raise OutputError(f"table {table} has a marginal that is not the sum of its cells")
         if table != total and total in tables and total in {row.table for row in family.rows[detail]}:
-            _check_totals(tables[total], groups, nodes[0][:, 0], iterations, total, table)
-        of_table = _PublishedGroups(
-            detail, groups // iterations, groups % iterations, counts[:, basis], variances[:, basis]
-        )
+            place = np.searchsorted(tables[total].key, groups.key)
+            there = np.append(tables[total].key, -1)[place] == groups.key
+            if not there.all() or not np.array_equal(tables[total].count[place, 0], nodes[0][:, 0]):
+                words = f"table {total} lacks the total of a population group of {table}, or has another number"
+                raise OutputError(words)
+        of_table = _Groups(groups.key, groups.count[:, basis], groups.variance[:, basis])
         # A group of a finer table has its total twice: once by itself, and once as the sum of its cells.
-        found.append(of_table.chosen(~np.isin(groups, taken)) if table == total else of_table)
+        found[detail] = of_table.chosen(~np.isin(groups.key, taken)) if table == total else of_table
     return found
-
-
-def _by_group(
-    rows: Rows, cells: int, iterations: int, table: str
-) -> tuple[Indices, NDArray[np.float64], NDArray[np.float64]]:
-    """The groups of a table, and their counts and variances, shape (groups, cells): each cell of a group once."""
-    key = rows.keys(iterations)
-    order = np.lexsort((rows.cell, key))
-    if rows.cell.size % cells:
-        raise OutputError(_INCOMPLETE.format(table))
-    whose, cell = key[order].reshape(-1, cells), rows.cell[order].reshape(-1, cells)
-    groups = whose[:, 0]
-    if (whose != groups[:, None]).any() or (cell != np.arange(cells)).any() or (np.diff(groups) == 0).any():
-        raise OutputError(_INCOMPLETE.format(table))
-    return groups, rows.count[order].reshape(-1, cells), rows.variance[order].reshape(-1, cells)
 
 
 def _sums(parents: Sequence[Indices], cells: NDArray[np.float64]) -> list[NDArray[np.float64]]:
@@ -238,17 +207,6 @@ def _sums(parents: Sequence[Indices], cells: NDArray[np.float64]) -> list[NDArra
     for parent in reversed(parents):
         nodes.insert(0, sums_of_children(nodes[0], parent))
     return nodes
-
-
-def _check_totals(
-    totals: Rows, groups: Indices, sums: NDArray[np.float64], iterations: int, total: str, table: str
-) -> None:
-    key = totals.keys(iterations)
-    order = np.argsort(key, kind="stable")
-    place = np.searchsorted(key[order], groups)
-    found = np.append(key[order], -1)[place] == groups
-    if not found.all() or not np.array_equal(totals.count[order][place], sums):
-        raise OutputError(f"table {total} lacks the total of a population group of {table}, or has another number")
 
 
 def _members(units: Indices, iterations: int, world: _CoterminousWorld) -> tuple[Indices, Indices]:
@@ -262,13 +220,6 @@ def _members(units: Indices, iterations: int, world: _CoterminousWorld) -> tuple
     area = starts[sets][unit] + within
     own = world.shown[area, iteration[unit]]
     return unit[own], area[own]
-
-
-def _concatenated(parts: Sequence[Rows]) -> Rows:
-    none = np.empty(0, dtype=np.intp)
-    empty = Rows(none, none, none, np.empty(0), np.empty(0))
-    names = Rows.__slots__
-    return Rows(*(np.concatenate([getattr(part, name) for part in (empty, *parts)]) for name in names))
 
 
 def make_coterminous(
@@ -410,12 +361,13 @@ def _combine_in(
     ids, types = (np.array([getattr(a, name) for a in areas], dtype=object) for name in ("region_id", "region_type"))
     store_arrays(db, "area", {"area": np.arange(len(areas)), "REGION_ID": ids, "REGION_TYPE": types})
     store_arrays(db, "code", {"iteration": np.arange(len(codes)), "ITERATION_CODE": np.array(codes, dtype=object)})
-    read = {table: _read(source, family, table) for table in tables}
+    read = {table: _read(source, family, table, len(codes)) for table in tables}
     combined = combine(family, read, world, non_negative_counts=int(least) >= 0)
     tally["combined"] += len(combined.replaced) - combined.dropped
     tally["added"] += combined.added
     tally["dropped"] += combined.dropped
-    db.register("gone_arrays", {"area": combined.replaced[:, 0], "iteration": combined.replaced[:, 1]})
+    area, iteration = np.divmod(combined.replaced, len(codes))
+    db.register("gone_arrays", {"area": area, "iteration": iteration})
     db.execute(
         f"CREATE TABLE gone_{family.tables[0]} AS SELECT REGION_ID, REGION_TYPE, ITERATION_CODE"
         " FROM gone_arrays JOIN area USING (area) JOIN code USING (iteration)"
@@ -446,8 +398,8 @@ def _shown(kinds: set[tuple[str, str]], iterations: CharacteristicIterations | N
     }
 
 
-def _read(source: TableSource, family: NestedCells, table: str) -> Rows:
-    """The rows of a table that belong to areas in sets."""
+def _read(source: TableSource, family: NestedCells, table: str, iterations: int) -> _Groups:
+    """The groups of a table in areas that lie in sets, each cell of a group once."""
     db = source.db
     shown = [row for row in family.rows[family.tables.index(table)] if row.table == table]
     cells = CELL_COLUMNS[table]
@@ -458,11 +410,16 @@ def _read(source: TableSource, family: NestedCells, table: str) -> Rows:
         "SELECT area, iteration, coalesce(cell, -1) AS cell, CAST(COUNT AS DOUBLE) AS count,"
         f" CAST(VARIANCE AS DOUBLE) AS variance FROM {table} t"
         " JOIN area USING (REGION_ID, REGION_TYPE) JOIN code USING (ITERATION_CODE)"
-        f" LEFT JOIN cell_{table} c ON {alike}"
+        f" LEFT JOIN cell_{table} c ON {alike} ORDER BY area, iteration, cell"
     ).fetchnumpy()
-    area, iteration, cell = (np.asarray(found[name], dtype=np.intp) for name in ("area", "iteration", "cell"))
-    count, variance = (np.asarray(found[name], dtype=np.float64) for name in ("count", "variance"))
-    return Rows(area, iteration, cell, count, variance)
+    if found["cell"].size % len(shown):
+        raise OutputError(_INCOMPLETE.format(table))
+    area, iteration, cell, count, variance = (np.asarray(of).reshape(-1, len(shown)) for of in found.values())
+    whose = area.astype(np.intp) * iterations + iteration
+    key = whose[:, 0]
+    if (whose != key[:, None]).any() or (cell != np.arange(len(shown))).any() or (np.diff(key) == 0).any():
+        raise OutputError(_INCOMPLETE.format(table))
+    return _Groups(key, count.astype(np.float64), variance.astype(np.float64))
 
 
 def _z(source: TableSource, tables: Sequence[str]) -> float:
@@ -486,24 +443,25 @@ def _z(source: TableSource, tables: Sequence[str]) -> float:
     return z_value(Fraction(95, 100))
 
 
-def _rewrite(source: TableSource, family: NestedCells, table: str, rows: Rows, z: float) -> str:
+def _rewrite(source: TableSource, family: NestedCells, table: str, rows: Sequence[Rows], z: float) -> str:
     """Store new rows; return the select that holds them in place of the old ones.
 
     Rows that stay keep their order. A group's new rows come where its first old row stood, or at the end.
     """
     db = source.db
-    order = np.lexsort((rows.cell, rows.iteration, rows.area))
-    variances, of = np.unique(rows.variance[order], return_inverse=True)
+    area, iteration, cell, count, variance = (np.concatenate(parts) for parts in zip(*rows, strict=True))
+    order = np.lexsort((cell, iteration, area))
+    variances, of = np.unique(variance[order], return_inverse=True)
     texts = [
         np.array([written(float(v)) for v in values], dtype=object) for values in (variances, z * np.sqrt(variances))
     ]
     db.register(
         "new_arrays",
         {
-            "area": rows.area[order],
-            "iteration": rows.iteration[order],
-            "cell": rows.cell[order],
-            "COUNT": rows.count[order].astype(np.int64),
+            "area": area[order],
+            "iteration": iteration[order],
+            "cell": cell[order],
+            "COUNT": count[order].astype(np.int64),
             "VARIANCE": texts[0][of],
             "MOE": texts[1][of],
         },
@@ -511,12 +469,11 @@ def _rewrite(source: TableSource, family: NestedCells, table: str, rows: Rows, z
     types = source.tables[table]
     fields = COLUMNS[table]
     cast = ", ".join(f"CAST({name} AS {types[name]}) AS {name}" for name in fields)
-    size = source.rows(table)
     db.execute(
         f"CREATE TABLE new_{table} AS WITH old AS (SELECT area, iteration, min(t.rowid) AS place FROM {table} t"
         " JOIN area USING (REGION_ID, REGION_TYPE) JOIN code USING (ITERATION_CODE) GROUP BY ALL)"
-        f" SELECT {cast}, coalesce(place, {size} + area) AS place, area, iteration, cell FROM new_arrays"
-        f" JOIN area USING (area) JOIN code USING (iteration) JOIN cell_{table} USING (cell)"
+        f" SELECT {cast}, coalesce(place, (SELECT count(*) FROM {table}) + area) AS place, area, iteration, cell"
+        f" FROM new_arrays JOIN area USING (area) JOIN code USING (iteration) JOIN cell_{table} USING (cell)"
         " LEFT JOIN old USING (area, iteration)"
     )
     names = ", ".join(fields)

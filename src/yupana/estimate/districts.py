@@ -24,7 +24,6 @@ from yupana.estimate.results import DistrictEstimates, Unassigned
 from yupana.geography.district_plan import DistrictPlan, PlanOptions, read_plan
 from yupana.geography.tree import partition
 from yupana.products.gate import open_release
-from yupana.release.release import ReleaseFolder
 from yupana.topdown.plan import DEFAULT_CONFIDENCE
 
 Rule = Literal["range", "deviation"]
@@ -283,13 +282,19 @@ def districts(
         members = partition(np.where(some, 0, -1).astype(np.int32), 1)
         return float(law_of_areas(measurements, members, counted).published[0])
 
-    assigned = read_plan(plan, measurements.spine, lambda: _published(opened), reading, people)
+    def published_blocks() -> Ints:
+        """Whether the spine has them or not."""
+        blocks = released_blocks(opened)
+        return np.zeros(0, dtype=np.int64) if blocks is None else blocks.block
+
+    assigned = read_plan(plan, measurements.spine, published_blocks, reading, people)
     law = law_of_areas(measurements, assigned.members, counted)
     number = len(assigned.districts)
     published, estimate, covariance = law.published[:number], law.estimate[:number], law.covariance[:number, :number]
     if min(estimate.sum(), published.sum()) <= 0:
         raise ConfigError(f"--query {query!r}: the districts have nobody of it together, so there is no balance")
     bound = TOLERANCES[rule] if tolerance is None else tolerance
+    nobody = [] if reading.unassigned is None or assigned.apart else ["no block of the plan is unassigned"]
     sure = confidence or opened.confidence or DEFAULT_CONFIDENCE
     return DistrictEstimates(
         opened.name,
@@ -307,7 +312,7 @@ def districts(
         {"published": float(departure(rule, published)), "estimated": float(departure(rule, estimate))},
         chance_of(rule, float(bound), estimate, covariance),
         tightened(rule, float(bound), float(level), published, estimate, covariance),
-        (*measurements.notes, *_NOTES, *_beyond(assigned), *assigned.notes, *_nobody(assigned, reading)),
+        (*measurements.notes, *_NOTES, *_beyond(assigned), *assigned.notes, *nobody),
         _apart(assigned, law, reading),
     )
 
@@ -321,16 +326,6 @@ def _apart(plan: DistrictPlan, law: AreaLaw, reading: PlanOptions) -> Unassigned
     return Unassigned(
         reading.unassigned or "", plan.apart, float(law.published[at]), float(law.estimate[at]), deviation
     )
-
-
-def _nobody(plan: DistrictPlan, reading: PlanOptions) -> list[str]:
-    return [] if reading.unassigned is None or plan.apart else ["no block of the plan is unassigned"]
-
-
-def _published(release: ReleaseFolder) -> Ints:
-    """The blocks that a release has, in order, whether its spine has them or not."""
-    published = released_blocks(release)
-    return np.zeros(0, dtype=np.int64) if published is None else published.block
 
 
 def _beyond(plan: DistrictPlan) -> list[str]:

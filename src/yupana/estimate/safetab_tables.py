@@ -131,10 +131,6 @@ class TableSource:
     db: duckdb.DuckDBPyConnection
     tables: Mapping[str, Mapping[str, str]]  # by table name
 
-    def rows(self, table: str) -> int:
-        """How many rows a table has."""
-        return int(self.db.execute(f"SELECT count(*) FROM {table}").fetchall()[0][0])
-
 
 @contextmanager
 def open_source(path: Path) -> Iterator[TableSource]:

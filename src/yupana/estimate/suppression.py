@@ -10,14 +10,13 @@ is left out here once coterminous areas are combined: of all areas of a set, or 
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
 
 import duckdb
-import numpy as np
 
 from yupana.errors import ConfigError, OutputError
 from yupana.estimate.coterminous_areas import Area
@@ -35,16 +34,10 @@ from yupana.release.recipe import SUPPRESSED, SUPPRESSION
 from yupana.release.release import ReleaseFolder
 
 
-@dataclass(frozen=True, slots=True)
-class _Pairing:
-    """Iterations of race that belong together."""
-
-    pairs: Mapping[str, str]  # from the code of an iteration alone to the code of its counterpart in combination
-    unpaired: tuple[str, ...]  # iterations alone without a counterpart
-
-
-def pair_iterations(found: CharacteristicIterations) -> _Pairing:
+def pair_iterations(found: CharacteristicIterations) -> tuple[dict[str, str], list[str]]:
     """Pair iterations of race by their codes, or else by their names.
+
+    From the code of an iteration alone to that of its counterpart in combination; and the iterations without one.
 
     The counterpart of "X alone" is the iteration in combination of the same level with the same codes; where there are
     several, or none, the one named "X alone or in ...", provided that it has all codes of "X alone": only then can the
@@ -70,7 +63,7 @@ def pair_iterations(found: CharacteristicIterations) -> _Pairing:
             pairs[iteration.code] = same[0].code
         else:
             unpaired.append(iteration.code)
-    return _Pairing(pairs, tuple(unpaired))
+    return pairs, unpaired
 
 
 def _is_named_after(alone: Iteration, other: Iteration) -> bool:
@@ -123,20 +116,7 @@ class DeclaredPolicy:
     parameters: str | None = key(TEXT, "the Census Bureau's folder that pairs iterations", default=None)
 
 
-@dataclass(frozen=True, slots=True)
-class SuppressionPolicy:
-    """Rules, and the Bureau's parameter folder that pairs iterations, if one is named."""
-
-    rules: tuple[_SuppressionRule, ...]
-    parameters: Path | None
-
-    @property
-    def compares(self) -> bool:
-        """Whether a rule needs to know which iterations belong together."""
-        return any(rule.rule == ALONE for rule in self.rules)
-
-
-def read_policy(path: Path) -> SuppressionPolicy:
+def read_policy(path: Path) -> DeclaredPolicy:
     """Read a policy (TOML).
 
     Raises
@@ -144,8 +124,7 @@ def read_policy(path: Path) -> SuppressionPolicy:
     ConfigError
         If it cannot be read, or has an unknown key, rule, table or side; all faults are told at once.
     """
-    told = read_as(path, declared(DeclaredPolicy))
-    return SuppressionPolicy(told.rule, path.parent / told.parameters if told.parameters is not None else None)
+    return read_as(path, declared(DeclaredPolicy))
 
 
 def suppress_release(
@@ -166,36 +145,28 @@ def suppress_release(
         If the policy, the parameters or the release break a rule.
     """
     policy = read_policy(policy_file)
-    folder = parameters or policy.parameters
-    pairing = _Pairing({}, ())
+    pairs: Mapping[str, str] = {}
+    unpaired: Sequence[str] = ()
     codes: Mapping[str, str] = {}
-    if policy.compares:
-        if folder is None:
+    if any(rule.rule == ALONE for rule in policy.rule):
+        if parameters is None and policy.parameters is None:
             raise ConfigError(
                 f"{policy_file}: {ALONE} needs the iterations; name their folder by parameters or --parameters"
             )
-        iterations = read_iterations(folder)
-        pairing, codes = pair_iterations(iterations), iterations.files
+        iterations = read_iterations(parameters or policy_file.parent / str(policy.parameters))
+        (pairs, unpaired), codes = pair_iterations(iterations), iterations.files
     announce("reading the release")
     with open_source(release) as source:
-        if not any(table in source.tables for rule in policy.rules for table in rule.tables):
+        if not any(table in source.tables for rule in policy.rule for table in rule.tables):
             raise OutputError(f"{release} has none of the tables of {policy_file}")
         announce("suppressing")
-        counts = _find_suppressed(source.db, tuple(source.tables), policy.rules, pairing)
+        counts = _find_suppressed(source.db, tuple(source.tables), policy.rule, pairs)
         selects = {table: _select(table) for table in source.tables}
         record = {
             "rule": SUPPRESSION,
-            "policy": [
-                {
-                    "rule": r.rule,
-                    "tables": list(r.tables),
-                    "reason": r.reason,
-                    **({"suppress": r.suppress} if r.suppress else {}),
-                }
-                for r in policy.rules
-            ],
+            "policy": [{name: told for name, told in asdict(rule).items() if told} for rule in policy.rule],
             "public_inputs": dict(codes),
-            "unpaired": list(pairing.unpaired),
+            "unpaired": list(unpaired),
             "suppressed": counts,
         }
         announce("writing the release")
@@ -203,7 +174,10 @@ def suppress_release(
 
 
 def _find_suppressed(
-    db: duckdb.DuckDBPyConnection, tables: tuple[str, ...], rules: tuple[_SuppressionRule, ...], pairing: _Pairing
+    db: duckdb.DuckDBPyConnection,
+    tables: tuple[str, ...],
+    rules: tuple[_SuppressionRule, ...],
+    pairs: Mapping[str, str],
 ) -> dict[str, dict[str, int]]:
     """Apply rules to tables in a database; all rules see the counts as they are, whatever other rules suppress.
 
@@ -215,16 +189,13 @@ def _find_suppressed(
     dict
         By table and REASON, how many rows.
     """
-    alone, combination = (np.array(list(codes), dtype=object) for codes in (pairing.pairs, pairing.pairs.values()))
-    if pairing.pairs:
-        db.register("pair_arrays", {"alone": alone, "combination": combination})
-        db.execute("CREATE OR REPLACE TABLE pair AS SELECT * FROM pair_arrays")
+    _store(db, "pair", alone=("VARCHAR", pairs), combination=("VARCHAR", pairs.values()))
     counts: dict[str, dict[str, int]] = {}
     for table in tables:
         hits = [
             f"SELECT place, {number} AS rule, '{rule.reason}' AS reason FROM ({_hits(table, tables, rule)})"
             for number, rule in enumerate(rules)
-            if table in rule.tables and (rule.rule == NEGATIVE or pairing.pairs)
+            if table in rule.tables
         ]
         every = " UNION ".join(hits) if hits else "SELECT 0 AS place, 0 AS rule, '' AS reason WHERE false"
         db.execute(
@@ -326,44 +297,44 @@ def without_small_totals(
         for iteration in iterations.eligible(level, region.granularity).iterations
     ]
     bases = {region.name: region.base for region in REGION_TYPES}
-    members = [(area.region_type, area.region_id, number) for number, areas in enumerate(sets) for area in areas]
-    whole = {number for kind, _, number in members if bases[kind] in _NEVER}
-    _store(db, "cut_of", ("REGION_TYPE", "ITERATION_CODE"), [row[:2] for row in cuts], [row[2] for row in cuts])
-    _store(db, "set_of", ("REGION_TYPE", "REGION_ID"), [row[:2] for row in members], [row[2] for row in members])
-    _store(db, "whole_set", (), [() for _ in whole], sorted(whole))
+    _store(
+        db,
+        "cut_of",
+        REGION_TYPE=("VARCHAR", [kind for kind, _, _ in cuts]),
+        ITERATION_CODE=("VARCHAR", [code for _, code, _ in cuts]),
+        cut=("BIGINT", [cut for _, _, cut in cuts]),
+    )
+    bases = {region.name: region.base for region in REGION_TYPES}
+    whole = [any(bases[area.region_type] in _NEVER for area in areas) for areas in sets]
+    members = [(area, number) for number, areas in enumerate(sets) for area in areas]
+    _store(
+        db,
+        "set_of",
+        REGION_TYPE=("VARCHAR", [area.region_type for area, _ in members]),
+        REGION_ID=("VARCHAR", [area.region_id for area, _ in members]),
+        number=("BIGINT", [number for _, number in members]),
+        is_whole=("BOOLEAN", [whole[number] for _, number in members]),
+    )
     db.execute("""
-        CREATE OR REPLACE TABLE set_cut AS SELECT number, ITERATION_CODE, max(c.value) AS cut
-        FROM (SELECT REGION_TYPE, value AS number FROM set_of) JOIN cut_of c USING (REGION_TYPE) GROUP BY ALL""")
+        CREATE OR REPLACE TABLE set_cut AS SELECT number, ITERATION_CODE, max(cut) AS cut
+        FROM set_of JOIN cut_of USING (REGION_TYPE) GROUP BY ALL""")
     key = "REGION_ID, REGION_TYPE, ITERATION_CODE"
     tables = " UNION ".join(f"SELECT DISTINCT {key} FROM ({selects[t]})" for t in AGE_TABLES if t in selects)
     db.execute(f"CREATE OR REPLACE TABLE with_ages AS {tables or f'SELECT {key} FROM {TOTALS} WHERE false'}")
     return f"""
         SELECT t.* EXCLUDE (place) FROM (SELECT *, row_number() OVER () AS place FROM ({selects[TOTALS]})) t
         LEFT JOIN set_of s USING (REGION_TYPE, REGION_ID) LEFT JOIN cut_of c USING (REGION_TYPE, ITERATION_CODE)
-        LEFT JOIN set_cut m ON m.number = s.value AND m.ITERATION_CODE = t.ITERATION_CODE
-        LEFT JOIN whole_set w ON w.value = s.value
-        WHERE w.value IS NOT NULL OR CAST(t.COUNT AS BIGINT) > coalesce(m.cut, c.value, -9223372036854775808)
+        LEFT JOIN set_cut m ON m.number = s.number AND m.ITERATION_CODE = t.ITERATION_CODE
+        WHERE s.is_whole OR CAST(t.COUNT AS BIGINT) > coalesce(m.cut, c.cut, -9223372036854775808)
             OR EXISTS (SELECT 1 FROM with_ages a WHERE a.REGION_ID = t.REGION_ID
                 AND a.REGION_TYPE = t.REGION_TYPE AND a.ITERATION_CODE = t.ITERATION_CODE)
         ORDER BY place"""
 
 
-def _store(
-    db: duckdb.DuckDBPyConnection,
-    name: str,
-    columns: tuple[str, ...],
-    keys: Sequence[tuple[str, ...]],
-    values: Sequence[int],
-) -> None:
-    arrays: dict[str, Any] = {
-        column: np.array([key[place] for key in keys], dtype=object) for place, column in enumerate(columns)
-    }
-    described = ", ".join([*(f"{column} VARCHAR" for column in columns), "value BIGINT"])
-    db.execute(f"CREATE OR REPLACE TABLE {name} ({described})")
-    if values:
-        db.register("stored", {**arrays, "value": np.array(values, dtype=np.int64)})
-        db.execute(f"INSERT INTO {name} SELECT * FROM stored")
-        db.unregister("stored")
+def _store(db: duckdb.DuckDBPyConnection, name: str, **columns: tuple[str, Iterable[object]]) -> None:
+    """Make a table of columns, each a type and values; there may be no rows."""
+    picked = ", ".join(f"unnest(?::{kind}[]) AS {column}" for column, (kind, _) in columns.items())
+    db.execute(f"CREATE OR REPLACE TABLE {name} AS SELECT {picked}", [list(values) for _, values in columns.values()])
 
 
 def _cut(plan: Plan, level: str, chance: Fraction) -> int | None:

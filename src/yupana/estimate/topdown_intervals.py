@@ -110,20 +110,15 @@ def _read_counted(release: ReleaseFolder) -> _CountedRelease:
         has_shares = f"{SPINE}/{GEOUNITS}" in release.files.values()
         read = ordered_spine(folder, written, read_shares(folder, written)) if has_shares else None
         blocks = written.block if read is None else read.blocks
+        order = np.argsort(blocks)
+        with open_database() as db:
+            found = counts_by_code(db, release.folder, name, configuration.schema, blocks[order], 16)
         return _CountedRelease(
-            release, configuration, blocks, _counts(release.folder, name, configuration, blocks), read,
+            release, configuration, blocks, found.sum_to(order, len(order)), read,
             read_published(release.folder, nation=configuration.levels[0] == ROOT),
         )  # fmt: skip
     except CountFileError as error:
         raise InputError(f"{release.folder}: {error}") from None
-
-
-def _counts(folder: Path, name: str, configuration: Configuration, blocks: Ints) -> Histogram:
-    """Counts of blocks, in their order."""
-    order = np.argsort(blocks)
-    with open_database() as db:
-        found = counts_by_code(db, folder, name, configuration.schema, blocks[order], 16)
-    return found.sum_to(order, len(order))
 
 
 _SOURCE: Final = "source_manifest_sha256"

@@ -249,7 +249,7 @@ def by_search(costs: Costs, household: Household, place: int, attributes: set[st
 def told(household: Household, place: int) -> Individual:
     p = household.people[place]
     others = (*household.people[:place], *household.people[place + 1 :])
-    size, kind = len(household.people), household.type
+    size, kind = len(household.people), dict(unit_record(household.people, household.tenure))["HHT2"]
     return Individual("R", p.age, p.relation, size, kind, p.sex, p.race, p.ethnicity, household.tenure, others)
 
 

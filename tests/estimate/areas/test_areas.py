@@ -19,7 +19,7 @@ from topdown_worlds import World
 
 import yupana
 from yupana.cli.main import main
-from yupana.estimate.intervals.intervals import Moments, fieller
+from yupana.estimate.intervals.intervals import fieller
 
 SHAPE = (3, 2)
 Z = NormalDist().inv_cdf(0.95)
@@ -101,7 +101,7 @@ def test_counts_and_intervals_are_those_of_one_dense_system(made: Made) -> None:
         if one.query in RATIOS:
             above, below = RATIOS[one.query]
             value, covariance = moments(above, below)
-            expected = fieller(Moments(*value, covariance[0, 0], covariance[1, 1], covariance[0, 1]), Z)
+            expected = fieller(*value, covariance[0, 0], covariance[1, 1], covariance[0, 1], Z)
             assert len(one.interval.pieces) == len(expected)
             np.testing.assert_allclose(one.interval.pieces, expected, rtol=1e-4, atol=1e-4)
             if published(below):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from yupana.estimate.intervals.intervals import Moments, fieller
+from yupana.estimate.intervals.intervals import fieller
 
 pytestmark = pytest.mark.quality
 
@@ -23,7 +23,7 @@ def test_coverage(below: float, correlation: float, confidence: float) -> None:
     found = rng.multivariate_normal([above, below], covariance, DRAWS)
     held, unbounded = 0, 0
     for n, d in found.tolist():
-        pieces = fieller(Moments(n, d, covariance[0, 0], covariance[1, 1], covariance[0, 1]), Z[confidence])
+        pieces = fieller(n, d, covariance[0, 0], covariance[1, 1], covariance[0, 1], Z[confidence])
         unbounded += len(pieces) > 1 or not np.isfinite(pieces[0]).all()
         # A ratio of infinite size is held by a set without end.
         held += any(low <= above / below <= high for low, high in pieces) if below else not np.isfinite(pieces).all()

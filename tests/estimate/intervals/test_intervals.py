@@ -19,7 +19,7 @@ from topdown_worlds import configuration, make_world, write_configuration, write
 from yupana.cli.interval import _in_words
 from yupana.cli.main import main
 from yupana.errors import ConfigError
-from yupana.estimate.intervals.intervals import Moments, fieller
+from yupana.estimate.intervals.intervals import fieller
 from yupana.estimate.intervals.query import Linear, Ratio, Selection, evaluate, parse
 from yupana.release.folder import write_manifest
 from yupana.release.tables import ReleaseTable, checksum, write_table
@@ -149,7 +149,7 @@ def test_the_set_is_what_its_inequality_says(
     n: float, d: float, vn: float, vd: float, correlation: float, ratio: float
 ) -> None:
     c, z = correlation * math.sqrt(vn * vd), 1.645
-    pieces = fieller(Moments(n, d, vn, vd, c), z)
+    pieces = fieller(n, d, vn, vd, c, z)
     assert all(low <= high for low, high in pieces)
     left, right = (n - ratio * d) ** 2, z * z * (vn - 2 * ratio * c + ratio * ratio * vd)
     if abs(left - right) > 1e-9 * (left + right):
@@ -160,7 +160,7 @@ def test_the_set_is_what_its_inequality_says(
 
 
 def test_a_denominator_without_error_gives_the_normal_interval() -> None:
-    ((low, high),) = fieller(Moments(10.0, 4.0, 9.0, 0.0, 0.0), 2.0)
+    ((low, high),) = fieller(10.0, 4.0, 9.0, 0.0, 0.0, 2.0)
     assert (low, high) == pytest.approx((1.0, 4.0))
 
 
@@ -253,7 +253,7 @@ def test_a_part_over_its_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str
     (found,) = ask(release, capsys, query)["intervals"]
     n, v = world.tables["T04002"][(*key[:3], ("1",))]
     d, _ = world.tables["T04002"][key]
-    pieces = fieller(Moments(100.0 * n, d, 1e4 * v, 3 * v, 100 * v), 1.96)
+    pieces = fieller(100.0 * n, d, 1e4 * v, 3 * v, 100 * v, 1.96)
     assert found["estimate"] == pytest.approx(100 * n / d)
     ends = [end for piece in found["set"] for end in piece if end is not None]
     assert ends == pytest.approx([end for piece in pieces for end in piece if math.isfinite(end)])
@@ -325,7 +325,7 @@ def test_derived_tables_of_phsafe_are_not_independent_of_their_source(
     first, less, more, average, same = found["intervals"]
     assert (first["variance"], less["variance"], more["variance"]) == (8.0, 4.0, 4.0 + 16.0)
     assert (first["lower"], first["upper"]) == pytest.approx((50 - 1.645 * 8**0.5, 50 + 1.645 * 8**0.5))
-    ((low, high),) = fieller(Moments(50.0, 25.0, 8.0, 1.0, 0.0), 1.645)
+    ((low, high),) = fieller(50.0, 25.0, 8.0, 1.0, 0.0, 1.645)
     assert (average["lower"], average["upper"]) == pytest.approx((low, high))
     assert (same["estimate"], same["lower"], same["upper"]) == (1.0, 1.0, 1.0)
 
@@ -456,7 +456,7 @@ def test_sums_and_ratios_on_the_tree_against_one_dense_system(
     for i, found in zip(range(0, 24, 2), ask(out, capsys, *ratios, more=more)["intervals"], strict=True):
         both = np.array(rows[i : i + 2])
         (n, d), ((vn, c), (_, vd)) = both @ estimate, both @ covariance @ both.T
-        pieces = fieller(Moments(n, d, vn, vd, c), 1.6448536269514722)
+        pieces = fieller(n, d, vn, vd, c, 1.6448536269514722)
         if vn > 1e-6 and vd > 1e-6:
             ends = [end for piece in found["set"] for end in piece if end is not None]
             assert ends == pytest.approx([e for piece in pieces for e in piece if math.isfinite(e)], rel=1e-4)

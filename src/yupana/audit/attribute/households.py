@@ -55,11 +55,6 @@ class Household:
     people: tuple[Person, ...]
     tenure: int
 
-    @property
-    def type(self) -> int:
-        """HHT2."""
-        return dict(unit_record(self.people, self.tenure))["HHT2"]
-
 
 def faults_of(people: Sequence[Person]) -> list[str]:
     """Why people cannot live as a household, in words; empty if they can."""
@@ -235,18 +230,9 @@ def reason_against(individual: Individual) -> str | None:
     return None
 
 
-Contradictions = Iterator[tuple[bool, str]]
-"""Pairs of whether something is impossible, and the sentence that says so."""
-
-
-def _contradictions(i: Individual) -> Contradictions:
-    yield from _of_place(i)
-    yield from _of_type(i)
-    yield from _of_size(i)
-
-
-def _of_place(i: Individual) -> Contradictions:
-    """Between the relation of a person, the age, and living alone."""
+def _contradictions(i: Individual) -> Iterator[tuple[bool, str]]:
+    """Pairs of whether something is impossible, and the sentence that says so."""
+    # Between the relation of a person, the age, and living alone.
     yield i.relation not in range(20, 37), "RELSHIP 20 to 36 are the relations of a household; 37 and 38 are not"
     yield i.is_householder and i.age < OF_AGE, f"a householder is at least {OF_AGE} years old"
     yield i.relation in COUPLED and i.age < OF_AGE, f"a spouse or unmarried partner is at least {OF_AGE} years old"
@@ -254,10 +240,7 @@ def _of_place(i: Individual) -> Contradictions:
     yield not i.is_householder and i.size == 1, "somebody who lives alone is the householder"
     yield i.type in ALONE and i.size != 1, "a household of HHT2 05 or 09 is a householder who lives alone: size 1"
     yield i.type not in ALONE and i.size == 1, "somebody who lives alone is in a household of HHT2 05 or 09"
-
-
-def _of_type(i: Individual) -> Contradictions:
-    """Between what a person is and the type of household that this makes."""
+    # Between what a person is and the type of household that this makes.
     female, male = (i.is_householder and i.type in types for types in (FEMALE_HOUSEHOLDER, MALE_HOUSEHOLDER))
     yield female and i.sex == MALE, "HHT2 05 to 08 have a female householder"
     yield male and i.sex == FEMALE, "HHT2 09 to 12 have a male householder"
@@ -268,10 +251,7 @@ def _of_type(i: Individual) -> Contradictions:
     yield strange, f"an own child under {ADULT} makes a household HHT2 01, 03, 06 or 10"
     strange = i.relation in RELATIVES and i.type in (8, 12)
     yield strange, "in a household of HHT2 08 or 12 nobody is related to the householder"
-
-
-def _of_size(i: Individual) -> Contradictions:
-    """Between the size of a household and the members that its type needs: who is none of them, comes on top."""
+    # Between the size of a household and the members that its type needs: who is none of them, comes on top.
     parts = (
         (True, i.is_householder),
         (i.type in COUPLES, i.relation in COUPLED),
@@ -285,16 +265,11 @@ def _of_size(i: Individual) -> Contradictions:
     yield not plays and i.size < need + 1, f"{enough} besides one of RELSHIP {i.relation}"
 
 
-def person_of(individual: Individual, **known: int) -> Person:
+def person_of(individual: Individual) -> Person:
     """The person, with what is not told as the search takes it."""
-    told = {
-        "sex": individual.known_sex,
-        "age": individual.age,
-        "race": _USUAL[0] if individual.race is None else individual.race,
-        "ethnicity": _USUAL[1] if individual.ethnicity is None else individual.ethnicity,
-        "relation": individual.relation,
-    }
-    return Person(**{**told, **known})
+    race = _USUAL[0] if individual.race is None else individual.race
+    ethnicity = _USUAL[1] if individual.ethnicity is None else individual.ethnicity
+    return Person(individual.known_sex, individual.age, race, ethnicity, individual.relation)
 
 
 def others_of(individual: Individual, person: Person, least_tau: int, *, moving: bool) -> Iterator[Ordered]:

@@ -78,12 +78,8 @@ class LossEstimate:
 
         return {
             "epl": finite(self.loss),
-            "error": finite(self.error),
-            "lower": finite(self.lower),
-            "upper": finite(self.upper),
-            "confidence": self.confidence,
-            "method": self.method,
-            "bandwidth": self.bandwidth,
+            **{name: finite(getattr(self, name)) for name in ("error", "lower", "upper")},
+            **{name: getattr(self, name) for name in ("confidence", "method", "bandwidth")},
             "range": [self.low, self.high],
             "residuals": self.residuals,
             "warnings": list(self.warnings),
@@ -159,17 +155,7 @@ def repeated_loss(residuals: Residuals, bandwidth: float = BANDWIDTH, percentile
     if residuals.offsets.size <= _LATTICES and width < _NARROWEST:
         near = _neighbours(residuals, low, high, CONFIDENCE)
         return math.nan if near is None else near.loss
-    centres = _centres(low, high, width)
-    distance = residuals.values - centres[:, None]
-    kernel = _kernel(distance, width)
-    _, influence = _fit(kernel, distance, residuals.times)
-    spread = np.sqrt((influence**2) @ residuals.times)
-    return _cross_fitted(
-        residuals.times,
-        lambda times: -_fit(kernel, distance, times)[0],
-        spread * math.sqrt(2),
-        np.random.default_rng(1),
-    )
+    return _slopes(residuals, width, low, high)[-1](np.random.default_rng(1))
 
 
 def _doubts(residuals: Residuals, found: LossEstimate, confidence: float) -> list[str]:
@@ -195,24 +181,14 @@ def _doubts(residuals: Residuals, found: LossEstimate, confidence: float) -> lis
 
 def _window(residuals: Residuals, width: float, low: float, high: float, confidence: float) -> LossEstimate:
     """Slopes of the logarithm of the density at points of the range."""
-    centres = _centres(low, high, width)
-    distance = residuals.values - centres[:, None]
-    kernel = _kernel(distance, width)
-    slope, influence = _fit(kernel, distance, residuals.times)
-    spread = np.sqrt((influence**2) @ residuals.times)
+    centres, loss, influence, spread, largest = _slopes(residuals, width, low, high)
     unit = influence * np.sqrt(residuals.times) / spread[:, None]
     # Simulated paths of a band, which protect nothing; by a fixed seed the same residuals give the same band.
     generator = np.random.default_rng(1)
     paths = np.abs(unit @ generator.standard_normal((residuals.values.size, _PATHS))).max(axis=0)
     reach = float(np.quantile(paths, confidence)) * spread
-    loss = -slope
-
-    def curve(times: Floats) -> Floats:
-        return -_fit(kernel, distance, times)[0]
-
-    largest = _cross_fitted(residuals.times, curve, spread * math.sqrt(2), generator)
     return LossEstimate(
-        largest,
+        largest(generator),
         float(spread[np.argmax(np.abs(loss) - spread)]),
         max(0.0, float((np.abs(loss) - reach).max())),
         float((np.abs(loss) + reach).max()),
@@ -227,6 +203,24 @@ def _window(residuals: Residuals, width: float, low: float, high: float, confide
         loss + reach,
         residuals.number,
     )
+
+
+def _slopes(
+    residuals: Residuals, width: float, low: float, high: float
+) -> tuple[Floats, Floats, Floats, Floats, Callable[[np.random.Generator], float]]:
+    """Points of the range, the loss there, its influence and standard error, and how the largest is found."""
+    centres = _centres(low, high, width)
+    distance = residuals.values - centres[:, None]
+    kernel = _kernel(distance, width)
+    slope, influence = _fit(kernel, distance, residuals.times)
+    spread = np.sqrt((influence**2) @ residuals.times)
+
+    def largest(generator: np.random.Generator) -> float:
+        return _cross_fitted(
+            residuals.times, lambda times: -_fit(kernel, distance, times)[0], spread * math.sqrt(2), generator
+        )
+
+    return centres, -slope, influence, spread, largest
 
 
 def _centres(low: float, high: float, width: float) -> Floats:

@@ -1,8 +1,9 @@
 """Counts of areas with intervals: from the published tables where they suffice, else by least squares. Public."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from math import prod
 from pathlib import Path
 from typing import Final
@@ -17,7 +18,6 @@ from yupana.estimate.areas.queries import (
     AskedOfArea,
     Kept,
     WeightedCells,
-    cells_of_variable,
     expanded,
     open_parts,
     questions_by_part,
@@ -34,42 +34,32 @@ from yupana.geography.kinds import BLOCK_WIDTH, KINDS, NONE, TOLD
 from yupana.products.topdown.tables import BOUNDS, COUNTS, INTERVALS_OF, TABLES, TABULATION, levels_of
 from yupana.products.topdown.verify import cell_of
 from yupana.release.release import ReleaseFolder
+from yupana.topdown.interval_terms import IntervalTerms
 from yupana.topdown.plan import DEFAULT_CONFIDENCE
 
 ENDS: Final = BOUNDS[:2]
 """The columns of an interval; its margin follows from these."""
 
 
-@dataclass(frozen=True, slots=True)
-class _PublishedIntervals:
-    """How the intervals of the tables were found."""
-
-    method: str
-    confidence: Fraction
-    replicates: int  # of Monte Carlo; 0 of other methods
-
-    @property
-    def words(self) -> str:
-        """The method in words."""
-        of = f" of {self.replicates} replicates" if self.replicates else ""
-        return {"monte-carlo": "approximate Monte Carlo", "least-squares": "least squares"}.get(
-            self.method, self.method
-        ) + of
-
-
-def _published_intervals(release: ReleaseFolder) -> _PublishedIntervals | None:
-    """What the manifest says of the intervals of the tables; None if they have none."""
+def _published_intervals(release: ReleaseFolder) -> IntervalTerms | None:
+    """How the intervals of the tables were found; None if they have none."""
     told = release.manifest.get("parameters", {}).get("intervals")
     if told is None or told.get("method", "none") == "none":
         return None
     try:
-        confidence = Fraction(str(told["confidence"]))
-        found = _PublishedIntervals(str(told["method"]), confidence, int(told.get("replicates", 0)))
+        found = IntervalTerms(told["method"], Fraction(str(told["confidence"])), int(told.get("replicates", 0)))
+        known = 0 < found.confidence < 1
     except (KeyError, ValueError, TypeError, ZeroDivisionError):
-        confidence = Fraction(0)
-    if not 0 < confidence < 1:
+        known = False
+    if not known:
         raise OutputError(f"{release.folder}: the manifest does not tell the confidence of the intervals of its tables")
     return found
+
+
+def _in_words(terms: IntervalTerms) -> str:
+    """The method in words."""
+    words = {"monte-carlo": "approximate Monte Carlo", "least-squares": "least squares"}.get(terms.method, terms.method)
+    return f"{words} of {terms.replicates} replicates" if terms.replicates else words
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,11 +80,14 @@ class _TabulatedRows:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _PublishedTables:
-    """The tables of a release."""
+    """The tables of a release, and what is asked of them."""
 
     areas: ReleasedAreas
     words: Counted  # the schema and the tables that it gives
-    intervals: _PublishedIntervals | None
+    intervals: IntervalTerms | None
+    codes: Mapping[str, Mapping[str, int]]  # by kind, the place of each area that is asked for
+    _rows: dict[str, _TabulatedRows] = field(default_factory=dict, init=False)
+    _sums: dict[tuple[str, float, tuple[Kept, bytes]], Floats] = field(default_factory=dict, init=False)
 
     @property
     def release(self) -> ReleaseFolder:
@@ -105,15 +98,35 @@ class _PublishedTables:
         """Whether the areas of a kind are tabulated."""
         return file_of(self.release, f"{TABULATION}/{kind}") is not None
 
-    def rows(self, kind: str, codes: Sequence[str]) -> _TabulatedRows:
-        """The counts of all cells of some areas of a kind.
+    def value(self, asked: AskedOfArea) -> int | float | None:
+        """What is published; None of a ratio whose denominator is published as 0."""
+        above, *below = (self._sum(asked.area.kind, one)[asked.place] for one in asked.form.sums)
+        if asked.form.factor is not None:
+            return asked.form.factor
+        if below:
+            return float(above / below[0]) if below[0] else None
+        return int(above) if above == int(above) else float(above)
 
-        They are those of its own table or, of a kind that is not tabulated, sums of those of its blocks.
-        """
+    def _sum(self, kind: str, cells: WeightedCells) -> Floats:
+        """A sum for all areas of a kind that are asked for."""
+        key = kind, cells.constant, cells.key
+        if key not in self._sums:
+            shape, areas = self.words.schema.shape, len(self.codes[kind])
+            self._sums[key] = self.rows(kind).sums(cells, shape, areas)
+        return self._sums[key]
+
+    def rows(self, kind: str) -> _TabulatedRows:
+        """The counts of all cells of the areas of a kind that are asked for, read once."""
+        if kind not in self._rows:
+            self._rows[kind] = self._rows_of(kind, tuple(self.codes[kind]))
+        return self._rows[kind]
+
+    def _rows_of(self, kind: str, codes: Sequence[str]) -> _TabulatedRows:
+        """Those of its own table or, of a kind that is not tabulated, sums of those of its blocks."""
         published = self.areas.published
         for stem in (f"{TABULATION}/{kind}", *([f"{COUNTS}/{kind}"] if published is None else [])):
             if file_of(self.release, stem) is not None:
-                return self._rows(stem, codes, np.arange(len(codes), dtype=np.int64))
+                return self._read(stem, codes, np.arange(len(codes), dtype=np.int64))
         if published is None:
             raise OutputError(f"{self.release.folder} has no {COUNTS}/{kind}, which it must have; run yupana check")
         column = published.kinds[kind]
@@ -121,9 +134,9 @@ class _PublishedTables:
         inside = np.flatnonzero(np.isin(column.index, list(place)))
         blocks = [f"{code:0{BLOCK_WIDTH}d}" for code in published.block[inside].tolist()]
         of_block = np.array([place[i] for i in column.index[inside].tolist()], dtype=np.int64)
-        return self._rows(f"{TABULATION}/block", blocks, of_block)
+        return self._read(f"{TABULATION}/block", blocks, of_block)
 
-    def _rows(self, stem: str, geounits: Sequence[str], area: Ints) -> _TabulatedRows:
+    def _read(self, stem: str, geounits: Sequence[str], area: Ints) -> _TabulatedRows:
         """Rows of a file by geounit, each geounit in an area; several geounits of one area are added up."""
         name = file_of(self.release, stem)
         if name is None:
@@ -153,18 +166,18 @@ class _PublishedTables:
         found: dict[tuple[tuple[int, ...], bytes], tuple[str, str]] = {}
         for table in self.words.tables:
             if self._file(table.name) is not None:
-                for place, variable in enumerate(table.variables):
-                    cells = cells_of_variable(table.member, place, self.words.schema)
-                    found.setdefault(cells.key, (table.name, variable))
+                for variable in table.variables:
+                    found.setdefault(read_form(variable, self.words).above.key, (table.name, variable))
         return found
 
-    def ends_of(self, kind: str, codes: Sequence[str], table: str, variables: Sequence[str]) -> Mapping[str, Ints]:
+    def ends_of(self, kind: str, table: str, variables: Sequence[str]) -> Mapping[str, Ints]:
         """The intervals of variables of a table: for each an array of shape (areas, 2), of `ENDS`."""
         name = self._file(table)
         if name is None:
             raise OutputError(f"{self.release.folder} has no {TABLES}/{table}{INTERVALS_OF}")
         path = self.release.file(name)
         level = levels_of(self.areas.gazetteer.kinds)[kind]
+        codes = self.codes[kind]
         geocodes = [short_block(code) if kind == "block" else code for code in codes]
         wanted = [f"{variable}_{end}" for variable in variables for end in ENDS]
         with open_database() as db:
@@ -224,31 +237,26 @@ def area_intervals(
     InputError, OutputError
         If a file, the release or the measurements are not what they should be.
     """
-    terms = _Terms(tuple(files), confidence, noisy, encoding)
     opened, parts = open_parts(release)
-    found = _of_parts(opened, questions, terms) if parts else _of_release(opened, questions, terms)
+    answer = partial(_of_release, files=files, confidence=confidence, encoding=encoding)
+    found = _of_parts(opened, questions, noisy, answer) if parts else answer(opened, questions, noisy)
     return replace(found, others=tuple(others))
 
 
-@dataclass(frozen=True, slots=True)
-class _Terms:
-    """What answers are to be of: files of areas, confidence, and the measurements of the run."""
-
-    files: tuple[Path, ...]
-    confidence: Fraction | None
-    noisy: Path | None
-    encoding: str | None
-
-
-def _of_parts(release: ReleaseFolder, questions: Sequence[AreaQuestion], terms: _Terms) -> AreaIntervals:
+def _of_parts(
+    release: ReleaseFolder,
+    questions: Sequence[AreaQuestion],
+    noisy: Path | None,
+    answer: Callable[[ReleaseFolder, Sequence[AreaQuestion], Path | None], AreaIntervals],
+) -> AreaIntervals:
     """Answers of a release of several parts, each question put to the one that counts what it asks for."""
     words = {name: counted_in(schema_of(part)[0]) for name, part in release.parts.items()}
     asked = questions_by_part(questions, words)
     found: dict[str, AreaIntervals] = {}
     for name in dict.fromkeys(part for part, _ in asked):
         mine = [question for part, question in asked if part == name]
-        noisy = terms.noisy / name if terms.noisy is not None and (terms.noisy / name).is_dir() else terms.noisy
-        found[name] = _of_release(release.parts[name], mine, replace(terms, noisy=noisy))
+        own = noisy / name if noisy is not None and (noisy / name).is_dir() else noisy
+        found[name] = answer(release.parts[name], mine, own)
     if len({one.confidence for one in found.values()}) > 1:
         told = ", ".join(f"{name} of {_percent(one.confidence)}" for name, one in found.items())
         raise ConfigError(f"the intervals of the parts are of several confidences: {told}; name one with --confidence")
@@ -259,30 +267,36 @@ def _of_parts(release: ReleaseFolder, questions: Sequence[AreaQuestion], terms: 
     return AreaIntervals(release.name, str(release.manifest.get("status")), level, answers, tuple(notes))
 
 
-def _of_release(opened: ReleaseFolder, questions: Sequence[AreaQuestion], terms: _Terms) -> AreaIntervals:
-    areas = released_areas(opened, terms.files, terms.encoding)
-    tables = _PublishedTables(areas, counted_in(schema_of(opened)[0]), _published_intervals(opened))
-    asked, codes = _understood(questions, areas, tables.words)
-    told = tables.intervals
-    level = terms.confidence or (told.confidence if told else None) or opened.confidence or DEFAULT_CONFIDENCE
-    rows = {kind: tables.rows(kind, tuple(places)) for kind, places in codes.items()}
-    published = _Published(rows, codes, tables.words.schema.shape)
-    found = _from_tables(asked, tables, rows, codes, level)
+def _of_release(
+    opened: ReleaseFolder,
+    questions: Sequence[AreaQuestion],
+    noisy: Path | None,
+    *,
+    files: Sequence[Path],
+    confidence: Fraction | None,
+    encoding: str | None,
+) -> AreaIntervals:
+    areas = released_areas(opened, files, encoding)
+    words, told = counted_in(schema_of(opened)[0]), _published_intervals(opened)
+    asked, codes = _understood(questions, areas, words)
+    tables = _PublishedTables(areas, words, told, codes)
+    level = confidence or (told.confidence if told else None) or opened.confidence or DEFAULT_CONFIDENCE
+    found = _from_tables(asked, tables, level)
     notes = list(_NOTES.get(told.method, ())) if told and found else []
     if open_ := [number for number in range(len(asked)) if number not in found]:
-        if terms.noisy is None:
-            raise ConfigError(_missing(asked[open_[0]], len(open_), tables, level, published))
+        if noisy is None:
+            raise ConfigError(_missing(asked[open_[0]], len(open_), tables, level))
         # It loads the compiler, for which what the tables answer does not wait.
         from yupana.estimate.areas.least_squares import intervals_by_least_squares  # noqa: PLC0415
         from yupana.estimate.intervals.tree import open_tree  # noqa: PLC0415
 
-        measurements = open_tree(opened, terms.noisy)
+        measurements = open_tree(opened, noisy)
         found |= intervals_by_least_squares(
             {number: asked[number] for number in open_}, measurements, areas, codes, level
         )
         notes += measurements.notes
     answers = [
-        AreaInterval(one.area, published.of(one), found[number], one.question.others)
+        AreaInterval(one.area, tables.value(one), found[number], one.question.others)
         for number, one in enumerate(asked)
     ]
     notes += _on_published(answers, opened)
@@ -327,37 +341,7 @@ def _understood(
     return found, codes
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Published:
-    """Published counts, summed once for all areas of a kind that are asked for."""
-
-    rows: Mapping[str, _TabulatedRows]
-    codes: Mapping[str, Mapping[str, int]]
-    shape: tuple[int, ...]
-    _sums: dict[tuple[str, float, tuple[Kept, bytes]], Floats] = field(default_factory=dict, init=False)
-
-    def of(self, asked: AskedOfArea) -> int | float | None:
-        above, *below = (self._sum(asked.area.kind, one)[asked.place] for one in asked.form.sums)
-        if asked.form.factor is not None:
-            return asked.form.factor
-        if below:
-            return float(above / below[0]) if below[0] else None
-        return int(above) if above == int(above) else float(above)
-
-    def _sum(self, kind: str, cells: WeightedCells) -> Floats:
-        key = kind, cells.constant, cells.key
-        if key not in self._sums:
-            self._sums[key] = self.rows[kind].sums(cells, self.shape, len(self.codes[kind]))
-        return self._sums[key]
-
-
-def _from_tables(
-    asked: Sequence[AskedOfArea],
-    tables: _PublishedTables,
-    rows: Mapping[str, _TabulatedRows],
-    codes: Mapping[str, Mapping[str, int]],
-    level: Fraction,
-) -> dict[int, Interval]:
+def _from_tables(asked: Sequence[AskedOfArea], tables: _PublishedTables, level: Fraction) -> dict[int, Interval]:
     """The intervals that stand beside published counts, by the number of the question."""
     told = tables.intervals
     if told is None or told.confidence != level:
@@ -368,8 +352,8 @@ def _from_tables(
     # The row of each area and cell, as one number.
     places = {
         kind: {key: row for row, key in enumerate((of.area * cells + of.cell).tolist())}
-        for kind, of in rows.items()
-        if of.ends is not None
+        for kind in tables.codes
+        if (of := tables.rows(kind)).ends is not None
     }
     for number, one in enumerate(asked):
         kind, form = one.area.kind, one.form
@@ -379,15 +363,15 @@ def _from_tables(
             wanted.setdefault((kind, variable[0]), {}).setdefault(variable[1], []).append(number)
         elif kind in places and (cell := form.above.cell(tables.words.schema.shape)) is not None:
             row = places[kind].get(one.place * cells + cell)
-            ends = rows[kind].ends
+            ends = tables.rows(kind).ends
             if row is not None and ends is not None:
-                found[number] = _read(one, ends[row], f"{TABULATION}/{kind}", told.words)
+                found[number] = _read(one, ends[row], f"{TABULATION}/{kind}", _in_words(told))
     for (kind, table), by_variable in wanted.items():
-        ends_of = tables.ends_of(kind, tuple(codes[kind]), table, tuple(by_variable))
+        ends_of = tables.ends_of(kind, table, tuple(by_variable))
         for variable_name, numbers in by_variable.items():
             for number in numbers:
                 ends = ends_of[variable_name][asked[number].place]
-                found[number] = _read(asked[number], ends, f"{TABLES}/{table}{INTERVALS_OF}", told.words)
+                found[number] = _read(asked[number], ends, f"{TABLES}/{table}{INTERVALS_OF}", _in_words(told))
     return found
 
 
@@ -396,11 +380,11 @@ def _read(asked: AskedOfArea, ends: Ints, where: str, how: str) -> Interval:
     return Interval(asked.question.query, None, None, pieces, asked.form.cells, f"{how}, in {where}")
 
 
-def _missing(asked: AskedOfArea, number: int, tables: _PublishedTables, level: Fraction, published: _Published) -> str:
+def _missing(asked: AskedOfArea, number: int, tables: _PublishedTables, level: Fraction) -> str:
     """Why there is no interval of a question, and what would give it."""
     folder, told, form = tables.release.folder, tables.intervals, asked.form
     by_noise = "the noisy measurements of its run, with --noisy-measurements DIR"
-    value = published.of(asked)
+    value = tables.value(asked)
     count = "" if value is None else f" {value:,} is published."
     more = f" The same is true of {number - 1:,} more." if number > 1 else ""
     if told is None:

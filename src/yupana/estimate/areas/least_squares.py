@@ -6,7 +6,7 @@ schema. Slopes are sparse, as an area meets few units.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import prod
 from statistics import NormalDist
@@ -20,7 +20,7 @@ from yupana.arrays import Flags, Floats, Indices, Ints
 from yupana.errors import ConfigError
 from yupana.estimate.areas.queries import AskedOfArea, Kept, WeightedCells
 from yupana.estimate.areas.released import ReleasedAreas
-from yupana.estimate.intervals.intervals import Interval, interval_of_multiple, interval_of_ratio
+from yupana.estimate.intervals.intervals import Interval, interval_of, interval_of_multiple
 from yupana.estimate.intervals.selections import Levels, weights_on
 from yupana.estimate.intervals.tree import TreeMeasurements
 from yupana.geography.tree import Members, Tree
@@ -160,16 +160,11 @@ def _estimated(asked: AskedOfArea, estimates: _AreaEstimates, entity: int, level
     if form.factor is not None:
         return interval_of_multiple(query, form.factor)
     values, covariance = estimates.moments(entity, form.sums)
-    if form.below is not None:
-        return interval_of_ratio(query, values, covariance, z, form.cells, _RULE)
-    value, variance = float(values[0]), float(covariance[0, 0])
-    if form.above.is_count:
+    found = interval_of(query, values, covariance, z, form.cells, _RULE)
+    if form.below is None and form.above.is_count:
         whole = whole_intervals(values, covariance[0], float(level))
-        pieces = ((float(whole.lower[0]), float(whole.upper[0])),)
-    else:
-        reach = z * variance**0.5
-        pieces = ((value - reach, value + reach),)
-    return Interval(query, value, variance, pieces, form.cells, _RULE)
+        return replace(found, pieces=((float(whole.lower[0]), float(whole.upper[0])),))
+    return found
 
 
 _EXACT: Final = 1e-12

@@ -207,19 +207,9 @@ def _cells(form: Linear, schema: Schema) -> WeightedCells:
         cell: weight for cell, weight in form.weights.items() if isinstance(cell, tuple)
     }
     kept, weights = weights_on(answers, schema) if answers else ((), np.zeros(1))
-    return WeightedCells(float(form.constant), *_on_fewest(kept, weights, schema.shape))
-
-
-def _on_fewest(kept: tuple[int, ...], weights: Floats, shape: Sequence[int]) -> tuple[tuple[int, ...], Floats]:
-    """Leave out the attributes whose levels all weigh the same."""
-    needed, (found,) = told_apart(weights[None], [shape[i] for i in kept])
-    return tuple(compress(kept, needed)), np.ascontiguousarray(found)
-
-
-def cells_of_variable(member: Ints, place: int, schema: Schema) -> WeightedCells:
-    """A variable of a published table as a sum of cells; ``member`` is that of `RedistrictingTable`."""
-    inside = (member == place).any(axis=1).astype(np.float64)
-    return WeightedCells(0.0, *_on_fewest(tuple(range(len(schema.shape))), inside, schema.shape))
+    # Attributes whose levels all weigh the same are left out.
+    needed, (found,) = told_apart(weights[None], [schema.shape[i] for i in kept])
+    return WeightedCells(float(form.constant), tuple(compress(kept, needed)), np.ascontiguousarray(found))
 
 
 def open_parts(folder: Path) -> tuple[ReleaseFolder, Mapping[str, ReleaseFolder]]:

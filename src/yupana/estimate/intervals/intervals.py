@@ -12,28 +12,17 @@ from yupana.estimate.intervals.query import Form, Linear, Selection, evaluate, p
 INFINITY: Final = math.inf
 
 
-@dataclass(frozen=True, slots=True)
-class Moments:
-    """Two estimates, a numerator and a denominator, with their variances and covariance."""
-
-    above: float
-    below: float
-    above_variance: float
-    below_variance: float
-    covariance: float
-
-
 Pieces = tuple[tuple[float, float], ...]
 """Closed intervals from left to right; ends may be infinite."""
 
 
-def fieller(moments: Moments, z: float) -> Pieces:
+def fieller(n: float, d: float, vn: float, vd: float, c: float, z: float) -> Pieces:
     """Which ratios the estimates do not contradict: all r with (n - r d)² at most z² Var(n - r d).
 
     Parameters
     ----------
-    moments : Moments
-        Of normal estimates n and d; the variances are true. A variance may be 0, but d and its variance not both.
+    n, d, vn, vd, c : float
+        Two normal estimates with their true variances and covariance. A variance may be 0, but d and vd not both.
     z : float
         The two-sided quantile of the confidence.
 
@@ -49,8 +38,6 @@ def fieller(moments: Moments, z: float) -> Pieces:
     normal with mean 0, so the set holds r with exactly the confidence, whatever d is. Errors are those of rounding:
     the roots are taken so that nothing cancels.
     """
-    n, d = moments.above, moments.below
-    vn, vd, c = moments.above_variance, moments.below_variance, moments.covariance
     leading, middle, last = d * d - z * z * vd, n * d - z * z * c, n * n - z * z * vn
     # middle² - leading last, without the terms that cancel in it.
     squared = z * z * (vd * n * n - 2 * c * n * d + vn * d * d - z * z * (vn * vd - c * c))
@@ -170,13 +157,14 @@ def interval(query: str, evidence: IntervalEvidence, z: float) -> Interval:
 
 
 def _answer(query: str, form: Form, evidence: IntervalEvidence, z: float) -> Interval:
-    if isinstance(form, Linear):
-        return _of_linear(query, form, evidence, z)
-    factor = form.above.multiple_of(form.below)
+    forms = (form,) if isinstance(form, Linear) else (form.above, form.below)
+    if isinstance(form, Linear) and form.is_constant:
+        raise ConfigError("no cell is left in it: the cells cancel, or it names none")
+    factor = None if isinstance(form, Linear) else form.above.multiple_of(form.below)
     if factor is not None:
         return interval_of_multiple(query, float(factor))
-    cells = len({**form.above.weights, **form.below.weights})
-    return interval_of_ratio(query, *evidence.moments((form.above, form.below)), z, cells, evidence.rule)
+    cells = len({cell for of in forms for cell in of.weights})
+    return interval_of(query, *evidence.moments(forms), z, cells, evidence.rule)
 
 
 def interval_of_multiple(query: str, factor: float) -> Interval:
@@ -184,25 +172,21 @@ def interval_of_multiple(query: str, factor: float) -> Interval:
     return Interval(query, factor, 0.0, ((factor, factor),), 0, "numerator and denominator are multiples")
 
 
-def interval_of_ratio(query: str, values: Floats, covariance: Floats, z: float, cells: int, rule: str) -> Interval:
-    """Fieller's confidence set of the ratio of two estimates, of shape (2,), with their covariance.
+def interval_of(query: str, values: Floats, covariance: Floats, z: float, cells: int, rule: str) -> Interval:
+    """The normal interval of one estimate, or Fieller's confidence set of the ratio of two, with their covariance.
 
     Raises
     ------
     ConfigError
         If the denominator is known to be 0.
     """
-    found = Moments(*map(float, (*values, covariance[0, 0], covariance[1, 1], covariance[0, 1])))
-    if found.below == 0 and found.below_variance == 0:
+    above, *below = values.tolist()
+    variance = float(covariance[0, 0])
+    if not below:
+        reach = z * math.sqrt(max(variance, 0.0))
+        return Interval(query, above, variance, ((above - reach, above + reach),), cells, rule)
+    if below[0] == 0 and covariance[1, 1] == 0:
         raise ConfigError("the denominator is known to be 0")
-    estimate = found.above / found.below if found.below else None
-    return Interval(query, estimate, None, fieller(found, z), cells, f"Fieller's confidence set; {rule}")
-
-
-def _of_linear(query: str, form: Linear, evidence: IntervalEvidence, z: float) -> Interval:
-    if form.is_constant:
-        raise ConfigError("no cell is left in it: the cells cancel, or it names none")
-    (estimate,), ((variance,),) = (values.tolist() for values in evidence.moments((form,)))
-    reach = z * math.sqrt(max(variance, 0.0))
-    pieces = ((estimate - reach, estimate + reach),)
-    return Interval(query, estimate, variance, pieces, len(form.weights), evidence.rule)
+    pieces = fieller(above, below[0], variance, float(covariance[1, 1]), float(covariance[0, 1]), z)
+    estimate = above / below[0] if below[0] else None
+    return Interval(query, estimate, None, pieces, cells, f"Fieller's confidence set; {rule}")

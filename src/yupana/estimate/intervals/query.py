@@ -273,26 +273,21 @@ def evaluate(expression: Expression, select: Select) -> Form:
 
 
 def _chain(chain: Chain, select: Select) -> Form:
+    if chain.rest[0][0] in "+-":
+        return _sum(chain, select)
     found = evaluate(chain.first, select)
-    if chain.rest[0][0] in "+-" and isinstance(found, Linear):
-        return _sum(found, chain, select)
     for operator, operand in chain.rest:
         other = evaluate(operand, select)
-        if operator in "+-":
-            found = _add(found, other, Fraction(1 if operator == "+" else -1))
-        elif operator == "*":
-            found = _multiply(found, other)
-        else:
-            found = _divide(found, other)
-            found = _multiply(found, Linear(Fraction(100), {})) if operator == "%" else found
+        found = _multiply(found, other) if operator == "*" else _divide(found, other)
+        found = _multiply(found, Linear(Fraction(100), {})) if operator == "%" else found
     return found
 
 
-def _sum(first: Linear, chain: Chain, select: Select) -> Form:
+def _sum(chain: Chain, select: Select) -> Form:
     """Add up a chain without copying what there is at every term."""
-    constant, weights = first.constant, dict(first.weights)
+    constant, weights = Fraction(0), dict[Cell, Fraction]()
     ratio: Form | None = None
-    for operator, operand in chain.rest:
+    for operator, operand in (("+", chain.first), *chain.rest):
         sign = Fraction(1 if operator == "+" else -1)
         other = evaluate(operand, select)
         if isinstance(other, Ratio):

@@ -20,8 +20,8 @@ import numpy as np
 from yupana.arrays import Floats
 from yupana.errors import ConfigError, OutputError
 from yupana.estimate.intervals.intervals import IntervalEvidence, interval
-from yupana.estimate.intervals.query import Linear, Selection
-from yupana.estimate.intervals.selections import OpenedTables, open_file, rows_where
+from yupana.estimate.intervals.query import Cell, Linear, Selection
+from yupana.estimate.intervals.selections import open_file, rows_where
 from yupana.estimate.intervals.tree import COVERED, open_tree
 from yupana.estimate.results import Intervals
 from yupana.estimate.topdown_release import must_be_of_topdown
@@ -46,10 +46,37 @@ _WHOLE: Final = re.compile(r"-?[0-9]{1,18}", re.ASCII)
 
 
 @dataclass(slots=True)
-class NoisyTables(OpenedTables):
-    """The tables of a release of PHSafe or SafeTab."""
+class _OpenedTables:
+    """Tables of a release that are opened at their first use, and what they tell of single cells."""
 
-    _found: dict[MeasuredRow, tuple[int, float]] = field(default_factory=dict, init=False)
+    db: duckdb.DuckDBPyConnection
+    release: ReleaseFolder
+    _columns: dict[str, list[str]] = field(default_factory=dict, init=False)
+    # by cell its estimate and its variance
+    _found: dict[Cell, tuple[float, float]] = field(default_factory=dict, init=False)
+
+    @property
+    def _depends(self) -> str:
+        """Why forms in several cells have no covariance; empty where the errors of cells are independent."""
+        raise NotImplementedError
+
+    def moments(self, forms: Sequence[Linear]) -> tuple[Floats, Floats]:
+        """Estimates and covariance of forms in cells, exact but for the last rounding."""
+        cells = list(dict.fromkeys(cell for form in forms for cell in form.weights))
+        if len(cells) > 1 and self._depends:
+            raise ConfigError(self._depends.format(len(cells)))
+        estimates = [
+            form.constant + sum(w * self._found[cell][0] for cell, w in form.weights.items()) for form in forms
+        ]
+        variances = np.array([self._found[cell][1] for cell in cells])
+        weights = np.array([[float(form.weights.get(cell, 0)) for cell in cells] for form in forms])
+        weights = weights.reshape(len(forms), len(cells))
+        return np.array([float(estimate) for estimate in estimates]), (weights * variances) @ weights.T
+
+
+@dataclass(slots=True)
+class NoisyTables(_OpenedTables):
+    """The tables of a release of PHSafe or SafeTab."""
 
     @property
     def rule(self) -> str:
@@ -95,23 +122,12 @@ class NoisyTables(OpenedTables):
             weights[cell] = weights.get(cell, 0) + 1
         return Linear(Fraction(0), {cell: Fraction(weight) for cell, weight in weights.items()})
 
-    def moments(self, forms: Sequence[Linear]) -> tuple[Floats, Floats]:
-        """Estimates and covariance of forms in measured cells, exact but for the last rounding."""
-        cells = list(dict.fromkeys(cell for form in forms for cell in form.weights))
-        if self._is_combined and len(cells) > 1:
-            raise ConfigError(
-                "the release combined coterminous areas, so errors of its rows depend on each other in a way it does "
-                "not tell; ask for one row, or use the release before it"
-            )
-        counts = [self._found[cell][0] for cell in cells]  # type: ignore[index] # forms are of `select`
-        variances = np.array([self._found[cell][1] for cell in cells])  # type: ignore[index] # the same
-        estimates = [
-            form.constant + sum(form.weights.get(cell, 0) * n for cell, n in zip(cells, counts, strict=True))
-            for form in forms
-        ]
-        weights = np.array([[float(form.weights.get(cell, 0)) for cell in cells] for form in forms])
-        weights = weights.reshape(len(forms), len(cells))
-        return np.array([float(estimate) for estimate in estimates]), (weights * variances) @ weights.T
+    @property
+    def _depends(self) -> str:
+        return self._is_combined * (
+            "the release combined coterminous areas, so errors of its rows depend on each other in a way it does not "
+            "tell; ask for one row, or use the release before it"
+        )
 
     def _opened(self, table: str) -> list[str]:
         """Open a table at its first use; its columns."""
@@ -218,10 +234,8 @@ NEEDS_MEASUREMENTS: Final = (
 
 
 @dataclass(slots=True)
-class MarginalIntervals(OpenedTables):
+class MarginalIntervals(_OpenedTables):
     """Estimates and variances of single answers."""
-
-    _found: dict[tuple[str, ...], tuple[float, float]] = field(default_factory=dict, init=False)
 
     @property
     def rule(self) -> str:
@@ -255,17 +269,9 @@ class MarginalIntervals(OpenedTables):
         self._found[cell] = estimate, variance
         return Linear(Fraction(0), {cell: Fraction(1)})
 
-    def moments(self, forms: Sequence[Linear]) -> tuple[Floats, Floats]:
-        """Estimates and variances of forms in a single answer."""
-        cells = list(dict.fromkeys(cell for form in forms for cell in form.weights))
-        if len(cells) > 1:
-            raise ConfigError(
-                f"it is made of {len(cells)} answers, whose errors depend on each other; {NEEDS_MEASUREMENTS}"
-            )
-        estimate, variance = self._found[cells[0]] if cells else (0.0, 0.0)  # type: ignore[index] # forms are of `select`
-        weights = np.array([float(sum(form.weights.values())) for form in forms])
-        constants = np.array([float(form.constant) for form in forms])
-        return constants + weights * estimate, variance * np.outer(weights, weights)
+    @property
+    def _depends(self) -> str:
+        return f"it is made of {{}} answers, whose errors depend on each other; {NEEDS_MEASUREMENTS}"
 
     def _opened(self, table: str) -> list[str]:
         if table not in self._columns:

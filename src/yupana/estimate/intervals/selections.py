@@ -1,7 +1,7 @@
 """What a selection of a query means: rows of a table of a release, or cells of a schema of TopDown. Public."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 from math import prod
@@ -17,20 +17,10 @@ from yupana.estimate.intervals.query import Condition, Linear, Selection
 from yupana.files.database import named, store_arrays, unreadable
 from yupana.files.delimited import column_types
 from yupana.products.topdown.tables import RedistrictingTable, tables_of
-from yupana.release.release import ReleaseFolder
 from yupana.release.tables import table_rows
 from yupana.topdown.queries import DETAILED, TOTAL, Schema, told_apart
 
 _LISTED: Final = 12
-
-
-@dataclass(slots=True)
-class OpenedTables:
-    """Tables of a release that are opened at their first use."""
-
-    db: duckdb.DuckDBPyConnection
-    release: ReleaseFolder
-    _columns: dict[str, list[str]] = field(default_factory=dict, init=False)
 
 
 def open_file(db: duckdb.DuckDBPyConnection, view: str, path: Path) -> list[str]:
