@@ -7,6 +7,7 @@ of single answers along. See docs/intervals.md.
 
 import math
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -46,7 +47,7 @@ _WHOLE: Final = re.compile(r"-?[0-9]{1,18}", re.ASCII)
 
 
 @dataclass(slots=True)
-class _OpenedTables:
+class _OpenedTables(ABC):
     """Tables of a release that are opened at their first use, and what they tell of single cells."""
 
     db: duckdb.DuckDBPyConnection
@@ -56,9 +57,9 @@ class _OpenedTables:
     _found: dict[Cell, tuple[float, float]] = field(default_factory=dict, init=False)
 
     @property
+    @abstractmethod
     def _depends(self) -> str:
         """Why forms in several cells have no covariance; empty where the errors of cells are independent."""
-        raise NotImplementedError
 
     def moments(self, forms: Sequence[Linear]) -> tuple[Floats, Floats]:
         """Estimates and covariance of forms in cells, exact but for the last rounding."""
@@ -124,7 +125,9 @@ class NoisyTables(_OpenedTables):
 
     @property
     def _depends(self) -> str:
-        return self._is_combined * (
+        if not self._is_combined:
+            return ""
+        return (
             "the release combined coterminous areas, so errors of its rows depend on each other in a way it does not "
             "tell; ask for one row, or use the release before it"
         )

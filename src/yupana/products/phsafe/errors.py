@@ -23,12 +23,16 @@ def summarize(plan: Plan, errors: Iterable[MeasurementErrors]) -> list[PhsafeAcc
     families = {family.name: family for family in FAMILIES}
     return [
         PhsafeAccuracy(
-            table.name, e.measurement.level, code, int(cell.labels[0]),
-            **observed_errors(plan, e, e.group == place, cell.parts), region_type=LEVELS[e.measurement.level].areas,
+            table.name,
+            e.measurement.level,
+            code,
+            int(cell.labels[0]),
+            **observed_errors(plan, e, e.group == place, cell.parts),
+            region_type=LEVELS[e.measurement.level].areas,
         )
         for e in errors
         for table in families[e.measurement.table].choices[0].tables
         for cell in table.cells
         for place, code in enumerate(LEVELS[e.measurement.level].groups)
         if (e.group == place).any()
-    ]  # fmt: skip
+    ]

@@ -164,7 +164,13 @@ def _row(
             "race_cap_bias": _cap_bias(some),
         }
     return SafetabAccuracy(
-        some.table.name if some else LEFT_OUT, found.level.region.name, found.level.iteration_level,
-        found.detailed_only, SIZES[number], groups, times / (groups * found.trials), some.noise.size if some else 0,
+        some.table.name if some else LEFT_OUT,
+        found.level.region.name,
+        found.level.iteration_level,
+        found.detailed_only,
+        SIZES[number],
+        groups,
+        times / (groups * found.trials),
+        some.noise.size if some else 0,
         **seen,
-    )  # fmt: skip
+    )
