@@ -149,6 +149,7 @@ def test_numbers_that_are_none_are_refused_in_words(tmp_path: Path) -> None:
         read_boundaries(path)
 
 
+@pytest.mark.skipif(not (SHARED / "data" / "us_atlas_3").is_dir(), reason="the boundaries are not in ../shared/data")
 def test_published_boundaries_are_read() -> None:
     pytest.importorskip("shapefile", reason="boundaries need the extra: report")
     towns = read_boundaries(SHARED / "data" / "cook_geometry_tiger" / "tl_2020_17031_cousub10.zip")
