@@ -63,6 +63,7 @@ FOCUSED = """() => { const one = document.activeElement, box = one.getBoundingCl
     return [Number(one.dataset.at ?? -1), seen, one.outerHTML.slice(0, 120)] }"""
 
 
+TWO_FRAMES = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done))))"
 WORDS = """() => { const found = new Set(), walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
     while (walk.nextNode()) if (!walk.currentNode.parentElement.closest('noscript, script'))
         found.add(walk.currentNode.data.trim());
@@ -74,7 +75,10 @@ ENGLISH = re.compile(rf"(?<![-\w])({SAID})(?![-\w])", re.IGNORECASE)
 
 
 def settled(page: Any) -> None:  # noqa: ANN401 (playwright may be missing)
-    page.wait_for_timeout(60)
+    # The page says that it is busy after its next frame, however slow the machine is.
+    page.evaluate(
+        "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done))))"
+    )
     page.wait_for_selector("body:not([data-busy]) .fields")
 
 
