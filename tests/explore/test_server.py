@@ -654,7 +654,7 @@ def test_least_squares_errors_are_smaller_on_the_optimized_spine_for_areas_neare
     with pytest.raises(ConfigError, match="so its total cannot be kept"):
         spine_errors(replace(configuration, invariants={"Tract": (whole,)}), "aian", here)
     spine = _spine(configuration.spine, here)
-    place = published(here.reference)[0]
+    place = published(here.reference)["place"]
     order = {block: i for i, block in enumerate(here.reference.block.tolist())}
     at = [order[block] for block in spine.blocks.tolist()]
     assert len(distances(spine.tree, partition(place.index[at], len(place.labels)))) == len(place.labels)

@@ -12,7 +12,7 @@ from spine_maker import Block, random_blocks, write_reference
 
 from yupana.cli.main import main
 from yupana.geography.distance import distances
-from yupana.geography.spine_files import read_areas, read_spine
+from yupana.geography.spine_files import ENTITIES, entities_of, read_spine
 from yupana.geography.tree import partition
 from yupana.report.numbers import rounded
 
@@ -47,7 +47,7 @@ def test_the_report_compares_three_spines(tmp_path: Path, mechanism: str) -> Non
         assert f"<h2>{title}</h2>" in page
     assert "<h2>Map</h2>" not in page
     spine = read_spine(out, tuple(levels.split(",")))
-    places = next(kind for kind in read_areas(out, spine) if kind.column == "place")
+    places = entities_of(out / ENTITIES, spine, live=False)["place"]
     far = distances(spine.tree, partition(places.index, len(places.labels))).tolist()
     assert rounded(mean(far)) in text_of(page)
     assert all(name in text_of(page) for name in ("conventional", "AIAN", "optimized"))

@@ -88,13 +88,13 @@ def spine_errors(configuration: Configuration, kind: Kind, blocks: SampleBlocks)
     order = np.argsort(blocks.reference.block)
     at = order[np.searchsorted(blocks.reference.block[order], spine.blocks)]
     entities = {}
-    for areas in published(blocks.reference):
-        if areas.column in _ENTITIES and areas.labels:
+    for column, areas in published(blocks.reference).items():
+        if column in _ENTITIES and areas.labels:
             members = partition(areas.index[at], len(areas.labels))
             sigmas = np.sqrt(entity_variances(spine.tree, weights, members))
             # Values of the sample: what is not determined is infinite, and has no mean with another.
             half, most = np.quantile(sigmas, (0.5, 0.9), method="inverted_cdf")
-            entities[areas.column] = (float(half), float(most))
+            entities[column] = (float(half), float(most))
     units = {name: float(np.sqrt(np.mean(variance))) for name, variance in zip(spine.tree.names, found, strict=True)}
     return Errors(units, {kind: entities.get(kind, (float("nan"), float("nan"))) for kind in _ENTITIES})
 

@@ -17,7 +17,7 @@ from typing import Final
 import duckdb
 import numpy as np
 
-from yupana.arrays import Indices, Ints
+from yupana.arrays import Flags, Indices, Ints
 from yupana.errors import InputError, is_control
 from yupana.files.database import STOPS, named, open_database, quoted, source_of
 from yupana.files.regular import must_be_regular, regular
@@ -173,6 +173,10 @@ class Labels:
 
     index: Indices  # for each row the position of its text, or -1 for none, of shape (rows,)
     labels: tuple[str, ...]  # the texts that occur, in order
+
+    def of(self, rows: Ints | Flags) -> "Labels":
+        """The same of some rows, by their places or flags."""
+        return Labels(self.index[rows], self.labels)
 
 
 @dataclass(frozen=True, slots=True)

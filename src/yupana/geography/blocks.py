@@ -1,7 +1,7 @@
 """Public lists of census blocks: the reference file with the areas they lie in, and what stands in each block."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -52,7 +52,7 @@ class Reference:
 
     def keep(self, kept: Flags) -> "Reference":
         """Return some of the blocks."""
-        columns = {name: replace(c, index=c.index[kept]) for name, c in self.columns.items()}
+        columns = {name: column.of(kept) for name, column in self.columns.items()}
         of_block = {name: getattr(self, name)[kept] for name in ("block", "aiannh", "cousub", "place")}
         return Reference(**of_block, columns=MappingProxyType(columns), assigned=self.assigned)
 
@@ -91,7 +91,7 @@ def read_reference(path: Path, columns: Sequence[str] = (), *, schools: bool = F
         aiannh[order],
         cousub[order],
         place[order],
-        MappingProxyType({name: replace(c, index=c.index[order]) for name, c in texts.items()}),
+        MappingProxyType({name: column.of(order) for name, column in texts.items()}),
     )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from yupana.arrays import Indices
 from yupana.errors import ConfigError, InputError
 from yupana.geography.assignments import read_with_areas
-from yupana.geography.blocks import Reference, check_counties, read_attributes
+from yupana.geography.blocks import Reference, check_counties, read_attributes, write_labels
 from yupana.geography.entities import listed, targets
 from yupana.geography.optimized import cut_pieces, optimized_spine
 from yupana.geography.settings import PIECES, QUARTERS, REMADE, SCHOOLS, SpineSettings
@@ -23,7 +23,6 @@ from yupana.geography.spine_files import (
     GEOUNITS,
     describe,
     write_blocks,
-    write_entities,
     write_geounits,
 )
 from yupana.progress import Announce, Stopwatch
@@ -80,7 +79,7 @@ def build(settings: SpineSettings, request: SpineRequest, announce: Announce) ->
         rows = {
             BLOCKS: write_blocks(partial, spine),
             GEOUNITS: write_geounits(partial, spine),
-            ENTITIES: write_entities(partial, reference.block, listed(reference, quarters, settings)),
+            ENTITIES: write_labels(partial / ENTITIES, reference.block, listed(reference, quarters, settings)),
         }
         manifest: dict[str, Any] = {
             "yupana": __version__,

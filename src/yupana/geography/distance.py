@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 
 from yupana.arrays import Indices, Ints
-from yupana.geography.entities import Entities
+from yupana.files.delimited import Labels
 from yupana.geography.spine_files import WrittenSpine, entities_of, manifest_of, read_spine, settings_of
 from yupana.geography.tree import Members, Touched, Tree, partition, touch
 from yupana.progress import Announce
@@ -100,18 +100,18 @@ def measure(folder: Path, entities: Path, root: Root, announce: Announce) -> lis
     announce("reading the entities")
     found = entities_of(entities, spine, live=settings.live)
     announce("measuring")
-    return [row for kind in found for row in _measure(spine, kind, root)]
+    return [row for column, kind in found.items() for row in _measure(spine, column, kind, root)]
 
 
-def _measure(spine: WrittenSpine, kind: Entities, root: Root) -> list[Distance]:
+def _measure(spine: WrittenSpine, column: str, kind: Labels, root: Root) -> list[Distance]:
     members = partition(kind.index, len(kind.labels))
     if root == "nation":
         found = distances(spine.tree, members).tolist()
-        return [Distance(kind.column, label, None, osed) for label, osed in zip(kind.labels, found, strict=True)]
+        return [Distance(column, label, None, osed) for label, osed in zip(kind.labels, found, strict=True)]
     level = spine.tree.names.index("County")
     names = spine.labels[level]
     rows = [
-        Distance(kind.column, kind.labels[entity], names[unit], osed)
+        Distance(column, kind.labels[entity], names[unit], osed)
         for unit, entity, osed in zip(*(a.tolist() for a in distances_below(spine.tree, members, level)), strict=True)
     ]
     return sorted(rows, key=lambda row: (row.entity, row.county or ""))

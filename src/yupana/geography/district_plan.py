@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -251,7 +251,7 @@ def _translated(
     joined |= np.isin(codes, same[0][same[1] > 1])
     moved = int((new != codes).sum())
     note = f"{path.name}: {moved:,} of {len(codes):,} blocks of the plan were translated{turned}"
-    return new[joined], replace(districts, index=districts.index[joined]), note
+    return new[joined], districts.of(joined), note
 
 
 def _crosswalk(path: Path, encoding: str | None, known: Ints) -> tuple[Ints, Ints, str]:

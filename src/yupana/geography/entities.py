@@ -1,7 +1,9 @@
-"""Off-spine entities: areas that a spine should be near to, or whose distance from it is asked."""
+"""Off-spine entities: areas that a spine should be near to, or whose distance from it is asked.
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+By their kind they are `Labels`: for each block the place of its entity, or -1 for none.
+"""
+
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -9,7 +11,7 @@ import numpy as np
 
 from yupana.arrays import Flags, Indices, Ints
 from yupana.errors import InputError
-from yupana.files.delimited import open_delimited, positions
+from yupana.files.delimited import Labels, open_delimited, positions
 from yupana.geography.blocks import (
     NO_ENTITY,
     SCHOOL_COLUMNS,
@@ -22,16 +24,6 @@ from yupana.geography.blocks import (
 )
 from yupana.geography.settings import AREAS, NO_AREA, PLACES, QUARTERS, SCHOOLS, SpineSettings
 from yupana.geography.spine import sides
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Entities:
-    """Entities of one kind, of which a block lies in one at most."""
-
-    column: str  # the kind
-    index: Indices  # for each block the position of its entity, or -1 for none, of shape (blocks,)
-    labels: tuple[str, ...]
-
 
 _PLACE_WIDTHS: Final = (7, 10)
 """Digits of a place with its state, and of a county subdivision with its county, which is never less than 10**7."""
@@ -48,7 +40,7 @@ def _place_or_subdivision(reference: Reference, settings: SpineSettings) -> tupl
     return np.where(subdivision, reference.cousub, reference.place).astype(np.int64), subdivision
 
 
-def targets(reference: Reference, quarters: Indices | None, settings: SpineSettings) -> list[Entities]:
+def targets(reference: Reference, quarters: Indices | None, settings: SpineSettings) -> dict[str, Labels]:
     """The entities that an optimized spine is brought closer to.
 
     Parameters
@@ -58,42 +50,39 @@ def targets(reference: Reference, quarters: Indices | None, settings: SpineSetti
 
     Returns
     -------
-    list of Entities
+    dict of str to Labels
         Places are told apart by state, county subdivisions by county, combinations of group quarters by tract.
     """
-    found = []
+    found: dict[str, Labels] = {}
     for name in settings.classes:
         if name == PLACES:
             code, subdivision = _place_or_subdivision(reference, settings)
             place = reference.block // 10**14 * 10**5 + code
             unit = np.where(subdivision, subdivision_codes(reference), place)
-            found.append(_entities(name, unit, code == NO_ENTITY, *_PLACE_WIDTHS))
+            found[name] = labels_of_codes(unit, code == NO_ENTITY, *_PLACE_WIDTHS)
         elif name == AREAS:
-            found.append(_entities(name, reference.aiannh.astype(np.int64), ~sides(reference, settings), 4))
+            found[name] = labels_of_codes(reference.aiannh.astype(np.int64), ~sides(reference, settings), 4)
         elif name == QUARTERS and quarters is not None:
-            found.append(_entities(name, reference.block // 10**5 * 1000 + quarters, quarters == 0, 14))
+            found[name] = labels_of_codes(reference.block // 10**5 * 1000 + quarters, quarters == 0, 14)
         elif name == SCHOOLS:
-            found += [_column(reference, column) for column in SCHOOL_COLUMNS]
+            found |= {column: reference.columns[column] for column in SCHOOL_COLUMNS}
         else:
-            found.append(_column(reference, name))
+            found[name] = reference.columns[name]
     return found
 
 
-def published(reference: Reference) -> list[Entities]:
+def published(reference: Reference) -> dict[str, Labels]:
     """All areas that the reference file names, whatever the spine considers, by names that are unique in the nation."""
-    return [
-        *(Entities(name, column.index, column.labels) for name, column in coded_areas(reference).items()),
-        *(_column(reference, name) for name in reference.columns),
-    ]
+    return coded_areas(reference) | dict(reference.columns)
 
 
-def listed(reference: Reference, quarters: Indices | None, settings: SpineSettings) -> list[Entities]:
+def listed(reference: Reference, quarters: Indices | None, settings: SpineSettings) -> dict[str, Labels]:
     """Those of `published`, and what else the spine considers; parameters as of `targets`."""
     considered = targets(reference, quarters, settings)
-    return [*published(reference), *(kind for kind in considered if kind.column in {PLACES, QUARTERS})]
+    return published(reference) | {kind: of for kind, of in considered.items() if kind in {PLACES, QUARTERS}}
 
 
-def considered(areas: Sequence[Entities], settings: SpineSettings) -> list[Entities]:
+def considered(areas: Mapping[str, Labels], settings: SpineSettings) -> dict[str, Labels]:
     """Those of `targets`, of the areas that are `listed` with a spine of any kind.
 
     Raises
@@ -101,21 +90,22 @@ def considered(areas: Sequence[Entities], settings: SpineSettings) -> list[Entit
     InputError
         If one is not among them.
     """
-    named = {kind.column: kind for kind in areas}
-    found = []
+    found: dict[str, Labels] = {}
     for name in settings.classes:
         for column in SCHOOL_COLUMNS if name == SCHOOLS else ("aiannh",) if name == AREAS else (name,):
-            if column not in named:
+            if column not in areas:
                 raise InputError(f"the areas of the spine have no column {column}, which its class {name} is made of")
-            kind = named[column]
+            kind = areas[column]
             if name == AREAS:
                 codes = np.array([*map(int, kind.labels), NO_AREA], dtype=np.int32)[kind.index]
-                kind = replace(kind, index=np.where(in_areas(codes, settings.aian_areas), kind.index, np.int32(-1)))
-            found.append(kind)
+                index = np.where(in_areas(codes, settings.aian_areas), kind.index, np.int32(-1))
+                found[AREAS] = Labels(index, kind.labels)
+            else:
+                found[column] = kind
     return found
 
 
-def read_entities(path: Path, block: Ints, *, live: bool) -> list[Entities]:
+def read_entities(path: Path, block: Ints, *, live: bool) -> dict[str, Labels]:
     """Read entities: a column ``block`` and one column per kind, empty or all nines for none.
 
     Parameters
@@ -144,20 +134,10 @@ def read_entities(path: Path, block: Ints, *, live: bool) -> list[Entities]:
             raise file.fault(
                 row, name, f"block {listed[row]:016d} is not on the spine, so its entities lie outside of it"
             )
-        found = []
+        found = {}
         for kind in kinds:
             texts = file.texts(kind)
             index = np.full(len(block), -1, dtype=np.int32)
             index[at[at >= 0]] = texts.index[at >= 0]
-            found.append(Entities(kind, index, texts.labels))
+            found[kind] = Labels(index, texts.labels)
     return found
-
-
-def _column(reference: Reference, name: str) -> Entities:
-    texts = reference.columns[name]
-    return Entities(name, texts.index, texts.labels)
-
-
-def _entities(column: str, code: Ints, none: Flags, *widths: int) -> Entities:
-    found = labels_of_codes(code, none, *widths)
-    return Entities(column, found.index, found.labels)

@@ -9,7 +9,7 @@ rule is a heuristic, made for an estimator that does not read the answers of an 
 the proof of this and of `worth_bypassing`.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import isqrt
@@ -18,9 +18,9 @@ from typing import Final
 import numpy as np
 
 from yupana.arrays import Flags, Indices, Ints
+from yupana.files.delimited import Labels
 from yupana.geography.blocks import Reference
 from yupana.geography.distance import Climb, climb
-from yupana.geography.entities import Entities
 from yupana.geography.settings import DIGITS, LEVELS, PIECES, Grouping, Mechanism, SpineSettings
 from yupana.geography.spine import Geolevel, Spine, make_spine, side_key, side_width, sides
 from yupana.geography.tree import Members, Tree, nest
@@ -408,7 +408,9 @@ _NUMBER: Final = 4
 """Digits that number the optimized block groups of a tract and the tract groups of a county."""
 
 
-def optimized_spine(reference: Reference, entities: list[Entities], settings: SpineSettings, clock: Stopwatch) -> Spine:
+def optimized_spine(
+    reference: Reference, entities: Mapping[str, Labels], settings: SpineSettings, clock: Stopwatch
+) -> Spine:
     """Make an optimized spine or one of pieces.
 
     Block groups are redefined within each tract and side of AIAN areas: blocks of the same entities, on a spine of
@@ -417,8 +419,8 @@ def optimized_spine(reference: Reference, entities: list[Entities], settings: Sp
 
     Parameters
     ----------
-    entities : list of Entities
-        What block groups must not cross and tract groups be near to, in the order of the reference.
+    entities : mapping of str to Labels
+        By kind, what block groups must not cross and tract groups be near to, in the order of the reference.
     clock : Stopwatch
         Announces the stages.
     """
@@ -435,7 +437,7 @@ def optimized_spine(reference: Reference, entities: list[Entities], settings: Sp
         clock.start("grouping tracts")
         names = [level for level in settings.levels if level != "Tract_Group"]
         tree, firsts = nest(names, [keys[name] for name in names])
-        members = _all_members([replace(e, index=e.index[order]) for e in entities])
+        members = _all_members([of.of(order) for of in entities.values()])
         number = group_tracts(tree, members, settings)
         of_block = np.repeat(number, np.diff(firsts[names.index("Tract")], append=len(block)))
         keys["Tract_Group"] = keys["County"] * 10**_NUMBER + of_block
@@ -471,7 +473,7 @@ def _run_lengths(opens: Flags) -> Ints:
     return np.diff(np.flatnonzero(opens), append=len(opens))
 
 
-def cut_pieces(reference: Reference, entities: list[Entities], settings: SpineSettings) -> tuple[int, int]:
+def cut_pieces(reference: Reference, entities: Mapping[str, Labels], settings: SpineSettings) -> tuple[int, int]:
     """How many classes of blocks the cut-off cuts, and how many classes there are."""
     if settings.fanout_cutoff is None:
         return 0, 0
@@ -483,17 +485,17 @@ def cut_pieces(reference: Reference, entities: list[Entities], settings: SpineSe
     return int((size > largest).sum()), len(size)
 
 
-def _classes(reference: Reference, entities: list[Entities], settings: SpineSettings) -> Ints:
+def _classes(reference: Reference, entities: Mapping[str, Labels], settings: SpineSettings) -> Ints:
     """One number for each combination of entities, and of pieces of the block group, of a block, shape (blocks,)."""
     kind = np.zeros(len(reference.block), dtype=np.int64)
     if settings.kind == PIECES:
         kind = reference.block // 10 ** (16 - DIGITS["Block_Group"]) % 10
-    for found in entities:
+    for found in entities.values():
         _, kind = np.unique(kind * (len(found.labels) + 1) + found.index + 1, return_inverse=True)
     return kind
 
 
-def _all_members(entities: list[Entities]) -> Members:
+def _all_members(entities: Iterable[Labels]) -> Members:
     """The members of entities of all kinds, numbered one kind after the other."""
     blocks: list[Indices] = [np.zeros(0, dtype=np.int32)]
     numbers: list[Indices] = [np.zeros(0, dtype=np.int32)]

@@ -164,7 +164,7 @@ def read_published(folder: Path, *, nation: bool) -> PublishedBlocks:
         names = [name for name in file.header if name != "block"]
         columns = {name: file.texts(name, nines=True) for name in names}
     order = np.argsort(block)
-    kinds = {name: Labels(column.index[order], column.labels) for name, column in columns.items()}
+    kinds = {name: column.of(order) for name, column in columns.items()}
     if missing := [name for name in ("place", "aiannh") if name not in kinds]:
         raise InputError(f"{path}, line 1: no column {', '.join(missing)}")
     return PublishedBlocks(block[order], nation, kinds)

@@ -15,8 +15,7 @@ from yupana.files.arrow_stream import Column, TextColumn
 from yupana.files.database import open_database
 from yupana.files.delimited import DelimitedFile, Labels, first_repeated, open_delimited, positions
 from yupana.files.regular import FOLDER, must_be
-from yupana.geography.blocks import write_labels
-from yupana.geography.entities import Entities, read_entities
+from yupana.geography.entities import read_entities
 from yupana.geography.settings import AREA_TYPES, Kind, Mechanism, SpineSettings, check_levels, check_shares
 from yupana.geography.spine import Geolevel, Spine, path_faults
 from yupana.geography.tree import Tree, nest
@@ -71,11 +70,6 @@ def write_geounits(folder: Path, spine: Spine) -> int:
     with open_database() as db:
         write_parts(db, folder / GEOUNITS, parts())
     return sum(map(len, spine.tree.parents))
-
-
-def write_entities(folder: Path, blocks: Ints, found: list[Entities]) -> int:
-    """Write in which areas of each kind every block lies, empty for none, as `spine distance` reads it."""
-    return write_labels(folder / ENTITIES, blocks, {of.column: Labels(of.index, of.labels) for of in found})
 
 
 def describe(folder: Path, rows: dict[str, int]) -> dict[str, dict[str, object]]:
@@ -280,23 +274,11 @@ def _positions(rows: DelimitedFile, spine: WrittenSpine, level: int) -> Ints:
     return np.append(of_label, -1)[unit.index]
 
 
-def read_areas(folder: Path, spine: WrittenSpine) -> list[Entities]:
-    """Read the areas that the reference file named, in the order of the spine's blocks.
-
-    Raises
-    ------
-    InputError
-        If entities.csv is not the file that was written with the spine.
-    """
-    return entities_of(folder / ENTITIES, spine, live=False)
-
-
-def entities_of(path: Path, spine: WrittenSpine, *, live: bool) -> list[Entities]:
+def entities_of(path: Path, spine: WrittenSpine, *, live: bool) -> dict[str, Labels]:
     """Read a file of entities, in the order of the spine's blocks (`read_entities`)."""
     order = np.argsort(spine.block)
     back = np.argsort(order)
-    found = read_entities(path, spine.block[order], live=live)
-    return [Entities(e.column, e.index[back], e.labels) for e in found]
+    return {kind: of.of(back) for kind, of in read_entities(path, spine.block[order], live=live).items()}
 
 
 def _share(file: DelimitedFile, text: str) -> Fraction:
@@ -340,16 +322,13 @@ def _read_checked(folder: Path) -> tuple[tuple[WrittenSpine, _WrittenShares] | N
 _LABEL: Final = re.compile(r"([0-9]{1,18})(?:-([1-9][0-9]{0,8}))?")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Given:
-    """A spine from a folder."""
-
-    spine: Spine
-    checksums: dict[str, str]  # SHA-256 of each file that says what the spine is
-
-
-def read_given(folder: Path) -> Given:
+def read_given(folder: Path) -> tuple[Spine, dict[str, str]]:
     """Read a spine from the folder that `spine build` made, in the order in which its units are listed there.
+
+    Returns
+    -------
+    (Spine, dict)
+        With the SHA-256 of each file that says what the spine is.
 
     Raises
     ------
@@ -362,9 +341,7 @@ def read_given(folder: Path) -> Given:
     files, wrong = _read_checked(folder)
     if wrong or files is None:
         raise InputError("\n".join([f"the spine {folder} cannot be used:", *(f"  {fault}" for fault in wrong)]))
-    return Given(
-        ordered_spine(folder, *files), {name: checksum(folder / name) for name in (BLOCKS, GEOUNITS, MANIFEST)}
-    )
+    return ordered_spine(folder, *files), {name: checksum(folder / name) for name in (BLOCKS, GEOUNITS, MANIFEST)}
 
 
 def ordered_spine(folder: Path, written: WrittenSpine, shares: _WrittenShares) -> Spine:

@@ -11,14 +11,23 @@ import numpy as np
 
 from yupana.arrays import Floats, Ints
 from yupana.errors import InputError
+from yupana.files.delimited import Labels
 from yupana.geography.blocks import Reference
 from yupana.geography.build import REPORT
 from yupana.geography.distance import distances
-from yupana.geography.entities import Entities, considered
+from yupana.geography.entities import considered
 from yupana.geography.optimized import optimized_spine
 from yupana.geography.settings import DIGITS, REMADE, Kind, SpineSettings
 from yupana.geography.spine import Spine, aian_spine, conventional_spine, precisions
-from yupana.geography.spine_files import WrittenSpine, manifest_of, read_areas, read_shares, read_spine, settings_of
+from yupana.geography.spine_files import (
+    ENTITIES,
+    WrittenSpine,
+    entities_of,
+    manifest_of,
+    read_shares,
+    read_spine,
+    settings_of,
+)
 from yupana.geography.tree import Tree, partition
 from yupana.progress import Announce, Stopwatch, silent
 from yupana.release.folder import write_manifest
@@ -109,11 +118,11 @@ def write_report(folder: Path, boundaries: Path | None, to: Path | None, announc
     shapes = read_boundaries(boundaries) if boundaries is not None else ()
     announce("reading the spine")
     written = read_spine(folder, settings.levels)
-    areas = read_areas(folder, written)
+    areas = entities_of(folder / ENTITIES, written, live=False)
     announce("measuring")
     spines = [*_other_spines(written, areas, settings), _own(folder, written, settings)]
-    compared = [_compare(kind, written, spines) for kind in areas if kind.labels]
-    groups = _compare(_block_groups(written), written, spines)
+    compared = [_compare(column, kind, written, spines) for column, kind in areas.items() if kind.labels]
+    groups = _compare("block_group", _block_groups(written), written, spines)
     announce("drawing")
     write_page(place, render(_page(settings, manifest, spines, compared, groups, shapes)))
     if place.path.resolve() == (folder / REPORT).resolve():
@@ -127,11 +136,11 @@ def _own(folder: Path, written: WrittenSpine, settings: SpineSettings) -> _Measu
     return _MeasuredSpine(settings.kind, written.tree, written.block, tuple(values[index] for index in told.index))
 
 
-def _other_spines(written: WrittenSpine, areas: list[Entities], settings: SpineSettings) -> list[_MeasuredSpine]:
+def _other_spines(written: WrittenSpine, areas: Mapping[str, Labels], settings: SpineSettings) -> list[_MeasuredSpine]:
     """The spines of the other kinds over the same blocks, of the same classes and with the cut-offs of their kinds."""
     order = np.argsort(written.block)
-    in_order = [Entities(kind.column, kind.index[order], kind.labels) for kind in areas]
-    tribal = next(kind for kind in in_order if kind.column == "aiannh")
+    in_order = {column: kind.of(order) for column, kind in areas.items()}
+    tribal = in_order["aiannh"]
     codes = np.array([*map(int, tribal.labels), 9999], dtype=np.int32)
     none = np.full(len(order), 99999, dtype=np.int32)
     reference = Reference(written.block[order], codes[tribal.index], none, none, MappingProxyType({}))
@@ -150,13 +159,13 @@ def _other_spines(written: WrittenSpine, areas: list[Entities], settings: SpineS
     ]
 
 
-def _block_groups(written: WrittenSpine) -> Entities:
+def _block_groups(written: WrittenSpine) -> Labels:
     """Those of tabulation geography."""
     codes, index = np.unique(written.block // 10 ** (16 - DIGITS["Block_Group"]), return_inverse=True)
-    return Entities("block_group", index.astype(np.int32), tuple(f"{code:012d}" for code in codes.tolist()))
+    return Labels(index.astype(np.int32), tuple(f"{code:012d}" for code in codes.tolist()))
 
 
-def _compare(kind: Entities, written: WrittenSpine, spines: Sequence[_MeasuredSpine]) -> _Comparison:
+def _compare(column: str, kind: Labels, written: WrittenSpine, spines: Sequence[_MeasuredSpine]) -> _Comparison:
     order = np.argsort(written.block)
     in_order = kind.index[order]
     far: dict[str, list[int]] = {}
@@ -167,7 +176,7 @@ def _compare(kind: Entities, written: WrittenSpine, spines: Sequence[_MeasuredSp
         far[spine.kind] = distances(spine.tree, members).tolist()
         variances[spine.kind] = entity_variances(spine.tree, spine.precisions, members).tolist()
     blocks = np.bincount(kind.index[kind.index >= 0], minlength=len(kind.labels)).tolist()
-    return _Comparison(kind.column, kind.labels, blocks, far, variances)
+    return _Comparison(column, kind.labels, blocks, far, variances)
 
 
 def _page(

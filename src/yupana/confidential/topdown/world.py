@@ -194,9 +194,9 @@ def _spine(
         settings = configuration.spine_for(request.estimator)
         return make(settings, counted, quarters, clock), {}, remarks_on(settings, counted, quarters)
     clock.start("reading the spine")
-    read = read_given(request.spine)
-    check_given(configuration, read.spine, counted.block, request.estimator, request.spine)
-    return read.spine, read.checksums, ()
+    spine, checksums = read_given(request.spine)
+    check_given(configuration, spine, counted.block, request.estimator, request.spine)
+    return spine, checksums, ()
 
 
 def _require_root(spine: Spine, reference: Reference) -> None:
