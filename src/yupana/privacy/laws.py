@@ -8,6 +8,7 @@ variance of the integer law are floats, for reports; the sampler reads only `exp
 """
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, TypeAlias
@@ -19,8 +20,42 @@ _SUMMED = 100_000.0
 """Up to this standard deviation the cdf is summed; beyond, the normal with continuity correction is within 1e-11."""
 
 
+class _Symmetric(ABC):
+    """A law of integers, symmetric about zero."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def variance(self) -> float:
+        """Variance of the integer law."""
+
+    @abstractmethod
+    def _tail(self, k: int) -> float:
+        """P(X >= k) for k > 0."""
+
+    def cdf(self, k: int) -> float:
+        """P(X <= k)."""
+        return 1 - self._tail(k + 1) if k >= 0 else self._tail(-k)
+
+    def quantile(self, p: float) -> int:
+        """Smallest k with P(X <= k) >= p: bracket by doubling from zero, then bisect."""
+        if not 0 < p < 1:
+            raise ValueError("a quantile needs a level strictly between 0 and 1")
+        step = max(1, math.ceil(math.sqrt(self.variance)))
+        low, high = -step, step
+        while self.cdf(low) >= p:
+            low *= 2
+        while self.cdf(high) < p:
+            high *= 2
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self.cdf(middle) >= p else (middle, high)
+        return high
+
+
 @dataclass(frozen=True, slots=True)
-class DiscreteGaussian:
+class DiscreteGaussian(_Symmetric):
     """Integers with P(k) proportional to exp(-k^2 / (2 sigma2)).
 
     Adding one draw per cell to a count vector of squared L2 sensitivity ``d`` is ``d / (2 sigma2)``-zCDP
@@ -56,16 +91,6 @@ class DiscreteGaussian:
         """P(X = k)."""
         return math.exp(-float(k * k * self.exponent)) / self._normaliser
 
-    def cdf(self, k: int) -> float:
-        """P(X <= k)."""
-        if k >= 0:
-            return 1 - self._tail(k + 1)
-        return self._tail(-k)
-
-    def quantile(self, p: float) -> int:
-        """Smallest k with P(X <= k) >= p."""
-        return _quantile(self, p, self._sigma)
-
     @property
     def _sigma(self) -> float:
         return math.sqrt(self.sigma2)
@@ -93,7 +118,7 @@ class DiscreteGaussian:
 
 
 @dataclass(frozen=True, slots=True)
-class TwoSidedGeometric:
+class TwoSidedGeometric(_Symmetric):
     """Integers with P(k) proportional to exp(-|k| / scale): the discrete Laplace law.
 
     Adding one draw per cell to a count vector of L1 sensitivity ``d`` is ``d / scale``-differentially private
@@ -124,16 +149,6 @@ class TwoSidedGeometric:
         a = float(self.exponent)
         return math.tanh(a / 2) * math.exp(-a * abs(k))
 
-    def cdf(self, k: int) -> float:
-        """P(X <= k)."""
-        if k >= 0:
-            return 1 - self._tail(k + 1)
-        return self._tail(-k)
-
-    def quantile(self, p: float) -> int:
-        """Smallest k with P(X <= k) >= p."""
-        return _quantile(self, p, float(self.scale))
-
     def _tail(self, k: int) -> float:
         """P(X >= k) for k > 0: e^(-a k) / (1 + e^(-a))."""
         a = float(self.exponent)
@@ -141,7 +156,7 @@ class TwoSidedGeometric:
 
 
 @dataclass(frozen=True, slots=True)
-class Zero:
+class Zero(_Symmetric):
     """No noise: an infinite budget, which only synthetic data may be given."""
 
     name: ClassVar[str] = "None"
@@ -155,32 +170,11 @@ class Zero:
         """1 at zero."""
         return float(k == 0)
 
-    def cdf(self, k: int) -> float:
-        """Step at zero."""
-        return float(k >= 0)
-
-    def quantile(self, p: float) -> int:
-        """Zero, whatever the level."""
-        if not 0 < p < 1:
-            raise ValueError("a quantile needs a level strictly between 0 and 1")
-        return 0
+    def _tail(self, k: int) -> float:
+        """P(X >= k) for k > 0."""
+        del k
+        return 0.0
 
 
 Law: TypeAlias = DiscreteGaussian | TwoSidedGeometric | Zero
 """A law of integer noise, symmetric about zero."""
-
-
-def _quantile(law: DiscreteGaussian | TwoSidedGeometric, p: float, width: float) -> int:
-    """Smallest k with cdf(k) >= p: bracket by doubling from zero, then bisect."""
-    if not 0 < p < 1:
-        raise ValueError("a quantile needs a level strictly between 0 and 1")
-    step = max(1, math.ceil(width))
-    low, high = -step, step
-    while law.cdf(low) >= p:
-        low *= 2
-    while law.cdf(high) < p:
-        high *= 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if law.cdf(middle) >= p else (middle, high)
-    return high
