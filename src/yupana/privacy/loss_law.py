@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement, product
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -72,7 +72,8 @@ def epsilon_at(difference: Difference, delta: float, width: float = WIDTH) -> Lo
     ValueError
         If delta is not in that range.
     """
-    _check_delta(delta)
+    if not SMALLEST_DELTA <= delta < 1:
+        raise ValueError(f"delta must lie below 1, and be at least {SMALLEST_DELTA:g} for an exact epsilon")
     if not difference.moves:
         return LossBounds(0.0, 0.0)
     floor = difference.least_epsilon(delta)
@@ -153,12 +154,6 @@ def deltas_at(difference: Difference, epsilons: Sequence[float], width: float = 
     return tuple(found)
 
 
-def _check_delta(delta: float) -> None:
-    """Refuse a delta at which no epsilon is certified."""
-    if not SMALLEST_DELTA <= delta < 1:
-        raise ValueError(f"delta must lie below 1, and be at least {SMALLEST_DELTA:g} for an exact epsilon")
-
-
 @dataclass(frozen=True, slots=True)
 class _LossFamily:
     """The losses of a difference, for every way in which its choices can fall."""
@@ -207,6 +202,10 @@ class _LossFamily:
         return np.array([[n for part in row for n in part] for row in rows], dtype=np.float64)
 
 
+_BY_FREQUENCY: Final = ("u", "decay", "phase", "option_decay", "option_phase")
+"""The arrays of `_Frequencies`, whose last axis is that of the frequencies."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Frequencies:
     """Those frequencies that matter, with the decay and phase of what is fixed and of each option there."""
@@ -236,23 +235,17 @@ class _Frequencies:
     @classmethod
     def joined(cls, pieces: "list[_Frequencies]") -> "_Frequencies":
         """Those of all pieces."""
-        return cls(
-            np.concatenate([piece.u for piece in pieces]),
-            np.concatenate([piece.decay for piece in pieces]),
-            np.concatenate([piece.phase for piece in pieces]),
-            np.concatenate([piece.option_decay for piece in pieces], axis=1),
-            np.concatenate([piece.option_phase for piece in pieces], axis=1),
-            max(piece.error for piece in pieces),
-            max(piece.error_by_u for piece in pieces),
-        )
+        of: dict[str, Any] = {
+            name: np.concatenate([getattr(one, name) for one in pieces], axis=-1) for name in _BY_FREQUENCY
+        }
+        return cls(**of, error=max(one.error for one in pieces), error_by_u=max(one.error_by_u for one in pieces))
 
     def with_fixed(self, loss: Loss, c: float) -> "_Frequencies":
         """With what is in every mixture."""
         turned = loss.turned(c, self.u)
         decay, phase = self.decay + turned.decay, self.phase + turned.phase
-        error = self.error + turned.error
         by_u = self.error_by_u + turned.error_by_u + ULP * _steepest(phase, self.u)
-        return _Frequencies(self.u, decay, phase, self.option_decay, self.option_phase, error, by_u).kept()
+        return replace(self, decay=decay, phase=phase, error=self.error + turned.error, error_by_u=by_u).kept()
 
     def with_choice(self, times: int, options: tuple[tuple[Loss, ...], ...], c: float) -> "_Frequencies":
         """With one more choice."""
@@ -264,14 +257,13 @@ class _Frequencies:
         by_u = self.error_by_u + times * max(sum(t.error_by_u for t in of) for of in turned)
         by_u += times * (len(options) + max(map(len, options))) * ULP * _steepest(phases, self.u)
         least = np.min(decays, axis=0)
-        found = _Frequencies(
-            self.u,
-            self.decay + times * least,
-            self.phase,
-            np.concatenate([self.option_decay, decays - least]),
-            np.concatenate([self.option_phase, phases]),
-            error,
-            by_u,
+        found = replace(
+            self,
+            decay=self.decay + times * least,
+            option_decay=np.concatenate([self.option_decay, decays - least]),
+            option_phase=np.concatenate([self.option_phase, phases]),
+            error=error,
+            error_by_u=by_u,
         )
         return found.kept()
 
@@ -280,15 +272,7 @@ class _Frequencies:
         keep = self.decay < NEGLIGIBLE
         if keep.all():
             return self
-        return _Frequencies(
-            self.u[keep],
-            self.decay[keep],
-            self.phase[keep],
-            self.option_decay[:, keep],
-            self.option_phase[:, keep],
-            self.error,
-            self.error_by_u,
-        )
+        return replace(self, **{name: getattr(self, name)[..., keep] for name in _BY_FREQUENCY})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
