@@ -5,7 +5,6 @@ A loss is added up over several plans by its unit: that of their own records, of
 
 import json
 import os
-import stat
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -18,7 +17,7 @@ from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 from yupana.errors import BudgetError, system_fault
-from yupana.files.regular import replacing, unique_keys
+from yupana.files.regular import regular, replacing, unique_keys
 from yupana.files.temporary import lock
 from yupana.interruption import whole
 from yupana.plan.measurement import Mechanism
@@ -35,7 +34,6 @@ _MOST_PERSONS: Final = 99_999
 """The census has no way to write more."""
 
 UnitName = Literal["record", "person", "household"]
-UNITS: Final[tuple[UnitName, ...]] = get_args(UnitName)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +106,6 @@ class Unit:
 
 
 RECORD: Final = Unit("record")
-PERSON: Final = Unit("person")
 
 
 def as_zcdp(losses: Losses) -> Losses:
@@ -222,25 +219,17 @@ def write_ledger(path: Path, accounts: Mapping[str, _DataAccount]) -> None:
 
 def _content(path: Path) -> bytes | None:
     try:
-        # Opening a pipe without this flag would wait for a writer.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        with open(path, "rb", opener=regular) as file:
+            if os.fstat(file.fileno()).st_nlink > 1:
+                raise BudgetError(
+                    f"ledger {path}: the file has a second name (a hard link), which would keep an old state of it; "
+                    "remove one of the names. Nothing was measured"
+                )
+            return file.read()
     except FileNotFoundError:
         return None
     except OSError as error:
         raise BudgetError(f"ledger {path}: {error.strerror}; nothing was measured") from None
-    try:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
-            raise BudgetError(f"ledger {path}: not a regular file; nothing was measured")
-        if found.st_nlink > 1:
-            raise BudgetError(
-                f"ledger {path}: the file has a second name (a hard link), which would keep an old state of it; "
-                "remove one of the names. Nothing was measured"
-            )
-        with os.fdopen(os.dup(descriptor), "rb") as file:
-            return file.read()
-    finally:
-        os.close(descriptor)
 
 
 def _account(described: Mapping[str, Any]) -> _DataAccount:
@@ -251,11 +240,12 @@ def _account(described: Mapping[str, Any]) -> _DataAccount:
     if cap is not None and (type(cap) is not int or cap < 1):
         raise ValueError("a cap is a whole number above 0")
     unit = Unit(name, cap)
+    unit.check_columns(described["limits"])
     return _DataAccount(
         unit,
         Mechanism(described["mechanism"]),
         _terms(described) if unit == RECORD else {},
-        {column: _limit(unit, column, limit) for column, limit in described["limits"].items()},
+        {column: _loss(limit) for column, limit in described["limits"].items()},
         tuple(
             Run(
                 _text_of(run["time"]),
@@ -269,29 +259,17 @@ def _account(described: Mapping[str, Any]) -> _DataAccount:
 
 
 def _earlier(described: Mapping[str, Any]) -> _DataAccount:
-    unknown: Losses = dict.fromkeys(RECORD.columns)
-    limit = described["limit"]
-    return _DataAccount(
-        RECORD,
-        Mechanism(described["mechanism"]),
-        _terms(described),
-        {} if limit is None else {OWN: _loss(limit)},
-        tuple(
-            Run(_text_of(run["time"]), _text_of(run["product"]), {**unknown, OWN: _loss(run["loss"])}, None)
-            for run in described["runs"]
-        ),
-    )
+    unknown, limit = dict.fromkeys(RECORD.columns), described["limit"]
+    runs = [
+        {"time": run["time"], "product": run["product"], "losses": {**unknown, OWN: _text_of(run["loss"])}}
+        for run in described["runs"]
+    ]
+    return _account({**described, "unit": "record", "limits": {} if limit is None else {OWN: limit}, "runs": runs})
 
 
 def _terms(described: Mapping[str, Any]) -> dict[str, str]:
     neighbours = Neighbours(described["neighbours"]).value
     return {"privacy_unit": _text_of(described["privacy_unit"]), "neighbours": neighbours}
-
-
-def _limit(unit: Unit, column: str, limit: object) -> Budget:
-    if column not in unit.columns:
-        raise ValueError("no such column")
-    return _loss(limit)
 
 
 def _loss(text: object) -> Budget:
@@ -421,7 +399,8 @@ def _charged(
     run: str | None,
 ) -> _Charged:
     name = _recorded_name(path, data, accounts)
-    new = _DataAccount(unit, plan.mechanism, _terms_of_run(unit, plan), {}, ())
+    terms = {"privacy_unit": plan.privacy_unit, "neighbours": plan.neighbours.value} if unit == RECORD else {}
+    new = _DataAccount(unit, plan.mechanism, terms, {}, ())
     account = accounts.get(name, new)
     losses = _losses(f"ledger {path}: losses on {name!r}", account, new, plan)
     account = replace(account, limits=_limits(path, name, account, limits))
@@ -459,12 +438,6 @@ def _plain(name: str) -> str:
 
 def _folded(name: str) -> str:
     return unicodedata.normalize("NFKC", _plain(name)).casefold()
-
-
-def _terms_of_run(unit: Unit, plan: Plan) -> dict[str, str]:
-    if unit != RECORD:
-        return {}
-    return {"privacy_unit": plan.privacy_unit, "neighbours": plan.neighbours.value}
 
 
 def _losses(place: str, account: _DataAccount, run: _DataAccount, plan: Plan) -> Losses:
