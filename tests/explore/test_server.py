@@ -4,6 +4,7 @@ import asyncio
 import csv
 import io
 import json
+import math
 import socket
 from dataclasses import replace
 from fractions import Fraction
@@ -26,7 +27,7 @@ from yupana.geography.entities import published
 from yupana.geography.tree import partition
 from yupana.plan.account import Unit
 from yupana.plan.budgets import budget_for_margin, equal_errors
-from yupana.plan.measurement import Accounting, Margins, Mechanism, z_value
+from yupana.plan.measurement import Accounting, Margins, Mechanism, published_variance, z_value
 from yupana.plan.plan import Plan
 from yupana.privacy.laws import DiscreteGaussian, TwoSidedGeometric
 from yupana.privacy.zcdp import epsilon_tight
@@ -327,8 +328,11 @@ def test_what_is_found_is_the_librarys(key: str) -> None:
     z = z_value(chosen.plan.confidence)
     sizes = {n: chosen.known[n].typical if chosen.known else Fraction(1) for n in chosen.entries}
     least = equal_errors(chosen.entries, sizes, Fraction(chosen.plan.loss()), chosen.plan.mechanism)
+    name, entry = next(iter(chosen.entries.items()))
+    law = chosen.plan.mechanism.law(entry.sensitivity, least[name] * entry.share)
+    error = math.sqrt(published_variance(law)) / float(sizes[name])
     assert equal["total"] == str(chosen.plan.loss())
-    assert equal["frontier"]["here"][1] == pytest.approx(z * least.error) == pytest.approx(before["best"])
+    assert equal["frontier"]["here"][1] == pytest.approx(z * error) == pytest.approx(before["best"])
     cheap = solved(key, document, "least")["view"]
     assert cheap["frontier"]["here"][1] == pytest.approx(before["here"][1])
     assert cheap["frontier"]["here"][0] < before["here"][0]

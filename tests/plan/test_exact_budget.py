@@ -16,7 +16,7 @@ from yupana.cli.main import main
 from yupana.errors import ConfigError
 from yupana.interface.configured import setup
 from yupana.plan.budgets import Entry, EpsilonTotal, Question, solve
-from yupana.plan.exact_budget import Scaled, SpentEpsilon, _down, largest, scale_to, spend_epsilon, times
+from yupana.plan.exact_budget import SpentEpsilon, _down, largest, scale_to, spend_epsilon, times
 from yupana.plan.exact_loss import epsilon_exact
 from yupana.plan.measurement import Measurement, Mechanism, Sensitivity
 from yupana.plan.plan import Neighbours, Plan
@@ -285,23 +285,24 @@ def test_all_budgets_are_scaled_by_one_factor_to_what_the_law_or_the_conversion_
     def epsilon_of(factor: Fraction) -> float:
         return epsilon_tight(plan.loss() * factor, 1e-6)  # type: ignore[operator, arg-type]
 
-    found = scale_to(plan, 1.5, 1e-6, epsilon_of)
+    factor, found = scale_to(plan, 1.5, 1e-6, epsilon_of)
     assert (found.by, found.delta) == ("exact", 1e-6)
-    assert 1.5 * (1 - 1e-6) <= found.epsilon == epsilon_of(found.factor) <= 1.5
-    assert found.as_json() == {"factor": str(found.factor), "epsilon": found.epsilon, "delta": 1e-6, "by": "exact"}
+    assert 1.5 * (1 - 1e-6) <= found.epsilon == epsilon_of(factor) <= 1.5
+    assert found.as_json() == {"epsilon": found.epsilon, "delta": 1e-6, "by": "exact"}
     small = planned({"a": Fraction(2), "b": Fraction(1)}, Mechanism.ZCDP, by_one=False)
-    told = scale_to(small, 40.0, 1e-6)
+    factor, told = scale_to(small, 40.0, 1e-6)
     assert (told.by, told.epsilon, told.delta) == ("conversion", 40.0, 1e-6)
-    assert float(told.factor) == pytest.approx(rho_for_epsilon(40.0, 1e-6) / 3, rel=2e-9)
-    assert float(told.factor) <= rho_for_epsilon(40.0, 1e-6) / 3
+    assert float(factor) == pytest.approx(rho_for_epsilon(40.0, 1e-6) / 3, rel=2e-9)
+    assert float(factor) <= rho_for_epsilon(40.0, 1e-6) / 3
     pure = planned({"a": Fraction(2), "b": Fraction(1)}, Mechanism.PURE)
     # The search from outside begins where that of the plan ended, and at 1 where it found nothing.
     asked: list[Fraction] = []
-    assert scale_to(pure, 6.0, 1e-6, asked.append) == Scaled(Fraction(2), 6.0, 1e-6, "conversion")  # type: ignore[func-returns-value]
+    by_conversion = SpentEpsilon(6.0, 1e-6, "conversion")
+    assert scale_to(pure, 6.0, 1e-6, asked.append) == (2, by_conversion)  # type: ignore[func-returns-value]
     assert len(asked) == 1
     assert 2 * (1 - 2e-6) < asked[0] < 2 * (1 - 1e-7)
     asked.clear()
-    assert scale_to(small, 40.0, 1e-6, asked.append).by == "conversion"  # type: ignore[func-returns-value]
+    assert scale_to(small, 40.0, 1e-6, asked.append)[1].by == "conversion"  # type: ignore[func-returns-value]
     assert asked == [1]
 
 

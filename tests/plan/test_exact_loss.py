@@ -12,7 +12,7 @@ import pytest
 
 import yupana
 from yupana.errors import ConfigError
-from yupana.plan.exact_budget import Scaled, scale_to, times
+from yupana.plan.exact_budget import SpentEpsilon, scale_to, times
 from yupana.plan.exact_loss import (
     Untold,
     delta_exact,
@@ -286,10 +286,10 @@ def test_a_plan_read_back_has_the_same_figures() -> None:
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 17.14, 60.0])
 def test_budgets_are_scaled_to_the_largest_that_keep_epsilon(epsilon: float) -> None:
     plan = planned(*(measured(str(i), Fraction(1, 7 + i)) for i in range(5)))
-    found = scale_to(plan, epsilon, 1e-8)
+    factor, found = scale_to(plan, epsilon, 1e-8)
     assert found.by == "exact"
-    at = epsilon_exact(times(plan, found.factor), 1e-8)
-    more = epsilon_exact(times(plan, found.factor * Fraction(100_001, 100_000)), 1e-8)
+    at = epsilon_exact(times(plan, factor), 1e-8)
+    more = epsilon_exact(times(plan, factor * Fraction(100_001, 100_000)), 1e-8)
     assert at is not None
     assert more is not None
     assert at == found.epsilon <= epsilon < more
@@ -297,13 +297,13 @@ def test_budgets_are_scaled_to_the_largest_that_keep_epsilon(epsilon: float) -> 
 
 def test_budgets_that_the_law_does_not_bound_are_scaled_by_the_conversion() -> None:
     plan = planned(measured("a", Fraction(2), by_one=False))
-    found = scale_to(plan, 40.0, 1e-10)
-    assert found.as_json() == {"factor": str(found.factor), "epsilon": 40.0, "delta": 1e-10, "by": "conversion"}
+    factor, found = scale_to(plan, 40.0, 1e-10)
+    assert found.as_json() == {"epsilon": 40.0, "delta": 1e-10, "by": "conversion"}
     third = Sensitivity(Fraction(1, 3), ONE.bounded)
     pure = planned(measured("a", Fraction(2), Mechanism.PURE, by_one=False, proven=third))
-    assert scale_to(pure, 5.0, 1e-10, lambda _: None) == Scaled(Fraction(5, 2), 5.0, 1e-10, "conversion")
-    assert epsilon_tight(times(plan, found.factor).loss(), 1e-10) == pytest.approx(40.0, rel=1e-6)
-    assert epsilon_tight(times(plan, found.factor).loss(), 1e-10) <= 40.0
+    assert scale_to(pure, 5.0, 1e-10, lambda _: None) == (Fraction(5, 2), SpentEpsilon(5.0, 1e-10, "conversion"))
+    assert epsilon_tight(times(plan, factor).loss(), 1e-10) == pytest.approx(40.0, rel=1e-6)
+    assert epsilon_tight(times(plan, factor).loss(), 1e-10) <= 40.0
 
 
 @pytest.mark.parametrize(

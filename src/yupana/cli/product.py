@@ -181,8 +181,8 @@ def _plan(asked: Configured, options: argparse.Namespace, _: dict[str, Any]) -> 
 
     more: dict[str, Any] = {}
     if options.epsilon is not None:
-        asked, found = asked.scaled(options.epsilon, options.delta)
-        more = {"scaled": found.as_json()}
+        asked, factor, kept = asked.scaled(options.epsilon, options.delta)
+        more = {"scaled": {"factor": str(factor), **kept.as_json()}}
     if options.targets is not None:
         asked, spent = asked.solved(options.targets)
         more = {} if spent is None else {"spent": spent.as_json()}

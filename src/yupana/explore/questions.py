@@ -131,7 +131,7 @@ def _scaled(page: BudgetPage, settings: Filled, chosen: Chosen, text: str, *, of
             return page.product.epsilon_exact(chosen.config, chosen.plan, delta, factor)
 
         try:
-            factor = scale_to(chosen.plan, float(spend), delta, epsilon_of).factor
+            factor, _ = scale_to(chosen.plan, float(spend), delta, epsilon_of)
         except ConfigError as error:
             raise RefusedError([Fault("epsilon", str(error))]) from None
         return solved(settings, {name: budget * factor for name, budget in chosen.budgets.items()})

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from yupana.files.regular import NewFile
     from yupana.interface.releases import Release
     from yupana.plan.budgets import Question
-    from yupana.plan.exact_budget import Scaled, SpentEpsilon
+    from yupana.plan.exact_budget import SpentEpsilon
     from yupana.plan.plan import Plan
     from yupana.products.disclosure_control.results import SideBySide
     from yupana.products.parts import PartsDocument
@@ -222,22 +222,22 @@ class Configured:
         found = solve_budgets(question, entries, level, self.plan().mechanism, self.options["margins"])
         return replace(self, config=product.with_budgets(self.config, found)), None
 
-    def scaled(self, epsilon: Exact, delta: Exact | None) -> "tuple[Configured, Scaled]":
-        """Return it with all budgets times one factor, and what that keeps; see `solve`."""
+    def scaled(self, epsilon: Exact, delta: Exact | None) -> "tuple[Configured, Fraction, SpentEpsilon]":
+        """Return it with all budgets times one factor, that factor, and what it keeps; see `solve`."""
         from yupana.plan.exact_budget import scale_to
         from yupana.plan.plan import DEFAULT_DELTA
 
         at = float(DEFAULT_DELTA if delta is None else exact_number("delta", delta))
         plan, product = self.plan(), self.product
-        found = scale_to(
+        factor, kept = scale_to(
             plan,
             float(exact_number("epsilon", epsilon)),
             at,
             lambda factor: product.epsilon_exact(self.config, plan, at, factor),
         )
         entries = product.entries(self.config, self.options["accounting"])
-        budgets = {name: entry.budget * found.factor for name, entry in entries.items()}
-        return replace(self, config=product.with_budgets(self.config, budgets)), found
+        budgets = {name: entry.budget * factor for name, entry in entries.items()}
+        return replace(self, config=product.with_budgets(self.config, budgets)), factor, kept
 
     @checked
     def strategy(

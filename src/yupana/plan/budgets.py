@@ -5,10 +5,10 @@ Both answers are optimal (docs/targets.md): the loss grows with each budget, and
 
 import html
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Final
 
@@ -58,15 +58,6 @@ class Entry:
     sensitivity: Fraction
     share: Fraction = Fraction(1)
     population: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class _EqualErrors:
-    """Budgets of a total whose relative errors are equal: standard deviations over sizes."""
-
-    budgets: Mapping[str, Fraction]  # by entry
-    # the largest margin of error as a multiple of the count's size, which no other budgets of this total beat
-    error: float
 
 
 def budget_for_margin(
@@ -183,14 +174,16 @@ def spend(
                 f"total: entries without a size keep {spent}, which leaves nothing; give them sizes, or budgets of 0"
             )
         of_these = {name: size for name, size in sizes.items() if name in here}
-        found |= equal_errors(here, of_these, total - kept, mechanism).budgets
+        found |= equal_errors(here, of_these, total - kept, mechanism)
     return found
 
 
 def equal_errors(
     entries: Mapping[str, Entry], sizes: Mapping[str, Fraction], total: Fraction, mechanism: Mechanism
-) -> _EqualErrors:
+) -> dict[str, Fraction]:
     """The budgets of a given sum with the least largest relative error, that of every entry being the same.
+
+    A relative error is a standard deviation over a size. No other budgets of this total have a smaller largest one.
 
     Parameters
     ----------
@@ -221,7 +214,7 @@ def equal_errors(
     if mechanism is Mechanism.ZCDP:
         # rho goes with the inverse square of the error, so all are scaled alike.
         factor = total / spent(Fraction(1))
-        return _EqualErrors({name: rho * factor for name, rho in budgets(Fraction(1)).items()}, 1 / math.sqrt(factor))
+        return {name: rho * factor for name, rho in budgets(Fraction(1)).items()}
     low, high = Fraction(1), Fraction(1)  # the total is passed at low, and not at high
     while spent(low) <= total:
         low /= 2
@@ -230,7 +223,7 @@ def equal_errors(
     while high - low > high * _NEAR:
         middle = (low + high) / 2
         low, high = (middle, high) if spent(middle) > total else (low, middle)
-    return _EqualErrors(budgets(high), float(high))
+    return budgets(high)
 
 
 def least_error(
@@ -301,23 +294,18 @@ def solve(
     if isinstance(question.total, EpsilonTotal):
         raise TypeError("an epsilon is spent by spend_epsilon")
     kept: dict[str, Budget] = {name: entry.budget for name, entry in entries.items()}
+    rounded: Callable[[Fraction, int | None], Fraction]
     if question.total is None:
-        rounded = _nearest if definition == "bureau" else _up
+        rounded = partial(_rounded, to=round if definition == "bureau" else math.ceil)
         found = least(entries, question.margins, confidence, mechanism, definition)
     else:
         rounded, found = round_down, spend(entries, question.total, question.sizes, mechanism)
     return {**kept, **{name: rounded(budget, question.decimals) for name, budget in found.items()}}
 
 
-def _nearest(budget: Fraction, decimals: int | None) -> Fraction:
-    """The nearest, but never 0, which would leave the count out."""
-    if decimals is None:
-        return budget
-    return max(round(budget, decimals), Fraction(1, 10**decimals))
-
-
-def _up(budget: Fraction, decimals: int | None) -> Fraction:
-    return budget if decimals is None else Fraction(math.ceil(budget * 10**decimals), 10**decimals)
+def _rounded(budget: Fraction, decimals: int | None, to: Callable[[Fraction], int]) -> Fraction:
+    """Round to so many digits after the point, but never to 0, which would leave the count out."""
+    return budget if decimals is None else Fraction(max(to(budget * 10**decimals), 1), 10**decimals)
 
 
 def round_down(budget: Fraction, decimals: int | None) -> Fraction:

@@ -24,26 +24,24 @@ _MOST_STEPS: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Scaled:
-    """All budgets of a plan times one factor.
+class SpentEpsilon:
+    """What budgets keep that were found for an epsilon.
 
     Attributes
     ----------
-    factor : Fraction
     epsilon, delta : float
-        What the scaled plan is proven to keep; epsilon is at most the one asked for.
+        Proven; epsilon is at most the one asked for, and of the population that has most where there are several.
     by : "exact" or "conversion"
         By the exact law of the loss, or by the conversion of the loss where the law gives no bound.
     """
 
-    factor: Fraction
     epsilon: float
     delta: float
     by: Literal["exact", "conversion"]
 
     def as_json(self) -> dict[str, Any]:
         """Describe it."""
-        return {"factor": str(self.factor), "epsilon": self.epsilon, "delta": self.delta, "by": self.by}
+        return {"epsilon": self.epsilon, "delta": self.delta, "by": self.by}
 
 
 def times(plan: Plan, factor: Fraction) -> Plan:
@@ -53,8 +51,10 @@ def times(plan: Plan, factor: Fraction) -> Plan:
 
 def scale_to(
     plan: Plan, epsilon: float, delta: float, epsilon_of: Callable[[Fraction], float | None] | None = None
-) -> Scaled:
-    """Find the largest factor of all budgets by which a plan keeps an epsilon at a delta, under its own neighbours.
+) -> tuple[Fraction, SpentEpsilon]:
+    """Find the largest factor of all budgets by which a plan keeps an epsilon at a delta, and what it then keeps.
+
+    Neighbours are the plan's own.
 
     The epsilon of the answer is proven; it is below the one asked for by a part of 1e-6 at most where it is exact.
     "Largest" is where the law passes epsilon: docs/exact-accounting.md, section 5, says what that leaves out.
@@ -87,10 +87,11 @@ def scale_to(
         # That of the plan is quick, and near.
         found = largest(epsilon_of, epsilon, delta, 1.0 if found is None else float(found[0]))
     if found is not None:
-        return Scaled(*found, delta, "exact")
+        return found[0], SpentEpsilon(found[1], delta, "exact")
+    by_conversion = SpentEpsilon(epsilon, delta, "conversion")
     if plan.mechanism is Mechanism.PURE:
-        return Scaled(Fraction(epsilon) / loss, epsilon, delta, "conversion")
-    return Scaled(_down(rho_for_epsilon(epsilon, delta) / float(loss)), epsilon, delta, "conversion")
+        return Fraction(epsilon) / loss, by_conversion
+    return _down(rho_for_epsilon(epsilon, delta) / float(loss)), by_conversion
 
 
 def largest(
@@ -159,27 +160,6 @@ EpsilonOf = Callable[[Mapping[str, Budget], str, float], float | None]
 """The exact epsilon, by all budgets of a population, its name and delta; None where the law gives none."""
 
 
-@dataclass(frozen=True, slots=True)
-class SpentEpsilon:
-    """What the budgets of an `EpsilonTotal` keep.
-
-    Attributes
-    ----------
-    epsilon, delta : float
-        Proven; epsilon is at most the one asked for, and of the population that has most where there are several.
-    by : "exact" or "conversion"
-        By the exact law of the loss, or by the conversion of the loss where the law gives no bound.
-    """
-
-    epsilon: float
-    delta: float
-    by: Literal["exact", "conversion"]
-
-    def as_json(self) -> dict[str, Any]:
-        """Describe it."""
-        return {"epsilon": self.epsilon, "delta": self.delta, "by": self.by}
-
-
 def spend_epsilon(
     question: Question, entries: Mapping[str, Entry], mechanism: Mechanism, epsilon_of: EpsilonOf
 ) -> tuple[dict[str, Budget], SpentEpsilon]:
@@ -236,7 +216,7 @@ def _spend(
         )
 
     def budgets(shared: Fraction, decimals: int | None) -> dict[str, Budget]:
-        of_sized = equal_errors(here, sizes, shared, mechanism).budgets
+        of_sized = equal_errors(here, sizes, shared, mechanism)
         return {**unspent, **{name: round_down(budget, decimals) for name, budget in of_sized.items()}}
 
     promised = Fraction(epsilon if mechanism is Mechanism.PURE else rho_for_epsilon(epsilon, delta))

@@ -20,8 +20,6 @@ from yupana.privacy.zcdp import epsilon_tight
 
 Change = Literal["unbounded", "bounded", "same_household"]
 
-CHANGES: Final[tuple[Change, ...]] = ("unbounded", "bounded", "same_household")
-
 EXACT: Final = ("epsilon_exact", "bounded_epsilon_exact", "exact_at_delta")
 """The keys of `exact_totals`."""
 
@@ -122,7 +120,12 @@ def delta_exact(plan: "Plan | Sequence[Plan]", epsilon: float, change: Change | 
         If epsilon is not in that range, there is no plan, or the plans protect different records.
     """
     plans, change = _together(plan, change)
-    return _delta(plans, epsilon, change, WIDTH)
+    try:
+        found = [delta_at(joined, epsilon) for joined in _differences_of_all(plans, change, joined=True)]
+    except Untold:
+        return None
+    known = [bounds.upper for bounds in found if bounds is not None]
+    return max(known) if len(known) == len(found) else None
 
 
 def missed_exact(
@@ -400,16 +403,6 @@ def _epsilon(plans: tuple[Plan, ...], delta: float, change: Change) -> LossBound
             return None
         worst = LossBounds(max(worst.lower, bounds.lower), max(worst.upper, min(upper, bounds.upper)))
     return worst
-
-
-def _delta(plans: tuple[Plan, ...], epsilon: float, change: Change, width: float) -> float | None:
-    try:
-        joined = _differences_of_all(plans, change, joined=True)
-        found = [delta_at(difference, epsilon, width) for difference in joined]
-    except Untold:
-        return None
-    known = [bounds.upper for bounds in found if bounds is not None]
-    return max(known) if len(known) == len(found) else None
 
 
 def _proven_loss(plan: Plan, change: Change) -> Fraction | None:
