@@ -15,9 +15,6 @@ from numpy.typing import NDArray
 
 from yupana.files.columns import RecordFile
 
-Values = str | int | range | frozenset[int]
-"""Codes as the specification writes them, ``"20 21 24"``, or numbers."""
-
 
 @dataclass(frozen=True, slots=True)
 class Where:
@@ -57,17 +54,6 @@ def _test(column: str, values: list[int]) -> str:
     if len(values) == values[-1] - values[0] + 1:
         return f"{column} BETWEEN {values[0]} AND {values[-1]}"
     return f"{column} IN ({', '.join(map(str, values))})"
-
-
-def where(**columns: Values) -> Where:
-    """Build a `Where`: ``where(RTYPE="3", QAGE=range(18), HHT2="01 02")``."""
-    return Where(tuple(sorted((column, _numbers(values)) for column, values in columns.items())))
-
-
-def _numbers(values: Values) -> frozenset[int]:
-    if isinstance(values, str):
-        return frozenset(int(code) for code in values.split())
-    return frozenset({values}) if isinstance(values, int) else frozenset(values)
 
 
 _MOST_COMBINATIONS = 1 << 22
@@ -117,16 +103,14 @@ def classify(file: RecordFile, predicates: Sequence[Where]) -> Classes:
         If the predicates tell more than four million combinations of values apart, or so many that to list which
         predicates each satisfies takes more than half a gigabyte.
     """
-    tests = [dict(predicate.columns) for predicate in predicates]
-    columns = [column for column in file.columns if any(column.name in test for test in tests)]
-    atoms = [_atoms(sorted(column.domain), [test.get(column.name) for test in tests]) for column in columns]
-    sizes = [len(bits) for _, _, bits in atoms]
+    atoms = _atoms_of_columns(file, predicates)
+    sizes = [len(bits) for _, _, bits in atoms.values()]
     combinations = math.prod(sizes)
     if combinations > _MOST_COMBINATIONS or combinations * len(predicates) > _MOST_BITS:
         raise TooManyClassesError(_TOO_MANY)
     # Of each combination a bit for each predicate: those that all its atoms satisfy.
     satisfied = np.packbits(np.ones((1, len(predicates)), dtype=np.bool_), axis=1)
-    for _, _, bits in atoms:
+    for _, _, bits in atoms.values():
         satisfied = (satisfied[:, None, :] & bits[None, :, :]).reshape(-1, bits.shape[1])
     # Class 0 is kept for combinations no predicate accepts, whether any exist or not: all-zero bytes sort first.
     satisfied = np.concatenate([np.zeros_like(satisfied[:1]), satisfied])
@@ -135,25 +119,31 @@ def classify(file: RecordFile, predicates: Sequence[Where]) -> Classes:
         raise TooManyClassesError(_TOO_MANY)
     members = _unpacked(np.ascontiguousarray(satisfied[first].T))[: len(predicates)]
     terms = {
-        column.name: f"{math.prod(sizes[place + 1 :])} * ({_atom_sql(column.name, values, atom_of)})"
-        for place, (column, (values, atom_of, _)) in enumerate(zip(columns, atoms, strict=True))
+        column: f"{math.prod(sizes[place + 1 :])} * ({_atom_sql(column, values, atom_of)})"
+        for place, (column, (values, atom_of, _)) in enumerate(atoms.items())
     }
     return Classes(terms, class_of[1:].astype(np.int64), members, tuple(sizes))
 
 
 def told_apart(file: RecordFile, predicates: Sequence[Where]) -> dict[str, NDArray[np.int64]]:
     """Of each column that predicates read, in the order of its values, which of these they treat alike, from 0."""
+    return {column: of.astype(np.int64) for column, (_, of, _) in _atoms_of_columns(file, predicates).items()}
+
+
+_Atoms = tuple[list[int], NDArray[np.intp], NDArray[np.uint8]]
+
+
+def _atoms_of_columns(file: RecordFile, predicates: Sequence[Where]) -> dict[str, _Atoms]:
+    """The atoms of each column that predicates read."""
     tests = [dict(predicate.columns) for predicate in predicates]
     return {
-        column.name: _atoms(sorted(column.domain), [test.get(column.name) for test in tests])[1].astype(np.int64)
+        column.name: _atoms(sorted(column.domain), [test.get(column.name) for test in tests])
         for column in file.columns
         if any(column.name in test for test in tests)
     }
 
 
-def _atoms(
-    values: list[int], accepted: Sequence[frozenset[int] | None]
-) -> tuple[list[int], NDArray[np.intp], NDArray[np.uint8]]:
+def _atoms(values: list[int], accepted: Sequence[frozenset[int] | None]) -> _Atoms:
     """The atoms of a column by the values that each predicate accepts, all if None: thousands may name few sets.
 
     Given are the values, the atom of each, and of each atom a bit for each predicate that accepts it.
