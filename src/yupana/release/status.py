@@ -1,10 +1,10 @@
 """The status of a release: whether it may be published, told by its plan as much as by its manifest. Public."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from yupana.errors import OutputError
-from yupana.plan.plan import Plan, read_plan
+from yupana.plan.plan import read_plan
 
 NOT_FOR_RELEASE: Final = "NOT FOR RELEASE"
 """Of what was made of synthetic records without noise, or with a seed."""
@@ -52,14 +52,20 @@ def status_of(manifest: Mapping[str, Any]) -> str:
 
 
 def reasons_of_plans(manifest: Mapping[str, Any]) -> list[str]:
-    """What the plans of a manifest say against a release.
+    """What the plan of a release, those of its parts, and those that estimates were made from say against a release.
 
     Raises
     ------
     OutputError
         If one is not whole.
     """
-    return [reason for plan in _plans(manifest) for reason in plan.against_release]
+    described = [manifest["plan"]] if "plan" in manifest else []
+    others = [*manifest.get("sources", ()), *manifest.get("parts", {}).values()]
+    described += [other["plan"] for other in others if "plan" in other]
+    try:
+        return [reason for plan in described for reason in read_plan(plan).against_release]
+    except ValueError as error:
+        raise OutputError(f"the manifest holds no plan: {error}") from None
 
 
 def refuse_confidential(manifest: Mapping[str, Any], name: str) -> str:
@@ -92,14 +98,3 @@ def refuse_unpublishable(manifest: Mapping[str, Any], name: str) -> str:
         why = "; ".join(manifest.get("reasons", ())) or "its manifest says so"
         raise OutputError(f"{name} is {NOT_FOR_RELEASE} and cannot be published: {why}")
     return status
-
-
-def _plans(manifest: Mapping[str, Any]) -> Iterable[Plan]:
-    """The plan of a release, those of its parts, and those of the releases that estimates were made from."""
-    described = [manifest["plan"]] if "plan" in manifest else []
-    others = [*manifest.get("sources", ()), *manifest.get("parts", {}).values()]
-    described += [other["plan"] for other in others if "plan" in other]
-    try:
-        return [read_plan(plan) for plan in described]
-    except ValueError as error:
-        raise OutputError(f"the manifest holds no plan: {error}") from None
