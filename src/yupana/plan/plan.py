@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from enum import Enum
 from fractions import Fraction
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from yupana.errors import is_line
 from yupana.files.arrow import ArrowTable, Tabular
@@ -453,8 +453,11 @@ def _read(described: Any) -> Plan:  # noqa: ANN401 (JSON)
         tuple(_measurement(m, mechanism) for m in described["measurements"]),
         tuple(tuple(map(_place, path)) for path in described.get("paths", ())),
         fixed_total=described["totals"][f"unbounded_{mechanism.budget_name}"] is None,
-        margins=_margins(described.get("margins", "bureau")),
+        # A plan that does not name its margins has those of the Bureau.
+        margins=described.get("margins", "bureau"),
     )
+    if plan.margins not in get_args(Margins):
+        raise ValueError("margins are exact or bureau")
     if not plan.measurements:
         raise ValueError("the plan measures nothing")
     totals = described["totals"]
@@ -508,15 +511,6 @@ def _moves(described: Any) -> tuple[Sensitivity, bool]:  # noqa: ANN401 (JSON)
     if not 0 <= unbounded <= bounded <= _LARGEST or (household is not None and not 0 <= household <= bounded):
         raise ValueError("neighbours move a measurement by no distance that a plan can have")
     return Sensitivity(unbounded, bounded, None if household is None else Fraction(household)), by_one
-
-
-def _margins(value: object) -> Margins:
-    """A plan that does not name its margins has those of the Bureau."""
-    if value == "exact":
-        return "exact"
-    if value == "bureau":
-        return "bureau"
-    raise ValueError("margins are exact or bureau")
 
 
 def _text(value: object) -> str:
