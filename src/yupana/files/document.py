@@ -140,19 +140,22 @@ def read_document(path: Path) -> tuple[object, list[str]]:
     ConfigError
         If there is no such file, or it is neither.
     """
-    text = _text(path)
-    if _is_json(path, text):
-        return _json(path, text)
+    text, faults, too_deep = _text(path), list[str](), f"{path}: not a configuration: nested too deeply"
     try:
         # A digit separator is TOML's alone.
-        document = tomllib.loads(text, parse_float=lambda number: Number(number.replace("_", "")))
+        document = (
+            _loads(text, faults)
+            if _is_json(path, text)
+            else tomllib.loads(text, parse_float=lambda number: Number(number.replace("_", "")))
+        )
     except RecursionError:
-        raise _too_deep(path) from None
+        raise ConfigError(too_deep) from None
+    except json.JSONDecodeError as error:
+        raise ConfigError(f"{path}: not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from None
     except ValueError as error:
         raise ConfigError(f"{path}: not TOML: {error}{_unquoted(text, str(error))}") from None
     if is_deeper(document):
-        raise _too_deep(path)
-    faults: list[str] = []
+        raise ConfigError(too_deep)
     return _settled("", document, faults), faults
 
 
@@ -204,23 +207,6 @@ def _loads(text: str, faults: list[str]) -> object:
         parse_constant=Number,
         object_pairs_hook=lambda pairs: _unique(pairs, faults),
     )
-
-
-def _json(path: Path, text: str) -> tuple[object, list[str]]:
-    faults: list[str] = []
-    try:
-        document = _loads(text, faults)
-    except json.JSONDecodeError as error:
-        raise ConfigError(f"{path}: not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from None
-    except RecursionError:
-        raise _too_deep(path) from None
-    if is_deeper(document):
-        raise _too_deep(path)
-    return _settled("", document, faults), faults
-
-
-def _too_deep(path: Path) -> ConfigError:
-    return ConfigError(f"{path}: not a configuration: nested too deeply")
 
 
 def _settled(place: str, value: object, faults: list[str]) -> object:
