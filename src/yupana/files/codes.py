@@ -11,18 +11,9 @@ from yupana.files.declaration import TEXT, Expected, declared, key, list_of, sca
 from yupana.files.document import is_text
 
 
-@dataclass(frozen=True, slots=True)
-class _CodeList:
-    """Codes in order, and what each is called."""
-
-    # without labels a code is its own
-    codes: tuple[str, ...]
-    labels: tuple[str, ...]
-
-    @property
-    def document(self) -> list[str] | dict[str, str]:
-        """The list as a description writes it in place."""
-        return list(self.codes) if self.codes == self.labels else dict(zip(self.codes, self.labels, strict=True))
+def in_place(labels: Mapping[str, str]) -> list[str] | dict[str, str]:
+    """Codes and what each is called as a description writes them in place: a code without a label is its own."""
+    return list(labels) if all(code == label for code, label in labels.items()) else dict(labels)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,10 +61,10 @@ Pairs = PairsFile | dict[str, str | tuple[str, ...]]
 PAIRS: Final[Expected[Pairs]] = declared(PairsFile, when=_names_file) | table_of(
     _AREA | list_of(_AREA, _AREA.words, least=0), "a table of codes and areas"
 )
-_NONE = _CodeList(("1",), ("1",))
+_NONE: Final = {"1": "1"}
 
 
-def codes_of(place: str, told: Codes | None, folder: Path, faults: list[str]) -> _CodeList:
+def codes_of(place: str, told: Codes | None, folder: Path, faults: list[str]) -> Mapping[str, str]:
     """A list of codes, read from the file that is named, if one is; None stands for what was refused."""
     before = len(faults)
     if told is None:
@@ -106,16 +97,15 @@ def _unnamed(names: Sequence[str]) -> NamesOf:
 _PAIR: Final = 2
 
 
-def listed(place: str, labels: Mapping[str, str], faults: list[str]) -> _CodeList:
+def listed(place: str, labels: Mapping[str, str], faults: list[str]) -> Mapping[str, str]:
     """A list of codes with what they are called."""
-    codes = tuple(labels)
-    if not codes or not all(map(_is_code, codes)):
+    if not labels or not all(map(_is_code, labels)):
         faults.append(f"{place}: {_CODE}, and there must be one")
         return _NONE
-    return _CodeList(codes, tuple(labels.values()))
+    return labels
 
 
-def listed_rows(place: str, rows: Sequence[TextRow], code: str, label: str, faults: list[str]) -> _CodeList:
+def listed_rows(place: str, rows: Sequence[TextRow], code: str, label: str, faults: list[str]) -> Mapping[str, str]:
     """The codes that a column of a file lists, with what they are called in another."""
     if odd := [row.line for row in rows if not _is_code(row.values[code])]:
         more = f"; so are {len(odd) - 1:,} more" if len(odd) > 1 else ""

@@ -4,7 +4,7 @@ Text is made into what JSON would say first, so that both forms of a dictionary 
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -293,7 +293,7 @@ class _TextReader:
             self._lines[f"{self._place}.{'.'.join(key)}".lstrip(".")] = number
             for one in key[:-1]:
                 table = table.setdefault(one, {})
-            table[key[-1]] = _said(name, bare)
+            table[key[-1]] = _SAID.get(name, Number)(bare)
 
     def _value(self, value: str, number: int) -> None:
         """A value, range or several, and what they are called after a semicolon."""
@@ -347,13 +347,10 @@ _KEYS: Final[Mapping[str, Mapping[str, Sequence[str]]]] = {
 """What a line of a section is in JSON."""
 
 
-def _said(name: str, value: str) -> Any:  # noqa: ANN401 (a value of JSON)
-    if name == "DecimalChar":
-        return value.lower() == "yes"
-    if name == "ItemType":
-        return value.lower() == "subitem"
-    if name == "DataType":
-        return value.lower()
-    if name == "RecordTypeValue":
-        return value.strip("'")
-    return Number(value)
+_SAID: Final[Mapping[str, Callable[[str], object]]] = {
+    "DecimalChar": lambda value: value.lower() == "yes",
+    "ItemType": lambda value: value.lower() == "subitem",
+    "DataType": str.lower,
+    "RecordTypeValue": lambda value: value.strip("'"),
+}
+"""What is made of the value of a line; of others a number."""

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from yupana.errors import ConfigError
 from yupana.files.code_tables import in_utf_8, read_rows, shown
-from yupana.files.codes import CODES, codes_of, listed_rows
+from yupana.files.codes import CODES, codes_of, in_place, listed_rows
 from yupana.files.columns import Dialect
 from yupana.files.names import LONGEST, fault_of, file_of, folded, normal
 from yupana.plan.measurement import Mechanism
@@ -375,7 +375,7 @@ def _codes(
             faults.append(f"domains: {column} is no column of codes in by")
         else:
             place = f"domains: {column}"
-            found[column] = codes_of(place, CODES.read(place, _in_place(told), faults), Path(), faults).document
+            found[column] = in_place(codes_of(place, CODES.read(place, _in_place(told), faults), Path(), faults))
     for file in keys if isinstance(keys, Sequence) and not isinstance(keys, str) else [] if keys is None else [keys]:
         if not isinstance(file, str | Path):
             faults.append(f"keys: must be a file or a list of files, and one is of type {type(file).__name__}")
@@ -404,7 +404,7 @@ def _keys(path: Path, wanted: Sequence[str], encoding: str, faults: list[str]) -
     if not held and len(faults) == before:
         text = f"{path} has no column {' or '.join(wanted)}" if wanted else "no column of by has codes"
         faults.append(f"keys: {text}; it has {shown(list(header))}" if header else f"keys: {path} has no rows")
-    return {column: listed_rows(f"keys: {path}", rows, column, column, faults).document for column in held}
+    return {column: in_place(listed_rows(f"keys: {path}", rows, column, column, faults)) for column in held}
 
 
 def _in_place(told: object) -> object:

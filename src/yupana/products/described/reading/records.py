@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from yupana.errors import nearest
-from yupana.files.codes import Codes, codes_of
+from yupana.files.codes import Codes, codes_of, in_place
 from yupana.files.columns import Column
 from yupana.files.document import is_text
 from yupana.files.names import LONGEST, folded
@@ -336,8 +336,8 @@ def _coded(
     """A column of codes with what they are called: ``missing``, if there is one, is the first, ``others`` the last."""
     place = ".".join(keys)
     listed = codes_of(f"{place}.codes", told, doc.folder, doc.faults)
-    doc.at(*keys)["codes"] = listed.document
-    codes, labels = listed.codes, listed.labels
+    doc.at(*keys)["codes"] = in_place(listed)
+    codes, labels = tuple(listed), tuple(listed.values())
     if others is not None:
         if others in codes:
             doc.faults.append(f"{place}.others: must be a code that is not listed")
