@@ -37,31 +37,19 @@ def regular(path: str | Path, flags: int) -> int:
     raise OSError(errno.EINVAL, "It is a pipe, a socket or a device, and no file", str(path))
 
 
-def read_regular(path: Path) -> bytes:
+def read_regular(path: Path, most: int | None = None) -> bytes:
     """Read a file whole.
 
     Raises
     ------
     OSError
         As `regular` does.
-    """
-    with open(path, "rb", opener=regular) as file:
-        return file.read()
-
-
-def read_at_most(path: Path, most: int) -> bytes:
-    """Read a small file whole.
-
-    Raises
-    ------
-    OSError
-        As `regular` does.
     ValueError
-        If it has more bytes.
+        If it has more bytes than it may have.
     """
     with open(path, "rb", opener=regular) as file:
-        content = file.read(most + 1)
-    if len(content) > most:
+        content = file.read(-1 if most is None else most + 1)
+    if most is not None and len(content) > most:
         raise ValueError(f"more than {most:,} bytes")
     return content
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from yupana.errors import ConfigError, InputError
-from yupana.files.regular import FILE, must_be, read_at_most
+from yupana.files.regular import FILE, must_be, read_regular
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
@@ -255,7 +255,7 @@ def read_private_key(path: Path, ask: Callable[[str], str]) -> "PrivateKey":
     """
     must_be(FILE, path, "name a private key")
     try:
-        content, status = read_at_most(path, _LARGEST_KEY), path.stat()
+        content, status = read_regular(path, _LARGEST_KEY), path.stat()
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}; name a private key") from None
     except ValueError:
@@ -321,7 +321,7 @@ def read_signers(path: Path) -> tuple[Signer, ...]:
     must_be(FILE, path, "name a file of signers (docs/signing.md)")
     _cryptography()
     try:
-        lines = read_at_most(path, _LARGEST_SIGNERS).decode("utf-8-sig").split("\n")
+        lines = read_regular(path, _LARGEST_SIGNERS).decode("utf-8-sig").split("\n")
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from None
     except ValueError:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from yupana.errors import ConfigError, InputError, OutputError, system_fault
-from yupana.files.regular import FILE, FOLDER, kind_of, must_be, read_at_most, sync
+from yupana.files.regular import FILE, FOLDER, kind_of, must_be, read_regular, sync
 from yupana.files.ssh_signature import (
     LARGEST_SIGNATURE,
     NAMESPACE,
@@ -219,8 +219,8 @@ def _verified(release: ReleaseFolder, name: str, known: Sequence[Signer], signer
     """Verify one of the signatures that a release may have."""
     of = STATEMENT if name == SIGNATURE else MANIFEST
     try:
-        text = read_at_most(release.folder / of, _LARGEST)
-        signature = verify_text(read_at_most(release.folder / name, LARGEST_SIGNATURE), text)
+        text = read_regular(release.folder / of, _LARGEST)
+        signature = verify_text(read_regular(release.folder / name, LARGEST_SIGNATURE), text)
     except (OSError, ValueError):
         return _Verified((f"{name} or {of}, which it signs, cannot be read",))
     except OtherTextError:
