@@ -374,8 +374,8 @@ def test_a_manifest_whitelists_no_file(
 ) -> None:
     release = copy("phsafe")
     shutil.copy(made / "census/persons.csv", release / "report.html")
-    assert "reports must be an object" in refused(capsys, "check", edit(release, reports=["report.html"]))
-    assert "sha256 is missing" in refused(capsys, "check", edit(release, reports={"report.html": {}}))
+    assert "reports: must be an object" in refused(capsys, "check", edit(release, reports=["report.html"]))
+    assert "key 'sha256' is missing" in refused(capsys, "check", edit(release, reports={"report.html": {}}))
 
 
 @pytest.mark.parametrize("place", ["etc", "PH2.csv"])

@@ -152,6 +152,6 @@ def test_text_that_is_no_manifest_is_refused(made: Releases, name: str, capsys: 
 def test_what_a_terminal_would_obey_is_never_printed(made: Releases, tmp_path: Path) -> None:
     for text in ("\x1b[31mred", "a\nb", "\x00", "\ud800"):
         (tmp_path / "manifest.json").write_text(json.dumps({"yupana": "0", "status": text}))
-        with pytest.raises(OutputError, match="status must be a text of one line"):
+        with pytest.raises(OutputError, match="status: must be a text of one line"):
             read_manifest(tmp_path)
     assert read_manifest(made / "phsafe")["product"] == "phsafe"

@@ -220,8 +220,9 @@ def keyed(
     optional: Collection[str] = (),
     dashes: bool = False,
     words: str = "",
+    others: bool = False,
 ) -> Expected[dict[str, T]]:
-    """A table with these keys alone; what is refused or missing is left out."""
+    """A table with these keys alone, or with any others; what is refused or missing is left out."""
     required = tuple(name for name in kinds if name not in optional)
     words = words or f"a table of {', '.join(kinds)}"
 
@@ -230,7 +231,8 @@ def keyed(
             must_be(place, words, faults)
             return None
         told = {name.replace("-", "_"): of for name, of in value.items()} if dashes else value
-        check_keys(place, told, required, faults, tuple(name for name in kinds if name in optional))
+        known = {name: of for name, of in told.items() if name in kinds} if others else told
+        check_keys(place, known, required, faults, tuple(name for name in kinds if name in optional))
         found = {name: of.read(below(place, name), told[name], faults) for name, of in kinds.items() if name in told}
         return {name: one for name, one in found.items() if one is not None}
 
@@ -239,7 +241,7 @@ def keyed(
         "type": "object",
         "properties": properties | ({name.replace("_", "-"): of for name, of in properties.items()} if dashes else {}),
         **({"required": list(required)} if required else {}),
-        "additionalProperties": False,
+        "additionalProperties": others,
     }
     return Expected(words, schema, read, lambda told: isinstance(told, dict))
 
