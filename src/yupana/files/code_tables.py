@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 import duckdb
-import numpy as np
 
 from yupana.errors import InputError, is_control, system_fault
 from yupana.files.database import quoted
@@ -203,12 +202,7 @@ class CodeTable(DelimitedFile):
 def _without_fraction(found: Labels) -> Labels:
     """Labels of whole numbers without ``.0``, as they are where a column was kept as doubles."""
     bare = [label[:-2] if label.endswith(".0") and label[:-2].isdecimal() else label for label in found.labels]
-    labels = sorted(set(bare))
-    if len(labels) == len(found.labels) and bare == list(found.labels):
-        return found
-    place = {label: number for number, label in enumerate(labels)}
-    index = np.array([*(place[label] for label in bare), -1], dtype=np.int32)[found.index]
-    return Labels(index, tuple(labels))
+    return found if bare == list(found.labels) else found.relabelled(bare)
 
 
 @contextmanager

@@ -17,8 +17,8 @@ from typing import Final
 import duckdb
 import numpy as np
 
-from yupana.arrays import Flags, Indices, Ints
-from yupana.errors import InputError, is_control
+from yupana.arrays import Flags, Indices, Integers, Ints
+from yupana.errors import InputError, is_control, system_fault
 from yupana.files.database import STOPS, named, open_database, quoted, source_of
 from yupana.files.regular import must_be_regular, regular
 
@@ -174,9 +174,23 @@ class Labels:
     index: Indices  # for each row the position of its text, or -1 for none, of shape (rows,)
     labels: tuple[str, ...]  # the texts that occur, in order
 
+    @classmethod
+    def at(cls, rows: Ints | Flags, number: int, places: Integers, labels: Iterable[str]) -> "Labels":
+        """So many rows, of which some have the texts at the given places, and others none."""
+        index = np.full(number, _NONE, dtype=np.int32)
+        index[rows] = places
+        return cls(index, tuple(labels))
+
     def of(self, rows: Ints | Flags) -> "Labels":
         """The same of some rows, by their places or flags."""
         return Labels(self.index[rows], self.labels)
+
+    def relabelled(self, texts: Sequence[str]) -> "Labels":
+        """The same with another text for each of its own, in order; those that are alike become one."""
+        labels = sorted(set(texts))
+        place = {label: number for number, label in enumerate(labels)}
+        index = np.array([*(place[text] for text in texts), _NONE], dtype=np.int32)[self.index]
+        return Labels(index, tuple(labels))
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,6 +340,17 @@ class DelimitedFile:
         kind = "row" if self.path.suffix == PARQUET else "line"
         return InputError(f"{self.path}, {kind} {self.line(row)}, column {column}: {rule}")
 
+    def refuse(self, wrong: Flags, column: str, rule: Callable[[int], str]) -> None:
+        """Refuse the first of the rows that are wrong, if any is; ``rule`` says what is wrong with a row.
+
+        Raises
+        ------
+        InputError
+        """
+        if wrong.any():
+            row = int(wrong.argmax())
+            raise self.fault(row, column, rule(row))
+
     def line(self, row: int) -> int:
         """Return the line of a row; lines count from 1, rows from 0. Of Parquet it is the number of the row, from 1."""
         row = row if self._places is None else int(self._places[row])
@@ -470,12 +495,11 @@ def parquet_as_text(path: Path) -> tuple[tuple[str, ...], str]:
     InputError
         If it is no such file.
     """
-    try:
+    with system_fault(InputError, f"{path} cannot be read"):
         must_be_regular(path)
+    try:
         with open_database() as database:
             names = tuple(column_types(database, parquet_rows([path])))
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from None
     except duckdb.Error:
         raise InputError(f"{path} is not readable as Parquet") from None
     cast = ", ".join(f"CAST({named(name)} AS VARCHAR) AS c{place}" for place, name in enumerate(names))
@@ -483,19 +507,14 @@ def parquet_as_text(path: Path) -> tuple[tuple[str, ...], str]:
 
 
 def _usable_header(path: Path) -> Header:
-    try:
-        with open(path, "rb", opener=regular) as file:
-            head = file.read(_HEADER_LIMIT)
-        found = read_header(path)
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        head, found = b"\0", Header("", ())
+    with system_fault(InputError, f"{path} cannot be read"), open(path, "rb", opener=regular) as file:
+        head = file.read(_HEADER_LIMIT)
     if not head:
         raise InputError(f"{path} is empty; its first line must name the columns")
-    if b"\0" in head:
-        raise InputError(f"{path} is no text file; give a table of text, separated by | or ,")
-    return found
+    with suppress(UnicodeDecodeError):
+        if b"\0" not in head:
+            return read_header(path)
+    raise InputError(f"{path} is no text file; give a table of text, separated by | or ,")
 
 
 def _why_unreadable(path: Path, layout: TextLayout, fields: int) -> InputError:

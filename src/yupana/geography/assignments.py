@@ -190,17 +190,16 @@ def _read(path: Path, known: Ints, listed: str, encoding: str | None) -> list[tu
                 f"{shown}{vintage if len(unknown) else ''}. Give every block a row, with an empty field for no area"
             )
         example = f"{block[unknown[0]]:016d}" if len(unknown) else ""
-        found = []
+        found, there = [], at >= 0
+        rows = np.full(len(known), -1, dtype=np.int64)
+        rows[at[there]] = np.flatnonzero(there)
         for name, kind in _kinds(file).items():
             texts = file.texts(name, whole=True)
-            index = np.full(len(known), -1, dtype=np.int32)
-            index[at[at >= 0]] = texts.index[at >= 0]
-            rows = np.full(len(known), -1, dtype=np.int64)
-            rows[at[at >= 0]] = np.flatnonzero(at >= 0)
-            column, short = _used(Labels(index, texts.labels)), np.zeros(len(known), dtype=np.bool_)
+            column = _used(Labels.at(at[there], len(known), texts.index[there], texts.labels))
+            short = np.zeros(len(known), dtype=np.bool_)
             if kind in KINDS:
                 column, short = _identifiers(file, name, kind, known, column, rows, strict=strict)
-            restored = [on_lost_zeros(file, named, lost), on_lost_zeros(file, name, short[at] & (at >= 0))]
+            restored = [on_lost_zeros(file, named, lost), on_lost_zeros(file, name, short[at] & there)]
             said = "; ".join(filter(None, restored))
             told = Assignment(kind, path.name, len(column.labels), len(unknown), example, listed, said)
             found.append((kind, column, told))
@@ -266,13 +265,9 @@ def _identifiers(
             rest = f", or these after the {width} digits of its {told.within}, here {prefix}" if width else ""
             raise file.fault(int(rows[at]), name, f"{given!r} is no {kind}: its code has {size} characters{rest}")
         written.append(whole)
-    labels = sorted(set(written))
-    rank = {label: i for i, label in enumerate(labels)}
-    index = np.full(len(block), -1, dtype=np.int32)
-    index[some] = np.array([rank[label] for label in written], dtype=np.int32)[place]
     short = np.zeros(len(block), dtype=np.bool_)
     short[some] = np.array(lost, dtype=np.bool_)[place]
-    return Labels(index, tuple(labels)), short
+    return Labels.at(some, len(block), place, ()).relabelled(written), short
 
 
 def _with_zeros(code: str, kind: BureauKind, prefix: str) -> str:

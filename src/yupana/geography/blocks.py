@@ -78,9 +78,8 @@ def read_reference(path: Path, columns: Sequence[str] = (), *, schools: bool = F
     with open_delimited(path, required, (*SCHOOL_COLUMNS, *GEOCODES)) as file:
         block = _read_blocks(file)
         aiannh = file.digits("AIANNHCE", 4, none=NO_AREA).astype(np.int32)
-        illegal = np.flatnonzero(~(in_areas(aiannh, AREA_TYPES) | (aiannh == NO_AREA)))
-        if len(illegal):
-            raise file.fault(int(illegal[0]), "AIANNHCE", f"{aiannh[illegal[0]]:04d} lies in no range of areas")
+        illegal = ~(in_areas(aiannh, AREA_TYPES) | (aiannh == NO_AREA))
+        file.refuse(illegal, "AIANNHCE", lambda row: f"{aiannh[row]:04d} lies in no range of areas")
         cousub, place = (file.digits(name, 5, none=NO_ENTITY).astype(np.int32) for name in ("COUSUBFP", "PLACEFP"))
         wanted = dict.fromkeys((*columns, *(name for name in SCHOOL_COLUMNS if file.has(name))))
         texts = {name: file.texts(name) for name in wanted}
@@ -126,10 +125,8 @@ def read_areas(path: Path) -> tuple[Ints, Ints, Ints]:
 def labels_of_codes(code: Ints, none: Flags, *widths: int) -> Labels:
     """Codes as texts of digits, none where there is none; a text has the least of the widths that holds the code."""
     values, place = np.unique(code[~none], return_inverse=True)
-    index = np.full(len(code), -1, dtype=np.int32)
-    index[~none] = place
-    written = map(str, values.tolist())
-    return Labels(index, tuple(text.zfill(min(w for w in widths if w >= len(text))) for text in written))
+    written = (text.zfill(min(w for w in widths if w >= len(text))) for text in map(str, values.tolist()))
+    return Labels.at(~none, len(code), place, written)
 
 
 def subdivision_codes(reference: Reference) -> Ints:
@@ -193,16 +190,15 @@ def refuse_repeated(file: DelimitedFile, column: str, block: Ints, width: int = 
 
 def _read_blocks(file: DelimitedFile) -> Ints:
     block = read_codes(file, PARTS)
-    group, first_digit = block // 10**4 % 10, block // 10**3 % 10
-    wrong = np.flatnonzero(group != first_digit)
-    if len(wrong):
-        row = int(wrong[0])
-        raise file.fault(
-            row,
-            "TABBLKGRPCE",
-            f"block group {group[row]} disagrees with block {block[row] % 10**4:04d}, whose first "
-            "digit is that of its block group",
-        )
+    group = block // 10**4 % 10
+    file.refuse(
+        group != block // 10**3 % 10,
+        "TABBLKGRPCE",
+        lambda row: (
+            f"block group {group[row]} disagrees with block {block[row] % 10**4:04d}, whose first digit is "
+            "that of its block group"
+        ),
+    )
     for name in GEOCODES:
         if file.has(name) and np.isin(file.lengths(name), (15, 16)).any():
             _compare_geocode(file, name, block)
@@ -216,12 +212,11 @@ def _compare_geocode(file: DelimitedFile, column: str, block: Ints) -> None:
         given, expected, width = file.digits(column, 16), block, 16
     except InputError:
         given, expected, width = file.digits(column, 15), short, 15
-    wrong = np.flatnonzero(given != expected)
-    if len(wrong):
-        row = int(wrong[0])
-        raise file.fault(
-            row, column, f"{given[row]:0{width}d} disagrees with the parts of the block, {expected[row]:0{width}d}"
-        )
+    file.refuse(
+        given != expected,
+        column,
+        lambda row: f"{given[row]:0{width}d} disagrees with the parts of the block, {expected[row]:0{width}d}",
+    )
 
 
 QUARTERS_COLUMNS: Final = tuple(f"gq{kind}" for kind in range(1, 8))
@@ -316,10 +311,7 @@ def _read_rows(path: Path, blocks: Ints) -> tuple[Ints, Integers]:
         block = file.digits("block", 16)
         refuse_repeated(file, "block", block)
         at = positions(block, blocks)
-        unknown = np.flatnonzero(at < 0)
-        if len(unknown):
-            row = int(unknown[0])
-            raise file.fault(row, "block", f"block {block[row]:016d} is not in the reference file")
+        file.refuse(at < 0, "block", lambda row: f"block {block[row]:016d} is not in the reference file")
         return at, np.stack([narrow(file.counts(name)) for name in FACILITY_COLUMNS[1:]], axis=1)
 
 

@@ -39,8 +39,13 @@ def climb(tree: Tree, members: Members, root: int = 0) -> Climb:
         x = _sum(up, inside[level], pairs)
         y = _sum(up, outside[level], pairs) + others
         added[level - 1], subtracted[level - 1] = x, y
-        inside[level - 1], outside[level - 1] = np.minimum(x, y + 1), np.minimum(y, x + 1)
+        inside[level - 1], outside[level - 1] = nearer(x, y)
     return Climb(touched, tuple(inside), tuple(outside), tuple(added), tuple(subtracted))
+
+
+def nearer(added: Ints, subtracted: Ints) -> tuple[Ints, Ints]:
+    """The distances of what lies in a unit and of the rest, each by its own sum, or as what is not of the other."""
+    return np.minimum(added, subtracted + 1), np.minimum(subtracted, added + 1)
 
 
 def distances(tree: Tree, members: Members) -> Ints:
@@ -79,11 +84,6 @@ class Distance:
     entity: str
     county: str | None
     osed: int
-
-    def as_json(self) -> dict[str, str | int]:
-        """Return the row as JSON shows it."""
-        county = {} if self.county is None else {"county": self.county}
-        return {"column": self.column, "entity": self.entity, **county, "osed": self.osed}
 
 
 def measure(folder: Path, entities: Path, root: Root, announce: Announce) -> list[Distance]:

@@ -256,11 +256,11 @@ def _translated(
 
 def _crosswalk(path: Path, encoding: str | None, known: Ints) -> tuple[Ints, Ints, str]:
     """The blocks that a crosswalk leads from, and to, of shape (rows,); and what is said if the columns were turned."""
-
-    def names(fields: list[str]) -> tuple[str, ...] | None:
-        return _ENDS if len(fields) == len(_ENDS) and all(map(is_block, fields)) else None
-
-    with open_codes(path, encoding=encoding, names_of=lambda fields: names(list(fields))) as file:
+    with open_codes(
+        path,
+        encoding=encoding,
+        names_of=lambda fields: _ENDS if len(fields) == len(_ENDS) and all(map(is_block, fields)) else None,
+    ) as file:
         header = [name for name in file.header if name]
         named = all(file.has(name) for name in _ENDS)
         columns = list(_ENDS) if named else [name for name in header if is_block(file.field(0, name))]

@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from yupana.arrays import Flags, Indices, Ints
+from yupana.arrays import Indices, Ints
 from yupana.errors import InputError
 from yupana.files.delimited import Labels, open_delimited, positions
 from yupana.geography.blocks import (
@@ -29,17 +29,6 @@ _PLACE_WIDTHS: Final = (7, 10)
 """Digits of a place with its state, and of a county subdivision with its county, which is never less than 10**7."""
 
 
-def _place_or_subdivision(reference: Reference, settings: SpineSettings) -> tuple[Ints, Flags]:
-    """Which place or county subdivision counts for each block: its code, and whether it is a county subdivision.
-
-    In a state where county subdivisions govern, and outside of AIAN areas on the spine, it is the county subdivision;
-    elsewhere the place. Arrays of shape (blocks,).
-    """
-    strong = np.isin(reference.block // 10**14, settings.strong_mcd_states)
-    subdivision = strong & ~sides(reference, settings)
-    return np.where(subdivision, reference.cousub, reference.place).astype(np.int64), subdivision
-
-
 def targets(reference: Reference, quarters: Indices | None, settings: SpineSettings) -> dict[str, Labels]:
     """The entities that an optimized spine is brought closer to.
 
@@ -56,7 +45,10 @@ def targets(reference: Reference, quarters: Indices | None, settings: SpineSetti
     found: dict[str, Labels] = {}
     for name in settings.classes:
         if name == PLACES:
-            code, subdivision = _place_or_subdivision(reference, settings)
+            # Where county subdivisions govern, and outside of AIAN areas on the spine, they count in place of places.
+            strong = np.isin(reference.block // 10**14, settings.strong_mcd_states)
+            subdivision = strong & ~sides(reference, settings)
+            code = np.where(subdivision, reference.cousub, reference.place)
             place = reference.block // 10**14 * 10**5 + code
             unit = np.where(subdivision, subdivision_codes(reference), place)
             found[name] = labels_of_codes(unit, code == NO_ENTITY, *_PLACE_WIDTHS)
@@ -128,16 +120,10 @@ def read_entities(path: Path, block: Ints, *, live: bool) -> dict[str, Labels]:
         listed = file.digits(name, 16)
         refuse_repeated(file, name, listed)
         at = positions(listed, block)
-        outside = np.flatnonzero(at < 0)
-        if len(outside) and not live:
-            row = int(outside[0])
-            raise file.fault(
-                row, name, f"block {listed[row]:016d} is not on the spine, so its entities lie outside of it"
-            )
-        found = {}
+        rule = "is not on the spine, so its entities lie outside of it"
+        file.refuse((at < 0) & (not live), name, lambda row: f"block {listed[row]:016d} {rule}")
+        found, there = {}, at >= 0
         for kind in kinds:
             texts = file.texts(kind)
-            index = np.full(len(block), -1, dtype=np.int32)
-            index[at[at >= 0]] = texts.index[at >= 0]
-            found[kind] = Labels(index, texts.labels)
+            found[kind] = Labels.at(at[there], len(block), texts.index[there], texts.labels)
     return found

@@ -3,7 +3,7 @@
 import csv
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -244,29 +244,21 @@ class NamedArea:
         return f"{self.kind} {self.code}" + (f" ({self.name})" if self.name else "")
 
 
-@dataclass(slots=True)
-class _KindIndex:
-    """The places of the areas of a kind, by whatever they may be called."""
+def _folded(name: str) -> str:
+    return unicodedata.normalize("NFKC", name).casefold()
 
-    code: dict[str, list[int]] = field(default_factory=dict)
-    bare: dict[str, list[int]] = field(default_factory=dict)
-    name: dict[str, list[int]] = field(default_factory=dict)
-    folded: dict[str, list[int]] = field(default_factory=dict)
-    short: dict[str, list[int]] = field(default_factory=dict)
 
-    def called(self, text: str) -> list[int]:
-        """The places of the areas that a text means: by code before name, by the strictest rule that any meets."""
-        folded = _folded(text)
-        for known, key in (
-            (self.code, text),
-            (self.bare, text.lstrip("0")),
-            (self.name, text),
-            (self.folded, folded),
-            (self.short, folded),
-        ):
-            if found := known.get(key):
-                return found
-        return []
+_RULES: Final[Mapping[str, Callable[[str], str]]] = {
+    "code": str,
+    "bare": lambda text: text.lstrip("0"),
+    "name": str,
+    "folded": _folded,
+    "short": _folded,
+}
+"""What areas are found by, of codes before names and the strictest first, with what is made of a text for it."""
+
+_KindIndex = Mapping[str, dict[str, list[int]]]
+"""The places of the areas of a kind, by rule and by whatever they may be called."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -342,7 +334,8 @@ class Gazetteer:
             raise ConfigError(f"{text!r} names no area; write KIND=CODE or KIND=NAME, such as place=1714000")
         kind = self.kind(kind)
         index = self._index(kind)
-        found = index.called(called)
+        told = ((rule, make(called)) for rule, make in _RULES.items())
+        found = next((index[rule][key] for rule, key in told if key in index[rule]), [])
         if len(found) == 1:
             return self._area(kind, found[0])
         if found:
@@ -360,18 +353,18 @@ class Gazetteer:
 
     def _index(self, kind: str) -> _KindIndex:
         if kind not in self._indices:
-            index, before = _KindIndex(), _BEFORE.get(kind, 0)
+            index, before = {rule: dict[str, list[int]]() for rule in _RULES}, _BEFORE.get(kind, 0)
             for place, code in enumerate(self.codes[kind]):
-                index.code[code] = [place]
+                index["code"][code] = [place]
                 for bare in {code.lstrip("0"), code[before:].lstrip("0")}:
-                    index.bare.setdefault(bare, []).append(place)
+                    index["bare"].setdefault(bare, []).append(place)
                 name = " ".join(self.names[kind, code].name.split()) if (kind, code) in self.names else ""
                 # Areas of a user's kinds are called as they are written.
                 name = name or ("" if kind in KINDS else code)
                 if name:
-                    index.name.setdefault(name, []).append(place)
-                    index.folded.setdefault(_folded(name), []).append(place)
-                    index.short.setdefault(_folded(_without_description(name)), []).append(place)
+                    index["name"].setdefault(name, []).append(place)
+                    index["folded"].setdefault(_folded(name), []).append(place)
+                    index["short"].setdefault(_folded(_without_description(name)), []).append(place)
             self._indices[kind] = index
         return self._indices[kind]
 
@@ -385,7 +378,7 @@ class Gazetteer:
         return (
             told
             if called.isdecimal()
-            else told + nearest(called, [*index.name, *map(_without_description, index.name)])
+            else told + nearest(called, [*index["name"], *map(_without_description, index["name"])])
         )
 
 
@@ -394,10 +387,6 @@ def gazetteer_of(published: PublishedBlocks, names: AreaNames) -> Gazetteer:
     areas = {kind.name: kind.labels for kind in published.areas(np.zeros(0, dtype=np.int64))}
     order = [*(name for name in KINDS if name in areas), *(name for name in areas if name not in KINDS)]
     return Gazetteer({name: tuple(label.decode() for label in areas[name].tolist()) for name in order}, names)
-
-
-def _folded(name: str) -> str:
-    return unicodedata.normalize("NFKC", name).casefold()
 
 
 def _without_description(name: str) -> str:

@@ -162,7 +162,5 @@ def spine_of(hierarchy: Hierarchy, shares: Sequence[Fraction]) -> Spine:
         names = tuple(sorted(units))
         place = {unit: i for i, unit in enumerate(names)}
         code = np.array([place[unit] for unit in units], dtype=np.int64)
-        none = np.zeros(len(units), dtype=np.int32)
-        index = np.full(len(units), distinct.index(share), dtype=np.int32)
-        levels.append(Geolevel(name, 0, code, none, index, none.astype(np.bool_), names))
+        levels.append(Geolevel.whole(name, 0, code, share=distinct.index(share), names=names))
     return Spine(tree, tuple(levels), distinct)

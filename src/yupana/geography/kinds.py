@@ -164,9 +164,8 @@ def written_blocks(file: CodeTable, column: str) -> BlockDigits:
     """
     value = file.digits(column, _LEAST, most=BLOCK_WIDTH, said=f"{_SHORT} to {BLOCK_WIDTH} digits")
     found = BlockDigits(value, file.lengths(column))
-    wrong = np.flatnonzero((found.digits == BLOCK_WIDTH) & (value // 10**4 % 10 != value // 10**3 % 10))
-    if len(wrong):
-        raise file.fault(int(wrong[0]), column, "the block group disagrees with the first digit of the block")
+    wrong = (found.digits == BLOCK_WIDTH) & (value // 10**4 % 10 != value // 10**3 % 10)
+    file.refuse(wrong, column, lambda _: "the block group disagrees with the first digit of the block")
     return found
 
 

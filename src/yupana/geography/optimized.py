@@ -20,10 +20,10 @@ import numpy as np
 from yupana.arrays import Flags, Indices, Ints
 from yupana.files.delimited import Labels
 from yupana.geography.blocks import Reference
-from yupana.geography.distance import Climb, climb
+from yupana.geography.distance import Climb, climb, nearer
 from yupana.geography.settings import DIGITS, LEVELS, PIECES, Grouping, Mechanism, SpineSettings
 from yupana.geography.spine import Geolevel, Spine, make_spine, side_key, side_width, sides
-from yupana.geography.tree import Members, Tree, nest
+from yupana.geography.tree import Members, Tree, nest, partition
 from yupana.progress import Stopwatch
 
 _COUNTY = LEVELS.index("County")
@@ -239,10 +239,9 @@ class _Search:
         self._climb: Climb = climb(tree, members)
         touched = self._climb.touched
         # Working copies from the root down to the county, which joins change.
-        self._inside = [a.copy() for a in self._climb.inside[: level + 1]]
-        self._outside = [a.copy() for a in self._climb.outside[: level + 1]]
-        self._added = [a.copy() for a in self._climb.added[: level + 1]]
-        self._subtracted = [a.copy() for a in self._climb.subtracted[: level + 1]]
+        of = self._climb
+        copies = [[a.copy() for a in one[: level + 1]] for one in (of.inside, of.outside, of.added, of.subtracted)]
+        self._inside, self._outside, self._added, self._subtracted = copies
         self._unit, self._entity = touched.unit[level], touched.entity[level]
         self._up = touched.up
         self.counties: Indices = np.unique(self._unit)
@@ -303,8 +302,7 @@ class _Search:
             place += 1
         if not changed:
             return False
-        self._inside[self._level][pairs] = np.minimum(total[0], total[1] + 1)
-        self._outside[self._level][pairs] = np.minimum(total[1], total[0] + 1)
+        self._inside[self._level][pairs], self._outside[self._level][pairs] = nearer(*total)
         self._added[self._level][pairs], self._subtracted[self._level][pairs] = total
         self._propagate(pairs, *before)
         return True
@@ -333,8 +331,7 @@ class _Search:
             added[up] += self._inside[level][at] - inside
             subtracted[up] += self._outside[level][at] - outside
             inside, outside = self._inside[level - 1][up].copy(), self._outside[level - 1][up].copy()
-            self._inside[level - 1][up] = np.minimum(added[up], subtracted[up] + 1)
-            self._outside[level - 1][up] = np.minimum(subtracted[up], added[up] + 1)
+            self._inside[level - 1][up], self._outside[level - 1][up] = nearer(added[up], subtracted[up])
             at = up
 
     @staticmethod
@@ -361,9 +358,8 @@ class _Search:
 
 
 def _joined(county: _County, u: int, v: Ints) -> tuple[Ints, Ints]:
-    x = county.added[:, u, None] + county.added[:, v]
-    y = county.subtracted[:, u, None] + county.subtracted[:, v]
-    return np.minimum(x, y + 1), np.minimum(y, x + 1)
+    added, subtracted = county.added, county.subtracted
+    return nearer(added[:, u, None] + added[:, v], subtracted[:, u, None] + subtracted[:, v])
 
 
 def _join(county: _County, total: list[Ints], place: int, found: int) -> None:
@@ -381,10 +377,9 @@ def _join(county: _County, total: list[Ints], place: int, found: int) -> None:
 
 def _at_root(x: Ints, y: Ints, above: list[tuple[Ints, Ints]]) -> Ints:
     """Distances at the root, given the sums over the groups of a county."""
-    inside, outside = np.minimum(x, y + 1), np.minimum(y, x + 1)
+    inside, outside = nearer(x, y)
     for other_inside, other_outside in above:
-        x, y = other_inside + inside, other_outside + outside
-        inside, outside = np.minimum(x, y + 1), np.minimum(y, x + 1)
+        inside, outside = nearer(other_inside + inside, other_outside + outside)
     return inside
 
 
@@ -497,12 +492,10 @@ def _classes(reference: Reference, entities: Mapping[str, Labels], settings: Spi
 
 def _all_members(entities: Iterable[Labels]) -> Members:
     """The members of entities of all kinds, numbered one kind after the other."""
-    blocks: list[Indices] = [np.zeros(0, dtype=np.int32)]
-    numbers: list[Indices] = [np.zeros(0, dtype=np.int32)]
-    total = 0
+    none, total = np.zeros(0, dtype=np.int32), 0
+    kinds = [Members(none, none, 0)]
     for found in entities:
-        block = np.flatnonzero(found.index >= 0).astype(np.int32)
-        blocks.append(block)
-        numbers.append(found.index[block] + np.int32(total))
-        total += len(found.labels)
-    return Members(np.concatenate(blocks), np.concatenate(numbers), total)
+        one = partition(found.index, len(found.labels))
+        kinds.append(replace(one, entity=one.entity + np.int32(total)))
+        total += one.number
+    return Members(np.concatenate([of.block for of in kinds]), np.concatenate([of.entity for of in kinds]), total)

@@ -103,11 +103,9 @@ def _joined(before: Ints, width: int, column: Labels) -> Labels:
     """Digits and texts as one text for each block; none where there is no text."""
     some = column.index >= 0
     pairs, place = np.unique(before[some] * (len(column.labels) or 1) + column.index[some], return_inverse=True)
-    index = np.full(len(before), -1, dtype=np.int32)
-    index[some] = place
     first, last = np.divmod(pairs, len(column.labels) or 1)
     labels = (f"{a:0{width}d}{column.labels[b]}" for a, b in zip(first.tolist(), last.tolist(), strict=True))
-    return Labels(index, tuple(labels))
+    return Labels.at(some, len(before), place, labels)
 
 
 def _derived(block: Ints, kinds: dict[str, Labels]) -> dict[str, Labels]:
@@ -115,13 +113,9 @@ def _derived(block: Ints, kinds: dict[str, Labels]) -> dict[str, Labels]:
     county = block // 10**11
     places, tribal = kinds["place"], kinds["aiannh"]
     parts = _joined(county, 5, places)
-    # The Bureau writes the place before the county: state, place, county.
-    order = sorted((f"{label[5:]}{label[2:5]}", at) for at, label in enumerate(parts.labels))
-    rank = np.empty(len(order) + 1, dtype=np.int32)
-    rank[-1] = -1
-    rank[[at for _, at in order]] = np.arange(len(order), dtype=np.int32)
     return {
-        "place_county": Labels(rank[parts.index], tuple(label for label, _ in order)),
+        # The Bureau writes the place before the county: state, place, county.
+        "place_county": parts.relabelled([f"{label[5:]}{label[2:5]}" for label in parts.labels]),
         "state_aiannh": _joined(block // 10**14, 2, tribal),
     }
 

@@ -25,6 +25,12 @@ class Geolevel:
     bypassed: Flags  # whether the unit has given up its share to the unit above
     names: tuple[str, ...] = ()  # identifiers that are any texts, by the number in `code`; empty where they are digits
 
+    @classmethod
+    def whole(cls, name: str, width: int, code: Ints, *, share: int = 0, names: tuple[str, ...] = ()) -> "Geolevel":
+        """Units that are whole and have not given up their share, which is that of one position."""
+        none = np.zeros(len(code), dtype=np.int32)
+        return cls(name, width, code, none, none + np.int32(share), none.astype(np.bool_), names)
+
     def labels(self, start: int = 0, stop: int | None = None) -> list[str]:
         """The identifiers of the units from `start` up to `stop`, unique within the geolevel."""
         if self.names:
@@ -77,14 +83,7 @@ def make_spine(names: Sequence[str], keys: Sequence[Ints], widths: Sequence[int]
     tree, firsts = nest(names, keys)
     distinct = tuple(dict.fromkeys(shares))
     levels = [
-        Geolevel(
-            name,
-            width,
-            key[first],
-            np.zeros(len(first), dtype=np.int32),
-            np.full(len(first), distinct.index(share), dtype=np.int32),
-            np.zeros(len(first), dtype=np.bool_),
-        )
+        Geolevel.whole(name, width, key[first], share=distinct.index(share))
         for name, width, key, first, share in zip(names, widths, keys, firsts, shares, strict=True)
     ]
     return Spine(tree, tuple(levels), distinct)
@@ -124,15 +123,7 @@ def check_spine(spine: Spine, blocks: Ints) -> list[str]:
 
 
 def path_faults(tree: Tree, shares: Sequence[Fraction], index: Sequence[Indices]) -> list[str]:
-    """That the sums of shares of `path_sums` are not all 1, in words; nothing where they are."""
-    sums = path_sums(tree, shares, index)
-    if sums == {Fraction(1)}:
-        return []
-    return [f"shares from the root to the blocks sum to {', '.join(sorted(map(str, sums)))}, not all to 1"]
-
-
-def path_sums(tree: Tree, shares: Sequence[Fraction], index: Sequence[Indices]) -> set[Fraction]:
-    """The sums of shares that occur along the paths from the root to the blocks, exactly.
+    """That the sums of shares along the paths from the root to the blocks are not all 1, exactly, in words.
 
     Parameters
     ----------
@@ -141,7 +132,10 @@ def path_sums(tree: Tree, shares: Sequence[Fraction], index: Sequence[Indices]) 
     index : sequence of ndarray of int32
         For each geolevel the position of each unit's share, of shape (units,).
     """
-    return {sum((shares[i] for i in path), Fraction(0)) for path in share_paths(tree, index)}
+    sums = {sum((shares[i] for i in path), Fraction(0)) for path in share_paths(tree, index)}
+    if sums == {Fraction(1)}:
+        return []
+    return [f"shares from the root to the blocks sum to {', '.join(sorted(map(str, sums)))}, not all to 1"]
 
 
 def share_paths(tree: Tree, index: Sequence[Indices]) -> list[tuple[int, ...]]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Final, get_args
+from typing import Any, Final
 
 import numpy as np
 
@@ -16,16 +16,16 @@ from yupana.files.database import open_database
 from yupana.files.delimited import DelimitedFile, Labels, first_repeated, open_delimited, positions
 from yupana.files.regular import FOLDER, must_be
 from yupana.geography.entities import read_entities
-from yupana.geography.settings import AREA_TYPES, Kind, Mechanism, SpineSettings, check_levels, check_shares
+from yupana.geography.settings import AREA_TYPES, KINDS, MECHANISMS, SpineSettings, check_levels, check_shares
 from yupana.geography.spine import Geolevel, Spine, path_faults
 from yupana.geography.tree import Tree, nest
 from yupana.privacy.exact import read_exact, show_exact
 from yupana.release.folder import read_manifest
-from yupana.release.lines import texts, write_header, write_lines
+from yupana.release.lines import texts, write_lines
 from yupana.release.manifest import MANIFEST
 from yupana.release.recipe import SPINE
 from yupana.release.release import read_release
-from yupana.release.tables import checksum, parts_of, write_parts
+from yupana.release.tables import checksum, parts_of, table_columns, write_parts
 
 BLOCKS: Final = "blocks.csv"
 GEOUNITS: Final = "geounits.csv"
@@ -44,7 +44,7 @@ def write_blocks(folder: Path, spine: Spine) -> int:
     # The last column repeats the first, but where both would be called the same.
     repeated = spine.tree.names[-1] != "block"
     with (folder / BLOCKS).open("wb") as file:
-        write_header(file, ("block", *spine.tree.names)[: None if repeated else -1])
+        file.write("|".join(("block", *spine.tree.names)[: None if repeated else -1]).encode() + b"\n")
         for start in range(0, len(order), _ROWS_AT_ONCE):
             here = slice(start, start + _ROWS_AT_ONCE)
             written = blocks[order[here]]
@@ -74,13 +74,10 @@ def write_geounits(folder: Path, spine: Spine) -> int:
 
 def describe(folder: Path, rows: dict[str, int]) -> dict[str, dict[str, object]]:
     """What the manifest says of each file: its checksum, rows and columns."""
-    described: dict[str, dict[str, object]] = {}
-    for name, number in rows.items():
-        path = folder / name
-        with path.open(encoding="utf-8") as file:
-            columns = file.readline().rstrip("\n").split("|")
-        described[name] = {"sha256": checksum(path), "rows": number, "columns": columns}
-    return described
+    return {
+        name: {"sha256": checksum(folder / name), "rows": number, "columns": table_columns(folder / name)}
+        for name, number in rows.items()
+    }
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -146,7 +143,7 @@ def settings_of(manifest: dict[str, Any], folder: Path) -> SpineSettings:
         return SpineSettings(
             **told
             | {name: tuple(told[name]) for name in ("classes", "aian_areas")}
-            | {name: _one_of(get_args(of), told[name]) for name, of in (("kind", Kind), ("mechanism", Mechanism))}
+            | {"kind": KINDS[KINDS.index(told["kind"])], "mechanism": MECHANISMS[MECHANISMS.index(told["mechanism"])]}
             | {"levels": levels, "shares": shares, "strong_mcd_states": tuple(map(int, told["strong_mcd_states"]))}
         )
     except (KeyError, TypeError, ValueError, OverflowError, AttributeError, ConfigError):
@@ -155,10 +152,6 @@ def settings_of(manifest: dict[str, Any], folder: Path) -> SpineSettings:
 
 def _unlike_settings(folder: Path) -> OutputError:
     return OutputError(f"{folder / MANIFEST} does not hold the settings of a spine")
-
-
-def _one_of(choices: tuple[Any, ...], value: object) -> Any:  # noqa: ANN401  (one of the choices)
-    return choices[choices.index(value)]
 
 
 def read_spine(folder: Path, levels: tuple[str, ...], *, any_codes: bool = False) -> WrittenSpine:
@@ -253,12 +246,10 @@ def _check_tree(rows: DelimitedFile, spine: WrittenSpine, level: int, at: Ints) 
     place = {label: i for i, label in enumerate(spine.labels[level - 1])} if level else {}
     of_label = np.array([place.get(label, -2) for label in parent.labels] + [-1], dtype=np.int64)
     expected = spine.tree.parents[level][at] if level else np.full(len(at), -1)
-    wrong = np.flatnonzero(of_label[parent.index] != expected)
-    if len(wrong):
-        raise rows.fault(int(wrong[0]), "parent", f"{BLOCKS} puts this geounit of {name} into another unit")
-    wrong = np.flatnonzero(rows.counts("children") != spine.tree.children(level)[at])
-    if len(wrong):
-        raise rows.fault(int(wrong[0]), "children", f"{BLOCKS} gives this geounit of {name} another number of children")
+    astray, children = of_label[parent.index] != expected, spine.tree.children(level)[at]
+    rows.refuse(astray, "parent", lambda _: f"{BLOCKS} puts this geounit of {name} into another unit")
+    more = f"{BLOCKS} gives this geounit of {name} another number of children"
+    rows.refuse(rows.counts("children") != children, "children", lambda _: more)
 
 
 def _positions(rows: DelimitedFile, spine: WrittenSpine, level: int) -> Ints:
@@ -291,19 +282,14 @@ def _share(file: DelimitedFile, text: str) -> Fraction:
     return share
 
 
-def check_folder(folder: Path) -> list[str]:
-    """Compare the files of a spine with its manifest and with each other; return what is wrong, in words.
+def read_checked(folder: Path) -> tuple[tuple[WrittenSpine, _WrittenShares] | None, list[str]]:
+    """Read the files of a spine, and say in words what is wrong with them; there is no spine if they cannot be read.
 
     Raises
     ------
     OutputError
         If the folder holds no spine.
     """
-    return _read_checked(folder)[1]
-
-
-def _read_checked(folder: Path) -> tuple[tuple[WrittenSpine, _WrittenShares] | None, list[str]]:
-    """Read the files of a spine, and say what is wrong; there is no spine if they cannot be read."""
     manifest = manifest_of(folder)
     settings = settings_of(manifest, folder)
     wrong = read_release(folder).wrong()
@@ -338,7 +324,7 @@ def read_given(folder: Path) -> tuple[Spine, dict[str, str]]:
     OutputError
         If the folder holds no spine.
     """
-    files, wrong = _read_checked(folder)
+    files, wrong = read_checked(folder)
     if wrong or files is None:
         raise InputError("\n".join([f"the spine {folder} cannot be used:", *(f"  {fault}" for fault in wrong)]))
     return ordered_spine(folder, *files), {name: checksum(folder / name) for name in (BLOCKS, GEOUNITS, MANIFEST)}

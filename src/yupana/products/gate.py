@@ -15,7 +15,7 @@ from typing import Any, Final
 from yupana.errors import ConfigError, OutputError
 from yupana.files.names import file_of
 from yupana.files.regular import FILE, FOLDER, must_be
-from yupana.geography.spine_files import check_folder
+from yupana.geography.spine_files import read_checked
 from yupana.plan.exact_loss import EXACT, plan_as_json
 from yupana.plan.plan import Plan, number, read_plan
 from yupana.products import PRODUCTS
@@ -396,7 +396,7 @@ def _of_kind(release: Path, manifest: Mapping[str, Any], wrong: list[str]) -> Ch
         return Checked() if wrong else product.verify(release, manifest)
     if kind == SPINE:
         against = "the manifest and each other, and shares sum to 1 along every path"
-        return Checked(tuple(check_folder(release)), against=against)
+        return Checked(tuple(read_checked(release)[1]), against=against)
     if kind in {PL_FILES, ESTIMATES, CERTIFICATE, EXPORT, ATLAS} or kind.endswith((ACCURACY, _SIDE_BY_SIDE)):
         return Checked(against="the manifest")
     raise OutputError(f"{release} is a release of an unknown product, {kind!r}")

@@ -45,17 +45,11 @@ def whole(values: NDArray[np.integer]) -> Texts:
 
 def join(columns: Sequence[Texts], end: bytes = b"") -> Texts:
     """Rows of several columns with ``|`` between them, of shape (rows,), still padded."""
-    separators = [b"|"] * (len(columns) - 1) + [end]
-    layout = []
-    for place, (column, separator) in enumerate(zip(columns, separators, strict=True)):
-        layout.append((f"c{place}", column.dtype.str))
-        if separator:
-            layout.append((f"s{place}", f"S{len(separator)}"))
-    rows = np.empty(len(columns[0]), dtype=layout)
-    for place, (column, separator) in enumerate(zip(columns, separators, strict=True)):
-        rows[f"c{place}"] = column
-        if separator:
-            rows[f"s{place}"] = separator
+    separators = map(np.bytes_, [b"|"] * (len(columns) - 1) + [end])
+    pieces = [piece for pair in zip(columns, separators, strict=True) for piece in pair][: None if end else -1]
+    rows = np.empty(len(columns[0]), dtype=[(f"p{place}", piece.dtype.str) for place, piece in enumerate(pieces)])
+    for place, piece in enumerate(pieces):
+        rows[f"p{place}"] = piece
     return rows.view(f"S{rows.dtype.itemsize}")
 
 
@@ -69,11 +63,6 @@ def without_padding(rows: Texts) -> Texts:
     found[row, place[row, column]] = letters[row, column]
     moved: Texts = found.view(f"S{found.shape[1]}").reshape(-1)
     return moved
-
-
-def write_header(file: BinaryIO, columns: Sequence[str]) -> None:
-    """Write the names of the columns."""
-    file.write("|".join(columns).encode() + b"\n")
 
 
 def write_lines(file: BinaryIO, columns: Sequence[Texts], end: bytes = b"\n") -> None:

@@ -139,7 +139,6 @@ def _cut(codes: Texts, first: int, last: int) -> Texts:
 
 
 def _geolevel(level: str, codes: Texts) -> Geolevel:
-    none = np.zeros(len(codes), dtype=np.int32)
     number, width, names = np.arange(len(codes)), 0, tuple[str, ...]()
     if level == "Block":
         number, width = (
@@ -150,7 +149,7 @@ def _geolevel(level: str, codes: Texts) -> Geolevel:
         number, width = codes.astype(np.int64), codes.dtype.itemsize
     elif level != NATION:
         names = tuple(code.decode() for code in codes.tolist())
-    return Geolevel(level, width, number, none, none, np.zeros(len(codes), dtype=np.bool_), names)
+    return Geolevel.whole(level, width, number, names=names)
 
 
 def sum_up(tree: Tree, level: int, values: Ints) -> Ints:
