@@ -70,7 +70,7 @@ def write_accuracy(observed: Observed, out: Path, request: RunRequest) -> None:
 def write_tables(draft: Path, tables: Sequence[ReleaseTable]) -> dict[str, Any]:
     """Write tables as text, and return what a manifest says of them."""
     paths = {table.name: write_table(draft, table, "csv") for table in tables}
-    return describe_tables(paths, list(tables))
+    return describe_tables(draft, paths, tables)
 
 
 def write_reasons(draft: Path, product: str, reason: str, told: Mapping[str, Any], request: RunRequest) -> None:

@@ -240,19 +240,16 @@ class Checkpoint:
         The folder loses its name in one step, with all its parts, and then what is in it is removed. So nobody goes on
         with a part of what was kept.
         """
-        with whole():
-            self._remove()
-
-    def _remove(self) -> None:
         gone = self.folder.with_name(f"{self.folder.name}.{secrets.token_hex(4)}{_REMOVED}")
-        with suppress(OSError):  # it may not be there
-            self.folder.rename(gone)
-            sync(gone.parent)
-        # What runs have left that were killed here goes, too.
-        for left in self.folder.parent.glob(f"{glob.escape(self.folder.name)}.*{_REMOVED}"):
-            with suppress(OSError):
-                if _is_ours(left):
-                    shutil.rmtree(left, ignore_errors=True)
+        with whole():
+            with suppress(OSError):  # it may not be there
+                self.folder.rename(gone)
+                sync(gone.parent)
+            # What runs have left that were killed here goes, too.
+            for left in self.folder.parent.glob(f"{glob.escape(self.folder.name)}.*{_REMOVED}"):
+                with suppress(OSError):
+                    if _is_ours(left):
+                        shutil.rmtree(left, ignore_errors=True)
 
     def _writing(self) -> AbstractContextManager[None]:
         return system_fault(OutputError, f"{self.folder} cannot be written", "; nothing was released")

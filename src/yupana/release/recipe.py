@@ -4,7 +4,7 @@ The configuration, the options, the public files by checksum, and what was done 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,11 +30,7 @@ class Recipe:
 
     def as_json(self) -> dict[str, Any]:
         """Describe it, for a manifest."""
-        return {
-            CONFIGURATION: dict(self.configuration),
-            OPTIONS: dict(self.options),
-            PUBLIC_INPUTS: dict(self.public_inputs),
-        }
+        return {of.name: dict(getattr(self, of.name)) for of in fields(self)}
 
 
 def read_configuration_in(path: Path, product: str, changes: Changes) -> tuple[object, list[str]]:

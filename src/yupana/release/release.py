@@ -20,9 +20,9 @@ import duckdb
 from yupana.errors import OutputError, nearest
 from yupana.files.arrow import ArrowTable
 from yupana.files.database import named, open_database, unreadable, write_query
-from yupana.files.delimited import PARQUET, column_types, csv_rows, parquet_rows, read_header
+from yupana.files.delimited import PARQUET, column_types, csv_rows, parquet_rows
 from yupana.files.names import normal
-from yupana.files.regular import FOLDER, must_be, must_be_regular
+from yupana.files.regular import FOLDER, must_be
 from yupana.plan.measurement import Mechanism
 from yupana.plan.plan import Plan, read_plan
 from yupana.release.codebook import DATA_PACKAGE, meanings, of_tables, read_codebook, write_codebook
@@ -30,7 +30,16 @@ from yupana.release.folder import check_out, new_folder, read_manifest, write_ma
 from yupana.release.manifest import MANIFEST
 from yupana.release.recipe import CONFIGURATION, DESCRIBED_TABLES, RECORD
 from yupana.release.status import CONFIDENTIAL, NOT_FOR_RELEASE, refuse_confidential, status_of
-from yupana.release.tables import ReleaseTable, checked_file, checksum, describe, folder_faults, read_table, table_rows
+from yupana.release.tables import (
+    ReleaseTable,
+    checked_file,
+    checksum,
+    describe,
+    folder_faults,
+    read_table,
+    table_columns,
+    table_rows,
+)
 from yupana.version import __version__
 
 PARTS: Final = "parts"
@@ -140,13 +149,8 @@ def read_columns(path: Path, kinds: Mapping[str, str] | None = None) -> ArrowTab
         If it is no such table.
     """
     with unreadable(OutputError(f"{path} is not readable as a table of a release")), open_database() as database:
-        if path.suffix == PARQUET:
-            must_be_regular(path)
-            rows = parquet_rows([path])
-            names = list(column_types(database, rows))
-        else:
-            names = list(_distinct(read_header(path, separators="|", quote="").names))
-            rows = csv_rows(path, names)
+        names = list(_distinct(table_columns(path)))
+        rows = parquet_rows([path]) if path.suffix == PARQUET else csv_rows(path, names)
         query = f"SELECT {', '.join(_typed(name, names, kinds) for name in names)} FROM {rows}"
         database.execute(f"DESCRIBE {query}")
     return ArrowTable(query)
@@ -411,10 +415,9 @@ class ReleaseFolder:
             As by `path`, or if it is no table of a release.
         """
         path = self.path(table)
-        with unreadable(OutputError(f"{path} is not readable as a table of a release")), open_database() as database:
-            is_suppressed = "REASON" in column_types(database, table_rows(path))
+        with unreadable(OutputError(f"{path} is not readable as a table of a release")):
             # A suppressed number is written as a text.
-            return table_rows(path, {} if as_text or is_suppressed else KINDS)
+            return table_rows(path, {} if as_text or _SUPPRESSED in table_columns(path) else KINDS)
 
     def columns(self, table: str) -> dict[str, list[str]]:
         """The columns of a table as text, a float with the fewest digits that read back as itself.

@@ -202,10 +202,13 @@ def written(value: Value) -> str:
     return str(value)
 
 
-def describe_tables(paths: dict[str, Path], tables: list[ReleaseTable]) -> dict[str, Any]:
-    """What a manifest says of its tables: by file name, checksum, rows and columns."""
+def describe_tables(
+    folder: Path, paths: Mapping[str, Path], tables: "Sequence[ReleaseTable | RowTable]"
+) -> dict[str, Any]:
+    """What a manifest says of tables: by the path of each within the folder, checksum, rows and columns."""
     return {
-        paths[table.name].name: describe(table.name, paths[table.name], table.rows, table.columns) for table in tables
+        paths[one.name].relative_to(folder).as_posix(): describe(one.name, paths[one.name], one.rows, one.columns)
+        for one in tables
     }
 
 
@@ -304,13 +307,7 @@ class RowTable:
 
 def write_described(folder: Path, tables: Sequence[RowTable], fmt: Format) -> dict[str, dict[str, Any]]:
     """Write tables, and return what a manifest says of each, by its path within the folder."""
-    paths = write_all(folder, tables, fmt)
-    return {
-        paths[table.name].relative_to(folder).as_posix(): describe(
-            table.name, paths[table.name], table.rows, table.columns
-        )
-        for table in tables
-    }
+    return describe_tables(folder, write_all(folder, tables, fmt), tables)
 
 
 def write_all(folder: Path, tables: Iterable[RowTable], fmt: Format) -> dict[str, Path]:

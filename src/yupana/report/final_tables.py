@@ -108,7 +108,7 @@ def publish_estimates(request: EstimateRequest, announce: Announce) -> dict[str,
         tables += [tidy_table(everything), *(_as_table(each, request.format, nation) for each in final)]
         written = {table.name: write_table(partial, table, request.format) for table in tables}
         manifest = _manifest(request, sources, [part.note for part in parts])
-        manifest["tables"] = describe_tables(written, tables)
+        manifest["tables"] = describe_tables(partial, written, tables)
         page = _tables_page(final, float(request.confidence), str(manifest["status"]), request.combination, nation)
         (partial / PAGE).write_text(page, encoding="utf-8")
         states = [state for source in sources for state in source.manifest["parameters"]["states"]]
