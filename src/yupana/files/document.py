@@ -97,10 +97,10 @@ DEEPEST: Final = 40
 """Deeper than any document of ours, and far from where a recursion ends."""
 
 
-def is_deeper(value: object, most: int = DEEPEST) -> bool:
-    """Whether lists and tables lie in each other more than so deep."""
+def is_deeper(value: object) -> bool:
+    """Whether lists and tables lie in each other more than `DEEPEST`."""
     layer = [value]
-    for _ in range(most):
+    for _ in range(DEEPEST):
         layer = [
             item
             for one in layer

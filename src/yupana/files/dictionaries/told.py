@@ -143,10 +143,9 @@ class ToldTable:
             return default or least
         return int(number)
 
-    def flag(self, name: str, *, default: bool = False) -> bool:
-        """True or false."""
-        value = self.table.get(name, default)
-        return value if isinstance(value, bool) else default
+    def flag(self, name: str) -> bool:
+        """Whether it says true."""
+        return self.table.get(name) is True
 
     def inner(self, name: str) -> "ToldTable":
         """A table in it; an empty one if there is none."""
