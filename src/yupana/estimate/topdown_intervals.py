@@ -18,6 +18,7 @@ from yupana.files.database import open_database
 from yupana.files.delimited import positions
 from yupana.geography.blocks import FACILITIES, read_facilities
 from yupana.geography.hierarchy import spine_of
+from yupana.geography.kinds import BLOCK_WIDTH
 from yupana.geography.published import Areas, PublishedBlocks, read_published
 from yupana.geography.settings import ROOT
 from yupana.geography.spine import Spine
@@ -31,10 +32,11 @@ from yupana.products.topdown.outputs import TabulatedAreas, describe_files, writ
 from yupana.products.topdown.product import TOPDOWN
 from yupana.products.topdown.rows import areas_of_spine
 from yupana.products.topdown.tables import COUNTS, TABLES, TABULATION, tables_of
-from yupana.products.topdown.verify import CountFileError, counts_by_code, counts_by_label
+from yupana.products.topdown.verify import CountFileError, read_counts
 from yupana.progress import Progress, Stopwatch
 from yupana.release.codebook import write_codebook
 from yupana.release.folder import new_folder, write_manifest
+from yupana.release.lines import digits
 from yupana.release.manifest import MANIFEST
 from yupana.release.release import ReleaseFolder
 from yupana.release.tables import Format
@@ -102,21 +104,17 @@ def _read_counted(release: ReleaseFolder) -> _CountedRelease:
     try:
         if configuration.areas is not None:
             spine = spine_of(configuration.areas, configuration.spine.shares)
-            labels = spine.levels[-1].labels()
             with open_database() as db:
-                counts = counts_by_label(db, release.folder, name, configuration.schema, labels)
+                counts = read_counts(db, release.folder, name, configuration.schema, spine.levels[-1].texts())
             return _CountedRelease(release, configuration, spine.blocks, counts, spine, None)
         written = read_spine(folder, configuration.levels)
         has_shares = f"{SPINE}/{GEOUNITS}" in release.files.values()
         read = ordered_spine(folder, written, read_shares(folder, written)) if has_shares else None
         blocks = written.block if read is None else read.blocks
-        order = np.argsort(blocks)
         with open_database() as db:
-            found = counts_by_code(db, release.folder, name, configuration.schema, blocks[order], 16)
-        return _CountedRelease(
-            release, configuration, blocks, found.sum_to(order, len(order)), read,
-            read_published(release.folder, nation=configuration.levels[0] == ROOT),
-        )  # fmt: skip
+            counts = read_counts(db, release.folder, name, configuration.schema, digits(blocks, BLOCK_WIDTH))
+        published = read_published(release.folder, nation=configuration.levels[0] == ROOT)
+        return _CountedRelease(release, configuration, blocks, counts, read, published)
     except CountFileError as error:
         raise InputError(f"{release.folder}: {error}") from None
 
