@@ -41,6 +41,7 @@ from yupana.topdown.descent.measurements import StoredMeasurements
 from yupana.topdown.histogram import Histogram, sum_to_areas, whole
 from yupana.topdown.intervals import Bounds, CountIntervals, MonteCarloIntervals, ReleasedCounts, replicates
 from yupana.topdown.queries import Schema
+from yupana.topdown.text_rows import variables
 from yupana.topdown.tree.intervals import least_squares_intervals
 
 SIZES = (0, 1, 5, 25, 100, 1000)
@@ -90,7 +91,7 @@ def tally(
     for first in range(0, published.units, AREAS_AT_ONCE):
         last = min(first + AREAS_AT_ONCE, published.units)
         bounds = intervals.of_table(kind, of.member, of.size, first, last)
-        counts, true = (one.variables(of.member, of.size, first, last) for one in (published, truth))
+        counts, true = (variables(one.part(first, last), of.member, of.size) for one in (published, truth))
         held = np.asarray((bounds.lower <= true) & (true <= bounds.upper))
         by_truth.add(true, held, bounds)
         by_published.add(counts, held, bounds)

@@ -425,8 +425,8 @@ class _AnyOrder(_Files):
             area, joined, known = units_named(self.db, geocodes(name, labels), "GEOCODE")
             rows = f"""(SELECT * EXCLUDE (GEOCODE), coalesce({area}, -1) AS area
                 FROM (SELECT * FROM published WHERE SUMLEV = {quoted(level)}) {joined})"""
-            found = self.db.execute(f"SELECT area FROM {rows} ORDER BY 1").fetchnumpy()["area"]
-            if not np.array_equal(found, known):
+            areas = self.db.execute(f"SELECT area FROM {rows} ORDER BY 1").fetchnumpy()["area"]
+            if not np.array_equal(areas, known):
                 raise CountFileError(f"{file} does not have each area of summary level {level} once")
             for first in range(0, len(known), _AREAS_AT_ONCE):
                 last = min(first + _AREAS_AT_ONCE, len(known))
