@@ -19,7 +19,7 @@ from yupana.files.delimited import positions
 from yupana.geography.blocks import FACILITIES, read_facilities
 from yupana.geography.hierarchy import spine_of
 from yupana.geography.kinds import BLOCK_WIDTH
-from yupana.geography.published import Areas, PublishedBlocks, read_published
+from yupana.geography.published import Areas, PublishedBlocks, areas_of_tree, read_published
 from yupana.geography.settings import ROOT
 from yupana.geography.spine import Spine
 from yupana.geography.spine_files import BLOCKS, GEOUNITS, ordered_spine, read_shares, read_spine
@@ -30,7 +30,6 @@ from yupana.products.gate import open_checked
 from yupana.products.topdown.codebook import described
 from yupana.products.topdown.outputs import TabulatedAreas, describe_files, write_tabulation
 from yupana.products.topdown.product import TOPDOWN
-from yupana.products.topdown.rows import areas_of_spine
 from yupana.products.topdown.tables import COUNTS, TABLES, TABULATION, tables_of
 from yupana.products.topdown.verify import CountFileError, read_counts
 from yupana.progress import Progress, Stopwatch
@@ -162,7 +161,7 @@ def publish_intervals(request: IntervalRequest, clock: Stopwatch, progress: Prog
         if made.published is not None:
             areas = made.published.areas(made.blocks)
         elif made.spine is not None:
-            areas = areas_of_spine(made.spine)
+            areas = areas_of_tree(made.spine.tree, [level.texts() for level in made.spine.levels])
         else:
             raise OutputError(f"{request.release} does not tell the areas of its blocks")
         found = _intervals(made, request, terms, areas, clock, progress)

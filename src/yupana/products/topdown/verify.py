@@ -5,7 +5,7 @@ written is compared as it is read (`yupana.products.topdown.in_order`); any othe
 each row checked as it is read.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import partial
@@ -21,8 +21,7 @@ from yupana.arrays import Ints
 from yupana.errors import InputError, OutputError
 from yupana.files.database import named, open_database, quoted, store_arrays, unreadable
 from yupana.files.delimited import NO_SEPARATOR, column_types, csv_rows, parquet_rows, positions, read_header
-from yupana.geography.kinds import BLOCK_WIDTH
-from yupana.geography.published import AREAS_FOLDER, BLOCKS_STEM, PublishedBlocks, read_published
+from yupana.geography.published import AREAS_FOLDER, BLOCKS_STEM, PublishedBlocks, areas_of_tree, read_published
 from yupana.geography.settings import ROOT
 from yupana.geography.spine_files import WrittenSpine, read_spine
 from yupana.privacy.exact import read_exact
@@ -42,7 +41,7 @@ from yupana.products.topdown.tables import (
     levels_of,
     tables_of,
 )
-from yupana.release.lines import Texts, digits, texts
+from yupana.release.lines import Texts
 from yupana.release.tables import table_rows
 from yupana.topdown.histogram import Histogram, count_entries, sum_to_areas
 from yupana.topdown.nmf.layout import DPQUERY
@@ -199,9 +198,10 @@ def verify_release(
         return [str(error)]
     # A release may do without records; its manifest then lists none.
     asked = {COUNTS, TABULATION, *([MICRODATA] if (folder / MICRODATA).exists() else [])}
-    files = _Files(folder, schema, spine, any_codes=any_codes, intervals=intervals)
-    unknown = asked - _held_in_order(files, asked)
-    return _read_in_any_order(files, unknown) if unknown else []
+    with open_database() as db:
+        files = _Files(folder, schema, spine, any_codes, intervals, db)
+        unknown = asked - files.held_in_order(asked)
+        return files.faults(unknown) if unknown else []
 
 
 def verify_noisy(folder: Path, manifest: Mapping[str, Any]) -> list[str]:
@@ -249,6 +249,7 @@ class _Files:
     spine: WrittenSpine
     any_codes: bool
     intervals: bool
+    db: duckdb.DuckDBPyConnection  # reads files whose rows stand in any order
 
     def published(self) -> PublishedBlocks:
         """The areas of the blocks."""
@@ -257,49 +258,43 @@ class _Files:
             raise InputError(f"{self.folder}: {AREAS_FOLDER}/{BLOCKS_STEM} does not have every block of the spine")
         return found
 
+    def held_in_order(self, asked: AbstractSet[str]) -> AbstractSet[str]:
+        """What is found to hold as it would have been written: counts, records, or tabulation with tables."""
+        from yupana.products.topdown.in_order import counts_hold, tabulation_holds
 
-def _held_in_order(files: _Files, asked: AbstractSet[str]) -> AbstractSet[str]:
-    """What is found to hold as it would have been written: counts, records, or tabulation with tables."""
-    from yupana.products.topdown.in_order import counts_hold, tabulation_holds
-
-    if files.any_codes:
-        return frozenset()
-    # Group quarters stand between the records of units, and no other file tells how many.
-    records = asked & {MICRODATA} if not counts_units(files.schema) else frozenset()
-    if not counts_hold(files.folder, files.schema, files.spine, records=bool(records)):
-        return frozenset()
-    held = {COUNTS, *records}
-    try:
-        published = files.published()
-    except InputError:
+        if self.any_codes:
+            return frozenset()
+        # Group quarters stand between the records of units, and no other file tells how many.
+        records = asked & {MICRODATA} if not counts_units(self.schema) else frozenset()
+        if not counts_hold(self.folder, self.schema, self.spine, records=bool(records)):
+            return frozenset()
+        held = {COUNTS, *records}
+        try:
+            published = self.published()
+        except InputError:
+            return held
+        if tabulation_holds(self.folder, self.schema, self.spine, published, intervals=self.intervals):
+            held.add(TABULATION)
         return held
-    if tabulation_holds(files.folder, files.schema, files.spine, published, intervals=files.intervals):
-        held.add(TABULATION)
-    return held
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _AnyOrder(_Files):
-    """Files of a release, read into a database in whatever order their rows stand."""
-
-    db: duckdb.DuckDBPyConnection
 
     def faults(self, unknown: AbstractSet[str]) -> list[str]:
         """What is wrong with what was not found to hold."""
         spine, names = self.spine, self.spine.tree.names
-        labels = texts(spine.block_labels()) if self.any_codes else digits(spine.block, BLOCK_WIDTH)
+        labels = spine.texts()
         try:
-            blocks = read_counts(self.db, self.folder, f"{COUNTS}/{names[-1]}", self.schema, labels)
+            blocks = read_counts(self.db, self.folder, f"{COUNTS}/{names[-1]}", self.schema, labels[-1])
         except CountFileError as error:
             return [str(error)]
         checks: list[Callable[[], None]] = []
         if COUNTS in unknown:
-            checks += [partial(self._check_level, level, blocks) for level in range(len(names) - 1)]
+            checks += [partial(self._check_level, level, labels[level], blocks) for level in range(len(names) - 1)]
         if MICRODATA in unknown:
-            checks.append(partial(self._check_records, labels, blocks))
+            checks.append(partial(self._check_records, labels[-1], blocks))
         if self.any_codes:
-            units = _units(spine, blocks, labels) if self.intervals else ()
-            return _told([*checks, *(partial(self._check_tabulation, *unit) for unit in units)])
+            units = [*sum_to_areas(blocks, areas_of_tree(spine.tree, labels))][::-1] if self.intervals else []
+            return _told(
+                [*checks, *(partial(self._check_tabulation, kind.name, kind.labels, of) for kind, of in units)]
+            )
         if TABULATION not in unknown:
             return _told(checks)
         try:
@@ -313,10 +308,11 @@ class _AnyOrder(_Files):
             checks += [partial(self._check_intervals, table, kinds) for table in tables_of(self.schema)]
         return _told(checks)
 
-    def _check_level(self, level: int, blocks: Histogram) -> None:
-        spine, name = self.spine, f"{COUNTS}/{self.spine.tree.names[level]}"
-        counts = read_counts(self.db, self.folder, name, self.schema, texts(spine.labels[level]))
-        _agree(counts, blocks.sum_to(spine.tree.ancestors(level), spine.tree.units(level)), name)
+    def _check_level(self, level: int, labels: Texts, blocks: Histogram) -> None:
+        tree = self.spine.tree
+        name = f"{COUNTS}/{tree.names[level]}"
+        counts = read_counts(self.db, self.folder, name, self.schema, labels)
+        _agree(counts, blocks.sum_to(tree.ancestors(level), tree.units(level)), name)
 
     def _check_tabulation(self, name: str, labels: Texts, counts: Histogram) -> None:
         """Compare a kind of published geography with the blocks."""
@@ -437,13 +433,6 @@ class _AnyOrder(_Files):
                     raise CountFileError(f"{file} does not agree with {TABULATION}/{name}")
 
 
-def _read_in_any_order(files: _Files, unknown: AbstractSet[str]) -> list[str]:
-    """Tell what is wrong with what was not found to hold."""
-    with open_database() as db:
-        found = _AnyOrder(files.folder, files.schema, files.spine, files.any_codes, files.intervals, db)
-        return found.faults(unknown)
-
-
 def _told(checks: Iterable[Callable[[], None]]) -> list[str]:
     wrong = []
     for check in checks:
@@ -452,13 +441,6 @@ def _told(checks: Iterable[Callable[[], None]]) -> list[str]:
         except CountFileError as error:
             wrong.append(str(error))
     return wrong
-
-
-def _units(spine: WrittenSpine, blocks: Histogram, of_blocks: Texts) -> Iterator[tuple[str, Texts, Histogram]]:
-    """The units of each geolevel with their labels and the counts they should have."""
-    tree = spine.tree
-    for level, (name, labels) in enumerate(zip(tree.names, [*map(texts, spine.labels), of_blocks], strict=True)):
-        yield name, labels, blocks.sum_to(tree.ancestors(level), tree.units(level))
 
 
 def _unreadable(file: str) -> CountFileError:
