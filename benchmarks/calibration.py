@@ -26,11 +26,10 @@ from yupana.arrays import Flags, Ints
 from yupana.confidential.request import RunRequest
 from yupana.confidential.topdown.estimate import estimate
 from yupana.confidential.topdown.world import World, open_world
-from yupana.geography.published import Areas
+from yupana.geography.published import Areas, areas_of_tree
 from yupana.plan.ledger import Ledger
 from yupana.privacy.entropy import SeededEntropy
 from yupana.products.topdown.product import TOPDOWN
-from yupana.products.topdown.rows import areas_of_spine
 from yupana.products.topdown.tables import tables_of
 from yupana.progress import Stopwatch, silent
 from yupana.topdown import Estimator
@@ -41,6 +40,7 @@ from yupana.topdown.descent.measurements import StoredMeasurements
 from yupana.topdown.histogram import Histogram, sum_to_areas, whole
 from yupana.topdown.intervals import Bounds, CountIntervals, MonteCarloIntervals, ReleasedCounts, replicates
 from yupana.topdown.queries import Schema
+from yupana.topdown.text_rows import variables
 from yupana.topdown.tree.intervals import least_squares_intervals
 
 SIZES = (0, 1, 5, 25, 100, 1000)
@@ -90,7 +90,7 @@ def tally(
     for first in range(0, published.units, AREAS_AT_ONCE):
         last = min(first + AREAS_AT_ONCE, published.units)
         bounds = intervals.of_table(kind, of.member, of.size, first, last)
-        counts, true = (one.variables(of.member, of.size, first, last) for one in (published, truth))
+        counts, true = (variables(one.part(first, last), of.member, of.size) for one in (published, truth))
         held = np.asarray((bounds.lower <= true) & (true <= bounds.upper))
         by_truth.add(true, held, bounds)
         by_published.add(counts, held, bounds)
@@ -128,7 +128,11 @@ def trial(
     arguments = (config, world, spending, Ledger(spending.plan), checkpoint, request, Stopwatch(silent))
     found = told("drawing and estimating", lambda: estimate(*arguments, in_full=True))
     counts = whole(found.descent.counts[-1])
-    areas = areas_of_spine(world.spine) if world.published is None else world.published.areas(world.spine.blocks)
+    areas = (
+        areas_of_tree(world.spine.tree, [level.texts() for level in world.spine.levels])
+        if world.published is None
+        else world.published.areas(world.spine.blocks)
+    )
     stored, known = StoredMeasurements(spending.levels, checkpoint), found.premises.known
     least = least_squares_intervals(stored, world.spine, config.schema, known, areas, CONFIDENCE)
     yield "least squares", areas, counts, least

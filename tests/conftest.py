@@ -40,8 +40,10 @@ def _nothing_is_remembered() -> None:
 
 
 @pytest.fixture(autouse=True)
-def _one_run() -> None:
-    """A test is a run of its own: no signal of an earlier one waits in it."""
+def _one_run() -> Iterator[None]:
+    """A test is a run of its own: no signal of an earlier one waits in it, nor in what is made for a whole file."""
+    interruption.begin()
+    yield
     interruption.begin()
 
 

@@ -18,7 +18,8 @@ from yupana.files.database import open_database
 from yupana.files.delimited import positions
 from yupana.geography.blocks import FACILITIES, read_facilities
 from yupana.geography.hierarchy import spine_of
-from yupana.geography.published import Areas, PublishedBlocks, read_published
+from yupana.geography.kinds import BLOCK_WIDTH
+from yupana.geography.published import Areas, PublishedBlocks, areas_of_tree, read_published
 from yupana.geography.settings import ROOT
 from yupana.geography.spine import Spine
 from yupana.geography.spine_files import BLOCKS, GEOUNITS, ordered_spine, read_shares, read_spine
@@ -29,12 +30,12 @@ from yupana.products.gate import open_checked
 from yupana.products.topdown.codebook import described
 from yupana.products.topdown.outputs import TabulatedAreas, describe_files, write_tabulation
 from yupana.products.topdown.product import TOPDOWN
-from yupana.products.topdown.rows import areas_of_spine
 from yupana.products.topdown.tables import COUNTS, TABLES, TABULATION, tables_of
-from yupana.products.topdown.verify import CountFileError, counts_by_code, counts_by_label
+from yupana.products.topdown.verify import CountFileError, read_counts
 from yupana.progress import Progress, Stopwatch
 from yupana.release.codebook import write_codebook
 from yupana.release.folder import new_folder, write_manifest
+from yupana.release.lines import digits
 from yupana.release.manifest import MANIFEST
 from yupana.release.release import ReleaseFolder
 from yupana.release.tables import Format
@@ -102,21 +103,17 @@ def _read_counted(release: ReleaseFolder) -> _CountedRelease:
     try:
         if configuration.areas is not None:
             spine = spine_of(configuration.areas, configuration.spine.shares)
-            labels = spine.levels[-1].labels()
             with open_database() as db:
-                counts = counts_by_label(db, release.folder, name, configuration.schema, labels)
+                counts = read_counts(db, release.folder, name, configuration.schema, spine.levels[-1].texts())
             return _CountedRelease(release, configuration, spine.blocks, counts, spine, None)
         written = read_spine(folder, configuration.levels)
         has_shares = f"{SPINE}/{GEOUNITS}" in release.files.values()
         read = ordered_spine(folder, written, read_shares(folder, written)) if has_shares else None
         blocks = written.block if read is None else read.blocks
-        order = np.argsort(blocks)
         with open_database() as db:
-            found = counts_by_code(db, release.folder, name, configuration.schema, blocks[order], 16)
-        return _CountedRelease(
-            release, configuration, blocks, found.sum_to(order, len(order)), read,
-            read_published(release.folder, nation=configuration.levels[0] == ROOT),
-        )  # fmt: skip
+            counts = read_counts(db, release.folder, name, configuration.schema, digits(blocks, BLOCK_WIDTH))
+        published = read_published(release.folder, nation=configuration.levels[0] == ROOT)
+        return _CountedRelease(release, configuration, blocks, counts, read, published)
     except CountFileError as error:
         raise InputError(f"{release.folder}: {error}") from None
 
@@ -164,7 +161,7 @@ def publish_intervals(request: IntervalRequest, clock: Stopwatch, progress: Prog
         if made.published is not None:
             areas = made.published.areas(made.blocks)
         elif made.spine is not None:
-            areas = areas_of_spine(made.spine)
+            areas = areas_of_tree(made.spine.tree, [level.texts() for level in made.spine.levels])
         else:
             raise OutputError(f"{request.release} does not tell the areas of its blocks")
         found = _intervals(made, request, terms, areas, clock, progress)

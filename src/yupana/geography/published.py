@@ -12,6 +12,7 @@ from yupana.errors import InputError
 from yupana.files.delimited import Labels, first_repeated, open_delimited, positions
 from yupana.geography.blocks import Reference, coded_areas, write_labels
 from yupana.geography.kinds import BLOCK_WIDTH, KINDS, NESTED, STATE, TOLD, US, kind_of
+from yupana.geography.tree import Tree
 from yupana.release.lines import Texts, digits, texts
 from yupana.release.tables import Format
 
@@ -35,6 +36,12 @@ class Areas:
     def number(self) -> int:
         """How many areas there are."""
         return len(self.labels)
+
+
+def areas_of_tree(tree: Tree, labels: Sequence[Texts]) -> list[Areas]:
+    """The units of each geolevel, with their labels, as published areas, from the blocks up."""
+    above = [*(parents.astype(np.int64) for parents in tree.parents[1:]), np.arange(len(tree.parents[-1]))]
+    return [Areas(*of) for of in zip(tree.names, labels, above, (*tree.names[1:], ""), strict=True)][::-1]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -16,12 +16,13 @@ from yupana.files.database import open_database
 from yupana.files.delimited import DelimitedFile, Labels, first_repeated, open_delimited, positions
 from yupana.files.regular import FOLDER, must_be
 from yupana.geography.entities import read_entities
+from yupana.geography.kinds import BLOCK_WIDTH
 from yupana.geography.settings import AREA_TYPES, KINDS, MECHANISMS, SpineSettings, check_levels, check_shares
 from yupana.geography.spine import Geolevel, Spine, path_faults
 from yupana.geography.tree import Tree, nest
 from yupana.privacy.exact import read_exact, show_exact
 from yupana.release.folder import read_manifest
-from yupana.release.lines import texts, write_lines
+from yupana.release.lines import Texts, digits, texts, write_lines
 from yupana.release.manifest import MANIFEST
 from yupana.release.recipe import SPINE
 from yupana.release.release import read_release
@@ -98,7 +99,12 @@ class WrittenSpine:
     def block_labels(self) -> list[str]:
         """The codes of the blocks, in the order of the tree."""
         block = self.block.tolist()
-        return [self.names[i] for i in block] if self.names else [f"{digits:016d}" for digits in block]
+        return [self.names[i] for i in block] if self.names else [f"{code:016d}" for code in block]
+
+    def texts(self) -> list[Texts]:
+        """The identifiers of the units of each geolevel, and the codes of the blocks, in the order of the tree."""
+        blocks = texts(self.block_labels()) if self.names else digits(self.block, BLOCK_WIDTH)
+        return [*map(texts, self.labels), blocks]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

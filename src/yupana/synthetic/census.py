@@ -18,20 +18,16 @@ from numpy.typing import NDArray
 from yupana.arrays import Ints
 from yupana.errors import ConfigError
 from yupana.files.arrow import ArrowTable
+from yupana.files.columns import GEO, HOUSEHOLD_RECORDS, PERSON_RECORDS, PERSONS, UNITS
 from yupana.release.folder import new_folder
 from yupana.synthetic.files import (
     BLOCKS,
-    GEO,
     GROUP_QUARTERS,
-    HOUSEHOLD_RECORDS,
     HOUSING_UNITS,
     MAJOR_TYPES,
-    PERSON_RECORDS,
-    PERSONS,
     QUARTERS,
     RECORDS,
     REFERENCE,
-    UNITS,
     Append,
     Whole,
     written_files,

@@ -8,15 +8,25 @@ The map shows blocks of a synthetic state as squares along Hilbert's curve, and 
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from yupana.files import columns
+from yupana.files.columns import (
+    GEO,
+    HOUSEHOLD_RECORDS,
+    MAFID,
+    PERSON_RECORDS,
+    PERSONS,
+    UNITS,
+    Column,
+    RecordFile,
+)
 from yupana.files.database import open_database, quoted, source_of
-from yupana.synthetic.race import MOST_CODES
 
 Whole: TypeAlias = NDArray[np.integer] | NDArray[np.bool_]
 
@@ -25,113 +35,49 @@ _PARQUET = "FORMAT parquet, COMPRESSION zstd"
 _DATABASE_MEMORY = 2_000_000_000  # bytes; it would take most of the machine for a large census
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenColumn:
-    """A column: its name, and SQL for what is written of a whole number, ``{}``."""
+Append: TypeAlias = Callable[[RecordFile, Sequence[Whole]], None]
+"""Appends rows to a file: one array for each column, all of shape (rows,)."""
 
-    name: str
-    sql: str
-
-
-@dataclass(frozen=True, slots=True)
-class WrittenTable:
-    """A file: its name, how it ends as text, its columns."""
-
-    name: str
-    ending: str
-    columns: tuple[WrittenColumn, ...]
-
-
-Append: TypeAlias = Callable[[WrittenTable, Sequence[Whole]], None]
-"""Appends rows to a table: one array for each column, all of shape (rows,)."""
-
-
-def _number(name: str) -> WrittenColumn:
-    """Numbers from 0 on, integers in Parquet."""
-    return WrittenColumn(name, "{}::INTEGER")
-
-
-def _code(name: str, width: int) -> WrittenColumn:
-    """Codes of so many digits."""
-    return WrittenColumn(name, f"lpad({{}}::VARCHAR, {width}, '0')")
-
-
-_BLOCK: Final = (_code("TABBLKST", 2), _code("TABBLKCOU", 3), _code("TABTRACTCE", 6), _code("TABBLK", 4))
-_GROUP, _REGION, _DIVISION = (_code(name, 1) for name in ("TABBLKGRPCE", "REGIONCE", "DIVISIONCE"))
-_PLACE, _TRIBAL = _code("PLACEFP", 5), _code("AIANNHCE", 4)
-
-
-_MAFID: Final = _number("MAFID")
-"""Every one has nine digits."""
-
-
-def _answer(name: str) -> WrittenColumn:
-    """Race and ethnicity codes, 0 for none."""
-    return WrittenColumn(name, "CASE {0} WHEN 0 THEN 'Null' ELSE {0}::VARCHAR END")
-
-
-_ANSWERS: Final = tuple(_answer(name) for name in (*(f"QRACE{number}" for number in range(1, MOST_CODES + 1)), "QSPAN"))
-
-PERSONS: Final = WrittenTable(
-    "persons",
-    "csv",
-    (
-        *(_code("RTYPE", 1), _MAFID, _number("QAGE"), _number("CENHISP")),
-        *(_code("CENRACE", 2), _code("RELSHIP", 2)),
-    ),
-)
-UNITS: Final = WrittenTable(
-    "units",
-    "csv",
-    (
-        *(_code("RTYPE", 1), _MAFID, _number("FINAL_POP"), _number("NPF"), _number("HHSPAN")),
-        *(_code("HHRACE", 2), _code("TEN", 1), _code("HHT", 1), _code("HHT2", 2), _code("CPLT", 1)),
-    ),
-)
-GEO: Final = WrittenTable(
-    "geo", "csv", (_code("RTYPE", 1), _MAFID, *_BLOCK, _GROUP, _REGION, _DIVISION, _PLACE, _TRIBAL)
-)
-PERSON_RECORDS: Final = WrittenTable(
-    "person-records",
-    "txt",
-    (
-        _number("QAGE"),
-        _code("QSEX", 1),
-        WrittenColumn("HOUSEHOLDER", "CASE WHEN {} THEN 'True' ELSE 'False' END"),
-        *_BLOCK,
-        _code("CENRACE", 2),
-        *_ANSWERS,
-    ),
-)
-HOUSEHOLD_RECORDS: Final = WrittenTable(
-    "household-records", "txt", (*_BLOCK, _code("HHRACE", 2), *_ANSWERS, _code("HOUSEHOLD_TYPE", 1), _code("TEN", 1))
-)
-QUARTERS: Final = WrittenTable("quarters", "csv", (_MAFID, _code("QGQTYP", 3)))
+QUARTERS: Final = RecordFile("quarters", "group quarters", (MAFID, Column("QGQTYP", range(1000), 3)))
 """The type of each group quarters, which PHSafe's units do not tell, but the CEF's."""
 
 RECORDS: Final = (PERSONS, UNITS, GEO, PERSON_RECORDS, HOUSEHOLD_RECORDS, QUARTERS)
 """The files of records. Those of blocks, below, are public and always text."""
 
 # SafeTab ignores what follows its six columns; the spines read them, and the CEF's units name the last.
-REFERENCE: Final = WrittenTable(
-    "GRF-C",
-    "txt",
-    (*_BLOCK, _PLACE, _TRIBAL, _GROUP, _code("COUSUBFP", 5), _REGION, _DIVISION, _code("OIDTABBLK", 22)),
+REFERENCE: Final = replace(
+    columns.REFERENCE,
+    columns=(
+        *columns.REFERENCE.columns,
+        *(GEO["TABBLKGRPCE"], Column("COUSUBFP", range(100_000), 5)),
+        *(GEO["REGIONCE"], GEO["DIVISIONCE"], Column("OIDTABBLK", range(10**16), 22)),
+    ),
 )
-_LONG_BLOCK: Final = _code("block", 16)
-HOUSING_UNITS: Final = WrittenTable("housing-units", "txt", (_LONG_BLOCK, _number("housing_units")))
+_STANDING: Final = (Column("block", range(10**16), 16), columns.HOUSING_UNITS["housing_units"])
+HOUSING_UNITS: Final = replace(columns.HOUSING_UNITS, columns=_STANDING)
 MAJOR_TYPES: Final = 7
-GROUP_QUARTERS: Final = WrittenTable(
+GROUP_QUARTERS: Final = RecordFile(
     "group_quarters",
-    "csv",
-    (_LONG_BLOCK, _number("housing_units"), *(_number(f"gq{major}") for major in range(1, MAJOR_TYPES + 1))),
+    "block",
+    (*_STANDING, *(Column(f"gq{major}", range(1 << 31)) for major in range(1, MAJOR_TYPES + 1))),
 )
 BLOCKS: Final = (REFERENCE, HOUSING_UNITS, GROUP_QUARTERS)
 
 
+def _written(column: Column) -> str:
+    """SQL for what is written of a column of whole numbers: words, digits, or in Parquet integers."""
+    number = f"{column.name}::INTEGER"
+    if column.words:
+        return f"CASE {number} {' '.join(f'WHEN {at} THEN {quoted(of)}' for at, of in enumerate(column.words))} END"
+    digits = f"lpad({column.name}::VARCHAR, {column.width}, '0')"
+    if column.blank:
+        return f"CASE {column.name} WHEN 0 THEN {quoted(column.blank)} ELSE {digits} END"
+    return number if column.width is None else digits
+
+
 @contextmanager
 def written_files(
-    folder: Path, tables: Sequence[WrittenTable], fmt: Literal["csv", "parquet"] = "csv"
+    folder: Path, tables: Sequence[RecordFile], fmt: Literal["csv", "parquet"] = "csv"
 ) -> Iterator[Append]:
     """Open files for appending, one for each table, which are complete when the context ends.
 
@@ -144,10 +90,9 @@ def written_files(
     written: dict[str, list[Path]] = {table.name: [] for table in tables}
     with open_database(memory=_DATABASE_MEMORY, spill=parts / "spill") as db:
 
-        def append(table: WrittenTable, columns: Sequence[Whole]) -> None:
+        def append(table: RecordFile, values: Sequence[Whole]) -> None:
             path = parts / f"{table.name}-{len(written[table.name])}.parquet"
-            names = [column.name for column in table.columns]
-            db.register("rows_now", dict(zip(names, map(np.ascontiguousarray, columns), strict=True)))
+            db.register("rows_now", dict(zip(table.header, map(np.ascontiguousarray, values), strict=True)))
             db.execute(f"COPY rows_now TO {quoted(str(path))} ({_PARQUET})")
             db.unregister("rows_now")
             written[table.name].append(path)
@@ -155,9 +100,9 @@ def written_files(
         yield append
 
         for table in tables:
-            rows = ", ".join(f"{column.sql.format(column.name)} AS {column.name}" for column in table.columns)
+            rows = ", ".join(f"{_written(column)} AS {column.name}" for column in table.columns)
             here = ", ".join(map(source_of, written[table.name]))
-            ending, form = (table.ending, _TEXT) if fmt == "csv" else (fmt, _PARQUET)
+            ending, form = (table.endings[0], _TEXT) if fmt == "csv" else (fmt, _PARQUET)
             place = quoted(str(folder / f"{table.name}.{ending}"))
             db.execute(f"COPY (SELECT {rows} FROM read_parquet([{here}])) TO {place} ({form})")
             for path in written[table.name]:

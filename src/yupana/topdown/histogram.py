@@ -76,24 +76,6 @@ class Histogram:
             return np.zeros(len(wanted), dtype=np.int64)
         return np.where(key[at] == wanted, self.counts[at], 0)
 
-    def variables(self, member: Ints, size: int, first: int, last: int) -> Ints:
-        """Sums over cells, of the units from ``first`` up to ``last``, of shape (last - first, size).
-
-        Parameters
-        ----------
-        member : ndarray of int64, shape (cells, k)
-            The variables that each cell counts in, each once, -1 for none.
-        size : int
-            How many variables there are.
-        """
-        part = slice(self.starts[first], self.starts[last])
-        owner = np.repeat(np.arange(last - first), np.diff(self.starts[first : last + 1]))
-        out = np.zeros((last - first) * size, dtype=np.int64)
-        for variable in member[self.cells[part]].T:
-            some = variable >= 0
-            np.add.at(out, owner[some] * size + variable[some], self.counts[part][some])
-        return out.reshape(-1, size)
-
 
 def runs_within(ends: Ints, most: int) -> Iterator[tuple[int, int]]:
     """Cut consecutive units into runs that hold at most so much together, or are one unit alone.

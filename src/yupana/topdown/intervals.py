@@ -28,6 +28,7 @@ from yupana.topdown.descent.compile import compile_kernels
 from yupana.topdown.descent.estimate import coins_for, estimate_counts, measured, premises_of
 from yupana.topdown.descent.measurements import Door
 from yupana.topdown.histogram import Histogram, HistogramParts, sum_to_areas, sum_to_levels, whole
+from yupana.topdown.text_rows import variables
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,7 +94,7 @@ class ExactIntervals:
 
     def of_table(self, kind: Areas, member: Ints, size: int, first: int, last: int) -> Bounds:
         """Of the variables of a table, of the areas from ``first`` up to ``last``; shape (last - first, size)."""
-        values = self.sums[kind.name].variables(member, size, first, last)
+        values = variables(self.sums[kind.name].part(first, last), member, size)
         return Bounds(values, values)
 
 
@@ -265,8 +266,8 @@ class MonteCarloIntervals:
     def of_table(self, kind: Areas, member: Ints, size: int, first: int, last: int) -> Bounds:
         """Of the variables of a table, of the areas from ``first`` up to ``last``; shape (last - first, size)."""
         published, *others = (counts.part(first, last) for counts in self.sums[kind.name])
-        values = published.variables(member, size, 0, last - first)
+        values = variables(published, member, size)
         errors = ReplicateErrors.none(values.shape)
         for replicate in others:
-            errors.add(replicate.variables(member, size, 0, last - first) - values)
+            errors.add(variables(replicate, member, size) - values)
         return errors.bounds(values, self.confidence)

@@ -19,6 +19,7 @@ from yupana.topdown.descent.measurements import Door, StoredMeasurements
 from yupana.topdown.histogram import sum_to_areas, whole
 from yupana.topdown.intervals import ReplicateErrors
 from yupana.topdown.reading.configuration import read_configuration
+from yupana.topdown.text_rows import variables
 from yupana.topdown.tree.intervals import least_squares_intervals
 
 SHAPE = (3, 2)
@@ -49,7 +50,7 @@ def test_least_squares_hold_as_often_as_stated(tmp_path: Path, kind: str) -> Non
     known = known_totals(world.kept, world.exact.blocks)
     member = np.stack([np.zeros(6, dtype=np.int64), 1 + np.arange(6)], axis=1)
     asked = [(name, area, variable) for name in ("county", "place", "block") for area in (0, 1) for variable in (0, 3)]
-    values = {name: truth[name][1].variables(member, 7, 0, 2) for name, *_ in asked}
+    values = {name: variables(truth[name][1].part(0, 2), member, 7) for name, *_ in asked}
     held = np.zeros(len(asked), dtype=np.int64)
     draws = 150
     for draw in range(draws):

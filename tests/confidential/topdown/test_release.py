@@ -319,7 +319,7 @@ def test_the_bytes_are_the_same_in_any_parts_and_threads(
 def _any_order(monkeypatch: pytest.MonkeyPatch) -> list[set[str]]:
     """What is asked of the database, in place of reading it."""
     asked: list[set[str]] = []
-    monkeypatch.setattr(verify, "_read_in_any_order", lambda _files, unknown: asked.append(unknown) or ["asked"])
+    monkeypatch.setattr(verify._Files, "faults", lambda _files, unknown: asked.append(unknown) or ["asked"])
     return asked
 
 

@@ -35,9 +35,9 @@ from yupana.confidential.records.topdown_records import (
     place_repetitions,
     type_quarters,
 )
-from yupana.confidential.records.validation import BrokenRulesError, Finding, failing, require_none
+from yupana.confidential.records.validation import BrokenRulesError, Finding, require_none
 from yupana.confidential.request import RunRequest
-from yupana.confidential.shards.count_in_shards import Cut, can_be_cut, count_in_shards
+from yupana.confidential.shards.count_in_shards import CountedFolder, Cut
 from yupana.errors import InputError
 from yupana.files.columns import ColumnMap, RecordFile
 from yupana.files.database import store_arrays
@@ -293,23 +293,13 @@ class CountedBlocks:
         self, folder: Path, blocks: Ints, cut: Cut, request: RunRequest, codes: tuple[str, ...] = ()
     ) -> Iterator[BlockCounts]:
         """Count a folder, in shards where there is an engine; parameters are those of `open_block_counts`."""
-        if request.engine is not None and can_be_cut(folder, cut):
-            found = count_in_shards(request.engine, folder, cut, self.shard, request.memory, request.progress)
-            require_none(found.findings)
-            histogram = merge_entries(found.parts).histogram(len(blocks))
-            yield BlockCounts(blocks, found.files, histogram.part, codes)
-            return
-        with self.open(folder, request.memory) as records:
+        with CountedFolder(self.open, self.entries).opened(folder, cut, request) as records:
             records.require_valid()
-            part = count_keys(records.db, self.keys(records), self.cells)
+            if records.counted is None:
+                part = count_keys(records.db, self.keys(records), self.cells)
+            else:
+                part = merge_entries(records.counted).histogram(len(blocks)).part
             yield BlockCounts(blocks, dict(records.files), part, codes)
-
-    def shard(self, folder: Path, memory: int) -> tuple[Sequence[Finding], BlockEntries | None]:
-        """Count a shard."""
-        with self.open(folder, memory) as records:
-            if failing(records.findings):
-                return records.findings, None
-            return (), self.entries(records)
 
     def entries(self, records: OpenedRecords) -> BlockEntries:
         """Count valid records, which may be a shard: some units, each with its persons."""

@@ -39,7 +39,7 @@ from yupana.topdown.nmf.layout import DPQUERY, FoundFiles, find_files
 from yupana.topdown.nmf.reading import read_measurements
 from yupana.topdown.queries import Schema, kept_columns
 from yupana.topdown.tree.basis import Basis
-from yupana.topdown.tree.least_squares import TreeEstimate, combined, covariance_of_sums, down, summed
+from yupana.topdown.tree.least_squares import TreeEstimate, covariance_of_sums, down
 from yupana.topdown.tree.margins import MarginMeasurements
 
 GEOUNIT: Final = "geounit"
@@ -289,17 +289,10 @@ class TreeMeasurements:
         """
         tree = self.spine.tree
         if kept not in self._solved:
-            upward: list[TreeEstimate] = []
             totals = {level: total for level in range(len(self.levels)) if (total := self._exact(level)) is not None}
             flags = tuple(attribute in kept for attribute in range(len(self.schema.shape)))
             measured = MarginMeasurements(tree, self.stored, totals, self.schema.shape, flags)
-            for level in range(len(self.levels) - 1, -1, -1):
-                here = measured.whole(level)
-                if upward:
-                    below = summed(upward[-1], tree.parents[level + 1], tree.units(level))
-                    here = combined(basis, here, below)
-                upward.append(here)
-            upward.reverse()
+            upward = measured.climb(0, 0, tree.units(0))
             self._solved[kept] = upward, {0: upward[0]}
         upward, known = self._solved[kept]
         for level in range(len(known), deepest + 1):

@@ -22,7 +22,7 @@ from yupana.files.database import named, open_database, source_of
 from yupana.files.delimited import PARQUET, column_types, parquet_rows, positions
 from yupana.files.regular import must_be_regular, regular
 from yupana.geography.kinds import BLOCK_WIDTH, BLOCKS_OF_COUNTY
-from yupana.geography.published import Areas, PublishedBlocks
+from yupana.geography.published import Areas, PublishedBlocks, areas_of_tree
 from yupana.geography.spine_files import WrittenSpine
 from yupana.geography.tree import Tree
 from yupana.products.topdown.outputs import workers
@@ -48,7 +48,6 @@ from yupana.products.topdown.tables import (
     tables_of,
 )
 from yupana.products.topdown.verify import cell_of, code_of, codes_of
-from yupana.release.lines import digits, texts
 from yupana.topdown.histogram import (
     BlockParts,
     Entries,
@@ -81,7 +80,7 @@ def counts_hold(folder: Path, schema: Schema, spine: WrittenSpine, *, records: b
     Of units, records are not compared: group quarters stand between them, and no other file tells how many.
     """
     spine = as_written(spine)
-    kinds = _units(spine)
+    kinds = areas_of_tree(spine.tree, spine.texts())
     files: list[_Expected] = [_CountFile(folder / COUNTS, schema, kind) for kind in kinds[1:]]
     if records:
         persons = counts_persons(schema)
@@ -371,17 +370,6 @@ def as_written(spine: WrittenSpine) -> WrittenSpine:
         place = np.empty(len(order), dtype=np.int32)
         place[order] = np.arange(len(order))
     return WrittenSpine(Tree(tree.names, tuple(parents)), tuple(labels), spine.block[order])
-
-
-def _units(spine: WrittenSpine) -> list[Areas]:
-    """The units of each geolevel as areas, from the blocks up."""
-    tree = spine.tree
-    last = len(tree.names) - 1
-    found = [Areas(tree.names[last], digits(spine.block, BLOCK_WIDTH), np.arange(tree.units(last)), "")]
-    for level in range(last - 1, -1, -1):
-        above = tree.parents[level + 1].astype(np.int64)
-        found.append(Areas(tree.names[level], texts(spine.labels[level]), above, tree.names[level + 1]))
-    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -16,7 +16,6 @@ import numpy as np
 from yupana.arrays import Integers, Ints
 from yupana.files.arrow_stream import Column, TextColumn
 from yupana.geography.published import Areas
-from yupana.geography.spine import Spine
 from yupana.products.topdown.tables import GEOGRAPHY, PERSON_COLUMNS, UNIT_COLUMNS, RedistrictingTable, geocodes, levels
 from yupana.release.lines import Texts, digits, join, texts, without_padding
 from yupana.topdown.histogram import Cells, Histogram, count_entries
@@ -24,15 +23,6 @@ from yupana.topdown.queries import Schema
 from yupana.topdown.text_rows import NO_NUMBER, Bytes, lay_records, lay_rows, variables
 
 ROWS_AT_ONCE: Final = 1 << 18
-
-
-def areas_of_spine(spine: Spine) -> list[Areas]:
-    """The units of each geolevel as published areas, from the blocks up."""
-    above = [spine.tree.parents[level + 1] for level in range(len(spine.levels) - 1)]
-    index = [*(parents.astype(np.int64) for parents in above), np.arange(len(spine.blocks))]
-    below = [*(level.name for level in spine.levels[1:]), ""]
-    kinds = zip(spine.levels, index, below, strict=True)
-    return [Areas(level.name, level.texts(), of, under) for level, of, under in kinds][::-1]
 
 
 def cell_texts(schema: Schema, cells: Cells) -> TextColumn:

@@ -90,7 +90,9 @@ class RedistrictingTable:
 
     def tabulate(self, histogram: Histogram, first: int, last: int) -> Ints:
         """The variables of the units from `first` up to `last`, of shape (last - first, size)."""
-        return histogram.variables(self.member, self.size, first, last)
+        from yupana.topdown.text_rows import variables  # noqa: PLC0415 (compiled)
+
+        return variables(histogram.part(first, last), self.member, self.size)
 
 
 def variables_of(table: str) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ written is compared as it is read (`yupana.products.topdown.in_order`); any othe
 each row checked as it is read.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import partial
@@ -15,13 +15,13 @@ from typing import Any, Final
 
 import duckdb
 import numpy as np
+from numpy.typing import NDArray
 
 from yupana.arrays import Ints
 from yupana.errors import InputError, OutputError
 from yupana.files.database import named, open_database, quoted, store_arrays, unreadable
 from yupana.files.delimited import NO_SEPARATOR, column_types, csv_rows, parquet_rows, positions, read_header
-from yupana.geography.kinds import BLOCK_WIDTH
-from yupana.geography.published import AREAS_FOLDER, BLOCKS_STEM, Areas, PublishedBlocks, read_published
+from yupana.geography.published import AREAS_FOLDER, BLOCKS_STEM, PublishedBlocks, areas_of_tree, read_published
 from yupana.geography.settings import ROOT
 from yupana.geography.spine_files import WrittenSpine, read_spine
 from yupana.privacy.exact import read_exact
@@ -37,10 +37,11 @@ from yupana.products.topdown.tables import (
     RedistrictingTable,
     counts_persons,
     counts_units,
+    geocodes,
     levels_of,
     tables_of,
 )
-from yupana.release.lines import Texts, texts
+from yupana.release.lines import Texts
 from yupana.release.tables import table_rows
 from yupana.topdown.histogram import Histogram, count_entries, sum_to_areas
 from yupana.topdown.nmf.layout import DPQUERY
@@ -51,71 +52,54 @@ class CountFileError(Exception):
     """A file that does not hold what it should; the text says so."""
 
 
-def counts_by_label(
+def read_counts(
     db: duckdb.DuckDBPyConnection,
     folder: Path,
     name: str,
     schema: Schema,
-    labels: Sequence[str],
+    labels: Texts,
     more: Sequence[str] = (),
 ) -> Histogram:
-    """Counts of units that are named by texts, in the order of these."""
-    source = f"{source_of(db, folder, name, schema, more)} {join_labels(db, labels, 'geounit')}"
-    return _histogram(db, name, source, PLACE, schema, len(labels))
-
-
-PLACE: Final = '"its place"'
-
-
-def join_labels(db: duckdb.DuckDBPyConnection, labels: Sequence[str], column: str) -> str:
-    """SQL that joins the place of each text of a column among labels; no attribute has a name with a space."""
-    store_arrays(db, "labels", {"a label": np.array(labels, dtype=object), "its place": np.arange(len(labels))})
-    return f'LEFT JOIN labels ON "a label" = {column}'
-
-
-def counts_by_code(
-    db: duckdb.DuckDBPyConnection,
-    folder: Path,
-    name: str,
-    schema: Schema,
-    codes: Ints,
-    width: int,
-    more: Sequence[str] = (),
-) -> Histogram:
-    """Counts of areas that are named by digits; `codes` are in order."""
+    """Counts of units in the order of their labels, from a table whose rows are in any order."""
     source = source_of(db, folder, name, schema, more)
-    return _histogram(db, name, source, code_of(width), schema, len(codes), codes)
-
-
-def code_of(width: int) -> str:
-    """SQL for a geounit of so many digits as a number; NULL where it is none."""
-    return f"CASE WHEN length(geounit) = {width} THEN TRY_CAST(geounit AS BIGINT) END"
-
-
-def _histogram(
-    db: duckdb.DuckDBPyConnection,
-    name: str,
-    source: str,
-    unit: str,
-    schema: Schema,
-    units: int,
-    codes: Ints | None = None,
-) -> Histogram:
+    unit, joined, known = units_named(db, labels, "geounit")
     cell = cell_of(schema.attributes)
     with unreadable(_unreadable(name)):
         found = db.execute(f"""SELECT coalesce({unit}, -1) AS unit, coalesce({cell}, -1) AS cell,
-            coalesce(TRY_CAST("count" AS BIGINT), -1) AS "count" FROM {source}""").fetchnumpy()
-    place, cells, count = (np.asarray(found[column], dtype=np.int64) for column in ("unit", "cell", "count"))
-    if codes is not None:
-        place = positions(place, codes)
+            coalesce(TRY_CAST("count" AS BIGINT), -1) AS "count" FROM {source} {joined}""").fetchnumpy()
+    place, cells, count = _places(found["unit"], known), np.asarray(found["cell"]), np.asarray(found["count"])
     if bool((place < 0).any()):
         raise CountFileError(f"{name} has a geounit that the blocks of the spine do not have")
     if bool((cells < 0).any()) or bool((count <= 0).any()):
         raise CountFileError(f"{name} has a row outside the schema, or a count that is no whole number above 0")
-    counts = count_entries(place, cells.astype(np.int32), count, units)
+    counts = count_entries(place, cells, count, len(labels))
     if len(counts.counts) < len(count):
         raise CountFileError(f"{name} has a cell of a geounit twice")
     return counts
+
+
+def units_named(db: duckdb.DuckDBPyConnection, labels: Texts, column: str) -> tuple[str, str, Ints]:
+    """SQL for the number of the unit that a column names, NULL for none, what it joins, and the numbers of all units.
+
+    No attribute has a name with a space.
+    """
+    if (codes := codes_of(labels)) is not None:
+        return code_of(labels.itemsize, column), "", codes
+    written = np.array([label.decode() for label in labels.tolist()], dtype=object)
+    places = np.arange(len(labels))
+    store_arrays(db, "labels", {"a label": written, "its place": places})
+    return '"its place"', f'LEFT JOIN labels ON "a label" = {column}', places
+
+
+def code_of(width: int, column: str = "geounit") -> str:
+    """SQL for a text of so many digits as a number; NULL where it is none."""
+    return f"CASE WHEN length({column}) = {width} THEN TRY_CAST({column} AS BIGINT) END"
+
+
+def _places(units: NDArray[Any], known: Ints) -> Ints:
+    """The place of each unit among those known, which are different; -1 for none."""
+    order = np.argsort(known)
+    return np.append(order, -1)[positions(np.asarray(units), known[order])]
 
 
 def source_of(db: duckdb.DuckDBPyConnection, folder: Path, name: str, schema: Schema, more: Sequence[str] = ()) -> str:
@@ -214,9 +198,10 @@ def verify_release(
         return [str(error)]
     # A release may do without records; its manifest then lists none.
     asked = {COUNTS, TABULATION, *([MICRODATA] if (folder / MICRODATA).exists() else [])}
-    files = _Files(folder, schema, spine, any_codes=any_codes, intervals=intervals)
-    unknown = asked - _held_in_order(files, asked)
-    return _read_in_any_order(files, unknown) if unknown else []
+    with open_database() as db:
+        files = _Files(folder, schema, spine, any_codes, intervals, db)
+        unknown = asked - files.held_in_order(asked)
+        return files.faults(unknown) if unknown else []
 
 
 def verify_noisy(folder: Path, manifest: Mapping[str, Any]) -> list[str]:
@@ -264,6 +249,7 @@ class _Files:
     spine: WrittenSpine
     any_codes: bool
     intervals: bool
+    db: duckdb.DuckDBPyConnection  # reads files whose rows stand in any order
 
     def published(self) -> PublishedBlocks:
         """The areas of the blocks."""
@@ -272,94 +258,67 @@ class _Files:
             raise InputError(f"{self.folder}: {AREAS_FOLDER}/{BLOCKS_STEM} does not have every block of the spine")
         return found
 
+    def held_in_order(self, asked: AbstractSet[str]) -> AbstractSet[str]:
+        """What is found to hold as it would have been written: counts, records, or tabulation with tables."""
+        from yupana.products.topdown.in_order import counts_hold, tabulation_holds
 
-def _held_in_order(files: _Files, asked: AbstractSet[str]) -> AbstractSet[str]:
-    """What is found to hold as it would have been written: counts, records, or tabulation with tables."""
-    from yupana.products.topdown.in_order import counts_hold, tabulation_holds
-
-    if files.any_codes:
-        return frozenset()
-    # Group quarters stand between the records of units, and no other file tells how many.
-    records = asked & {MICRODATA} if not counts_units(files.schema) else frozenset()
-    if not counts_hold(files.folder, files.schema, files.spine, records=bool(records)):
-        return frozenset()
-    held = {COUNTS, *records}
-    try:
-        published = files.published()
-    except InputError:
+        if self.any_codes:
+            return frozenset()
+        # Group quarters stand between the records of units, and no other file tells how many.
+        records = asked & {MICRODATA} if not counts_units(self.schema) else frozenset()
+        if not counts_hold(self.folder, self.schema, self.spine, records=bool(records)):
+            return frozenset()
+        held = {COUNTS, *records}
+        try:
+            published = self.published()
+        except InputError:
+            return held
+        if tabulation_holds(self.folder, self.schema, self.spine, published, intervals=self.intervals):
+            held.add(TABULATION)
         return held
-    if tabulation_holds(files.folder, files.schema, files.spine, published, intervals=files.intervals):
-        held.add(TABULATION)
-    return held
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Kind:
-    """A kind of published areas, and the counts that its areas should have."""
-
-    areas: Areas
-    counts: Histogram
-    codes: Ints | None
-    """Identifiers as numbers, in order; None where they are other texts, or in another order."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _AnyOrder(_Files):
-    """Files of a release, read into a database in whatever order their rows stand."""
-
-    db: duckdb.DuckDBPyConnection
 
     def faults(self, unknown: AbstractSet[str]) -> list[str]:
         """What is wrong with what was not found to hold."""
         spine, names = self.spine, self.spine.tree.names
-        # Blocks in the order of their digits.
-        order = np.argsort(spine.block)
-        codes = spine.block[order]
-        of_blocks = f"{COUNTS}/{names[-1]}"
+        labels = spine.texts()
         try:
-            if self.any_codes:
-                in_order = counts_by_label(self.db, self.folder, of_blocks, self.schema, spine.names)
-            else:
-                in_order = counts_by_code(self.db, self.folder, of_blocks, self.schema, codes, BLOCK_WIDTH)
+            blocks = read_counts(self.db, self.folder, f"{COUNTS}/{names[-1]}", self.schema, labels[-1])
         except CountFileError as error:
             return [str(error)]
-        blocks = in_order.sum_to(order, len(order))
         checks: list[Callable[[], None]] = []
         if COUNTS in unknown:
-            checks += [partial(self._check_level, level, blocks) for level in range(len(names) - 1)]
+            checks += [partial(self._check_level, level, labels[level], blocks) for level in range(len(names) - 1)]
         if MICRODATA in unknown:
-            checks.append(partial(self._check_records, codes, in_order))
+            checks.append(partial(self._check_records, labels[-1], blocks))
         if self.any_codes:
-            units = _units(spine, blocks) if self.intervals else ()
-            return _told([*checks, *(partial(self._check_tabulation, unit) for unit in units)])
+            units = [*sum_to_areas(blocks, areas_of_tree(spine.tree, labels))][::-1] if self.intervals else []
+            return _told(
+                [*checks, *(partial(self._check_tabulation, kind.name, kind.labels, of) for kind, of in units)]
+            )
         if TABULATION not in unknown:
             return _told(checks)
         try:
             areas = self.published().areas(spine.block)
         except InputError as error:
             return [*_told(checks), str(error)]
-        kinds = {kind.name: _Kind(kind, of, codes_of(kind.labels)) for kind, of in sum_to_areas(blocks, areas)}
-        checks += [partial(self._check_tabulation, kind) for kind in kinds.values()]
+        kinds = {kind.name: (kind.labels, of) for kind, of in sum_to_areas(blocks, areas)}
+        checks += [partial(self._check_tabulation, name, *kind) for name, kind in kinds.items()]
         checks += [partial(self._check_table, table, kinds) for table in tables_of(self.schema)]
         if self.intervals:
             checks += [partial(self._check_intervals, table, kinds) for table in tables_of(self.schema)]
         return _told(checks)
 
-    def _check_level(self, level: int, blocks: Histogram) -> None:
-        spine, name = self.spine, f"{COUNTS}/{self.spine.tree.names[level]}"
-        counts = counts_by_label(self.db, self.folder, name, self.schema, spine.labels[level])
-        _agree(counts, blocks.sum_to(spine.tree.ancestors(level), spine.tree.units(level)), name)
+    def _check_level(self, level: int, labels: Texts, blocks: Histogram) -> None:
+        tree = self.spine.tree
+        name = f"{COUNTS}/{tree.names[level]}"
+        counts = read_counts(self.db, self.folder, name, self.schema, labels)
+        _agree(counts, blocks.sum_to(tree.ancestors(level), tree.units(level)), name)
 
-    def _check_tabulation(self, kind: _Kind) -> None:
+    def _check_tabulation(self, name: str, labels: Texts, counts: Histogram) -> None:
         """Compare a kind of published geography with the blocks."""
-        file = f"{TABULATION}/{kind.areas.name}"
+        file = f"{TABULATION}/{name}"
         more = BOUNDS if self.intervals else ()
-        if kind.codes is not None:
-            width = kind.areas.labels.itemsize
-            found = counts_by_code(self.db, self.folder, file, self.schema, kind.codes, width, more)
-        else:
-            found = counts_by_label(self.db, self.folder, file, self.schema, _texts(kind.areas.labels), more)
-        _agree(found, kind.counts, file)
+        _agree(read_counts(self.db, self.folder, file, self.schema, labels, more), counts, file)
         if self.intervals:
             self._check_bounds(file, source_of(self.db, self.folder, file, self.schema, more), [BOUNDS])
 
@@ -378,13 +337,13 @@ class _AnyOrder(_Files):
                 f"{odd:,} rows"
             )
 
-    def _check_intervals(self, table: RedistrictingTable, kinds: Mapping[str, _Kind]) -> None:
+    def _check_intervals(self, table: RedistrictingTable, kinds: Mapping[str, tuple[Texts, Histogram]]) -> None:
         """Compare the intervals of a published table with it: the same areas, and bounds that go with the counts."""
         file = f"{TABLES}/{table.name}{INTERVALS_OF}.csv"
         area = ("SUMLEV", "GEOCODE")
         counted = open_text(self.folder / TABLES / f"{table.name}.csv", (*area, *table.variables))
         source = open_text(self.folder / file, (*area, *table.ends))
-        areas = sum(kind.areas.number for kind in kinds.values())
+        areas = sum(len(labels) for labels, _ in kinds.values())
         with unreadable(_unreadable(file)):
             ((rows, met),) = (
                 self.db.execute(f"""SELECT (SELECT count(*) FROM {source}), count(DISTINCT (SUMLEV, GEOCODE))
@@ -394,12 +353,12 @@ class _AnyOrder(_Files):
             raise CountFileError(f"{file} does not have each area of {table.name} once")
         self._check_bounds(file, source, [tuple(f"{variable}_{end}" for end in BOUNDS) for variable in table.variables])
 
-    def _check_records(self, codes: Ints, blocks: Histogram) -> None:
+    def _check_records(self, labels: Texts, blocks: Histogram) -> None:
         """Count the records by block and cell."""
-        schema, names = self.schema, self.spine.names
+        schema, any_codes = self.schema, self.any_codes
         block = "TABBLKST || TABBLKCOU || TABTRACTCE || TABBLKGRPCE || TABBLK"
         where, odd = "true", "false"
-        if counts_persons(schema) and not names:
+        if counts_persons(schema) and not any_codes:
             columns: Sequence[str] = PERSON_COLUMNS
             levels = {
                 "hhgq": "TRY_CAST(GQTYPE_PL AS INTEGER)",
@@ -408,7 +367,7 @@ class _AnyOrder(_Files):
                 "cenrace": "TRY_CAST(CENRACE AS INTEGER) - 1",
             }
             odd = "RTYPE <> CASE GQTYPE_PL WHEN '0' THEN '3' ELSE '5' END"
-        elif counts_units(schema) and not names:
+        elif counts_units(schema) and not any_codes:
             columns = UNIT_COLUMNS
             levels = {"h1": "CASE HH_STATUS WHEN '2' THEN 0 WHEN '1' THEN 1 END"}
             where, odd = "RTYPE = '2'", "RTYPE <> '2' AND NOT (RTYPE = '4' AND HH_STATUS = '0')"
@@ -416,21 +375,19 @@ class _AnyOrder(_Files):
             block, columns = "block", ("block", *schema.names)
             levels = levels_in(schema.attributes)
         source = self._open_records(columns)
-        if names:
-            block, source = PLACE, f"{source} {join_labels(self.db, names, 'block')}"
+        unit, joined, units = units_named(self.db, labels, "block" if any_codes else f"({block})")
         known = " AND ".join(f"{levels[a.name]} BETWEEN 0 AND {a.size - 1}" for a in schema.attributes)
         cell = f"CASE WHEN {known} THEN {cell_of(schema.attributes, levels)} END"
-        query = f"""SELECT coalesce(TRY_CAST({block} AS BIGINT), -1) AS unit, coalesce({cell}, -1) AS cell,
+        query = f"""SELECT coalesce({unit}, -1) AS unit, coalesce({cell}, -1) AS cell,
             sum(CASE WHEN {where} THEN times ELSE 0 END)::BIGINT AS count, count_if(misshapen OR {odd}) AS odd
-            FROM {source} GROUP BY 1, 2"""
+            FROM {source} {joined} GROUP BY 1, 2"""
         with unreadable(CountFileError(f"{MICRODATA} is not readable as records of a release")):
             found = self.db.execute(query).fetchnumpy()
-        unit, cells, count = (np.asarray(found[name], dtype=np.int64) for name in ("unit", "cell", "count"))
-        counted = count > 0
-        at = positions(unit[counted], codes)
-        if bool(found["odd"].any()) or bool((at < 0).any()) or bool((cells[counted] < 0).any()):
+        counted = found["count"] > 0
+        place, cells, count = _places(found["unit"][counted], units), found["cell"][counted], found["count"][counted]
+        if bool(found["odd"].any()) or bool((place < 0).any()) or bool((cells < 0).any()):
             raise CountFileError(f"{MICRODATA} has a record of no block of the spine, or with codes that there are not")
-        _agree(count_entries(at, cells[counted].astype(np.int32), count[counted], len(codes)), blocks, MICRODATA)
+        _agree(count_entries(place, cells, count, len(labels)), blocks, MICRODATA)
 
     def _open_records(self, columns: Sequence[str]) -> str:
         """SQL for the different records and how often each is there, in ``times``, but for the number of a record.
@@ -448,7 +405,7 @@ class _AnyOrder(_Files):
         return f"""(SELECT {parts}, times, {misshapen} AS misshapen FROM
             (SELECT {line} AS line, count(*) AS times FROM {lines} GROUP BY 1))"""
 
-    def _check_table(self, table: RedistrictingTable, kinds: Mapping[str, _Kind]) -> None:
+    def _check_table(self, table: RedistrictingTable, kinds: Mapping[str, tuple[Texts, Histogram]]) -> None:
         """Compare a published table with the counts of all kinds of areas; those without people stand there, too."""
         file = f"{TABLES}/{table.name}.csv"
         source = open_text(self.folder / file, ("SUMLEV", "GEOCODE", *table.variables))
@@ -456,39 +413,24 @@ class _AnyOrder(_Files):
         with unreadable(_unreadable(file)):
             self.db.execute(f"CREATE OR REPLACE TABLE published AS SELECT SUMLEV, GEOCODE, {numbers} FROM {source}")
         levels = levels_of(kinds)
-        (strange,) = self.db.execute(
-            f"SELECT count(*) FROM published WHERE SUMLEV NOT IN ({', '.join(map(quoted, levels.values()))})"
-        ).fetchall()[0]
-        if strange:
+        found = self.db.execute("SELECT DISTINCT SUMLEV FROM published").fetchall()
+        if not {level for (level,) in found} <= set(levels.values()):
             raise CountFileError(f"{file} has a summary level that there is not")
         for name, level in levels.items():
-            kind = kinds[name]
-            chosen = f"FROM published WHERE SUMLEV = {quoted(level)}"
-            if (known := kind.codes) is None:
-                known = np.arange(kind.areas.number)
-                join = join_labels(self.db, _texts(kind.areas.labels), "GEOCODE")
-                rows = f"SELECT * EXCLUDE (GEOCODE), {PLACE} AS code FROM (SELECT * {chosen}) {join}"
-            else:
-                # The 15 digits of the Bureau leave out that of the block group, which the block repeats.
-                known = known if name != "block" else known // 10**5 * 10**4 + known % 10**4
-                rows = f"SELECT * EXCLUDE (GEOCODE), TRY_CAST(GEOCODE AS BIGINT) AS code {chosen}"
-            found = self.db.execute(f"SELECT coalesce(code, -1) AS code FROM ({rows}) ORDER BY 1").fetchnumpy()["code"]
-            if not np.array_equal(np.asarray(found, dtype=np.int64), known):
+            labels, counts = kinds[name]
+            area, joined, known = units_named(self.db, geocodes(name, labels), "GEOCODE")
+            rows = f"""(SELECT * EXCLUDE (GEOCODE), coalesce({area}, -1) AS area
+                FROM (SELECT * FROM published WHERE SUMLEV = {quoted(level)}) {joined})"""
+            areas = self.db.execute(f"SELECT area FROM {rows} ORDER BY 1").fetchnumpy()["area"]
+            if not np.array_equal(areas, known):
                 raise CountFileError(f"{file} does not have each area of summary level {level} once")
             for first in range(0, len(known), _AREAS_AT_ONCE):
                 last = min(first + _AREAS_AT_ONCE, len(known))
-                part = self.db.execute(f"""SELECT {", ".join(table.variables)} FROM ({rows})
-                    WHERE code BETWEEN {known[first]} AND {known[last - 1]} ORDER BY code""").fetchnumpy()
-                values = table.tabulate(kind.counts, first, last)
+                part = self.db.execute(f"""SELECT {", ".join(table.variables)} FROM {rows}
+                    WHERE area BETWEEN {known[first]} AND {known[last - 1]} ORDER BY area""").fetchnumpy()
+                values = table.tabulate(counts, first, last)
                 if any(not np.array_equal(part[name], values[:, i]) for i, name in enumerate(table.variables)):
                     raise CountFileError(f"{file} does not agree with {TABULATION}/{name}")
-
-
-def _read_in_any_order(files: _Files, unknown: AbstractSet[str]) -> list[str]:
-    """Tell what is wrong with what was not found to hold."""
-    with open_database() as db:
-        found = _AnyOrder(files.folder, files.schema, files.spine, files.any_codes, files.intervals, db)
-        return found.faults(unknown)
 
 
 def _told(checks: Iterable[Callable[[], None]]) -> list[str]:
@@ -499,20 +441,6 @@ def _told(checks: Iterable[Callable[[], None]]) -> list[str]:
         except CountFileError as error:
             wrong.append(str(error))
     return wrong
-
-
-def _units(spine: WrittenSpine, blocks: Histogram) -> Iterator[_Kind]:
-    """The units of each geolevel as published areas, with the counts they should have."""
-    tree = spine.tree
-    for level, (name, labels) in enumerate(zip(tree.names, [*spine.labels, spine.block_labels()], strict=True)):
-        index = tree.ancestors(level)
-        yield _Kind(
-            Areas(name, texts(labels), index.astype(np.int64), ""), blocks.sum_to(index, tree.units(level)), None
-        )
-
-
-def _texts(labels: Texts) -> list[str]:
-    return [label.decode() for label in labels.tolist()]
 
 
 def _unreadable(file: str) -> CountFileError:

@@ -60,7 +60,17 @@ class MarginMeasurements:
         return tuple(keep for keep, size in zip(kept, self.basis.shape, strict=True) if size > 1)
 
     def own(self, level: int, first: int, last: int) -> TreeEstimate:
-        """Estimate units from their own measurements alone."""
+        """Estimate units from their own measurements alone, some at a time."""
+        at_once = max(1, _VALUES_AT_ONCE // prod(self.shape))
+        begins = range(first, max(first + 1, last), at_once)
+        parts = [self._own(level, begin, min(begin + at_once, last)) for begin in begins]
+        if len(parts) == 1:
+            return parts[0]
+        return TreeEstimate(
+            np.concatenate([part.coordinates for part in parts]), np.concatenate([part.precision for part in parts])
+        )
+
+    def _own(self, level: int, first: int, last: int) -> TreeEstimate:
         answers = self.measured.answers(level, first, last)
         asked = self._asked(level, first, last)
         found = [
@@ -71,14 +81,6 @@ class MarginMeasurements:
             known = self.totals[level][first:last, None]
             found.append(TreeAnswers(total[0], known, total[1]))
         return own(self.basis, last - first, found)
-
-    def whole(self, level: int) -> TreeEstimate:
-        """Estimate all units of a level from their own measurements alone, some at a time."""
-        units, at_once = self.tree.units(level), max(1, _VALUES_AT_ONCE // prod(self.shape))
-        parts = [self.own(level, first, min(first + at_once, units)) for first in range(0, units, at_once)]
-        return TreeEstimate(
-            *(np.concatenate([getattr(part, name) for part in parts]) for name in TreeEstimate.__slots__)
-        )
 
     def precision(self, level: int) -> Floats:
         """Precision of these estimates of all units of a level, of shape (units, 2^attributes)."""
