@@ -24,7 +24,7 @@ from yupana.privacy.exact import INFINITE, Budget, show_exact
 from yupana.privacy.zcdp import epsilon_tight
 from yupana.products.phsafe.product import PHSAFE
 from yupana.products.safetab.product import SafetabProduct
-from yupana.report.numbers import loss, percent, rounded
+from yupana.report.numbers import at_most, loss, percent, rounded
 
 _DIGITS: Final = 6
 """Digits after the point of budgets, as in 2020."""
@@ -66,7 +66,7 @@ def exact_view(page: BudgetPage, chosen: Chosen) -> dict[str, Any]:
     return {
         "exact": _exact_epsilon(page, chosen) if plan.mechanism is Mechanism.ZCDP else None,
         "attributes": [
-            {"name": name, "loss": loss(value), "exact": show_exact(value), "guess": _share(_guess(plan, value))}
+            {"name": name, "loss": loss(value), "exact": show_exact(value), "guess": _guess(plan.mechanism, value)}
             for name, value in _attributes(page, chosen)
         ],
     }
@@ -113,7 +113,7 @@ def _words(page: BudgetPage, chosen: Chosen) -> Iterator[dict[str, Any]]:
     plan = chosen.plan
     kind = plan.neighbours.value
     told = _guess_of(plan, adaptive=page.product.is_adaptive(plan))
-    yield {"of": plan.privacy_unit, "change": CHANGES[kind].format(unit=plan.privacy_unit), "guess": _share(told)}
+    yield {"of": plan.privacy_unit, "change": CHANGES[kind].format(unit=plan.privacy_unit), "guess": at_most(told)}
     try:
         of_household = Unit("household", chosen.household).losses(plan)
     except BudgetError as error:
@@ -122,7 +122,7 @@ def _words(page: BudgetPage, chosen: Chosen) -> Iterator[dict[str, Any]]:
     lost = of_household.get(kind)
     if lost is not None:
         changed = OF_HOUSEHOLD[kind].format(cap=chosen.household)
-        yield {"of": f"household of {chosen.household}", "change": changed, "guess": _share(_guess(plan, lost))}
+        yield {"of": f"household of {chosen.household}", "change": changed, "guess": _guess(plan.mechanism, lost)}
 
 
 def _guess_of(plan: Plan, *, adaptive: bool) -> float:
@@ -132,19 +132,11 @@ def _guess_of(plan: Plan, *, adaptive: bool) -> float:
 
 
 @lru_cache(maxsize=256)
-def _guessed(mechanism: Mechanism, value: Budget) -> float:
+def _guess(mechanism: Mechanism, value: Budget) -> str:
+    """How often a guess is right at most, for a loss."""
     if value == INFINITE or value > _CERTAIN:
-        return 1.0
-    return pure_guess(float(value)) if mechanism is Mechanism.PURE else zcdp_guess(value)
-
-
-def _guess(plan: Plan, value: Budget) -> float:
-    return _guessed(plan.mechanism, value)
-
-
-def _share(guess: float) -> str:
-    """A chance in percent, rounded up."""
-    return f"{min(-(-guess * 1000 // 1), 1000) / 10:g}%"
+        return at_most(1.0)
+    return at_most(pure_guess(float(value)) if mechanism is Mechanism.PURE else zcdp_guess(value))
 
 
 def _attributes(page: BudgetPage, chosen: Chosen) -> Iterator[tuple[str, Budget]]:
@@ -331,7 +323,7 @@ def _rows_of_totals(page: BudgetPage, chosen: Sequence[Chosen | None]) -> Iterat
             guess = _guess_of(of.plan, adaptive=page.product.is_adaptive(of.plan))
             error = largest_error(of)
             relative = sizes(of)[1]
-            told.append((f"Best guess about one {of.plan.privacy_unit}, right at most", guess, _share(guess)))
+            told.append((f"Best guess about one {of.plan.privacy_unit}, right at most", guess, at_most(guess)))
             told.append(("Largest margin of a typical count" if relative else "Largest margin of error", error,
                          percent(error, 1) if relative else rounded(error, 4)))  # fmt: skip
             found = unreliable_counts(of)
