@@ -4,10 +4,9 @@ There is one form for all products. Budgets are those of `Product.entries`; what
 options are what else the document of the configuration says that decides how much noise there is.
 """
 
-import json
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, Final
@@ -162,22 +161,19 @@ class BudgetPage:
             "tables": {table: self.label_of_table(table) for table in tables},
             "levels": {level: self.label_of_level(level) for level in levels},
             "entries": [{"name": n, "table": p.table, "level": p.level} for n, p in self.places.items()],
-            "settings": self.start().as_json(),
-            "production": None if self.production is None else self.production.as_json(),
+            "settings": asdict(self.start),
+            "production": None if self.production is None else asdict(self.production),
         }
 
+    @cached_property
     def start(self) -> Filled:
         """The configuration as it is."""
-        return self._start
+        return self._filled(self.config)
 
     @cached_property
     def first(self) -> Chosen:
         """The same, understood."""
-        return self.choose(self._start)
-
-    @cached_property
-    def _start(self) -> Filled:
-        return self._filled(self.config)
+        return self.choose(self.start)
 
     @cached_property
     def production(self) -> Filled | None:
@@ -205,7 +201,7 @@ class BudgetPage:
 
     def choose(self, filled: Filled) -> Chosen:
         """Understand a form, or raise RefusedError with a fault by the field."""
-        told = json.dumps(filled.as_json())
+        told = repr(filled)
         if told not in self._chosen:
             while len(self._chosen) >= _KEPT:
                 self._chosen.pop(next(iter(self._chosen)), None)

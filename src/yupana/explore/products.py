@@ -58,7 +58,7 @@ class Pages(Mapping[str, BudgetPage]):
         codes: Path | None = None,
     ) -> None:
         self._made: dict[str, BudgetPage] = {}
-        self._titles: dict[str, tuple[str, str]] = {}
+        self.titles: dict[str, tuple[str, str]] = {}  # what the product and the configuration of each are called
         self._makers: dict[str, Callable[[], BudgetPage]] = {}
         self._parameters = parameters
         self._release = None if counts is None else open_checked(counts)
@@ -87,7 +87,7 @@ class Pages(Mapping[str, BudgetPage]):
     ) -> None:
         """A configuration, or each of its parts; nothing where it needs files that are not given."""
         key = f"{product.key}-own" if own else f"{product.key}/{source}"
-        known = self._known_of(product) if self._is_told(product, own=own) else _KNOWN.get(product.key, _nothing)
+        known = self._known_of(product) if self._is_told(product, own=own) else _KNOWN.get(product.key, lambda _: {})
         if product.key.startswith("safetab"):
             self._put(key, product, title, lambda: self._safetab(product, source, own=own), known)
             return
@@ -110,7 +110,7 @@ class Pages(Mapping[str, BudgetPage]):
         reader: Callable[[], Callable[[Changes], Any]],
         known: Callable[[Any], Mapping[str, KnownCounts]],
     ) -> None:
-        self._titles[key] = product.words.title, title
+        self.titles[key] = product.words.title, title
         told = self._is_told(product, own="-own" in key)
         self._makers[key] = lambda: BudgetPage(key, title, product, reader(), known, self._source(product, told=told))
 
@@ -172,16 +172,6 @@ class Pages(Mapping[str, BudgetPage]):
     def __contains__(self, key: object) -> bool:
         """Whether there is such a page; it is not made for the asking."""
         return key in self._makers
-
-    @property
-    def titles(self) -> Mapping[str, tuple[str, str]]:
-        """What the product and the configuration of each are called."""
-        return self._titles
-
-
-def _nothing(_: Any) -> Mapping[str, KnownCounts]:  # noqa: ANN401 (the product's own)
-    """A description tells no counts."""
-    return {}
 
 
 _KNOWN: Final[Mapping[str, Callable[[Any], Mapping[str, KnownCounts]]]] = {

@@ -9,6 +9,7 @@ import socket
 import sys
 import webbrowser
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict
 from functools import partial
 from importlib.resources import files
 from typing import Any, Final
@@ -26,7 +27,16 @@ from yupana.explore.effects import as_csv, compare, exact_view, view
 from yupana.explore.form import BudgetPage, Chosen
 from yupana.explore.products import Pages
 from yupana.explore.questions import answer, offered
-from yupana.explore.scenario import Fault, Filled, RefusedError, Scenario, read_name, read_scenario, read_settings
+from yupana.explore.scenario import (
+    FORMAT,
+    Fault,
+    Filled,
+    RefusedError,
+    Scenario,
+    read_name,
+    read_scenario,
+    read_settings,
+)
 from yupana.privacy.exact import show_exact
 from yupana.version import __version__
 
@@ -161,7 +171,7 @@ def _add(app: FastAPI, path: str, answer: Callable[[dict[str, Any]], dict[str, A
 
 def _faults(faults: tuple[Fault, ...] | list[Fault]) -> Response:
     # Not an error of HTTP: the page asks as somebody types, and a browser would write each into its console.
-    return JSONResponse({"faults": [{"field": f.field, "message": f.message} for f in faults]})
+    return JSONResponse({"faults": [asdict(fault) for fault in faults]})
 
 
 def _of_page(products: Mapping[str, BudgetPage], answer: _Answer, body: _Body) -> dict[str, Any]:
@@ -170,7 +180,7 @@ def _of_page(products: Mapping[str, BudgetPage], answer: _Answer, body: _Body) -
     if not isinstance(key, str) or key not in products:
         raise RefusedError([Fault("product", f"must be one of {', '.join(products)}")])
     product = products[key]
-    settings = read_settings(body.get("settings"), product.start())
+    settings = read_settings(body.get("settings"), product.start)
     return answer(product, settings, product.choose(settings), body)
 
 
@@ -181,8 +191,7 @@ def _view(page: BudgetPage, settings: Filled, chosen: Chosen, body: _Body) -> di
 
 def _exact(page: BudgetPage, settings: Filled, chosen: Chosen, body: _Body) -> dict[str, Any]:
     del settings, body
-    found = [one.as_json() for one in consequences(page.product.key, chosen)]
-    return exact_view(page, chosen) | {"consequences": found}
+    return exact_view(page, chosen) | {"consequences": consequences(page.product.key, chosen)}
 
 
 def _compare(page: BudgetPage, settings: Filled, chosen: Chosen, body: _Body) -> dict[str, Any]:
@@ -195,21 +204,22 @@ def _compare(page: BudgetPage, settings: Filled, chosen: Chosen, body: _Body) ->
     for other in others:
         if not isinstance(other, dict):
             raise RefusedError([Fault("others", "must be scenarios")])
-        columns.append((read_name(other.get("name")), read_settings(other.get("settings"), page.start())))
+        columns.append((read_name(other.get("name")), read_settings(other.get("settings"), page.start)))
     return compare(page, columns)
 
 
 def _solve(page: BudgetPage, settings: Filled, chosen: Chosen, body: _Body) -> dict[str, Any]:
     found, said = answer(page, settings, chosen, body)
-    return {"settings": found.as_json(), "said": said, "view": _view(page, found, page.choose(found), body)}
+    return {"settings": asdict(found), "said": said, "view": _view(page, found, page.choose(found), body)}
 
 
 def _save(page: BudgetPage, settings: Filled, chosen: Chosen, body: _Body) -> dict[str, Any]:
     name = read_name(body.get("name"))
-    scenario = Scenario(page.key, name, settings, show_exact(chosen.plan.loss()))
+    scenario = asdict(Scenario(page.key, name, settings, show_exact(chosen.plan.loss())))
     return {
         "filename": f"{_file_name(name)}.{_file_name(page.key)}.json",
-        "content": json.dumps(scenario.as_json(), indent=1, ensure_ascii=False) + "\n",
+        "content": json.dumps({"format": FORMAT, "yupana": __version__, **scenario}, indent=1, ensure_ascii=False)
+        + "\n",
     }
 
 
@@ -217,7 +227,7 @@ def _load(products: Mapping[str, BudgetPage], body: _Body) -> dict[str, Any]:
     text = body.get("text")
     if not isinstance(text, str):
         raise RefusedError([Fault("file", "must be the text of a scenario")])
-    scenario = read_scenario(text, products, lambda key: products[key].start())
+    scenario = read_scenario(text, products, lambda key: products[key].start)
     said = ""
     try:
         now = show_exact(products[scenario.product].choose(scenario.settings).plan.loss())
@@ -229,12 +239,8 @@ def _load(products: Mapping[str, BudgetPage], body: _Body) -> dict[str, Any]:
                 "This file was edited, or written by another version: it tells another total than its settings give. "
                 "What is shown is computed of its settings."
             )
-    return {
-        "product": scenario.product,
-        "name": scenario.name,
-        "settings": scenario.settings.as_json(),
-        "said": said,
-    }
+    told = asdict(scenario)
+    return {name: told[name] for name in ("product", "name", "settings")} | {"said": said}
 
 
 def _export(page: BudgetPage, _: Filled, chosen: Chosen, body: _Body) -> dict[str, Any]:
