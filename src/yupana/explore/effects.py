@@ -3,9 +3,10 @@
 import csv
 import io
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any, Final
 
 import numpy as np
@@ -240,41 +241,30 @@ def frontier(page: BudgetPage, chosen: Chosen) -> dict[str, Any]:
 def unreliable_counts(chosen: Chosen) -> dict[str, Any]:
     """Which tables and areas have counts whose margin is too large a part of them, by name."""
     known = {name: chosen.known[name] for name in chosen.entries if name in chosen.known}
-    rows, tables, small, every = [], [], 0, 0
+    least = {name: chosen.margins[name] / float(chosen.reliable) for name in known}
+    rows = [(name, of.below(least[name]), of.total) for name, of in known.items()]
     names = next((of.names for of in known.values()), ())
-    areas, all_of_areas = np.zeros(len(names), dtype=np.int64), np.zeros(len(names), dtype=np.int64)
-    for name, of in known.items():
-        least = chosen.margins[name] / float(chosen.reliable)
-        number_below, total = of.below(least), of.total
-        if names:
-            areas += of.by_area(least)
-            all_of_areas += of.by_area()
-        small, every = small + number_below, every + total
-        if number_below:
-            rows.append((number_below / total, name, number_below, total))
-        if 2 * number_below > total:
-            tables.append(name)
-    parts = areas / np.maximum(all_of_areas, 1)
-    worst = [place for place in np.argsort(-parts, kind="stable")[:_NAMED].tolist() if areas[place]]
+    areas: list[tuple[str, int, int]] = []
+    if names:
+        below = np.sum([of.by_area(least[name]) for name, of in known.items()], axis=0)
+        every = np.sum([of.by_area() for of in known.values()], axis=0)
+        areas = [*zip(names, below.tolist(), every.tolist(), strict=True)]
     return {
-        "known": every,
-        "unreliable": small,
-        "tables": tables,
-        "rows": [
-            {"name": name, "share": percent(share, 1), "part": share, "number": f"{below:,}", "of": f"{total:,}"}
-            for share, name, below, total in sorted(rows, reverse=True)[:_NAMED]
-        ],
-        "areas": [
-            {
-                "name": names[place],
-                "share": percent(float(parts[place]), 1),
-                "part": float(parts[place]),
-                "number": f"{areas[place]:,}",
-                "of": f"{all_of_areas[place]:,}",
-            }
-            for place in worst
-        ],
+        "known": sum(total for *_, total in rows),
+        "unreliable": sum(below for _, below, _ in rows),
+        "tables": [name for name, below, total in rows if 2 * below > total],
+        "rows": _worst(sorted(rows, reverse=True)),
+        "areas": _worst(areas),
     }
+
+
+def _worst(found: Iterable[tuple[str, int, int]]) -> list[dict[str, Any]]:
+    """Names with how many counts are too small, of how many: those with the largest part, in the order given."""
+    some = [(below / total, name, below, total) for name, below, total in found if below]
+    return [
+        {"name": name, "share": percent(part, 1), "part": part, "number": f"{below:,}", "of": f"{total:,}"}
+        for part, name, below, total in sorted(some, key=itemgetter(0), reverse=True)[:_NAMED]
+    ]
 
 
 def _new(chosen: Chosen, start: Chosen) -> list[str]:
