@@ -21,7 +21,7 @@ from yupana.plan.account import Unit
 from yupana.plan.budgets import least_error
 from yupana.plan.measurement import Mechanism, z_value
 from yupana.plan.plan import Plan, compose
-from yupana.privacy.exact import INFINITE, Budget, show_exact
+from yupana.privacy.exact import INFINITE, Budget, read_exact, show_exact
 from yupana.privacy.zcdp import epsilon_tight
 from yupana.products.phsafe.product import PHSAFE
 from yupana.products.safetab.product import SafetabProduct
@@ -308,18 +308,18 @@ def _row(label: str, part: str, values: Sequence[float | None], shown: Sequence[
 def _rows_of_totals(page: BudgetPage, chosen: Sequence[Chosen | None]) -> Iterator[dict[str, Any]]:
     by_label: dict[str, list[tuple[float | None, str]]] = {}
     for place, of in enumerate(chosen):
-        told = [] if of is None else [(n["label"], float(_exact(n["exact"])), n["shown"]) for n in totals(of)]
-        if of is not None:
-            guess = _guess_of(of.plan, adaptive=page.product.is_adaptive(of.plan))
-            error = largest_error(of)
-            relative = sizes(of)[1]
-            told.append((f"Best guess about one {of.plan.privacy_unit}, right at most", guess, at_most(guess)))
-            told.append(("Largest margin of a typical count" if relative else "Largest margin of error", error,
-                         percent(error, 1) if relative else rounded(error, 4)))  # fmt: skip
-            found = unreliable_counts(of)
-            if found["known"]:
-                told.append(("Unreliable counts", found["unreliable"] / found["known"],
-                             percent(found["unreliable"] / found["known"], 1)))  # fmt: skip
+        if of is None:
+            continue
+        told = [(n["label"], float(read_exact(n["exact"])), n["shown"]) for n in totals(of)]
+        guess = _guess_of(of.plan, adaptive=page.product.is_adaptive(of.plan))
+        told.append((f"Best guess about one {of.plan.privacy_unit}, right at most", guess, at_most(guess)))
+        error, relative = largest_error(of), sizes(of)[1]
+        label = "Largest margin of a typical count" if relative else "Largest margin of error"
+        told.append((label, error, percent(error, 1) if relative else rounded(error, 4)))
+        found = unreliable_counts(of)
+        if found["known"]:
+            part = found["unreliable"] / found["known"]
+            told.append(("Unreliable counts", part, percent(part, 1)))
         for label, value, shown in told:
             by_label.setdefault(label, [(None, "–")] * len(chosen))[place] = (value, shown)
     for label, cells in by_label.items():
@@ -335,10 +335,6 @@ def _rows_of_budgets(page: BudgetPage, chosen: Sequence[Chosen | None]) -> Itera
             place = page.places[name]
             label = f"{page.label_of_table(place.table)}; {page.label_of_level(place.level)}"
             yield _row(label, "margins", margins, ["off" if m is None else f"± {_in_records(m)}" for m in margins])
-
-
-def _exact(text: str) -> Fraction | float:
-    return float("inf") if text == "Infinity" else Fraction(text)
 
 
 def _change(here: float, there: float) -> str:
