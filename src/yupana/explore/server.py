@@ -7,7 +7,6 @@ come from another origin. It serves the files of its own folder by name, and no 
 import json
 import socket
 import sys
-import webbrowser
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict
 from functools import partial
@@ -21,6 +20,7 @@ from fastapi.responses import JSONResponse, Response
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from yupana.atlas.server import HEADERS, HOST, hosts_of, tell_address
 from yupana.errors import ConfigError
 from yupana.explore.consequences import consequences
 from yupana.explore.effects import as_csv, compare, exact_view, view
@@ -40,8 +40,6 @@ from yupana.explore.scenario import (
 from yupana.privacy.exact import show_exact
 from yupana.version import __version__
 
-HOST: Final = "127.0.0.1"
-
 _STATIC: Final = files("yupana.explore") / "static"
 
 _FILES: Final = {
@@ -53,13 +51,10 @@ _FILES: Final = {
 """Every path that is served, and its file."""
 
 _HEADERS: Final = {
+    **HEADERS,
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
     "img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Resource-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
-    "Cache-Control": "no-store",
 }
 _LARGEST: Final = 1 << 20
 """Bytes of a request: many times a scenario."""
@@ -81,7 +76,7 @@ def make_app(products: Pages, port: int) -> FastAPI:
         Under which it will be asked: part of the host that requests must name.
     """
     app = FastAPI(title="Yupana explorer", docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
-    hosts = {f"{name}:{port}" for name in (HOST, "localhost")} | ({HOST, "localhost"} if port == 80 else set())
+    hosts = hosts_of(port)
 
     @app.middleware("http")
     async def guard(request: Request, call_next: Call) -> Response:
@@ -98,7 +93,7 @@ def make_app(products: Pages, port: int) -> FastAPI:
         return {
             "version": __version__,
             "products": [
-                {"key": key, "product": product, "title": title} for key, (product, title) in products.titles.items()
+                {"key": key, "product": page.product.words.title, "title": page.title} for key, page in products.items()
             ],
         }
 
@@ -184,19 +179,16 @@ def _of_page(products: Mapping[str, BudgetPage], answer: _Answer, body: _Body) -
     return answer(product, settings, product.choose(settings), body)
 
 
-def _view(page: BudgetPage, settings: Filled, chosen: Chosen, body: _Body) -> dict[str, Any]:
-    del body
+def _view(page: BudgetPage, settings: Filled, chosen: Chosen, _: _Body) -> dict[str, Any]:
     return view(page, settings, chosen) | {"asks": offered(chosen)}
 
 
-def _exact(page: BudgetPage, settings: Filled, chosen: Chosen, body: _Body) -> dict[str, Any]:
-    del settings, body
+def _exact(page: BudgetPage, _: Filled, chosen: Chosen, _body: _Body) -> dict[str, Any]:
     return exact_view(page, chosen) | {"consequences": consequences(page.product.key, chosen)}
 
 
-def _compare(page: BudgetPage, settings: Filled, chosen: Chosen, body: _Body) -> dict[str, Any]:
+def _compare(page: BudgetPage, settings: Filled, _: Chosen, body: _Body) -> dict[str, Any]:
     """The scenario of the page beside others."""
-    del chosen
     others = body.get("others")
     if not isinstance(others, list) or len(others) >= _MOST_COLUMNS:
         raise RefusedError([Fault("others", f"must be a list of at most {_MOST_COLUMNS - 1} scenarios")])
@@ -281,10 +273,7 @@ def serve(products: Pages, port: int, *, browser: bool) -> None:
         listening.bind((HOST, port))
         listening.listen()
         port = int(listening.getsockname()[1])
-        address = f"http://{HOST}:{port}/"
         app = _in_a_line(make_app(products, port))
         config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False, lifespan="off")
-        print(address, flush=True)  # noqa: T201 (the address is the command's answer)
-        if browser and not webbrowser.open(address):
-            print("open this address in a browser; Ctrl-C ends the explorer", file=sys.stderr)  # noqa: T201
+        tell_address(port, "explorer", browser=browser)
         uvicorn.Server(config).run(sockets=[listening])
