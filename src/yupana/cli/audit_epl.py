@@ -37,12 +37,11 @@ def epl(options: argparse.Namespace) -> None:
     request = loss_request(**_loss_options(options))
     page = _claimed(options)
     findings, notes, beside = _examined(options, request)
-    if page is not None:
-        from yupana.report.empirical import epl_page
-        from yupana.report.page import write_page
-
-        write_page(page, epl_page(findings, notes, beside))
-    _print(options, findings, notes, beside)
+    written = _written(options, page, findings, notes, beside)
+    answer: dict[str, Any] = {"confidential": True, "results": [finding.as_json() for finding in findings]}
+    answer |= {"notes": notes} if notes else {}
+    answer |= {"published_1940": [row.as_json() for row in beside]} if beside else {}
+    tell(options, answer, [*_lines(findings, notes, beside), *written])
 
 
 def _loss_options(options: argparse.Namespace) -> Any:  # noqa: ANN401 (of `LossOptions`)
@@ -97,6 +96,17 @@ def _claimed(options: argparse.Namespace) -> "NewFile | None":
 
     homes = [path for path in (options.noisy_counts, options.truth) if path is not None]
     return claim_page(options.report, homes, mode=CONFIDENTIAL)
+
+
+def _written(options: argparse.Namespace, page: "NewFile | None", *told: Any, **more: Any) -> list[str]:  # noqa: ANN401 (of `epl_page`)
+    """Write the page that was claimed, and return the line that names it."""
+    if page is None:
+        return []
+    from yupana.report.empirical import epl_page
+    from yupana.report.page import write_page
+
+    write_page(page, epl_page(*told, **more))
+    return [f"{options.report}"]
 
 
 def _law(options: argparse.Namespace) -> "Law | None":
@@ -180,26 +190,16 @@ def _reproduce(options: argparse.Namespace) -> None:
         drawn = draw_figure(name, districts, LossRequest("published", replicates=replicates))
     words = [WORDS[name], *notes] if drawn else []
     words += [WHAT_B_AND_C_ARE] if rows else []
-    if page is not None:
-        from yupana.report.empirical import epl_page
-        from yupana.report.page import write_page
-
-        write_page(page, epl_page([d.finding for d in drawn], words, rows=rows, printed=[d.printed for d in drawn]))
-    _print_reproduced(options, rows, drawn, words)
-
-
-def _print_reproduced(
-    options: argparse.Namespace, rows: "list[PublishedRow]", drawn: "list[Drawn]", words: list[str]
-) -> None:
+    printed = [d.printed for d in drawn]
+    written = _written(options, page, [d.finding for d in drawn], words, rows=rows, printed=printed)
     for line in words if options.json else ():
         print(f"yupana: {line}", file=sys.stderr)
     lines = [*_rows_text(rows)]
     for one in drawn:
-        printed = "none printed" if one.printed is None else f"printed {one.printed:g}"
+        of_paper = "none printed" if one.printed is None else f"printed {one.printed:g}"
         loss = "no EPL" if one.finding.loss is None else f"EPL {one.finding.loss:.4f}"
-        lines.append(f"{one.figure}, {one.finding.series.name}: {loss}; {printed}")
-    page = [f"{options.report}"] if options.report is not None else []
-    tell(options, [row.as_json() for row in (rows or drawn)], [*lines, "", *words, *page])
+        lines.append(f"{one.figure}, {one.finding.series.name}: {loss}; {of_paper}")
+    tell(options, [row.as_json() for row in (rows or drawn)], [*lines, "", *words, *written])
 
 
 def _districts(options: argparse.Namespace) -> "tuple[Districts, list[str]]":
@@ -231,16 +231,6 @@ def _rows_text(rows: "list[PublishedRow]") -> Iterator[str]:
                 more = "" if used is None else f"   {used.mean:.4f} [{used.lower:.4f}, {used.upper:.4f}]"
                 yield f"{row.value:9.4f} {row.mean:10.4f} [{row.lower:.4f}, {row.upper:.4f}]{more}"
         yield ""
-
-
-def _print(
-    options: argparse.Namespace, findings: "list[LossFinding]", notes: list[str], beside: "Sequence[PublishedLoss]"
-) -> None:
-    answer: dict[str, Any] = {"confidential": True, "results": [finding.as_json() for finding in findings]}
-    answer |= {"notes": notes} if notes else {}
-    answer |= {"published_1940": [row.as_json() for row in beside]} if beside else {}
-    page = [f"{options.report}"] if options.report is not None else []
-    tell(options, answer, [*_lines(findings, notes, beside), *page])
 
 
 def _lines(findings: "Sequence[LossFinding]", notes: Sequence[str], beside: "Sequence[PublishedLoss]") -> Iterator[str]:
