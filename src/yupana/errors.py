@@ -53,6 +53,15 @@ def system_fault(fault: type[YupanaError], what: str, way_out: str = "") -> Iter
         raise fault(f"{what}: {error.strerror}{way_out}") from None
 
 
+@contextmanager
+def needing(what: str, extra: str, way_out: str = "") -> Iterator[None]:
+    """Say of packages that cannot be imported which extra of ours brings them, as the end of a text."""
+    try:
+        yield
+    except ImportError:
+        raise ConfigError(f"{what}; install Yupana's extra {extra} (docs/README.md){way_out}") from None
+
+
 def nearest(word: str, known: Iterable[str]) -> str:
     """The name that was probably meant, as the end of a message; empty where none is near."""
     from difflib import get_close_matches  # noqa: PLC0415 (only a wrong name needs it)

@@ -207,3 +207,10 @@ def test_counts_without_intervals_and_names_say_so(tmp_path: Path, browser: Any)
     assert "No interval: the release has none. yupana topdown intervals" in told
     told = chosen(browser, site, ["T1|county:01001||T0010001", "T1|county:02001||T0010001"], "Difference")
     assert "does not tell how errors of its counts depend on each other" in told
+
+
+@pytest.mark.slow
+def test_kinds_of_counts_by_all_attributes_are_told(tmp_path: Path) -> None:
+    make_release(tmp_path, (3, 2))
+    with pytest.raises(OutputError, match=r"holds no table of planet .*; its tables are of .*county.*tract"):
+        yupana.atlas(tmp_path / "out", kinds=["planet"])

@@ -231,7 +231,7 @@ def test_every_number_of_other_products_is_the_librarys(parameters: Path, data: 
     page = SHELF[key]
     cells = [m for m in plan.measurements if m.table != "stage 1" and not m.name.startswith("detailed-only")]
     margins = {page.product.entry_of(m): plan.margin(m) for m in cells}
-    config = page.choose(read_settings(document, page.start())).config
+    config = page.choose(read_settings(document, page.start)).config
     budgets = {n: Fraction(e.budget) for n, e in page.product.entries(config).items() if e.budget}
     same_numbers(view, plan, margins, budgets)
     for name, entry in document["entries"].items():
@@ -322,7 +322,7 @@ def test_what_is_found_is_the_librarys(key: str) -> None:
     document = started(key)
     document["fields"]["margins"] = "bureau"
     page = SHELF[key]
-    chosen = page.choose(read_settings(document, page.start()))
+    chosen = page.choose(read_settings(document, page.start))
     before = viewed(key, document)["frontier"]
     equal = solved(key, document, "equal")["view"]
     z = z_value(chosen.plan.confidence)
@@ -352,7 +352,7 @@ def test_the_exact_epsilon_and_losses_of_attributes_come_after_the_rest(key: str
     document["fields"]["delta"] = "1e-9"
     found = asked("/api/exact", product=key, settings=document)
     page = SHELF[key]
-    chosen = page.choose(read_settings(document, page.start()))
+    chosen = page.choose(read_settings(document, page.start))
     exact = page.product.epsilon_exact(chosen.config, page.product.plan(chosen.config), 1e-9)
     assert found["exact"]["exact"] == repr(exact)
     assert found["attributes"]

@@ -330,7 +330,7 @@ def test_delta_is_that_of_the_worst_way_at_the_closest_width(monkeypatch: pytest
     known: dict[Difference, LossBounds | None] = {}
     asked = []
 
-    def told(difference: Difference, epsilon: float, width: float) -> LossBounds | None:
+    def told(difference: Difference, epsilon: float, width: float = WIDTH) -> LossBounds | None:
         asked.append((epsilon, width))
         return known[difference]
 

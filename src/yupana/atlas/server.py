@@ -11,17 +11,31 @@ from typing import Final
 from yupana.atlas.site import AtlasRequest, pages_of_all
 
 HOST: Final = "127.0.0.1"
-_IN_MEMORY: Final = 500_000_000
-"""Bytes of pages; the rest lies in a temporary folder, which is public as the release is."""
-
-_TYPES: Final = {"html": "text/html", "js": "text/javascript", "css": "text/css"}
-_HEADERS: Final = {
+HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
+"""Of all that is served to this machine, by the explorer, too."""
+
+_IN_MEMORY: Final = 500_000_000
+"""Bytes of pages; the rest lies in a temporary folder, which is public as the release is."""
+
+_TYPES: Final = {"html": "text/html", "js": "text/javascript", "css": "text/css"}
+
+
+def hosts_of(port: int) -> set[str]:
+    """What requests may call this machine, by a port."""
+    return {f"{name}:{port}" for name in (HOST, "localhost")} | ({HOST, "localhost"} if port == 80 else set())
+
+
+def tell_address(port: int, what: str, *, browser: bool) -> None:
+    """Print the address of what is served, and open it in the browser."""
+    address = f"http://{HOST}:{port}/"
+    print(address, flush=True)  # noqa: T201 (the address is the command's answer)
+    if browser and not webbrowser.open(address):
+        print(f"open this address in a browser; Ctrl-C ends the {what}", file=sys.stderr)  # noqa: T201
 
 
 def serve(requests: Sequence[AtlasRequest], port: int, *, browser: bool) -> None:
@@ -52,10 +66,7 @@ def serve(requests: Sequence[AtlasRequest], port: int, *, browser: bool) -> None
                 files[name] = place
 
         pages_of_all(requests, put)
-        address = f"http://{HOST}:{server.server_port}/"
-        print(address, flush=True)  # noqa: T201 (the address is the command's answer)
-        if browser and not webbrowser.open(address):
-            print("open this address in a browser; Ctrl-C ends the atlas", file=sys.stderr)  # noqa: T201
+        tell_address(server.server_port, "atlas", browser=browser)
         server.serve_forever()
 
 
@@ -65,10 +76,9 @@ def _handler(files: Mapping[str, bytes | Path]) -> type[BaseHTTPRequestHandler]:
 
         def do_GET(self) -> None:
             """Answer with a page that was made, to requests that name this server alone; none names a file."""
-            host = self.headers.get("Host", "")
-            port = self.server.server_port  # type: ignore[attr-defined] # of an HTTPServer
+            hosts = hosts_of(self.server.server_port)  # type: ignore[attr-defined] # of an HTTPServer
             name = self.path.partition("?")[0].removeprefix("/") or "index.html"
-            if host not in {f"{HOST}:{port}", f"localhost:{port}"}:
+            if self.headers.get("Host", "") not in hosts:
                 self._answer(421, b"this server answers to its own address only\n", "text/plain")
             elif name in files:
                 held = files[name]
@@ -80,7 +90,7 @@ def _handler(files: Mapping[str, bytes | Path]) -> type[BaseHTTPRequestHandler]:
 
         def _answer(self, status: int, content: bytes, kind: str) -> None:
             self.send_response(status)
-            for name, value in {**_HEADERS, "Content-Type": f"{kind}; charset=utf-8"}.items():
+            for name, value in {**HEADERS, "X-Frame-Options": "DENY", "Content-Type": f"{kind}; charset=utf-8"}.items():
                 self.send_header(name, value)
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()

@@ -165,16 +165,9 @@ def kinds_of(release: ReleaseFolder) -> dict[str, int]:
     """How many areas of each kind the tables of a release have, without parts."""
     found: dict[str, int] = {}
     for told in shown_tables(release):
-        kind, code = (LEVEL, CODE) if told.form == "wide" else (KIND, AREA)
+        query, kind, code = _rows_of(told)
         with open_database() as db:
-            if told.form == "histogram":
-                of = [
-                    (t.name.rsplit("/", 1)[-1], f"SELECT count(DISTINCT geounit) FROM ({t.query})") for t in told.tables
-                ]
-                counted = [(name, *db.execute(query).fetchall()[0]) for name, query in of]
-            else:
-                query = _with_levels(told) if told.form == "wide" else told.tables[0].query
-                query = f"SELECT {named(kind)}, count(DISTINCT {named(code)}) FROM ({query}) GROUP BY 1"
+            query = f"SELECT {named(kind)}, count(DISTINCT {named(code)}) FROM ({query}) GROUP BY 1 ORDER BY 1"
             counted = db.execute(query).fetchall()
         for name, number in counted:
             found[name] = max(number, found.get(name, 0))
@@ -189,14 +182,29 @@ def _with_levels(told: ShownTable) -> str:
     return f"SELECT * REPLACE ({kind} AS {LEVEL}) FROM ({told.tables[0].query})"
 
 
+def _rows_of(told: ShownTable) -> tuple[str, str, str]:
+    """SQL of the rows of a table, and the columns that hold the kind and the code of their areas."""
+    if told.form == "wide":
+        return _with_levels(told), LEVEL, CODE
+    if told.form != "histogram":
+        return told.tables[0].query, KIND, AREA
+    by_kind = {table.name.rsplit("/", 1)[-1]: table.query for table in told.tables}
+    parts = (
+        f"SELECT {quoted(kind)} AS kind, * REPLACE ({_code(kind)} AS geounit) FROM ({query})"
+        for kind, query in by_kind.items()
+    )
+    return " UNION ALL ".join(parts), "kind", "geounit"
+
+
 def _variables(table: ExportTable) -> list[str]:
     """The columns of a wide table that hold counts."""
     ends = ("_LOWER", "_UPPER", "_MOE")
     return [column.name for column in table.numbers if not column.name.endswith(ends)]
 
 
-def _open(db: duckdb.DuckDBPyConnection, query: str, kind: str, kinds: Collection[str]) -> None:
+def _open(db: duckdb.DuckDBPyConnection, told: ShownTable, kinds: Collection[str]) -> None:
     """Make the table ``rows`` of those of some kinds of areas."""
+    query, kind, _ = _rows_of(told)
     where = f" WHERE {named(kind)} IN ({', '.join(map(quoted, kinds))})" if kinds else ""
     db.execute(f"CREATE TABLE rows AS SELECT * FROM ({query}){where}")
 
@@ -214,12 +222,9 @@ def _of_noise(told: ShownTable, areas: AreaIndex, kinds: Collection[str]) -> Atl
     release, name = table.release, table.name
     others = [key for key in columns if key not in (*_OF_NOISE, *_BESIDE, AREA, KIND, GROUP)]
     with open_database() as db:
-        _open(db, table.query, KIND, kinds)
-        found = _placed(db, others, areas, columns, has_group=GROUP in columns)
-        value, variance, margin = (
-            _numbers(db, f"TRY_CAST({column} AS DOUBLE)") if column in columns else np.full(len(found.area), np.nan)
-            for column in _OF_NOISE
-        )
+        _open(db, told, kinds)
+        found = _placed(db, told, others, areas, columns)
+        value, variance, margin = (_end(db, column, columns, found) for column in _OF_NOISE)
     family = family_of(name, release.manifest)
     why = _why_alone(release, name)
     choices: tuple[_PartsOf, ...] = ()
@@ -267,15 +272,13 @@ class _Placed:
 
 def _placed(
     db: duckdb.DuckDBPyConnection,
+    told: ShownTable,
     others: Sequence[str],
     areas: AreaIndex,
     columns: Mapping[str, ExportColumn],
-    *,
-    has_group: bool,
-    kind: str = KIND,
-    code: str = AREA,
 ) -> _Placed:
     """Number areas, groups and cells of the table ``rows``, and put it in the order of its areas."""
+    (_, kind, code), has_group = _rows_of(told), GROUP in columns
     met = db.execute(f"SELECT {named(kind)}, {named(code)}, min(rowid) FROM rows GROUP BY ALL ORDER BY 3").fetchall()
     labels = columns[code].labels if code in columns else {}
     titles = columns[kind].labels if kind in columns else {}
@@ -304,13 +307,13 @@ def _placed(
         f"{group} AS _group, {cell} AS _cell FROM rows {joins} ORDER BY _area, _group, _cell"
     )
     db.execute("DROP TABLE rows")
-    told = []
+    own = []
     for at, name in enumerate(others):
-        told.append(_cell_column(columns.get(name), name, list(dict.fromkeys(cell[at] for cell in cells))))
-    places = [{c: i for i, c in enumerate(column.codes)} for column in told]
+        own.append(_cell_column(columns.get(name), name, list(dict.fromkeys(cell[at] for cell in cells))))
+    places = [{c: i for i, c in enumerate(column.codes)} for column in own]
     numbered = np.array([[places[i][c] for i, c in enumerate(cell)] for cell in cells], dtype=np.int64)
     return _Placed(
-        groups, tuple(told), numbered.reshape(len(cells), len(told)), tuple(cells),
+        groups, tuple(own), numbered.reshape(len(cells), len(own)), tuple(cells),
         *(_numbers(db, name).astype(np.int64) for name in ("_area", "_group", "_cell")),
     )  # fmt: skip
 
@@ -322,10 +325,8 @@ def _number(db: duckdb.DuckDBPyConnection, table: str, rows: Sequence[tuple[Any,
 
 
 def _numbers(db: duckdb.DuckDBPyConnection, expression: str) -> Floats:
-    values = db.execute(f"SELECT coalesce(CAST({expression} AS DOUBLE), 'nan'::DOUBLE) AS v FROM placed").fetchnumpy()[
-        "v"
-    ]
-    return np.ascontiguousarray(values, dtype=np.float64)
+    query = f"SELECT coalesce(CAST({expression} AS DOUBLE), 'nan'::DOUBLE) AS v FROM placed"
+    return np.ascontiguousarray(db.execute(query).fetchnumpy()["v"], dtype=np.float64)
 
 
 def _choices(release: ReleaseFolder, family: Family, name: str, found: _Placed) -> Iterator[_PartsOf]:
@@ -367,7 +368,7 @@ def _of_estimates(told: ShownTable, areas: AreaIndex, kinds: Collection[str]) ->
     """A table of estimates: its lines have names and depths of their own."""
     (table,), columns = told.tables, told.columns()
     with open_database() as db:
-        _open(db, table.query, KIND, kinds)
+        _open(db, told, kinds)
         lines = db.execute(
             "SELECT DATA_CELL, any_value(LABEL), any_value(DEPTH) FROM rows GROUP BY 1 ORDER BY min(rowid)"
         ).fetchall()
@@ -375,7 +376,7 @@ def _of_estimates(told: ShownTable, areas: AreaIndex, kinds: Collection[str]) ->
             areas.names.setdefault((kind, code), called)
         line = replace(columns["DATA_CELL"], labels={str(c): str(label) for c, label, _ in lines})
         _add_measured(db, table)
-        found = _placed(db, ["DATA_CELL"], areas, {**columns, "DATA_CELL": line}, has_group=GROUP in columns)
+        found = _placed(db, told, ["DATA_CELL"], areas, {**columns, "DATA_CELL": line})
         value, low, high, measured, variance = (
             _numbers(db, f"TRY_CAST({column} AS DOUBLE)") for column in (*_OF_ESTIMATES, "COUNT_NOISY", "VARIANCE")
         )
@@ -413,10 +414,10 @@ def _of_variables(told: ShownTable, areas: AreaIndex, kinds: Collection[str]) ->
     (table,), columns = told.tables, told.columns()
     variables = _variables(table)
     with open_database() as db:
-        _open(db, _with_levels(told), LEVEL, kinds)
-        found = _placed(db, [], areas, columns, has_group=False, kind=LEVEL, code=CODE)
+        _open(db, told, kinds)
+        found = _placed(db, told, [], areas, columns)
         value, low, high = (
-            np.stack([_end(db, f"{variable}{end}", columns, len(found.area)) for variable in variables], axis=1).ravel()
+            np.stack([_end(db, f"{variable}{end}", columns, found) for variable in variables], axis=1).ravel()
             for end in ("", "_LOWER", "_UPPER")
         )
     number = len(variables)
@@ -452,22 +453,19 @@ def depths_of(sums: Sequence[Collection[int]]) -> tuple[int, ...]:
     return tuple(sum(one < before for before in sets[:at]) for at, one in enumerate(sets))
 
 
-def _end(db: duckdb.DuckDBPyConnection, name: str, columns: Mapping[str, ExportColumn], number: int) -> Floats:
-    return _numbers(db, f"TRY_CAST({named(name)} AS DOUBLE)") if name in columns else np.full(number, np.nan)
+def _end(db: duckdb.DuckDBPyConnection, name: str, columns: Mapping[str, ExportColumn], found: _Placed) -> Floats:
+    """The numbers of a column; nothing where there is none."""
+    return _numbers(db, f"TRY_CAST({named(name)} AS DOUBLE)") if name in columns else np.full(len(found.area), np.nan)
 
 
 def _of_histogram(told: ShownTable, areas: AreaIndex, kinds: Collection[str]) -> AtlasTable:
     """The cells of all attributes of TopDown, for every kind of areas."""
     columns = told.columns()
     others = [c for c in columns if c not in ("geounit", "count", "LOWER", "UPPER", "MOE")]
-    parts = " UNION ALL ".join(
-        f"SELECT {quoted(kind)} AS kind, * REPLACE ({_code(kind)} AS geounit) FROM ({table.query})"
-        for kind, table in ((table.name.rsplit("/", 1)[-1], table) for table in told.tables)
-    )
     with open_database() as db:
-        _open(db, parts, "kind", kinds)
-        found = _placed(db, others, areas, columns, has_group=False, kind="kind", code="geounit")
-        value, low, high = (_end(db, name, columns, len(found.area)) for name in ("count", "LOWER", "UPPER"))
+        _open(db, told, kinds)
+        found = _placed(db, told, others, areas, columns)
+        value, low, high = (_end(db, name, columns, found) for name in ("count", "LOWER", "UPPER"))
     return AtlasTable(
         "tabulation", "Every count, by all attributes", None, found.columns, found.cells, (),
         found.area, found.group, found.cell, value, low, high, None, why_alone="topdown", adds_up=True,

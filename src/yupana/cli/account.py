@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import yupana
-from yupana.cli.options import print_json
+from yupana.cli.options import tell
 from yupana.errors import ConfigError, nearest
 from yupana.files.regular import read_json
 from yupana.plan.measurement import Mechanism, margin_of, published_variance
@@ -44,28 +44,19 @@ def account(options: argparse.Namespace) -> None:
         "epsilon_bun_steinke": epsilon_bun_steinke(rho, delta),
         "epsilon_tight": epsilon_tight(rho, delta),
     }
-    if options.sensitivity is not None:
-        answer |= _margin(options, rho)
-    if options.json:
-        print_json(answer)
-        return
-    print(f"rho                    {float(rho):.9g}")
-    print(f"epsilon, tight         {answer['epsilon_tight']:.6g}   at delta {delta:g}")
-    print(f"epsilon, Bun-Steinke   {answer['epsilon_bun_steinke']:.6g}   at delta {delta:g}")
-    if options.sensitivity is not None:
-        _print_margin(options, answer)
+    lines = [
+        f"rho                    {float(rho):.9g}",
+        f"epsilon, tight         {answer['epsilon_tight']:.6g}   at delta {delta:g}",
+        f"epsilon, Bun-Steinke   {answer['epsilon_bun_steinke']:.6g}   at delta {delta:g}",
+    ]
+    _tell(options, answer, lines, rho)
 
 
 def _pure(options: argparse.Namespace) -> None:
     if options.rho is not None or options.sensitivity is None:
         raise ConfigError("account --mechanism pure needs --sensitivity, and --epsilon or --moe")
     epsilon = options.epsilon if options.moe is None else _budget(options)
-    answer = {**number("epsilon", epsilon), **_margin(options, epsilon)}
-    if options.json:
-        print_json(answer)
-        return
-    print(f"epsilon                {float(epsilon):.9g}")
-    _print_margin(options, answer)
+    _tell(options, number("epsilon", epsilon), [f"epsilon                {float(epsilon):.9g}"], epsilon)
 
 
 def _budget(options: argparse.Namespace) -> Fraction:
@@ -76,19 +67,15 @@ def _budget(options: argparse.Namespace) -> Fraction:
     )
 
 
-def _margin(options: argparse.Namespace, budget: Fraction) -> dict[str, Any]:
-    law = Mechanism(options.mechanism).law(options.sensitivity, budget)
-    return {
-        "sigma2": float(published_variance(law)),
-        "moe": margin_of(law, 1, options.confidence, options.margins),
-        "margins": options.margins,
-        "confidence": float(options.confidence),
-    }
-
-
-def _print_margin(options: argparse.Namespace, answer: dict[str, Any]) -> None:
-    words = f"at {float(options.confidence):g} confidence, {options.margins}"
-    print(f"margin of error        {answer['moe']:.10g}   {words}")
+def _tell(options: argparse.Namespace, answer: dict[str, Any], lines: list[str], budget: Fraction) -> None:
+    """Tell what a budget costs, and the margin of error that it buys where a sensitivity is given."""
+    if options.sensitivity is not None:
+        law = Mechanism(options.mechanism).law(options.sensitivity, budget)
+        moe, confidence = margin_of(law, 1, options.confidence, options.margins), float(options.confidence)
+        answer |= {"sigma2": float(published_variance(law)), "moe": moe, "margins": options.margins}
+        answer["confidence"] = confidence
+        lines.append(f"margin of error        {moe:.10g}   at {confidence:g} confidence, {options.margins}")
+    tell(options, answer, lines)
 
 
 def _of_plans(options: argparse.Namespace) -> None:
@@ -103,22 +90,17 @@ def _of_plans(options: argparse.Namespace) -> None:
         answer = _answer(plans, options)
     except ValueError as error:
         raise ConfigError(f"account --plan: {error}") from None
-    if options.json:
-        print_json(answer)
-        return
-    for name in options.plan:
-        print(f"plan                   {name}")
+    lines = [f"plan                   {name}" for name in options.plan]
     for change in dict.fromkeys((own_change(plans[0]), "bounded")):
         key = "" if change == own_change(plans[0]) else f"{change}_"
         if options.epsilon is not None:
-            print(
-                f"delta, exact           {_show(answer[f'{key}delta_exact'])}   at epsilon {options.epsilon}, {change}"
-            )
-            continue
-        for point in answer["curve"]:
-            print(
-                f"epsilon, exact         {_show(point[f'{key}epsilon_exact'])}   at delta {point['delta']:g}, {change}"
-            )
+            delta = _show(answer[f"{key}delta_exact"])
+            lines.append(f"delta, exact           {delta}   at epsilon {options.epsilon}, {change}")
+        lines += [
+            f"epsilon, exact         {_show(point[f'{key}epsilon_exact'])}   at delta {point['delta']:g}, {change}"
+            for point in answer.get("curve", ())
+        ]
+    tell(options, answer, lines)
 
 
 def _answer(plans: list[Plan], options: argparse.Namespace) -> dict[str, Any]:

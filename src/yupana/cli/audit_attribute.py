@@ -2,14 +2,14 @@
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import yupana
-from yupana.cli.options import print_json
+from yupana.cli.options import tell
 from yupana.errors import ConfigError
 from yupana.products import PRODUCTS
 
@@ -71,86 +71,76 @@ def _phsafe(options: argparse.Namespace) -> None:
     if options.classes and not compared:
         raise ConfigError("--classes: the individuals are all of one class, so there is nobody to compare them with")
     words = _OTHER_BUDGETS if example and options.config != _SLIDES else ""
-    if options.json:
-        if words:
-            print(f"yupana: {words}", file=sys.stderr)
-        print_json([row.as_json() for row in (compared if options.classes else found)])
-        return
-    if options.classes:
-        _print_means(compared)
-    else:
-        _print(found, plan, slides=example)
-    _print_conclusions(compared)
-    if words:
-        print()
-        print(words)
+    if options.json and words:
+        print(f"yupana: {words}", file=sys.stderr)
+    lines = _means_text(compared) if options.classes else _answers_text(found, plan, slides=example)
+    rows = [row.as_json() for row in (compared if options.classes else found)]
+    tell(options, rows, [*lines, *_conclusions_text(compared), *(["", words] if words else [])])
 
 
-def _print(found: "list[AttributeAnswer]", plan: "Plan", *, slides: bool) -> None:
+def _answers_text(found: "list[AttributeAnswer]", plan: "Plan", *, slides: bool) -> Iterator[str]:
     from yupana.audit.attribute.answers import change_line
 
     symbol = plan.mechanism.budget_name
-    print(f"{symbol} where one person differs in the attributes of a secret only; any change at all costs")
-    print(f"{float(plan.loss(lambda m: m.sensitivity.bounded)):.6f} as promised, ", end="")
-    print(f"{float(plan.loss(lambda m: m.proven.bounded)):.6f} as proven at most.")
+    promised, proven = plan.loss(lambda m: m.sensitivity.bounded), plan.loss(lambda m: m.proven.bounded)
+    yield f"{symbol} where one person differs in the attributes of a secret only; any change at all costs"
+    yield f"{float(promised):.6f} as promised, {float(proven):.6f} as proven at most."
     width = max(len(answer.individual.name) for answer in found)
     secrets = max(10, *(len(answer.secret.name) for answer in found))
     heads = ["printed", "rule", "difference", "largest found"] if slides else ["rule", "largest found"]
-    print()
-    print(f"{'':{width}} {'secret':{secrets}}" + "".join(f"{head:>14}" for head in heads))
+    yield ""
+    yield f"{'':{width}} {'secret':{secrets}}" + "".join(f"{head:>14}" for head in heads)
     for answer in found:
         printed = f"{answer.printed:14.3f}" if answer.printed is not None else ""
         difference = f"{float(answer.difference):14.6f}" if answer.difference is not None else ""
-        print(
+        yield (
             f"{answer.individual.name:{width}} {answer.secret.name:{secrets}}{printed}{float(answer.rule):14.6f}"
             f"{difference}{float(answer.exact.value):14.6f}"
         )
-    print()
-    print("Attained where these households change (RELSHIP/sex and age/CENRACE-CENHISP, those kept first first):")
+    yield ""
+    yield "Attained where these households change (RELSHIP/sex and age/CENRACE-CENHISP, those kept first first):"
     told: set[tuple[str, frozenset[str]]] = set()
     for answer in found:
         key = (answer.individual.name, answer.secret.attributes)
         if key in told or not answer.exact.value:
             continue
         told.add(key)
-        print(f"{answer.individual.name}, {', '.join(sorted(answer.secret.attributes))}:")
-        for change in answer.exact.changes:
-            if change.before != change.after:
-                print(f"  {change_line(change)}")
+        yield f"{answer.individual.name}, {', '.join(sorted(answer.secret.attributes))}:"
+        yield from (f"  {change_line(one)}" for one in answer.exact.changes if one.before != one.after)
     if slides:
-        print()
-        print("The column rule follows the printed numbers, with their exceptions (docs/attribute-loss.md); the")
-        print("difference is the printed number minus the rule.")
+        yield ""
+        yield "The column rule follows the printed numbers, with their exceptions (docs/attribute-loss.md); the"
+        yield "difference is the printed number minus the rule."
 
 
-def _print_means(compared: "list[ClassComparison]") -> None:
+def _means_text(compared: "list[ClassComparison]") -> Iterator[str]:
     """For each division the mean losses by secret, of the class and of the others."""
     from itertools import groupby
 
     for division, group in groupby(compared, lambda c: c.division):
         columns = list(group)
         first = columns[0]
-        print(f"{division.name} ({', '.join(first.members)}) beside {division.others} ({', '.join(first.others)})")
-        print(f"{'mean loss':24}" + "".join(f"{c.column:>24}" for c in columns))
+        yield f"{division.name} ({', '.join(first.members)}) beside {division.others} ({', '.join(first.others)})"
+        yield f"{'mean loss':24}" + "".join(f"{c.column:>24}" for c in columns)
         for place, (secret, _, _) in enumerate(first.means):
             shown = (f"{float(c.means[place][1]):.4f} / {float(c.means[place][2]):.4f}" for c in columns)
-            print(f"{secret:24}" + "".join(f"{pair:>24}" for pair in shown))
-        print()
+            yield f"{secret:24}" + "".join(f"{pair:>24}" for pair in shown)
+        yield ""
 
 
-def _print_conclusions(compared: "list[ClassComparison]") -> None:
+def _conclusions_text(compared: "list[ClassComparison]") -> Iterator[str]:
     """Whether each class often loses significantly less, column by column, with the counts that decide."""
     if not compared:
         return
-    print()
-    print(
+    yield ""
+    yield (
         "Who often loses significantly less? In how many secrets the class loses less on average; and of the pairs of a"
     )
-    print("member and another, secret by secret, in how many the member loses at most half as much, or at least twice.")
+    yield "member and another, secret by secret, in how many the member loses at most half as much, or at least twice."
     for c in compared:
         counts = f"{c.less} of {len(c.means)} secrets less; of {c.pairs} pairs {c.half} half, {c.twice} twice"
         verdict = "yes" if c.holds else "no"
-        print(f"  {c.division.name} beside {c.division.others}, {c.column}: {verdict} ({counts})")
+        yield f"  {c.division.name} beside {c.division.others}, {c.column}: {verdict} ({counts})"
 
 
 def _safetab(options: argparse.Namespace) -> None:
@@ -169,23 +159,20 @@ def _safetab(options: argparse.Namespace) -> None:
             found += yupana.attribute_bounds(product, folder, accounting=options.accounting, codes=options.codes)
     if not found:
         raise ConfigError(f"{path}: has no budgets of SafeTab")
-    if options.json:
-        print_json(
-            [
-                {
-                    "product": bound.product,
-                    "privacy_unit": bound.privacy_unit,
-                    "attributes": list(bound.attributes),
-                    **number("loss", bound.loss),
-                }
-                for bound in found
-            ]
-        )
-        return
-    print(f"{'product':10} {'a record differs only in':48} {found[0].mechanism.budget_name + ', at most':>14}")
+    answer = [
+        {
+            "product": bound.product,
+            "privacy_unit": bound.privacy_unit,
+            "attributes": list(bound.attributes),
+            **number("loss", bound.loss),
+        }
+        for bound in found
+    ]
+    lines = [f"{'product':10} {'a record differs only in':48} {found[0].mechanism.budget_name + ', at most':>14}"]
     for bound in found:
         shown = f"{float(bound.loss):.6f}" if isinstance(bound.loss, Fraction) else "infinite"
-        print(f"{bound.product:10} {', '.join(bound.attributes):48} {shown:>14}")
+        lines.append(f"{bound.product:10} {', '.join(bound.attributes):48} {shown:>14}")
+    tell(options, answer, lines)
 
 
 def _bounds(product: str, options: argparse.Namespace) -> None:
@@ -204,20 +191,14 @@ def _bounds(product: str, options: argparse.Namespace) -> None:
         }
         for bound in found
     ]
-    if options.json:
-        print_json([{**unit, **row} for row in rows])
-        return
-    print(f"{unit['product']}: where one {unit['privacy_unit']} differs only in")
     names = [str(row.get("attribute", row.get("geolevel"))) for row in rows]
     width = max(33, *map(len, names)) + 1
     has_rho = any(row.get("rho_float") is not None for row in rows)
-    print(
-        f"{'':{width}}{'rho':>14}{'epsilon':>14}   at delta {DEFAULT_DELTA:g}"
-        if has_rho
-        else f"{'':{width}}{'epsilon':>14}"
-    )
+    heads = f"{'rho':>14}{'epsilon':>14}   at delta {DEFAULT_DELTA:g}" if has_rho else f"{'epsilon':>14}"
+    lines = [f"{unit['product']}: where one {unit['privacy_unit']} differs only in", f"{'':{width}}{heads}"]
     for name, row in zip(names, rows, strict=True):
         losses = [row["rho_float"]] if has_rho else []
         losses.append(row.get("epsilon_float", row.get("epsilon")))
         shown = "".join(f"{'-' if value is None else format(value, '.6f'):>14}" for value in losses)
-        print(f"{name:{width}}{shown}")
+        lines.append(f"{name:{width}}{shown}")
+    tell(options, [{**unit, **row} for row in rows], lines)

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
 import yupana
-from yupana.cli.options import given, print_json
+from yupana.cli.options import given, tell
 from yupana.errors import ConfigError
 from yupana.interface.arguments import entropy
 from yupana.interface.commands import LossOptions
@@ -37,12 +37,11 @@ def epl(options: argparse.Namespace) -> None:
     request = loss_request(**_loss_options(options))
     page = _claimed(options)
     findings, notes, beside = _examined(options, request)
-    if page is not None:
-        from yupana.report.empirical import epl_page
-        from yupana.report.page import write_page
-
-        write_page(page, epl_page(findings, notes, beside))
-    _print(options, findings, notes, beside)
+    written = _written(options, page, findings, notes, beside)
+    answer: dict[str, Any] = {"confidential": True, "results": [finding.as_json() for finding in findings]}
+    answer |= {"notes": notes} if notes else {}
+    answer |= {"published_1940": [row.as_json() for row in beside]} if beside else {}
+    tell(options, answer, [*_lines(findings, notes, beside), *written])
 
 
 def _loss_options(options: argparse.Namespace) -> Any:  # noqa: ANN401 (of `LossOptions`)
@@ -97,6 +96,17 @@ def _claimed(options: argparse.Namespace) -> "NewFile | None":
 
     homes = [path for path in (options.noisy_counts, options.truth) if path is not None]
     return claim_page(options.report, homes, mode=CONFIDENTIAL)
+
+
+def _written(options: argparse.Namespace, page: "NewFile | None", *told: Any, **more: Any) -> list[str]:  # noqa: ANN401 (of `epl_page`)
+    """Write the page that was claimed, and return the line that names it."""
+    if page is None:
+        return []
+    from yupana.report.empirical import epl_page
+    from yupana.report.page import write_page
+
+    write_page(page, epl_page(*told, **more))
+    return [f"{options.report}"]
 
 
 def _law(options: argparse.Namespace) -> "Law | None":
@@ -180,30 +190,16 @@ def _reproduce(options: argparse.Namespace) -> None:
         drawn = draw_figure(name, districts, LossRequest("published", replicates=replicates))
     words = [WORDS[name], *notes] if drawn else []
     words += [WHAT_B_AND_C_ARE] if rows else []
-    if page is not None:
-        from yupana.report.empirical import epl_page
-        from yupana.report.page import write_page
-
-        write_page(page, epl_page([d.finding for d in drawn], words, rows=rows, printed=[d.printed for d in drawn]))
-    _print_reproduced(options, rows, drawn, words)
-
-
-def _print_reproduced(
-    options: argparse.Namespace, rows: "list[PublishedRow]", drawn: "list[Drawn]", words: list[str]
-) -> None:
-    if options.json:
-        for line in words:
-            print(f"yupana: {line}", file=sys.stderr)
-        print_json([row.as_json() for row in (rows or drawn)])
-        return
-    _print_rows(rows)
+    printed = [d.printed for d in drawn]
+    written = _written(options, page, [d.finding for d in drawn], words, rows=rows, printed=printed)
+    for line in words if options.json else ():
+        print(f"yupana: {line}", file=sys.stderr)
+    lines = [*_rows_text(rows)]
     for one in drawn:
-        printed = "none printed" if one.printed is None else f"printed {one.printed:g}"
+        of_paper = "none printed" if one.printed is None else f"printed {one.printed:g}"
         loss = "no EPL" if one.finding.loss is None else f"EPL {one.finding.loss:.4f}"
-        print(f"{one.figure}, {one.finding.series.name}: {loss}; {printed}")
-    print("\n".join(["", *words]))
-    if options.report is not None:
-        print(options.report)
+        lines.append(f"{one.figure}, {one.finding.series.name}: {loss}; {of_paper}")
+    tell(options, [row.as_json() for row in (rows or drawn)], [*lines, "", *words, *written])
 
 
 def _districts(options: argparse.Namespace) -> "tuple[Districts, list[str]]":
@@ -219,7 +215,7 @@ def _districts(options: argparse.Namespace) -> "tuple[Districts, list[str]]":
     return found, [] if options.reproduce == "SA2" else [f"Drawn of {found.words}.", WANTED]
 
 
-def _print_rows(rows: "list[PublishedRow]") -> None:
+def _rows_text(rows: "list[PublishedRow]") -> Iterator[str]:
     """Table SA1, with what its panels (b) and (c) would be if their values were used."""
     from yupana.audit.empirical.kernel_density import PANELS, honour
 
@@ -227,30 +223,14 @@ def _print_rows(rows: "list[PublishedRow]") -> None:
         return
     honoured = {(row.panel, row.value): row for row in honour()}
     for panel, words in PANELS.items():
-        print(f"({panel}) {words}")
-        print(f"{'':>9} {'as printed':>27}" + ("   if the value were used" if panel != "a" else ""))
+        yield f"({panel}) {words}"
+        yield f"{'':>9} {'as printed':>27}" + ("   if the value were used" if panel != "a" else "")
         for row in rows:
             if row.panel == panel:
                 used = honoured.get((panel, row.value))
                 more = "" if used is None else f"   {used.mean:.4f} [{used.lower:.4f}, {used.upper:.4f}]"
-                print(f"{row.value:9.4f} {row.mean:10.4f} [{row.lower:.4f}, {row.upper:.4f}]{more}")
-        print()
-
-
-def _print(
-    options: argparse.Namespace, findings: "list[LossFinding]", notes: list[str], beside: "Sequence[PublishedLoss]"
-) -> None:
-    if options.json:
-        answer: dict[str, Any] = {"confidential": True, "results": [finding.as_json() for finding in findings]}
-        if notes:
-            answer["notes"] = notes
-        if beside:
-            answer["published_1940"] = [row.as_json() for row in beside]
-        print_json(answer)
-        return
-    print("\n".join(_lines(findings, notes, beside)))
-    if options.report is not None:
-        print(options.report)
+                yield f"{row.value:9.4f} {row.mean:10.4f} [{row.lower:.4f}, {row.upper:.4f}]{more}"
+        yield ""
 
 
 def _lines(findings: "Sequence[LossFinding]", notes: Sequence[str], beside: "Sequence[PublishedLoss]") -> Iterator[str]:

@@ -1,13 +1,14 @@
 """`yupana PRODUCT init|schema|show`: a configuration to begin with, what one may hold, and the built-in ones."""
 
 import argparse
+import json
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yupana
-from yupana.cli.options import Commands, add_verb, fill, print_json
+from yupana.cli.options import Commands, add_verb, fill
 from yupana.cli.parser import verbs_of
 from yupana.errors import ConfigError, OutputError, nearest
 from yupana.files.document import write_document
@@ -50,7 +51,7 @@ def _init(key: str, options: argparse.Namespace) -> None:
 def _schema(key: str, _: argparse.Namespace) -> None:
     found = PRODUCTS[key].schema()
     of_options = {"options": options_schema(PRODUCTS.listing(key))}
-    print_json({**found, "properties": {**found.get("properties", {}), **of_options}})
+    print(json.dumps({**found, "properties": {**found.get("properties", {}), **of_options}}, indent=1))
 
 
 def _show(key: str, options: argparse.Namespace) -> None:

@@ -2,10 +2,11 @@
 
 import argparse
 import re
+import sys
 from typing import Any
 
 import yupana
-from yupana.cli.options import given, print_json
+from yupana.cli.options import given, tell
 from yupana.cli.product import print_release, resumable
 from yupana.errors import ConfigError
 from yupana.files.names import normal
@@ -20,10 +21,9 @@ def count(options: argparse.Namespace) -> None:
         told: Any = yupana.count(**{**asked, "dry_run": True})
     except ConfigError as error:
         raise error.reworded(_as_typed) from None
-    if options.dry_run and options.json:
-        print_json(told.as_json())
-    elif not options.json:
-        print(told, flush=True)
+    if options.dry_run or not options.json:
+        tell(options, told.as_json(), [f"{told}"])
+        sys.stdout.flush()
     if not options.dry_run:
         if options.out is None:
             raise ConfigError("--out: name the folder of the release; --dry-run tells the cost without one")

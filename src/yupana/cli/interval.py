@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yupana
-from yupana.cli.options import given, print_json
+from yupana.cli.options import given, tell
 from yupana.errors import ConfigError, OutputError
 from yupana.estimate.intervals.query import Chain, Expression, Selection, parse
 from yupana.files.regular import NewFile
@@ -15,7 +15,7 @@ from yupana.files.regular import NewFile
 if TYPE_CHECKING:
     from yupana.estimate.areas.released import AreaList
     from yupana.estimate.intervals.intervals import Interval
-    from yupana.estimate.results import AreaIntervals, Intervals
+    from yupana.estimate.results import AreaIntervals, DistrictEstimates, Intervals
 
 _FIRST = b"kind|code|name|query|"
 """How the file of a batch begins."""
@@ -61,38 +61,35 @@ def _of_areas(options: argparse.Namespace) -> None:
     if place is not None:
         place.write(found.as_csv())
         place.keep()
-        print(f"{options.out}: {len(found):,} answers")
-        _print_notes(found)
-    elif options.json:
-        print_json(found.as_json())
-    elif options.queries is not None:
+        print("\n".join([f"{options.out}: {len(found):,} answers", *notes_text(found)]))
+    elif options.queries is not None and not options.json:
         print(found.as_csv(), end="")
     else:
-        _print_areas(found)
+        tell(options, found.as_json(), _areas_text(found))
 
 
-def _print_areas(found: "AreaIntervals") -> None:
+def _areas_text(found: "AreaIntervals") -> Iterator[str]:
     level = f"{float(100 * found.confidence):g} %"
     for one in found.intervals:
-        print(f"{one.area.label}: {one.query}")
-        print(f"  published {'not defined: the denominator is 0' if one.published is None else _number(one.published)}")
+        yield f"{one.area.label}: {one.query}"
+        yield f"  published {'not defined: the denominator is 0' if one.published is None else _number(one.published)}"
         if one.interval.estimate is not None:
-            print(f"  estimate  {_number(one.interval.estimate)}")
+            yield f"  estimate  {_number(one.interval.estimate)}"
         if one.interval.standard_error is not None:
-            print(f"  std error {_number(one.interval.standard_error)}")
+            yield f"  std error {_number(one.interval.standard_error)}"
         apart = "" if one.holds_published is not False else ", which does not hold the published count"
-        print(f"  {level:<9} {_set(one.interval)}{apart}")
+        yield f"  {level:<9} {_set(one.interval)}{apart}"
         if one.moe is not None:
-            print(f"  moe       {_number(one.moe)}")
-        print(f"  by        {one.method}")
-    print()
-    _print_notes(found)
+            yield f"  moe       {_number(one.moe)}"
+        yield f"  by        {one.method}"
+    yield ""
+    yield from notes_text(found)
 
 
-def _print_notes(found: "AreaIntervals | Intervals") -> None:
-    print(f"status: {found.status}")
-    for note in found.notes:
-        print(f"note: {note}")
+def notes_text(found: "AreaIntervals | DistrictEstimates | Intervals") -> Iterator[str]:
+    """What must be known of numbers that were made of a release."""
+    yield f"status: {found.status}"
+    yield from (f"note: {note}" for note in found.notes)
 
 
 def _is_earlier(path: Path) -> bool:
@@ -104,45 +101,39 @@ def _list(listed: "AreaList", options: argparse.Namespace) -> None:
     if options.list:
         table = listed.table(options.list)
         rows = list(zip(table["kind"], table["code"], table["name"], strict=True))
-        if options.json:
-            print_json([{"kind": kind, "code": code, "name": name} for kind, code, name in rows])
-            return
-        for kind, code, name in rows:
-            print(f"{kind}={code}" + (f"  {name}" if name else ""))
-        return
-    if options.json:
-        print_json({"areas": listed.kinds, "queries": listed.queries})
+        lines = [f"{kind}={code}" + (f"  {name}" if name else "") for kind, code, name in rows]
+        tell(options, [{"kind": kind, "code": code, "name": name} for kind, code, name in rows], lines)
         return
     width = max(map(len, listed.kinds))
-    print("kinds of areas (--list KIND lists them with their names)")
-    for kind, number in listed.kinds.items():
-        print(f"  {kind:<{width}}  {number:,}")
-    print("queries, and sums, differences, ratios and percentages of them")
-    for query, meaning in listed.queries.items():
-        print(f"  {query}: {meaning}")
+    lines = ["kinds of areas (--list KIND lists them with their names)"]
+    lines += [f"  {kind:<{width}}  {number:,}" for kind, number in listed.kinds.items()]
+    lines += ["queries, and sums, differences, ratios and percentages of them"]
+    lines += [f"  {query}: {meaning}" for query, meaning in listed.queries.items()]
+    tell(options, {"areas": listed.kinds, "queries": listed.queries}, lines)
 
 
 def _of_cells(options: argparse.Namespace) -> None:
     found = yupana.interval(**given(options))
-    if options.json:
-        print_json(found.as_json())
-        return
+    tell(options, found.as_json(), _cells_text(found, options.release))
+
+
+def _cells_text(found: "Intervals", release: Path) -> Iterator[str]:
     try:
-        codebook = yupana.open_release(options.release).codebook
+        codebook = yupana.open_release(release).codebook
     except OutputError:  # it only helps to read
         codebook = None
     for one in found.intervals:
-        print(one.query)
+        yield one.query
         for words in [] if codebook is None else _in_words(parse(one.query), codebook):
-            print(f"  of        {words}")
+            yield f"  of        {words}"
         estimate = "not defined: the denominator is 0" if one.estimate is None else _number(one.estimate)
-        print(f"  estimate  {estimate}")
+        yield f"  estimate  {estimate}"
         if one.variance is not None:
-            print(f"  variance  {_number(one.variance)}")
-        print(f"  {float(100 * found.confidence):g} %      {_set(one)}{_margin(one)}")
-        print(f"  by        {one.method} ({one.cells:,} {'cell' if one.cells == 1 else 'cells'})")
-    print()
-    _print_notes(found)
+            yield f"  variance  {_number(one.variance)}"
+        yield f"  {float(100 * found.confidence):g} %      {_set(one)}{_margin(one)}"
+        yield f"  by        {one.method} ({one.cells:,} {'cell' if one.cells == 1 else 'cells'})"
+    yield ""
+    yield from notes_text(found)
 
 
 def _in_words(asked: Expression, codebook: Mapping[str, Any]) -> Iterator[str]:

@@ -6,7 +6,7 @@ A text that means nothing ends the program with status 2 and a sentence.
 import argparse
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
@@ -251,6 +251,7 @@ def given(options: argparse.Namespace, *but: str) -> dict[str, Any]:
     return {name: value for name, value in vars(options).items() if name not in left and value is not None}
 
 
-def print_json(answer: object) -> None:
-    """Print an answer as JSON."""
-    print(json.dumps(answer, indent=1))
+def tell(options: argparse.Namespace, answer: object, lines: Iterable[str]) -> None:
+    """Print an answer: as JSON if that is asked for, else in lines, which are made only then."""
+    for line in [json.dumps(answer, indent=1)] if options.json else lines:
+        print(line)

@@ -3,14 +3,14 @@
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from yupana.cli.options import Commands, add_options, add_stage, add_verb, print_json
+from yupana.cli.options import Commands, add_options, add_stage, add_verb, tell
 from yupana.errors import ConfigError, InputError
 from yupana.files.regular import NewFile
 from yupana.files.store import store_at
@@ -81,10 +81,7 @@ def _do(verb: _Verb, key: str, options: argparse.Namespace) -> None:
     answer = _of_each(verb, asked, options, own) if by_part else verb.do(asked, options, own)
     if answer is None:
         return
-    if options.json:
-        print_json(answer.json)
-    else:
-        print("\n".join(answer.lines))
+    tell(options, answer.json, answer.lines)
     if answer.wrong:
         raise InputError(answer.wrong)
 
@@ -145,7 +142,7 @@ def _asked(verb: str, key: str, options: argparse.Namespace) -> tuple[Configured
     elif verb != "plan":
         told["progress"] = True
     asked, own = told_together(verb, key, options.config, told)
-    _print_remarks([note for case in asked.cases.values() for note in getattr(case.config, "notes", ())])
+    print_remarks([note for case in asked.cases.values() for note in getattr(case.config, "notes", ())])
     return asked, own
 
 
@@ -157,7 +154,7 @@ def _validate(asked: Configured, options: argparse.Namespace, own: dict[str, Any
     from yupana.confidential.records.validation import failing
 
     broken = failing(found)
-    _print_remarks(found.remarks)
+    print_remarks(found.remarks)
     told: dict[str, Any] = {"findings": [asdict(finding) for finding in found]}
     told |= {"truncation": [asdict(row) for row in found.truncation]} if found.truncation else {}
     told |= {"left_out": list(found.left_out)} if found.left_out else {}
@@ -237,7 +234,7 @@ def say(options: argparse.Namespace, release: "ReleaseFolder") -> None:
     print_release(options, release)
     parts = list(release.parts.values()) or [release]
     remarks = (text for part in parts for text in part.manifest["parameters"].get("remarks", ()))
-    _print_remarks(list(dict.fromkeys(remarks)))
+    print_remarks(list(dict.fromkeys(remarks)))
     parameters = parts[0].manifest["parameters"]
     # The list of states is public.
     absent = sorted(set(parameters.get("state_filter", ())) - set(parameters.get("states", ())))
@@ -247,7 +244,8 @@ def say(options: argparse.Namespace, release: "ReleaseFolder") -> None:
         print(absent_words(absent))
 
 
-def _print_remarks(remarks: Sequence[str]) -> None:
+def print_remarks(remarks: Iterable[str]) -> None:
+    """Tell what must be known of what was made, beside the answer."""
     for remark in remarks:
         print(f"remark: {remark}", file=sys.stderr)
 
@@ -294,14 +292,12 @@ def _beside(asked: Configured, options: argparse.Namespace, own: dict[str, Any])
 def _compare(asked: Configured, options: argparse.Namespace, own: dict[str, Any]) -> None:
     found = asked.compare(options.data, options.out, **own)
     say_confidential(options)
-    if options.json:
-        told = {name: [asdict(row) for row in getattr(found, name)] for name in ("errors", "additivity", "learnt")}
-        print_json({"methods": [method.name for method in found.methods], **told, "best_guess": found.best_guess})
-        return
     from yupana.cli.product_text import comparison_text
 
-    print("\n".join(comparison_text(found)))
-    print(f"{options.out}: errors, additivity, differencing (.csv) and report.html; not for release")
+    told = {name: [asdict(row) for row in getattr(found, name)] for name in ("errors", "additivity", "learnt")}
+    answer = {"methods": [method.name for method in found.methods], **told, "best_guess": found.best_guess}
+    made = f"{options.out}: errors, additivity, differencing (.csv) and report.html; not for release"
+    tell(options, answer, [*comparison_text(found), made])
 
 
 def _place_found(out: Path) -> NewFile:
@@ -327,14 +323,12 @@ def _strategy(asked: Configured, options: argparse.Namespace, own: dict[str, Any
         with whole():
             place.write(json.dumps(document, indent=1) + "\n")
             place.keep()
-    if options.json:
-        told = strategy_as_json(found) if of_queries else budgets_as_json(product, found)
-        print_json(told | {"configuration": document})
-        return
-    print("\n".join(strategy_text(found) if of_queries else budgets_text(product, found)))
+    told = strategy_as_json(found) if of_queries else budgets_as_json(product, found)
+    lines = strategy_text(found) if of_queries else budgets_text(product, found)
     if options.out is not None:
         beside = "; name the folder of its public files by --codes" if "codes" in asked.listing.takes else ""
-        print(f"{options.out}: written; see what it costs with plan, and give it to run{beside}")
+        lines.append(f"{options.out}: written; see what it costs with plan, and give it to run{beside}")
+    tell(options, told | {"configuration": document}, lines)
 
 
 VERBS: Final = (
@@ -409,11 +403,9 @@ def say_confidential(options: argparse.Namespace) -> None:
         print(text, file=sys.stderr if options.json else sys.stdout)
 
 
-def print_release(options: argparse.Namespace, release: "ReleaseFolder") -> None:
+def print_release(options: argparse.Namespace, release: "ReleaseFolder", *more: str) -> None:
     """Say what has been released."""
-    if options.json:
-        print_json(release.manifest)
-    else:
-        number = len(release.manifest["tables"])
-        tables = f"{number} table{'s' * (number != 1)}"
-        print(f"{options.out}: {tables} and manifest.json; {release.manifest['status']}")
+    number = len(release.manifest["tables"])
+    tables = f"{number} table{'s' * (number != 1)}"
+    told = f"{options.out}: {tables} and manifest.json; {release.manifest['status']}"
+    tell(options, release.manifest, [told, *more])

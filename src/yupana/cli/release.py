@@ -1,10 +1,12 @@
 """What is asked of releases and made of them: checks, pages, districts, estimates, intervals, postprocessing."""
 
 import argparse
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import yupana
-from yupana.cli.options import given, print_json
+from yupana.cli.interval import notes_text
+from yupana.cli.options import given, tell
 from yupana.cli.product import print_release, say
 from yupana.cli.tools import serving
 from yupana.errors import OutputError
@@ -21,32 +23,25 @@ def check(options: argparse.Namespace) -> None:
     checked = yupana.check(**given(options), progress=True)
     manifest = read_release(options.release, confidential=True).manifest
     tables, status = len(manifest["tables"]), manifest.get("status")
-    if options.json:
-        answer = {"release": str(options.release), "status": status, "tables": tables, "wrong": list(checked.wrong)}
-        print_json({**answer, "unchecked": list(checked.unchecked), "signed": checked.signed})
+    answer = {"release": str(options.release), "status": status, "tables": tables, "wrong": list(checked.wrong)}
+    answer |= {"unchecked": list(checked.unchecked), "signed": checked.signed}
+    what = "file" if manifest.get("product") == "export" else "table"
+    number = f"{tables} {what}{'s' * (tables != 1)} agree{'s' * (tables == 1)}"
+    lines = [f"{options.release}: {number} with {checked.against}; status: {status}"]
+    lines += [f"signed by {checked.signed}"] if checked.signed else []
+    lines += [f"not checked: {note}" for note in checked.unchecked]
+    tell(options, answer, [] if checked.wrong else lines)
     if checked.wrong:
         faults = [f"  {fault}" for fault in checked.wrong]
         raise OutputError("\n".join([f"{options.release} does not hold together:", *faults]))
-    if not options.json:
-        what = "file" if manifest.get("product") == "export" else "table"
-        number = f"{tables} {what}{'s' * (tables != 1)} agree{'s' * (tables == 1)}"
-        print(f"{options.release}: {number} with {checked.against}; status: {status}")
-        if checked.signed:
-            print(f"signed by {checked.signed}")
-        for note in checked.unchecked:
-            print(f"not checked: {note}")
 
 
 def export(options: argparse.Namespace) -> None:
     """Write a release in a form that offices publish."""
-    made = yupana.export(**given(options), progress=True)
-    if options.json:
-        from yupana.release.folder import read_manifest
+    from yupana.release.folder import read_manifest
 
-        print_json(read_manifest(made))
-        return
-    for path in sorted(made.iterdir()):
-        print(options.out / path.name)
+    made = yupana.export(**given(options), progress=True)
+    tell(options, read_manifest(made), (f"{options.out / path.name}" for path in sorted(made.iterdir())))
 
 
 def sign(options: argparse.Namespace) -> None:
@@ -84,20 +79,15 @@ def certificate(options: argparse.Namespace) -> None:
     out_of(options.out, *options.releases, overwrite=options.overwrite)
     certified = yupana.certificate(*options.releases, **given(options, "releases", "out", "overwrite"))
     page = certified.write(options.out, overwrite=options.overwrite)
-    if options.json:
-        print_json(dict(certified))
-        return
-    print(page)
-    print(options.out / NUMBERS)
+    tell(options, dict(certified), [f"{page}", f"{options.out / NUMBERS}"])
 
 
 def estimate(options: argparse.Namespace) -> None:
     """Make published tables of noisy measurements."""
-    print_release(options, yupana.estimate(**given(options), progress=True))
-    if not options.json:
-        from yupana.report.final_tables import PAGE
+    from yupana.report.final_tables import PAGE
 
-        print(f"browse the tables: {options.out / PAGE}")
+    made = yupana.estimate(**given(options), progress=True)
+    print_release(options, made, f"browse the tables: {options.out / PAGE}")
 
 
 def intervals(options: argparse.Namespace) -> None:
@@ -120,70 +110,66 @@ def coterminous(options: argparse.Namespace) -> None:
     from yupana.release.recipe import COTERMINOUS
 
     release = yupana.combine_coterminous(**given(options), progress=True)
-    if options.json:
-        print_json(release.manifest)
-        return
     record = next(entry for entry in release.record if entry["rule"] == COTERMINOUS)
     groups = record["groups"]
-    print(
+    text = (
         f"{options.out}: {record['sets']} sets of coterminous areas; population groups combined {groups['combined']}, "
         f"added {groups['added']}, suppressed {groups['dropped']}"
     )
+    tell(options, release.manifest, [text])
 
 
 def suppress(options: argparse.Namespace) -> None:
     """Write X for counts that cannot be true."""
     release = yupana.suppress(**given(options), progress=True)
-    if options.json:
-        print_json(release.manifest)
-        return
-    for table, counts in release.record[-1]["suppressed"].items():
-        found = ", ".join(f"{reason} {n}" for reason, n in counts.items()) or "nothing suppressed"
-        print(f"{table}: {found}")
+    found = {
+        table: ", ".join(f"{reason} {n}" for reason, n in counts.items()) or "nothing suppressed"
+        for table, counts in release.record[-1]["suppressed"].items()
+    }
+    tell(options, release.manifest, (f"{table}: {told}" for table, told in found.items()))
 
 
 def districts(options: argparse.Namespace) -> None:
     """Tell how balanced the districts of a plan are."""
     found = yupana.districts(**given(options))
-    if options.json:
-        print_json(found.as_json())
-        return
-    _print_districts(found)
+    tell(options, found.as_json(), _districts_text(found))
 
 
-def _print_districts(found: "DistrictEstimates") -> None:
+def _districts_text(found: "DistrictEstimates") -> Iterator[str]:
     columns = found.columns()
     width = max(len("district"), *(len(name) for name in found.districts))
     ends = f"{float(100 * found.confidence):g} % interval"
-    print(f"{found.query} by district, of {len(found)}")
-    print(f"{'district':<{width}}  published     estimate  std. dev.  {ends:>25}  from ideal")
+    yield f"{found.query} by district, of {len(found)}"
+    yield f"{'district':<{width}}  published     estimate  std. dev.  {ends:>25}  from ideal"
     for name, published, estimate, deviation, lower, upper, from_ideal in zip(*columns.values(), strict=True):
         interval = f"{lower:,.1f} to {upper:,.1f}"
-        print(
+        yield (
             f"{name:<{width}}  {published:>9,.10g} {estimate:>12,.1f} {deviation:>10,.1f}  {interval:>25}  "
             f"{from_ideal:>+9.3%}"
         )
     if found.unassigned is not None:
         apart = found.unassigned
         blocks = f"{apart.blocks:,} block{'s' if apart.blocks > 1 else ''}"
-        print(f"unassigned {apart.code}: {blocks}, published {apart.published:,.10g}, ", end="")
-        print(f"estimate {apart.estimate:,.1f}, std. dev. {apart.standard_deviation:,.1f}; not in the balance")
+        yield (
+            f"unassigned {apart.code}: {blocks}, published {apart.published:,.10g}, "
+            f"estimate {apart.estimate:,.1f}, std. dev. {apart.standard_deviation:,.1f}; not in the balance"
+        )
     chance, what = found.chance, {"range": "largest less smallest", "deviation": "largest difference from the ideal"}
-    print()
-    print(f"rule       {what[found.rule]} at most {_percent(float(found.tolerance))} of the ideal")
-    print(f"           published {_percent(found.departures['published'])}, ", end="")
-    print(f"estimated {_percent(found.departures['estimated'])}")
+    yield ""
+    yield f"rule       {what[found.rule]} at most {_percent(float(found.tolerance))} of the ideal"
+    departures = found.departures
+    yield f"           published {_percent(departures['published'])}, estimated {_percent(departures['estimated'])}"
     how = f"standard error {chance.standard_error:.2g}" if chance.standard_error else "by formula"
-    print(f"chance     {chance.value:.6g} that the true populations meet it ({how}; ", end="")
-    print(f"certainly {chance.lower:.6g} to {chance.upper:.6g})")
+    yield (
+        f"chance     {chance.value:.6g} that the true populations meet it ({how}; certainly {chance.lower:.6g} to "
+        f"{chance.upper:.6g})"
+    )
     level = _percent(float(found.level))
     if found.tightened is None:
-        print(f"tightened  no tolerance of published populations keeps the chance at {level}")
+        yield f"tightened  no tolerance of published populations keeps the chance at {level}"
     else:
-        print(f"tightened  published populations within {_percent(found.tightened)} keep the chance at {level}")
-    print(f"status: {found.status}")
-    for note in found.notes:
-        print(f"note: {note}")
+        yield f"tightened  published populations within {_percent(found.tightened)} keep the chance at {level}"
+    yield from notes_text(found)
 
 
 def _percent(value: float) -> str:

@@ -2,12 +2,12 @@
 
 import argparse
 import re
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yupana
-from yupana.cli.options import given, print_json
+from yupana.cli.options import given, tell
+from yupana.cli.product import print_remarks
 from yupana.errors import ConfigError, OutputError
 from yupana.files.regular import FOLDER, must_be
 from yupana.geography.settings import AREA_TYPES, AREAS, PIECES, PLACES, QUARTERS, SCHOOLS
@@ -84,25 +84,22 @@ def build(options: argparse.Namespace) -> None:
     settings = _settings(options)
     asked = {name: getattr(options, name) for name in ("blocks", "overwrite", "areas", "encoding")}
     manifest = yupana.build_spine(options.reference, options.out, settings, **asked, progress=True).manifest
-    if options.json:
-        print_json(manifest)
-        return
-    for remark in manifest.get("remarks", ()):
-        print(f"remark: {remark}", file=sys.stderr)
+    print_remarks([] if options.json else manifest.get("remarks", ()))
     levels = ", ".join(f"{level['units']:,} {name}" for name, level in manifest["geolevels"].items())
-    print(f"{options.out}: {settings.kind} spine of {levels}; shares sum to 1 along every path")
+    tell(options, manifest, [f"{options.out}: {settings.kind} spine of {levels}; shares sum to 1 along every path"])
 
 
 def distance(options: argparse.Namespace) -> None:
     """Tell how far entities are from a spine."""
     table = yupana.spine_distances(**given(options), progress=True)
-    if options.json:
-        rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows()]
-        print_json([{name: value for name, value in row.items() if value is not None} for row in rows])
-        return
-    for column, entity, county, osed in table.rows():
-        within = f" in {county}" if county is not None else ""
-        print(f"{osed:6}  {column} {entity}{within}")
+    rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows()]
+    answer = [{name: value for name, value in row.items() if value is not None} for row in rows]
+    lines = (f"{row['osed']:6}  {row['column']} {row['entity']}{_within(row['county'])}" for row in rows)
+    tell(options, answer, lines)
+
+
+def _within(county: str | None) -> str:
+    return "" if county is None else f" in {county}"
 
 
 def report(options: argparse.Namespace) -> None:

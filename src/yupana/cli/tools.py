@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import yupana
-from yupana.cli.options import given, print_json
+from yupana.cli.options import given, tell
 from yupana.cli.parser import leaves
 from yupana.errors import ConfigError, OutputError, nearest, system_fault
 
@@ -21,13 +21,11 @@ def synth(options: argparse.Namespace) -> None:
     from dataclasses import asdict
 
     made = yupana.synthesize(**given(options), progress=True)
-    if options.json:
-        print_json(asdict(made))
-    else:
-        print(
-            f"{options.out}: {made.persons:,} persons in {made.households:,} households and {made.group_quarters:,} "
-            f"group quarters; {made.vacant:,} housing units are vacant. Nobody in it exists."
-        )
+    text = (
+        f"{options.out}: {made.persons:,} persons in {made.households:,} households and {made.group_quarters:,} "
+        f"group quarters; {made.vacant:,} housing units are vacant. Nobody in it exists."
+    )
+    tell(options, asdict(made), [text])
 
 
 def demo(options: argparse.Namespace) -> None:

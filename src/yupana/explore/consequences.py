@@ -4,7 +4,6 @@ Each is a small table of text; a product without such options has none.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, Final
 
@@ -13,36 +12,24 @@ import numpy as np
 from yupana.arrays import Floats, Ints
 from yupana.errors import ConfigError
 from yupana.explore.form import Chosen
-from yupana.explore.reference import Sizes, blocks, invented_groups, invented_phsafe, us_level
+from yupana.explore.reference import Sizes, blocks, invented_groups, invented_phsafe, sizes_of
 from yupana.explore.spines import spine_errors
 from yupana.plan.measurement import z_value
 from yupana.privacy.laws import DiscreteGaussian, TwoSidedGeometric
 from yupana.products.phsafe.product import PHSAFE
 from yupana.products.safetab.product import HOUSEHOLDS, PERSONS
 from yupana.products.safetab.regions import BY_NAME
-from yupana.products.safetab.specification import DETAILED_ONLY, STAGE_1
+from yupana.products.safetab.specification import STAGE_1
 from yupana.report.numbers import percent, rounded, whole
 
-
-@dataclass(frozen=True, slots=True)
-class Consequence:
-    """A table of text with a title and a note: columns by their heads, the first names the rows."""
-
-    title: str
-    note: str
-    columns: Mapping[str, Sequence[str]]
-
-    def as_json(self) -> dict[str, Any]:
-        """As the page reads it."""
-        return {"title": self.title, "note": self.note, "columns": {head: [*of] for head, of in self.columns.items()}}
-
-
+_Columns = tuple[str, str, dict[str, list[str]]]
 Noise = DiscreteGaussian | TwoSidedGeometric
 
 
-def consequences(product: str, chosen: Chosen) -> list[Consequence]:
-    """Those of a scenario."""
-    return [*_OF.get(product, _none)(chosen)]
+def consequences(product: str, chosen: Chosen) -> list[dict[str, Any]]:
+    """Those of a scenario: texts in columns by their heads, the first of which names the rows, a title and a note."""
+    found = _OF[product](chosen) if product in _OF else ()
+    return [{"title": title, "note": note, "columns": columns} for title, note, columns in found]
 
 
 def expected_tables(sizes: Sizes, thresholds: Sequence[int], law: Noise | None) -> list[float]:
@@ -83,10 +70,6 @@ def _survival(law: Noise | None, at: Ints) -> Floats:
     return found
 
 
-def _none(_: Chosen) -> Iterator[Consequence]:
-    yield from ()
-
-
 def left_out(households: Mapping[int, int], tau: int) -> tuple[int, int, int]:
     """Persons left out by a threshold, all persons, and the households that lose somebody."""
     lost = sum((persons - tau) * number for persons, number in households.items() if persons > tau)
@@ -94,7 +77,7 @@ def left_out(households: Mapping[int, int], tau: int) -> tuple[int, int, int]:
     return lost, people, sum(number for persons, number in households.items() if persons > tau)
 
 
-def _truncation(chosen: Chosen) -> Iterator[Consequence]:
+def _truncation(chosen: Chosen) -> Iterator[_Columns]:
     """Whom the thresholds of PHSafe leave out."""
     invented = invented_phsafe()
     households = {
@@ -102,7 +85,7 @@ def _truncation(chosen: Chosen) -> Iterator[Consequence]:
         for table, sizes in invented["households_by_persons"].items()
     }
     rows = {table: left_out(households[table], tau) for table, tau in chosen.config.taus.items() if table in households}
-    yield Consequence(
+    yield (
         "Left out by truncation",
         f"Persons beyond τ of a household, among {invented['source']}; how many households are crowded is assumed.",
         {
@@ -115,24 +98,21 @@ def _truncation(chosen: Chosen) -> Iterator[Consequence]:
     )
 
 
-def _tables(chosen: Chosen) -> Iterator[Consequence]:
+def _tables(chosen: Chosen) -> Iterator[_Columns]:
     """Which table the groups of SafeTab get: by a noisy total of persons, whose noise is that of stage 1."""
-    config, sizes = chosen.config.config, invented_groups()["persons"]
+    config = chosen.config.config
     stage_1 = {m.level: m.law for m in chosen.plan.measurements if m.name.startswith(STAGE_1)}
     rows: dict[str, list[float]] = {}
     for entry, thresholds in config.thresholds.items():
         if entry not in chosen.entries:
             continue
-        name = us_level(BY_NAME[entry.rpartition("/")[2]])
-        of_level = [*sizes.get(name, ())]
-        if config.product != PERSONS.key:
-            of_level += sizes.get(f"{name} {DETAILED_ONLY}", ())
+        of_level = sizes_of(config.product, BY_NAME[entry.rpartition("/")[2]], "persons")
         law = stage_1.get(entry)
         if of_level:
             noise = law if isinstance(law, DiscreteGaussian | TwoSidedGeometric) else None
             rows[entry] = expected_tables(of_level, thresholds, noise)
     most = max(map(len, rows.values()), default=0)
-    yield Consequence(
+    yield (
         "Which table groups get",
         f"Expected numbers of population groups of {invented_groups()['source']}: from a total alone to the finest "
         "table. A group gets the next table from a threshold on.",
@@ -152,7 +132,7 @@ def _level(entry: str) -> str:
     return f"{table}, {words}" if table else words
 
 
-def _spine(chosen: Chosen) -> Iterator[Consequence]:
+def _spine(chosen: Chosen) -> Iterator[_Columns]:
     """Least-squares margins on the spine of a configuration of TopDown."""
     config, z = chosen.config, z_value(chosen.plan.confidence)
     if config.areas is not None:
@@ -168,7 +148,7 @@ def _spine(chosen: Chosen) -> Iterator[Consequence]:
         exact = sigma < 1e-3
         return "exact" if exact else f"± {rounded(z * sigma, 4)}" if sigma < float("inf") else "unknown"
 
-    yield Consequence(
+    yield (
         "Estimates of totals, all queries together",
         f"Margins of ordinary least squares on the spine chosen, over {blocks().source}; where block totals are exact, "
         "of a detailed cell.",
@@ -180,7 +160,7 @@ def _spine(chosen: Chosen) -> Iterator[Consequence]:
     )
 
 
-_OF: Final[Mapping[str, Callable[[Chosen], Iterator[Consequence]]]] = {
+_OF: Final[Mapping[str, Callable[[Chosen], Iterator[_Columns]]]] = {
     PHSAFE.key: _truncation,
     PERSONS.key: _tables,
     HOUSEHOLDS.key: _tables,

@@ -3,9 +3,10 @@
 import csv
 import io
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any, Final
 
 import numpy as np
@@ -20,11 +21,11 @@ from yupana.plan.account import Unit
 from yupana.plan.budgets import least_error
 from yupana.plan.measurement import Mechanism, z_value
 from yupana.plan.plan import Plan, compose
-from yupana.privacy.exact import INFINITE, Budget, show_exact
+from yupana.privacy.exact import INFINITE, Budget, read_exact, show_exact
 from yupana.privacy.zcdp import epsilon_tight
 from yupana.products.phsafe.product import PHSAFE
 from yupana.products.safetab.product import SafetabProduct
-from yupana.report.numbers import loss, percent, rounded
+from yupana.report.numbers import at_most, loss, percent, rounded
 
 _DIGITS: Final = 6
 """Digits after the point of budgets, as in 2020."""
@@ -66,7 +67,7 @@ def exact_view(page: BudgetPage, chosen: Chosen) -> dict[str, Any]:
     return {
         "exact": _exact_epsilon(page, chosen) if plan.mechanism is Mechanism.ZCDP else None,
         "attributes": [
-            {"name": name, "loss": loss(value), "exact": show_exact(value), "guess": _share(_guess(plan, value))}
+            {"name": name, "loss": loss(value), "exact": show_exact(value), "guess": _guess(plan.mechanism, value)}
             for name, value in _attributes(page, chosen)
         ],
     }
@@ -113,7 +114,7 @@ def _words(page: BudgetPage, chosen: Chosen) -> Iterator[dict[str, Any]]:
     plan = chosen.plan
     kind = plan.neighbours.value
     told = _guess_of(plan, adaptive=page.product.is_adaptive(plan))
-    yield {"of": plan.privacy_unit, "change": CHANGES[kind].format(unit=plan.privacy_unit), "guess": _share(told)}
+    yield {"of": plan.privacy_unit, "change": CHANGES[kind].format(unit=plan.privacy_unit), "guess": at_most(told)}
     try:
         of_household = Unit("household", chosen.household).losses(plan)
     except BudgetError as error:
@@ -122,7 +123,7 @@ def _words(page: BudgetPage, chosen: Chosen) -> Iterator[dict[str, Any]]:
     lost = of_household.get(kind)
     if lost is not None:
         changed = OF_HOUSEHOLD[kind].format(cap=chosen.household)
-        yield {"of": f"household of {chosen.household}", "change": changed, "guess": _share(_guess(plan, lost))}
+        yield {"of": f"household of {chosen.household}", "change": changed, "guess": _guess(plan.mechanism, lost)}
 
 
 def _guess_of(plan: Plan, *, adaptive: bool) -> float:
@@ -132,19 +133,11 @@ def _guess_of(plan: Plan, *, adaptive: bool) -> float:
 
 
 @lru_cache(maxsize=256)
-def _guessed(mechanism: Mechanism, value: Budget) -> float:
+def _guess(mechanism: Mechanism, value: Budget) -> str:
+    """How often a guess is right at most, for a loss."""
     if value == INFINITE or value > _CERTAIN:
-        return 1.0
-    return pure_guess(float(value)) if mechanism is Mechanism.PURE else zcdp_guess(value)
-
-
-def _guess(plan: Plan, value: Budget) -> float:
-    return _guessed(plan.mechanism, value)
-
-
-def _share(guess: float) -> str:
-    """A chance in percent, rounded up."""
-    return f"{min(-(-guess * 1000 // 1), 1000) / 10:g}%"
+        return at_most(1.0)
+    return at_most(pure_guess(float(value)) if mechanism is Mechanism.PURE else zcdp_guess(value))
 
 
 def _attributes(page: BudgetPage, chosen: Chosen) -> Iterator[tuple[str, Budget]]:
@@ -248,41 +241,30 @@ def frontier(page: BudgetPage, chosen: Chosen) -> dict[str, Any]:
 def unreliable_counts(chosen: Chosen) -> dict[str, Any]:
     """Which tables and areas have counts whose margin is too large a part of them, by name."""
     known = {name: chosen.known[name] for name in chosen.entries if name in chosen.known}
-    rows, tables, small, every = [], [], 0, 0
+    least = {name: chosen.margins[name] / float(chosen.reliable) for name in known}
+    rows = [(name, of.below(least[name]), of.total) for name, of in known.items()]
     names = next((of.names for of in known.values()), ())
-    areas, all_of_areas = np.zeros(len(names), dtype=np.int64), np.zeros(len(names), dtype=np.int64)
-    for name, of in known.items():
-        least = chosen.margins[name] / float(chosen.reliable)
-        number_below, total = of.below(least), of.total
-        if names:
-            areas += of.by_area(least)
-            all_of_areas += of.by_area()
-        small, every = small + number_below, every + total
-        if number_below:
-            rows.append((number_below / total, name, number_below, total))
-        if 2 * number_below > total:
-            tables.append(name)
-    parts = areas / np.maximum(all_of_areas, 1)
-    worst = [place for place in np.argsort(-parts, kind="stable")[:_NAMED].tolist() if areas[place]]
+    areas: list[tuple[str, int, int]] = []
+    if names:
+        below = np.sum([of.by_area(least[name]) for name, of in known.items()], axis=0)
+        every = np.sum([of.by_area() for of in known.values()], axis=0)
+        areas = [*zip(names, below.tolist(), every.tolist(), strict=True)]
     return {
-        "known": every,
-        "unreliable": small,
-        "tables": tables,
-        "rows": [
-            {"name": name, "share": percent(share, 1), "part": share, "number": f"{below:,}", "of": f"{total:,}"}
-            for share, name, below, total in sorted(rows, reverse=True)[:_NAMED]
-        ],
-        "areas": [
-            {
-                "name": names[place],
-                "share": percent(float(parts[place]), 1),
-                "part": float(parts[place]),
-                "number": f"{areas[place]:,}",
-                "of": f"{all_of_areas[place]:,}",
-            }
-            for place in worst
-        ],
+        "known": sum(total for *_, total in rows),
+        "unreliable": sum(below for _, below, _ in rows),
+        "tables": [name for name, below, total in rows if 2 * below > total],
+        "rows": _worst(sorted(rows, reverse=True)),
+        "areas": _worst(areas),
     }
+
+
+def _worst(found: Iterable[tuple[str, int, int]]) -> list[dict[str, Any]]:
+    """Names with how many counts are too small, of how many: those with the largest part, in the order given."""
+    some = [(below / total, name, below, total) for name, below, total in found if below]
+    return [
+        {"name": name, "share": percent(part, 1), "part": part, "number": f"{below:,}", "of": f"{total:,}"}
+        for part, name, below, total in sorted(some, key=itemgetter(0), reverse=True)[:_NAMED]
+    ]
 
 
 def _new(chosen: Chosen, start: Chosen) -> list[str]:
@@ -326,18 +308,18 @@ def _row(label: str, part: str, values: Sequence[float | None], shown: Sequence[
 def _rows_of_totals(page: BudgetPage, chosen: Sequence[Chosen | None]) -> Iterator[dict[str, Any]]:
     by_label: dict[str, list[tuple[float | None, str]]] = {}
     for place, of in enumerate(chosen):
-        told = [] if of is None else [(n["label"], float(_exact(n["exact"])), n["shown"]) for n in totals(of)]
-        if of is not None:
-            guess = _guess_of(of.plan, adaptive=page.product.is_adaptive(of.plan))
-            error = largest_error(of)
-            relative = sizes(of)[1]
-            told.append((f"Best guess about one {of.plan.privacy_unit}, right at most", guess, _share(guess)))
-            told.append(("Largest margin of a typical count" if relative else "Largest margin of error", error,
-                         percent(error, 1) if relative else rounded(error, 4)))  # fmt: skip
-            found = unreliable_counts(of)
-            if found["known"]:
-                told.append(("Unreliable counts", found["unreliable"] / found["known"],
-                             percent(found["unreliable"] / found["known"], 1)))  # fmt: skip
+        if of is None:
+            continue
+        told = [(n["label"], float(read_exact(n["exact"])), n["shown"]) for n in totals(of)]
+        guess = _guess_of(of.plan, adaptive=page.product.is_adaptive(of.plan))
+        told.append((f"Best guess about one {of.plan.privacy_unit}, right at most", guess, at_most(guess)))
+        error, relative = largest_error(of), sizes(of)[1]
+        label = "Largest margin of a typical count" if relative else "Largest margin of error"
+        told.append((label, error, percent(error, 1) if relative else rounded(error, 4)))
+        found = unreliable_counts(of)
+        if found["known"]:
+            part = found["unreliable"] / found["known"]
+            told.append(("Unreliable counts", part, percent(part, 1)))
         for label, value, shown in told:
             by_label.setdefault(label, [(None, "–")] * len(chosen))[place] = (value, shown)
     for label, cells in by_label.items():
@@ -353,10 +335,6 @@ def _rows_of_budgets(page: BudgetPage, chosen: Sequence[Chosen | None]) -> Itera
             place = page.places[name]
             label = f"{page.label_of_table(place.table)}; {page.label_of_level(place.level)}"
             yield _row(label, "margins", margins, ["off" if m is None else f"± {_in_records(m)}" for m in margins])
-
-
-def _exact(text: str) -> Fraction | float:
-    return float("inf") if text == "Infinity" else Fraction(text)
 
 
 def _change(here: float, there: float) -> str:

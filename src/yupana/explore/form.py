@@ -4,12 +4,11 @@ There is one form for all products. Budgets are those of `Product.entries`; what
 options are what else the document of the configuration says that decides how much noise there is.
 """
 
-import json
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Final
 
 from yupana.errors import ConfigError
@@ -20,7 +19,7 @@ from yupana.files.document import Changes
 from yupana.plan.budgets import Entry, budget_for_margin
 from yupana.plan.measurement import Accounting, Margins, Measurement, Mechanism, margin_of, published_variance
 from yupana.plan.plan import Plan
-from yupana.privacy.exact import Budget, read_exact, show_exact
+from yupana.privacy.exact import INFINITE, Budget, read_exact, show_exact
 from yupana.products.product import Product
 from yupana.report.numbers import percent
 
@@ -30,8 +29,8 @@ _LEAST: Final = Fraction(1, 10**15)
 _OFF: Final = Fraction(1, 100)
 """What the budget of an entry is that has none, once it is switched on, where no other of its level has one."""
 
-_KEPT: Final = 48
-"""How many scenarios are remembered as they were understood."""
+_KEPT: Final = 256
+"""How many scenarios of all pages are remembered as they were understood."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +82,15 @@ class BudgetPage:
     read: Callable[[Changes], Any]  # from changes to the configuration with them
     # from a configuration to public counts by entry (`yupana.explore.reference`)
     known: Callable[[Any], Mapping[str, KnownCounts]]
-    source: str  # whose counts these are, to finish a sentence; empty where there are none
-    _read: dict[tuple[tuple[tuple[str, str], ...], Accounting], _Configured] = field(default_factory=dict)
-    _chosen: dict[str, Chosen] = field(default_factory=dict)
+    source: Callable[[], str]  # whose counts these are, to finish a sentence; empty where there are none
 
     @cached_property
     def config(self) -> Any:  # noqa: ANN401 (the product's own)
         """The configuration as it is."""
-        return self.read(Changes())
+        config = self.read(Changes())
+        if any(entry.budget == INFINITE for entry in self.product.entries(config).values()):
+            raise ConfigError(f"config {self.key}: a budget is infinite, and without noise there is nothing to explore")
+        return config
 
     @cached_property
     def options(self) -> Mapping[str, Setting]:
@@ -157,27 +157,24 @@ class BudgetPage:
             "title": self.config.title if self.product.key == "tables" else self.title,
             "product": self.product.key,
             "unit": plan.privacy_unit,
-            "counts": self.source,
+            "counts": self.source(),
             "fields": [option.as_json() for option in (*self._terms, *self.options.values())],
             "tables": {table: self.label_of_table(table) for table in tables},
             "levels": {level: self.label_of_level(level) for level in levels},
             "entries": [{"name": n, "table": p.table, "level": p.level} for n, p in self.places.items()],
-            "settings": self.start().as_json(),
-            "production": None if self.production is None else self.production.as_json(),
+            "settings": asdict(self.start),
+            "production": None if self.production is None else asdict(self.production),
         }
 
+    @cached_property
     def start(self) -> Filled:
         """The configuration as it is."""
-        return self._start
+        return self._filled(self.config)
 
     @cached_property
     def first(self) -> Chosen:
         """The same, understood."""
-        return self.choose(self._start)
-
-    @cached_property
-    def _start(self) -> Filled:
-        return self._filled(self.config)
+        return self.choose(self.start)
 
     @cached_property
     def production(self) -> Filled | None:
@@ -205,39 +202,11 @@ class BudgetPage:
 
     def choose(self, filled: Filled) -> Chosen:
         """Understand a form, or raise RefusedError with a fault by the field."""
-        told = json.dumps(filled.as_json())
-        if told not in self._chosen:
-            while len(self._chosen) >= _KEPT:
-                self._chosen.pop(next(iter(self._chosen)), None)
-            self._chosen[told] = self._choose(filled)
-        return self._chosen[told]
+        return _chosen(self, tuple(filled.fields.items()), tuple(filled.entries.items()))
 
-    def _configured(self, filled: Filled, accounting: Accounting, faults: list[Fault]) -> _Configured:
-        """The configuration with the options of a form; as it is where there are faults."""
-        changed = tuple(
-            (key, option.value(filled.fields[key]))
-            for key, option in self.options.items()
-            if filled.fields[key] != option.start
-        )
-        if (changed, accounting) not in self._read:
-            while len(self._read) >= _KEPT:
-                self._read.pop(next(iter(self._read)), None)
-            try:
-                config = self.read(Changes(changed)) if changed else self.config
-            except ConfigError as error:
-                faults += faults_of(error, self.options)
-                config, changed = self.config, ()
-            self._read[changed, accounting] = _Configured(
-                config,
-                self.product.entries(config, accounting),
-                self.product.plan(config).mechanism,
-                self.known(config),
-            )
-        return self._read[changed, accounting]
-
-    def _choose(self, filled: Filled) -> Chosen:
+    def understand(self, fields: Mapping[str, str], typed_entries: Mapping[str, Typed]) -> Chosen:
+        """Understand it anew."""
         faults: list[Fault] = []
-        fields = filled.fields
         confidence = _between("confidence", fields["confidence"], 1, Fraction("99.999999"), faults) / 100
         margins: Margins = "bureau" if fields["margins"] == "bureau" else "exact"
         accounting: Accounting = "tight" if fields.get("accounting") == "tight" else "published"
@@ -251,15 +220,20 @@ class BudgetPage:
         if household.denominator > 1:
             faults.append(Fault("household", "must be a whole number"))
         reliable = _between("reliable", fields["reliable"], Fraction(1, 100), 1000, faults) / 100
-        made = self._configured(filled, accounting, faults)
+        changed = {key: one.value(fields[key]) for key, one in self.options.items() if fields[key] != one.start}
+        try:
+            made = _configured(self, tuple(changed.items()), accounting)
+        except ConfigError as error:
+            faults += faults_of(error, self.options)
+            made = _configured(self, (), accounting)
         entries, mechanism = made.entries, made.mechanism
         budgets: dict[str, Budget] = dict.fromkeys(entries, Fraction(0))
-        for name, typed in filled.entries.items():
+        for name, typed in typed_entries.items():
             if typed.on and name in entries:
                 entry, budgets[name] = entries[name], Fraction(0)
                 found = _budget(name, typed, mechanism, entry, (confidence, margins), faults)
                 budgets[name] = found if typed.by == "budget" else found / entry.share
-        if not any(entry.on for entry in filled.entries.values()):
+        if not any(entry.on for entry in typed_entries.values()):
             faults.append(Fault("", "nothing is switched on, so nothing would be measured: tick a box"))
         if faults:
             raise RefusedError(faults)
@@ -276,6 +250,19 @@ class BudgetPage:
             {name: math.sqrt(published_variance(law)) for name, law in laws.items()},
             delta, accounting, int(household), reliable, made.known,
         )  # fmt: skip
+
+
+@lru_cache(maxsize=_KEPT)
+def _configured(page: BudgetPage, changed: tuple[tuple[str, str], ...], accounting: Accounting) -> _Configured:
+    """The configuration of a page with some of its options."""
+    config = page.read(Changes(changed)) if changed else page.config
+    entries, plan = page.product.entries(config, accounting), page.product.plan(config)
+    return _Configured(config, entries, plan.mechanism, page.known(config))
+
+
+@lru_cache(maxsize=_KEPT)
+def _chosen(page: BudgetPage, fields: tuple[tuple[str, str], ...], entries: tuple[tuple[str, Typed], ...]) -> Chosen:
+    return page.understand(dict(fields), dict(entries))
 
 
 def _percent(plan: Plan) -> str:

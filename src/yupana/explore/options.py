@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from yupana.errors import ConfigError
@@ -37,13 +37,7 @@ class Setting:
 
     def as_json(self) -> dict[str, Any]:
         """As the page reads it."""
-        return {
-            "key": self.key,
-            "label": self.label,
-            "hint": self.hint,
-            "choices": dict(self.choices),
-            "group": self.group,
-        }
+        return {name: getattr(self, name) for name in ("key", "label", "hint", "choices", "group")}
 
     def value(self, text: str) -> str:
         """What is typed, as `Changes` reads it."""
@@ -70,9 +64,7 @@ def options_of(product: Product[Any], config: Any, read: Callable[[Changes], Any
         choices = {key: words for key, words in option.choices.items() if _can(read, option, key)}
         if option.choices and len(choices) < 2:
             continue
-        found[option.key] = Setting(
-            option.key, option.label, option.start, option.hint, choices, option.group, option.numbers
-        )
+        found[option.key] = replace(option, choices=choices)
     return found
 
 

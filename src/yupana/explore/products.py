@@ -1,12 +1,13 @@
 """The configurations that can be explored: those that come with each product, and those given."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-from yupana.errors import ConfigError, InputError
+from yupana.errors import InputError
 from yupana.explore.form import BudgetPage
 from yupana.explore.reference import (
     KnownCounts,
@@ -18,8 +19,7 @@ from yupana.explore.reference import (
     known_to_safetab,
     known_to_topdown,
 )
-from yupana.files.document import UNCHANGED, Changes
-from yupana.privacy.exact import INFINITE
+from yupana.files.document import Changes
 from yupana.products import PRODUCTS
 from yupana.products.gate import open_checked
 from yupana.products.parts import read_parts
@@ -31,8 +31,8 @@ from yupana.products.safetab.iterations import read_iterations
 from yupana.products.safetab.product import HOUSEHOLDS, PERSONS, Parameters
 
 
-class Pages(Mapping[str, BudgetPage]):
-    """Pages by key. Making one may raise what reading its files raises, so files of the user are read at once.
+class Pages(dict[str, BudgetPage]):
+    """Pages by key. To ask one may raise what reading its files raises, so those of the user are read at once.
 
     Parameters
     ----------
@@ -57,9 +57,7 @@ class Pages(Mapping[str, BudgetPage]):
         tables: str | None = None,
         codes: Path | None = None,
     ) -> None:
-        self._made: dict[str, BudgetPage] = {}
-        self._titles: dict[str, tuple[str, str]] = {}
-        self._makers: dict[str, Callable[[], BudgetPage]] = {}
+        super().__init__()
         self._parameters = parameters
         self._release = None if counts is None else open_checked(counts)
         self._known: dict[tuple[str, ...], Mapping[str, KnownCounts]] = {}
@@ -72,24 +70,24 @@ class Pages(Mapping[str, BudgetPage]):
         if tables is not None:
             self._add(PRODUCTS["tables"], tables, Path(tables).stem, codes, own=True)
         release = self._release
-        if release is not None and release.product != PHSAFE.key and f"{release.product}-own" not in self._makers:
+        if release is not None and release.product != PHSAFE.key and f"{release.product}-own" not in self:
             if (whose := PRODUCTS.of(release.manifest)) is None:
                 raise InputError(f"{counts} is no release of one product, whose budgets could be explored")
             self._add(whose, str(release.folder / "manifest.json"), release.folder.name, codes, own=True)
-        own = [key for key in self._makers if key.endswith("-own") or "-own/" in key]
+        own = [key for key in self if key.endswith("-own") or "-own/" in key]
         given = ((release is not None and release.product == PHSAFE.key, "phsafe/s-dhc-2020-us"),
                  (parameters is not None, "safetab-p/ddhc-2020-us"))  # fmt: skip
         for key in (*(key for is_given, key in given if is_given), *own):
-            self[key]
+            _ = self[key].config
 
     def _add(
         self, product: Product[Any], source: str, title: str, codes: Path | None = None, *, own: bool = False
     ) -> None:
         """A configuration, or each of its parts; nothing where it needs files that are not given."""
         key = f"{product.key}-own" if own else f"{product.key}/{source}"
-        known = self._known_of(product) if self._is_told(product, own=own) else _KNOWN.get(product.key, _nothing)
+        known = self._known_of(product) if self._is_told(product, own=own) else _KNOWN.get(product.key, lambda _: {})
         if product.key.startswith("safetab"):
-            self._put(key, product, title, lambda: self._safetab(product, source, own=own), known)
+            self._put(key, product, title, self._safetab(product, source, own=own), known)
             return
         if product.key == "topdown":
             whole = read_parts(source, product.locate(source), product.built_in)
@@ -107,12 +105,11 @@ class Pages(Mapping[str, BudgetPage]):
         key: str,
         product: Product[Any],
         title: str,
-        reader: Callable[[], Callable[[Changes], Any]],
+        reader: Callable[[Changes], Any],
         known: Callable[[Any], Mapping[str, KnownCounts]],
     ) -> None:
-        self._titles[key] = product.words.title, title
         told = self._is_told(product, own="-own" in key)
-        self._makers[key] = lambda: BudgetPage(key, title, product, reader(), known, self._source(product, told=told))
+        self[key] = BudgetPage(key, title, product, reader, known, lambda: self._source(product, told=told))
 
     def _is_told(self, product: Product[Any], *, own: bool) -> bool:
         """Whether the release tells the counts: of PHSafe for every configuration, else for that of the user."""
@@ -141,47 +138,21 @@ class Pages(Mapping[str, BudgetPage]):
 
     def _safetab(self, product: Product[Any], source: str, *, own: bool) -> Callable[[Changes], Any]:
         """A built-in configuration with the groups of a parameter folder, or of the demonstration."""
-        if self._parameters is None:
-            with TemporaryDirectory() as folder:
-                write_parameters(Path(folder) / "parameters")
-                iterations = read_iterations(Path(folder) / "parameters")
-            path = product.locate(source)
-        else:
-            iterations = read_iterations(self._parameters)
-            path = product.locate(source if own else self._parameters)
-        first = Parameters(read_config(product.key, path), iterations)
-        return lambda changes: replace(first, config=read_config(product.key, path, changes))
+        parameters = self._parameters
 
-    def __getitem__(self, key: str) -> BudgetPage:
-        """A page, made if it has not been."""
-        if key not in self._made:
-            page = self._makers[key]()
-            if any(entry.budget == INFINITE for entry in page.product.entries(page.config).values()):
-                raise ConfigError(f"config {key}: a budget is infinite, and without noise there is nothing to explore")
-            self._made[key] = page
-        return self._made[key]
+        @cache
+        def read() -> tuple[Path, Parameters]:
+            if parameters is None:
+                path = product.locate(source)
+                with TemporaryDirectory() as folder:
+                    write_parameters(Path(folder) / "parameters")
+                    iterations = read_iterations(Path(folder) / "parameters")
+            else:
+                iterations = read_iterations(parameters)
+                path = product.locate(source if own else parameters)
+            return path, Parameters(read_config(product.key, path), iterations)
 
-    def __iter__(self) -> Iterator[str]:
-        """The keys, in the order of the page."""
-        return iter(self._makers)
-
-    def __len__(self) -> int:
-        """How many there are."""
-        return len(self._makers)
-
-    def __contains__(self, key: object) -> bool:
-        """Whether there is such a page; it is not made for the asking."""
-        return key in self._makers
-
-    @property
-    def titles(self) -> Mapping[str, tuple[str, str]]:
-        """What the product and the configuration of each are called."""
-        return self._titles
-
-
-def _nothing(_: Any) -> Mapping[str, KnownCounts]:  # noqa: ANN401 (the product's own)
-    """A description tells no counts."""
-    return {}
+        return lambda changes: replace(read()[1], config=read_config(product.key, read()[0], changes))
 
 
 _KNOWN: Final[Mapping[str, Callable[[Any], Mapping[str, KnownCounts]]]] = {
@@ -194,11 +165,7 @@ _KNOWN: Final[Mapping[str, Callable[[Any], Mapping[str, KnownCounts]]]] = {
 
 def _reader(
     product: Product[Any], source: Any, within: tuple[str, ...] = (), codes: Path | None = None  # noqa: ANN401
-) -> Callable[[], Callable[[Changes], Any]]:  # fmt: skip
+) -> Callable[[Changes], Any]:  # fmt: skip
     """Reads a configuration with changes in it."""
     more = {} if codes is None else {"codes": codes}
-
-    def read(changes: Changes = UNCHANGED) -> Any:  # noqa: ANN401 (the product's own)
-        return product.read(source, Changes(changes.values, within), **more)
-
-    return lambda: read
+    return lambda changes: product.read(source, Changes(changes.values, within), **more)

@@ -168,19 +168,17 @@ def invented_groups() -> dict[str, Any]:
     return _document("safetab")
 
 
-def us_level(level: Level) -> str:
-    """The level of the United States whose groups stand in for one of Puerto Rico."""
-    return level.name.removeprefix("PR-")
+def sizes_of(product: str, level: Level, of: str) -> list[tuple[int, int]]:
+    """The sizes of the groups of a level; those of the United States stand in for Puerto Rico's."""
+    sizes, name = invented_groups()[of], level.name.removeprefix("PR-")
+    return [*sizes.get(name, ()), *(() if product == PERSONS.key else sizes.get(f"{name} {DETAILED_ONLY}", ()))]
 
 
 def known_to_safetab(config: Parameters) -> Mapping[str, KnownCounts]:
     """The sizes of groups by entry: persons, or of SafeTab-H households."""
     product, found = config.config.product, dict[str, KnownCounts]()
-    sizes: Mapping[str, Sizes] = invented_groups()["persons" if product == PERSONS.key else "households"]
     for level in config.config.levels:
-        name = us_level(level)
-        of_level = [*sizes.get(name, ()), *(() if product == PERSONS.key else sizes.get(f"{name} {DETAILED_ONLY}", ()))]
-        if of_level:
+        if of_level := sizes_of(product, level, "persons" if product == PERSONS.key else "households"):
             known = KnownCounts.of(*zip(*of_level, strict=True))
             found |= {question.entry(level): known for question in QUESTIONS[product]}
     return found

@@ -5,8 +5,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
-from yupana.version import __version__
-
 FORMAT: Final = "yupana-scenario-1"
 LONGEST: Final = 400
 """Characters of a value. Exact budgets are long, but not that long."""
@@ -52,13 +50,6 @@ class Filled:
         """The same with some entries replaced."""
         return replace(self, entries={name: changed.get(name, entry) for name, entry in self.entries.items()})
 
-    def as_json(self) -> dict[str, Any]:
-        """As the page and a file write them."""
-        return {
-            "fields": dict(self.fields),
-            "entries": {name: {"on": e.on, "by": e.by, "value": e.value} for name, e in self.entries.items()},
-        }
-
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
@@ -68,18 +59,6 @@ class Scenario:
     name: str
     settings: Filled
     total: str = ""  # the exact total that its file says; empty where it says none
-    version: str = __version__  # of the program that wrote the file
-
-    def as_json(self) -> dict[str, Any]:
-        """As a file keeps it."""
-        return {
-            "format": FORMAT,
-            "yupana": self.version,
-            "product": self.product,
-            "name": self.name,
-            "settings": self.settings.as_json(),
-            "total": self.total,
-        }
 
 
 def read_settings(value: object, known: Filled) -> Filled:
@@ -191,4 +170,4 @@ def read_scenario(text: str, known: Collection[str], start: Callable[[str], Fill
     total, version = document.get("total", ""), document.get("yupana", "")
     if not _is_text(total) or not _is_text(version):
         raise RefusedError([Fault("file", "total and yupana must be texts")])
-    return Scenario(product, name, settings, total, version)
+    return Scenario(product, name, settings, total)

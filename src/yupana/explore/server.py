@@ -7,8 +7,8 @@ come from another origin. It serves the files of its own folder by name, and no 
 import json
 import socket
 import sys
-import webbrowser
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict
 from functools import partial
 from importlib.resources import files
 from typing import Any, Final
@@ -20,17 +20,25 @@ from fastapi.responses import JSONResponse, Response
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from yupana.atlas.server import HEADERS, HOST, hosts_of, tell_address
 from yupana.errors import ConfigError
 from yupana.explore.consequences import consequences
 from yupana.explore.effects import as_csv, compare, exact_view, view
 from yupana.explore.form import BudgetPage, Chosen
 from yupana.explore.products import Pages
 from yupana.explore.questions import answer, offered
-from yupana.explore.scenario import Fault, Filled, RefusedError, Scenario, read_name, read_scenario, read_settings
+from yupana.explore.scenario import (
+    FORMAT,
+    Fault,
+    Filled,
+    RefusedError,
+    Scenario,
+    read_name,
+    read_scenario,
+    read_settings,
+)
 from yupana.privacy.exact import show_exact
 from yupana.version import __version__
-
-HOST: Final = "127.0.0.1"
 
 _STATIC: Final = files("yupana.explore") / "static"
 
@@ -43,13 +51,10 @@ _FILES: Final = {
 """Every path that is served, and its file."""
 
 _HEADERS: Final = {
+    **HEADERS,
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
     "img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Resource-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
-    "Cache-Control": "no-store",
 }
 _LARGEST: Final = 1 << 20
 """Bytes of a request: many times a scenario."""
@@ -71,7 +76,7 @@ def make_app(products: Pages, port: int) -> FastAPI:
         Under which it will be asked: part of the host that requests must name.
     """
     app = FastAPI(title="Yupana explorer", docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
-    hosts = {f"{name}:{port}" for name in (HOST, "localhost")} | ({HOST, "localhost"} if port == 80 else set())
+    hosts = hosts_of(port)
 
     @app.middleware("http")
     async def guard(request: Request, call_next: Call) -> Response:
@@ -88,7 +93,7 @@ def make_app(products: Pages, port: int) -> FastAPI:
         return {
             "version": __version__,
             "products": [
-                {"key": key, "product": product, "title": title} for key, (product, title) in products.titles.items()
+                {"key": key, "product": page.product.words.title, "title": page.title} for key, page in products.items()
             ],
         }
 
@@ -161,7 +166,7 @@ def _add(app: FastAPI, path: str, answer: Callable[[dict[str, Any]], dict[str, A
 
 def _faults(faults: tuple[Fault, ...] | list[Fault]) -> Response:
     # Not an error of HTTP: the page asks as somebody types, and a browser would write each into its console.
-    return JSONResponse({"faults": [{"field": f.field, "message": f.message} for f in faults]})
+    return JSONResponse({"faults": [asdict(fault) for fault in faults]})
 
 
 def _of_page(products: Mapping[str, BudgetPage], answer: _Answer, body: _Body) -> dict[str, Any]:
@@ -170,24 +175,20 @@ def _of_page(products: Mapping[str, BudgetPage], answer: _Answer, body: _Body) -
     if not isinstance(key, str) or key not in products:
         raise RefusedError([Fault("product", f"must be one of {', '.join(products)}")])
     product = products[key]
-    settings = read_settings(body.get("settings"), product.start())
+    settings = read_settings(body.get("settings"), product.start)
     return answer(product, settings, product.choose(settings), body)
 
 
-def _view(page: BudgetPage, settings: Filled, chosen: Chosen, body: _Body) -> dict[str, Any]:
-    del body
+def _view(page: BudgetPage, settings: Filled, chosen: Chosen, _: _Body) -> dict[str, Any]:
     return view(page, settings, chosen) | {"asks": offered(chosen)}
 
 
-def _exact(page: BudgetPage, settings: Filled, chosen: Chosen, body: _Body) -> dict[str, Any]:
-    del settings, body
-    found = [one.as_json() for one in consequences(page.product.key, chosen)]
-    return exact_view(page, chosen) | {"consequences": found}
+def _exact(page: BudgetPage, _: Filled, chosen: Chosen, _body: _Body) -> dict[str, Any]:
+    return exact_view(page, chosen) | {"consequences": consequences(page.product.key, chosen)}
 
 
-def _compare(page: BudgetPage, settings: Filled, chosen: Chosen, body: _Body) -> dict[str, Any]:
+def _compare(page: BudgetPage, settings: Filled, _: Chosen, body: _Body) -> dict[str, Any]:
     """The scenario of the page beside others."""
-    del chosen
     others = body.get("others")
     if not isinstance(others, list) or len(others) >= _MOST_COLUMNS:
         raise RefusedError([Fault("others", f"must be a list of at most {_MOST_COLUMNS - 1} scenarios")])
@@ -195,21 +196,22 @@ def _compare(page: BudgetPage, settings: Filled, chosen: Chosen, body: _Body) ->
     for other in others:
         if not isinstance(other, dict):
             raise RefusedError([Fault("others", "must be scenarios")])
-        columns.append((read_name(other.get("name")), read_settings(other.get("settings"), page.start())))
+        columns.append((read_name(other.get("name")), read_settings(other.get("settings"), page.start)))
     return compare(page, columns)
 
 
 def _solve(page: BudgetPage, settings: Filled, chosen: Chosen, body: _Body) -> dict[str, Any]:
     found, said = answer(page, settings, chosen, body)
-    return {"settings": found.as_json(), "said": said, "view": _view(page, found, page.choose(found), body)}
+    return {"settings": asdict(found), "said": said, "view": _view(page, found, page.choose(found), body)}
 
 
 def _save(page: BudgetPage, settings: Filled, chosen: Chosen, body: _Body) -> dict[str, Any]:
     name = read_name(body.get("name"))
-    scenario = Scenario(page.key, name, settings, show_exact(chosen.plan.loss()))
+    scenario = asdict(Scenario(page.key, name, settings, show_exact(chosen.plan.loss())))
     return {
         "filename": f"{_file_name(name)}.{_file_name(page.key)}.json",
-        "content": json.dumps(scenario.as_json(), indent=1, ensure_ascii=False) + "\n",
+        "content": json.dumps({"format": FORMAT, "yupana": __version__, **scenario}, indent=1, ensure_ascii=False)
+        + "\n",
     }
 
 
@@ -217,7 +219,7 @@ def _load(products: Mapping[str, BudgetPage], body: _Body) -> dict[str, Any]:
     text = body.get("text")
     if not isinstance(text, str):
         raise RefusedError([Fault("file", "must be the text of a scenario")])
-    scenario = read_scenario(text, products, lambda key: products[key].start())
+    scenario = read_scenario(text, products, lambda key: products[key].start)
     said = ""
     try:
         now = show_exact(products[scenario.product].choose(scenario.settings).plan.loss())
@@ -229,12 +231,8 @@ def _load(products: Mapping[str, BudgetPage], body: _Body) -> dict[str, Any]:
                 "This file was edited, or written by another version: it tells another total than its settings give. "
                 "What is shown is computed of its settings."
             )
-    return {
-        "product": scenario.product,
-        "name": scenario.name,
-        "settings": scenario.settings.as_json(),
-        "said": said,
-    }
+    told = asdict(scenario)
+    return {name: told[name] for name in ("product", "name", "settings")} | {"said": said}
 
 
 def _export(page: BudgetPage, _: Filled, chosen: Chosen, body: _Body) -> dict[str, Any]:
@@ -275,10 +273,7 @@ def serve(products: Pages, port: int, *, browser: bool) -> None:
         listening.bind((HOST, port))
         listening.listen()
         port = int(listening.getsockname()[1])
-        address = f"http://{HOST}:{port}/"
         app = _in_a_line(make_app(products, port))
         config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False, lifespan="off")
-        print(address, flush=True)  # noqa: T201 (the address is the command's answer)
-        if browser and not webbrowser.open(address):
-            print("open this address in a browser; Ctrl-C ends the explorer", file=sys.stderr)  # noqa: T201
+        tell_address(port, "explorer", browser=browser)
         uvicorn.Server(config).run(sockets=[listening])

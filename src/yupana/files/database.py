@@ -148,15 +148,16 @@ def go_no_further_if_stopped() -> None:
         raise KeyboardInterrupt from None
 
 
-def write_query(database: duckdb.DuckDBPyConnection, query: str, path: Path) -> None:
-    """Write the rows of a query as Parquet if the file is called so, else as text separated by ``|`` without quotes.
+def write_query(database: duckdb.DuckDBPyConnection, query: str, path: Path, text: str = "") -> None:
+    """Write the rows of a query as Parquet if the file is called so, else as text, as SQL has it or by ``|`` unquoted.
 
     Raises
     ------
     OSError
         If they cannot be written.
     """
-    options = "FORMAT parquet" if path.suffix == ".parquet" else "FORMAT csv, DELIMITER '|', HEADER true, QUOTE ''"
+    text = text or "FORMAT csv, DELIMITER '|', HEADER true, QUOTE ''"
+    options = "FORMAT parquet" if path.suffix == ".parquet" else text
     try:
         database.execute(f"COPY ({query}) TO {quoted(str(path))} ({options})")
     except duckdb.IOException:

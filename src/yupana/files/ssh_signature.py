@@ -16,7 +16,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from yupana.errors import ConfigError, InputError
+from yupana.errors import ConfigError, InputError, needing
 from yupana.files.regular import FILE, must_be, read_regular
 
 if TYPE_CHECKING:
@@ -226,14 +226,12 @@ def _curve_hash(kind: bytes, hashes: Any) -> Any:  # noqa: ANN401 (of the librar
 def _cryptography() -> tuple[Any, ...]:
     """Of the library: rsa, padding, ec, hashes, utils and serialization."""
     at = "cryptography.hazmat.primitives"
-    try:
+    with needing("signatures need the package sshsig", "sign"):
         import_module("sshsig")
         return (
             *(import_module(f"{at}.asymmetric.{name}") for name in ("rsa", "padding", "ec")),
             *(import_module(f"{at}.{name}") for name in ("hashes", "asymmetric.utils", "serialization")),
         )
-    except ImportError:
-        raise ConfigError("signatures need the package sshsig; install Yupana's extra sign (docs/README.md)") from None
 
 
 def read_private_key(path: Path, ask: Callable[[str], str]) -> "PrivateKey":

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from yupana.errors import ConfigError, InputError
+from yupana.errors import ConfigError, InputError, needing
 
 if TYPE_CHECKING:
     from pyarrow import NativeFile
@@ -39,10 +39,8 @@ def open_hadoop(scheme: str, authority: str) -> "HadoopFileSystem":
     InputError
         If it cannot open the file system.
     """
-    try:
+    with needing(f"DATA {scheme}://... needs pyarrow", "s3"):
         from pyarrow.fs import HadoopFileSystem  # noqa: PLC0415
-    except ImportError:
-        raise ConfigError(f"DATA {scheme}://... needs pyarrow; install Yupana's extra s3 (docs/README.md)") from None
     options = os.environ.get("LIBHDFS_OPTS", "").split()
     if _NO_SIGNALS not in options:
         os.environ["LIBHDFS_OPTS"] = " ".join((*options, _NO_SIGNALS))
@@ -284,10 +282,8 @@ def store_at(place: str | Path) -> Store | None:
 
 
 def _s3() -> "S3FileSystem":
-    try:
+    with needing("DATA on a store needs pyarrow", "s3"):
         from pyarrow.fs import AwsStandardS3RetryStrategy, S3FileSystem  # noqa: PLC0415
-    except ImportError:
-        raise ConfigError("DATA on a store needs pyarrow; install Yupana's extra s3 (docs/README.md)") from None
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
     scheme, address = _address(endpoint) if endpoint else ("https", None)
     with _told("the store", "opened"):

@@ -82,9 +82,21 @@ def _check(name: str, value: object, annotation: object) -> None:
         return
     if kind in {bool, int, str, float}:
         typed(name, value, kind)
-    if get_origin(kind) is Literal and not (isinstance(value, str) and value in get_args(kind)):
-        known = nearest(value, get_args(kind)) if isinstance(value, str) else ""
-        raise ConfigError(f"{name}: must be {' or '.join(map(repr, get_args(kind)))}{known}")
+    if get_origin(kind) is Literal:
+        one_of(name, value, get_args(kind))
+
+
+def one_of(name: str, value: object, choices: Sequence[str]) -> Any:  # noqa: ANN401 (a choice)
+    """A choice, or a refusal of what is none.
+
+    Raises
+    ------
+    ConfigError
+    """
+    if not isinstance(value, str) or value not in choices:
+        known = nearest(value, choices) if isinstance(value, str) else ""
+        raise ConfigError(f"{name}: must be {' or '.join(map(repr, choices))}{known}")
+    return value
 
 
 def typed(name: str, value: object, kind: type) -> Any:  # noqa: ANN401 (of the type)
@@ -94,15 +106,12 @@ def typed(name: str, value: object, kind: type) -> Any:  # noqa: ANN401 (of the 
     ------
     ConfigError
     """
-    if kind is bool and not isinstance(value, bool):
-        raise ConfigError(f"{name}: must be True or False")
-    if kind is int:
-        whole_number(name, value)
-    if kind is str and not isinstance(value, str):
-        raise ConfigError(f"{name}: must be a text, and is of type {type(value).__name__}")
-    if kind is float and (isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < math.inf):
-        raise ConfigError(f"{name}: must be a finite number")
-    return value
+    fits = isinstance(value, int | float if kind is float else kind) and isinstance(value, bool) is (kind is bool)
+    if fits and (not isinstance(value, float) or abs(value) < math.inf):
+        return value
+    what = {bool: "True or False", int: "a whole number", str: "a text", float: "a finite number"}[kind]
+    told = f", and is of type {type(value).__name__}" if kind in {int, str} else ""
+    raise ConfigError(f"{name}: must be {what}{told}")
 
 
 def path_of(name: str, place: object) -> Path:
@@ -200,27 +209,13 @@ def bytes_of(memory: int | None) -> int | None:
     ConfigError
         If it is no whole number of a size that machines have, or less than `LEAST_MEMORY`.
     """
-    found = whole_number("memory", memory)
-    if found is not None and not 0 < found < 1 << 60:
-        raise ConfigError("memory: must be a number of bytes that a machine has, such as 4_000_000_000")
-    if found is not None and found < LEAST_MEMORY:
-        raise ConfigError(f"memory: {found:,} bytes are too little: at least {LEAST_MEMORY:,} are needed")
-    return found
-
-
-def whole_number(name: str, value: object) -> int | None:
-    """A whole number, or None where nothing is said.
-
-    Raises
-    ------
-    ConfigError
-        If it is of another type.
-    """
-    if value is None:
+    if memory is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise ConfigError(f"{name}: must be a whole number, and is of type {type(value).__name__}")
-    return value
+    if not 0 < typed("memory", memory, int) < 1 << 60:
+        raise ConfigError("memory: must be a number of bytes that a machine has, such as 4_000_000_000")
+    if memory < LEAST_MEMORY:
+        raise ConfigError(f"memory: {memory:,} bytes are too little: at least {LEAST_MEMORY:,} are needed")
+    return memory
 
 
 def entropy(seed: int | None) -> "Entropy":

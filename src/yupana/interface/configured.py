@@ -13,7 +13,6 @@ from yupana.errors import ConfigError, nearest
 from yupana.interface.arguments import checked, entropy, exact_number, from_file, out_of, path_of, targets_of
 from yupana.interface.options import (
     CHANGES,
-    OF_ACCOUNT,
     OPTIONS,
     Account,
     Exact,
@@ -765,19 +764,17 @@ def told_together(
     """Set a product up by options that were told together with those of a verb, and give what the verb is left with."""
     given = {name: value for name, value in given.items() if value is not None}
     takes = signature(getattr(Configured, verb)).parameters
+    known = [*takes, *OPTIONS, *CHANGES]
     own = {name: given.pop(name) for name in [*given] if name in takes}
-    if "account" in takes and (account := {name: given.pop(name) for name in [*given] if name in OF_ACCOUNT}):
-        if not {"ledger", "dataset"} <= account.keys():
-            raise ConfigError(_UNLEDGERED)
-        own["account"] = Account(**account)
-    if "execution" in takes:
-        names = [one.name for one in fields(Execution)]
-        if execution := {name: given.pop(name) for name in [*given] if name in names}:
-            own["execution"] = Execution(**execution)
-    if unknown := next((name for name in given if name not in {*OPTIONS, *CHANGES}), None):
-        known = [*takes, *OPTIONS, *CHANGES]
-        known += [*OF_ACCOUNT] * ("account" in takes)
-        known += [one.name for one in fields(Execution)] * ("execution" in takes)
+    of: Any
+    for what, of in (("account", Account), ("execution", Execution)):
+        names = [one.name for one in fields(of)] if what in takes else []
+        known += names
+        if told := {name: given.pop(name) for name in [*given] if name in names}:
+            if of is Account and not {"ledger", "dataset"} <= told.keys():
+                raise ConfigError(_UNLEDGERED)
+            own[what] = of(**told)
+    if unknown := next((name for name in given if name not in known), None):
         raise ConfigError(f"{unknown}: there is no such option{nearest(unknown, known)}")
     return setup(product, config, **given), own
 

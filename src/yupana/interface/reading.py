@@ -15,10 +15,10 @@ from yupana.interface.arguments import (
     confidence_of,
     folder_of,
     from_file,
+    one_of,
     path_of,
     paths_of,
     typed,
-    whole_number,
 )
 from yupana.interface.options import OPTIONS, Option, Place, declared, has
 from yupana.products import PRODUCTS, Listing
@@ -182,10 +182,7 @@ def _value(option: Option, told: GivenOption | None) -> Any:  # noqa: ANN401 (of
     if isinstance(value, Number) and option.kind == "whole":
         value = int(value) if value.isdecimal() and len(value) < _DIGITS else value
     if option.choices:
-        if value not in option.choices:
-            known = nearest(value, option.choices) if isinstance(value, str) else ""
-            raise ConfigError(f"{place}: must be {' or '.join(map(repr, option.choices))}{known}")
-        return value
+        return one_of(place, value, option.choices)
     if option.kind == "path":
         return told.folder / path_of(place, value)
     if option.kind == "paths":
@@ -203,8 +200,8 @@ _READERS: Final[Mapping[str, Callable[[str, Any], Any]]] = {
     "switch": partial(typed, kind=bool),
     "text": partial(typed, kind=str),
     "number": partial(typed, kind=float),
-    "whole": whole_number,
-    "seed": whole_number,
+    "whole": partial(typed, kind=int),
+    "seed": partial(typed, kind=int),
     "level": lambda place, value: confidence_of(value, place),
     "share": lambda place, value: confidence_of(value, place),
     "names": _texts,

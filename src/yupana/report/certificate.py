@@ -22,7 +22,7 @@ from yupana.release.release import read_release
 from yupana.release.tables import checksum
 from yupana.report.charts import GREY, SERIES, Mark
 from yupana.report.html import Html, fill
-from yupana.report.numbers import loss, percent, power_of_ten, rounded
+from yupana.report.numbers import at_most, loss, percent, power_of_ten, rounded
 from yupana.report.page import Section, legend, read_page, render, sections
 from yupana.version import __version__
 
@@ -66,7 +66,7 @@ def certificate_page(certificate: _Numbers) -> str:
             },
             own_curve=next((c for c in curves if certificate["neighbours"] in c["kinds"]), next(iter(curves), None)),
             attacker={**certificate["attacker"], "curves": curves},
-            at_most=_at_most,
+            at_most=at_most,
             at_least=_at_least,
             legend=legend((*marks, Mark("no release at all", GREY, "line"))),
             picture=_picture(zip(marks, curves, strict=True)),
@@ -117,12 +117,6 @@ def _merged(curves: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
             same["change"] += f", or {predicate}"
             same["kinds"].append(curve["neighbours"])
     return merged
-
-
-def _at_most(share: float) -> str:
-    """A share rounded up to a tenth of a percent: a bound must not be rounded down."""
-    tenths = -(-share * 1000 // 1)
-    return f"{min(tenths, 1000) / 10:g}%"
 
 
 def _at_least(share: float) -> str:

@@ -10,10 +10,11 @@ import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from types import ModuleType
 from typing import Any, Final
 
-from yupana.errors import ConfigError
+from yupana.errors import needing
 from yupana.report.html import Html
 
 Spec = dict[str, Any]
@@ -56,9 +57,10 @@ def labelled_bars(rows: Rows, width: int, *, axis: str) -> Spec:
     categories = _categories(rows)
     scale = _room_for_text([row["value"] for row in rows], width)
     across = _number("value", axis, scale=scale, axis={"tickCount": _ticks(width)})
-    up = _category_axis(categories)
+    up = _category_axis(categories, {"ticks": False, "domain": False})
+    beside = {"type": "text", "align": "left", "dx": 5, "color": _TEXT, "fontSize": 11.5}
     bars = _layer({"type": "bar", "color": ORANGE, "height": {"band": 0.72}}, x=across, y=up)
-    texts = _layer(_BESIDE, x=across, y=up, text=_kind("text"))
+    texts = _layer(beside, x=across, y=up, text=_kind("text"))
     return _layers([bars, texts], width, 44 + 28 * len(categories), data=rows)
 
 
@@ -75,12 +77,12 @@ def log_dots(rows: Rows, marks: Sequence[Mark], width: int, *, axis: str) -> Spe
     names = [mark.name for mark in marks]
     up = _category_axis(categories, {"grid": True, "tickBand": "extent"})
     layer = _layer(
-        _points(55),
+        {"type": "point", "filled": True, "size": 55, "opacity": 1},
+        None,
         x=_logarithmic("value", axis, [row["value"] for row in rows]),
         y={**up, "scale": {"paddingInner": 0.25, "paddingOuter": 0.1}},
         yOffset=_kind("series", sort=names, scale={"domain": names}),
-        color=_colours(marks),
-        shape=_shapes(marks),
+        **_by_mark(marks),
     )
     return _chart(rows, width, 44 + (9 * len(marks) + 6) * len(categories), **layer)
 
@@ -124,7 +126,7 @@ def before_and_after(rows: Rows, marks: Sequence[Mark], width: int, *, x: str, y
     return _layers(
         [
             _layer({"type": "line", "color": GREY, "strokeWidth": 1}, diagonal, x=across, y=up),
-            _layer(dots, rows, x=across, y=up, color=_colours(marks), shape=_shapes(marks)),
+            _layer(dots, rows, x=across, y=up, **_by_mark(marks)),
         ],
         width,
         _height(width, 0.6, 0.85),
@@ -141,7 +143,8 @@ def dots_about_zero(points: Rows, width: int, *, x: str, y: str) -> Spec:
     ticks = {"values": _POWERS, "format": ",d", "labelOverlap": "greedy"}
     across = _number("x", x, scale={"type": "symlog", "constant": 10, "nice": False}, axis=ticks)
     up = _number("y", y, axis={"tickCount": 7})
-    layers = [_layer(_RULE, [{"y": 0}], y=up), _layer(_DOTS, points, x=across, y=up)]
+    zero = {"type": "rule", "color": _TEXT, "strokeWidth": 1, "opacity": 0.6}
+    layers = [_layer(zero, [{"y": 0}], y=up), _layer(_DOTS, points, x=across, y=up)]
     return _layers(layers, width, _height(width, 0.42, 0.75))
 
 
@@ -174,9 +177,10 @@ def curve_with_band(rows: Rows, marks: Rows, width: int, *, x: str, y: str) -> S
     across = _number("x", x, scale={"nice": False, "zero": False}, axis=ticks)
     up = _number("y", y, axis={"tickCount": 7})
     rules = {"type": "rule", "strokeWidth": 1.5, "strokeDash": [5, 3]}
+    band = {"type": "area", "color": GREY, "opacity": 0.3}
     return _layers(
         [
-            _band(rows, across, up),
+            _layer(band, rows, x=across, y={**up, "field": "low"}, y2={"field": "high"}),
             _layer(rules, marks, y=up, color=_kind("colour", scale=None, legend=None)),
             _layer({"type": "line", "color": BLUE, "strokeWidth": 2.5}, rows, x=across, y=up),
         ],
@@ -185,10 +189,6 @@ def curve_with_band(rows: Rows, marks: Rows, width: int, *, x: str, y: str) -> S
     )
 
 
-_BESIDE: Final[Spec] = {"type": "text", "align": "left", "dx": 5, "color": _TEXT, "fontSize": 11.5}
-"""Text to the right of a bar."""
-
-_RULE: Final[Spec] = {"type": "rule", "color": _TEXT, "strokeWidth": 1, "opacity": 0.6}
 _DOTS: Final[Spec] = {"type": "point", "filled": True, "size": 10, "opacity": 0.6, "color": BLUE}
 _POWERS: Final = [0, *(10**power for power in range(1, 10))]
 
@@ -224,24 +224,14 @@ def _chart(rows: Rows, width: int, height: int, **parts: Any) -> Spec:  # noqa: 
     }
 
 
-def _layers(layers: list[Spec], width: int, height: int, data: Rows = (), right: int = 4) -> Spec:
-    padding = {"left": 4, "right": right, "top": 4, "bottom": 4}
-    return _chart(data, width, height, layer=layers, padding=padding)
+def _layers(layers: list[Spec], width: int, height: int, data: Rows = ()) -> Spec:
+    return _chart(data, width, height, layer=layers)
 
 
 def _layer(mark: Spec, rows: Rows | None = None, **encoding: Spec) -> Spec:
     """Marks with what they encode, of rows of their own or of the chart's."""
     data = {} if rows is None else {"data": {"values": list(rows)}}
     return {**data, "mark": mark, "encoding": encoding}
-
-
-def _band(rows: Rows, across: Spec, up: Spec, **more: bool) -> Spec:
-    area = {"type": "area", "color": GREY, "opacity": 0.3, **more}
-    return _layer(area, rows, x=across, y={**up, "field": "low"}, y2={"field": "high"})
-
-
-def _points(size: int, **more: str) -> Spec:
-    return {"type": "point", "filled": True, "size": size, "opacity": 1, **more}
 
 
 def _number(field: str, title: str, **more: Spec) -> Spec:
@@ -252,27 +242,24 @@ def _kind(field: str, **more: Any) -> Spec:  # noqa: ANN401 (the language is unt
     return {"field": field, "type": "nominal", **more}
 
 
-def _logarithmic(field: str, title: str, values: Sequence[float], domain: list[float] | None = None) -> Spec:
-    scale = {"type": "log", "nice": False, "domain": domain or _log_domain(values)}
+def _logarithmic(field: str, title: str, values: Sequence[float]) -> Spec:
+    scale = {"type": "log", "nice": False, "domain": _log_domain(values)}
     return _number(field, title, scale=scale, axis=_log_axis(values))
 
 
-def _symmetric(field: str, title: str, ticks: Sequence[int], ends: tuple[float, float], **more: int) -> Spec:
+def _symmetric(field: str, title: str, ticks: Sequence[int], ends: tuple[float, float]) -> Spec:
     """An axis that is linear near zero and logarithmic further out, on both sides."""
     low, high = ends
     scale = {"type": "symlog", "constant": 10, "domain": [low, high], "nice": False}
     labels = {"values": [tick for tick in ticks if low <= tick <= high], "format": ",d", "labelOverlap": "greedy"}
-    return _number(field, title, scale=scale, axis={**labels, **more})
+    return _number(field, title, scale=scale, axis=labels)
 
 
 def _categories(rows: Rows) -> list[str]:
     return list(dict.fromkeys(str(row["category"]) for row in rows))
 
 
-_BARE: Final[Spec] = {"ticks": False, "domain": False}
-
-
-def _category_axis(categories: Sequence[str], axis: Spec = _BARE) -> Spec:
+def _category_axis(categories: Sequence[str], axis: Spec) -> Spec:
     labels = {"labelLimit": 300, "minExtent": 9 + _LETTER * max(map(len, categories), default=0)}
     return _kind("category", sort=list(categories), title=None, axis={**axis, **labels})
 
@@ -283,17 +270,13 @@ def _room_for_text(values: Sequence[float], width: int) -> Spec:
     return {"domain": [0, most * (1.15 if width >= _NARROW else 1.45)], "nice": False}
 
 
-def _colours(marks: Sequence[Mark]) -> Spec:
-    return _by_mark(marks, [mark.colour for mark in marks])
-
-
-def _shapes(marks: Sequence[Mark]) -> Spec:
-    return _by_mark(marks, [mark.shape for mark in marks])
-
-
-def _by_mark(marks: Sequence[Mark], values: list[str]) -> Spec:
+def _by_mark(marks: Sequence[Mark]) -> dict[str, Spec]:
+    """The colours and shapes of points."""
     names = [mark.name for mark in marks]
-    return _kind("series", sort=names, scale={"domain": names, "range": values}, legend=None)
+    return {
+        channel: _kind("series", sort=names, scale={"domain": names, "range": values}, legend=None)
+        for channel, values in (("color", [m.colour for m in marks]), ("shape", [m.shape for m in marks]))
+    }
 
 
 def _ticks(width: int) -> int:
@@ -331,14 +314,8 @@ def renderer() -> ModuleType:
     ConfigError
         If it is not installed, saying how to install it. Ask before long work that ends in a report.
     """
-    try:
-        import vl_convert  # noqa: PLC0415 (optional, and half a second to start)
-    except ImportError:
-        raise ConfigError(
-            "the charts of a report need the package vl-convert-python; install Yupana's extra report (docs/README.md)"
-        ) from None
-    module: ModuleType = vl_convert
-    return module
+    with needing("the charts of a report need the package vl-convert-python", "report"):
+        return import_module("vl_convert")  # optional, and half a second to start
 
 
 def draw(spec: Spec, label: str, names: Iterator[str]) -> Html:

@@ -1,7 +1,7 @@
 """Estimates on disk: the Census Bureau's files, one tidy table, and the final tables with a page to browse them."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -236,28 +236,20 @@ def _bureau_columns(estimate: TableEstimate, rows: list[int], z: float) -> dict[
     return {**head, **top, **below, **ratios, **means, **ends}
 
 
-def tidy_table(estimates: Iterable[TableEstimate]) -> ReleaseTable:
+def tidy_table(estimates: Sequence[TableEstimate]) -> ReleaseTable:
     """Every estimate as one row: table, area, iteration, cell, what it is, and four numbers, unrounded."""
-    columns: dict[str, list[Value]] = {
-        name: []
-        for name in (
-            *("TABLE", "REGION_TYPE", "REGION_ID", "ITERATION_CODE", "DATA_CELL"),
-            *("MEASURE", "NOISY", "ESTIMATE", "LOWER", "UPPER"),
-        )
+    rows = [(each.shell, group, stub.cell) for each in estimates for group in each.groups for stub in each.shell.stubs]
+    columns: dict[str, Sequence[Value]] = {
+        "TABLE": [shell.name for shell, _, _ in rows],
+        "REGION_TYPE": [group.region_type for _, group, _ in rows],
+        "REGION_ID": [group.region_id for _, group, _ in rows],
+        "ITERATION_CODE": [group.iteration for _, group, _ in rows],
+        "DATA_CELL": [cell for _, _, cell in rows],
+        "MEASURE": ["count" if shell.ratio is None else "average" for shell, _, _ in rows],
     }
-    for each in estimates:
-        stubs = each.shell.stubs
-        columns["TABLE"] += [each.shell.name] * each.noisy.size
-        columns["MEASURE"] += ["count" if each.shell.ratio is None else "average"] * each.noisy.size
-        for name, pick in _GROUP_COLUMNS:
-            columns[name] += [getattr(group, pick) for group in each.groups for _ in stubs]
-        columns["DATA_CELL"] += [stub.cell for _ in each.groups for stub in stubs]
-        for name in ("noisy", "estimate", "lower", "upper"):
-            columns[name.upper()] += getattr(each, name).ravel().tolist()
+    for name in ("noisy", "estimate", "lower", "upper"):
+        columns[name.upper()] = [value for each in estimates for value in getattr(each, name).ravel().tolist()]
     return ReleaseTable("estimates", columns)
-
-
-_GROUP_COLUMNS: Final = (("REGION_TYPE", "region_type"), ("REGION_ID", "region_id"), ("ITERATION_CODE", "iteration"))
 
 
 def _final(estimates: Sequence[TableEstimate]) -> FinalTable | None:

@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from yupana.arrays import Floats, Ints
-from yupana.errors import ConfigError, InputError
+from yupana.errors import InputError, needing
 from yupana.files.regular import must_be_regular, read_json
 from yupana.report.html import Html, fill
 from yupana.report.numbers import rounded
@@ -107,12 +107,8 @@ def _boundary(told: Mapping[str, Any], rings: Sequence[Ring], *, code: object = 
 
 
 def _shapefile(path: Path) -> Iterator[Boundary]:
-    try:
+    with needing("shapefiles need the package pyshp", "report", ", or give GeoJSON"):
         import shapefile  # noqa: PLC0415 (optional)
-    except ImportError:
-        raise ConfigError(
-            "shapefiles need the package pyshp; install Yupana's extra report (docs/README.md), or give GeoJSON"
-        ) from None
     with zipfile.ZipFile(path) as archive:
         parts = {}
         for suffix in ("shp", "dbf"):

@@ -24,6 +24,11 @@ def percent(share: float, digits: int = 0) -> str:
     return f"{100 * share:,.{digits}f}%"
 
 
+def at_most(share: float) -> str:
+    """A share as a percentage, rounded up to a tenth: a bound must not be rounded down."""
+    return f"{min(-(-share * 1000 // 1), 1000) / 10:g}%"
+
+
 def power_of_ten(value: float) -> str:
     """A small number such as a delta, as 10⁻¹⁰ where it is a power of ten."""
     exponent = round(math.log10(value))

@@ -4,10 +4,8 @@ It is never written over anything but an earlier page of ours, and never among r
 """
 
 import re
-from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
@@ -62,78 +60,64 @@ class Section:
     content: tuple[Html | Figure, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
-    """A report."""
+_FIGURE: Final = re.compile(r"<!--figure (\d+)-->")
+_SPACE: Final = re.compile(r"(<pre.*?</pre>)|\s+", re.DOTALL)
 
-    title: str
-    status: str  # whether it may be published, such as NOT FOR RELEASE
-    status_words: str  # why
-    key_numbers: Mapping[str, tuple[str, str]]  # by what
-    sections: tuple[Section, ...]
-    script: str = ""  # what the page runs; nothing else can run in it
+
+@dataclass(slots=True)
+class Page:
+    """A report. Its template calls what it says of itself: ``_on_title`` is known to it as ``title``."""
+
+    title: str = ""
+    status: str = ""  # whether it may be published, such as NOT FOR RELEASE
+    status_words: str = ""  # why
+    key_numbers: dict[str, tuple[str, str]] = field(default_factory=dict)  # by what
+    sections: tuple[Section, ...] = ()
     sheet: str = ""  # a style sheet of its own
+    figures: list[Figure] = field(default_factory=list)
 
     @property
     def meaning(self) -> str:
         """The class of the status, which gives its colour (docs/design.md)."""
         return {NOT_FOR_RELEASE: "danger", CONFIDENTIAL_STATUS: "secret"}.get(self.status, "public")
 
-
-_FIGURE: Final = re.compile(r"<!--figure (\d+)-->")
-_SPACE: Final = re.compile(r"(<pre.*?</pre>)|\s+", re.DOTALL)
-
-
-@dataclass(slots=True)
-class _Draft:
-    """What the template of a page calls to say its parts: its methods are the names that templates know."""
-
-    head: dict[str, str] = field(default_factory=dict)
-    numbers: dict[str, tuple[str, str]] = field(default_factory=dict)
-    parts: list[Section] = field(default_factory=list)
-    figures: list[Figure] = field(default_factory=list)
-
-    def title(self, words: str) -> str:
-        self.head["title"] = words
+    def _on_title(self, words: str) -> str:
+        self.title = words
         return ""
 
-    def status(self, status: str, caller: Callable[[], Html]) -> str:
-        self.head |= {"status": status, "status_words": caller().striptags()}
+    def _on_status(self, status: str, caller: Callable[[], Html]) -> str:
+        self.status, self.status_words = status, caller().striptags()
         return ""
 
-    def script(self, text: str) -> str:
-        self.head["script"] = f"\n{text}\n"
+    def _on_sheet(self, *names: str) -> str:
+        self.sheet = text_of(*names)
         return ""
 
-    def sheet(self, *names: str) -> str:
-        self.head["sheet"] = text_of(*names)
+    def _on_number(self, what: str, number: str, caller: Callable[[], Html]) -> str:
+        self.key_numbers[what] = number, caller().striptags()
         return ""
 
-    def number(self, what: str, number: str, caller: Callable[[], Html]) -> str:
-        self.numbers[what] = number, caller().striptags()
-        return ""
-
-    def section(self, anchor: str, title: str, caller: Callable[[], Html]) -> str:
+    def _on_section(self, anchor: str, title: str, caller: Callable[[], Html]) -> str:
         text = _SPACE.sub(lambda space: space[1] or " ", caller())
         pieces = _FIGURE.split(text)
         content = (self.figures[int(piece)] if i % 2 else Html(piece.strip()) for i, piece in enumerate(pieces))
-        self.parts.append(Section(anchor, title, tuple(part for part in content if part)))
+        return self._on_sections([Section(anchor, title, tuple(part for part in content if part))])
+
+    def _on_sections(self, made: Iterable[Section]) -> str:
+        self.sections = (*self.sections, *made)
         return ""
 
-    def sections(self, made: Iterable[Section]) -> str:
-        self.parts.extend(made)
-        return ""
-
-    def figure(self, figure: Figure, caller: Callable[[], Html]) -> Html:
+    def _on_figure(self, figure: Figure, caller: Callable[[], Html]) -> Html:
         self.figures.append(replace(figure, caption=caller().striptags()))
         return Html("<!--figure {}-->").format(len(self.figures) - 1)
 
-    def table(self, columns: Mapping[str, Sequence[object]], note: str = "", *, caller: Callable[[], Html]) -> Html:
+    def _on_table(self, columns: Mapping[str, Sequence[object]], note: str = "", *, caller: Callable[[], Html]) -> Html:
         return table(columns, caller().striptags(), note)
 
-    def fill(self, template: str, values: Mapping[str, Any]) -> "_Draft":
-        names = ("title", "status", "script", "sheet", "number", "section", "sections", "figure", "table")
-        fill(template, {**{name: getattr(self, name) for name in names}, **values})
+    def fill(self, template: str, values: Mapping[str, Any]) -> "Page":
+        """Let a template say it, and return it."""
+        said = {name.removeprefix("_on_"): getattr(self, name) for name in dir(self) if name.startswith("_on_")}
+        fill(template, {**said, **values})
         return self
 
 
@@ -148,17 +132,16 @@ def sections(template: str, **values: object) -> tuple[Section, ...]:
     values
         What it names.
     """
-    return tuple(_Draft().fill(template, values).parts)
+    return Page().fill(template, values).sections
 
 
 def read_page(template: str, **values: object) -> Page:
     """A report by its template.
 
     It also calls ``title(words)``, ``status(status)``, ``number(what, number)`` and, if the page has one,
-    ``script(text)`` and ``sheet(file, ...)``.
+    ``sheet(file, ...)``.
     """
-    draft = _Draft().fill(template, values)
-    return Page(**draft.head, key_numbers=draft.numbers, sections=tuple(draft.parts))
+    return Page().fill(template, values)
 
 
 def render(page: Page) -> str:
@@ -169,9 +152,6 @@ def render(page: Page) -> str:
         return draw(chart.spec(width), chart.label, names)
 
     values = {"page": page, "style": STYLE, "mark": Html(MARK), "version": __version__}
-    # By its checksum the script is the only one that a browser runs here.
-    digest = b64encode(sha256(page.script.encode()).digest()).decode()
-    values |= {"script": Html(page.script), "script_source": f"'sha256-{digest}'" if page.script else "'none'"}
     shown = {"drawing": drawing, "legend": legend, "numbers": chart_table, "wide": WIDE, "narrow": NARROW}
     return fill("page.html", values | shown)
 

@@ -9,7 +9,7 @@ from typing import Final
 import duckdb
 
 from yupana.errors import OutputError
-from yupana.files.database import named, open_database, quoted, unreadable
+from yupana.files.database import named, open_database, quoted, unreadable, write_query
 from yupana.files.delimited import parquet_rows
 from yupana.progress import Listener, Step
 from yupana.release.codebook import REASON
@@ -27,21 +27,10 @@ def write_labelled(folder: Path, export: Export, database: duckdb.DuckDBPyConnec
     OSError
         If it cannot be written.
     """
-    for done, (table, name) in enumerate(zip(export.tables, _names(export), strict=True)):
+    for done, (table, name) in enumerate(zip(export.tables, export.names(""), strict=True)):
         tell(Step("writing tables", done, len(export.tables)))
-        _copy(database, _query(table, database, typed=False), folder / f"{name}.csv", "FORMAT csv, HEADER true")
-        _copy(database, _query(table, database, typed=True), folder / f"{name}.parquet", "FORMAT parquet")
-
-
-def _copy(database: duckdb.DuckDBPyConnection, query: str, path: Path, options: str) -> None:
-    try:
-        database.execute(f"COPY ({query}) TO {quoted(str(path))} ({options})")
-    except duckdb.IOException:
-        raise OSError(5, "its disk may be full") from None
-
-
-def _names(export: Export) -> list[str]:
-    return export.files((table.name for table in export.tables), "")
+        write_query(database, _query(table, database, typed=False), folder / f"{name}.csv", "FORMAT csv, HEADER true")
+        write_query(database, _query(table, database, typed=True), folder / f"{name}.parquet")
 
 
 def _query(table: ExportTable, database: duckdb.DuckDBPyConnection, *, typed: bool) -> str:
@@ -57,7 +46,8 @@ def _values(
 ) -> Iterator[str]:
     name = named(column.name)
     if column.is_number:
-        kind = "VARCHAR" if _is_suppressed(table) else "BIGINT" if column.kind == "whole" else "DOUBLE"
+        is_suppressed = any(column.name == REASON for column in table.columns)
+        kind = "VARCHAR" if is_suppressed else "BIGINT" if column.kind == "whole" else "DOUBLE"
         yield f"CAST(nullif({name}, '') AS {kind})" if typed else f"nullif({name}, '')"
         return
     for text in (name, listed(database, name, column.labels, "''")) if column.labels else (name,):
@@ -65,13 +55,9 @@ def _values(
         yield text if typed else f"CASE WHEN {test} THEN '''' || {text} ELSE {text} END"
 
 
-def _is_suppressed(table: ExportTable) -> bool:
-    return any(column.name == REASON for column in table.columns)
-
-
 def labelled_faults(folder: Path, export: Export, database: duckdb.DuckDBPyConnection, tell: Listener) -> Iterator[str]:
     """Where the files do not hold what the release does, in words."""
-    for done, (table, name) in enumerate(zip(export.tables, _names(export), strict=True)):
+    for done, (table, name) in enumerate(zip(export.tables, export.names(""), strict=True)):
         tell(Step("reading tables", done, len(export.tables)))
         headers = table.headers()
         guarded = (tuple(map(_guarded, row)) for row in table.cells(database))
@@ -109,10 +95,7 @@ def _read(table: ExportTable, row: Row) -> Iterator[Cell]:
     """The cells of a row of a file."""
     values = iter(row)
     for column in table.columns:
-        try:
-            yield column.cell(next(values, None))
-        except ValueError:
-            yield "no number"
+        yield column.read(next(values, None))
         if column.labels:
             yield str(next(values, None) or "")
     yield from values

@@ -113,14 +113,13 @@ def check_export(folder: Path, release: Path | None, tell: Listener) -> Checked:
     ConfigError
         If a library that reads the form is missing.
     """
-    found = check_release(folder)
-    request = _request_in(folder, release)
-    due = read_release(folder, confidential=True).manifest[EXPORT]["release_manifest_sha256"]
+    found, own = check_release(folder), read_release(folder, confidential=True)
+    request = _request_in(folder, release, own.manifest.get(EXPORT))
     if found.wrong:
         return found
-    if release is None and not (request.release / MANIFEST).is_file():
-        return Checked(unchecked=(_NAME_IT,), against="the manifest")
-    if checksum(request.release / MANIFEST) != due:
+    beside = request.release / MANIFEST
+    is_there = release is not None or beside.is_file()
+    if not is_there or checksum(beside) != own.manifest[EXPORT]["release_manifest_sha256"]:
         if release is None:
             return Checked(unchecked=(_NAME_IT,), against="the manifest")
         return Checked((f"it was made of another release than {release}",), against="the manifest")
@@ -129,7 +128,7 @@ def check_export(folder: Path, release: Path | None, tell: Listener) -> Checked:
         tell(Step("checking the release"))
         export = _export(request, database)
         wrong = []
-        if export.release.status != read_release(folder, confidential=True).status:
+        if export.release.status != own.status:
             wrong.append(f"the status is not that of the release, {export.release.status!r}")
         try:
             wrong += faults(folder, export, database, tell)
@@ -141,18 +140,16 @@ def check_export(folder: Path, release: Path | None, tell: Listener) -> Checked:
 _NAME_IT: Final = "the numbers: the release that it was made of does not lie beside it; name it with --release"
 
 
-def _request_in(folder: Path, release: Path | None) -> ExportRequest:
+def _request_in(folder: Path, release: Path | None, told: Any) -> ExportRequest:  # noqa: ANN401 (of a manifest)
     """What an export was asked for, as its manifest tells."""
-    told: Any = read_release(folder, confidential=True).manifest.get(EXPORT)
     try:
         texts = {key: told[key] for key in ("to", "release", "release_manifest_sha256", "split", "agency")}
         tables = tuple(told["tables"])
     except (KeyError, TypeError):
         texts, tables = {}, ()
     name = texts.get("release", "")
-    if not all(isinstance(text, str) for text in (*texts.values(), *tables)) or texts.get("to") not in _FORMS:
-        raise OutputError(f"{folder}: the manifest does not say what was exported")
-    if not name or Path(name).name != name:
+    are_texts = all(isinstance(text, str) for text in (*texts.values(), *tables))
+    if not are_texts or texts.get("to") not in _FORMS or not name or Path(name).name != name:
         raise OutputError(f"{folder}: the manifest does not say what was exported")
     beside = release or folder.resolve().parent / name
     return ExportRequest(beside, folder, texts["to"], tables, texts["split"], texts["agency"])

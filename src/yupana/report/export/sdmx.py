@@ -8,16 +8,15 @@ import csv
 import itertools
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
 import duckdb
 
 from yupana.errors import ConfigError, OutputError
-from yupana.files.database import named, quoted, unreadable
+from yupana.files.database import named, quoted, unreadable, write_query
 from yupana.privacy.laws import DiscreteGaussian, TwoSidedGeometric
 from yupana.progress import Listener, Step
 from yupana.release.recipe import ESTIMATES, SUPPRESSED
@@ -95,6 +94,11 @@ class _Flow:
         """Whether a dimension tells its measures apart."""
         return _VARIABLE in self.codes
 
+    def told_of(self, measure: str, one: str) -> str:
+        """The column of an attribute of a measure."""
+        told = self.told[one]
+        return f"{measure}{told}" if self.is_wide and told.startswith("_") else told
+
 
 def write_sdmx(folder: Path, export: Export, database: duckdb.DuckDBPyConnection, tell: Listener) -> None:
     """Write the structure message, and a file of data for each table.
@@ -118,16 +122,9 @@ def write_sdmx(folder: Path, export: Export, database: duckdb.DuckDBPyConnection
     text = pysdmx.write_sdmx(list(itertools.chain(*made)), formats.Format.STRUCTURE_SDMX_ML_3_0, header=_header(export))
     (folder / STRUCTURE).write_text(text, encoding="utf-8")
     _read_structure(folder / STRUCTURE)
-    for done, (flow, name) in enumerate(zip(flows, _names(export), strict=True)):
+    for done, (flow, name) in enumerate(zip(flows, export.names(".csv"), strict=True)):
         tell(Step("writing data", done, len(flows)))
-        try:
-            database.execute(f"COPY ({_query(export, flow, database)}) TO {quoted(str(folder / name))} (FORMAT csv)")
-        except duckdb.IOException:
-            raise OSError(5, "its disk may be full") from None
-
-
-def _names(export: Export) -> list[str]:
-    return export.files((table.name for table in export.tables), ".csv")
+        write_query(database, _query(export, flow, database), folder / name, "FORMAT csv")
 
 
 def code_ids(labels: Mapping[str, str]) -> dict[str, str]:
@@ -306,8 +303,8 @@ def _observation(flow: _Flow, measure: str, usual: str) -> Iterator[tuple[str, s
     yield _VALUE, _number(value)
     columns = {column.name for column in flow.table.columns}
     numbers = {column.name for column in flow.table.numbers}
-    for one, told in flow.told.items():
-        name = f"{measure}{told}" if flow.is_wide and told.startswith("_") else told
+    for one in flow.told:
+        name = flow.told_of(measure, one)
         if name not in columns:
             yield one, "CAST(NULL AS VARCHAR)"
             continue
@@ -323,14 +320,9 @@ def _number(name: str) -> str:
 def _header(export: Export) -> Any:  # noqa: ANN401 (of pysdmx)
     model: Any = library("pysdmx.model", "SDMX")
     message: Any = library("pysdmx.model.message", "SDMX")
-    try:
-        made = (
-            datetime.fromisoformat(str(export.release.manifest.get("created"))).astimezone(UTC).replace(microsecond=0)
-        )
-    except ValueError:
-        made = datetime(2020, 1, 1, tzinfo=UTC)
     name = _NO_CODE.sub("-", f"{export.release.name}-{export.release.sha256[:16]}")
-    return message.Header(id=name, test=export.is_marked, prepared=made, sender=model.Organisation(export.agency))
+    sender = model.Organisation(export.agency)
+    return message.Header(id=name, test=export.is_marked, prepared=export.made, sender=sender)
 
 
 def _structures(export: Export, flows: Sequence[_Flow]) -> tuple[list[Any], ...]:
@@ -352,8 +344,11 @@ def _structures(export: Export, flows: Sequence[_Flow]) -> tuple[list[Any], ...]
     )
     made = []
     for flow in flows:
-        refer = _referring(model, export, flow, concepts)
-        components = [_component(model, flow, one, refer(one), codelists) for one in flow.components]
+        components = []
+        for one, title in flow.components.items():
+            told = {"id": scheme.id, "item_id": concepts[one, title], **common}
+            concept = model.ItemReference(sdmx_type="Concept", **told)
+            components.append(_component(model, flow, one, concept, codelists))
         title = export.title(flow.table.title)
         structure = model.DataStructureDefinition(
             id=flow.id, name=title, components=model.Components(components), **common
@@ -370,21 +365,6 @@ def _structures(export: Export, flows: Sequence[_Flow]) -> tuple[list[Any], ...]
     return list(codelists.values()), [scheme], [one for one, _ in made], [one for _, one in made]
 
 
-def _referring(
-    model: Any,  # noqa: ANN401 (of pysdmx)
-    export: Export,
-    flow: _Flow,
-    concepts: Mapping[tuple[str, str], str],
-) -> Callable[[str], Any]:
-    return lambda one: model.ItemReference(
-        sdmx_type="Concept",
-        agency=export.agency,
-        id="CS_YUPANA",
-        version=_VERSION,
-        item_id=concepts[one, flow.components[one]],
-    )
-
-
 def _codelist(model: Any, codes: _SdmxCodes, common: Mapping[str, object]) -> Any:  # noqa: ANN401 (of pysdmx)
     items = []
     for code, label in codes.labels.items():
@@ -395,27 +375,22 @@ def _codelist(model: Any, codes: _SdmxCodes, common: Mapping[str, object]) -> An
 
 
 def _component(model: Any, flow: _Flow, one: str, concept: Any, codelists: Mapping[str, Any]) -> Any:  # noqa: ANN401
-    types = model.DataType
     coded = codelists[flow.codes[one].id] if one in flow.codes else None
-    if one in flow.dimensions or one == _VARIABLE:
-        kind = None if coded is not None else types.STRING
-        return model.Component(
-            id=one, required=True, role=model.Role.DIMENSION, concept=concept, local_codes=coded, local_dtype=kind
-        )
-    if one == _VALUE:
-        return model.Component(
-            id=one, required=False, role=model.Role.MEASURE, concept=concept, local_dtype=types.DOUBLE
-        )
-    numbers = {column.name for column in flow.table.numbers} | set(_TOLD_TITLES)
-    is_number = one in flow.told and (flow.told[one] in numbers or one in _TOLD_TITLES)
+    numbers = {column.name for column in flow.table.numbers}
+    is_dimension = one in flow.dimensions or one == _VARIABLE
+    is_number = one == _VALUE or (not is_dimension and (one in _TOLD_TITLES or flow.told.get(one) in numbers))
+    kind = None if coded is not None else model.DataType.DOUBLE if is_number else model.DataType.STRING
+    role, level = (model.Role.DIMENSION if is_dimension else model.Role.MEASURE), None
+    if not is_dimension and one != _VALUE:
+        role, level = model.Role.ATTRIBUTE, "D" if one in flow.fixed else "O"
     return model.Component(
         id=one,
-        required=one in flow.fixed,
-        role=model.Role.ATTRIBUTE,
+        required=is_dimension or one in flow.fixed,
+        role=role,
         concept=concept,
         local_codes=coded,
-        local_dtype=None if coded is not None else types.DOUBLE if is_number else types.STRING,
-        attachment_level="D" if one in flow.fixed else "O",
+        local_dtype=kind,
+        attachment_level=level,
     )
 
 
@@ -452,7 +427,7 @@ def sdmx_faults(folder: Path, export: Export, database: duckdb.DuckDBPyConnectio
         yield f"{STRUCTURE}: the components are not those of the release"
     if names != {one.id: one.name for one in due}:
         yield f"{STRUCTURE}: the dataflows are not the tables of the release"
-    for done, (flow, name) in enumerate(zip(flows, _names(export), strict=True)):
+    for done, (flow, name) in enumerate(zip(flows, export.names(".csv"), strict=True)):
         tell(Step("reading data", done, len(flows)))
         table = flow.table
         try:
@@ -498,20 +473,14 @@ def _decoded(flow: _Flow, group: Sequence[Mapping[str, str]], lists: Mapping[str
         item = lists.get(flow.codes[one].id, {}).get(code)
         texts[column.name], labels[column.name] = _original(item)
     for measure, row in zip(flow.measures, group, strict=True):
+        texts[measure.name] = _told(row, _VALUE)
         if flow.is_wide:
             item = lists.get(flow.codes[_VARIABLE].id, {}).get(row.get(_VARIABLE, ""))
-            right = _original(item) == (measure.name, measure.title)
-            texts[measure.name] = _told(row, _VALUE) if right else "another variable"
-        else:
-            texts[measure.name] = _told(row, _VALUE)
-        for one, told in flow.told.items():
-            name = f"{measure.name}{told}" if flow.is_wide and told.startswith("_") else told
-            texts[name] = _told(row, one)
+            if _original(item) != (measure.name, measure.title):
+                texts[measure.name] = "another variable"
+        texts |= {flow.told_of(measure.name, one): _told(row, one) for one in flow.told}
     for column in flow.table.columns:
-        try:
-            yield column.cell(texts.get(column.name, ""))
-        except ValueError:
-            yield "no number"
+        yield column.read(texts.get(column.name, ""))
         if column.labels:
             label = labels.get(column.name, "")
             yield label if texts.get(column.name) in column.labels else ""

@@ -9,6 +9,7 @@ import warnings
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import PurePosixPath
 from types import ModuleType
@@ -17,7 +18,7 @@ from unicodedata import category
 
 import duckdb
 
-from yupana.errors import ConfigError, OutputError, nearest
+from yupana.errors import ConfigError, OutputError, nearest, needing
 from yupana.files.database import named, quoted
 from yupana.files.names import file_of
 from yupana.products import PRODUCTS
@@ -75,6 +76,13 @@ class ExportColumn:
         if self.kind == "real" or not number.is_integer():
             return number
         return int(text) if text.lstrip("-").isdigit() else int(number)
+
+    def read(self, value: object) -> Cell:
+        """A value of a file that others may have changed."""
+        try:
+            return self.cell(value)
+        except ValueError:
+            return "no number"
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,12 +245,11 @@ def _resource(part: ReleaseFolder, within: str, *, labelled: bool) -> Mapping[st
     found = next((one for one in (part.codebook or {"resources": ()})["resources"] if one["path"] == file), None)
     if found is not None:
         return dict(found)
-    if labelled and part.codebook is None:
-        raise OutputError(
-            f"{part.folder} has no codebook, which says what tables and codes are called; export a release"
-        )
     if labelled:
-        raise OutputError(f"{part.folder}: the codebook does not describe {file}")
+        none = f"{part.folder} has no codebook, which says what tables and codes are called; export a release"
+        raise OutputError(
+            f"{part.folder}: the codebook does not describe {file}" if part.codebook is not None else none
+        )
     kinds = {**dict.fromkeys(_BESIDE, "number"), **dict.fromkeys(VALUES, "number"), NOISE: "string", REASON: "string"}
     told = [str(column) for column in part.manifest["tables"][file].get("columns", ())]
     fields = [{"name": one, "title": one, "type": kinds.get(one, _kind_of(one))} for one in told]
@@ -348,6 +355,19 @@ class Export:
         plain = (file_of(name.replace("/", "-")) for name in names)
         return [f"{name}{mark}{ending}" for name in distinct(plain, 60)]
 
+    def names(self, ending: str) -> list[str]:
+        """Names of the files of its tables."""
+        return self.files((table.name for table in self.tables), ending)
+
+    @property
+    def made(self) -> datetime:
+        """When the release was made, in the time of the world; of one that does not say so a day of 2020."""
+        try:
+            told = datetime.fromisoformat(str(self.release.manifest.get("created")))
+        except ValueError:
+            return datetime(2020, 1, 1, tzinfo=UTC)
+        return told.astimezone(UTC).replace(microsecond=0)
+
     def source(self, table: ExportTable) -> str:
         """Where the numbers of a table come from."""
         return (
@@ -377,15 +397,9 @@ def library(name: str, what: str) -> ModuleType:
     ConfigError
         If it is not installed.
     """
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a file that gptables leaves open
-            return import_module(name)
-    except ImportError:
-        package = name.partition(".")[0]
-        raise ConfigError(
-            f"{what} needs the package {package}; install Yupana's extra publish (docs/README.md)"
-        ) from None
+    with needing(f"{what} needs the package {name.partition('.')[0]}", "publish"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a file that gptables leaves open
+        return import_module(name)
 
 
 _NUMBERS: Final = itertools.count()

@@ -7,7 +7,6 @@ hold a mapping for every cell: 46,000 rows of six columns a second, against 13,0
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -156,16 +155,11 @@ _ONE_TABLE: Final = "This worksheet contains one table."
 
 
 def _properties(book: Export) -> dict[str, object]:
-    told = str(book.release.manifest.get("created", ""))
-    try:
-        created = datetime.fromisoformat(told).astimezone(UTC).replace(tzinfo=None)
-    except ValueError:
-        created = datetime(2020, 1, 1)  # noqa: DTZ001 (the format has no time zone)
     return {
         "title": _cover(book)[0][:LONGEST_SUBJECT],
         "subject": f"Release of {book.release.name}",
         "comments": f"{book.release.status}; SHA-256 of the manifest {book.release.sha256}",
-        "created": created,
+        "created": book.made.replace(tzinfo=None),  # the format has no time zone
         "status": book.release.status,
     }
 
