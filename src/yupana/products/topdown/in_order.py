@@ -380,11 +380,6 @@ class _WrittenBlocks:
     schema: Schema
     spine: WrittenSpine  # whose blocks have 16 digits
 
-    @property
-    def units(self) -> int:
-        """How many blocks there are."""
-        return len(self.spine.block)
-
     def __iter__(self) -> Iterator[Stretch]:
         """The place of the first block of each part, and the counts of the part."""
         place = np.argsort(self.spine.block)
@@ -403,7 +398,7 @@ class _WrittenBlocks:
             last = int(np.searchsorted(unit, unit[-1]))
             yield done, _part((unit[:last], cell[:last], count[:last]), done, int(unit[-1]))
             done, kept = int(unit[-1]), (unit[last:], cell[last:], count[last:])
-        yield done, _part(kept, done, self.units)
+        yield done, _part(kept, done, len(self.spine.block))
 
     def _rows(self) -> Iterator[Entries]:
         """Codes of blocks, cells and counts, some rows at a time."""

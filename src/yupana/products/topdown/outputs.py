@@ -52,7 +52,7 @@ from yupana.products.topdown.tables import (
     tables_of,
 )
 from yupana.release.tables import Format, describe, table_columns, write_parts
-from yupana.topdown.histogram import BlockParts, Histogram, PartsByCounty, Summed, one_part, sums_in_parts
+from yupana.topdown.histogram import BlockParts, Histogram, PartsByCounty, Summed, sums_in_parts, whole
 from yupana.topdown.intervals import CountIntervals, FindsIntervals
 from yupana.topdown.queries import Schema
 from yupana.topdown.text_rows import Bytes
@@ -284,7 +284,8 @@ def write_tabulation(
     if tables:
         (folder / TABLES).mkdir()
     # Intervals are found of all areas of a kind at once.
-    return _write(folder, TABULATION, tabulated, parts if tabulated.intervals is None else one_part(parts), fmt, layers)
+    of_all = parts if tabulated.intervals is None else [(0, whole(parts))]
+    return _write(folder, TABULATION, tabulated, of_all, fmt, layers)
 
 
 def _write(
