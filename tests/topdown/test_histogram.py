@@ -17,8 +17,8 @@ from yupana.topdown.histogram import (
     Histogram,
     InTurn,
     PartsByCounty,
-    count_entries,
     Stretch,
+    count_entries,
     sums_in_parts,
 )
 

@@ -45,6 +45,11 @@ class Bounds:
         width = self.upper - self.lower
         return np.asarray(width // 2 + width % 2, dtype=np.int64)
 
+    @property
+    def ends(self) -> tuple[Ints, Ints, Ints]:
+        """What stands after a count: LOWER, UPPER and MOE."""
+        return self.lower, self.upper, self.margins
+
 
 class CountIntervals(Protocol):
     """Finds intervals of what a release publishes of one kind of areas."""
