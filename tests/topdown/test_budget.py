@@ -127,7 +127,7 @@ def test_the_door_opens_once_for_each_unit(folder: Path) -> None:
 def on_demand(world: World, spending: Spending, folder: Path) -> MeasuredOnDemand:
     checkpoint = BatchCheckpoint(folder / "checkpoint")
     checkpoint.begin({})
-    return MeasuredOnDemand(spending, checkpoint, Door(world.exact.levels, spending, SeededEntropy(1)))
+    return MeasuredOnDemand(checkpoint, Door(world.exact.levels, spending, SeededEntropy(1)))
 
 
 def test_units_without_a_share_are_not_measured(folder: Path, tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """Parts of the blocks are those of the whole, however it is cut, and areas that are added up are sums over all."""
 
+from collections.abc import Iterable
 from itertools import pairwise
+from unittest.mock import patch
 
 import numpy as np
 from hypothesis import given
@@ -9,12 +11,13 @@ from hypothesis import strategies as st
 from yupana.arrays import Ints
 from yupana.geography.published import Areas
 from yupana.release.lines import texts
+from yupana.topdown import histogram
 from yupana.topdown.histogram import (
     AreaSums,
     Histogram,
-    HistogramParts,
     InTurn,
     PartsByCounty,
+    Stretch,
     count_entries,
     sums_in_parts,
 )
@@ -22,18 +25,24 @@ from yupana.topdown.histogram import (
 ENTRIES = st.lists(st.tuples(st.integers(0, 8), st.integers(0, 4), st.integers(1, 9)), max_size=30)
 
 
-@given(ENTRIES, st.sets(st.integers(1, 8)))
-def test_parts_are_consecutive_and_hold_every_count(entries: list[tuple[int, int, int]], cuts: set[int]) -> None:
+def cut(whole: Histogram, cuts: Iterable[int]) -> list[Stretch]:
+    return [(first, whole.part(first, last)) for first, last in pairwise([0, *sorted(cuts), whole.units])]
+
+
+@given(ENTRIES, st.integers(1, 9))
+def test_parts_are_consecutive_and_hold_every_count(entries: list[tuple[int, int, int]], at_once: int) -> None:
     unit, cell, count = np.array(entries, dtype=np.int64).reshape(-1, 3).T
     whole = count_entries(unit, cell.astype(np.int32), count, 9)
-    parts = HistogramParts(whole, tuple(sorted(cuts)))
     for _ in range(2):  # as often as one likes
         at = 0
+        with patch.object(histogram, "UNITS_AT_ONCE", at_once):
+            parts = list(whole)
         for first, part in parts:
             assert first == at
+            assert part.units <= at_once
             assert np.array_equal(part.dense(0, part.units, 5), whole.dense(first, first + part.units, 5))
             at += part.units
-        assert at == parts.units == 9
+        assert at == whole.units == 9
 
 
 @given(ENTRIES, st.sets(st.integers(1, 8)), st.lists(st.integers(0, 9), max_size=8).map(sorted))
@@ -42,7 +51,7 @@ def test_runs_that_are_asked_for_in_turn_are_those_of_the_whole(
 ) -> None:
     unit, cell, count = np.array(entries, dtype=np.int64).reshape(-1, 3).T
     whole = count_entries(unit, cell.astype(np.int32), count, 9)
-    turn = InTurn(HistogramParts(whole, tuple(sorted(cuts))))
+    turn = InTurn(cut(whole, cuts))
     for first, last in pairwise([0, *ends, 9]):
         found = turn.take(first, last)
         assert found.units == last - first
@@ -82,7 +91,7 @@ def test_every_area_is_given_once_in_order_and_holds_what_it_should(
             if above[index[block]] >= 0:
                 expected["city"][above[index[block]]] += row
     at = dict.fromkeys(expected, 0)
-    for summed in sums_in_parts(HistogramParts(whole, cuts), kinds):
+    for summed in sums_in_parts(cut(whole, cuts), kinds):
         for name, (first, counts) in summed.areas.items():
             assert first == at[name]
             assert np.array_equal(dense(counts), expected[name][first : first + counts.units])
@@ -103,7 +112,7 @@ def test_blocks_of_a_county_come_side_by_side(
     entries: list[tuple[int, int, int]], cuts: tuple[int, ...], county: list[int]
 ) -> None:
     whole = counted(entries)
-    parts = PartsByCounty(HistogramParts(whole, cuts), np.array(county))
+    parts = PartsByCounty(cut(whole, cuts), np.array(county))
     assert np.array(county)[parts.order].tolist() == sorted(county)
     expected = whole.dense(0, BLOCKS, CELLS)[parts.order]
     for _ in range(2):
@@ -112,7 +121,7 @@ def test_blocks_of_a_county_come_side_by_side(
             assert first == at
             assert np.array_equal(dense(part), expected[first : first + part.units])
             at += part.units
-        assert at == parts.units == BLOCKS
+        assert at == BLOCKS
 
 
 def test_areas_of_a_state_of_two_sides_are_given_out_as_their_counties_come() -> None:
@@ -121,7 +130,7 @@ def test_areas_of_a_state_of_two_sides_are_given_out_as_their_counties_come() ->
     county = np.concatenate([np.repeat(np.arange(counties), 9), np.arange(counties)])  # one of ten lies in such an area
     blocks = len(county)
     whole = count_entries(np.arange(blocks), np.zeros(blocks, dtype=np.int32), np.ones(blocks, dtype=np.int64), blocks)
-    parts = HistogramParts(whole, tuple(range(9, blocks, 9)))
+    parts = cut(whole, range(9, blocks, 9))
     published = areas("block", np.argsort(np.argsort(county, kind="stable")).tolist(), blocks)
     by_county = PartsByCounty(parts, county)
     come = given_out = waiting = 0

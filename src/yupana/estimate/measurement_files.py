@@ -45,7 +45,7 @@ from yupana.topdown.descent.checkpoint import Keeper
 from yupana.topdown.descent.descend import Descent
 from yupana.topdown.descent.estimate import coins_for, estimate_counts, failsafe_told, informed
 from yupana.topdown.descent.measurements import StoredMeasurements
-from yupana.topdown.histogram import Histogram, in_parts, whole
+from yupana.topdown.histogram import Histogram, whole
 from yupana.topdown.interval_terms import IntervalMethod, IntervalTerms, default_method, tells_measured
 from yupana.topdown.intervals import CountIntervals, FindsIntervals
 from yupana.topdown.nmf.layout import FoundFiles, find_files
@@ -224,7 +224,7 @@ def _write(
         spine,
         published,
         config.schema,
-        in_parts(counts),
+        counts,
         names=names,
         microdata=request.microdata,
         fmt=request.format,

@@ -44,7 +44,7 @@ from yupana.topdown.budget import spend
 from yupana.topdown.configuration import Configuration
 from yupana.topdown.constraints import kept_areas, known_totals
 from yupana.topdown.descent.measurements import StoredMeasurements
-from yupana.topdown.histogram import Histogram, HistogramParts
+from yupana.topdown.histogram import Histogram
 from yupana.topdown.interval_terms import NO_INTERVALS, REPLICATES, IntervalMethod, IntervalTerms, check_terms
 from yupana.topdown.intervals import CountIntervals, ExactIntervals, MonteCarloIntervals, ReleasedCounts, replicates
 from yupana.topdown.nmf.reading import published_in, read_measurements
@@ -230,7 +230,7 @@ def _intervals(
     noisy = measurements_of(made.release, request.noisy_measurements)
     measured = read_measured(noisy, config, made.spine.levels, spend(config, made.spine).levels)
     kept = kept_areas(config, made.spine)
-    known = {} if kept is None else known_totals(kept, HistogramParts(made.counts))
+    known = {} if kept is None else known_totals(kept, made.counts)
     return least_squares_intervals(measured, made.spine, config.schema, known, areas, terms.confidence)
 
 
@@ -250,7 +250,7 @@ def _from_files(
     order = np.argsort(spine.blocks)
     at = positions(made.blocks, spine.blocks[order])
     counts = made.counts.sum_to(np.where(at < 0, -1, order[at]), len(order))
-    known = measured.premises.known if kept is None else known_totals(kept, HistogramParts(counts))
+    known = measured.premises.known if kept is None else known_totals(kept, counts)
     stored = StoredMeasurements(measured.once.levels, measured.draws)
     return least_squares_intervals(stored, spine, made.configuration.schema, known, areas, terms.confidence)
 
@@ -267,8 +267,8 @@ def _write(
         (draft / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(release.file(name), draft / name)
     tables = () if made.published is None else tables_of(config.schema)
-    tabulated, counts = TabulatedAreas(config.schema, areas, found), HistogramParts(made.counts)
-    rows = write_tabulation(draft, tabulated, counts, _format(release.manifest), tables=tables)
+    tabulated = TabulatedAreas(config.schema, areas, found)
+    rows = write_tabulation(draft, tabulated, made.counts, _format(release.manifest), tables=tables)
     old = release.manifest
     manifest = {
         **old,

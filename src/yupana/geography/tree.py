@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from yupana.arrays import Flags, Indices, Ints
 
@@ -32,6 +33,13 @@ class Tree:
         found = np.arange(self.units(len(self.names) - 1), dtype=np.int32)
         for parent in self.parents[:level:-1]:
             found = parent[found]
+        return found
+
+    def below(self, level: int, units: ArrayLike) -> list[NDArray[np.intp]]:
+        """By geolevel from their own down, the first unit that lies in each of some units, or after it."""
+        found = [np.asarray(units)]
+        for parents in self.parents[level + 1 :]:
+            found.append(np.searchsorted(parents, found[-1]))
         return found
 
 

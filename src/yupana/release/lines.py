@@ -53,6 +53,12 @@ def join(columns: Sequence[Texts], end: bytes = b"") -> Texts:
     return rows.view(f"S{rows.dtype.itemsize}")
 
 
+def cut(codes: Texts, first: int, last: int) -> Texts:
+    """Some of the characters of each, as far as there are any."""
+    letters = np.ascontiguousarray(codes).view("S1").reshape(len(codes), codes.itemsize)[:, first:last]
+    return np.ascontiguousarray(letters).view(f"S{letters.shape[1]}")[:, 0]
+
+
 def without_padding(rows: Texts) -> Texts:
     """Texts that `join` made, with the null bytes within them moved to their ends."""
     letters = rows.view(np.uint8).reshape(len(rows), rows.itemsize)

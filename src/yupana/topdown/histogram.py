@@ -2,8 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
-from typing import Final, Protocol
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +12,8 @@ from yupana.geography.published import Areas
 from yupana.geography.spine import Spine
 
 Cells = NDArray[np.int32]
+
+UNITS_AT_ONCE: Final = 1 << 17
 
 Entries = tuple[NDArray[np.integer], NDArray[np.integer], NDArray[np.integer]]
 """Units, cells and counts, each of shape (entries,)."""
@@ -44,6 +45,11 @@ class Histogram:
         """The units from ``first`` up to ``last``, numbered from 0."""
         begin, end = self.starts[first], self.starts[last]
         return Histogram(self.starts[first : last + 1] - begin, self.cells[begin:end], self.counts[begin:end])
+
+    def __iter__(self) -> Iterator[tuple[int, "Histogram"]]:
+        """Parts of so many units that what is made of one at a time takes little memory; see `BlockParts`."""
+        for first in range(0, self.units, UNITS_AT_ONCE):
+            yield first, self.part(first, min(first + UNITS_AT_ONCE, self.units))
 
     def dense(self, first: int, last: int, cells: int) -> Ints:
         """Counts of the units from ``first`` up to ``last``, zeros included, of shape (last - first, cells)."""
@@ -133,54 +139,26 @@ def joined(pieces: Sequence[Histogram]) -> Histogram:
     )
 
 
-BLOCKS_AT_ONCE: Final = 1 << 17
+Stretch: TypeAlias = tuple[int, Histogram]
+"""The number of the first of some consecutive units, and their counts."""
 
+BlockParts: TypeAlias = Iterable[Stretch]
+"""Counts of the blocks of a spine in consecutive parts, such as states, in the order of the spine.
 
-class BlockParts(Protocol):
-    """Counts of the blocks of a spine in consecutive parts, such as states, in the order of the spine.
-
-    Iterating gives for each part the place of its first block and the counts of its blocks, which are numbered from 0
-    within the part. The first part begins at 0, every other where the one before it ended. They can be gone through any
-    number of times and are the same each time.
-    """
-
-    @property
-    def units(self) -> int:
-        """How many blocks all parts have together."""
-        ...
-
-    def __iter__(self) -> Iterator[tuple[int, Histogram]]:
-        """The place of the first block of each part, and the counts of the part."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class HistogramParts:
-    """Parts of one histogram that is held in memory."""
-
-    histogram: Histogram  # of the blocks of the spine, in its order
-    # where another part begins, ascending, each between 0 and the number of blocks; none makes one part of all
-    cuts: tuple[int, ...] = ()
-
-    @property
-    def units(self) -> int:
-        """How many blocks all parts have together."""
-        return self.histogram.units
-
-    def __iter__(self) -> Iterator[tuple[int, Histogram]]:
-        """The place of the first block of each part, and the counts of the part."""
-        for first, last in pairwise((0, *self.cuts, self.units)):
-            yield first, self.histogram.part(first, last)
+Each part is the place of its first block and the counts of its blocks, which are numbered from 0 within the part. The
+first begins at 0, every other where the one before it ended. They can be gone through any number of times and are the
+same each time. A `Histogram` is one.
+"""
 
 
 @dataclass(slots=True, eq=False)
 class InTurn:
     """Consecutive units of a geolevel in parts, for who asks for one run of them after another."""
 
-    parts: Iterable[tuple[int, Histogram]]  # as `BlockParts` gives them
+    parts: BlockParts
     _at: int = 0
     _held: Histogram | None = None
-    _coming: Iterator[tuple[int, Histogram]] | None = None
+    _coming: Iterator[Stretch] | None = None
 
     def take(self, first: int, last: int) -> Histogram:
         """Counts of the units from ``first`` up to ``last``; ``first`` never lies before that of an earlier call."""
@@ -196,19 +174,9 @@ class InTurn:
         return self._held.part(first - self._at, last - self._at)
 
 
-def in_parts(histogram: Histogram) -> HistogramParts:
-    """A histogram in parts of so many blocks that what is made of one at a time takes little memory."""
-    return HistogramParts(histogram, tuple(range(BLOCKS_AT_ONCE, histogram.units, BLOCKS_AT_ONCE)))
-
-
 def whole(parts: BlockParts) -> Histogram:
     """All parts behind one another, in memory."""
-    return parts.histogram if isinstance(parts, HistogramParts) else joined([counts for _, counts in parts])
-
-
-def one_part(parts: BlockParts) -> HistogramParts:
-    """All parts as one, in memory."""
-    return HistogramParts(whole(parts))
+    return parts if isinstance(parts, Histogram) else joined([counts for _, counts in parts])
 
 
 def sum_to_areas(histogram: Histogram, areas: list[Areas]) -> Iterator[tuple[Areas, Histogram]]:
@@ -235,10 +203,6 @@ def sum_to_levels(histogram: Histogram, spine: Spine) -> Iterator[tuple[int, His
     for level in range(last, 0, -1):
         histogram = histogram.sum_to(spine.tree.parents[level], spine.tree.units(level - 1))
         yield level - 1, histogram
-
-
-Stretch = tuple[int, Histogram]
-"""The number of the first of some consecutive units, and their counts."""
 
 
 class AreaSums:
@@ -315,11 +279,6 @@ class PartsByCounty:
 
     parts: BlockParts
     county: Ints  # shape (blocks,): that of each block, as a number
-
-    @property
-    def units(self) -> int:
-        """How many blocks all parts have together."""
-        return self.parts.units
 
     @property
     def order(self) -> Ints:

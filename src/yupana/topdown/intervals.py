@@ -27,7 +27,7 @@ from yupana.topdown.descent.checkpoint import unkept
 from yupana.topdown.descent.compile import compile_kernels
 from yupana.topdown.descent.estimate import coins_for, estimate_counts, measured, premises_of
 from yupana.topdown.descent.measurements import Door
-from yupana.topdown.histogram import Histogram, HistogramParts, sum_to_areas, sum_to_levels, whole
+from yupana.topdown.histogram import Histogram, sum_to_areas, sum_to_levels, whole
 from yupana.topdown.text_rows import variables
 
 
@@ -44,6 +44,11 @@ class Bounds:
         """Half the width of each interval, rounded up; its middle is the estimate, and not the published count."""
         width = self.upper - self.lower
         return np.asarray(width // 2 + width % 2, dtype=np.int64)
+
+    @property
+    def ends(self) -> tuple[Ints, Ints, Ints]:
+        """What stands after a count: LOWER, UPPER and MOE."""
+        return self.lower, self.upper, self.margins
 
 
 class CountIntervals(Protocol):
@@ -142,7 +147,7 @@ def replicates(
     spending = spend(configuration, spine)
     kept = kept_areas(configuration, spine)
     # Published areas have the totals that were kept exactly.
-    known = {} if kept is None else known_totals(kept, HistogramParts(published.counts))
+    known = {} if kept is None else known_totals(kept, published.counts)
     premises = premises_of(configuration, spine, known, published.facilities)
     levels = [counts for _, counts in sum_to_levels(published.counts, spine)][::-1]
 

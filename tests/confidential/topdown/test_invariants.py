@@ -33,7 +33,7 @@ from yupana.topdown.constraints import UNKNOWN, Kept, kept_areas, known_totals
 from yupana.topdown.descent import measurements
 from yupana.topdown.descent.checkpoint import BatchCheckpoint
 from yupana.topdown.descent.descend import Descent
-from yupana.topdown.histogram import Histogram, HistogramParts, count_entries, whole
+from yupana.topdown.histogram import Histogram, count_entries, whole
 from yupana.topdown.reading.configuration import read_configuration
 
 GROUPED = ("US", "State", "County", "Tract_Group", "Tract", "Block_Group", "Block")
@@ -358,7 +358,7 @@ def test_known_totals_are_those_of_areas_and_all_of_them(spine: Spine, level: st
     histogram = Histogram(
         np.concatenate([[0], np.cumsum(counts > 0)]), np.zeros(len(here), dtype=np.int32), counts[here].astype(np.int64)
     )
-    known = known_totals(kept, HistogramParts(histogram))
+    known = known_totals(kept, histogram)
     for number, one in known.items():
         true = np.zeros(spine.tree.units(number), dtype=np.int64)
         np.add.at(true, spine.tree.ancestors(number), counts)

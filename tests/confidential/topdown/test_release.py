@@ -34,7 +34,7 @@ from yupana.release.lines import digits, join, texts, whole
 from yupana.release.release import read_release
 from yupana.release.tables import Format
 from yupana.topdown import histogram
-from yupana.topdown.histogram import Histogram, count_entries, in_parts
+from yupana.topdown.histogram import Histogram, count_entries
 from yupana.topdown.queries import Schema
 
 LABELLED = make_schema(sex=("männlich", "female"), order=3)
@@ -85,7 +85,7 @@ def make(folder: Path, schema: Schema, seed: int, *, optimized: bool = False, fm
     counts = random_counts(random, schema, len(spine.blocks), {3: 3, 4: 0}.get(seed, 200))
     standing = np.array([[random.randrange(3) for _ in range(8)] for _ in range(len(spine.blocks))])
     published = published_blocks(reference, nation=True)
-    written = write_outputs(folder, spine, published, schema, in_parts(counts), facilities=standing, fmt=fmt)
+    written = write_outputs(folder, spine, published, schema, counts, facilities=standing, fmt=fmt)
     (folder / "spine").mkdir()
     written["spine/blocks.csv"] = write_blocks(folder / "spine", spine)
     write_manifest(folder, {"yupana": "0", "tables": describe_files(folder, written)})
@@ -181,7 +181,7 @@ def test_records_of_any_schema_are_blocks_and_attributes(tmp_path: Path) -> None
 @pytest.mark.slow
 def test_records_of_persons_are_those_of_the_mdf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_rows, "ROWS_AT_ONCE", 37)
-    monkeypatch.setattr(histogram, "BLOCKS_AT_ONCE", 11)
+    monkeypatch.setattr(histogram, "UNITS_AT_ONCE", 11)
     made = make(tmp_path / "out", PL94, 1)
     rows = read_table(made.folder / "microdata.csv")
     assert [row["EPNUM"] for row in rows] == [f"{number:09d}" for number in range(1, len(rows) + 1)]
@@ -292,7 +292,7 @@ def test_the_check_finds_every_change(tmp_path: Path, name: str) -> None:
 
 def _small(monkeypatch: pytest.MonkeyPatch, seed: int, threads: int = 2) -> None:
     """Parts, stretches and reads of odd sizes, so that every file is made of many of them."""
-    monkeypatch.setattr(histogram, "BLOCKS_AT_ONCE", (1, 5, 17)[seed % 3])
+    monkeypatch.setattr(histogram, "UNITS_AT_ONCE", (1, 5, 17)[seed % 3])
     monkeypatch.setattr(file_rows, "ROWS_AT_ONCE", (3, 1, 29)[seed % 3])
     monkeypatch.setattr(file_rows, "_AREAS_AT_ONCE", (2, 7, 1)[seed % 3])
     monkeypatch.setattr(in_order, "_ROWS_AT_ONCE", (2, 31, 8)[seed % 3])

@@ -25,10 +25,6 @@ class Watched:
     def __init__(self) -> None:
         self.held = 0
 
-    @property
-    def units(self) -> int:
-        return PARTS * BLOCKS
-
     def __iter__(self) -> Iterator[tuple[int, Histogram]]:
         alive: list[weakref.ref[Ints]] = []
         for part in range(PARTS):

@@ -115,11 +115,10 @@ def add_up(tree: Tree, count_blocks: CountBlocks, scratch: Path | None) -> Geole
     lowest = min(_UNITS_OF, last)
     found = {number: CountsInParts(scratch, str(number)) for number in range(lowest, last + 1)}
     tops: list[tuple[int, Histogram]] = []
-    for first, end in _stretches(tree, lowest):
-        spans = [(first, end)]
-        for parents in tree.parents[lowest + 1 :]:
-            begin, stop = np.searchsorted(parents, spans[-1]).tolist()
-            spans.append((begin, stop))
+    # Units of the lowest, one after the other, up to so many blocks or a single unit.
+    ends = tree.below(lowest, np.arange(1, tree.units(lowest) + 1))[-1]
+    for first, end in runs_within(ends, _BLOCKS_AT_ONCE):
+        spans = [span.tolist() for span in tree.below(lowest, (first, end))]
         counts = count_blocks(*spans[-1])
         for number in range(last, lowest - 1, -1):
             found[number].add(counts)
@@ -139,14 +138,6 @@ def add_up(tree: Tree, count_blocks: CountBlocks, scratch: Path | None) -> Geole
             above = above.sum_to(tree.parents[number], tree.units(number - 1))
             levels.insert(0, above)
     return GeolevelCounts(tuple(levels), found[last])
-
-
-def _stretches(tree: Tree, lowest: int) -> Iterator[tuple[int, int]]:
-    """Units of a geolevel, one after the other, up to so many blocks or a single unit."""
-    ends = np.arange(1, tree.units(lowest) + 1)
-    for parents in tree.parents[lowest + 1 :]:
-        ends = np.searchsorted(parents, ends)
-    return runs_within(ends, _BLOCKS_AT_ONCE)
 
 
 def open_described_counts(

@@ -5,19 +5,19 @@ wrong: `yupana.products.topdown.verify` then reads it in any order and tells wha
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, BinaryIO, Final, TypeAlias
+from typing import Any, BinaryIO, Final
 
 import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
 from yupana.arrays import Ints
-from yupana.files.arrow_stream import TextColumn
 from yupana.files.database import named, open_database, source_of
 from yupana.files.delimited import PARQUET, column_types, parquet_rows, positions
 from yupana.files.regular import must_be_regular, regular
@@ -28,25 +28,19 @@ from yupana.geography.tree import Tree
 from yupana.products.topdown.outputs import workers
 from yupana.products.topdown.rows import (
     CountRows,
-    RecordForm,
-    count_rows,
+    CountSection,
+    Records,
+    Rows,
+    RowsFile,
+    Section,
+    TableSection,
+    count_file,
     person_records,
     plain_records,
-    records_of,
-    table_rows,
+    record_file,
+    table_files,
 )
-from yupana.products.topdown.tables import (
-    BOUNDS,
-    COUNTS,
-    INTERVALS_OF,
-    MICRODATA,
-    TABLES,
-    TABULATION,
-    RedistrictingTable,
-    counts_persons,
-    levels_of,
-    tables_of,
-)
+from yupana.products.topdown.tables import COUNTS, TABLES, TABULATION, counts_persons, tables_of
 from yupana.products.topdown.verify import cell_of, code_of, codes_of
 from yupana.topdown.histogram import (
     BlockParts,
@@ -60,7 +54,7 @@ from yupana.topdown.histogram import (
 )
 from yupana.topdown.intervals import Bounds
 from yupana.topdown.queries import Schema
-from yupana.topdown.text_rows import Bytes, NumberForm, match_rows, most_bytes, parse_counts
+from yupana.topdown.text_rows import NumberForm, match_rows, most_bytes, parse_counts
 
 _BYTES_AT_ONCE: Final = 1 << 24
 _ROWS_AT_ONCE: Final = 1 << 18
@@ -81,11 +75,11 @@ def counts_hold(folder: Path, schema: Schema, spine: WrittenSpine, *, records: b
     """
     spine = as_written(spine)
     kinds = areas_of_tree(spine.tree, spine.texts())
-    files: list[_Expected] = [_CountFile(folder / COUNTS, schema, kind) for kind in kinds[1:]]
+    files = [count_file(folder / COUNTS, schema, kind) for kind in kinds[1:]]
     if records:
         persons = counts_persons(schema)
-        form = person_records(spine.block, schema) if persons else plain_records(kinds[0].labels, schema)
-        files.append(_RecordFile(folder / MICRODATA, form))
+        section = person_records(spine.block, schema) if persons else plain_records(kinds[0].labels, schema)
+        files.append(record_file(folder, section))
     return _hold(_WrittenBlocks(folder, schema, spine), kinds, files)
 
 
@@ -96,12 +90,8 @@ def tabulation_holds(
     spine = as_written(spine)
     blocks = PartsByCounty(_WrittenBlocks(folder, schema, spine), spine.block // BLOCKS_OF_COUNTY)
     kinds = blocks.areas(published.areas(spine.block))
-    files: list[_Expected] = [_CountFile(folder / TABULATION, schema, kind, intervals=intervals) for kind in kinds]
-    for table in tables_of(schema):
-        files.append(_TableFile(folder / TABLES / f"{table.name}.csv", table, kinds, NumberForm()))
-        if intervals:
-            path = folder / TABLES / f"{table.name}{INTERVALS_OF}.csv"
-            files.append(_TableFile(path, table, kinds, NumberForm(shown=False, bounded=True)))
+    files = [count_file(folder / TABULATION, schema, kind, bounded=intervals) for kind in kinds]
+    files += table_files(folder / TABLES, tables_of(schema), kinds, bounded=intervals)
     return _hold(blocks, kinds, files)
 
 
@@ -113,12 +103,12 @@ class _Opening:
     db: duckdb.DuckDBPyConnection
 
 
-def _hold(blocks: BlockParts, kinds: Sequence[Areas], files: Sequence["_Expected"]) -> bool:
+def _hold(blocks: BlockParts, kinds: Sequence[Areas], files: Sequence[RowsFile]) -> bool:
     """Whether all files hold what they should, no more and no less."""
     try:
         with ExitStack() as stack, ThreadPoolExecutor(workers()) as pool:
             opening = _Opening(stack, stack.enter_context(open_database()))
-            sections = [section for file in files for section in file.open(opening)]
+            sections = [section for file in files for section in _sections(opening, file)]
             running: list[Future[None]] = []
             for summed in sums_in_parts(blocks, kinds):
                 # The next part is added up while this one is compared.
@@ -143,12 +133,24 @@ class _TextRows:
     at: int
     end: int
 
-    def compare(self, most: int, match: Callable[[Bytes], int]) -> bool:
-        """Go on behind rows that stand here and take so many bytes at most, if they do."""
-        text = os.pread(self.file.fileno(), min(most, self.end - self.at), self.at)
-        used = match(np.frombuffer(text, dtype=np.uint8))
+    def hold(self, rows: Rows, form: NumberForm) -> bool:
+        """Go on behind rows if they stand here."""
+        used = -1
+        if isinstance(rows, Records):
+            expected = rows.text().tobytes()
+            used = len(expected) if self._next(len(expected)) == expected else -1
+        else:
+            first, second, numbers = rows.columns
+            for more in _LARGER_ENDS if form.bounded else (0,):
+                text = np.frombuffer(self._next(most_bytes(first, second, numbers, form, more)), dtype=np.uint8)
+                used = match_rows(text, first, second, numbers, form)
+                if used >= 0:
+                    break
         self.at += max(used, 0)
         return used >= 0
+
+    def _next(self, most: int) -> bytes:
+        return os.pread(self.file.fileno(), min(most, self.end - self.at), self.at)
 
 
 @dataclass(slots=True, eq=False)
@@ -157,6 +159,7 @@ class _StoredRows:
 
     db: duckdb.DuckDBPyConnection
     query: str
+    labels: NDArray[Any]  # what the query says of each unit
     end: int
     at: int = 0
 
@@ -167,153 +170,76 @@ class _StoredRows:
         self.at += number
         return list(found.values())
 
-
-def _open(opening: _Opening, path: Path, columns: Sequence[str]) -> _TextRows:
-    """The rows of a file of text with these columns."""
-    file = opening.stack.enter_context(open(path, "rb", opener=regular))  # noqa: SIM115 (the stack closes it)
-    header = "|".join(columns).encode() + b"\n"
-    if file.read(len(header)) != header:
-        raise _OutOfOrderError
-    return _TextRows(file, len(header), os.fstat(file.fileno()).st_size)
-
-
-def _is_stored(stem: Path) -> bool:
-    """Whether a table is there as Parquet and not as text."""
-    text, stored = (stem.with_name(f"{stem.name}{end}").exists() for end in (".csv", PARQUET))
-    if text == stored:
-        raise _OutOfOrderError
-    return stored
-
-
-def _open_counts(opening: _Opening, stem: Path, schema: Schema, unit: str, more: Sequence[str]) -> _StoredRows:
-    """The rows of a file of Parquet: the unit as SQL has it, the cell, the count and more; -1 for what is none."""
-    path = stem.with_name(f"{stem.name}{PARQUET}")
-    must_be_regular(path)
-    db = opening.db.cursor()
-    if list(column_types(db, parquet_rows([path]))) != ["geounit", *schema.names, "count", *more]:
-        raise _OutOfOrderError
-    cell = cell_of(schema.attributes)
-    numbers = (f"coalesce(TRY_CAST({named(name)} AS BIGINT), -1)" for name in ("count", *more))
-    columns = ", ".join(f"{sql} AS c{place}" for place, sql in enumerate((unit, f"coalesce({cell}, -1)", *numbers)))
-    source = f"read_parquet({source_of(path)}, hive_partitioning = false, file_row_number = true)"
-    ((rows,),) = db.execute(f"SELECT count(*) FROM {source}").fetchall()
-    return _StoredRows(db, f"SELECT {columns} FROM {source}", rows)
-
-
-def _compare_rows(rows: _TextRows, first: TextColumn, second: TextColumn, numbers: Ints, form: NumberForm) -> None:
-    for more in _LARGER_ENDS if form.bounded else (0,):
-        most = most_bytes(first, second, numbers, form, more)
-        if rows.compare(most, lambda text: match_rows(text, first, second, numbers, form)):
-            return
-    raise _OutOfOrderError
-
-
-@dataclass(slots=True, eq=False)
-class _CountFile:
-    """A file of counts of a kind of areas."""
-
-    folder: Path
-    schema: Schema
-    kind: Areas
-    intervals: bool = False
-    rows: _TextRows | _StoredRows = field(init=False)
-    _labels: NDArray[Any] = field(init=False)
-
-    def open(self, opening: _Opening) -> "Sequence[_Section]":
-        more, stem = BOUNDS if self.intervals else (), self.folder / self.kind.name
-        if not _is_stored(stem):
-            path = self.folder / f"{self.kind.name}.csv"
-            self.rows = _open(opening, path, ("geounit", *self.schema.names, "count", *more))
-            return [self]
-        if (codes := codes_of(self.kind.labels)) is not None:
-            unit, self._labels = f"coalesce({code_of(self.kind.labels.itemsize)}, -1)", codes
-        else:
-            unit, self._labels = "coalesce(geounit, '')", np.char.decode(self.kind.labels, "utf-8").astype(object)
-        self.rows = _open_counts(opening, stem, self.schema, unit, more)
-        return [self]
-
-    def compare(self, summed: Summed) -> None:
-        for rows in count_rows(self.kind.labels, self.schema, *summed.areas[self.kind.name], ()):
-            if isinstance(self.rows, _StoredRows):
-                self._compare_stored(self.rows, rows)
-            else:
-                _compare_rows(self.rows, *rows.columns, NumberForm(bounded=self.intervals))
-
-    def _compare_stored(self, stored: _StoredRows, rows: CountRows) -> None:
-        unit, cell, count, *ends = stored.take(len(rows.cells))
-        expected = self._labels[rows.area], rows.cells, rows.numbers[:, 0]
+    def hold(self, rows: Rows, form: NumberForm) -> bool:
+        """Go on behind rows, of counts, if they stand here."""
+        if not isinstance(rows, CountRows):
+            return False
+        unit, cell, count, *ends = self.take(rows.number)
+        expected = self.labels[rows.area], rows.cells, rows.numbers[:, 0]
         same = all(map(np.array_equal, (unit, cell, count), expected))
-        if same and ends:
+        if same and form.bounded:
             lower, upper, margin = ends
             same = bool(((lower >= 0) & (lower <= upper)).all())
             same = same and np.array_equal(margin, Bounds(lower, upper).margins)
-        if not same:
+        return same
+
+
+def _open(opening: _Opening, file: RowsFile) -> _TextRows | _StoredRows:
+    """The rows of a file."""
+    (section, *_) = file.sections
+    if isinstance(section, CountSection) and file.path.with_suffix(PARQUET).exists():
+        if file.path.exists():
             raise _OutOfOrderError
+        return _open_counts(opening, file, section)
+    text = opening.stack.enter_context(open(file.path, "rb", opener=regular))  # noqa: SIM115 (the stack closes it)
+    header = "|".join(file.columns).encode() + b"\n"
+    if text.read(len(header)) != header:
+        raise _OutOfOrderError
+    return _TextRows(text, len(header), os.fstat(text.fileno()).st_size)
 
 
-@dataclass(slots=True, eq=False)
-class _RecordFile:
-    """The records of all blocks."""
-
-    path: Path
-    form: RecordForm
-    before: int = 0
-    rows: _TextRows = field(init=False)
-
-    def open(self, opening: _Opening) -> "Sequence[_Section]":
-        self.rows = _open(opening, self.path, self.form.columns)
-        return [self]
-
-    def compare(self, summed: Summed) -> None:
-        for records in records_of(self.form, summed.first, summed.counts, self.before):
-            self.before += records.number
-            expected = records.text().tobytes()
-            if os.pread(self.rows.file.fileno(), len(expected), self.rows.at) != expected:
-                raise _OutOfOrderError
-            self.rows.at += len(expected)
+def _open_counts(opening: _Opening, file: RowsFile, section: CountSection) -> _StoredRows:
+    """The rows of a file of Parquet: units as numbers if they can be, cells, and numbers; -1 for what is none."""
+    stored = file.path.with_suffix(PARQUET)
+    must_be_regular(stored)
+    db, schema, labels = opening.db.cursor(), section.schema, section.kind.labels
+    if tuple(column_types(db, parquet_rows([stored]))) != file.columns:
+        raise _OutOfOrderError
+    if (codes := codes_of(labels)) is not None:
+        unit, known = f"coalesce({code_of(labels.itemsize)}, -1)", codes
+    else:
+        unit, known = "coalesce(geounit, '')", np.char.decode(labels, "utf-8").astype(object)
+    cell = cell_of(schema.attributes)
+    numbers = (f"coalesce(TRY_CAST({named(name)} AS BIGINT), -1)" for name in file.columns[1 + len(schema.names) :])
+    columns = ", ".join(f"{sql} AS c{place}" for place, sql in enumerate((unit, f"coalesce({cell}, -1)", *numbers)))
+    source = f"read_parquet({source_of(stored)}, hive_partitioning = false, file_row_number = true)"
+    ((rows,),) = db.execute(f"SELECT count(*) FROM {source}").fetchall()
+    return _StoredRows(db, f"SELECT {columns} FROM {source}", known, rows)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _TableFile:
-    """A published table, or that of its intervals."""
+class _Section:
+    """A section of a file, and the rows that should be its rows."""
 
-    path: Path
-    table: RedistrictingTable
-    kinds: Sequence[Areas]
+    section: Section
+    rows: _TextRows | _StoredRows
     form: NumberForm
-
-    def open(self, opening: _Opening) -> "Sequence[_Section]":
-        columns = self.table.variables if self.form.shown else self.table.ends
-        all_rows = _open(opening, self.path, ("SUMLEV", "GEOCODE", *columns))
-        kinds = {kind.name: kind for kind in self.kinds}
-        levels = levels_of(kinds)
-        cuts = _cuts(all_rows, list(levels.values()))
-        return [
-            _OfKind(self.table, kinds[name], level, self.form, _TextRows(all_rows.file, begin, end))
-            for (name, level), begin, end in zip(levels.items(), cuts, cuts[1:], strict=False)
-        ]
-
-
-@dataclass(slots=True, eq=False)
-class _OfKind:
-    """The areas of one kind in a published table."""
-
-    table: RedistrictingTable
-    kind: Areas
-    level: str
-    form: NumberForm
-    rows: _TextRows
 
     def compare(self, summed: Summed) -> None:
-        for rows in table_rows(self.table, self.level, self.kind, *summed.areas[self.kind.name]):
-            _compare_rows(self.rows, *rows.heads, rows.values(), self.form)
+        """Go on behind the rows that a part of the blocks adds."""
+        if not all(self.rows.hold(rows, self.form) for rows in self.section.rows(summed)):
+            raise _OutOfOrderError
 
 
-_Section: TypeAlias = _CountFile | _RecordFile | _OfKind
-"""Rows that parts of the blocks add to; each compares what a part adds, and goes on behind it."""
-
-_Expected: TypeAlias = _CountFile | _RecordFile | _TableFile
-"""A file, and what it should hold, in sections; each part of the blocks adds to all of them."""
+def _sections(opening: _Opening, file: RowsFile) -> list[_Section]:
+    rows = _open(opening, file)
+    if isinstance(rows, _StoredRows):
+        return [_Section(section, rows, file.form) for section in file.sections]
+    cuts = _cuts(rows, [section.level if isinstance(section, TableSection) else "" for section in file.sections])
+    return [
+        _Section(section, _TextRows(rows.file, begin, end), file.form)
+        for section, (begin, end) in zip(file.sections, pairwise(cuts), strict=True)
+    ]
 
 
 def _cuts(rows: _TextRows, levels: Sequence[str]) -> list[int]:
@@ -380,11 +306,6 @@ class _WrittenBlocks:
     schema: Schema
     spine: WrittenSpine  # whose blocks have 16 digits
 
-    @property
-    def units(self) -> int:
-        """How many blocks there are."""
-        return len(self.spine.block)
-
     def __iter__(self) -> Iterator[Stretch]:
         """The place of the first block of each part, and the counts of the part."""
         place = np.argsort(self.spine.block)
@@ -403,22 +324,20 @@ class _WrittenBlocks:
             last = int(np.searchsorted(unit, unit[-1]))
             yield done, _part((unit[:last], cell[:last], count[:last]), done, int(unit[-1]))
             done, kept = int(unit[-1]), (unit[last:], cell[last:], count[last:])
-        yield done, _part(kept, done, self.units)
+        yield done, _part(kept, done, len(self.spine.block))
 
     def _rows(self) -> Iterator[Entries]:
         """Codes of blocks, cells and counts, some rows at a time."""
-        stem = self.folder / COUNTS / self.spine.tree.names[-1]
+        nothing = np.zeros(0, dtype=np.int64)  # no row is compared with those of areas
+        blocks = Areas(self.spine.tree.names[-1], nothing.astype(f"S{BLOCK_WIDTH}"), nothing, "")
         with ExitStack() as stack:
             opening = _Opening(stack, stack.enter_context(open_database()))
-            if _is_stored(stem):
-                unit = f"coalesce({code_of(BLOCK_WIDTH)}, -1)"
-                stored = _open_counts(opening, stem, self.schema, unit, ())
-                while stored.at < stored.end:
-                    codes, cells, counts = stored.take(min(_ROWS_AT_ONCE, stored.end - stored.at))
-                    yield codes, cells, counts
-                return
-            rows = _open(opening, stem.with_name(f"{stem.name}.csv"), ("geounit", *self.schema.names, "count"))
+            rows = _open(opening, count_file(self.folder / COUNTS, self.schema, blocks))
             while rows.at < rows.end:
+                if isinstance(rows, _StoredRows):
+                    codes, cells, counts = rows.take(min(_ROWS_AT_ONCE, rows.end - rows.at))
+                    yield codes, cells, counts
+                    continue
                 text = os.pread(rows.file.fileno(), _BYTES_AT_ONCE, rows.at)
                 text = text[: text.rfind(b"\n") + 1]
                 found = parse_counts(np.frombuffer(text, dtype=np.uint8), text.count(b"\n"), BLOCK_WIDTH, self.schema)

@@ -13,12 +13,11 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 from shutil import copyfileobj
-from typing import Any, BinaryIO, Final, TypeAlias, TypeVar
+from typing import Any, BinaryIO, Final, TypeVar
 
 import duckdb
-import numpy as np
 
-from yupana.arrays import Integers, Ints
+from yupana.arrays import Integers
 from yupana.errors import ConfigError, OutputError
 from yupana.files.database import open_database
 from yupana.files.delimited import PARQUET
@@ -27,32 +26,30 @@ from yupana.geography.kinds import BLOCKS_OF_COUNTY
 from yupana.geography.published import Areas, PublishedBlocks, areas_of_tree, write_published
 from yupana.geography.spine import Spine
 from yupana.products.topdown.rows import (
-    RecordForm,
-    TableRows,
-    count_rows,
+    CountRows,
+    RecordSection,
+    RowsFile,
+    count_file,
     person_records,
     plain_records,
-    records_of,
-    table_rows,
+    record_file,
+    table_files,
     unit_records,
     unpack,
-    with_quarters,
 )
 from yupana.products.topdown.tables import (
     BOUNDS,
     COUNTS,
-    INTERVALS_OF,
     MICRODATA,
     TABLES,
     TABULATION,
     RedistrictingTable,
     counts_persons,
     counts_units,
-    levels_of,
     tables_of,
 )
 from yupana.release.tables import Format, describe, table_columns, write_parts
-from yupana.topdown.histogram import BlockParts, Histogram, PartsByCounty, Summed, one_part, sums_in_parts
+from yupana.topdown.histogram import BlockParts, PartsByCounty, sums_in_parts, whole
 from yupana.topdown.intervals import CountIntervals, FindsIntervals
 from yupana.topdown.queries import Schema
 from yupana.topdown.text_rows import Bytes
@@ -167,26 +164,6 @@ class TabulatedAreas:
     areas: list[Areas]  # of the blocks of the parts, each kind after the one that it adds up
     intervals: CountIntervals | None = None  # of all counts
 
-    @property
-    def ends(self) -> tuple[str, ...]:
-        """The columns after each count."""
-        return () if self.intervals is None else BOUNDS
-
-    def ends_of_cells(self, kind: Areas, counts: Histogram) -> Sequence[Ints]:
-        """What stands in these, of all counts of a kind of areas."""
-        if self.intervals is None:
-            return ()
-        bounds = self.intervals.of_cells(kind, counts)
-        return bounds.lower, bounds.upper, bounds.margins
-
-    def ends_of_table(self, kind: Areas, rows: TableRows) -> Ints:
-        """LOWER, UPPER and MOE of the variables of some rows, of shape (rows, 3 variables)."""
-        if self.intervals is None:
-            raise RuntimeError("there are no intervals")
-        table = rows.table
-        bounds = self.intervals.of_table(kind, table.member, table.size, rows.first, rows.first + len(rows.codes))
-        return np.stack([bounds.lower, bounds.upper, bounds.margins], axis=2).reshape(len(rows.codes), -1)
-
 
 def write_outputs(
     folder: Path,
@@ -233,8 +210,8 @@ def write_outputs(
         Rows, by the file's path within the folder.
     """
     units = TabulatedAreas(schema, areas_of_tree(spine.tree, [level.texts() for level in spine.levels]))
-    form = _RecordLayer(folder / MICRODATA, record_form(spine, schema), facilities if counts_units(schema) else None)
-    rows = _write(folder, COUNTS, units, parts, fmt, [form] if microdata else [])
+    others = [record_file(folder, _records(spine, schema, facilities))] if microdata else []
+    rows = _write(folder, COUNTS, units, parts, fmt, others)
     records = {MICRODATA: rows.pop(MICRODATA)} if microdata else {}
     if published is None:
         if intervals is not None:
@@ -280,137 +257,68 @@ def write_tabulation(
     dict of str to int
         Rows, by the file's path within the folder.
     """
-    layers = [_TableLayer(folder / TABLES, tabulated, tables)] if tables else []
+    bounded = tabulated.intervals is not None
+    others = [*table_files(folder / TABLES, tables, tabulated.areas, bounded=bounded)]
     if tables:
         (folder / TABLES).mkdir()
     # Intervals are found of all areas of a kind at once.
-    return _write(folder, TABULATION, tabulated, parts if tabulated.intervals is None else one_part(parts), fmt, layers)
+    return _write(folder, TABULATION, tabulated, [(0, whole(parts))] if bounded else parts, fmt, others)
 
 
 def _write(
-    folder: Path, name: str, tabulated: TabulatedAreas, parts: BlockParts, fmt: Format, others: Sequence["_Layer"]
+    folder: Path, name: str, tabulated: TabulatedAreas, parts: BlockParts, fmt: Format, others: Sequence[RowsFile]
 ) -> dict[str, int]:
-    """Write a folder of counts, and other files that are made of the same parts of the blocks."""
+    """Write a folder of counts, and other files that are made of the same parts of the blocks.
+
+    Of Parquet are made when all are there: the rows of counts are numbers before.
+    """
     (folder / name).mkdir()
-    counts = _CountLayer(folder / name, tabulated, fmt)
-    layers: list[_Layer] = [counts, *others]
+    bounded = tabulated.intervals is not None
+    counts = [count_file(folder / name, tabulated.schema, kind, bounded=bounded) for kind in tabulated.areas]
+    if fmt == "parquet":
+        counts = [replace(file, path=file.path.with_suffix(_PACKED)) for file in counts]
 
     def pieces() -> Iterator[FilePiece]:
-        for layer in layers:
-            yield from layer.headers()
+        for file in (*counts, *others):
+            yield FilePiece(file.path, bytes, 0) if file.path.suffix == _PACKED else header(file.path, file.columns)
         for summed in sums_in_parts(parts, tabulated.areas):
-            for layer in layers:
-                yield from layer.pieces(summed)
+            for file in (*counts, *others):
+                for number, section in enumerate(file.sections):
+                    for rows in section.rows(summed, tabulated.intervals if file.form.bounded else None):
+                        is_packed = file.path.suffix == _PACKED
+                        make = rows.packed if is_packed and isinstance(rows, CountRows) else rows.text
+                        yield FilePiece(file.path, make, rows.number, number)
 
     rows = write_in_order(pieces(), workers())
     if fmt == "parquet":
-        packed = [counts.path(kind) for kind in tabulated.areas]
         with open_database(threads=1) as db:
-            stored = in_order((partial(counts.store, kind, db.cursor()) for kind in tabulated.areas), workers())
-            made = dict(zip(packed, stored, strict=True))
-        rows = {made.get(path, path): number for path, number in rows.items()}
+            made = (
+                partial(_store, file, tabulated.schema, kind, db.cursor())
+                for file, kind in zip(counts, tabulated.areas, strict=True)
+            )
+            stored = dict(zip((file.path for file in counts), in_order(made, workers()), strict=True))
+        rows = {stored.get(path, path): number for path, number in rows.items()}
     return {path.relative_to(folder).as_posix(): number for path, number in rows.items()}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _CountLayer:
-    """A file of counts for each kind of areas: text, or numbers of which Parquet is made when all are there."""
-
-    folder: Path
-    tabulated: TabulatedAreas
-    fmt: Format
-
-    def headers(self) -> Iterator[FilePiece]:
-        columns = ("geounit", *self.tabulated.schema.names, *self.numbers)
-        for kind in self.tabulated.areas:
-            path = self.path(kind)
-            yield header(path, columns) if self.fmt == "csv" else FilePiece(path, bytes, 0)
-
-    def pieces(self, summed: Summed) -> Iterator[FilePiece]:
-        for kind in self.tabulated.areas:
-            first, counts = summed.areas[kind.name]
-            ends = self.tabulated.ends_of_cells(kind, counts)
-            for rows in count_rows(kind.labels, self.tabulated.schema, first, counts, ends):
-                yield FilePiece(self.path(kind), rows.text if self.fmt == "csv" else rows.packed, len(rows.cells))
-
-    def store(self, kind: Areas, db: duckdb.DuckDBPyConnection) -> Path:
-        """Make Parquet of the numbers of a kind of areas, and remove these."""
-        packed = self.path(kind)
-        parts = unpack(packed, kind.labels, self.tabulated.schema, self.numbers)
-        made = write_parts(db, packed.with_suffix(PARQUET), parts)
-        packed.unlink()
-        return made
-
-    @property
-    def numbers(self) -> tuple[str, ...]:
-        """The columns of whole numbers; the others are text."""
-        return ("count", *self.tabulated.ends)
-
-    def path(self, kind: Areas) -> Path:
-        """Where the rows of a kind of areas are written as they come."""
-        return self.folder / f"{kind.name}.{'csv' if self.fmt == 'csv' else 'packed'}"
+_PACKED: Final = ".packed"
 
 
-@dataclass(slots=True, eq=False)
-class _RecordLayer:
-    """One record for each person or unit counted, in the order of blocks and cells."""
-
-    path: Path
-    form: RecordForm
-    facilities: Integers | None
-    before: int = 0
-
-    def headers(self) -> Iterator[FilePiece]:
-        yield header(self.path, self.form.columns)
-
-    def pieces(self, summed: Summed) -> Iterator[FilePiece]:
-        first, counts = summed.first, summed.counts
-        if self.facilities is not None:
-            counts = with_quarters(counts, self.facilities[first : first + counts.units])
-        for records in records_of(self.form, first, counts, self.before):
-            yield FilePiece(self.path, records.text, records.number)
-            self.before += records.number
+def _store(file: RowsFile, schema: Schema, kind: Areas, db: duckdb.DuckDBPyConnection) -> Path:
+    """Make Parquet of the numbers of a kind of areas, and remove these."""
+    parts = unpack(file.path, kind.labels, schema, file.columns[1 + len(schema.names) :])
+    made = write_parts(db, file.path.with_suffix(PARQUET), parts)
+    file.path.unlink()
+    return made
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _TableLayer:
-    """Published tables: a row for every area, with SUMLEV, GEOCODE and the variables."""
-
-    folder: Path
-    tabulated: TabulatedAreas
-    tables: Sequence[RedistrictingTable]
-
-    def headers(self) -> Iterator[FilePiece]:
-        for table in self.tables:
-            yield header(self._path(table), ("SUMLEV", "GEOCODE", *table.variables))
-            if self.tabulated.intervals is not None:
-                yield header(self._path(table, INTERVALS_OF), ("SUMLEV", "GEOCODE", *table.ends))
-
-    def pieces(self, summed: Summed) -> Iterator[FilePiece]:
-        kinds = {kind.name: kind for kind in self.tabulated.areas}
-        levels = [(section, kinds[name], level) for section, (name, level) in enumerate(levels_of(kinds).items())]
-        for table in self.tables:
-            for section, kind, level in levels:
-                for rows in table_rows(table, level, kind, *summed.areas[kind.name]):
-                    yield FilePiece(self._path(table), rows.text, len(rows.codes), section)
-            for section, kind, level in levels if self.tabulated.intervals is not None else ():
-                for rows in table_rows(table, level, kind, *summed.areas[kind.name]):
-                    text = partial(rows.text_of, self.tabulated.ends_of_table(kind, rows))
-                    yield FilePiece(self._path(table, INTERVALS_OF), text, len(rows.codes), section)
-
-    def _path(self, table: RedistrictingTable, more: str = "") -> Path:
-        return self.folder / f"{table.name}{more}.csv"
-
-
-_Layer: TypeAlias = _CountLayer | _RecordLayer | _TableLayer
-"""Files of a release: their first lines, and what a part of the blocks adds to them."""
-
-
-def record_form(spine: Spine, schema: Schema) -> RecordForm:
+def _records(spine: Spine, schema: Schema, facilities: Integers | None) -> RecordSection:
     """How the records of a schema are written."""
     if counts_persons(schema):
         return person_records(spine.blocks, schema)
-    return unit_records(spine.blocks) if counts_units(schema) else plain_records(spine.levels[-1].texts(), schema)
+    if counts_units(schema):
+        return unit_records(spine.blocks, facilities)
+    return plain_records(spine.levels[-1].texts(), schema)
 
 
 def check_labels(schema: Schema) -> None:

@@ -7,20 +7,32 @@ quarters.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 
 from yupana.arrays import Integers, Ints
 from yupana.files.arrow_stream import Column, TextColumn
 from yupana.geography.published import Areas
-from yupana.products.topdown.tables import GEOGRAPHY, PERSON_COLUMNS, UNIT_COLUMNS, RedistrictingTable, geocodes, levels
+from yupana.products.topdown.tables import (
+    BOUNDS,
+    GEOGRAPHY,
+    INTERVALS_OF,
+    MICRODATA,
+    PERSON_COLUMNS,
+    UNIT_COLUMNS,
+    RedistrictingTable,
+    geocodes,
+    levels,
+    levels_of,
+)
 from yupana.release.lines import Texts, digits, join, texts, without_padding
-from yupana.topdown.histogram import Cells, Histogram, count_entries
+from yupana.topdown.histogram import Cells, Histogram, Summed, count_entries
+from yupana.topdown.intervals import CountIntervals
 from yupana.topdown.queries import Schema
-from yupana.topdown.text_rows import NO_NUMBER, Bytes, lay_records, lay_rows, variables
+from yupana.topdown.text_rows import NO_NUMBER, Bytes, NumberForm, lay_records, lay_rows, variables
 
 ROWS_AT_ONCE: Final = 1 << 18
 
@@ -44,6 +56,11 @@ class CountRows:
     area: Ints  # shape (rows,): the area of each row
     cells: Cells  # shape (rows,)
     numbers: Ints  # shape (rows, 1) or (rows, 4): the count, and the ends and margin of its interval where there is one
+
+    @property
+    def number(self) -> int:
+        """How many."""
+        return len(self.cells)
 
     @property
     def columns(self) -> tuple[TextColumn, TextColumn, Ints]:
@@ -81,23 +98,20 @@ def unpack(path: Path, labels: Texts, schema: Schema, numbers: Sequence[str]) ->
             yield {"geounit": TextColumn(labels, area), **dict(columns), **dict(zip(numbers, values, strict=True))}
 
 
-def count_rows(
-    labels: Texts, schema: Schema, first: int, counts: Histogram, ends: Sequence[Ints]
-) -> Iterator[CountRows]:
-    """The rows of some consecutive areas, not too many at a time.
+@dataclass(frozen=True, slots=True, eq=False)
+class CountSection:
+    """All counts of a kind of areas."""
 
-    Parameters
-    ----------
-    labels : ndarray of bytes, shape (areas,)
-        Identifiers of all areas of the kind.
-    first : int
-        The area that is the first of the histogram.
-    ends : sequence of ndarray of int64, shape (entries,)
-        What stands after the counts.
-    """
-    for part, owners in stretches(counts):
-        numbers = np.stack([counts.counts[part], *(end[part] for end in ends)], axis=1)
-        yield CountRows(labels, schema, owners + first, counts.cells[part], numbers)
+    schema: Schema
+    kind: Areas
+
+    def rows(self, summed: Summed, intervals: CountIntervals | None = None) -> Iterator[CountRows]:
+        """The rows of the areas that are whole with a part of the blocks, not too many at a time."""
+        first, counts = summed.areas[self.kind.name]
+        ends = () if intervals is None else intervals.of_cells(self.kind, counts).ends
+        for part, owners in stretches(counts):
+            numbers = np.stack([counts.counts[part], *(end[part] for end in ends)], axis=1)
+            yield CountRows(self.kind.labels, self.schema, owners + first, counts.cells[part], numbers)
 
 
 def stretches(counts: Histogram) -> Iterator[tuple[slice, Ints]]:
@@ -110,26 +124,10 @@ def stretches(counts: Histogram) -> Iterator[tuple[slice, Ints]]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RecordForm:
-    """How records of persons or units are written."""
-
-    columns: tuple[str, ...]
-    # what records of blocks begin with, as texts of shape (blocks,), from the first of these up to the last
-    heads: Callable[[int, int], Texts]
-    tails: Callable[[Cells], TextColumn]  # what records of cells end with, as a column of shape (cells,)
-    numbered: bool = False  # whether a running number stands between
-
-
-def plain_records(labels: Texts, schema: Schema) -> RecordForm:
-    """Records of any schema: block and attributes; the labels are those of all blocks."""
-    return RecordForm(("block", *schema.names), lambda first, last: labels[first:last], partial(cell_texts, schema))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Records:
     """Some records, in the order of blocks and cells."""
 
-    form: RecordForm
+    section: "RecordSection"
     heads: Texts  # shape (blocks,): of the blocks of a part
     block: Ints  # shape (rows,): which of these
     cells: Cells  # shape (rows,)
@@ -138,8 +136,8 @@ class Records:
 
     def text(self) -> Bytes:
         """The records as they are written."""
-        number = self.first + 1 if self.form.numbered else NO_NUMBER
-        return lay_records(TextColumn(self.heads, self.block), self.form.tails(self.cells), self.times, number)
+        number = self.first + 1 if self.section.numbered else NO_NUMBER
+        return lay_records(TextColumn(self.heads, self.block), self.section.tails(self.cells), self.times, number)
 
     @property
     def number(self) -> int:
@@ -147,26 +145,35 @@ class Records:
         return int(self.times.sum())
 
 
-def records_of(form: RecordForm, first: int, counts: Histogram, before: int) -> Iterator[Records]:
-    """The records of some consecutive blocks, not too many at a time.
+@dataclass(slots=True, eq=False)
+class RecordSection:
+    """The records of all blocks, in the order of blocks and cells."""
 
-    Parameters
-    ----------
-    first : int
-        The block that is the first of the histogram.
-    before : int
-        How many records the blocks before have.
-    """
-    heads = form.heads(first, first + counts.units)
-    for part, owners in stretches(counts):
-        # A few entries may stand for many records.
-        ends = np.cumsum(counts.counts[part])
-        cuts = np.unique(np.searchsorted(ends, np.arange(0, ends[-1], ROWS_AT_ONCE), side="right"))
-        for start, stop in pairwise([*cuts.tolist(), len(ends)]):
-            here = slice(part.start + start, part.start + stop)
-            records = Records(form, heads, owners[start:stop], counts.cells[here], counts.counts[here], before)
-            yield records
-            before += records.number
+    columns: tuple[str, ...]
+    # what records of blocks begin with, as texts of shape (blocks,), from the first of these up to the last
+    heads: Callable[[int, int], Texts]
+    tails: Callable[[Cells], TextColumn]  # what records of cells end with, as a column of shape (cells,)
+    numbered: bool = False  # whether a running number stands between
+    facilities: Integers | None = None  # shape (blocks, 8): with them, group quarters stand beside the housing units
+    before: int = 0  # how many records the blocks before have
+
+    def rows(self, summed: Summed, intervals: CountIntervals | None = None) -> Iterator[Records]:
+        """The records of a part of the blocks, not too many at a time."""
+        del intervals
+        counts, last = summed.counts, summed.first + summed.counts.units
+        if self.facilities is not None:
+            counts = with_quarters(counts, self.facilities[summed.first : last])
+        heads = self.heads(summed.first, last)
+        for part, owners in stretches(counts):
+            # A few entries may stand for many records.
+            ends = np.cumsum(counts.counts[part])
+            cuts = np.unique(np.searchsorted(ends, np.arange(0, ends[-1], ROWS_AT_ONCE), side="right"))
+            for start, stop in pairwise([*cuts.tolist(), len(ends)]):
+                here = slice(part.start + start, part.start + stop)
+                cells, times = counts.cells[here], counts.counts[here]
+                records = Records(self, heads, owners[start:stop], cells, times, self.before)
+                yield records
+                self.before += records.number
 
 
 _AREAS_AT_ONCE: Final = 1 << 16
@@ -178,45 +185,86 @@ class TableRows:
 
     table: RedistrictingTable
     level: str  # SUMLEV of the kind
-    first: int  # the first of the areas
     codes: Texts  # shape (areas,): GEOCODE of each
     counts: Histogram  # of these areas
-
-    def values(self) -> Ints:
-        """The variables, of shape (areas, variables)."""
-        return variables(self.counts, self.table.member, self.table.size)
+    ends: Ints | None  # shape (areas, numbers): what stands in place of the variables
 
     @property
-    def heads(self) -> tuple[TextColumn, TextColumn]:
-        """SUMLEV and GEOCODE of each row."""
+    def number(self) -> int:
+        """How many."""
+        return len(self.codes)
+
+    @property
+    def columns(self) -> tuple[TextColumn, TextColumn, Ints]:
+        """SUMLEV and GEOCODE of each row, and the numbers."""
         places = np.arange(len(self.codes), dtype=np.int64)
-        return TextColumn(texts([self.level]), np.zeros_like(places)), TextColumn(self.codes, places)
+        numbers = variables(self.counts, self.table.member, self.table.size) if self.ends is None else self.ends
+        return TextColumn(texts([self.level]), np.zeros_like(places)), TextColumn(self.codes, places), numbers
 
     def text(self) -> Bytes:
         """The rows as they are written."""
-        return self.text_of(self.values())
-
-    def text_of(self, numbers: Ints) -> Bytes:
-        """Rows of the same areas with other numbers, of shape (areas, numbers)."""
-        return lay_rows(*self.heads, numbers)
+        return lay_rows(*self.columns)
 
 
-def table_rows(
-    table: RedistrictingTable, level: str, kind: Areas, first: int, counts: Histogram
-) -> Iterator[TableRows]:
-    """The rows of some consecutive areas, not too many at a time.
+@dataclass(frozen=True, slots=True, eq=False)
+class TableSection:
+    """The areas of one kind in a published table, or in that of its intervals."""
 
-    Parameters
-    ----------
-    level : str
-        SUMLEV of the kind.
-    first : int
-        The area that is the first of the histogram.
-    """
-    for start in range(0, counts.units, _AREAS_AT_ONCE):
-        stop = min(start + _AREAS_AT_ONCE, counts.units)
-        codes = geocodes(kind.name, kind.labels[first + start : first + stop])
-        yield TableRows(table, level, first + start, codes, counts.part(start, stop))
+    table: RedistrictingTable
+    level: str  # SUMLEV of the kind
+    kind: Areas
+
+    def rows(self, summed: Summed, intervals: CountIntervals | None = None) -> Iterator[TableRows]:
+        """The rows of the areas that are whole with a part of the blocks, not too many at a time."""
+        before, counts = summed.areas[self.kind.name]
+        for start in range(0, counts.units, _AREAS_AT_ONCE):
+            stop = min(start + _AREAS_AT_ONCE, counts.units)
+            first, last = before + start, before + stop
+            ends = None
+            if intervals is not None:
+                found = intervals.of_table(self.kind, self.table.member, self.table.size, first, last).ends
+                ends = np.stack(found, axis=2).reshape(last - first, -1)
+            codes = geocodes(self.kind.name, self.kind.labels[first:last])
+            yield TableRows(self.table, self.level, codes, counts.part(start, stop), ends)
+
+
+Rows: TypeAlias = CountRows | Records | TableRows
+Section: TypeAlias = CountSection | RecordSection | TableSection
+"""Rows of a file that parts of the blocks add to, each behind those of the part before."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowsFile:
+    """A file of text with its sections, one behind the other; of counts there may be one of Parquet in its place."""
+
+    path: Path
+    columns: tuple[str, ...]
+    sections: Sequence[Section]
+    form: NumberForm
+
+
+def count_file(folder: Path, schema: Schema, kind: Areas, *, bounded: bool = False) -> RowsFile:
+    """The counts of a kind of areas; if bounded each with an interval."""
+    columns = ("geounit", *schema.names, "count", *(BOUNDS if bounded else ()))
+    return RowsFile(folder / f"{kind.name}.csv", columns, [CountSection(schema, kind)], NumberForm(bounded=bounded))
+
+
+def record_file(folder: Path, section: RecordSection) -> RowsFile:
+    """The records of all blocks."""
+    return RowsFile(folder / MICRODATA, section.columns, [section], NumberForm())
+
+
+def table_files(
+    folder: Path, tables: Sequence[RedistrictingTable], kinds: Sequence[Areas], *, bounded: bool
+) -> Iterator[RowsFile]:
+    """Published tables: a row for every area, with SUMLEV, GEOCODE and the variables; if bounded, their intervals."""
+    named = {kind.name: kind for kind in kinds}
+    forms = NumberForm(), *([NumberForm(shown=False, bounded=True)] if bounded else [])
+    for table, form in product(tables, forms):
+        path = folder / f"{table.name}{'' if form.shown else INTERVALS_OF}.csv"
+        columns = ("SUMLEV", "GEOCODE", *(table.variables if form.shown else table.ends))
+        sections = [TableSection(table, level, named[name]) for name, level in levels_of(named).items()]
+        yield RowsFile(path, columns, sections, form)
 
 
 _PERSON, _UNIT, _BUILD = "MPD", "MUD", "1.1.0"
@@ -224,7 +272,13 @@ _UNIT_STATUS: Final = texts(("2|2", "2|1", "4|0"))
 """RTYPE and HH_STATUS of a vacant unit, an occupied one, and group quarters."""
 
 
-def person_records(blocks: Ints, schema: Schema) -> RecordForm:
+def plain_records(labels: Texts, schema: Schema) -> RecordSection:
+    """Records of any schema: block and attributes; the labels are those of all blocks."""
+    columns = ("block", *schema.names)
+    return RecordSection(columns, lambda first, last: labels[first:last], partial(cell_texts, schema))
+
+
+def person_records(blocks: Ints, schema: Schema) -> RecordSection:
     """How persons are written. EPNUM numbers the records of the file, from 1.
 
     Parameters
@@ -240,7 +294,7 @@ def person_records(blocks: Ints, schema: Schema) -> RecordForm:
     codes = [digits(level[name] + 1, 1) for name in ("votingage", "hispanic")]
     tails = join([rtype, digits(quarters, 1), *codes, digits(level["cenrace"] + 1, 2)])
 
-    return RecordForm(
+    return RecordSection(
         PERSON_COLUMNS,
         lambda first, last: _heads(_PERSON, blocks[first:last]),
         lambda cells: TextColumn(tails, cells.astype(np.int64)),
@@ -248,12 +302,13 @@ def person_records(blocks: Ints, schema: Schema) -> RecordForm:
     )
 
 
-def unit_records(blocks: Ints) -> RecordForm:
-    """How units are written, whose counts `with_quarters` made."""
-    return RecordForm(
+def unit_records(blocks: Ints, facilities: Integers | None) -> RecordSection:
+    """How units are written; with facilities, group quarters beside them."""
+    return RecordSection(
         UNIT_COLUMNS,
         lambda first, last: _heads(_UNIT, blocks[first:last]),
         lambda cells: TextColumn(_UNIT_STATUS, cells.astype(np.int64)),
+        facilities=facilities,
     )
 
 

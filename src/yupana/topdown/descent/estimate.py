@@ -153,7 +153,7 @@ def measured(
         Whether everything is drawn though the estimator does not need it.
     """
     if estimator == "topdown" and not in_full:
-        return MeasuredOnDemand(door.spending, keeper, door)
+        return MeasuredOnDemand(keeper, door)
     clock.start("measuring")
     stored = StoredMeasurements(door.spending.levels, keeper)
     for level, done, units in stored.draw(door):

@@ -303,7 +303,6 @@ class MeasuredOnDemand:
     what is released in the end has the law of one draw (docs/interrupted-runs.md).
     """
 
-    spending: Spending
     keeper: Keeper
     door: Door
 
@@ -315,7 +314,7 @@ class MeasuredOnDemand:
         OutputError
             If the draws cannot be kept, or those that were kept are damaged.
         """
-        spent = self.spending.levels[level]
+        spent = self.door.spending.levels[level]
         asked = ask_all(families, spent.queries)
         shapes = [(int(one.places(families.children)[-1]),) for one in asked]
         values = self.keeper.load_draws(level, families.first, shapes)

@@ -17,7 +17,7 @@ from yupana.errors import InputError
 from yupana.files.database import store_arrays
 from yupana.geography.spine import Geolevel, Spine
 from yupana.geography.tree import Tree
-from yupana.release.lines import Texts
+from yupana.release.lines import Texts, cut
 from yupana.topdown.configuration import Configuration
 from yupana.topdown.constraints import UNKNOWN, Known, Limits, kept_areas, known_of_areas, limits_by_level
 from yupana.topdown.nmf.layout import BLOCK_DIGITS, BRANCH_AND_STATE, CONSTRAINT, COUNTY, NATION, SUMMED, WHOLE
@@ -117,34 +117,26 @@ def _digits_of_areas(geocodes: Mapping[str, Texts]) -> list[str]:
     states = codes.astype(f"S{BRANCH_AND_STATE}")
     width = codes.dtype.itemsize
     faults = []
-    blocks = _cut(codes, width - BLOCK_DIGITS, width)
-    if (odd := _cut(states, 1, BRANCH_AND_STATE) != _cut(blocks, 0, 2)).any():
+    blocks = cut(codes, width - BLOCK_DIGITS, width)
+    if (odd := cut(states, 1, BRANCH_AND_STATE) != cut(blocks, 0, 2)).any():
         faults.append(f"Block: geocode {codes[odd][0].decode()} begins with another state than its last 16 digits")
     county = BRANCH_AND_STATE + len(COUNTY)
     if "County" in geocodes:
-        plain = _cut(codes, BRANCH_AND_STATE, county) == COUNTY.encode()
-        if (odd := plain & (_cut(codes, county, county + 3) != _cut(blocks, 2, 5))).any():
+        plain = cut(codes, BRANCH_AND_STATE, county) == COUNTY.encode()
+        if (odd := plain & (cut(codes, county, county + 3) != cut(blocks, 2, 5))).any():
             faults.append(f"Block: geocode {codes[odd][0].decode()} holds another county than its last 16 digits")
-    if (odd := _cut(blocks, 11, 12) != _cut(blocks, 12, 13)).any():
+    if (odd := cut(blocks, 11, 12) != cut(blocks, 12, 13)).any():
         faults.append(f"Block: {blocks[odd][0].decode()} has another block group than its block number says")
     if len(np.unique(blocks)) < len(blocks):
         faults.append("Block: the last 16 digits of two geocodes are the same")
     return faults
 
 
-def _cut(codes: Texts, first: int, last: int) -> Texts:
-    """Some of the characters of each."""
-    letters = np.ascontiguousarray(codes).view("S1").reshape(len(codes), -1)
-    return np.ascontiguousarray(letters[:, first:last]).view(f"S{last - first}")[:, 0]
-
-
 def _geolevel(level: str, codes: Texts) -> Geolevel:
     number, width, names = np.arange(len(codes)), 0, tuple[str, ...]()
     if level == "Block":
-        number, width = (
-            _cut(codes, codes.dtype.itemsize - BLOCK_DIGITS, codes.dtype.itemsize).astype(np.int64),
-            BLOCK_DIGITS,
-        )
+        width = BLOCK_DIGITS
+        number = cut(codes, codes.itemsize - width, codes.itemsize).astype(np.int64)
     elif level != NATION and codes.dtype.itemsize <= _NUMBERS:
         number, width = codes.astype(np.int64), codes.dtype.itemsize
     elif level != NATION:

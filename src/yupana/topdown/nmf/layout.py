@@ -17,7 +17,7 @@ DPQUERY: Final = "DPQuery"
 CONSTRAINT: Final = "Constraint"
 """The folders of a geolevel: noisy answers, and what holds exactly."""
 
-ENDINGS: Final = {DPQUERY: "_dpq", CONSTRAINT: "_con"}
+QUERY_ENDING: Final = "_dpq"
 """What the names of queries end with."""
 
 COLUMNS: Final = ("geocode", "query_name", "sign", "query_shape", "value", "variance", "plb", "State", "County")
@@ -58,12 +58,9 @@ BLOCK_DIGITS: Final = 16
 """The last characters of a block: state 2, county 3, tract 6, block group 1, block 4."""
 
 
-def level_folder(dataset: str, level: str) -> str:
-    """The folder of a geolevel, within the root of the files."""
-    return f"{dataset}/{level}.parquet"
+LEVEL_ENDING: Final = ".parquet"
+"""What the folders of geolevels end with."""
 
-
-_LEVEL: Final = ".parquet"
 _STATE: Final = re.compile(r"State=([0-9]{1,3})")
 
 
@@ -101,7 +98,7 @@ def find_files(root: Path, dataset: str | None, states: Collection[str] = ()) ->
         If there is no such dataset, or a geolevel that a spine has not, or a state that is named and not there.
     """
     folder = _dataset(root, dataset)
-    found = {path.name.removesuffix(_LEVEL): path for path in _levels(folder)}
+    found = {path.name.removesuffix(LEVEL_ENDING): path for path in _levels(folder)}
     if odd := sorted(set(found) - set(LEVELS)):
         raise InputError(
             f"{folder}: {', '.join(odd)} is no geolevel of the redistricting files; there are {', '.join(LEVELS)}. The "
@@ -151,13 +148,13 @@ def _datasets(root: Path) -> Iterator[Path]:
 
 
 def _levels(folder: Path) -> list[Path]:
-    return [path for path in folder.iterdir() if path.name.endswith(_LEVEL) and not path.name.startswith("part-")]
+    return [path for path in folder.iterdir() if path.name.endswith(LEVEL_ENDING) and not path.name.startswith("part-")]
 
 
 def _parts(folder: Path, level: str) -> dict[str, tuple[Path, ...]]:
     """The files of a geolevel by partition; none where the folder is missing, as where every unit was bypassed."""
     found: dict[str, list[Path]] = {}
-    for path in sorted(folder.rglob(f"*{_LEVEL}")) if folder.is_dir() else ():
+    for path in sorted(folder.rglob(f"*{LEVEL_ENDING}")) if folder.is_dir() else ():
         if path.is_dir():
             continue
         keys = [_STATE.fullmatch(part) for part in path.relative_to(folder).parts[:-1]]

@@ -60,31 +60,31 @@ def read_level(rows: LevelRows | None, config: Configuration, level: str, units:
         If a query is none of the configuration's, a geounit is not listed among the constraints or is there twice, a
         variance is no positive number, or a geounit has some of the queries alone.
     """
+    if rows is None:
+        return ReadLevel((), (), np.full((units, 0), np.inf))
     expected = {query.factors: query for query, _ in config.measured(level)}
-    place = rows.place if rows is not None else f"{DPQUERY} of {level}"
-    queries, names = _queries(rows, config, expected, place) if rows is not None else ((), ())
-    if rows is not None and (missing := [q.name for q in expected.values() if q not in queries]):
-        raise InputError(f"{place}: the configuration measures {', '.join(missing)} there, and the files do not")
+    queries, names = _queries(rows, config, expected)
+    if missing := [q.name for q in expected.values() if q not in queries]:
+        raise InputError(f"{rows.place}: the configuration measures {', '.join(missing)} there, and the files do not")
     variances = np.full((units, len(queries)), np.inf)
-    if rows is not None:
-        _fill(rows, names, variances)
+    _fill(rows, names, variances)
     found = ReadLevel(queries, names, variances)
     partly = np.isfinite(variances).any(axis=1) & ~found.measured
-    if rows is not None and partly.any():
+    if partly.any():
         raise InputError(
-            f"{place}: {_code(rows, partly)} lacks some of the queries of its geolevel; so of {int(partly.sum()):,} "
-            "geounits in all"
+            f"{rows.place}: {_code(rows, partly)} lacks some of the queries of its geolevel; so of "
+            f"{int(partly.sum()):,} geounits in all"
         )
     return found
 
 
 def _queries(
-    rows: LevelRows, config: Configuration, expected: Mapping[tuple[Factor, ...], Query], place: str
+    rows: LevelRows, config: Configuration, expected: Mapping[tuple[Factor, ...], Query]
 ) -> tuple[tuple[Query, ...], tuple[str, ...]]:
     found: dict[Query, str] = {}
     faults = []
     for kind in rows.kinds:
-        query = query_of(kind, DPQUERY, config.schema, config.recodes)
+        query = query_of(kind, config.schema, config.recodes)
         if isinstance(query, str):
             faults.append(query)
         elif not named_as(query, kind, config.schema):
@@ -96,7 +96,7 @@ def _queries(
         else:
             found[expected[query.factors]] = kind.name
     if faults:
-        raise InputError("\n".join([f"{place}: holds other queries:", *(f"  {fault}" for fault in faults)]))
+        raise InputError("\n".join([f"{rows.place}: holds other queries:", *(f"  {fault}" for fault in faults)]))
     ordered = tuple(query for query in expected.values() if query in found)
     return ordered, tuple(found[query] for query in ordered)
 

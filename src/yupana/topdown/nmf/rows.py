@@ -16,7 +16,7 @@ from yupana.files.database import named, quoted, source_of, store_arrays, unread
 from yupana.files.delimited import column_types, parquet_rows
 from yupana.files.regular import must_be_regular
 from yupana.release.lines import Texts
-from yupana.topdown.nmf.layout import CONSTRAINT, ENDINGS, JOINED, LEVEL_NAMES, SUMMED, WHOLE
+from yupana.topdown.nmf.layout import CONSTRAINT, JOINED, LEVEL_NAMES, QUERY_ENDING, SUMMED, WHOLE
 from yupana.topdown.queries import DETAILED, TOTAL, Attribute, Factor, Query, Recode, Schema
 
 _INTEGERS: Final = {f"{sign}{size}INT[]" for sign in ("", "U") for size in ("TINY", "SMALL", "BIG")} | {
@@ -258,25 +258,17 @@ def list_kinds(rows: LevelRows, names: Sequence[str]) -> None:
     store_arrays(rows.database, "kinds", {"name": np.array(names, dtype=object), "place": np.arange(len(names))})
 
 
-def query_of(kind: RowKind, ending: str, schema: Schema, recodes: Mapping[str, Recode]) -> Query | str:
-    """The query that rows answer, or what is wrong with them.
-
-    Parameters
-    ----------
-    ending : "DPQuery" or "Constraint"
-        Whose names they have.
-    recodes : mapping of name to Recode
-    """
-    suffix = ENDINGS[ending]
-    if not kind.name.endswith(suffix):
-        return f"{kind.name!r} does not end in {suffix}"
+def query_of(kind: RowKind, schema: Schema, recodes: Mapping[str, Recode]) -> Query | str:
+    """The query that rows of measurements answer, or what is wrong with them."""
+    if not kind.name.endswith(QUERY_ENDING):
+        return f"{kind.name!r} does not end in {QUERY_ENDING}"
     factors: list[Factor] = []
     for attribute, axis in zip(schema.attributes, kind.axes, strict=True):
         factor = _factor(attribute, axis, recodes)
         if factor is None:
             return f"{kind.name}: {axis!r} is no way to keep {attribute.name}; it is a query of another schema"
         factors.append(factor)
-    parts = kind.name.removesuffix(suffix).split(JOINED.strip())
+    parts = kind.name.removesuffix(QUERY_ENDING).split(JOINED.strip())
     query = Query("*".join(map(str.strip, parts)), tuple(factors))
     if query.shape != kind.shape:
         return f"{kind.name}: query_shape is {list(kind.shape)}, and its axes have {list(query.shape)} answers"

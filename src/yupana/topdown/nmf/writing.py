@@ -29,20 +29,20 @@ from yupana.topdown.nmf.layout import (
     CONSTRAINT,
     COUNTY,
     DPQUERY,
-    ENDINGS,
     JOINED,
+    LEVEL_ENDING,
     LEVEL_NAMES,
     MORE_CHARACTERS,
     NURSING_MINORS,
     PARTITION,
     QUARTERS_AT_LEAST,
     QUARTERS_AT_MOST,
+    QUERY_ENDING,
     SUMMED,
     TOTAL_AT_LEAST,
     TOTAL_IS,
     WHOLE,
     ZERO_ENDING,
-    level_folder,
 )
 from yupana.topdown.nmf.rows import RowKind
 from yupana.topdown.queries import DETAILED, Query, Recode, Schema, kept_columns
@@ -209,7 +209,7 @@ def write_measurement_files(
                 CONSTRAINT: _constraints(premises, number, facilities),
             }
             for kind, (rows, pieces) in told.items():
-                folder = root / level_folder(dataset, level.name) / kind
+                folder = root / dataset / f"{level.name}{LEVEL_ENDING}" / kind
                 alone = level.name == ROOT
                 for path, count in _write(db, folder, config.schema, rows, pieces, geocodes[number], alone=alone):
                     written[path.relative_to(root).as_posix()] = count
@@ -219,11 +219,11 @@ def write_measurement_files(
 def _measured(query: Query, schema: Schema, recodes: Mapping[str, Recode]) -> RowKind:
     """How the files tell of a query."""
     if query.name == DETAILED:
-        return RowKind(DETAILED + ENDINGS[DPQUERY], "", (WHOLE,) * len(schema.names), schema.shape)
+        return RowKind(DETAILED + QUERY_ENDING, "", (WHOLE,) * len(schema.names), schema.shape)
     parts = query.name.split("*")
     named_by = {recodes[part].attribute if part in recodes else part: part for part in parts}
     axes = tuple(named_by.get(name, SUMMED) for name in schema.names)
-    return RowKind(JOINED.join(parts) + ENDINGS[DPQUERY], "", axes, query.shape)
+    return RowKind(JOINED.join(parts) + QUERY_ENDING, "", axes, query.shape)
 
 
 def _measurements(stored: StoredMeasurements, number: int) -> Iterator[_UnitRows]:

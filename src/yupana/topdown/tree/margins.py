@@ -116,10 +116,7 @@ class MarginMeasurements:
 
     def climb(self, level: int, first: int, last: int) -> list[TreeEstimate]:
         """What the measurements of units and of all below them say of them: the level, and all levels below it."""
-        spans = [(first, last)]
-        for parents in self.tree.parents[level + 1 :]:
-            begin, end = np.searchsorted(parents, spans[-1]).tolist()
-            spans.append((begin, end))
+        spans = [span.tolist() for span in self.tree.below(level, (first, last))]
         found: list[TreeEstimate] = []
         for at, (begin, end) in reversed(list(enumerate(spans, start=level))):
             here = self.own(at, begin, end)
@@ -160,8 +157,8 @@ class MarginEstimate:
         """
         tree, bottom = self.measured.tree, len(self.measured.tree.names) - 1
         for first, last in self.runs:
-            begins = [first, *_first_below(tree, self.level, first)]
-            if wanted is not None and not wanted[begins[-1] : [last, *_first_below(tree, self.level, last)][-1]].any():
+            begins, ends = np.array(tree.below(self.level, (first, last))).T.tolist()
+            if wanted is not None and not wanted[begins[-1] : ends[-1]].any():
                 continue
             known = self.known.part(first, last)
             for at, here in enumerate(self.measured.climb(self.level, first, last)[1:], start=self.level + 1):
@@ -169,14 +166,6 @@ class MarginEstimate:
                 parents = tree.parents[at][begin : begin + len(here.precision)]
                 known = down(self.measured.basis, here, parents - np.int32(begins[at - self.level - 1]), known)
             yield begins[bottom - self.level], known.coordinates
-
-
-def _first_below(tree: Tree, level: int, unit: int) -> list[int]:
-    """The first unit that lies in a unit, or after it, on each level below."""
-    found = [unit]
-    for parents in tree.parents[level + 1 :]:
-        found.append(int(np.searchsorted(parents, found[-1])))
-    return found[1:]
 
 
 def estimate_margin(measured: MarginMeasurements) -> MarginEstimate:

@@ -13,7 +13,7 @@ from yupana.geography.kinds import BLOCK_WIDTH, COUNTY, KINDS, STATE
 from yupana.geography.published import AREAS_FOLDER, BLOCKS_STEM, PublishedBlocks, read_published
 from yupana.products.topdown.pl.summary_file import FILES
 from yupana.products.topdown.tables import short_blocks
-from yupana.release.lines import Texts, digits, texts
+from yupana.release.lines import Texts, cut, digits, texts
 from yupana.release.release import ReleaseFolder
 
 PARTS: Final = {
@@ -116,11 +116,9 @@ def _no_abbreviation(state: str) -> InputError:
 
 def _split(codes: Texts, names: tuple[str, ...]) -> dict[str, Texts]:
     """Codes cut into fields of their widths; the last has what is left."""
-    letters = codes.view("S1").reshape(len(codes), -1)
     found, first = {}, 0
     for name in names:
-        part = np.ascontiguousarray(letters[:, first : first + HEADER[name]])
-        found[name] = part.view(f"S{part.shape[1]}").reshape(-1)
+        found[name] = cut(codes, first, first + HEADER[name])
         first += HEADER[name]
     return found
 

@@ -32,7 +32,7 @@ from yupana.products.topdown.pl.summary_file import (
 from yupana.products.topdown.pl.summary_records import SummaryFile
 from yupana.products.topdown.tables import TABLES, counts_persons, counts_units, variables_of
 from yupana.release.folder import new_folder, write_manifest
-from yupana.release.lines import Texts, digits, whole
+from yupana.release.lines import Texts, cut, digits, whole
 from yupana.release.manifest import MANIFEST
 from yupana.release.release import ReleaseFolder
 from yupana.release.status import CONFIDENTIAL, MEASURED, NOT_FOR_RELEASE, refuse_confidential
@@ -73,7 +73,7 @@ def summary_files(
     areas, tables = _tables(persons, units)
     told = told_areas(persons)
     level = areas.astype(f"S{HEADER['SUMLEV']}")
-    code = _without_level(areas)
+    code = cut(areas, HEADER["SUMLEV"], areas.itemsize)
     here = np.isin(level, list(PARTS))
     state = code.astype(f"S{HEADER['STATE']}")
     for one in np.unique(state[here]):
@@ -116,12 +116,6 @@ def _read(release: ReleaseFolder, table: str) -> tuple[Texts, Indices]:
     for place, name in enumerate(numbers):
         values[:, place] = found[name]
     return found["area"].astype("S"), values
-
-
-def _without_level(areas: Texts) -> Texts:
-    letters = np.ascontiguousarray(areas.view("S1").reshape(len(areas), -1)[:, HEADER["SUMLEV"] :])
-    found: Texts = letters.view(f"S{letters.shape[1]}").reshape(-1)
-    return found
 
 
 def _header(level: Texts, code: Texts, told: ToldAreas, known: Mapping[str, Texts] | None) -> dict[str, Texts]:
