@@ -56,7 +56,6 @@ from yupana.release.folder import new_folder
 from yupana.release.status import CONFIDENTIAL, NOT_FOR_RELEASE
 from yupana.release.tables import describe_reports, table_of
 from yupana.report.charts import renderer
-from yupana.report.page import render
 from yupana.report.side_by_side import comparison_page
 
 REPORT = "report.html"
@@ -104,7 +103,7 @@ def write_side_by_side(
             table_of("differencing", found.learnt, _LEARNT),
         ]
         described = write_tables(draft, tables)
-        (draft / REPORT).write_text(render(comparison_page(found, description.title, status)), encoding="utf-8")
+        (draft / REPORT).write_text(comparison_page(found, description.title, status), encoding="utf-8")
         told = {"tables": described, "reports": describe_reports(draft, [REPORT])}
         write_reasons(draft, f"{plan.product} side by side", _NO_RELEASE, told, request)
     clock.stop()
