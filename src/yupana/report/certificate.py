@@ -329,22 +329,7 @@ class Certificate(Mapping[str, Any]):
 
 
 def certify(releases: Sequence[Path], household_cap: int | None = None) -> Certificate:
-    """Certify a release, or several of the same people together, from their manifests alone.
-
-    Parameters
-    ----------
-    releases : sequence of Path
-        And what `accuracy` wrote of the same plans: its tests of their acceptance criteria are told, too.
-    household_cap : int, optional
-        Of several: the most persons in a household, for what they promise to one.
-
-    Raises
-    ------
-    ConfigError
-        If a cap is given for one release.
-    OutputError
-        If the files of a release are not those that its manifest describes, or its plan is not its configuration's.
-    """
+    """Certify a release, or several of the same people together, from their manifests alone."""
     short = [release.resolve().name for release in releases]
     names = short if len(set(short)) == len(short) else [str(release) for release in releases]
     named = list(zip(names, map(_manifest_of, releases), strict=True))

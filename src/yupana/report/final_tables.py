@@ -83,18 +83,7 @@ class FinalTable:
 
 
 def publish_estimates(request: EstimateRequest, announce: Announce) -> dict[str, Any]:
-    """Estimate from releases of PHSafe, write a folder, and return its manifest.
-
-    Estimates are a function of the noisy measurements alone, so that they cost no privacy.
-
-    Raises
-    ------
-    ConfigError
-        If the request contradicts itself.
-    OutputError
-        If a release does not hold together, may not be published though that was asked, or OUT cannot be used.
-        Nothing is left in OUT.
-    """
+    """Estimate from releases of PHSafe, write a folder, and return its manifest; it costs no privacy."""
     paths = _paths(request)
     with new_folder(request.out, overwrite=request.overwrite, noisy=False) as partial:
         announce("reading and checking the release")

@@ -64,28 +64,7 @@ REPORT = "report.html"
 def write_side_by_side(
     description: Description, plan: Plan, methods: Sequence[Method], data: Path, out: Path, request: RunRequest
 ) -> SideBySide:
-    """Compare methods with a release, and write what was found as tables and a report.
-
-    Parameters
-    ----------
-    description : Description
-    plan : Plan
-        Of it.
-    methods : sequence of Method
-    data : Path
-        The folder of the records: synthetic, or for internal use any.
-    out : Path
-        A folder, which says NOT FOR RELEASE, or CONFIDENTIAL after internal use.
-    request : RunRequest
-
-    Raises
-    ------
-    ConfigError
-        If `check_accuracy_allowed` refuses, published totals decide the detail of a table, or charts cannot be drawn
-        because the extra ``report`` is not installed.
-    InputError, OutputError
-        If the records break a rule, or ``out`` cannot be used.
-    """
+    """Compare methods with a release, as `Configured.compare` tells; write what was found as tables and a page."""
     check_accuracy_allowed(plan, data, request, "compare")
     if by_size := [table.name for table in tables_by_size(description)]:
         raise ConfigError(f"compare takes no published totals, which the detail of {', '.join(by_size)} needs")
