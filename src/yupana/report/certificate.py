@@ -21,7 +21,7 @@ from yupana.release.recipe import CERTIFICATE
 from yupana.release.release import read_release
 from yupana.release.tables import checksum
 from yupana.report.charts import GREY, SERIES, Mark
-from yupana.report.html import Html, fill
+from yupana.report.html import Html
 from yupana.report.numbers import at_most, loss, percent, power_of_ten, rounded
 from yupana.report.page import render
 from yupana.version import __version__
@@ -68,7 +68,7 @@ def certificate_page(certificate: _Numbers) -> str:
         at_most=at_most,
         at_least=_at_least,
         marks=(*marks, Mark("no release at all", GREY, "line")),
-        picture=_picture(zip(marks, curves, strict=True)),
+        drawn=list(zip(marks, curves, strict=True)),
         points=_points(curves),
         guarantee={
             "What differs between two censuses": [row["change"] for row in rows],
@@ -142,18 +142,6 @@ def _points(curves: Sequence[Mapping[str, Any]]) -> Columns:
         for curve in curves
     }
     return {"Wrong accusations": [percent(share) for share in _TOLD], **told}
-
-
-_LEFT, _TOP, _SIDE = 52, 14, 280
-
-
-def _picture(curves: Iterable[tuple[Mark, Mapping[str, Any]]]) -> Html:
-    """Draw trade-off curves as an SVG element; colours as in the legend, text in the colour of the page."""
-
-    def at(x: float, y: float) -> str:
-        return f"{_LEFT + x * _SIDE:.1f},{_TOP + (1 - y) * _SIDE:.1f}"
-
-    return fill("tradeoff.html", {"left": _LEFT, "top": _TOP, "side": _SIDE, "at": at, "curves": list(curves)})
 
 
 def _conversions(row: Mapping[str, Any]) -> Columns:

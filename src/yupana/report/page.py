@@ -3,6 +3,7 @@
 It is never written over anything but an earlier page of ours, and never among records or tables.
 """
 
+import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,11 +12,9 @@ from typing import Final
 from yupana.errors import OutputError
 from yupana.files.regular import NewFile, real, regular
 from yupana.interruption import whole
-from yupana.report.charts import Mark, Spec, draw, prefixes, renderer
-from yupana.report.html import Html, fill, text_of
+from yupana.report.charts import Mark, Spec, draw, renderer
+from yupana.report.html import Html, fill
 from yupana.version import __version__
-
-STYLE: Final = text_of("tokens.css", "style.css")
 
 MARK: Final = '<meta name="generator" content="yupana">'
 """Tells a page of ours from every other file."""
@@ -41,13 +40,12 @@ class Figure:
 
 def render(template: str, **values: object) -> str:
     """Lay out a report as one HTML file, by a template that extends ``page.html``."""
-    names = prefixes()
+    number = itertools.count(1)
 
     def drawing(chart: Chart, width: int) -> Html:
-        return draw(chart.spec(width), chart.label, names)
+        return draw(chart.spec(width), chart.label, f"chart{next(number)}")
 
-    shell = {"style": STYLE, "mark": Html(MARK), "version": __version__, "drawing": drawing}
-    return fill(template, shell | values)
+    return fill(template, {"mark": Html(MARK), "version": __version__, "drawing": drawing, **values})
 
 
 CONFIDENTIAL: Final = 0o600
