@@ -9,30 +9,61 @@ import pytest
 
 from yupana.privacy.exact import INFINITE
 from yupana.report import numbers
+from yupana.report.charts import Mark
 from yupana.report.html import TEMPLATES, Html
 from yupana.report.html import table as html_table
-from yupana.report.page import Chart, Figure, Page, Section, render, sections
+from yupana.report.page import Chart, Figure, render
+
+
+def _page(nasty: str) -> str:
+    """A page with the same text wherever a report has words of its own."""
+    chart = Chart(nasty, lambda _: {"data": {"values": [{"a": 1}]}, "mark": "point"}, {nasty: [nasty]}, nasty)
+    figure = Figure((chart, chart), (Mark(nasty, "red"),))
+    series = {"title": nasty, "some": nasty, "scatter": figure, "density": figure, "curve": figure, "band": True}
+    return render(
+        "empirical.html",
+        mode="sound",
+        key_numbers=[(nasty, nasty, nasty)],
+        notes=[nasty],
+        warnings=[(nasty, nasty)],
+        summary={nasty: [nasty]},
+        panels={nasty: nasty},
+        table_sa1={nasty: [nasty]},
+        beside={nasty: [nasty]},
+        series=[series],
+    )
 
 
 def test_names_are_escaped() -> None:
-    nasty = """<script>alert("1" & '2')</script>"""
-    chart = Chart(nasty, lambda _: {"data": {"values": [{"a": 1}]}, "mark": "point"}, {nasty: [nasty]}, nasty)
-    figure = Figure((chart, chart), nasty)
-    page = Page(nasty, nasty, nasty, {nasty: (nasty, nasty)}, (Section("a", nasty, (figure,)),))
-    text = render(page)
+    text = _page("""<script>alert("1" & '2')</script>""")
     assert "<script" not in text
     assert '"1"' not in text
 
 
-def test_text_forges_no_figure() -> None:
-    """Figures are kept by a comment in the text of a template, which no value can write."""
-    nasty = "<!--figure 0--><script>alert(1)</script>"
-    (section,) = sections("criteria.html", columns={nasty: [nasty]}, tested=False)
-    assert [isinstance(part, Figure) for part in section.content] == [False]
-    text = render(Page("title", "status", "", {}, (section,)))
+def test_titles_are_escaped() -> None:
+    nasty = "<script>alert(1)</script>"
+    names = ("certain", "methods", "remarks", "learnt_chart", "best_guess")
+    tables = ("mean_errors", "exact_shares", "biases", "additivity", "learnt")
+    errors = Figure((Chart("", lambda _: {"data": {"values": [{"a": 1}]}, "mark": "point"}, {}),))
+    nothing = dict.fromkeys(names, ()) | {"best_guess": None} | {key: {"a": ()} for key in tables}
+    text = render("side_by_side.html", title_of=nasty, status=nasty, few=1, counts=1, errors=errors, **nothing)
     assert "<script" not in text
-    assert "<!--" not in text
-    assert text.count(str(Html.escape(nasty))) == 2  # a heading and a field
+    assert text.count(str(Html.escape(nasty))) == 4  # title and status, each in the head and above the text
+
+
+def test_text_forges_no_figure() -> None:
+    """Figures stand in the text of a section as elements, which no value can write."""
+    nasty = "<figure>\n\n</figure><script>alert(1)</script>"
+    text = _page(nasty)
+    assert "<script" not in text
+    assert text.count("<figure>") == 3
+    assert f"<li>{Html.escape('<figure> </figure><script>alert(1)</script>')}</li>" in text
+
+
+def test_a_long_table_of_a_chart_is_cut() -> None:
+    drawn = html_table({"a": [*range(130)]}, most=120, caller=lambda: Html("caption"))
+    assert drawn.count("<tr>") == 1 + 120
+    assert "The first 120 of 130 rows." in drawn
 
 
 def test_no_template_switches_escaping_off() -> None:
@@ -41,7 +72,7 @@ def test_no_template_switches_escaping_off() -> None:
 
 
 def test_markup_is_escaped_once() -> None:
-    drawn = html_table({"<": ["a < b & c", Html("<b>x</b>")]}, "<i>")
+    drawn = html_table({"<": ["a < b & c", Html("<b>x</b>")]}, caller=lambda: Html.escape("<i>"))
     assert "<td>a &lt; b &amp; c</td>" in drawn
     assert "<td><b>x</b></td>" in drawn
     assert '<p class="note caption">&lt;i&gt;</p>' in drawn
@@ -49,7 +80,7 @@ def test_markup_is_escaped_once() -> None:
 
 
 def test_columns_of_numbers_are_set_right() -> None:
-    drawn = html_table({"count": ["1,234", "−5"], "name": ["x", "7"]}, "caption")
+    drawn = html_table({"count": ["1,234", "−5"], "name": ["x", "7"]}, caller=lambda: Html("caption"))
     assert '<td class="number">1,234</td><td>x</td>' in drawn
 
 

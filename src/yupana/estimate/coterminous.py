@@ -233,28 +233,7 @@ def make_coterminous(
     overwrite: bool,
     announce: Announce,
 ) -> ReleaseFolder:
-    """Write a release whose coterminous areas show the same numbers, and return it.
-
-    Parameters
-    ----------
-    release : Path
-        A folder with a manifest, or T01001 alone.
-    reference : Path
-        GRF-C.
-    housing_units : Path, optional
-        A list of housing units by block: areas are compared by the blocks that have some.
-    parameters : Path, optional
-        The Bureau's parameter folder, which says at which summary levels an iteration is shown. Without it an iteration
-        counts as shown for a summary level if any area of the level has a row of it.
-    zero_suppression : Fraction, optional
-        The chance with which the total of an empty group is to be left out, once areas are combined
-        (`yupana.estimate.suppression`). Needs ``parameters``.
-
-    Raises
-    ------
-    ConfigError, InputError, OutputError
-        If an input breaks a rule, or the release was made coterminous by other sets, or was suppressed.
-    """
+    """Write a release whose coterminous areas show the same numbers, as `combine_coterminous` tells; return it."""
     announce("reading the release")
     if zero_suppression is not None and parameters is None:
         raise ConfigError("zero suppression needs to know the iterations of each level; name --parameters FOLDER")

@@ -248,30 +248,7 @@ def districts(
     confidence: Fraction | None = None,
     reading: PlanOptions = PlanOptions(),  # noqa: B008 (frozen)
 ) -> DistrictEstimates:
-    """Estimate the populations of districts with their joint law, and tell whether the true ones are balanced.
-
-    Parameters
-    ----------
-    release, plan, noisy : Path
-        A release of TopDown, a file of its blocks and their districts, and the noisy measurements of the same run.
-    tolerance : Fraction, optional
-        Above 0, in shares of the ideal; that of `TOLERANCES` if not given.
-    level : Fraction
-        The chance that a tightened tolerance keeps, above 1/2.
-    query : str
-        What is counted: an attribute's level, a variable of the tables, or sums and differences of these.
-    confidence : Fraction, optional
-        Of the intervals; that of the release's margins of error if not given.
-    reading : PlanOptions
-        How the plan is read, and which of its blocks are kept apart from the balance.
-
-    Raises
-    ------
-    ConfigError
-        If the query is faulty, or names what is not there, the measurements do not determine it, or an option is none.
-    InputError, OutputError
-        If the plan is none for the blocks of the release, or release or measurements are not what they should be.
-    """
+    """Estimate the populations of districts with their joint law, as `releases.districts` tells."""
     if level <= Fraction(1, 2):
         raise ConfigError(f"--chance {float(level):g}: a tightened rule is for a chance above 1/2")
     opened = open_release(release)

@@ -83,19 +83,7 @@ class MeasurementRequest:
 
 
 def publish_from_files(request: MeasurementRequest, clock: Stopwatch, progress: Progress) -> dict[str, Any]:
-    """Estimate from noisy measurement files, write a release, and return its manifest.
-
-    It is a function of the files and of public lists, so it costs no privacy: the loss is that of the measurements.
-
-    Raises
-    ------
-    ConfigError
-        If the configuration is none of TopDown, or goes with no spine of blocks.
-    InputError
-        If the files do not hold together, or the lists do not go with them.
-    OutputError
-        If OUT cannot be used. Nothing is left in it.
-    """
+    """Estimate from noisy measurement files, write a release, and return its manifest; it costs no privacy."""
     if request.intervals == "monte-carlo":
         raise ConfigError(
             "--intervals monte-carlo: replicates are runs on the published counts, which need the facilities of every "

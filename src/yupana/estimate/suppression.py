@@ -130,20 +130,7 @@ def read_policy(path: Path) -> DeclaredPolicy:
 def suppress_release(
     release: Path, policy_file: Path, out: Path, *, parameters: Path | None, overwrite: bool, announce: Announce
 ) -> ReleaseFolder:
-    """Write a release with suppressed counts, and return it.
-
-    Parameters
-    ----------
-    release : Path
-        A folder with a manifest, or one of its tables.
-    parameters : Path, optional
-        The Bureau's parameter folder, in place of the one that the policy names.
-
-    Raises
-    ------
-    ConfigError, InputError, OutputError
-        If the policy, the parameters or the release break a rule.
-    """
+    """Write a release with suppressed counts; a folder of parameters goes before that of the policy."""
     policy = read_policy(policy_file)
     pairs: Mapping[str, str] = {}
     unpaired: Sequence[str] = ()

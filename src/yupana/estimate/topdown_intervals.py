@@ -139,17 +139,7 @@ class IntervalRequest:
 
 
 def publish_intervals(request: IntervalRequest, clock: Stopwatch, progress: Progress) -> dict[str, Any]:
-    """Write a release again with an interval for every count of tabulation and tables, and return its manifest.
-
-    All comes from the release, or from measurements and public lists, so it costs no privacy.
-
-    Raises
-    ------
-    ConfigError
-        If what is asked does not go together.
-    InputError, OutputError
-        If release, measurements or output folder are not what they should be. Nothing is left in the folder.
-    """
+    """Write a release again with intervals, as `releases.topdown_intervals` tells; return its manifest."""
     method = _method(request)
     release = open_checked(request.release)
     must_be_of_topdown(release)

@@ -49,15 +49,7 @@ class SpineRequest:
 
 
 def build(settings: SpineSettings, request: SpineRequest, announce: Announce) -> dict[str, Any]:
-    """Build a spine and return its manifest.
-
-    Only public lists are read: geography, housing units and facilities, never counts of persons.
-
-    Raises
-    ------
-    ConfigError, InputError, OutputError
-        If settings, files or the folder do not allow it. Nothing is left in the folder.
-    """
+    """Build a spine of public lists alone, never of counts of persons, and return its manifest."""
     clock = Stopwatch(announce)
     needs_blocks = [*(["--live"] if settings.live else []), *(["the class gq"] if QUARTERS in settings.classes else [])]
     if needs_blocks and request.blocks is None:

@@ -21,9 +21,9 @@ from yupana.release.recipe import CERTIFICATE
 from yupana.release.release import read_release
 from yupana.release.tables import checksum
 from yupana.report.charts import GREY, SERIES, Mark
-from yupana.report.html import Html, fill
+from yupana.report.html import Html
 from yupana.report.numbers import at_most, loss, percent, power_of_ten, rounded
-from yupana.report.page import Section, legend, read_page, render, sections
+from yupana.report.page import render
 from yupana.version import __version__
 
 _SHOWN_DELTA: Final = 1e-10
@@ -49,45 +49,43 @@ def certificate_page(certificate: _Numbers) -> str:
     marks = [Mark(curve["change"], colour, "line") for curve, colour in zip(curves, cycle(SERIES), strict=False)]
     words = _words(certificate["product"])
     return render(
-        read_page(
-            "certificate.html",
-            certificate=certificate,
-            name=words.title,
-            unpublishable=certificate["status"] == "NOT FOR RELEASE",
-            unit=certificate["privacy_unit"],
-            protected=_protected(certificate["privacy_unit"]),
-            symbol=symbol,
-            shown_delta=_SHOWN_DELTA,
-            own={
-                "promised": loss(read_exact(own["promised"][key])),
-                "change": own["change"],
-                "epsilon": _epsilon(own["promised"]) if key == "rho" else None,
-                "exact": _exact_epsilon(own),
-            },
-            own_curve=next((c for c in curves if certificate["neighbours"] in c["kinds"]), next(iter(curves), None)),
-            attacker={**certificate["attacker"], "curves": curves},
-            at_most=at_most,
-            at_least=_at_least,
-            legend=legend((*marks, Mark("no release at all", GREY, "line"))),
-            picture=_picture(zip(marks, curves, strict=True)),
-            points=_points(curves),
-            guarantee={
-                "What differs between two censuses": [row["change"] for row in rows],
-                f"{symbol} promised": [loss(read_exact(row["promised"][key])) for row in rows],
-                f"{symbol} proven at most": [loss(read_exact(row["proven_at_most"][key])) for row in rows],
-            },
-            conversions=[(row["change"], _conversions(row)) for row in rows if row["promised"].get("epsilon")]
-            if symbol == "ρ"
-            else [],
-            by_table=_part(certificate["by_table"], "Table", symbol, words.tables),
-            by_level=_part(certificate["by_level"], "Level", symbol, words.levels),
-            criteria=criteria_sections({"": certificate["criteria"]}),
-            by_attribute=certificate["by_attribute"] and _attributes(certificate["by_attribute"], symbol),
-            spare=_spare(certificate["spare"]),
-            software={"Software": list(certificate["software"]), "Version": list(certificate["software"].values())},
-            parameters=[(name, _brief(value)) for name, value in certificate["parameters"].items()],
-            files=_files(certificate["files"]),
-        )
+        "certificate.html",
+        certificate=certificate,
+        name=words.title,
+        unpublishable=certificate["status"] == "NOT FOR RELEASE",
+        unit=certificate["privacy_unit"],
+        protected=_protected(certificate["privacy_unit"]),
+        symbol=symbol,
+        shown_delta=_SHOWN_DELTA,
+        own={
+            "promised": loss(read_exact(own["promised"][key])),
+            "change": own["change"],
+            "epsilon": _epsilon(own["promised"]) if key == "rho" else None,
+            "exact": _exact_epsilon(own),
+        },
+        own_curve=next((c for c in curves if certificate["neighbours"] in c["kinds"]), next(iter(curves), None)),
+        attacker={**certificate["attacker"], "curves": curves},
+        at_most=at_most,
+        at_least=_at_least,
+        marks=(*marks, Mark("no release at all", GREY, "line")),
+        drawn=list(zip(marks, curves, strict=True)),
+        points=_points(curves),
+        guarantee={
+            "What differs between two censuses": [row["change"] for row in rows],
+            f"{symbol} promised": [loss(read_exact(row["promised"][key])) for row in rows],
+            f"{symbol} proven at most": [loss(read_exact(row["proven_at_most"][key])) for row in rows],
+        },
+        conversions=[(row["change"], _conversions(row)) for row in rows if row["promised"].get("epsilon")]
+        if symbol == "ρ"
+        else [],
+        by_table=_part(certificate["by_table"], "Table", symbol, words.tables),
+        by_level=_part(certificate["by_level"], "Level", symbol, words.levels),
+        criteria=_criteria({"": certificate["criteria"]}),
+        by_attribute=certificate["by_attribute"] and _attributes(certificate["by_attribute"], symbol),
+        spare=_spare(certificate["spare"]),
+        software={"Software": list(certificate["software"]), "Version": list(certificate["software"].values())},
+        parameters=[(name, _brief(value)) for name, value in certificate["parameters"].items()],
+        files=_files(certificate["files"]),
     )
 
 
@@ -144,18 +142,6 @@ def _points(curves: Sequence[Mapping[str, Any]]) -> Columns:
         for curve in curves
     }
     return {"Wrong accusations": [percent(share) for share in _TOLD], **told}
-
-
-_LEFT, _TOP, _SIDE = 52, 14, 280
-
-
-def _picture(curves: Iterable[tuple[Mark, Mapping[str, Any]]]) -> Html:
-    """Draw trade-off curves as an SVG element; colours as in the legend, text in the colour of the page."""
-
-    def at(x: float, y: float) -> str:
-        return f"{_LEFT + x * _SIDE:.1f},{_TOP + (1 - y) * _SIDE:.1f}"
-
-    return fill("tradeoff.html", {"left": _LEFT, "top": _TOP, "side": _SIDE, "at": at, "curves": list(curves)})
 
 
 def _conversions(row: Mapping[str, Any]) -> Columns:
@@ -225,23 +211,21 @@ def certificate_set_page(certificate: _Numbers) -> str:
     of_persons = [row for row in rows if row["of"] != "record" and "attacker" in row]
     shown = of_persons or [row for row in rows if "attacker" in row]
     return render(
-        read_page(
-            "certificate_set.html",
-            certificate=certificate,
-            symbol=symbol,
-            numbers=[
-                (row["unit"], lost, row["change"])
-                for lost, row in zip(losses, rows, strict=True)
-                if row in shown and row["of"] != "household" and row["neighbours"] == "bounded"
-            ],
-            attackers=[row["attacker"] for row in shown],
-            speaks_of_persons=bool(of_persons),
-            releases=_releases(releases),
-            criteria=criteria_sections({r["name"]: certificate["criteria"][r["name"]] for r in releases}),
-            guarantee=_together(rows, symbol, losses),
-            empty=[row for row in rows if "empty" in row],
-            converted=key == "rho" and any(r["mechanism"] == "pure" for r in releases),
-        )
+        "certificate_set.html",
+        certificate=certificate,
+        symbol=symbol,
+        numbers=[
+            (row["unit"], lost, row["change"])
+            for lost, row in zip(losses, rows, strict=True)
+            if row in shown and row["of"] != "household" and row["neighbours"] == "bounded"
+        ],
+        attackers=[row["attacker"] for row in shown],
+        speaks_of_persons=bool(of_persons),
+        releases=_releases(releases),
+        criteria=_criteria({r["name"]: certificate["criteria"][r["name"]] for r in releases}),
+        guarantee=_together(rows, symbol, losses),
+        empty=[row for row in rows if "empty" in row],
+        converted=key == "rho" and any(r["mechanism"] == "pure" for r in releases),
     )
 
 
@@ -333,22 +317,7 @@ class Certificate(Mapping[str, Any]):
 
 
 def certify(releases: Sequence[Path], household_cap: int | None = None) -> Certificate:
-    """Certify a release, or several of the same people together, from their manifests alone.
-
-    Parameters
-    ----------
-    releases : sequence of Path
-        And what `accuracy` wrote of the same plans: its tests of their acceptance criteria are told, too.
-    household_cap : int, optional
-        Of several: the most persons in a household, for what they promise to one.
-
-    Raises
-    ------
-    ConfigError
-        If a cap is given for one release.
-    OutputError
-        If the files of a release are not those that its manifest describes, or its plan is not its configuration's.
-    """
+    """Certify a release, or several of the same people together, from their manifests alone."""
     short = [release.resolve().name for release in releases]
     names = short if len(set(short)) == len(short) else [str(release) for release in releases]
     named = list(zip(names, map(_manifest_of, releases), strict=True))
@@ -395,11 +364,11 @@ def _manifest_of(release: Path) -> dict[str, Any]:
         raise OutputError(f"not certified: {error}") from None
 
 
-def criteria_sections(of_releases: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> tuple[Section, ...]:
-    """The section on the criteria of releases, by name; none where they have none."""
+def _criteria(of_releases: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> dict[str, Any] | None:
+    """What is told of the criteria of releases, by name; None where they have none."""
     found = [(release, of) for release, criteria in of_releases.items() for of in verdicts(criteria)]
     if not found:
-        return ()
+        return None
     tested = any(of.tested for _, of in found)
     columns = {
         **({"Release": [release for release, _ in found]} if len(of_releases) > 1 else {}),
@@ -408,4 +377,4 @@ def criteria_sections(of_releases: Mapping[str, Mapping[str, Mapping[str, Any]]]
         "Predicted": [of.predicted for _, of in found],
         **({"Tested on synthetic records": [of.tested for _, of in found]} if tested else {}),
     }
-    return sections("criteria.html", columns=columns, tested=tested)
+    return {"columns": columns, "tested": tested}

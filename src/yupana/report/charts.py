@@ -6,9 +6,8 @@ drawing serves light and dark pages. The renderer is an optional dependency, imp
 same specifications itself.
 """
 
-import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
@@ -318,24 +317,18 @@ def renderer() -> ModuleType:
         return import_module("vl_convert")  # optional, and half a second to start
 
 
-def draw(spec: Spec, label: str, names: Iterator[str]) -> Html:
+def draw(spec: Spec, label: str, prefix: str) -> Html:
     """Render a chart as an SVG element that a screen reader knows by its label.
 
     Parameters
     ----------
     label : str
         What the chart shows, in a sentence.
-    names : iterator of str
-        Prefixes for the identifiers in the SVG: several SVGs in one page share one space of names.
+    prefix : str
+        Of the identifiers in the SVG: several SVGs in one page share one space of names.
     """
     svg = renderer().vegalite_to_svg(spec, vl_version=VEGA_LITE)
-    prefix = next(names)
     svg = _ID.sub(lambda m: m.group().replace(m[1] or m[2] or m[3], f"{prefix}-{m[1] or m[2] or m[3]}"), svg)
     # Inside HTML the namespaces are known, and without them no address occurs in the page at all.
     svg = _NAMESPACES.sub("", svg)
     return Html(svg.replace("<svg ", f'<svg role="img" aria-label="{Html.escape(label)}" ', 1))
-
-
-def prefixes() -> Iterator[str]:
-    """Names for the charts of a page."""
-    return (f"chart{i}" for i in itertools.count(1))

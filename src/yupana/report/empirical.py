@@ -26,7 +26,7 @@ from yupana.report.charts import (
     histogram_with_law,
 )
 from yupana.report.numbers import epl, whole
-from yupana.report.page import Chart, Figure, read_page, render
+from yupana.report.page import Chart, Figure, render
 
 _DOTS: Final = DISTRICTS
 """Of one series, at most: all that the paper draws."""
@@ -65,7 +65,7 @@ def epl_page(
     # Those with something to see: a law alone has no residuals.
     drawn = [finding for finding in told if finding.residuals is not None]
     dots = min(_DOTS, _DOTS_IN_ALL // max(1, len(drawn)))
-    page = read_page(
+    return render(
         "empirical.html",
         mode=findings[0].request.mode,
         key_numbers=[(f.series.name, epl(f.loss), _interval(f)) for f in told[:_KEY_NUMBERS]],
@@ -77,7 +77,6 @@ def epl_page(
         beside=_beside(beside) if beside else None,
         series=[_drawn(finding, finding.residuals, dots) for finding in drawn if finding.residuals is not None],
     )
-    return render(page)
 
 
 def _interval(finding: LossFinding) -> str:

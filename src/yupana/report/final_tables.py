@@ -42,7 +42,7 @@ from yupana.release.manifest import MANIFEST
 from yupana.release.recipe import ESTIMATES
 from yupana.release.status import ESTIMATED, NOT_FOR_RELEASE, refuse_confidential, refuse_unpublishable, status_of
 from yupana.release.tables import Format, ReleaseTable, Value, checksum, describe_reports, describe_tables, write_table
-from yupana.report.html import Html, fill, text_of
+from yupana.report.html import Html, fill
 from yupana.version import __version__
 
 _TITLE: Final = "Estimates from the measurements of the Supplemental Demographic and Housing Characteristics File"
@@ -83,18 +83,7 @@ class FinalTable:
 
 
 def publish_estimates(request: EstimateRequest, announce: Announce) -> dict[str, Any]:
-    """Estimate from releases of PHSafe, write a folder, and return its manifest.
-
-    Estimates are a function of the noisy measurements alone, so that they cost no privacy.
-
-    Raises
-    ------
-    ConfigError
-        If the request contradicts itself.
-    OutputError
-        If a release does not hold together, may not be published though that was asked, or OUT cannot be used.
-        Nothing is left in OUT.
-    """
+    """Estimate from releases of PHSafe, write a folder, and return its manifest; it costs no privacy."""
     paths = _paths(request)
     with new_folder(request.out, overwrite=request.overwrite, noisy=False) as partial:
         announce("reading and checking the release")
@@ -338,8 +327,6 @@ def _tables_page(tables: Sequence[FinalTable], confidence: float, status: str, c
             "version": __version__,
             # Not to be escaped: it holds text from outside, but cannot end its element.
             "data": Html(embedded),
-            "style": text_of("tokens.css", "final_tables.css", "interval_rows.css"),
-            "script": text_of("interval_rows.js", "final_tables.js"),
         },
     )
 

@@ -1,6 +1,7 @@
 """Templates of pages, in `templates/`. Whatever is not `Html` is escaped on its way into one."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -45,22 +46,41 @@ def fill(template: str, values: Mapping[str, Any]) -> Html:
     return Html(_ENVIRONMENT.get_template(template).render(values))
 
 
-def table(columns: Mapping[str, Sequence[object]], caption: str, note: str = "") -> Html:
+def table(
+    columns: Mapping[str, Sequence[object]], note: str = "", most: int | None = None, *, caller: Callable[[], Html]
+) -> Html:
     """A table by its columns. Columns that hold numbers, formatted or not, are set flush right.
 
     Parameters
     ----------
     columns : mapping of heading to values, all of one length
-    caption : str
-        What the table shows; it stands above, outside of what scrolls.
     note : str, optional
         Stands below.
+    most : int, optional
+        More rows than these are not shown, and that is said below.
+    caller
+        Gives what the table shows; it stands above, outside of what scrolls.
     """
-    heads = [(name, all(_is_number(value) for value in values)) for name, values in columns.items()]
+    heads = [(name, all(_is_number(value) for value in values[:most])) for name, values in columns.items()]
     rows = list(zip(*columns.values(), strict=True))
-    return fill("table.html", {"heads": heads, "rows": rows, "caption": caption, "note": note})
+    if most is not None and len(rows) > most:
+        note = f"The first {most} of {len(rows):,} rows."
+    return fill("table.html", {"heads": heads, "rows": rows[:most], "caption": caller().striptags(), "note": note})
 
 
 def _is_number(value: object) -> bool:
     text = str(value).removesuffix("%").replace(",", "").removeprefix("−").removeprefix("-")
     return text in {"", "–", "infinite", "exact", "unknown", "none"} or text.replace(".", "", 1).isdecimal()
+
+
+_FIGURE: Final = re.compile("(<figure>.*?</figure>)", re.DOTALL)
+
+
+def _in_lines(text: Html) -> Html:
+    """Text in one line, but for its figures, which stand between lines as they are."""
+    pieces = (piece if i % 2 else " ".join(piece.split()) for i, piece in enumerate(_FIGURE.split(text)))
+    return Html("\n".join(piece for piece in pieces if piece))
+
+
+_ENVIRONMENT.filters["in_lines"] = _in_lines
+_ENVIRONMENT.globals.update(table=table, text_of=text_of)

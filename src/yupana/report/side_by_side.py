@@ -7,7 +7,7 @@ from yupana.products.disclosure_control.differencing import FEW
 from yupana.products.disclosure_control.results import LearntRow, SideBySide, SizeErrors
 from yupana.report.charts import SERIES, Mark, labelled_bars, log_dots
 from yupana.report.numbers import percent, rounded, whole
-from yupana.report.page import Chart, Figure, Page, read_page
+from yupana.report.page import Chart, Figure, render
 
 _SHAPES: Final = ("circle", "diamond", "triangle-up", "square", "diamond")
 """Of numbers without a common divisor, so that many methods look different."""
@@ -20,7 +20,7 @@ _TARGETS: Final = {
 _KINDS: Final = {"margins": "cells in a table", "areas": "areas in areas", "groups": "groups in everyone"}
 
 
-def comparison_page(found: SideBySide, title: str, status: str) -> Page:
+def comparison_page(found: SideBySide, title: str, status: str) -> str:
     """The page of a comparison.
 
     Parameters
@@ -31,10 +31,10 @@ def comparison_page(found: SideBySide, title: str, status: str) -> Page:
         NOT FOR RELEASE or CONFIDENTIAL.
     """
     titles = {method.name: method.title for method in found.methods}
-    return read_page(
+    return render(
         "side_by_side.html",
         title_of=title,
-        state=status,
+        status=status,
         few=FEW,
         counts=sum(row.counts for row in found.errors if row.method == found.methods[0].name),
         best_guess=found.best_guess,

@@ -36,7 +36,7 @@ from yupana.report.charts import Mark, before_and_after, log_dots
 from yupana.report.html import Html
 from yupana.report.maps import Boundary, ValueClasses, draw_map, lay_out, outlines, read_boundaries
 from yupana.report.numbers import rounded, whole
-from yupana.report.page import Chart, Figure, Page, claim_page, read_page, render, write_page
+from yupana.report.page import Chart, Figure, claim_page, render, write_page
 from yupana.topdown.tree.least_squares import entity_variances, unit_variances
 
 SPINES: Final[Mapping[Kind, Mark]] = {
@@ -124,7 +124,7 @@ def write_report(folder: Path, boundaries: Path | None, to: Path | None, announc
     compared = [_compare(column, kind, written, spines) for column, kind in areas.items() if kind.labels]
     groups = _compare("block_group", _block_groups(written), written, spines)
     announce("drawing")
-    write_page(place, render(_page(settings, manifest, spines, compared, groups, shapes)))
+    write_page(place, _page(settings, manifest, spines, compared, groups, shapes))
     if place.path.resolve() == (folder / REPORT).resolve():
         write_manifest(folder, {**manifest, "reports": describe_reports(folder, [REPORT])})
     return place.path
@@ -186,7 +186,7 @@ def _page(
     compared: Sequence[_Comparison],
     groups: _Comparison,
     shapes: Sequence[Boundary],
-) -> Page:
+) -> str:
     own, first = spines[-1], spines[0]
     variances = unit_variances(own.tree, own.precisions)
     chosen = {name: value for name, value in manifest["settings"].items() if name not in {"shares", "levels"}}
@@ -196,7 +196,7 @@ def _page(
         if kind.column in {"place", "county_subdivision"}
         for what, pick in _PICKS.items()
     ]
-    return read_page(
+    return render(
         "spine.html",
         own=own,
         first=first,

@@ -56,7 +56,6 @@ from yupana.release.folder import new_folder
 from yupana.release.status import CONFIDENTIAL, NOT_FOR_RELEASE
 from yupana.release.tables import describe_reports, table_of
 from yupana.report.charts import renderer
-from yupana.report.page import render
 from yupana.report.side_by_side import comparison_page
 
 REPORT = "report.html"
@@ -65,28 +64,7 @@ REPORT = "report.html"
 def write_side_by_side(
     description: Description, plan: Plan, methods: Sequence[Method], data: Path, out: Path, request: RunRequest
 ) -> SideBySide:
-    """Compare methods with a release, and write what was found as tables and a report.
-
-    Parameters
-    ----------
-    description : Description
-    plan : Plan
-        Of it.
-    methods : sequence of Method
-    data : Path
-        The folder of the records: synthetic, or for internal use any.
-    out : Path
-        A folder, which says NOT FOR RELEASE, or CONFIDENTIAL after internal use.
-    request : RunRequest
-
-    Raises
-    ------
-    ConfigError
-        If `check_accuracy_allowed` refuses, published totals decide the detail of a table, or charts cannot be drawn
-        because the extra ``report`` is not installed.
-    InputError, OutputError
-        If the records break a rule, or ``out`` cannot be used.
-    """
+    """Compare methods with a release, as `Configured.compare` tells; write what was found as tables and a page."""
     check_accuracy_allowed(plan, data, request, "compare")
     if by_size := [table.name for table in tables_by_size(description)]:
         raise ConfigError(f"compare takes no published totals, which the detail of {', '.join(by_size)} needs")
@@ -104,7 +82,7 @@ def write_side_by_side(
             table_of("differencing", found.learnt, _LEARNT),
         ]
         described = write_tables(draft, tables)
-        (draft / REPORT).write_text(render(comparison_page(found, description.title, status)), encoding="utf-8")
+        (draft / REPORT).write_text(comparison_page(found, description.title, status), encoding="utf-8")
         told = {"tables": described, "reports": describe_reports(draft, [REPORT])}
         write_reasons(draft, f"{plan.product} side by side", _NO_RELEASE, told, request)
     clock.stop()

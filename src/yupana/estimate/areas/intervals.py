@@ -215,28 +215,7 @@ def area_intervals(
     others: Sequence[str] = (),
     encoding: str | None = None,
 ) -> AreaIntervals:
-    """Answer queries of areas: what is published, and an interval of what is true.
-
-    Parameters
-    ----------
-    release : Path
-        Of TopDown, or of several parts of it: a question goes to the part that counts what it asks for.
-    files, encoding : sequence of Path, and str, optional
-        Which areas the blocks lie in, beside what the release tells; see `assign_published`.
-    confidence : Fraction, optional
-        That of the published intervals if not given; of a release without any, that of its margins.
-    noisy : Path, optional
-        The noisy measurements of the run, for what the published tables have no interval of.
-    others : sequence of str
-        Names of what the questions hold besides.
-
-    Raises
-    ------
-    ConfigError
-        If an area or a query is not understood, or no interval can be had.
-    InputError, OutputError
-        If a file, the release or the measurements are not what they should be.
-    """
+    """Answer queries of areas, as `releases.intervals` tells; ``others`` names what the questions hold besides."""
     opened, parts = open_parts(release)
     answer = partial(_of_release, files=files, confidence=confidence, encoding=encoding)
     found = _of_parts(opened, questions, noisy, answer) if parts else answer(opened, questions, noisy)

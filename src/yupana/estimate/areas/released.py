@@ -94,20 +94,7 @@ class ReleasedAreas:
 
 
 def released_areas(release: ReleaseFolder, files: Sequence[Path], encoding: str | None = None) -> ReleasedAreas:
-    """Read which areas a release has, and those that files of a user tell of its blocks.
-
-    Parameters
-    ----------
-    encoding : str, optional
-        As of `assign_published`.
-
-    Raises
-    ------
-    ConfigError
-        If files are given and the units of the spine are what is published.
-    InputError, OutputError
-        If it is no release of TopDown, or a file is not what it should be.
-    """
+    """Read which areas a release has, and those that files of a user tell of its blocks (`assign_published`)."""
     must_be_of_topdown(release)
     published = released_blocks(release)
     if published is None:

@@ -303,26 +303,7 @@ _WITHOUT_PLAN: Final = Fraction(95, 100)
 def intervals(
     release: Path, queries: Sequence[str], *, confidence: Fraction | None = None, noisy: Path | None = None
 ) -> Intervals:
-    """Intervals for sums, differences, ratios and percentages of cells of a release.
-
-    Parameters
-    ----------
-    release : Path
-        Of PHSafe, SafeTab-P, SafeTab-H or TopDown; only the files that are asked for are read and checked.
-    queries : sequence of str
-        In the language of docs/intervals.md.
-    confidence : Fraction, optional
-        That of the release's margins of error if not given: 0.9 of PHSafe and TopDown, 0.95 of SafeTab.
-    noisy : Path, optional
-        The noisy measurements of a TopDown release.
-
-    Raises
-    ------
-    ConfigError
-        If a query is faulty, names what is not there, or no exact interval is known for it.
-    InputError, OutputError
-        If the release or the measurements are not what their manifests say.
-    """
+    """Intervals for sums, differences, ratios and percentages of cells, as `releases.interval` tells."""
     opened = open_release(release)
     with open_database() as db:
         evidence = _evidence(db, opened, noisy)

@@ -48,18 +48,7 @@ class ExportRequest:
 
 
 def publish_export(request: ExportRequest, tell: Listener) -> dict[str, Any]:
-    """Write an export into a folder of its own, and return its manifest.
-
-    The same release, options and libraries give the same bytes.
-
-    Raises
-    ------
-    ConfigError
-        If an option does not go with the form, there is no such table or column, or a library is missing.
-    OutputError
-        If something is wrong with the release, it is CONFIDENTIAL, it is too large for the form, or OUT cannot be used.
-        Nothing is left in OUT.
-    """
+    """Write an export, the same bytes for the same release, options and libraries, and return its manifest."""
     for name, value, form in (("split", request.split, "workbook"), ("agency", request.agency, "sdmx")):
         if value and request.to != form:
             raise ConfigError(f"{name} is for --to {form}, and the export is --to {request.to}")
@@ -99,20 +88,7 @@ def _export(request: ExportRequest, database: duckdb.DuckDBPyConnection) -> Expo
 
 
 def check_export(folder: Path, release: Path | None, tell: Listener) -> Checked:
-    """Read an export back, and compare every number, code and label with the release that it was made of.
-
-    Parameters
-    ----------
-    release : Path, optional
-        The release; else the folder of its name beside the export, if that is the one.
-
-    Raises
-    ------
-    OutputError
-        If the folder holds no export, or ``release`` is no release that holds together.
-    ConfigError
-        If a library that reads the form is missing.
-    """
+    """Compare an export with its release: the one given, else the folder of its name beside it."""
     found, own = check_release(folder), read_release(folder, confidential=True)
     request = _request_in(folder, release, own.manifest.get(EXPORT))
     if found.wrong:
