@@ -17,7 +17,7 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from yupana.confidential.records.declared import Declared, Opened, Rule, check_file, occurs_twice
+from yupana.confidential.records.declared import Opened, Rule, check_file, occurs_twice
 from yupana.confidential.records.fixed_width import NONE, Bytes, Layout, distinct_fields, read_columns
 from yupana.confidential.records.reader import drop_relations, number_of_row, open_records
 from yupana.confidential.records.sources import PART_SHIFT, Source, forms
@@ -302,8 +302,7 @@ def open_reference(db: duckdb.DuckDBPyConnection, source: Source, schema: Record
     """
     keyed = RecordFile("reference", "block", (_KEY, *schema.columns))
     again = Rule("unique_block", keyed.name, occurs_twice(keyed.relation, BLOCK), f"{BLOCK} occurs twice")
-    declared = Declared({keyed.name: keyed}, rules=(again,))
-    return open_records(db, source, keyed) or check_file(db, source, keyed, declared)[0]
+    return open_records(db, source, keyed) or check_file(db, source, keyed, (again,))[0]
 
 
 def block_keys(db: duckdb.DuckDBPyConnection, source: Source) -> NDArray[np.uint64] | None:
