@@ -20,10 +20,11 @@ from yupana.confidential.records.sources import (
     PART_SHIFT,
     Source,
     check_readable,
+    find_broken,
     find_source,
     in_path,
     lines_below_header,
-    place_finding,
+    tell,
 )
 from yupana.confidential.records.validation import MOST_LINES, Finding
 from yupana.confidential.records.values import from_stored, from_text, is_readable, trusted
@@ -399,7 +400,7 @@ def _in_wrong_folder(db: duckdb.DuckDBPyConnection, source: Source, schema: Reco
         of_part = ", ".join("NULL" if code is None else str(code) for code in codes)
         wrong = f"{named(column.name)} <> ([{of_part}])[(record >> {PART_SHIFT}) + 1]"
         text = f"{schema.written[column.name]} is not what its folder says; move the file, or rename the folder"
-        findings += place_finding(db, source, Finding("in_folder", "", text), relation, wrong)
+        findings += tell(find_broken(db, relation, wrong), source, Finding("in_folder", "", text))
     return findings
 
 
