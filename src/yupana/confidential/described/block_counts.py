@@ -389,9 +389,7 @@ def _listed(
     return ListedLevel(
         kind=level.areas,
         columns=columns,
-        area=at[here],
-        group=published.group[here],
-        published=total,
+        listed=PublishedGroups(at[here], published.group[here], total),
         wanted=wanted,
         tables={name: cells[name] for name in tables},
         categories=exact.tabulation.categories,

@@ -9,13 +9,11 @@ import numpy as np
 from yupana.arrays import Flags, Ints
 from yupana.confidential.measure_groups import (
     Choosing,
-    ChosenCounts,
     GroupCounts,
     LevelGroups,
     LevelMeasurer,
     left_out_up_to,
     measure_listed,
-    needs_cells,
 )
 from yupana.confidential.records.declared import compared
 from yupana.confidential.tabulate.linked_tables import (
@@ -227,10 +225,8 @@ def measure_tables(
         if sizes is None:
             raise ValueError(f"{table.name} needs published totals")
         listed = sizes.area * len(level.groups) + sizes.group
-        choice = groups.choosing.choice(sizes.total)
-        rows = np.flatnonzero(needs_cells(groups.family, choice))
-        chosen_counts = ChosenCounts(0, choice, totals[listed], rows, counts[listed[rows]])
-        yield from measure_listed(groups, listed, chosen_counts, ledger, entropy)
+        finest = lambda rows, c=counts, at=listed: c[at[rows]]  # noqa: E731
+        yield from measure_listed(groups, sizes, totals[listed], finest, ledger, entropy)
 
 
 def groups_of_level(
