@@ -291,7 +291,6 @@ def count_streams(
     ----------
     db : duckdb.DuckDBPyConnection
         With the relation ``blocks``.
-    description : Description
     published : mapping of ``table/level`` to PublishedGroups
     counted : sequence of GatheredCounts or None
         What shards have counted, by file and pass; nothing is counted then.

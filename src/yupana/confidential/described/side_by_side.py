@@ -69,15 +69,12 @@ def write_side_by_side(
 
     Parameters
     ----------
-    description : Description
     plan : Plan
         Of it.
-    methods : sequence of Method
     data : Path
         The folder of the records: synthetic, or for internal use any.
     out : Path
         A folder, which says NOT FOR RELEASE, or CONFIDENTIAL after internal use.
-    request : RunRequest
 
     Raises
     ------

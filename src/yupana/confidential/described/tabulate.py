@@ -79,8 +79,6 @@ def tabulate(
 
     Parameters
     ----------
-    db : duckdb.DuckDBPyConnection
-    description : Description
     limited : bool
         Keep at most as many records as the limits say, as a run does; False keeps all.
     count : callable
@@ -201,9 +199,6 @@ def measure_tables(
     Parameters
     ----------
     exact : mapping of ``table/level`` to int64 array, shape (areas by groups of the level, cells)
-    description : Description
-    ledger : Ledger
-    entropy : Entropy
     published : mapping of ``table/level`` to PublishedGroups
         Of the tables whose detail published totals decide.
     leave_out : bool

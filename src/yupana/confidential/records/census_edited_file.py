@@ -88,11 +88,6 @@ def is_cef(folder: Path, others: tuple[RecordFile, ...] = (PERSONS, UNITS, GEO))
 def open_cef(db: duckdb.DuckDBPyConnection, folder: Path) -> Opened:
     """Open the files of all states.
 
-    Parameters
-    ----------
-    db : duckdb.DuckDBPyConnection
-    folder : Path
-
     Returns
     -------
     dict of str to Source, list of Finding
@@ -132,7 +127,6 @@ def find_cef(folder: Path, others: tuple[RecordFile, ...] = (PERSONS, UNITS, GEO
 
     Parameters
     ----------
-    folder : Path
     others : tuple of RecordFile
         Records in other forms, which must not be there, too.
 
@@ -243,9 +237,6 @@ def load_lines(
 
     Parameters
     ----------
-    db : duckdb.DuckDBPyConnection
-    source : Source
-    layout : Layout
     placed : RecordFile, optional
         Columns of ``reference_rows`` that say where the block of a line lies: NULL where it is not there.
     only : tuple of str and int, optional

@@ -195,8 +195,6 @@ def open_declared(declared: Declared, folder: Path, memory: int | None) -> Itera
 
     Parameters
     ----------
-    declared : Declared
-    folder : Path
     memory : int, optional
         Bytes to get along with (`private_database`).
 

@@ -65,8 +65,6 @@ def as_parquet(
 
     Parameters
     ----------
-    folder : Path
-    asked : RecordForms
     memory : int, optional
         Bytes to get along with.
     bring : callable

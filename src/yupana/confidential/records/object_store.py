@@ -76,7 +76,6 @@ def stored_records(store: Store, progress: Progress) -> Iterator[tuple[Path, Bri
 
     Parameters
     ----------
-    store : Store
     progress : callable
         Called with how many files were copied, and how many there are.
 

@@ -64,9 +64,6 @@ def open_records(
 
     Parameters
     ----------
-    db : duckdb.DuckDBPyConnection
-    source : Source
-    schema : RecordFile
     values : callable
         Makes values of what is stored; by default numbers of the domain of their column.
 
@@ -232,8 +229,6 @@ def load_text(db: duckdb.DuckDBPyConnection, texts: Sequence[TextFile], table: s
 
     Parameters
     ----------
-    db : duckdb.DuckDBPyConnection
-    texts : sequence of TextFile
     table : str
         The relation to make, with the numbers of records in a column ``record``.
     typed : str
@@ -339,11 +334,9 @@ def open_part(
 
     Parameters
     ----------
-    db : duckdb.DuckDBPyConnection
     source : Source
         Found sound, as far as its parts tell without being read (`check_parts`).
     part : int
-    schema : RecordFile
 
     Returns
     -------
@@ -418,8 +411,6 @@ def trust(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFile) -> 
 
     Parameters
     ----------
-    db : duckdb.DuckDBPyConnection
-    source : Source
     schema : RecordFile
         Of records without a finding.
     """
@@ -442,9 +433,6 @@ def count_unfit(
 
     Parameters
     ----------
-    db : duckdb.DuckDBPyConnection
-    source : Source
-    schema : RecordFile
     codes : mapping of str to str
         SQL for the codes that a column may have.
     """

@@ -136,7 +136,6 @@ def open_detailed(
 
     Parameters
     ----------
-    folder : Path
     memory : int, optional
         Bytes to get along with (`private_database`).
     kind : {"person-records", "household-records"}
@@ -292,8 +291,6 @@ def open_detailed_cef(
         The race and ethnicity codes there are.
     households : bool
         Whether to make a record of each household, not of each person.
-    db : duckdb.DuckDBPyConnection
-    folder : Path
 
     Returns
     -------

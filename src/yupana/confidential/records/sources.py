@@ -60,7 +60,6 @@ def columns_in_path(paths: Sequence[Path], names: Sequence[str], schema: RecordF
         The parts, which need not be sound.
     names : sequence of str
         Their names from the folder of the records on.
-    schema : RecordFile
     """
     told = [_told(name) for name in names]
     columns = [(column, folded(schema.written[column.name])) for column in schema.columns if not column.key]

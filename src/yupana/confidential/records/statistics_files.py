@@ -63,9 +63,6 @@ def write_statistics(
 
     Parameters
     ----------
-    db : duckdb.DuckDBPyConnection
-    path : Path
-    schema : RecordFile
     rows : Path
         An empty folder, for Parquet by our names of the columns, with the numbers of records.
     encoding : str

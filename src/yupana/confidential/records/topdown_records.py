@@ -51,9 +51,6 @@ def open_histogram(
 
     Parameters
     ----------
-    db : duckdb.DuckDBPyConnection
-    source : Source
-    schema : Schema
     codes : sequence of str
         All codes that a block can have, if they are any texts; a block is then its place among them. Else 16 digits.
 

@@ -158,7 +158,6 @@ def count_details_by_state(driver: Driver, shard: Shard) -> tuple[Flags, tuple[S
 
     Parameters
     ----------
-    driver : Driver
     shard : Shard
         Of the folder that holds the edited file.
 
