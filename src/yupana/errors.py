@@ -5,7 +5,8 @@ value of a confidential record: whoever raises one of these for a record gives i
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 from unicodedata import category
 
 _TURNING = frozenset("\u200e\u200f\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
@@ -42,6 +43,20 @@ class EngineError(YupanaError):
 
 class EntropyError(YupanaError):
     """A source of random bits that fails, so that no noise can be drawn."""
+
+
+@contextmanager
+def reworded(say: Callable[[str], str]) -> Iterator[None]:
+    """Raise errors of ours in other words."""
+    try:
+        yield
+    except YupanaError as error:
+        raise error.reworded(say) from None
+
+
+def speaking_of(theirs: object, ours: Path) -> AbstractContextManager[None]:
+    """Let errors speak of what was given, such as the folder of the records, and not of a folder in its place."""
+    return reworded(lambda text: text.replace(str(ours), str(theirs)))
 
 
 @contextmanager

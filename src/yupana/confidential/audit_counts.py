@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from yupana.arrays import Floats
 from yupana.audit.empirical.series import DETAILED, TOTAL, Series
-from yupana.confidential.records.database import private_database
+from yupana.confidential.records.database import numbers, private_database
 from yupana.errors import InputError
 from yupana.files.database import named, unreadable
 from yupana.files.delimited import PARQUET, column_types, csv_rows, parquet_rows, read_header
@@ -238,18 +238,16 @@ def _load(database: duckdb.DuckDBPyConnection, path: Path, name: str) -> tuple[s
 
 def _units(database: duckdb.DuckDBPyConnection, release: Path, geolevel: str) -> int:
     """How many geounits a geolevel has."""
-    found = database.execute(
-        "SELECT count(*) FROM (SELECT geounit FROM noisy UNION SELECT geounit FROM exact)"
-    ).fetchall()[0][0]
+    (found,) = numbers(database, "SELECT count(*) FROM (SELECT geounit FROM noisy UNION SELECT geounit FROM exact)")
     spine = release / SPINE
     if not spine.is_file():
-        return int(found)
+        return found
     header = read_header(spine, quote="")
     rows = csv_rows(spine, header.names, separator=header.separator)
     query = f"SELECT count(*) FROM {rows} WHERE geolevel = ?"
     with unreadable(InputError(f"{spine} is not readable as a list of geounits")):
         ((listed,),) = database.execute(query, [geolevel]).fetchall()
-    return max(int(found), int(listed))
+    return max(found, int(listed))
 
 
 def _series(
@@ -268,7 +266,7 @@ def _series(
     cells = 1
     if kept:
         listed = f"SELECT {', '.join(names)} FROM noisy UNION SELECT {', '.join(names)} FROM exact"
-        cells = int(database.execute(f"SELECT count(*) FROM ({listed})").fetchall()[0][0])
+        (cells,) = numbers(database, f"SELECT count(*) FROM ({listed})")
     exact, noisy = (np.asarray(found[name], dtype=np.float64) for name in ("exact", "noisy"))
     return Series(f"{geolevel} {query}", exact, noisy, both_zero=units * cells - exact.size)
 

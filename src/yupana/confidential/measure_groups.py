@@ -24,6 +24,7 @@ from yupana.plan.ledger import Ledger, Meter
 from yupana.plan.measurement import Measurement
 from yupana.privacy.entropy import Entropy
 from yupana.privacy.sealed import Sealed
+from yupana.products.described.published import PublishedGroups
 from yupana.products.tables import Family, Groups
 from yupana.release.tables import Coded
 
@@ -257,10 +258,7 @@ class ListedLevel(Sealed):
 
     kind: str  # of the areas
     columns: slice  # as `SlicedLevel` has it
-    # area, group: shape (groups,): places of the areas and of the groups within the level, ascending
-    area: Ints
-    group: Ints
-    published: Ints  # shape (groups,): their totals, as published
+    listed: PublishedGroups  # by the places of the areas, and of the groups within the level
     wanted: Flags  # shape (groups,): which are counted by category
     tables: Mapping[str, CellSums]  # the tables that are measured of them
     categories: int
@@ -270,13 +268,14 @@ class ListedLevel(Sealed):
     """How often records of the areas count in a group of the level that is not listed."""
 
     def __post_init__(self) -> None:
-        self.totals = {table: np.zeros(len(self.area), dtype=np.int64) for table in self.tables}
+        self.totals = {table: np.zeros(len(self.wanted), dtype=np.int64) for table in self.tables}
         self.by_category = np.zeros((int(self.wanted.sum()), self.categories), dtype=np.int64)
 
     def add(self, low: int, high: int, counts: "AreaCounts") -> None:
         """Add what was counted of the areas from place ``low`` up to ``high``."""
-        begin, end = np.searchsorted(self.area, [low, high])
-        row, column = self.area[begin:end] - low, self.columns.start + self.group[begin:end]
+        begin, end = np.searchsorted(self.listed.area, [low, high])
+        row = self.listed.area[begin:end] - low
+        column = self.columns.start + self.listed.group[begin:end]
         every = counts.of(None)
         self.not_listed += int(every[:, self.columns].sum()) - int(every[row, column].sum())
         for table, cells in self.tables.items():
@@ -291,13 +290,13 @@ class ListedLevel(Sealed):
 
     def measure(self, table: str, groups: LevelGroups, ledger: Ledger, entropy: Entropy) -> Iterator[Groups]:
         """Measure the groups in the cells of a table that their published totals allow."""
-        choice = groups.choosing.choice(self.published)
-        rows = np.flatnonzero(needs_cells(groups.family, choice))
         # Other tables may need more groups by category.
-        finest = self.tables[table].of(self.by_category[(np.cumsum(self.wanted) - 1)[rows]])
-        places = self.area * len(groups.groups) + self.group
-        exact = ChosenCounts(0, choice, self.totals[table], rows, finest)
-        return measure_listed(groups, places, exact, ledger, entropy)
+        cells, row = self.tables[table], np.cumsum(self.wanted) - 1
+
+        def finest(rows: Ints) -> Ints:
+            return cells.of(self.by_category[row[rows]])
+
+        return measure_listed(groups, self.listed, self.totals[table], finest, ledger, entropy)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -373,18 +372,30 @@ def measure_slices(
 
 
 def measure_listed(
-    groups: LevelGroups, listed: Ints, counts: ChosenCounts, ledger: Ledger, entropy: Entropy
+    groups: LevelGroups,
+    listed: PublishedGroups,
+    totals: Ints,
+    finest: Callable[[Ints], Ints],
+    ledger: Ledger,
+    entropy: Entropy,
 ) -> Iterator[Groups]:
     """Measure the groups of a level that published totals list, whose choices these decide.
 
     Parameters
     ----------
-    listed : ndarray of int64
-        Places of the groups, area after area.
+    listed : PublishedGroups
+        By their places.
+    totals : ndarray of int64, shape (groups,)
+    finest : callable
+        Gives the counts of some of them in the finest cells.
     """
-    if groups.measured is None or not len(listed):
+    if groups.measured is None or not len(listed.area):
         return
-    meter = ledger.open(groups.measured, len(listed))
-    for some in stretches(len(listed), 1):
+    choice = groups.choosing.choice(listed.total)
+    rows = np.flatnonzero(needs_cells(groups.family, choice))
+    counts = ChosenCounts(0, choice, totals, rows, finest(rows))
+    places = listed.area * len(groups.groups) + listed.group
+    meter = ledger.open(groups.measured, len(places))
+    for some in stretches(len(places), 1):
         for number, found, noisy in _measure_chosen(groups.family, counts, some, meter, entropy):
-            yield groups.shown(groups.family, number, listed[found], noisy, meter.measurement)
+            yield groups.shown(groups.family, number, places[found], noisy, meter.measurement)

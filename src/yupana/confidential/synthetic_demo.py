@@ -39,10 +39,8 @@ def demonstrate(out: Path, households: int, announce: Announce, *, overwrite: bo
 
     Parameters
     ----------
-    out : Path
     households : int
         Of the census.
-    announce : callable
     overwrite : bool
         Replace an earlier demonstration.
 

@@ -62,10 +62,10 @@ class ProcessEngine:
         """See `Engine`. A little more work is taken than there are processes."""
         with _told_if_killed():
             pending = iter(work)
-            running = deque(self.pool.submit(_run, task, one) for one in islice(pending, 2 * self.slots))
+            running = deque(self.pool.submit(guarded, partial(task, one)) for one in islice(pending, 2 * self.slots))
             while running:
                 message = running.popleft().result()
-                running.extend(self.pool.submit(_run, task, one) for one in islice(pending, 1))
+                running.extend(self.pool.submit(guarded, partial(task, one)) for one in islice(pending, 1))
                 yield result_of(message)
 
     def regroup(self, cut: Cut, work: Sequence[bytes], gather: Gather, shards: Sequence[int]) -> Iterator[bytes]:
@@ -74,8 +74,8 @@ class ProcessEngine:
         with _told_if_killed():
             cut_up = self.pool.map(partial(_cut, folder, cut), range(len(work)), work)
             sent = [_Sent(pickle.loads(result_of(message))) for message in cut_up]  # noqa: S301 (of a process of ours)
-            expected = [_of_shard(sent, shard) for shard in shards]
-            for message in self.pool.map(partial(_gather, folder, gather), shards, expected):
+            gathering = [partial(_gathered, folder, gather, shard, _of_shard(sent, shard)) for shard in shards]
+            for message in self.pool.map(guarded, gathering):
                 yield result_of(message)
 
 
@@ -137,16 +137,8 @@ def _told_if_killed() -> Iterator[None]:
         raise EngineError("a process that worked for this one was killed; memory may have run out") from None
 
 
-def _run(task: Task, work: bytes) -> bytes:
-    return guarded(partial(task, work))
-
-
 def _cut(folder: Path, cut: Cut, number: int, work: bytes) -> bytes:
     return guarded(lambda: pickle.dumps(_keep(folder, cut, number, work)))
-
-
-def _gather(folder: Path, gather: Gather, shard: int, sent: _Sent) -> bytes:
-    return guarded(partial(_gathered, folder, gather, shard, sent))
 
 
 def _new(folder: Path) -> Path:

@@ -11,8 +11,9 @@ import shutil
 import socket
 import subprocess
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
@@ -29,11 +30,6 @@ from yupana.version import __version__
 
 if TYPE_CHECKING:
     import pyarrow as pa
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-
-if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
@@ -354,12 +350,10 @@ class SparkEngine:
 
     def _frame(self, work: Sequence[bytes]) -> "DataFrame":
         """The work, each piece in a partition of its own."""
-        return self._table(RESULT_NAMES, list(enumerate(work))).repartition(max(1, len(work)))
-
-    def _table(self, names: tuple[str, ...], rows: Sequence[tuple[int | bytes, ...]]) -> "DataFrame":
         import pyarrow as pa  # noqa: PLC0415
 
-        return self.session.createDataFrame(pa.Table.from_batches([batch_of(names, row) for row in rows]))
+        rows = pa.Table.from_batches([batch_of(RESULT_NAMES, row) for row in enumerate(work)])
+        return self.session.createDataFrame(rows).repartition(max(1, len(work)))
 
     def _collect(self, plan: Callable[[], "DataFrame"], numbers: Sequence[int]) -> list[bytes]:
         """Results by their numbers, of a frame that is told to the session, too, where it may fail."""

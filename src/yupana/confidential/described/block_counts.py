@@ -291,7 +291,6 @@ def count_streams(
     ----------
     db : duckdb.DuckDBPyConnection
         With the relation ``blocks``.
-    description : Description
     published : mapping of ``table/level`` to PublishedGroups
     counted : sequence of GatheredCounts or None
         What shards have counted, by file and pass; nothing is counted then.
@@ -389,9 +388,7 @@ def _listed(
     return ListedLevel(
         kind=level.areas,
         columns=columns,
-        area=at[here],
-        group=published.group[here],
-        published=total,
+        listed=PublishedGroups(at[here], published.group[here], total),
         wanted=wanted,
         tables={name: cells[name] for name in tables},
         categories=exact.tabulation.categories,

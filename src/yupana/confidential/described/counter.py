@@ -324,8 +324,6 @@ def tested(description: Description, plan: Plan, errors: Sequence[MeasurementErr
 
     Parameters
     ----------
-    description : Description
-    plan : Plan
     errors : sequence of MeasurementErrors
         Of all that was measured, over all trials. Those that no criterion is about are not looked at.
     """

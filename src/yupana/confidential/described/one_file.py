@@ -9,12 +9,12 @@ import duckdb
 from yupana.confidential.records.data_frames import as_folder
 from yupana.confidential.records.database import private_database
 from yupana.confidential.records.foreign_files import RecordForms, as_parquet
-from yupana.confidential.records.reader import damaged_parts, open_records
-from yupana.confidential.records.sources import SYNTHETIC_MARK, find_source, is_synthetic
+from yupana.confidential.records.reader import damaged_parts, open_files
+from yupana.confidential.records.sources import SYNTHETIC_MARK, is_synthetic
 from yupana.confidential.records.statistics_files import STATISTICS
 from yupana.confidential.records.validation import require_none
 from yupana.confidential.request import check_outside
-from yupana.errors import ConfigError, InputError, YupanaError
+from yupana.errors import ConfigError, InputError, reworded
 from yupana.files.arrow import ArrowStream
 from yupana.files.columns import Column, Dialect, RecordFile
 from yupana.files.database import STOPS, named
@@ -69,17 +69,18 @@ def one_file(
             f"no file named {SYNTHETIC_MARK} lies beside {path}, so its records may be real; refused because whoever "
             "has the seed can take off noise that was made from it"
         )
-    try:
-        with as_folder({name: path}, files={name: path.suffix[1:]}, synthetic=marked, memory=memory) as folder:
-            yield folder
-    except YupanaError as error:
-        raise error.reworded(lambda text: _in_own_words(text.replace(f"{name}{path.suffix}", path.name))) from None
+
+    def in_own_words(text: str) -> str:
+        """A message, with the way out where a value is none of those that were named."""
+        text = text.replace(f"{name}{path.suffix}", path.name)
+        return f"{text}\n  {_WAY_OUT}" if ": domain: " in text else text
+
+    files = {name: path.suffix[1:]}
+    with reworded(in_own_words), as_folder({name: path}, files=files, synthetic=marked, memory=memory) as folder:
+        yield folder
 
 
-def _in_own_words(text: str) -> str:
-    """A message, with the way out where a value is none of those that were named."""
-    way = "name all codes and bounds, or count the rest as one class (--others LABEL, in Python others=LABEL)"
-    return f"{text}\n  {way}" if ": domain: " in text else text
+_WAY_OUT = "name all codes and bounds, or count the rest as one class (--others LABEL, in Python others=LABEL)"
 
 
 def _file(data: str | Path) -> Path:
@@ -128,9 +129,7 @@ def occurring(
     schema = RecordFile(RECORDS, "record", keys, ENDINGS, alias=RECORDS, dialect=dialect)
     forms = RecordForms({RECORDS: schema})
     with as_parquet(folder, forms, memory) as place, private_database(memory) as db:
-        source, findings = find_source(place, schema)
-        if source is not None and not findings:
-            findings = open_records(db, source, schema)
+        sources, findings = open_files(db, place, {RECORDS: schema})
         require_none(findings)
         found = {}
         for column in wanted:
@@ -140,7 +139,7 @@ def occurring(
             except STOPS:
                 raise
             except duckdb.Error:
-                require_none([] if source is None else damaged_parts(db, source))
+                require_none(damaged_parts(db, sources[RECORDS]))
                 raise
             if not 0 < len(rows) <= MOST_CELLS:
                 amount = f"more than {MOST_CELLS:,} values" if rows else "no value at all"

@@ -216,7 +216,6 @@ def left_out(census: OpenedRecords, config: PhsafeConfig) -> list[LeftOut]:
     ----------
     census : OpenedRecords
         Valid.
-    config : PhsafeConfig
     """
     _show(census.db, config)
     rows = []

@@ -408,7 +408,7 @@ def _count(config: Parameters, records: OpenedRecords) -> list[list[PartCounts]]
 
 def _count_edited(
     schema: RecordFile, shard: Shard, driver: Driver
-) -> tuple[InShards[Any], AbstractContextManager[Path]] | None:
+) -> tuple[InShards, AbstractContextManager[Path]] | None:
     """Have the edited file counted state by state; None where a rule is broken."""
     found = count_details_by_state(driver, shard)
     if found is None:

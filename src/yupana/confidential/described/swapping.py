@@ -52,9 +52,6 @@ def swap(
     ----------
     db : duckdb.DuckDBPyConnection
         With valid records.
-    description : Description
-    method : Swapping
-    entropy : Entropy
     """
     told = Swapped(0, 0, 0)
     for file, columns in _naming_areas(description).items():
@@ -79,7 +76,6 @@ def pair_up(areas: Ints, sizes: Ints, risky: Flags, rate: Fraction, entropy: Ent
         All of them are swapped, as far as there are partners.
     rate : Fraction
         Others are, too, until this share of all is.
-    entropy : Entropy
 
     Returns
     -------

@@ -9,13 +9,11 @@ import numpy as np
 from yupana.arrays import Flags, Ints
 from yupana.confidential.measure_groups import (
     Choosing,
-    ChosenCounts,
     GroupCounts,
     LevelGroups,
     LevelMeasurer,
     left_out_up_to,
     measure_listed,
-    needs_cells,
 )
 from yupana.confidential.records.declared import compared
 from yupana.confidential.tabulate.linked_tables import (
@@ -81,8 +79,6 @@ def tabulate(
 
     Parameters
     ----------
-    db : duckdb.DuckDBPyConnection
-    description : Description
     limited : bool
         Keep at most as many records as the limits say, as a run does; False keeps all.
     count : callable
@@ -203,9 +199,6 @@ def measure_tables(
     Parameters
     ----------
     exact : mapping of ``table/level`` to int64 array, shape (areas by groups of the level, cells)
-    description : Description
-    ledger : Ledger
-    entropy : Entropy
     published : mapping of ``table/level`` to PublishedGroups
         Of the tables whose detail published totals decide.
     leave_out : bool
@@ -227,10 +220,8 @@ def measure_tables(
         if sizes is None:
             raise ValueError(f"{table.name} needs published totals")
         listed = sizes.area * len(level.groups) + sizes.group
-        choice = groups.choosing.choice(sizes.total)
-        rows = np.flatnonzero(needs_cells(groups.family, choice))
-        chosen_counts = ChosenCounts(0, choice, totals[listed], rows, counts[listed[rows]])
-        yield from measure_listed(groups, listed, chosen_counts, ledger, entropy)
+        finest = lambda rows, c=counts, at=listed: c[at[rows]]  # noqa: E731
+        yield from measure_listed(groups, sizes, totals[listed], finest, ledger, entropy)
 
 
 def groups_of_level(

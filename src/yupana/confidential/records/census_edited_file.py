@@ -17,7 +17,7 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from yupana.confidential.records.declared import Declared, Opened, Rule, check_file, occurs_twice
+from yupana.confidential.records.declared import Opened, Rule, check_file, occurs_twice
 from yupana.confidential.records.fixed_width import NONE, Bytes, Layout, distinct_fields, read_columns
 from yupana.confidential.records.reader import drop_relations, number_of_row, open_records
 from yupana.confidential.records.sources import PART_SHIFT, Source, forms
@@ -88,11 +88,6 @@ def is_cef(folder: Path, others: tuple[RecordFile, ...] = (PERSONS, UNITS, GEO))
 def open_cef(db: duckdb.DuckDBPyConnection, folder: Path) -> Opened:
     """Open the files of all states.
 
-    Parameters
-    ----------
-    db : duckdb.DuckDBPyConnection
-    folder : Path
-
     Returns
     -------
     dict of str to Source, list of Finding
@@ -132,7 +127,6 @@ def find_cef(folder: Path, others: tuple[RecordFile, ...] = (PERSONS, UNITS, GEO
 
     Parameters
     ----------
-    folder : Path
     others : tuple of RecordFile
         Records in other forms, which must not be there, too.
 
@@ -243,9 +237,6 @@ def load_lines(
 
     Parameters
     ----------
-    db : duckdb.DuckDBPyConnection
-    source : Source
-    layout : Layout
     placed : RecordFile, optional
         Columns of ``reference_rows`` that say where the block of a line lies: NULL where it is not there.
     only : tuple of str and int, optional
@@ -302,8 +293,7 @@ def open_reference(db: duckdb.DuckDBPyConnection, source: Source, schema: Record
     """
     keyed = RecordFile("reference", "block", (_KEY, *schema.columns))
     again = Rule("unique_block", keyed.name, occurs_twice(keyed.relation, BLOCK), f"{BLOCK} occurs twice")
-    declared = Declared({keyed.name: keyed}, rules=(again,))
-    return open_records(db, source, keyed) or check_file(db, source, keyed, declared)[0]
+    return open_records(db, source, keyed) or check_file(db, source, keyed, (again,))[0]
 
 
 def block_keys(db: duckdb.DuckDBPyConnection, source: Source) -> NDArray[np.uint64] | None:

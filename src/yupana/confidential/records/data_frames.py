@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 
 from yupana.confidential.records.database import private_database, scratch_folder
 from yupana.confidential.records.sources import SYNTHETIC_MARK, is_synthetic, require_folder
-from yupana.errors import InputError, YupanaError
+from yupana.errors import InputError, reworded
 from yupana.files.arrow import ArrowStream
 from yupana.files.arrow_stream import NO_TYPE, stream_columns
 from yupana.files.database import named, quoted
@@ -77,10 +77,8 @@ def as_folder(
         _write(folder, frames, files, memory)
         if synthetic:
             (folder / SYNTHETIC_MARK).touch()
-        try:
+        with reworded(lambda text: in_words(text, folder, frames, files)):
             yield folder
-        except YupanaError as error:
-            raise error.reworded(lambda text: in_words(text, folder, frames, files)) from None
 
 
 def _write(folder: Path, frames: Mapping[str, object], files: Mapping[str, str], memory: int | None) -> None:

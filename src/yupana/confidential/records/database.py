@@ -146,7 +146,6 @@ def require_memory(db: duckdb.DuckDBPyConnection, needed: int, what: str) -> Non
 
     Parameters
     ----------
-    db : duckdb.DuckDBPyConnection
     needed : int
         Bytes that are held beside the interpreter and the database.
     what : str
@@ -202,7 +201,6 @@ def cut_by(db: duckdb.DuckDBPyConnection, key: str, rows: int, each: int) -> lis
 
     Parameters
     ----------
-    db : duckdb.DuckDBPyConnection
     key : str
         SQL.
     rows : int

@@ -4,10 +4,11 @@ What differs between products is data of the declaration: columns with their dom
 between files, the public file of blocks beside them, and rules of all files together.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, NamedTuple, TypeAlias
 
 import duckdb
@@ -194,8 +195,6 @@ def open_declared(declared: Declared, folder: Path, memory: int | None) -> Itera
 
     Parameters
     ----------
-    declared : Declared
-    folder : Path
     memory : int, optional
         Bytes to get along with (`private_database`).
 
@@ -220,7 +219,10 @@ def open_declared(declared: Declared, folder: Path, memory: int | None) -> Itera
         for name, source in sources.items():
             # What completes other records was checked where it stands.
             if name in declared.files and not source.beside:
-                wrong, could_be_read = check_file(db, source, declared.files[name], declared)
+                must = name in declared.wanted
+                wrong, could_be_read = check_file(
+                    db, source, declared.files[name], declared.rules, declared.codes, wanted=must
+                )
                 findings += wrong
                 whole &= could_be_read
         notes: Mapping[str, int] = {}
@@ -240,22 +242,29 @@ def open_declared(declared: Declared, folder: Path, memory: int | None) -> Itera
 
 
 def check_file(
-    db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFile, declared: Declared | None = None
+    db: duckdb.DuckDBPyConnection,
+    source: Source,
+    schema: RecordFile,
+    rules: Iterable[Rule] = (),
+    codes: Mapping[str, KnownCodes] = MappingProxyType({}),
+    *,
+    wanted: bool = False,
 ) -> tuple[list[Finding], bool]:
-    """Check the values of a file that was opened, and the rules of a declaration on its records by themselves.
+    """Check the values of a file that was opened, and those of some rules that are about it.
+
+    Other parameters are those of `Declared`; ``wanted`` is whether the file must have a record.
 
     Returns
     -------
     list of Finding, bool
         What is wrong, and whether the file could be read to its end.
     """
-    declared = declared or Declared({schema.name: schema}, wanted=frozenset({schema.name}))
     relation, written = named(schema.relation), schema.written
-    codes = {name: declared.codes[name].listed for name in schema.header if name in declared.codes}
     findings = []
     try:
-        records, unfit = count_unfit(db, source, schema, codes)
-        if not records and schema.name in declared.wanted:
+        listed = {name: codes[name].listed for name in schema.header if name in codes}
+        records, unfit = count_unfit(db, source, schema, listed)
+        if not records and wanted:
             findings.append(Finding("not_empty", source.called(schema.name), f"the file has no {schema.row}"))
         for column in schema.columns:
             value, name = named(column.name), written[column.name]
@@ -265,13 +274,13 @@ def check_file(
                 rule = Rule("key" if column.key else "domain", schema.name, f"{value} IS NULL", text)
                 findings += rule.find(db, relation, {schema.name: source})
             if unknown:
-                known = declared.codes[column.name]
+                known = codes[column.name]
                 text = f"{name} must be {f'{column.blank} or ' * bool(column.blank)}{known.saying}"
                 rule = Rule("known_code", schema.name, f"{value} NOT IN ({known.listed})", text)
                 findings += rule.find(db, relation, {schema.name: source})
         if not findings:
             trust(db, source, schema)
-        for rule in declared.rules:
+        for rule in rules:
             if rule.file == schema.name:
                 findings += rule.find(db, relation, {schema.name: source})
     except STOPS:
@@ -355,8 +364,7 @@ def open_blocks(
         again = Rule(
             "unique_block", name, occurs_twice(named(schema.relation), block), "the block is listed more than once"
         )
-        only = Declared({name: schema}, wanted=frozenset({name}), rules=(again,))
-        findings += check_file(db, source, schema, only)[0]
+        findings += check_file(db, source, schema, (again,), wanted=True)[0]
     sources |= opened
     if findings:
         return findings

@@ -49,10 +49,8 @@ def write_fixed(
 
     Parameters
     ----------
-    db : duckdb.DuckDBPyConnection
     data : Path
         Lines, or CSPro's SQLite file.
-    layout : Dictionary
     encoding : str
         Of lines; UTF-8 where it is empty.
     files : mapping of str to RecordFile

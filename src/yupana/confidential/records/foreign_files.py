@@ -9,15 +9,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import duckdb
-
 from yupana.confidential.records.database import private_database, scratch_folder
 from yupana.confidential.records.fixed_records import write_fixed
 from yupana.confidential.records.lines import CSDB, begins_as, embedded_name
-from yupana.confidential.records.sources import SHARD, Source, forms, rows_of, write_shard
+from yupana.confidential.records.sources import SHARD, Source, forms, make_rows, rows_of, write_shard
 from yupana.confidential.records.statistics_files import STATISTICS, write_statistics
 from yupana.confidential.records.validation import Finding, require_none
-from yupana.errors import InputError, YupanaError
+from yupana.errors import InputError, speaking_of
 from yupana.files.columns import RecordFile
 from yupana.files.dictionaries.dictionary import Dictionary
 from yupana.products.described.reading.layout import names_of
@@ -67,8 +65,6 @@ def as_parquet(
 
     Parameters
     ----------
-    folder : Path
-    asked : RecordForms
     memory : int, optional
         Bytes to get along with.
     bring : callable
@@ -89,15 +85,21 @@ def as_parquet(
         for path in folder.iterdir():
             if not path.name.endswith(SHARD):
                 (scratch / path.name).symlink_to(path.absolute())
-        try:
+        make_rows(scratch, (*(asked.schemas[name] for name in statistics), *fixed.values()))
+        with speaking_of(folder, scratch):
             with private_database(memory) as db:
                 for name, (path,) in statistics.items():
-                    _write_statistics(db, scratch, asked.schemas[name], path.name, asked.encoding)
+                    schema, copy = asked.schemas[name], scratch / path.name
+                    write_statistics(db, copy, schema, rows_of(scratch, schema.name), asked.encoding)
+                    write_shard(scratch, schema, Source((copy,), (path.name,)))
                 if asked.layout is not None and fixed:
-                    _write_fixed(db, scratch, asked, asked.layout, fixed)
+                    data = _data_file(scratch, asked, asked.layout)
+                    rows = {name: rows_of(scratch, schema.name) for name, schema in fixed.items()}
+                    write_fixed(db, data, asked.layout, asked.encoding, fixed, rows)
+                    for name, schema in fixed.items():
+                        called = f"{data.name} ({name})" if data.suffix.lower() == CSDB else data.name
+                        write_shard(scratch, schema, Source((data,), (called,)))
             yield scratch
-        except YupanaError as error:
-            raise error.reworded(lambda text: text.replace(str(scratch), str(folder))) from None
 
 
 def _require_one_form(
@@ -112,32 +114,6 @@ def _require_one_form(
             told = f"is there beside the file that the dictionary describes, which has {name}, too; leave one"
             findings.append(Finding("one_file", " or ".join(there), told))
     require_none(findings)
-
-
-def _write_statistics(
-    db: duckdb.DuckDBPyConnection, scratch: Path, schema: RecordFile, file: str, encoding: str
-) -> None:
-    rows = rows_of(scratch, schema.name)
-    rows.mkdir()
-    write_statistics(db, scratch / file, schema, rows, encoding)
-    write_shard(scratch, schema, Source((scratch / file,), (file,), rows=tuple(sorted(rows.iterdir()))))
-
-
-def _write_fixed(
-    db: duckdb.DuckDBPyConnection,
-    scratch: Path,
-    asked: RecordForms,
-    layout: Dictionary,
-    fixed: Mapping[str, RecordFile],
-) -> None:
-    data = _data_file(scratch, asked, layout)
-    rows = {name: rows_of(scratch, schema.name) for name, schema in fixed.items()}
-    for folder in rows.values():
-        folder.mkdir()
-    write_fixed(db, data, layout, asked.encoding, fixed, rows)
-    for name, schema in fixed.items():
-        called = f"{data.name} ({name})" if data.suffix.lower() == CSDB else data.name
-        write_shard(scratch, schema, Source((data,), (called,), rows=tuple(sorted(rows[name].iterdir()))))
 
 
 def _data_file(folder: Path, asked: RecordForms, layout: Dictionary) -> Path:

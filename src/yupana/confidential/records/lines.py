@@ -59,7 +59,6 @@ def lines_of_text(path: Path, encoding: str) -> Iterator[RecordLines]:
 
     Parameters
     ----------
-    path : Path
     encoding : str
         UTF-8 where it is empty; a byte-order mark is left out.
 

@@ -20,7 +20,7 @@ from typing import Final
 
 from yupana.confidential.records.database import is_scratch, scratch_folder
 from yupana.confidential.records.sources import SHARD, require_folder
-from yupana.errors import InputError, OutputError, YupanaError, system_fault
+from yupana.errors import InputError, OutputError, speaking_of, system_fault
 from yupana.files.store import FileEnds, Store, StoredFile, StoreReader
 from yupana.files.temporary import temporary_folder
 from yupana.progress import Progress, silent
@@ -76,7 +76,6 @@ def stored_records(store: Store, progress: Progress) -> Iterator[tuple[Path, Bri
 
     Parameters
     ----------
-    store : Store
     progress : callable
         Called with how many files were copied, and how many there are.
 
@@ -104,11 +103,9 @@ def stored_records(store: Store, progress: Progress) -> Iterator[tuple[Path, Bri
             copied.update(file.name for file in new)
             _leave(reader, files, [file for file in away if file.name not in copied], folder)
 
-        try:
+        with speaking_of(store.url, folder):
             _lay_out(folder, files)
             yield folder, bring
-        except YupanaError as error:
-            raise error.reworded(lambda text: text.replace(str(folder), store.url)) from None
 
 
 def left_on_store(folder: Path) -> LeftOnStore | None:

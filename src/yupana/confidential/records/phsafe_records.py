@@ -168,7 +168,6 @@ def open_census(
 
     Parameters
     ----------
-    folder : Path
     states : frozenset of int
         State codes that may occur in TABBLKST.
     policies : mapping of str to Policy

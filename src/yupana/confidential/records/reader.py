@@ -20,10 +20,11 @@ from yupana.confidential.records.sources import (
     PART_SHIFT,
     Source,
     check_readable,
+    find_broken,
     find_source,
     in_path,
     lines_below_header,
-    place_finding,
+    tell,
 )
 from yupana.confidential.records.validation import MOST_LINES, Finding
 from yupana.confidential.records.values import from_stored, from_text, is_readable, trusted
@@ -63,9 +64,6 @@ def open_records(
 
     Parameters
     ----------
-    db : duckdb.DuckDBPyConnection
-    source : Source
-    schema : RecordFile
     values : callable
         Makes values of what is stored; by default numbers of the domain of their column.
 
@@ -231,8 +229,6 @@ def load_text(db: duckdb.DuckDBPyConnection, texts: Sequence[TextFile], table: s
 
     Parameters
     ----------
-    db : duckdb.DuckDBPyConnection
-    texts : sequence of TextFile
     table : str
         The relation to make, with the numbers of records in a column ``record``.
     typed : str
@@ -338,11 +334,9 @@ def open_part(
 
     Parameters
     ----------
-    db : duckdb.DuckDBPyConnection
     source : Source
         Found sound, as far as its parts tell without being read (`check_parts`).
     part : int
-    schema : RecordFile
 
     Returns
     -------
@@ -399,7 +393,7 @@ def _in_wrong_folder(db: duckdb.DuckDBPyConnection, source: Source, schema: Reco
         of_part = ", ".join("NULL" if code is None else str(code) for code in codes)
         wrong = f"{named(column.name)} <> ([{of_part}])[(record >> {PART_SHIFT}) + 1]"
         text = f"{schema.written[column.name]} is not what its folder says; move the file, or rename the folder"
-        findings += place_finding(db, source, Finding("in_folder", "", text), relation, wrong)
+        findings += tell(find_broken(db, relation, wrong), source, Finding("in_folder", "", text))
     return findings
 
 
@@ -417,8 +411,6 @@ def trust(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFile) -> 
 
     Parameters
     ----------
-    db : duckdb.DuckDBPyConnection
-    source : Source
     schema : RecordFile
         Of records without a finding.
     """
@@ -441,9 +433,6 @@ def count_unfit(
 
     Parameters
     ----------
-    db : duckdb.DuckDBPyConnection
-    source : Source
-    schema : RecordFile
     codes : mapping of str to str
         SQL for the codes that a column may have.
     """

@@ -136,7 +136,6 @@ def open_detailed(
 
     Parameters
     ----------
-    folder : Path
     memory : int, optional
         Bytes to get along with (`private_database`).
     kind : {"person-records", "household-records"}
@@ -241,8 +240,9 @@ _HOUSEHOLDER: Final = 20
 _HOUSING: Final = 2
 _OCCUPIED: Final = f"RTYPE = {_HOUSING} AND HHT <> 0"
 
+_NO_UNIT: Final = "MAFID is not in the units file of the state"
+_HAS_UNIT: Final = Link("people", "MAFID", "homes", "MAFID", _NO_UNIT, "person_has_unit")
 _OF_STATE: Final = (
-    Link("people", "MAFID", "homes", "MAFID", "MAFID is not in the units file of the state", "person_has_unit"),
     _after_blank("people"),
     Rule("block_in_reference", "homes", f"{_BLOCK[0]} IS NULL", "OIDTB is not among the OIDTABBLK"),
     Rule("unique_mafid", "homes", occurs_twice("homes", "MAFID"), "MAFID occurs twice"),
@@ -291,8 +291,6 @@ def open_detailed_cef(
         The race and ethnicity codes there are.
     households : bool
         Whether to make a record of each household, not of each person.
-    db : duckdb.DuckDBPyConnection
-    folder : Path
 
     Returns
     -------
@@ -352,16 +350,13 @@ def _load_state(
     findings = load_lines(db, people, layouts[0], only=only) + load_lines(db, homes, layouts[1], placed=_KEY)
     if findings:
         return findings
-    sources = {"people": people, "homes": homes}
-    for layout in layouts:
-        name = layout.schema.name
-        findings += check_file(db, sources[name], layout.schema, Declared({name: layout.schema}, codes=_known(codes)))[
-            0
-        ]
-        for of in (*_OF_STATE, *(_OF_HOUSEHOLDS if households else ())):
-            if of.file == name:
-                rule = of.rule(db, {"people": "people", "homes": "homes"}) if isinstance(of, Link) else of
-                findings += rule.find(db, name, sources)
+    rules = (
+        _HAS_UNIT.rule(db, {"people": "people", "homes": "homes"}),
+        *_OF_STATE,
+        *(_OF_HOUSEHOLDS if households else ()),
+    )
+    for layout, source in zip(layouts, (people, homes), strict=True):
+        findings += check_file(db, source, layout.schema, rules, _known(codes))[0]
     return findings
 
 

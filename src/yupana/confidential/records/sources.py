@@ -60,7 +60,6 @@ def columns_in_path(paths: Sequence[Path], names: Sequence[str], schema: RecordF
         The parts, which need not be sound.
     names : sequence of str
         Their names from the folder of the records on.
-    schema : RecordFile
     """
     told = [_told(name) for name in names]
     columns = [(column, folded(schema.written[column.name])) for column in schema.columns if not column.key]
@@ -251,8 +250,15 @@ def rows_of(folder: Path, schema: str) -> Path:
     return folder / f".{schema}.rows"
 
 
+def make_rows(folder: Path, schemas: Iterable[RecordFile]) -> None:
+    """Make the folders of rows of a shard, once: one that others remove with its rows must not be there again."""
+    for schema in schemas:
+        rows_of(folder, schema.name).mkdir()
+
+
 def write_shard(folder: Path, schema: RecordFile, source: Source) -> None:
-    """Say in the folder of a shard where its rows of some records are, and what they were cut from."""
+    """Say in the folder of a shard that its rows of some records are in `rows_of`, and what they were cut from."""
+    source = replace(source, rows=tuple(sorted(rows_of(folder, schema.name).iterdir())))
     told = {name: [str(path) for path in getattr(source, name)] for name in ("paths", "names", "beside", "rows")}
     (folder / f".{schema.name}{SHARD}").write_text(json.dumps(told))
 
@@ -358,13 +364,6 @@ def lines_below_header(path: Path, wanted: Sequence[int], encoding: str = "") ->
             if len(found) == len(wanted):
                 break
     return tuple(found)
-
-
-def place_finding(
-    db: duckdb.DuckDBPyConnection, source: Source, finding: Finding, relation: str, broken: str
-) -> list[Finding]:
-    """Say in which files, and where in them, the records lie that break a rule: one finding for each file."""
-    return tell(find_broken(db, relation, broken), source, finding)
 
 
 def find_broken(db: duckdb.DuckDBPyConnection, relation: str, broken: str) -> BrokenRecords:

@@ -63,9 +63,6 @@ def write_statistics(
 
     Parameters
     ----------
-    db : duckdb.DuckDBPyConnection
-    path : Path
-    schema : RecordFile
     rows : Path
         An empty folder, for Parquet by our names of the columns, with the numbers of records.
     encoding : str
@@ -77,36 +74,32 @@ def write_statistics(
         If pyreadstat is not installed, a column is missing, or the file is damaged.
     """
     with _reader(path, encoding) as read:
-        _write(db, path, schema, rows, read)
-
-
-def _write(db: duckdb.DuckDBPyConnection, path: Path, schema: RecordFile, rows: Path, read: Read) -> None:
-    told = read(metadataonly=True)[1]
-    names = list(told.column_names)
-    require_none(check_header(path.name, names, schema))
-    by_name = {folded(name): name for name in names}
-    wanted = {column: by_name[folded(schema.written[column.name])] for column in schema.columns}
-    system = STATISTICS[path.suffix.lower()][1]
-    texts = {name for name in wanted.values() if str(told.readstat_variable_types[name]).startswith("string")}
-    formats = {name: "" if name in texts else str(told.original_variable_types.get(name, "")) for name in names}
-    values = {column: _value(column, name, formats[name], system, name in texts) for column, name in wanted.items()}
-    require_none(check_types(path.name, {column.name: kind for column, (_, kind) in values.items()}, schema))
-    selected = ", ".join([*(f"{value} AS {named(column.name)}" for column, (value, _) in values.items()), RECORD])
-    done = 0
-    # Where no column is wanted, one tells how many records there are.
-    use = list(dict.fromkeys(wanted.values())) or names[:1]
-    if not use:
-        raise UnreadableError
-    for number, part in enumerate(_parts(read, use, texts)):
-        count = len(next(iter(part.values())))
-        numbers = np.arange(done + 1, done + 1 + count, dtype=np.int64)
-        db.register("part", ArrowParts([{**part, RECORD: numbers}]))
-        place = quoted(str(rows / f"{number:06d}.parquet"))
-        db.execute(f"COPY (SELECT {selected} FROM part) TO {place} (FORMAT parquet)")
-        db.unregister("part")
-        done += count
-    if told.number_rows is not None and told.number_rows > done:
-        raise UnreadableError
+        told = read(metadataonly=True)[1]
+        names = list(told.column_names)
+        require_none(check_header(path.name, names, schema))
+        by_name = {folded(name): name for name in names}
+        wanted = {column: by_name[folded(schema.written[column.name])] for column in schema.columns}
+        system = STATISTICS[path.suffix.lower()][1]
+        texts = {name for name in wanted.values() if str(told.readstat_variable_types[name]).startswith("string")}
+        formats = {name: "" if name in texts else str(told.original_variable_types.get(name, "")) for name in names}
+        values = {column: _value(column, name, formats[name], system, name in texts) for column, name in wanted.items()}
+        require_none(check_types(path.name, {column.name: kind for column, (_, kind) in values.items()}, schema))
+        selected = ", ".join([*(f"{value} AS {named(column.name)}" for column, (value, _) in values.items()), RECORD])
+        done = 0
+        # Where no column is wanted, one tells how many records there are.
+        use = list(dict.fromkeys(wanted.values())) or names[:1]
+        if not use:
+            raise UnreadableError
+        for number, part in enumerate(_parts(read, use, texts)):
+            count = len(next(iter(part.values())))
+            numbers = np.arange(done + 1, done + 1 + count, dtype=np.int64)
+            db.register("part", ArrowParts([{**part, RECORD: numbers}]))
+            place = quoted(str(rows / f"{number:06d}.parquet"))
+            db.execute(f"COPY (SELECT {selected} FROM part) TO {place} (FORMAT parquet)")
+            db.unregister("part")
+            done += count
+        if told.number_rows is not None and told.number_rows > done:
+            raise UnreadableError
 
 
 @contextmanager

@@ -17,15 +17,11 @@ import numpy as np
 
 from yupana.confidential.records.census_edited_file import units_in_lines
 from yupana.confidential.records.database import numbers
-from yupana.confidential.records.declared import Declared, Rule, check_file, find_rules, occurs_twice
+from yupana.confidential.records.declared import Rule, check_file, find_rules, occurs_twice
 from yupana.confidential.records.fixed_width import numbers as columns_of
 from yupana.confidential.records.fixed_width import read_lines
 from yupana.confidential.records.reader import ascii_header, open_files, open_records, or_damaged
-from yupana.confidential.records.sources import (
-    OpenedRecords,
-    Source,
-    forms,
-)
+from yupana.confidential.records.sources import OpenedRecords, Source, forms
 from yupana.confidential.records.validation import Finding
 from yupana.files.columns import MAFID, UNITS, Column, RecordFile
 from yupana.files.database import quoted
@@ -55,9 +51,6 @@ def open_histogram(
 
     Parameters
     ----------
-    db : duckdb.DuckDBPyConnection
-    source : Source
-    schema : Schema
     codes : sequence of str
         All codes that a block can have, if they are any texts; a block is then its place among them. Else 16 digits.
 
@@ -257,8 +250,7 @@ def _read_quarters(db: duckdb.DuckDBPyConnection, folder: Path) -> list[Finding]
         Rule("unique_mafid", QUARTERS.name, occurs_twice(QUARTERS.relation, "MAFID"), "MAFID occurs twice"),
         Rule("quarters_has_unit", QUARTERS.name, stranger, text),
     )
-    declared = Declared({QUARTERS.name: QUARTERS}, rules=rules)
-    return findings + [wrong for of in sources.values() for wrong in check_file(db, of, QUARTERS, declared)[0]]
+    return findings + [wrong for of in sources.values() for wrong in check_file(db, of, QUARTERS, rules)[0]]
 
 
 def _of_facilities(census: OpenedRecords) -> list[Finding]:

@@ -28,13 +28,14 @@ from yupana.confidential.records.census_edited_file import (
     block_keys,
     find_cef,
     is_cef,
+    nothing,
     open_reference,
 )
 from yupana.confidential.records.database import is_scratch, scratch_folder
 from yupana.confidential.records.fixed_width import Layout, ShapeError, numbers, read_lines
 from yupana.confidential.records.reader import RECORD
 from yupana.confidential.records.safetab_records import BLOCK_CODE, STANDING, blocks_with_housing
-from yupana.confidential.records.sources import Source, rows_of, write_shard
+from yupana.confidential.records.sources import Source, make_rows, rows_of, write_shard
 from yupana.confidential.records.validation import failing, require_none
 from yupana.confidential.shards.cut_records import count_by_area, shared_out
 from yupana.confidential.shards.shard_tasks import (
@@ -43,13 +44,14 @@ from yupana.confidential.shards.shard_tasks import (
     Driver,
     Part,
     Shard,
+    ShardPart,
     TaskLimits,
     count_told,
     linked,
-    make_rows,
-    speaking_of,
     stamps_of,
+    write_columns,
 )
+from yupana.errors import speaking_of
 from yupana.files.columns import (
     GEO,
     HOUSEHOLD_RECORDS,
@@ -61,7 +63,6 @@ from yupana.files.columns import (
     UNITS,
     RecordFile,
 )
-from yupana.files.database import quoted
 from yupana.privacy.sealed import packed
 
 _BLOCKS: Final = RecordFile("grfc", "block", ())
@@ -152,12 +153,11 @@ DETAILED: Final = (PERSON_RECORDS, HOUSEHOLD_RECORDS)
 """SafeTab's own records, which must not lie beside the edited file."""
 
 
-def count_details_by_state(driver: Driver, shard: Shard) -> tuple[Flags, tuple[Any, ...]] | None:
+def count_details_by_state(driver: Driver, shard: Shard) -> tuple[Flags, tuple[ShardPart, ...]] | None:
     """Count the files of some states in each shard; in so many shards at most, by default one for each state.
 
     Parameters
     ----------
-    driver : Driver
     shard : Shard
         Of the folder that holds the edited file.
 
@@ -189,7 +189,7 @@ def count_details_by_state(driver: Driver, shard: Shard) -> tuple[Flags, tuple[A
         if broken:
             return None
         counted.append(driver.taken(of_states))
-    return stands, tuple(counted)
+    return stands, tuple(part for part in counted if part is not None)
 
 
 @contextmanager
@@ -199,8 +199,7 @@ def without_details(folder: Path, schema: RecordFile, stands: Flags, limits: Tas
         make_rows(empty, (schema, REFERENCE, HOUSING_UNITS))
         with limits.database() as db:
             require_none(open_reference(db, find_cef(folder, ())[0]["grfc"], REFERENCE))
-            none = ", ".join(f"NULL::{column.storage} AS {column.name}" for column in schema.columns)
-            _write(db, empty, schema, f"SELECT {none}, NULL::BIGINT AS {RECORD} WHERE false")
+            _write(db, empty, schema, nothing(schema, f", NULL::BIGINT AS {RECORD}"))
             _write_blocks(db, empty, "reference_rows", stands)
         yield empty
 
@@ -237,7 +236,7 @@ def _count_details(task: Shard, work: bytes) -> bytes:
     with scratch_folder() as folder, task.limits.kept(), ExitStack() as stack:
         if (config := task.folder / CONFIG).is_file():
             (folder / CONFIG).symlink_to(config)
-        stack.enter_context(speaking_of(folder, task.folder))
+        stack.enter_context(speaking_of(task.folder, folder))
         stack.enter_context(linked(folder, task.folder, parts))
         (folder / STANDING).write_bytes(bits)
         findings, counted = count_told(task, folder)
@@ -256,10 +255,6 @@ def _write_blocks(db: duckdb.DuckDBPyConnection, folder: Path, table: str, stand
 
 def _write(db: duckdb.DuckDBPyConnection, folder: Path, schema: RecordFile, query: str) -> None:
     """Write rows of a file, and say where they are."""
-    path = rows_of(folder, schema.name) / EMPTY
-    db.execute(f"COPY ({query}) TO {quoted(str(path))} (FORMAT parquet)")
-    write_shard(folder, schema, Source((path,), (_called(schema),), rows=(path,)))
-
-
-def _called(schema: RecordFile) -> str:
-    return f"{schema.name} of the edited file"
+    rows = rows_of(folder, schema.name)
+    write_columns(db, query, rows)
+    write_shard(folder, schema, Source((rows / EMPTY,), (f"{schema.name} of the edited file",)))

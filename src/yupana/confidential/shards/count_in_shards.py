@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Generic, TypeAlias
+from typing import Any, TypeAlias
 
 from yupana.confidential.records.census_edited_file import edited_sources
 from yupana.confidential.records.database import default_memory, scratch_folder
@@ -25,6 +25,7 @@ from yupana.confidential.records.sources import (
     find_source,
     forms,
     is_synthetic,
+    make_rows,
     require_folder,
     rows_of,
 )
@@ -33,25 +34,22 @@ from yupana.confidential.request import RunRequest
 from yupana.confidential.shards.census_edited_file import count_by_state, lies_by_state
 from yupana.confidential.shards.cut_records import areas_of, count_by_area, count_by_key, keys_of_records
 from yupana.confidential.shards.shard_tasks import (
-    EMPTY,
     CountedShards,
-    CountFolder,
     Driver,
-    P,
     Shard,
+    ShardPart,
     TaskLimits,
     lay_out,
-    make_rows,
     stamps_of,
+    write_columns,
 )
 from yupana.confidential.tabulate.count_groups import memory_for_gathered
 from yupana.confidential.tabulate.group_counts import GatheredShards, Taker
 from yupana.engine.engine import Engine, EngineTerms
 from yupana.engine.local import LocalEngine
 from yupana.files.columns import RecordFile
-from yupana.files.database import named, quoted
+from yupana.files.database import named
 from yupana.privacy.sealed import Sealed
-from yupana.progress import Progress, silent
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +75,7 @@ class Cut:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class InShards(Sealed, Generic[P]):
+class InShards(Sealed):
     """What came of shards.
 
     Attributes
@@ -92,52 +90,27 @@ class InShards(Sealed, Generic[P]):
 
     files: Mapping[str, Source]
     findings: tuple[Finding, ...]
-    parts: tuple[P, ...]
+    parts: tuple[ShardPart, ...]
 
 
-def can_be_cut(folder: Path, cut: Cut) -> bool:
-    """Whether a folder holds files that can be cut; others are read in one piece."""
-    return any(forms(folder, schema) for schema in cut.keys) or (cut.by_state and lies_by_state(folder))
-
-
-def count_in_shards(
-    engine: Engine,
-    folder: Path,
-    cut: Cut,
-    count: CountFolder[P],
-    memory: int | None = None,
-    progress: Progress = silent,
-    taker: Taker | None = None,
-) -> InShards[P]:
+def count_in_shards(driver: Driver, shard: Shard, cut: Cut) -> InShards:
     """Cut the records of a folder into shards, and count each.
 
     Parameters
     ----------
-    engine : Engine
-    folder : Path
-        That every worker can read, with files that can be cut (`can_be_cut`).
-    cut : Cut
-    count : callable
-        May raise `BrokenRulesError` of records that break rules.
-    memory : int, optional
-        Bytes that a task may use; by default its share of this machine's.
-    progress : callable
-        Told how many shards are counted.
-    taker : Taker, optional
-        Takes what shards counted; by default it is kept as it is.
+    shard : Shard
+        Of a folder that every worker can read, with files that can be cut.
 
     Raises
     ------
     InputError, OutputError, EngineError
         If the records cannot be read, or the engine fails.
     """
-    driver = Driver(engine, cut.number, progress, taker or Taker())
-    limits = TaskLimits.on(engine, memory)
-    folder = folder.absolute()  # a worker may be in another place
+    folder = shard.folder
     if cut.by_state and lies_by_state(folder):
-        of_states = count_by_state(driver, Shard(folder, {}, count, limits, None, {}))
+        of_states = count_by_state(driver, shard)
         return InShards(edited_sources(folder), tuple(of_states.findings), of_states.parts)
-    sources, findings = _find(folder, cut, limits)
+    sources, findings = _find(folder, cut, shard.limits)
     if findings:
         return InShards(sources, tuple(findings), ())
     there = {schema: sources[schema.name] for schema in cut.keys if schema.name in sources}
@@ -145,7 +118,7 @@ def count_in_shards(
     # What is left on a store has a version that is compared.
     stamps = stamps_of(folder, there.values()) if left is None else {}
     unique = {schema.name: column for schema, column in cut.unique.items()}
-    shard = Shard(folder, there, count, limits, left, stamps, unique)
+    shard = replace(shard, sources=there, left=left, stamps=stamps, unique=unique)
     areas = areas_of(sources, cut.number)
     counted: CountedShards | None = None
     if areas and all(all(area.values()) for area in areas):
@@ -196,14 +169,12 @@ def _without_records(folder: Path, cut: Cut) -> Iterator[Path]:
                     dict.fromkeys(schema.header, "VARCHAR") if source.header else stored_types(db, source, schema)[0]
                 )
                 none = [f"NULL::{kind} AS {named(name)}" for name, kind in {**columns, RECORD: "BIGINT"}.items()]
-                query = f"SELECT {', '.join(none)} WHERE false"
-                path = rows_of(empty, schema.name) / EMPTY
-                db.execute(f"COPY ({query}) TO {quoted(str(path))} (FORMAT parquet)")
+                write_columns(db, f"SELECT {', '.join(none)} WHERE false", rows_of(empty, schema.name))
         lay_out(empty, folder.absolute(), there)
         yield empty
 
 
-EditedCount: TypeAlias = Callable[[Shard, Driver], tuple[InShards[Any], AbstractContextManager[Path]] | None]
+EditedCount: TypeAlias = Callable[[Shard, Driver], tuple[InShards, AbstractContextManager[Path]] | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +202,7 @@ class CountedFolder:
     gather: bool = False
     edited: EditedCount | None = None
 
-    def shard(self, folder: Path, memory: int) -> tuple[Sequence[Finding], "ShardPart"]:
+    def shard(self, folder: Path, memory: int) -> tuple[Sequence[Finding], ShardPart]:
         """What is found in a shard, and told of it."""
         with self.open(folder, memory) as records:
             counts = self.count(records) if self.count and not failing(records.findings) else None
@@ -246,8 +217,7 @@ class CountedFolder:
         """
         synthetic = is_synthetic(data)
         with GatheredShards(memory_for_gathered(request.memory or default_memory())) as gathered:
-            taker = OfParts(gathered if self.gather else Taker())
-            found, public = self._in_shards(data, cut, request, taker)
+            found, public = self._in_shards(data, cut, request, gathered if self.gather else Taker())
             if found is None:
                 with self.open(data, request.memory) as records:
                     yield records
@@ -266,48 +236,24 @@ class CountedFolder:
 
     def _in_shards(
         self, data: Path, cut: Cut, request: RunRequest, taker: Taker
-    ) -> "tuple[InShards[ShardPart] | None, AbstractContextManager[Path]]":
+    ) -> tuple[InShards | None, AbstractContextManager[Path]]:
         """What came of shards, or None if there are to be none; and a folder of what is public."""
         if request.engine is None:
             return None, nullcontext(data)
+        driver = Driver(request.engine, cut.number, request.progress, taker)
+        # A worker may be in another place.
+        shard = Shard(data.absolute(), {}, self.shard, TaskLimits.on(request.engine, request.memory), None, {})
         if self.edited is not None and lies_by_state(data, tuple(cut.keys)):
-            limits = TaskLimits.on(request.engine, request.memory)
-            shard = Shard(data.absolute(), {}, self.shard, limits, None, {})
-            driver = Driver(request.engine, request.shards, request.progress, taker)
             if (counted := self.edited(shard, driver)) is not None:
                 return counted
             taker.forget()
-        elif can_be_cut(data, cut):
-            terms = request.memory, request.progress
-            return count_in_shards(request.engine, data, cut, self.shard, *terms, taker), _without_records(data, cut)
+        elif any(forms(data, schema) for schema in cut.keys) or (cut.by_state and lies_by_state(data)):
+            return count_in_shards(driver, shard, cut), _without_records(data, cut)
         return None, nullcontext(data)
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class ShardPart(Sealed):
-    """What a shard tells: what was counted, if anything, and notes on its records."""
-
-    counts: Any
-    notes: Numbers[str]
 
 
 def _summed(notes: Mapping[str, int], parts: Sequence[ShardPart]) -> dict[str, int]:
     return dict.fromkeys(notes, 0) | sum((part.notes for part in parts), Numbers[str](notes))
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class OfParts(Taker):
-    """Has the counts of parts taken."""
-
-    counts: Taker
-
-    def take(self, part: ShardPart) -> ShardPart:
-        """The part with what is kept of its counts."""
-        return part if part.counts is None else replace(part, counts=self.counts.take(part.counts))
-
-    def forget(self) -> None:
-        """Drop all that was taken."""
-        self.counts.forget()
 
 
 def _within(folder: Path, public: Path, source: Source) -> Source:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from yupana.confidential.records.database import memory_limit, scratch_folder
 from yupana.confidential.records.reader import open_records
-from yupana.confidential.records.sources import Source, find_source, rows_of
+from yupana.confidential.records.sources import Source, find_source, make_rows, rows_of
 from yupana.confidential.records.validation import failing, merge_findings
 from yupana.confidential.shards.shard_tasks import (
     EMPTY,
@@ -36,12 +36,11 @@ from yupana.confidential.shards.shard_tasks import (
     link_others,
     linked,
     lost_rows,
-    make_rows,
     read_part,
-    speaking_of,
     write_columns,
 )
 from yupana.engine.engine import MOST_BYTES, Engine
+from yupana.errors import speaking_of
 from yupana.files.columns import RecordFile
 from yupana.files.database import named, quoted
 from yupana.privacy.sealed import packed
@@ -217,11 +216,16 @@ _SHARD: Final = "shard_of_record"
 
 
 def _write_by_shard(db: duckdb.DuckDBPyConnection, scratch: Path, one: Part, typed: Mapping[str, str]) -> None:
-    """Write the records of a part by shard."""
+    """Write the records of a part as Parquet, a folder for each shard."""
     rows = f"SELECT *, {hash_of_key(one, typed)} % {one.shards} AS {_SHARD} FROM {named(one.schema.relation)}"
-    _write_apart(db, rows, scratch, one.shards)
+    held = min(_ROWS_HELD, max(_FEWEST_HELD, memory_limit(db) // (_BYTES_OF_HELD * one.shards)))
+    db.execute(f"SET partitioned_write_flush_threshold = {_ROWS_HELD}")
+    db.execute(
+        f"COPY ({rows}) TO {quoted(str(scratch))} "
+        f"(FORMAT parquet, PARTITION_BY ({_SHARD}), OVERWRITE_OR_IGNORE, ROW_GROUP_SIZE {held})"
+    )
     if one.part == 0:
-        write_columns(db, one, scratch)
+        write_columns(db, f"SELECT * FROM {named(one.schema.relation)} WHERE false", scratch)
 
 
 _ROWS_HELD: Final = 20_480
@@ -229,16 +233,6 @@ _ROWS_HELD: Final = 20_480
 gigabyte for four shards, and twice the time."""
 _FEWEST_HELD: Final = 2_048
 _BYTES_OF_HELD: Final = 4_000
-
-
-def _write_apart(db: duckdb.DuckDBPyConnection, rows: str, folder: Path, shards: int) -> None:
-    """Write rows as Parquet, a folder for each shard."""
-    held = min(_ROWS_HELD, max(_FEWEST_HELD, memory_limit(db) // (_BYTES_OF_HELD * shards)))
-    db.execute(f"SET partitioned_write_flush_threshold = {_ROWS_HELD}")
-    db.execute(
-        f"COPY ({rows}) TO {quoted(str(folder))} "
-        f"(FORMAT parquet, PARTITION_BY ({_SHARD}), OVERWRITE_OR_IGNORE, ROW_GROUP_SIZE {held})"
-    )
 
 
 def _parcels(shard: int, path: Path, name: str, one: Part) -> Iterator[tuple[int, bytes]]:
@@ -314,7 +308,7 @@ def count_by_area(
 def _count_area(task: Shard, keys_of: KeysOf, work: bytes) -> bytes:
     """What was brought of an area, its keys, and what was found and counted; no keys if it cannot be read."""
     parts: list[Part] = pickle.loads(work)  # noqa: S301 (of our driver)
-    with scratch_folder() as folder, speaking_of(folder, task.folder), task.limits.kept():
+    with scratch_folder() as folder, speaking_of(task.folder, folder), task.limits.kept():
         paths = (path for source in task.sources.values() for path in source.paths)
         link_others(folder, task.whole(), {path.relative_to(task.folder).parts[0] for path in paths})
         with linked(folder, task.folder, parts) as (here, digests):

@@ -2,11 +2,12 @@
 
 import pickle
 import socket
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import duckdb
 
@@ -17,21 +18,27 @@ from yupana.confidential.records.sources import SHARD, Source, forms, rows_of, w
 from yupana.confidential.records.validation import BrokenRulesError, Finding, merge_findings
 from yupana.confidential.tabulate.group_counts import Taker
 from yupana.engine.engine import LEAST_MEMORY, Engine
-from yupana.errors import EngineError, InputError, YupanaError
+from yupana.errors import EngineError, InputError
 from yupana.files.columns import RecordFile
-from yupana.files.database import STOPS, named, quoted
+from yupana.files.database import STOPS, quoted
 from yupana.files.delimited import PARQUET
 from yupana.privacy.sealed import Sealed
 from yupana.progress import Progress, told
 
-P = TypeVar("P")
 
-CountFolder = Callable[[Path, int], tuple[Sequence[Finding], P | None]]
+@dataclass(frozen=True, slots=True, repr=False)
+class ShardPart(Sealed):
+    """What a shard tells: what was counted, if anything, and notes on its records."""
+
+    counts: Any
+    notes: Counter[str]
+
+
+Told: TypeAlias = tuple[Sequence[Finding], ShardPart | None]
+"""What a shard found, and what it told."""
+
+CountFolder: TypeAlias = Callable[[Path, int], Told]
 """Finds what is wrong with the records of a folder, and counts them if they are fit, in so many bytes of memory."""
-
-
-Told: TypeAlias = tuple[Sequence[Finding], Any]
-"""What a shard found, and what it counted."""
 
 EMPTY: Final = "columns.parquet"
 """What a file is called that says which columns there are."""
@@ -79,9 +86,9 @@ class Driver:
         for result in told(self.engine.map(task, pieces), stage, len(work), self.progress):
             yield pickle.loads(result)  # noqa: S301 (of a worker of ours)
 
-    def taken(self, counted: Any) -> Any:  # noqa: ANN401 (of whatever a task counts)
-        """What is kept of what a shard counted, if it counted anything."""
-        return None if counted is None else self.taker.take(counted)
+    def taken(self, part: ShardPart | None) -> ShardPart | None:
+        """A part with what is kept of its counts, if it has any."""
+        return part if part is None or part.counts is None else replace(part, counts=self.taker.take(part.counts))
 
 
 class Stamp(NamedTuple):
@@ -159,7 +166,7 @@ class Shard:
 
     folder: Path
     sources: Mapping[RecordFile, Source]
-    count: CountFolder[Any]
+    count: CountFolder
     limits: TaskLimits
     left: LeftOnStore | None
     stamps: Mapping[Path, Stamp | None]
@@ -200,7 +207,7 @@ class CountedShards(Sealed):
         return merge_findings([found for found, _ in self.by_shard])
 
     @property
-    def parts(self) -> tuple[Any, ...]:
+    def parts(self) -> tuple[ShardPart, ...]:
         """What was counted, by shard."""
         return tuple(part for _, part in self.by_shard if part is not None)
 
@@ -238,10 +245,9 @@ def hash_of_key(one: Part, typed: Mapping[str, str]) -> str:
     return f"hash(concat_ws('|', {key}))"
 
 
-def write_columns(db: duckdb.DuckDBPyConnection, one: Part, folder: Path) -> None:
-    """Write which columns there are, for a shard without records."""
-    none = f"SELECT * FROM {named(one.schema.relation)} WHERE false"
-    db.execute(f"COPY ({none}) TO {quoted(str(folder / EMPTY))} (FORMAT parquet)")
+def write_columns(db: duckdb.DuckDBPyConnection, query: str, folder: Path) -> None:
+    """Write which columns there are, for a shard without records, or all its rows."""
+    db.execute(f"COPY ({query}) TO {quoted(str(folder / EMPTY))} (FORMAT parquet)")
 
 
 def count_told(task: Shard, folder: Path) -> Told:
@@ -252,12 +258,6 @@ def count_told(task: Shard, folder: Path) -> Told:
         found, counted = error.findings, None
     ours, theirs = str(folder), str(task.folder)
     return [replace(finding, text=finding.text.replace(ours, theirs)) for finding in found], counted
-
-
-def make_rows(folder: Path, schemas: Iterable[RecordFile]) -> None:
-    """Make the folders of rows of a shard, once: one that others remove with its rows must not be there again."""
-    for schema in schemas:
-        rows_of(folder, schema.name).mkdir()
 
 
 def lost_rows() -> EngineError:
@@ -276,7 +276,7 @@ def lay_out(folder: Path, whole: Path, sources: Mapping[RecordFile, Source]) -> 
         {path.name for schema in sources for path in (*forms(whole, schema), rows_of(folder, schema.name))},
     )
     for schema, source in sources.items():
-        write_shard(folder, schema, replace(source, rows=tuple(sorted(rows_of(folder, schema.name).iterdir()))))
+        write_shard(folder, schema, source)
 
 
 def link_others(folder: Path, whole: Path, ours: Collection[str]) -> None:
@@ -314,12 +314,3 @@ def linked(folder: Path, whole: Path, parts: Sequence[Part]) -> Iterator[tuple[l
     # What others removed meanwhile may not have been read.
     if not all(link.is_symlink() for link in links):
         raise lost_rows()
-
-
-@contextmanager
-def speaking_of(ours: Path, theirs: Path) -> Iterator[None]:
-    """Let errors speak of the folder of the records."""
-    try:
-        yield
-    except YupanaError as error:
-        raise error.reworded(lambda text: text.replace(str(ours), str(theirs))) from None

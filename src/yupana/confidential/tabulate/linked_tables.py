@@ -217,7 +217,6 @@ def joined(chain: Chain, shown: Sequence[Sequence[str]], first: int = 0) -> str:
 
     Parameters
     ----------
-    chain : sequence of LinkedFile
     shown : sequence of sequence of str
         By file, SQL for what is wanted of it, with a name each.
     first : int
@@ -305,7 +304,6 @@ def _count_left_out(
 
     Parameters
     ----------
-    chain : sequence of LinkedFile
     key : str
         Of each parent those records are kept that come first by SHA-256 of this key, the fields of the record and its
         number among identical ones, joined by ``|``.

@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-import duckdb
 import numpy as np
 
 from yupana.arrays import Ints, filed, narrow
@@ -25,7 +24,7 @@ from yupana.files.database import store_arrays
 from yupana.geography.hierarchy import Hierarchy
 from yupana.geography.tree import Tree
 from yupana.privacy.sealed import Sealed
-from yupana.products.topdown.described import CountedColumn, DescribedConfiguration
+from yupana.products.topdown.described import DescribedConfiguration
 from yupana.topdown.descent.measurements import CountsOfUnits
 from yupana.topdown.histogram import BlockParts, Histogram, count_entries, joined, runs_within
 
@@ -186,7 +185,8 @@ def _keys(configuration: DescribedConfiguration, blocks: Ints, records: OpenedRe
     for name, column in counted.items():
         of = description.columns[column.name]
         shown[chain.index(of.file)].append(f"{column.name} AS of_{name}")
-        _list(db, name, of.column.low, column)
+        values = of.column.low + np.arange(len(column.place))
+        store_arrays(db, name, {"value": values, "place": np.array(column.place, dtype=np.int64)})
     source = linked_tables.joined(chain_of(db, description, configuration.counted), shown)
     listed = "".join(f" JOIN {name} ON of_{name} = {name}.value" for name in counted)
     store_arrays(db, "spine_now", {"number": blocks, "node": np.arange(len(blocks))})
@@ -194,9 +194,3 @@ def _keys(configuration: DescribedConfiguration, blocks: Ints, records: OpenedRe
         f"SELECT node * {configuration.schema.cells} + {cell} AS key, count(*) AS count "
         f"FROM {source}{listed} JOIN spine_now ON block_now.place = spine_now.number GROUP BY key"
     )
-
-
-def _list(db: duckdb.DuckDBPyConnection, name: str, low: int, column: CountedColumn) -> None:
-    """Make a table of the values of a column and what each is counted as."""
-    values = np.arange(low, low + len(column.place))
-    store_arrays(db, name, {"value": values, "place": np.array(column.place, dtype=np.int64)})
