@@ -24,7 +24,7 @@ from yupana.files.database import open_database
 from yupana.files.delimited import PARQUET
 from yupana.geography.gazetteer import AreaNames, write_names
 from yupana.geography.kinds import BLOCKS_OF_COUNTY
-from yupana.geography.published import Areas, PublishedBlocks, areas_of_tree, write_published
+from yupana.geography.published import Areas, PublishedBlocks, areas_of_spine, write_published
 from yupana.geography.spine import Spine
 from yupana.products.topdown.rows import (
     RecordForm,
@@ -232,7 +232,7 @@ def write_outputs(
     dict of str to int
         Rows, by the file's path within the folder.
     """
-    units = TabulatedAreas(schema, areas_of_tree(spine.tree, [level.texts() for level in spine.levels]))
+    units = TabulatedAreas(schema, areas_of_spine(spine))
     form = _RecordLayer(folder / MICRODATA, record_form(spine, schema), facilities if counts_units(schema) else None)
     rows = _write(folder, COUNTS, units, parts, fmt, [form] if microdata else [])
     records = {MICRODATA: rows.pop(MICRODATA)} if microdata else {}
