@@ -26,7 +26,7 @@ from yupana.arrays import Flags, Ints
 from yupana.confidential.request import RunRequest
 from yupana.confidential.topdown.estimate import estimate
 from yupana.confidential.topdown.world import World, open_world
-from yupana.geography.published import Areas, areas_of_tree
+from yupana.geography.published import Areas, areas_of_spine
 from yupana.plan.ledger import Ledger
 from yupana.privacy.entropy import SeededEntropy
 from yupana.products.topdown.product import TOPDOWN
@@ -128,11 +128,7 @@ def trial(
     arguments = (config, world, spending, Ledger(spending.plan), checkpoint, request, Stopwatch(silent))
     found = told("drawing and estimating", lambda: estimate(*arguments, in_full=True))
     counts = whole(found.descent.counts[-1])
-    areas = (
-        areas_of_tree(world.spine.tree, [level.texts() for level in world.spine.levels])
-        if world.published is None
-        else world.published.areas(world.spine.blocks)
-    )
+    areas = areas_of_spine(world.spine) if world.published is None else world.published.areas(world.spine.blocks)
     stored, known = StoredMeasurements(spending.levels, checkpoint), found.premises.known
     least = least_squares_intervals(stored, world.spine, config.schema, known, areas, CONFIDENCE)
     yield "least squares", areas, counts, least

@@ -8,7 +8,7 @@ import pytest
 from yupana.arrays import Ints
 from yupana.errors import InputError
 from yupana.geography.district_plan import DistrictPlan, PlanOptions, read_plan
-from yupana.geography.spine_files import WrittenSpine
+from yupana.geography.spine import Geolevel, Spine
 from yupana.geography.tree import Tree
 from yupana.geography.vintages import vintage_of
 
@@ -21,8 +21,9 @@ def whole(block: str) -> str:
     return block[:12][:11] + block[11] + block[11:]
 
 
-def spine(*blocks: str) -> WrittenSpine:
-    return WrittenSpine(Tree((), ()), (), np.array([int(whole(block)) for block in blocks]))
+def spine(*blocks: str) -> Spine:
+    codes = np.array([int(whole(block)) for block in blocks])
+    return Spine(Tree((), ()), (Geolevel.whole("Block", 16, codes),))
 
 
 def nothing() -> Ints:

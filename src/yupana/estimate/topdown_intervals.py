@@ -19,7 +19,7 @@ from yupana.files.delimited import positions
 from yupana.geography.blocks import FACILITIES, read_facilities
 from yupana.geography.hierarchy import spine_of
 from yupana.geography.kinds import BLOCK_WIDTH
-from yupana.geography.published import Areas, PublishedBlocks, areas_of_tree, read_published
+from yupana.geography.published import Areas, PublishedBlocks, areas_of_spine, read_published
 from yupana.geography.settings import ROOT
 from yupana.geography.spine import Spine
 from yupana.geography.spine_files import BLOCKS, GEOUNITS, ordered_spine, read_shares, read_spine
@@ -108,8 +108,8 @@ def _read_counted(release: ReleaseFolder) -> _CountedRelease:
             return _CountedRelease(release, configuration, spine.blocks, counts, spine, None)
         written = read_spine(folder, configuration.levels)
         has_shares = f"{SPINE}/{GEOUNITS}" in release.files.values()
-        read = ordered_spine(folder, written, read_shares(folder, written)) if has_shares else None
-        blocks = written.block if read is None else read.blocks
+        read = ordered_spine(folder, *read_shares(folder, written)) if has_shares else None
+        blocks = written.blocks if read is None else read.blocks
         with open_database() as db:
             counts = read_counts(db, release.folder, name, configuration.schema, digits(blocks, BLOCK_WIDTH))
         published = read_published(release.folder, nation=configuration.levels[0] == ROOT)
@@ -151,7 +151,7 @@ def publish_intervals(request: IntervalRequest, clock: Stopwatch, progress: Prog
         if made.published is not None:
             areas = made.published.areas(made.blocks)
         elif made.spine is not None:
-            areas = areas_of_tree(made.spine.tree, [level.texts() for level in made.spine.levels])
+            areas = areas_of_spine(made.spine)
         else:
             raise OutputError(f"{request.release} does not tell the areas of its blocks")
         found = _intervals(made, request, terms, areas, clock, progress)

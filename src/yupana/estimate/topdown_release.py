@@ -6,7 +6,8 @@ It imports nothing of the least squares, so that what only reads tables does not
 from typing import Final
 
 from yupana.errors import OutputError
-from yupana.geography.spine_files import WrittenSpine, read_spine
+from yupana.geography.spine import Spine
+from yupana.geography.spine_files import read_spine
 from yupana.products.topdown.verify import NOISY, SYSTEM
 from yupana.release.release import ReleaseFolder
 from yupana.topdown.configuration import OF_AREAS
@@ -50,7 +51,7 @@ def schema_of(release: ReleaseFolder) -> tuple[Schema, tuple[str, ...]]:
         raise OutputError(f"{release.folder}: the manifest does not hold the schema and geolevels of TopDown") from None
 
 
-def released_spine(release: ReleaseFolder) -> WrittenSpine:
+def released_spine(release: ReleaseFolder) -> Spine:
     """The spine of a release of TopDown.
 
     Raises

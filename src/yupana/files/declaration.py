@@ -69,9 +69,9 @@ class Expected(Generic[T_co]):
 
         return replace(self, schema=self.schema | schema, read=read)
 
-    def said(self, says: str) -> "Expected[T_co]":
+    def said(self, says: str, **schema: object) -> "Expected[T_co]":
         """The same, described to editors."""
-        return replace(self, schema=self.schema | _said(says))
+        return replace(self, schema=self.schema | _said(says) | schema)
 
 
 def must_be(place: str, words: str, faults: list[str]) -> None:
@@ -286,6 +286,20 @@ _WORD: Final = "[A-Za-z][A-Za-z0-9_-]{0,62}"
 TEXT: Final = scalar(
     "a text of one line", lambda told: str(told) if is_text(told) else None, {"type": "string", "pattern": r"\S"}
 )
+
+
+def _any_text(told: object) -> str | None:
+    """A text that can be written: JSON can spell half a character."""
+    if not isinstance(told, str) or isinstance(told, Number):
+        return None
+    try:
+        told.encode()
+    except UnicodeEncodeError:
+        return None
+    return told
+
+
+ANY_TEXT: Final = scalar("a text", _any_text, {"type": "string"})
 SCALAR: Final = scalar(
     "a number or a text", lambda told: told if isinstance(told, str) else None, {"type": ["string", "number"]}
 )

@@ -21,7 +21,6 @@ from yupana.geography.spine_files import (
     BLOCKS,
     ENTITIES,
     GEOUNITS,
-    describe,
     write_blocks,
     write_geounits,
 )
@@ -29,7 +28,7 @@ from yupana.progress import Announce, Stopwatch
 from yupana.release.folder import new_folder, write_manifest
 from yupana.release.recipe import SPINE
 from yupana.release.status import PUBLIC_SPINE
-from yupana.release.tables import checksum
+from yupana.release.tables import checksum, table_columns
 from yupana.version import __version__
 
 REPORT = "report.html"
@@ -94,7 +93,10 @@ def build(settings: SpineSettings, request: SpineRequest, announce: Announce) ->
                 if path is not None
             },
             "versions": {"python": platform.python_version(), "numpy": np.__version__, "duckdb": duckdb.__version__},
-            "tables": describe(partial, rows),
+            "tables": {
+                name: {"sha256": checksum(partial / name), "rows": number, "columns": table_columns(partial / name)}
+                for name, number in rows.items()
+            },
             "seconds": clock.stop(),
         }
         write_manifest(partial, manifest)

@@ -8,7 +8,8 @@ import numpy as np
 
 from yupana.arrays import Indices, Ints
 from yupana.files.delimited import Labels
-from yupana.geography.spine_files import WrittenSpine, entities_of, manifest_of, read_spine, settings_of
+from yupana.geography.spine import Spine
+from yupana.geography.spine_files import entities_of, manifest_of, read_spine, settings_of
 from yupana.geography.tree import Members, Touched, Tree, partition, touch
 from yupana.progress import Announce
 
@@ -103,13 +104,13 @@ def measure(folder: Path, entities: Path, root: Root, announce: Announce) -> lis
     return [row for column, kind in found.items() for row in _measure(spine, column, kind, root)]
 
 
-def _measure(spine: WrittenSpine, column: str, kind: Labels, root: Root) -> list[Distance]:
+def _measure(spine: Spine, column: str, kind: Labels, root: Root) -> list[Distance]:
     members = partition(kind.index, len(kind.labels))
     if root == "nation":
         found = distances(spine.tree, members).tolist()
         return [Distance(column, label, None, osed) for label, osed in zip(kind.labels, found, strict=True)]
     level = spine.tree.names.index("County")
-    names = spine.labels[level]
+    names = spine.levels[level].labels()
     rows = [
         Distance(column, kind.labels[entity], names[unit], osed)
         for unit, entity, osed in zip(*(a.tolist() for a in distances_below(spine.tree, members, level)), strict=True)

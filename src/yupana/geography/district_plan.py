@@ -21,7 +21,7 @@ from yupana.geography.kinds import (
     on_lost_zeros,
     written_blocks,
 )
-from yupana.geography.spine_files import WrittenSpine
+from yupana.geography.spine import Spine
 from yupana.geography.tree import Members, partition
 from yupana.geography.vintages import vintage_of
 
@@ -59,7 +59,7 @@ class DistrictPlan:
 
 def read_plan(
     path: Path,
-    spine: WrittenSpine,
+    spine: Spine,
     others: Callable[[], Ints],
     options: PlanOptions = PlanOptions(),
     people: Callable[[Flags], float] | None = None,
@@ -85,22 +85,22 @@ def read_plan(
         plan of a single district; or what a crosswalk loses.
     """
     listed = _read(path, spine, others, options)
-    at, on_spine, left_out = listed.places, listed.places >= 0, listed.unknown
+    at, on_spine, left_out, last = listed.places, listed.places >= 0, listed.unknown, spine.levels[-1]
     none, apart = _without(listed.districts, options.unassigned)
-    counted = np.bincount(at[on_spine], minlength=len(spine.block))
+    counted = np.bincount(at[on_spine], minlength=len(spine.blocks))
     outside = (at < 0) & ~left_out
     again = _again(np.where(on_spine, at, -1 - listed.codes), listed.districts.index, ~left_out)
     lost = counted == 0
     total = f", where the release has {people(lost):,.10g}" if people and options.crosswalk and lost.any() else ""
     words = {listed.districts.labels[i] for i in listed.districts.index[none & (listed.districts.index >= 0)].tolist()}
     said = f" ({', '.join(sorted(words))})" if words else ""
-    vintage = vintage_of(listed.codes[left_out], spine.block) if not spine.names else ""
+    vintage = vintage_of(listed.codes[left_out], spine.blocks) if not last.names else ""
     faults = [
         *_fault("not in the release", map(listed.name, np.flatnonzero(left_out).tolist())),
         *([f"  {vintage}; --crosswalk FILE translates blocks"] if vintage and not options.crosswalk else []),
         *_fault("listed twice", map(listed.name, np.flatnonzero(again[0]).tolist())),
         *_fault("listed twice, in two districts", map(listed.name, np.flatnonzero(again[1]).tolist())),
-        *_fault(f"left out{total}", map(spine.block_label, np.flatnonzero(lost).tolist())),
+        *_fault(f"left out{total}", (last.labels(one, one + 1)[0] for one in np.flatnonzero(lost).tolist())),
         *_fault(f"in no district{said}", map(listed.name, np.flatnonzero(none & ~left_out).tolist())),
         *([f"  {_advice(options.unassigned)}"] if (none & ~left_out).any() else []),
     ]
@@ -112,7 +112,7 @@ def read_plan(
         raise InputError("\n  ".join([f"{path} is no plan for the blocks of the release:", *faults]))
     order = {label: number for number, label in enumerate(labels)}
     of_label = np.array([*(order.get(label, len(labels)) for label in listed.districts.labels), len(labels)])
-    district = np.empty(len(spine.block), dtype=np.int32)
+    district = np.empty(len(spine.blocks), dtype=np.int32)
     district[at[on_spine]] = of_label[listed.districts.index[on_spine]]
     kept_apart = int((district == len(labels)).sum())
     members = partition(district, len(labels) + (kept_apart > 0))
@@ -135,16 +135,16 @@ class _Listed:
         return f"{code:0{BLOCK_WIDTH}d}" if not self.labels else self.labels[code] if code >= 0 else "no code"
 
 
-def _read(path: Path, spine: WrittenSpine, others: Callable[[], Ints], options: PlanOptions) -> _Listed:
-    if spine.names and options.crosswalk:
+def _read(path: Path, spine: Spine, others: Callable[[], Ints], options: PlanOptions) -> _Listed:
+    if spine.levels[-1].names and options.crosswalk:
         raise InputError("--crosswalk: translates blocks of the Census Bureau, and the release has areas of its own")
     with open_codes(path, encoding=options.encoding, names_of=block_names) as file:
         column, other = _columns(file)
         districts = file.texts(other, nines=True, whole=True)
-        if spine.names:
+        if spine.levels[-1].names:
             return _by_name(file, column, spine, districts)
         written = written_blocks(file, column)
-        known = np.sort(spine.block)
+        known = np.sort(spine.blocks)
         codes, lost = written.whole(known)
         if (positions(codes, known) < 0).any():
             known = np.union1d(known, others())
@@ -153,16 +153,16 @@ def _read(path: Path, spine: WrittenSpine, others: Callable[[], Ints], options: 
     if options.crosswalk:
         codes, districts, note = _translated(options.crosswalk, options.encoding, written, known, districts)
         notes.append(note)
-    order = np.argsort(spine.block)
-    found = positions(codes, spine.block[order])
+    order = np.argsort(spine.blocks)
+    found = positions(codes, spine.blocks[order])
     places = np.where(found >= 0, order[found], -1)
     return _Listed(places, codes, (), positions(codes, known) < 0, districts, tuple(filter(None, notes)))
 
 
-def _by_name(file: CodeTable, column: str, spine: WrittenSpine, districts: Labels) -> _Listed:
+def _by_name(file: CodeTable, column: str, spine: Spine, districts: Labels) -> _Listed:
     """The rows of a plan for areas of a configuration, which may have lost leading zeros, too."""
     texts = file.texts(column, nines=True)
-    place = {code: i for i, code in enumerate(spine.block_labels())}
+    place = {code: i for i, code in enumerate(spine.levels[-1].labels())}
     widths = range(1, max(map(len, place), default=0) + 1)
     codes = [
         next((filled for filled in (code, *(code.zfill(n) for n in widths)) if filled in place), code)

@@ -12,7 +12,7 @@ from yupana.errors import InputError
 from yupana.files.delimited import Labels, first_repeated, open_delimited, positions
 from yupana.geography.blocks import Reference, coded_areas, write_labels
 from yupana.geography.kinds import BLOCK_WIDTH, KINDS, NESTED, STATE, TOLD, US, kind_of
-from yupana.geography.tree import Tree
+from yupana.geography.spine import Spine
 from yupana.release.lines import Texts, digits, texts
 from yupana.release.tables import Format
 
@@ -38,10 +38,12 @@ class Areas:
         return len(self.labels)
 
 
-def areas_of_tree(tree: Tree, labels: Sequence[Texts]) -> list[Areas]:
-    """The units of each geolevel, with their labels, as published areas, from the blocks up."""
-    above = [*(parents.astype(np.int64) for parents in tree.parents[1:]), np.arange(len(tree.parents[-1]))]
-    return [Areas(*of) for of in zip(tree.names, labels, above, (*tree.names[1:], ""), strict=True)][::-1]
+def areas_of_spine(spine: Spine) -> list[Areas]:
+    """The units of each geolevel as published areas, from the blocks up."""
+    names, parents = spine.tree.names, spine.tree.parents
+    above = [*(of.astype(np.int64) for of in parents[1:]), np.arange(len(parents[-1]))]
+    labels = [level.texts() for level in spine.levels]
+    return [Areas(*of) for of in zip(names, labels, above, (*names[1:], ""), strict=True)][::-1]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -28,8 +28,8 @@ class Geolevel:
     @classmethod
     def whole(cls, name: str, width: int, code: Ints, *, share: int = 0, names: tuple[str, ...] = ()) -> "Geolevel":
         """Units that are whole and have not given up their share, which is that of one position."""
-        none = np.zeros(len(code), dtype=np.int32)
-        return cls(name, width, code, none, none + np.int32(share), none.astype(np.bool_), names)
+        parts, shares = (np.broadcast_to(np.int32(one), len(code)) for one in (0, share))
+        return cls(name, width, code, parts, shares, np.broadcast_to(np.False_, len(code)), names)
 
     def labels(self, start: int = 0, stop: int | None = None) -> list[str]:
         """The identifiers of the units from `start` up to `stop`, unique within the geolevel."""
@@ -58,7 +58,8 @@ class Spine:
     tree: Tree
     # in the order of the tree. The codes of the last are the 16 digits of the blocks, or their places in `names`.
     levels: tuple[Geolevel, ...]
-    shares: tuple[Fraction, ...]  # the distinct shares that occur; few, whatever the number of units
+    # the distinct shares that occur; few, whatever the number of units. None of a spine that was read without them.
+    shares: tuple[Fraction, ...] = ()
 
     @property
     def blocks(self) -> Ints:
@@ -119,20 +120,13 @@ def check_spine(spine: Spine, blocks: Ints) -> list[str]:
         identifiers = np.stack([spine.levels[level].code, spine.levels[level].part.astype(np.int64)])
         if np.unique(identifiers, axis=1).shape[1] != len(parent):
             wrong.append(f"an identifier of {name} is there twice")
-    return wrong + path_faults(spine.tree, spine.shares, [level.share for level in spine.levels])
+    return wrong + path_faults(spine)
 
 
-def path_faults(tree: Tree, shares: Sequence[Fraction], index: Sequence[Indices]) -> list[str]:
-    """That the sums of shares along the paths from the root to the blocks are not all 1, exactly, in words.
-
-    Parameters
-    ----------
-    shares : sequence of Fraction
-        Distinct shares.
-    index : sequence of ndarray of int32
-        For each geolevel the position of each unit's share, of shape (units,).
-    """
-    sums = {sum((shares[i] for i in path), Fraction(0)) for path in share_paths(tree, index)}
+def path_faults(spine: Spine) -> list[str]:
+    """That the sums of shares along the paths from the root to the blocks are not all 1, exactly, in words."""
+    paths = share_paths(spine.tree, [level.share for level in spine.levels])
+    sums = {sum((spine.shares[i] for i in path), Fraction(0)) for path in paths}
     if sums == {Fraction(1)}:
         return []
     return [f"shares from the root to the blocks sum to {', '.join(sorted(map(str, sums)))}, not all to 1"]

@@ -2,14 +2,14 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
-from yupana.arrays import Flags, Indices, Ints
+from yupana.arrays import Indices, Ints
 from yupana.errors import ConfigError, InputError, OutputError
 from yupana.files.arrow_stream import Column, TextColumn
 from yupana.files.database import open_database
@@ -19,14 +19,14 @@ from yupana.geography.entities import read_entities
 from yupana.geography.kinds import BLOCK_WIDTH
 from yupana.geography.settings import AREA_TYPES, KINDS, MECHANISMS, SpineSettings, check_levels, check_shares
 from yupana.geography.spine import Geolevel, Spine, path_faults
-from yupana.geography.tree import Tree, nest
+from yupana.geography.tree import nest
 from yupana.privacy.exact import read_exact, show_exact
 from yupana.release.folder import read_manifest
-from yupana.release.lines import Texts, digits, texts, write_lines
+from yupana.release.lines import texts, write_lines
 from yupana.release.manifest import MANIFEST
 from yupana.release.recipe import SPINE
 from yupana.release.release import read_release
-from yupana.release.tables import checksum, parts_of, table_columns, write_parts
+from yupana.release.tables import checksum, parts_of, write_parts
 
 BLOCKS: Final = "blocks.csv"
 GEOUNITS: Final = "geounits.csv"
@@ -73,50 +73,6 @@ def write_geounits(folder: Path, spine: Spine) -> int:
     return sum(map(len, spine.tree.parents))
 
 
-def describe(folder: Path, rows: dict[str, int]) -> dict[str, dict[str, object]]:
-    """What the manifest says of each file: its checksum, rows and columns."""
-    return {
-        name: {"sha256": checksum(folder / name), "rows": number, "columns": table_columns(folder / name)}
-        for name, number in rows.items()
-    }
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class WrittenSpine:
-    """A spine as its folder says it."""
-
-    tree: Tree
-    # identifiers of the units of each geolevel but the blocks, in the order of the tree
-    labels: tuple[tuple[str, ...], ...]
-    block: Ints  # the 16 digits of the blocks in the order of the tree, or their places in `names`, of shape (blocks,)
-    names: tuple[str, ...] = ()  # codes of the blocks that are any texts, in order; empty where they are digits
-
-    def block_label(self, place: int) -> str:
-        """The code of the block at a place of the tree."""
-        code = int(self.block[place])
-        return self.names[code] if self.names else f"{code:016d}"
-
-    def block_labels(self) -> list[str]:
-        """The codes of the blocks, in the order of the tree."""
-        block = self.block.tolist()
-        return [self.names[i] for i in block] if self.names else [f"{code:016d}" for code in block]
-
-    def texts(self) -> list[Texts]:
-        """The identifiers of the units of each geolevel, and the codes of the blocks, in the order of the tree."""
-        blocks = texts(self.block_labels()) if self.names else digits(self.block, BLOCK_WIDTH)
-        return [*map(texts, self.labels), blocks]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _WrittenShares:
-    """Shares of a spine as its folder says them."""
-
-    shares: tuple[Fraction, ...]  # distinct ones
-    index: tuple[Indices, ...]  # for each geolevel the position of each unit's share, of shape (units,)
-    bypassed: tuple[Flags, ...]
-    row: tuple[Ints, ...]  # for each geolevel the place of each unit among the rows of the geolevel, of shape (units,)
-
-
 def manifest_of(folder: Path) -> dict[str, Any]:
     """Read the manifest of a spine.
 
@@ -160,8 +116,8 @@ def _unlike_settings(folder: Path) -> OutputError:
     return OutputError(f"{folder / MANIFEST} does not hold the settings of a spine")
 
 
-def read_spine(folder: Path, levels: tuple[str, ...], *, any_codes: bool = False) -> WrittenSpine:
-    """Read which geounits the blocks lie in.
+def read_spine(folder: Path, levels: tuple[str, ...], *, any_codes: bool = False) -> Spine:
+    """Read which geounits the blocks lie in; these are called by texts, and shares are not read.
 
     Parameters
     ----------
@@ -197,15 +153,21 @@ def read_spine(folder: Path, levels: tuple[str, ...], *, any_codes: bool = False
                 )
     if tree.units(0) != 1:
         raise InputError(f"{folder / BLOCKS}, column {levels[0]}: the spine has no single root")
-    labels = [
-        tuple(column.labels[i] for i in key[first].tolist())
-        for column, key, first in zip(columns, keys, firsts, strict=False)
+    units = [
+        Geolevel.whole(level, 0, np.arange(len(first)), names=tuple(column.labels[i] for i in key[first].tolist()))
+        for level, column, key, first in zip(levels, columns, keys, firsts, strict=False)
     ]
-    return WrittenSpine(tree, tuple(labels), block[order], names)
+    blocks = Geolevel.whole(levels[-1], 0 if names else BLOCK_WIDTH, block[order], names=names)
+    return Spine(tree, (*units, blocks))
 
 
-def read_shares(folder: Path, spine: WrittenSpine) -> _WrittenShares:
-    """Read the shares of all geounits.
+def read_shares(folder: Path, spine: Spine) -> tuple[Spine, tuple[Ints, ...]]:
+    """Read the shares of all geounits of a spine that was read.
+
+    Returns
+    -------
+    (Spine, tuple of ndarray of int64)
+        With its shares; and for each geolevel the place of each unit among the rows of the geolevel, of shape (units,).
 
     Raises
     ------
@@ -217,8 +179,7 @@ def read_shares(folder: Path, spine: WrittenSpine) -> _WrittenShares:
         written = file.texts("share", nines=True)
         shares = tuple(_share(file, text) for text in written.labels)
         place = {text: i for i, text in enumerate(written.labels)}
-        found: list[Indices] = []
-        bypassed: list[Flags] = []
+        levels: list[Geolevel] = []
         place_of: list[Ints] = []
         for level, name in enumerate(spine.tree.names):
             rows = file.where("geolevel", name)
@@ -238,18 +199,17 @@ def read_shares(folder: Path, spine: WrittenSpine) -> _WrittenShares:
                 raise InputError(f"{file.path}, column bypassed: a value of {name} is neither true nor false")
             if np.array([share > 0 for share in shares])[index[given_up]].any():
                 raise InputError(f"{file.path}, column bypassed: a geounit of {name} gave up its share and has one")
-            found.append(index)
-            bypassed.append(given_up)
+            levels.append(replace(spine.levels[level], share=index, bypassed=given_up))
             place_of.append(row)
-        if sum(map(len, found)) != file.rows:
+        if sum(map(len, place_of)) != file.rows:
             raise InputError(f"{file.path}, column geolevel: there are geolevels that {BLOCKS} does not have")
-    return _WrittenShares(shares, tuple(found), tuple(bypassed), tuple(place_of))
+    return Spine(spine.tree, tuple(levels), shares), tuple(place_of)
 
 
-def _check_tree(rows: DelimitedFile, spine: WrittenSpine, level: int, at: Ints) -> None:
+def _check_tree(rows: DelimitedFile, spine: Spine, level: int, at: Ints) -> None:
     """Compare parents and numbers of children with those of blocks.csv; ``at`` are the units of the rows."""
     name, parent = spine.tree.names[level], rows.texts("parent", nines=True)
-    place = {label: i for i, label in enumerate(spine.labels[level - 1])} if level else {}
+    place = {label: i for i, label in enumerate(spine.levels[level - 1].names)} if level else {}
     of_label = np.array([place.get(label, -2) for label in parent.labels] + [-1], dtype=np.int64)
     expected = spine.tree.parents[level][at] if level else np.full(len(at), -1)
     astray, children = of_label[parent.index] != expected, spine.tree.children(level)[at]
@@ -258,24 +218,23 @@ def _check_tree(rows: DelimitedFile, spine: WrittenSpine, level: int, at: Ints) 
     rows.refuse(rows.counts("children") != children, "children", lambda _: more)
 
 
-def _positions(rows: DelimitedFile, spine: WrittenSpine, level: int) -> Ints:
+def _positions(rows: DelimitedFile, spine: Spine, level: int) -> Ints:
     """The position in the tree of each geounit of a geolevel, or -1 where blocks.csv does not know it."""
-    if level == len(spine.tree.names) - 1 and not spine.names:
-        order = np.argsort(spine.block)
-        at = positions(rows.digits("geounit", 16), spine.block[order])
+    if not spine.levels[level].names:
+        order = np.argsort(spine.blocks)
+        at = positions(rows.digits("geounit", 16), spine.blocks[order])
         return np.where(at < 0, -1, order[at])
     unit = rows.texts("geounit", nines=True)
-    labels = spine.labels[level] if level < len(spine.labels) else spine.block_labels()
-    place = {label: i for i, label in enumerate(labels)}
+    place = {label: i for i, label in enumerate(spine.levels[level].labels())}
     of_label = np.array([place.get(label, -1) for label in unit.labels], dtype=np.int64)
     return np.append(of_label, -1)[unit.index]
 
 
-def entities_of(path: Path, spine: WrittenSpine, *, live: bool) -> dict[str, Labels]:
+def entities_of(path: Path, spine: Spine, *, live: bool) -> dict[str, Labels]:
     """Read a file of entities, in the order of the spine's blocks (`read_entities`)."""
-    order = np.argsort(spine.block)
+    order = np.argsort(spine.blocks)
     back = np.argsort(order)
-    return {kind: of.of(back) for kind, of in read_entities(path, spine.block[order], live=live).items()}
+    return {kind: of.of(back) for kind, of in read_entities(path, spine.blocks[order], live=live).items()}
 
 
 def _share(file: DelimitedFile, text: str) -> Fraction:
@@ -288,8 +247,8 @@ def _share(file: DelimitedFile, text: str) -> Fraction:
     return share
 
 
-def read_checked(folder: Path) -> tuple[tuple[WrittenSpine, _WrittenShares] | None, list[str]]:
-    """Read the files of a spine, and say in words what is wrong with them; there is no spine if they cannot be read.
+def read_checked(folder: Path) -> tuple[tuple[Spine, tuple[Ints, ...]] | None, list[str]]:
+    """Read the files of a spine as `read_shares`, and say in words what is wrong; none if they cannot be read.
 
     Raises
     ------
@@ -300,15 +259,13 @@ def read_checked(folder: Path) -> tuple[tuple[WrittenSpine, _WrittenShares] | No
     settings = settings_of(manifest, folder)
     wrong = read_release(folder).wrong()
     try:
-        spine = read_spine(folder, settings.levels)
-        shares = read_shares(folder, spine)
+        spine, rows = read_shares(folder, read_spine(folder, settings.levels))
     except InputError as error:
         return None, [*wrong, str(error)]
     told = {name: (of["units"], of["bypassed"]) for name, of in manifest["geolevels"].items()}
-    found = {name: (len(of), int(of.sum())) for name, of in zip(settings.levels, shares.bypassed, strict=True)}
-    if told != found:
+    if told != {level.name: (len(level.code), int(level.bypassed.sum())) for level in spine.levels}:
         wrong.append("geolevels of the manifest are not those of geounits.csv")
-    return (spine, shares), wrong + path_faults(spine.tree, shares.shares, shares.index)
+    return (spine, rows), wrong + path_faults(spine)
 
 
 _LABEL: Final = re.compile(r"([0-9]{1,18})(?:-([1-9][0-9]{0,8}))?")
@@ -336,8 +293,8 @@ def read_given(folder: Path) -> tuple[Spine, dict[str, str]]:
     return ordered_spine(folder, *files), {name: checksum(folder / name) for name in (BLOCKS, GEOUNITS, MANIFEST)}
 
 
-def ordered_spine(folder: Path, written: WrittenSpine, shares: _WrittenShares) -> Spine:
-    """The spine that files tell, its units in the order in which they are listed there.
+def ordered_spine(folder: Path, written: Spine, places: Sequence[Ints]) -> Spine:
+    """The spine that `read_shares` read, its units in the order in which they are listed there, called by digits.
 
     Parameters
     ----------
@@ -351,29 +308,17 @@ def ordered_spine(folder: Path, written: WrittenSpine, shares: _WrittenShares) -
     """
     names = written.tree.names
     units = [written.tree.ancestors(level) for level in range(len(names))]
-    rows = [row[unit] for row, unit in zip(shares.row, units, strict=True)]
+    rows = [row[unit] for row, unit in zip(places, units, strict=True)]
     order = np.lexsort(rows[::-1])
     tree, firsts = nest(names, [row[order] for row in rows])
     levels = []
-    for number, (name, first) in enumerate(zip(names, firsts, strict=True)):
-        at = units[number][order][first]
-        if number == len(names) - 1:
-            width, code, part = 16, written.block[at], np.zeros(len(at), dtype=np.int32)
-        else:
-            width, code, part = _parsed(folder, name, [written.labels[number][unit] for unit in at.tolist()])
-        levels.append(Geolevel(name, width, code, part, shares.index[number][at], shares.bypassed[number][at]))
-    return Spine(tree, tuple(levels), shares.shares)
-
-
-def named_spine(written: WrittenSpine, shares: _WrittenShares) -> Spine:
-    """The spine that files tell, its units in the order of its tree, by whatever they are called."""
-    levels = [
-        Geolevel(name, 0, np.arange(len(labels)), np.zeros(len(labels), dtype=np.int32), share, bypassed, tuple(labels))
-        for name, labels, share, bypassed in zip(
-            written.tree.names, (*written.labels, written.block_labels()), shares.index, shares.bypassed, strict=True
-        )
-    ]
-    return Spine(written.tree, tuple(levels), shares.shares)
+    for of, unit, first in zip(written.levels, units, firsts, strict=True):
+        at = unit[order][first]
+        width, code, part = of.width, of.code[at], of.part[at]
+        if of.names:
+            width, code, part = _parsed(folder, of.name, [of.names[unit] for unit in at.tolist()])
+        levels.append(Geolevel(of.name, width, code, part, of.share[at], of.bypassed[at]))
+    return Spine(tree, tuple(levels), written.shares)
 
 
 def _parsed(folder: Path, name: str, labels: Sequence[str]) -> tuple[int, Ints, Indices]:

@@ -21,7 +21,6 @@ from yupana.geography.settings import DIGITS, REMADE, Kind, SpineSettings
 from yupana.geography.spine import Spine, aian_spine, conventional_spine, precisions
 from yupana.geography.spine_files import (
     ENTITIES,
-    WrittenSpine,
     entities_of,
     manifest_of,
     read_shares,
@@ -120,7 +119,8 @@ def write_report(folder: Path, boundaries: Path | None, to: Path | None, announc
     written = read_spine(folder, settings.levels)
     areas = entities_of(folder / ENTITIES, written, live=False)
     announce("measuring")
-    spines = [*_other_spines(written, areas, settings), _own(folder, written, settings)]
+    own, _ = read_shares(folder, written)
+    spines = [*_other_spines(written, areas, settings), _measured(settings.kind, own, settings)]
     compared = [_compare(column, kind, written, spines) for column, kind in areas.items() if kind.labels]
     groups = _compare("block_group", _block_groups(written), written, spines)
     announce("drawing")
@@ -130,20 +130,18 @@ def write_report(folder: Path, boundaries: Path | None, to: Path | None, announc
     return place.path
 
 
-def _own(folder: Path, written: WrittenSpine, settings: SpineSettings) -> _MeasuredSpine:
-    told = read_shares(folder, written)
-    values = np.array([float(s if settings.mechanism == "zcdp" else s * s / 8) for s in told.shares])
-    return _MeasuredSpine(settings.kind, written.tree, written.block, tuple(values[index] for index in told.index))
+def _measured(kind: Kind, spine: Spine, settings: SpineSettings) -> _MeasuredSpine:
+    return _MeasuredSpine(kind, spine.tree, spine.blocks, precisions(spine, settings.mechanism))
 
 
-def _other_spines(written: WrittenSpine, areas: Mapping[str, Labels], settings: SpineSettings) -> list[_MeasuredSpine]:
+def _other_spines(written: Spine, areas: Mapping[str, Labels], settings: SpineSettings) -> list[_MeasuredSpine]:
     """The spines of the other kinds over the same blocks, of the same classes and with the cut-offs of their kinds."""
-    order = np.argsort(written.block)
+    order = np.argsort(written.blocks)
     in_order = {column: kind.of(order) for column, kind in areas.items()}
     tribal = in_order["aiannh"]
     codes = np.array([*map(int, tribal.labels), 9999], dtype=np.int32)
     none = np.full(len(order), 99999, dtype=np.int32)
-    reference = Reference(written.block[order], codes[tribal.index], none, none, MappingProxyType({}))
+    reference = Reference(written.blocks[order], codes[tribal.index], none, none, MappingProxyType({}))
 
     def make(settings: SpineSettings) -> Spine:
         if settings.kind in REMADE:
@@ -152,26 +150,22 @@ def _other_spines(written: WrittenSpine, areas: Mapping[str, Labels], settings: 
 
     kinds = [kind for kind in SPINES if kind != settings.kind]
     spines = {kind: make(settings.of_kind(kind)) for kind in kinds}
-    return [
-        _MeasuredSpine(kind, spine.tree, spine.blocks, precisions(spine, settings.mechanism))
-        for kind, spine in spines.items()
-        if spine.tree.units(0) == 1
-    ]
+    return [_measured(kind, spine, settings) for kind, spine in spines.items() if spine.tree.units(0) == 1]
 
 
-def _block_groups(written: WrittenSpine) -> Labels:
+def _block_groups(written: Spine) -> Labels:
     """Those of tabulation geography."""
-    codes, index = np.unique(written.block // 10 ** (16 - DIGITS["Block_Group"]), return_inverse=True)
+    codes, index = np.unique(written.blocks // 10 ** (16 - DIGITS["Block_Group"]), return_inverse=True)
     return Labels(index.astype(np.int32), tuple(f"{code:012d}" for code in codes.tolist()))
 
 
-def _compare(column: str, kind: Labels, written: WrittenSpine, spines: Sequence[_MeasuredSpine]) -> _Comparison:
-    order = np.argsort(written.block)
+def _compare(column: str, kind: Labels, written: Spine, spines: Sequence[_MeasuredSpine]) -> _Comparison:
+    order = np.argsort(written.blocks)
     in_order = kind.index[order]
     far: dict[str, list[int]] = {}
     variances: dict[str, list[float]] = {}
     for spine in spines:
-        index = in_order[np.searchsorted(written.block[order], spine.block)]
+        index = in_order[np.searchsorted(written.blocks[order], spine.block)]
         members = partition(index, len(kind.labels))
         far[spine.kind] = distances(spine.tree, members).tolist()
         variances[spine.kind] = entity_variances(spine.tree, spine.precisions, members).tolist()

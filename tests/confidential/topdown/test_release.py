@@ -21,8 +21,8 @@ from yupana.errors import ConfigError
 from yupana.geography.assignments import read_with_areas
 from yupana.geography.published import published_blocks
 from yupana.geography.settings import DEFAULT_LEVELS
-from yupana.geography.spine import Spine
-from yupana.geography.spine_files import WrittenSpine, write_blocks
+from yupana.geography.spine import Geolevel, Spine
+from yupana.geography.spine_files import write_blocks
 from yupana.geography.tree import Tree
 from yupana.products.topdown import in_order, outputs, verify
 from yupana.products.topdown import rows as file_rows
@@ -409,9 +409,11 @@ def test_parts_of_a_bypassed_unit_are_read_by_their_numbers() -> None:
     above = np.array([*range(12), 12], dtype=np.int32)
     tree = Tree(("US", "State", "Block"), (np.zeros(1, dtype=np.int32), np.zeros(13, dtype=np.int32), above))
     codes = np.array([int(label[3:]) for label in parts] + [99])
-    written = in_order.as_written(WrittenSpine(tree, (("US",), (*parts, "02")), codes))
-    assert written.labels[1] == (*(f"01-{part}" for part in range(1, 13)), "02")
-    assert written.block.tolist() == [*range(1, 13), 99]
+    names = (("US",), (*parts, "02"))
+    levels = [Geolevel.whole(tree.names[i], 0, np.arange(len(of)), names=of) for i, of in enumerate(names)]
+    written = in_order.as_written(Spine(tree, (*levels, Geolevel.whole("Block", 16, codes))))
+    assert written.levels[1].labels() == [*(f"01-{part}" for part in range(1, 13)), "02"]
+    assert written.blocks.tolist() == [*range(1, 13), 99]
     assert written.tree.parents[2].tolist() == list(range(13))
 
 

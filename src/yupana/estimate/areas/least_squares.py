@@ -118,7 +118,7 @@ def intervals_by_least_squares(
     level: Fraction,
 ) -> dict[int, Interval]:
     """Intervals from all measurements, by the number of the question."""
-    shape, blocks = measurements.schema.shape, len(measurements.spine.block)
+    shape, blocks = measurements.schema.shape, len(measurements.spine.blocks)
     entities: dict[tuple[str, int], int] = {}
     for one in asked.values():
         entities.setdefault((one.area.kind, one.place), len(entities))

@@ -18,7 +18,7 @@ from yupana.geography.assignments import Assignment, assign_published
 from yupana.geography.gazetteer import NAME_COLUMNS, NAMES, AreaNames, Gazetteer, NamedArea, gazetteer_of, read_names
 from yupana.geography.published import AREAS_FOLDER, BLOCKS_STEM, PublishedBlocks, indices, read_published
 from yupana.geography.settings import ROOT
-from yupana.geography.spine_files import WrittenSpine
+from yupana.geography.spine import Spine
 from yupana.products.topdown.tables import levels_of
 from yupana.release.release import ReleaseFolder
 from yupana.topdown.queries import DETAILED, TOTAL
@@ -55,7 +55,7 @@ class ReleasedAreas:
     assigned: tuple[Assignment, ...]  # what files told beside the release
 
     @cached_property
-    def spine(self) -> WrittenSpine:
+    def spine(self) -> Spine:
         """The spine of the release."""
         return released_spine(self.release)
 
@@ -66,7 +66,7 @@ class ReleasedAreas:
         names: AreaNames = read_names(self.release.file(NAMES)) if told else MappingProxyType({})
         if self.published is not None:
             return gazetteer_of(self.published, names)
-        labels = (*self.spine.labels, tuple(self.spine.block_labels()))
+        labels = [level.labels() for level in self.spine.levels]
         _, levels = schema_of(self.release)
         return Gazetteer(dict(zip(levels, labels, strict=True)), names)
 
@@ -76,8 +76,8 @@ class ReleasedAreas:
         if self.published is None:
             tree = self.spine.tree
             return {name: tree.ancestors(level).astype(np.int64) for level, name in enumerate(tree.names)}
-        areas = self.published.areas(self.spine.block)
-        return {name: index.astype(np.int64) for name, index in indices(areas, len(self.spine.block)).items()}
+        areas = self.published.areas(self.spine.blocks)
+        return {name: index.astype(np.int64) for name, index in indices(areas, len(self.spine.blocks)).items()}
 
     @property
     def is_whole(self) -> bool:

@@ -22,8 +22,8 @@ from yupana.estimate.intervals.query import Linear, Selection
 from yupana.estimate.intervals.selections import chosen_places, kept_by, list_labels, open_file
 from yupana.estimate.topdown_release import SPINE, file_of, must_be_of_topdown, released_spine, schema_of
 from yupana.files.database import named, open_database, store_arrays, unreadable
-from yupana.geography.spine import Geolevel
-from yupana.geography.spine_files import GEOUNITS, WrittenSpine, named_spine, read_shares
+from yupana.geography.spine import Geolevel, Spine
+from yupana.geography.spine_files import GEOUNITS, read_shares
 from yupana.products.gate import open_release
 from yupana.products.topdown.product import TOPDOWN
 from yupana.products.topdown.verify import MEASUREMENTS, NOISY, cell_of
@@ -155,7 +155,7 @@ def measurement_files(release: ReleaseFolder, folder: Path) -> FoundFiles:
     return found
 
 
-def _read_files(release: ReleaseFolder, folder: Path, config: Configuration, spine: WrittenSpine) -> StoredMeasurements:
+def _read_files(release: ReleaseFolder, folder: Path, config: Configuration, spine: Spine) -> StoredMeasurements:
     if release.manifest.get("moved_blocks"):
         moved = len(release.manifest["moved_blocks"])
         raise OutputError(
@@ -165,7 +165,7 @@ def _read_files(release: ReleaseFolder, folder: Path, config: Configuration, spi
     files = measurement_files(release, folder)
     read = read_measurements(files, config, "full-information", None, Stopwatch(lambda *_: None), silent)
     tree = read.premises.spine.tree
-    same = np.array_equal(read.premises.spine.blocks, spine.block) and all(
+    same = np.array_equal(read.premises.spine.blocks, spine.blocks) and all(
         np.array_equal(here, there) for here, there in zip(tree.parents, spine.tree.parents, strict=True)
     )
     if not same:
@@ -204,7 +204,7 @@ class TreeMeasurements:
     stored: StoredMeasurements
     schema: Schema
     levels: tuple[str, ...]  # geolevels from the root down
-    spine: WrittenSpine
+    spine: Spine
     labels: tuple[Sequence[str], ...]  # identifiers of the geounits of each geolevel
     _solved: "dict[tuple[int, ...], tuple[list[TreeEstimate], dict[int, TreeEstimate]]]" = field(
         default_factory=dict, init=False
@@ -344,7 +344,7 @@ class TreeMeasurements:
         if width is None or kind == OF_AREAS or (self.levels[level] == "Block_Group" and kind == "optimized"):
             return True
         first = np.searchsorted(self.spine.tree.ancestors(level), np.arange(self.spine.tree.units(level)))
-        area = self.spine.block[first] // 10 ** (16 - width)
+        area = self.spine.blocks[first] // 10 ** (16 - width)
         return len(np.unique(area)) == len(area)
 
 
@@ -367,9 +367,9 @@ def open_tree(release: ReleaseFolder, noisy: Path) -> TreeMeasurements:
         stored = _read_files(release, noisy, config, written)
     else:
         release.file(f"{SPINE}/{GEOUNITS}")
-        spine = named_spine(written, read_shares(release.folder / SPINE, written))
+        spine, _ = read_shares(release.folder / SPINE, written)
         stored = read_measured(run, config, spine.levels, spend(config, spine).levels)
-    labels = (*written.labels, written.block_labels())
+    labels = tuple(level.labels() for level in written.levels)
     return TreeMeasurements(release, stored, schema, levels, written, labels)
 
 

@@ -3,66 +3,74 @@
 Labels and values are left out: a description says itself which values it counts. Public.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from yupana.files.declaration import FLAG, TEXT, Expected, declared, key, list_of, scalar, table_of, whole
+from yupana.files.declaration import ANY_TEXT, FLAG, TEXT, Expected, keyed, list_of, table_of, whole
 from yupana.files.dictionaries.dictionary import Dictionary, DictionaryItem, Questionnaire, RecordType
 
 _PLACE: Final = whole(0, 1_000_000)
-_TEXT: Final = scalar("a text", lambda told: str(told) if isinstance(told, str) else None, {"type": "string"})
 
 
-@dataclass(frozen=True, kw_only=True)
-class DeclaredItem:
-    """Where a line holds an item."""
+_Declared = Expected[dict[str, Any]]
 
-    start: int = key(_PLACE, "the first place, from 1")
-    length: int = key(_PLACE)
-    number: bool = key(FLAG, "whether blanks and zeros before a value say nothing", default=False)
-    decimals: int = key(_PLACE, "how many digits stand behind a decimal point that is not written", default=0)
-    source: str = key(_TEXT, "of an item that a record holds several times: its own name", default="")
-    occurrence: int = key(_PLACE, "which of these times", default=0)
-
-
-_ITEMS: Final = table_of(declared(DeclaredItem))
-
-
-@dataclass(frozen=True, kw_only=True)
-class DeclaredRecordType:
-    """Lines of one kind."""
-
-    code: str = key(_TEXT, "what such a line says at the place of record types")
-    length: int = key(_PLACE, "of its longest line", default=0)
-    items: Mapping[str, DeclaredItem] = key(_ITEMS, default={})
-
-
-@dataclass(frozen=True, kw_only=True)
-class DeclaredQuestionnaire:
-    """A level: lines of the same ids."""
-
-    name: str = key(_TEXT)
-    ids: Mapping[str, DeclaredItem] = key(_ITEMS, default={})
-    records: Mapping[str, DeclaredRecordType] = key(table_of(declared(DeclaredRecordType)))
-
-
-@dataclass(frozen=True, kw_only=True)
-class DeclaredLayout:
-    """What a dictionary says of lines."""
-
-    name: str = key(TEXT)
-    type_start: int = key(_PLACE, "where a line tells its record type; 0 where all are of one", default=0)
-    type_length: int = key(_PLACE, default=0)
-    encoding: str = key(_TEXT, default="")
-    levels: tuple[DeclaredQuestionnaire, ...] = key(
-        list_of(declared(DeclaredQuestionnaire), "a list of levels", each=True)
+_ITEM: Final[_Declared] = keyed(
+    {
+        "start": _PLACE.said("the first place, from 1"),
+        "length": _PLACE,
+        "number": FLAG.said("whether blanks and zeros before a value say nothing", default=False),
+        "decimals": _PLACE.said("how many digits stand behind a decimal point that is not written"),
+        "source": ANY_TEXT.said("of an item that a record holds several times: its own name"),
+        "occurrence": _PLACE.said("which of these times"),
+    },
+    "Where a line holds an item.",
+    optional=("number", "decimals", "source", "occurrence"),
+)
+_ITEMS: Final = table_of(_ITEM).made(
+    lambda _, told, __: tuple(
+        DictionaryItem(name, is_number=of.pop("number", False), **of) for name, of in told.items()
     )
-
-
-LAYOUT: Final[Expected[DeclaredLayout]] = declared(DeclaredLayout)
-"""The document."""
+)
+_RECORD: Final[_Declared] = keyed(
+    {
+        "code": ANY_TEXT.said("what such a line says at the place of record types"),
+        "length": _PLACE.said("of its longest line"),
+        "items": _ITEMS,
+    },
+    "Lines of one kind.",
+    optional=("length", "items"),
+)
+_RECORDS: Final = table_of(_RECORD).made(
+    lambda _, told, __: tuple(
+        RecordType(name, name, of["code"], of.get("items", ()), length=of.get("length", 0)) for name, of in told.items()
+    )
+)
+_LEVEL: Final[_Declared] = keyed(
+    {"name": ANY_TEXT, "ids": _ITEMS, "records": _RECORDS}, "A level: lines of the same ids.", optional=("ids",)
+)
+_LAYOUT: Final[_Declared] = keyed(
+    {
+        "name": TEXT,
+        "type_start": _PLACE.said("where a line tells its record type; 0 where all are of one"),
+        "type_length": _PLACE,
+        "encoding": ANY_TEXT,
+        "levels": list_of(
+            _LEVEL.made(lambda _, of, __: Questionnaire(of["name"], of["name"], of.get("ids", ()), of["records"])),
+            "a list of levels",
+            each=True,
+        ),
+    },
+    "What a dictionary says of lines.",
+    optional=("type_start", "type_length", "encoding"),
+)
+LAYOUT: Final = _LAYOUT.made(
+    lambda _, told, __: Dictionary(
+        **{"label": told["name"], "type_start": 0, "type_length": 0, **told},
+        path=Path(),
+    )
+)
+"""The document: the dictionary as far as it says where lines hold what."""
 
 
 def layout_document(dictionary: Dictionary, described: Callable[[str], bool]) -> dict[str, Any]:
@@ -95,32 +103,3 @@ def _item(item: DictionaryItem) -> dict[str, Any]:
 def record_length(record: RecordType) -> int:
     """How many characters the lines of a record type have at most; 0 where nobody says."""
     return record.length or max((item.start + item.length - 1 for item in record.items), default=0)
-
-
-def dictionary_of(layout: DeclaredLayout) -> Dictionary:
-    """The dictionary of a document, as far as it says where lines hold what."""
-
-    def items(of: Mapping[str, DeclaredItem]) -> tuple[DictionaryItem, ...]:
-        return tuple(
-            DictionaryItem(
-                name, start=item.start, length=item.length, is_number=item.number, decimals=item.decimals,
-                source=item.source, occurrence=item.occurrence,
-            )
-            for name, item in of.items()
-        )  # fmt: skip
-
-    levels = tuple(
-        Questionnaire(
-            level.name,
-            level.name,
-            items(level.ids),
-            tuple(
-                replace(RecordType(name, name, of.code, items(of.items)), length=of.length)
-                for name, of in level.records.items()
-            ),
-        )
-        for level in layout.levels
-    )
-    return Dictionary(
-        layout.name, layout.name, layout.type_start, layout.type_length, levels, Path(), encoding=layout.encoding
-    )

@@ -70,11 +70,12 @@ def _item(found: Any, place: int) -> DictionaryItem:  # noqa: ANN401 (pyreadstat
     form = found.original_variable_types.get(name) or ""
     if is_number and _DATE.search(form):
         return DictionaryItem(clean(name), label)
-    missing = _Missing(found, name)
+    ranges = [(_text(one["lo"]), _text(one["hi"])) for one in found.missing_ranges.get(name) or ()]
     values = []
     for value, said in list(labels.items())[:MOST_VALUES]:
         text = _text(value)
-        one = value_range(text, text, str(said), is_number=is_number, missing=text in missing) if text else None
+        missing = any(_between(low, text, high) for low, high in ranges)
+        one = value_range(text, text, str(said), is_number=is_number, missing=missing) if text else None
         # Tagged missing values, such as .a of Stata, are no numbers, and fields that have one hold none.
         if one is not None and (not is_number or whole_text(text) is not None):
             values.append(one)
@@ -93,18 +94,6 @@ def _are_some(values: Sequence[ValueRange]) -> bool:
     """Whether labels of numbers seem to be of ends alone: of one value, or of two or three that are far apart."""
     real = [int(one.first) for one in values if not one.missing]
     return len(real) < 2 or (len(real) < 4 and max(real) - min(real) > _FAR)
-
-
-class _Missing:
-    """The values of a variable that its file calls missing."""
-
-    def __init__(self, found: Any, name: str) -> None:  # noqa: ANN401
-        ranges = found.missing_ranges.get(name) or []
-        self._ranges = [(_text(one["lo"]), _text(one["hi"])) for one in ranges]
-        self.values = [low for low, high in self._ranges if low == high]
-
-    def __contains__(self, text: str) -> bool:
-        return any(_between(low, text, high) for low, high in self._ranges)
 
 
 def _between(low: str, text: str, high: str) -> bool:

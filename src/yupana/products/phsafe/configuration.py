@@ -10,8 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
-from yupana.files.declaration import BUDGET, choice, declared, key, keyed, scalar, whole
-from yupana.files.document import UNCHANGED, Changes, Number, refuse
+from yupana.files.declaration import ANY_TEXT, BUDGET, choice, declared, key, keyed, whole
+from yupana.files.document import UNCHANGED, Changes, refuse
 from yupana.plan.measurement import Accounting, Mechanism, Sensitivity
 from yupana.privacy.exact import Budget
 from yupana.products.census import MECHANISM, MECHANISMS, READER, STATES, exact_number, states
@@ -142,17 +142,6 @@ class PhsafeConfig(Description):
         return self.states == (PUERTO_RICO,)
 
 
-def _text(told: object) -> str | None:
-    """A text that can be written: JSON can spell half a character."""
-    if not isinstance(told, str) or isinstance(told, Number):
-        return None
-    try:
-        told.encode()
-    except UnicodeEncodeError:
-        return None
-    return told
-
-
 def _check_states(place: str, codes: tuple[str, ...], faults: list[str]) -> None:
     if PUERTO_RICO in codes and len(codes) > 1:
         faults.append(f"{place}: Puerto Rico ({PUERTO_RICO!r}) is a run of its own, apart from the states")
@@ -179,7 +168,7 @@ class DeclaredPhsafe:
     reader: str = key(READER)
     privacy_defn: Mechanism = key(MECHANISM)
     truncation_key: str = key(
-        scalar("a text", _text, {"type": "string"}),
+        ANY_TEXT,
         "key of the hash that chooses whom truncation keeps; public, and chosen without looking",
         default="",
     )

@@ -43,6 +43,7 @@ from yupana.products.safetab.configuration import (
 from yupana.products.safetab.iterations import PARAMETER_FILES, CharacteristicIterations, locate, read_iterations
 from yupana.products.safetab.regions import BY_NAME, LEVELS, REGION_TYPES, Level, RegionType
 from yupana.products.safetab.specification import (
+    AGES,
     DETAILED_ONLY,
     FAMILIES,
     HOUSEHOLD_TYPE,
@@ -149,8 +150,6 @@ def _lists_housing_units(manifest: Mapping[str, Any]) -> bool:
 class SafetabProduct(Product[Parameters]):
     """What both products do alike."""
 
-    chooses: bool = False
-    """Whether a noisy total chooses the table of a group."""
     of_cells: ClassVar[Mapping[str, tuple[str, ...]]]
     """By the table of a measurement, the attributes that decide which cell of a group a record is in."""
     person: Callable[[Sensitivity, Mechanism], PersonSensitivity]
@@ -259,7 +258,12 @@ class SafetabProduct(Product[Parameters]):
     def is_adaptive(self, plan: Plan) -> bool:
         """Of persons: their first stage chooses."""
         del plan
-        return self.chooses
+        return AGES in QUESTIONS[self.key]
+
+    def taken_as_public(self, config: Parameters) -> tuple[str, ...]:
+        """Areas and codes; what the totals of persons are is told by the run, which reads them."""
+        del config
+        return _TAKEN_AS_PUBLIC
 
     def parameters_of(self, config: SafetabConfig, iterations: str, *, housing_units: bool) -> dict[str, Any]:
         """What the manifests of both products say of the configuration.
@@ -334,7 +338,6 @@ class PersonsProduct(SafetabProduct):
 
     key: Final = "safetab-p"
     families: Final = FAMILIES["safetab-p"]
-    chooses = True
     of_cells: ClassVar[Mapping[str, tuple[str, ...]]] = {PUBLISHED_AS[STAGE_2]: ("Sex", "Age")}
     words: Final = _WORDS["safetab-p"]
 
@@ -385,11 +388,6 @@ class HouseholdsProduct(SafetabProduct):
     words: Final = _WORDS["safetab-h"]
 
     person = staticmethod(of_household_record)
-
-    def taken_as_public(self, config: Parameters) -> tuple[str, ...]:
-        """Areas and codes; what the totals of persons are is told by the run, which reads them."""
-        del config
-        return _TAKEN_AS_PUBLIC
 
     def parameters(
         self, config: SafetabConfig, iterations: str, totals: Mapping[str, Any], *, housing_units: bool, own: bool

@@ -22,8 +22,8 @@ from yupana.files.database import named, open_database, source_of
 from yupana.files.delimited import PARQUET, column_types, parquet_rows, positions
 from yupana.files.regular import must_be_regular, regular
 from yupana.geography.kinds import BLOCK_WIDTH, BLOCKS_OF_COUNTY
-from yupana.geography.published import Areas, PublishedBlocks, areas_of_tree
-from yupana.geography.spine_files import WrittenSpine
+from yupana.geography.published import Areas, PublishedBlocks, areas_of_spine
+from yupana.geography.spine import Geolevel, Spine
 from yupana.geography.tree import Tree
 from yupana.products.topdown.outputs import workers
 from yupana.products.topdown.rows import (
@@ -68,28 +68,28 @@ class _OutOfOrderError(Exception):
     """A file that is not what would have been written."""
 
 
-def counts_hold(folder: Path, schema: Schema, spine: WrittenSpine, *, records: bool) -> bool:
+def counts_hold(folder: Path, schema: Schema, spine: Spine, *, records: bool) -> bool:
     """Whether the counts of all geounits, and the records if asked, are those of the blocks.
 
     Of units, records are not compared: group quarters stand between them, and no other file tells how many.
     """
     spine = as_written(spine)
-    kinds = areas_of_tree(spine.tree, spine.texts())
+    kinds = areas_of_spine(spine)
     files = [count_file(folder / COUNTS, schema, kind) for kind in kinds[1:]]
     if records:
         persons = counts_persons(schema)
-        section = person_records(spine.block, schema) if persons else plain_records(kinds[0].labels, schema)
+        section = person_records(spine.blocks, schema) if persons else plain_records(kinds[0].labels, schema)
         files.append(record_file(folder, section))
     return _hold(_WrittenBlocks(folder, schema, spine), kinds, files)
 
 
 def tabulation_holds(
-    folder: Path, schema: Schema, spine: WrittenSpine, published: PublishedBlocks, *, intervals: bool
+    folder: Path, schema: Schema, spine: Spine, published: PublishedBlocks, *, intervals: bool
 ) -> bool:
     """Whether tabulation and tables of published areas are those of the blocks, with intervals that go with them."""
     spine = as_written(spine)
-    blocks = PartsByCounty(_WrittenBlocks(folder, schema, spine), spine.block // BLOCKS_OF_COUNTY)
-    kinds = blocks.areas(published.areas(spine.block))
+    blocks = PartsByCounty(_WrittenBlocks(folder, schema, spine), spine.blocks // BLOCKS_OF_COUNTY)
+    kinds = blocks.areas(published.areas(spine.blocks))
     files = [count_file(folder / TABULATION, schema, kind, bounded=intervals) for kind in kinds]
     files += table_files(folder / TABLES, tables_of(schema), kinds, bounded=intervals)
     return _hold(blocks, kinds, files)
@@ -276,26 +276,25 @@ def _cuts(rows: _TextRows, levels: Sequence[str]) -> list[int]:
     return [*cuts, rows.end]
 
 
-def as_written(spine: WrittenSpine) -> WrittenSpine:
+def as_written(spine: Spine) -> Spine:
     """The same spine with the units that a bypass made of one in the order of their numbers, 10 after 9."""
-    if not any("-" in label for of_level in spine.labels for label in of_level):
+    if not any("-" in label for level in spine.levels for label in level.names):
         return spine
     tree = spine.tree
     place = np.zeros(1, dtype=np.int32)
-    parents, labels = [], []
-    for level, parent in enumerate(tree.parents):
-        keys = spine.block
-        if level < len(spine.labels):
-            parts = [label.partition("-") for label in spine.labels[level]]
+    parents, levels = [], []
+    for level, parent in zip(spine.levels, tree.parents, strict=True):
+        keys = level.code
+        if level.names:
+            parts = [label.partition("-") for label in level.labels()]
             known = {code: number for number, code in enumerate(sorted({code for code, _, _ in parts}))}
             keys = np.array([known[code] * len(parts) + int(number or 0) for code, _, number in parts])
         order = np.lexsort((keys, place[parent]))
-        if level < len(spine.labels):
-            labels.append(tuple(spine.labels[level][i] for i in order.tolist()))
+        levels.append(Geolevel.whole(level.name, level.width, level.code[order], names=level.names))
         parents.append(place[parent[order]])
         place = np.empty(len(order), dtype=np.int32)
         place[order] = np.arange(len(order))
-    return WrittenSpine(Tree(tree.names, tuple(parents)), tuple(labels), spine.block[order])
+    return Spine(Tree(tree.names, tuple(parents)), tuple(levels))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -304,12 +303,12 @@ class _WrittenBlocks:
 
     folder: Path  # the release
     schema: Schema
-    spine: WrittenSpine  # whose blocks have 16 digits
+    spine: Spine  # whose blocks have 16 digits
 
     def __iter__(self) -> Iterator[Stretch]:
         """The place of the first block of each part, and the counts of the part."""
-        place = np.argsort(self.spine.block)
-        known = self.spine.block[place]
+        place = np.argsort(self.spine.blocks)
+        known = self.spine.blocks[place]
         done = 0
         kept: Entries = (known[:0], known[:0], known[:0])
         for codes, cells, counts in self._rows():
@@ -324,7 +323,7 @@ class _WrittenBlocks:
             last = int(np.searchsorted(unit, unit[-1]))
             yield done, _part((unit[:last], cell[:last], count[:last]), done, int(unit[-1]))
             done, kept = int(unit[-1]), (unit[last:], cell[last:], count[last:])
-        yield done, _part(kept, done, len(self.spine.block))
+        yield done, _part(kept, done, len(self.spine.blocks))
 
     def _rows(self) -> Iterator[Entries]:
         """Codes of blocks, cells and counts, some rows at a time."""

@@ -23,7 +23,7 @@ from yupana.files.database import open_database
 from yupana.files.delimited import PARQUET
 from yupana.geography.gazetteer import AreaNames, write_names
 from yupana.geography.kinds import BLOCKS_OF_COUNTY
-from yupana.geography.published import Areas, PublishedBlocks, areas_of_tree, write_published
+from yupana.geography.published import Areas, PublishedBlocks, areas_of_spine, write_published
 from yupana.geography.spine import Spine
 from yupana.products.topdown.rows import (
     CountRows,
@@ -209,7 +209,7 @@ def write_outputs(
     dict of str to int
         Rows, by the file's path within the folder.
     """
-    units = TabulatedAreas(schema, areas_of_tree(spine.tree, [level.texts() for level in spine.levels]))
+    units = TabulatedAreas(schema, areas_of_spine(spine))
     others = [record_file(folder, _records(spine, schema, facilities))] if microdata else []
     rows = _write(folder, COUNTS, units, parts, fmt, others)
     records = {MICRODATA: rows.pop(MICRODATA)} if microdata else {}

@@ -21,9 +21,10 @@ from yupana.arrays import Ints
 from yupana.errors import InputError, OutputError
 from yupana.files.database import named, open_database, quoted, store_arrays, unreadable
 from yupana.files.delimited import NO_SEPARATOR, column_types, csv_rows, parquet_rows, positions, read_header
-from yupana.geography.published import AREAS_FOLDER, BLOCKS_STEM, PublishedBlocks, areas_of_tree, read_published
+from yupana.geography.published import AREAS_FOLDER, BLOCKS_STEM, PublishedBlocks, areas_of_spine, read_published
 from yupana.geography.settings import ROOT
-from yupana.geography.spine_files import WrittenSpine, read_spine
+from yupana.geography.spine import Spine
+from yupana.geography.spine_files import read_spine
 from yupana.privacy.exact import read_exact
 from yupana.products.topdown.tables import (
     BOUNDS,
@@ -246,7 +247,7 @@ class _Files:
 
     folder: Path
     schema: Schema
-    spine: WrittenSpine
+    spine: Spine
     any_codes: bool
     intervals: bool
     db: duckdb.DuckDBPyConnection  # reads files whose rows stand in any order
@@ -254,7 +255,7 @@ class _Files:
     def published(self) -> PublishedBlocks:
         """The areas of the blocks."""
         found = read_published(self.folder, nation=self.spine.tree.names[0] == ROOT)
-        if bool((positions(self.spine.block, found.block) < 0).any()):
+        if bool((positions(self.spine.blocks, found.block) < 0).any()):
             raise InputError(f"{self.folder}: {AREAS_FOLDER}/{BLOCKS_STEM} does not have every block of the spine")
         return found
 
@@ -280,7 +281,7 @@ class _Files:
     def faults(self, unknown: AbstractSet[str]) -> list[str]:
         """What is wrong with what was not found to hold."""
         spine, names = self.spine, self.spine.tree.names
-        labels = spine.texts()
+        labels = [level.texts() for level in spine.levels]
         try:
             blocks = read_counts(self.db, self.folder, f"{COUNTS}/{names[-1]}", self.schema, labels[-1])
         except CountFileError as error:
@@ -291,14 +292,14 @@ class _Files:
         if MICRODATA in unknown:
             checks.append(partial(self._check_records, labels[-1], blocks))
         if self.any_codes:
-            units = [*sum_to_areas(blocks, areas_of_tree(spine.tree, labels))][::-1] if self.intervals else []
+            units = [*sum_to_areas(blocks, areas_of_spine(spine))][::-1] if self.intervals else []
             return _told(
                 [*checks, *(partial(self._check_tabulation, kind.name, kind.labels, of) for kind, of in units)]
             )
         if TABULATION not in unknown:
             return _told(checks)
         try:
-            areas = self.published().areas(spine.block)
+            areas = self.published().areas(spine.blocks)
         except InputError as error:
             return [*_told(checks), str(error)]
         kinds = {kind.name: (kind.labels, of) for kind, of in sum_to_areas(blocks, areas)}

@@ -13,6 +13,7 @@ from yupana.files.code_tables import codec_of
 from yupana.files.codes import CODES, PAIRS, Codes, Pairs
 from yupana.files.columns import DATE_PARTS, Dialect
 from yupana.files.declaration import (
+    ANY_TEXT,
     BUDGET,
     COLUMN,
     FLAG,
@@ -32,7 +33,8 @@ from yupana.files.declaration import (
     whole,
 )
 from yupana.files.delimited import SEPARATORS
-from yupana.files.dictionaries.layout import LAYOUT, DeclaredLayout
+from yupana.files.dictionaries.dictionary import Dictionary
+from yupana.files.dictionaries.layout import LAYOUT
 from yupana.files.document import Number, is_text
 from yupana.geography.block_file import HousingUnitFile
 from yupana.plan.plan import Neighbours
@@ -458,17 +460,9 @@ class DeclaredDescription:
     )
     neighbours: str = key(choice(*NEIGHBOURS), "what one unit's change is", default="add-remove")
     confidence: Fraction = key(_BELOW_1, "of the margins of error", default=Fraction(9, 10))
-    truncation_key: str = key(
-        scalar(
-            "a text",
-            lambda told: told if isinstance(told, str) and not isinstance(told, Number) else None,
-            {"type": "string"},
-        ),
-        "key of the hash that orders records before a limit",
-        default="",
-    )
+    truncation_key: str = key(ANY_TEXT, "key of the hash that orders records before a limit", default="")
     noise_distribution: bool = key(FLAG, "whether tables have the column NOISE_DISTRIBUTION", default=True)
-    dictionary: str | DeclaredLayout | None = key(
+    dictionary: str | Dictionary | None = key(
         TEXT | LAYOUT, "of CSPro or DDI-Codebook: the file that says where lines of records hold what", default=None
     )
     data: str | None = key(TEXT, "the file in the data folder that the dictionary describes", default=None)

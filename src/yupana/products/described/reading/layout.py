@@ -2,7 +2,7 @@
 
 from yupana.errors import ConfigError
 from yupana.files.dictionaries.dictionary import Dictionary
-from yupana.files.dictionaries.layout import dictionary_of, layout_document
+from yupana.files.dictionaries.layout import layout_document
 from yupana.products.described.reading.records import DescriptionDocument
 
 
@@ -19,7 +19,7 @@ def read_layout(doc: DescriptionDocument) -> Dictionary | None:
     if doc.read.data is not None and ("/" in doc.read.data or doc.read.data.startswith(".")):
         doc.faults.append("data: must be the name of a file in the data folder, without a folder")
     if not isinstance(told, str):
-        return dictionary_of(told)
+        return told
     # The readers of all formats are loaded by those who name a dictionary.
     from yupana.files.dictionaries.reading import read_dictionary  # noqa: PLC0415
 
