@@ -216,16 +216,21 @@ _SHARD: Final = "shard_of_record"
 
 
 def _write_by_shard(db: duckdb.DuckDBPyConnection, scratch: Path, one: Part, typed: Mapping[str, str]) -> None:
-    """Write the records of a part as Parquet, a folder for each shard."""
+    """Write the records of a part by shard."""
     rows = f"SELECT *, {hash_of_key(one, typed)} % {one.shards} AS {_SHARD} FROM {named(one.schema.relation)}"
-    held = min(_ROWS_HELD, max(_FEWEST_HELD, memory_limit(db) // (_BYTES_OF_HELD * one.shards)))
-    db.execute(f"SET partitioned_write_flush_threshold = {_ROWS_HELD}")
-    db.execute(
-        f"COPY ({rows}) TO {quoted(str(scratch))} "
-        f"(FORMAT parquet, PARTITION_BY ({_SHARD}), OVERWRITE_OR_IGNORE, ROW_GROUP_SIZE {held})"
-    )
+    _write_apart(db, rows, scratch, one.shards)
     if one.part == 0:
         write_columns(db, f"SELECT * FROM {named(one.schema.relation)} WHERE false", scratch)
+
+
+def _write_apart(db: duckdb.DuckDBPyConnection, rows: str, folder: Path, shards: int) -> None:
+    """Write rows as Parquet, a folder for each shard."""
+    held = min(_ROWS_HELD, max(_FEWEST_HELD, memory_limit(db) // (_BYTES_OF_HELD * shards)))
+    db.execute(f"SET partitioned_write_flush_threshold = {_ROWS_HELD}")
+    db.execute(
+        f"COPY ({rows}) TO {quoted(str(folder))} "
+        f"(FORMAT parquet, PARTITION_BY ({_SHARD}), OVERWRITE_OR_IGNORE, ROW_GROUP_SIZE {held})"
+    )
 
 
 _ROWS_HELD: Final = 20_480
