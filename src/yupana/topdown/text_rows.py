@@ -99,15 +99,7 @@ def parse_counts(text: Bytes, rows: int, width: int, schema: Schema) -> tuple[In
 
 
 def variables(histogram: Histogram, member: Ints, size: int) -> Ints:
-    """Sums over the cells of each unit, of shape (units, size).
-
-    Parameters
-    ----------
-    member : ndarray of int64, shape (cells, k)
-        The variables that each cell counts in, each once, -1 for none.
-    size : int
-        How many variables there are.
-    """
+    """Sums over the cells of each unit, of shape (units, size); parameters are those of `CountIntervals.of_table`."""
     out = np.zeros((histogram.units, size), dtype=np.int64)
     _add_variables(histogram.starts, histogram.cells, histogram.counts, np.ascontiguousarray(member), out)
     return out

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import duckdb
 import numpy as np
@@ -220,8 +221,12 @@ def measure_tables(
         if sizes is None:
             raise ValueError(f"{table.name} needs published totals")
         listed = sizes.area * len(level.groups) + sizes.group
-        finest = lambda rows, c=counts, at=listed: c[at[rows]]  # noqa: E731
-        yield from measure_listed(groups, sizes, totals[listed], finest, ledger, entropy)
+        yield from measure_listed(groups, sizes, totals[listed], partial(_rows_of, counts, listed), ledger, entropy)
+
+
+def _rows_of(counts: Ints, listed: Ints, rows: Ints) -> Ints:
+    """The counts of some of the groups that are listed, without a copy of all of them."""
+    return counts[listed[rows]]
 
 
 def groups_of_level(
