@@ -10,7 +10,7 @@ from typing import Any, Literal
 import polars as pl
 import pytest
 from atlas_pages import opened
-from chromium import WIDTHS, faults_for_readers
+from chromium import WIDTHS, at_rest, faults_for_readers
 
 import yupana
 from yupana.atlas import one_file
@@ -117,7 +117,7 @@ def test_numbers_and_intervals_are_those_of_the_library(
         page.goto(f"{site}#table=t0{rows}")
         page.get_by_role("button", name=operation, exact=True).click()
         page.wait_for_selector(".answer strong")
-        page.wait_for_timeout(150)
+        at_rest(page)
         told = page.locator(".answer p").inner_text().replace("%", "").replace(",", "")
         estimate, ends = told.split(None, 1)
         low, high = (float(end) for end in ends.split("–"))
@@ -255,12 +255,12 @@ def test_the_keyboard_alone_reads_a_release(release: Path, tmp_path: Path, brows
         page.keyboard.press(key)
     page.keyboard.type("califor")
     page.keyboard.press("Enter")
-    page.wait_for_timeout(200)
+    at_rest(page)
     assert page.locator("#area").input_value() == "California"
     page.locator("#area").focus()
     page.keyboard.type("قطر")
     page.keyboard.press("Enter")
-    page.wait_for_timeout(200)
+    at_rest(page)
     assert page.locator("#area").input_value() == "قطر"
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.id") == "beside"

@@ -11,6 +11,7 @@ import pytest
 from area_releases import make_release
 from atlas_pages import opened
 from boundary_files import write_geojson
+from chromium import at_rest
 
 import yupana
 from yupana.cli.main import main
@@ -58,7 +59,7 @@ def safetab(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def chosen(browser: Any, site: Path, rows: list[str], operation: str) -> str:  # noqa: ANN401
     page = opened(browser, site.as_uri(), "".join(f"&row={row}" for row in rows))
     page.get_by_role("button", name=operation, exact=True).click()
-    page.wait_for_timeout(150)
+    at_rest(page)
     found = str(page.locator(".answer p").inner_text())
     page.context.close()
     return found

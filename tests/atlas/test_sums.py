@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from area_releases import make_release
 from atlas_pages import opened
+from chromium import at_rest
 
 import yupana
 from yupana.cli.main import main
@@ -23,7 +24,7 @@ def answers(browser: Any, site: Path, rows: list[str]) -> dict[str, str]:  # noq
     found = {}
     for operation in OPERATIONS:
         page.get_by_role("button", name=operation, exact=True).click()
-        page.wait_for_timeout(120)
+        at_rest(page)
         found[operation] = page.locator(".answer p").inner_text().replace("\xa0", " ")
     page.context.close()
     return found

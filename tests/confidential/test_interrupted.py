@@ -8,7 +8,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import pairwise
+from itertools import cycle, pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -269,22 +269,24 @@ def test_a_run_goes_on_with_its_draws_in_other_batches(
     assert yupana.check(place / "out").wrong == ()
 
 
-QUICK: Final = {*((product, "between two draws") for product in PRODUCTS), ("safetab-p", "while a draw is written")}
+QUICK: Final = [*((product, "between two draws") for product in PRODUCTS), ("safetab-p", "while a draw is written")]
 """What is tried every time; the rest with the slow tests."""
 
-
-def marked(product: str, stage: str) -> Any:  # noqa: ANN401
-    return pytest.param(product, stage, marks=() if (product, stage) in QUICK else pytest.mark.slow)
+KILLED: Final = dict.fromkeys(
+    [
+        *QUICK,
+        *zip(cycle(AT_THE_DOOR), [*STAGES, *WRITTEN], strict=False),
+        *(("topdown", stage) for stage in STAGES),
+        *((product, "while it is checked") for product in ("phsafe", "tables", "topdown")),
+    ]
+)
+"""Every stage of TopDown, and of the products that share all that keeps a run, each stage of one of them."""
 
 
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("product", "stage"),
-    [
-        *(marked(product, stage) for product in PRODUCTS for stage in STAGES),
-        *(marked(product, stage) for product in AT_THE_DOOR for stage in WRITTEN),
-        *(marked(product, "while it is checked") for product in ("phsafe", "tables", "topdown")),
-    ],
+    [pytest.param(*case, marks=() if case in QUICK else pytest.mark.slow) for case in KILLED],
 )
 def test_a_killed_run_goes_on_with_its_draws(
     real: Named, place: Path, monkeypatch: pytest.MonkeyPatch, product: str, stage: str

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -36,11 +37,11 @@ def test_the_folder_may_be_named_in_any_way(
 
 
 @pytest.mark.parametrize("product", PRODUCTS)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("shards", [1, 2, None])
 def test_a_release_is_that_of_one_piece(
-    seed: int, product: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    shards: int | None, product: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    case, data = edited(product, tmp_path, seeded(seed))
+    case, data = edited(product, tmp_path, seeded(shards or 0))
     whole = made(case, data, tmp_path / "whole", None, None)
     # A list of units that lies there says nothing: the edited file has them.
     (data / NAMES["housing"]).write_text("none")
@@ -51,9 +52,8 @@ def test_a_release_is_that_of_one_piece(
         return opened(*terms)
 
     monkeypatch.setattr(safetab_records, "open_detailed_cef", apart)
-    for shards in (1, 2, None):
-        (tmp_path / str(shards)).mkdir()
-        assert made(case, data, tmp_path / "out", LocalEngine(tmp_path / str(shards)), shards) == whole
+    (tmp_path / "parcels").mkdir()
+    assert made(case, data, tmp_path / "out", LocalEngine(tmp_path / "parcels"), shards) == whole
 
 
 def unknown_code(text: str) -> str:
@@ -95,8 +95,7 @@ def spoil(data: Path, fault: str) -> None:
         make(path)
 
 
-@pytest.mark.parametrize("product", PRODUCTS)
-@pytest.mark.parametrize("fault", [*SPOILED, *REPLACED])
+@pytest.mark.parametrize(("fault", "product"), zip([*SPOILED, *REPLACED], cycle(PRODUCTS), strict=False))
 def test_what_is_wrong_is_told_as_in_one_piece(fault: str, product: str, tmp_path: Path) -> None:
     case, data = edited(product, tmp_path, seeded(4))
     spoil(data, fault)

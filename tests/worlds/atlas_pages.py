@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from chromium import at_rest
 
 
 def opened(browser: Any, site: str, link: str, *, width: int = 1280, **context: Any) -> Any:  # noqa: ANN401
@@ -12,5 +13,5 @@ def opened(browser: Any, site: str, link: str, *, width: int = 1280, **context: 
     page.on("pageerror", lambda error: pytest.fail(str(error)))
     page.goto(f"{site}#{link}")
     page.wait_for_selector("h1")
-    page.wait_for_timeout(250)
+    at_rest(page)
     return page

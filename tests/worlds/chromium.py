@@ -26,6 +26,14 @@ def chromium() -> Iterator[Any]:
         started.close()
 
 
+def at_rest(page: Any) -> None:  # noqa: ANN401
+    """Wait for the next frames of a page, and for what it reads and is told, however slow the machine is."""
+    page.evaluate(
+        "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done))))"
+    )
+    page.wait_for_selector("body:not([data-busy]):not(:has([aria-busy=true]))")
+
+
 def faults_for_readers(page: Any) -> list[tuple[str, str]]:  # noqa: ANN401
     """The rules of WCAG 2.2 AA and of good practice that an open page breaks, by axe, each with the first place.
 

@@ -241,7 +241,7 @@ def draw_sizes(random: Random, monkeypatch: pytest.MonkeyPatch) -> int:
 
 
 @pytest.mark.sampled(10)
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(30))
 @pytest.mark.slow
 def test_counts_are_those_of_counting_record_by_record(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     random = seeded(seed)
@@ -303,7 +303,7 @@ def test_little_memory_reads_few_records_at_a_time_of_one_county_too(monkeypatch
 
 
 @pytest.mark.sampled(10)
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(30))
 @pytest.mark.slow
 def test_shards_add_up_to_the_whole(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whichever records a shard holds, none included, in whatever order shards are merged."""

@@ -325,8 +325,9 @@ def _any_order(monkeypatch: pytest.MonkeyPatch) -> list[set[str]]:
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("schema", [LABELLED, H1, PL94], ids=["labels", "units", "persons"])
-@pytest.mark.parametrize("fmt", ["csv", "parquet"])
-@pytest.mark.parametrize(("optimized", "seed"), [(False, 1), (True, 2), (True, 3), (False, 4)])
+@pytest.mark.parametrize(
+    ("optimized", "fmt", "seed"), [(False, "csv", 1), (True, "csv", 2), (True, "parquet", 3), (False, "parquet", 4)]
+)
 @pytest.mark.slow
 def test_what_stands_as_written_is_compared_as_it_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, schema: Schema, *, optimized: bool, fmt: Format, seed: int
