@@ -28,6 +28,7 @@ from yupana.confidential.records.phsafe_records import (
 )
 from yupana.confidential.records.sources import OpenedRecords
 from yupana.confidential.records.validation import failing, require_none
+from yupana.confidential.shards.census_edited_file import count_by_state
 from yupana.confidential.shards.count_in_shards import CountedFolder, Cut
 from yupana.confidential.tabulate.linked_tables import joined
 from yupana.errors import ConfigError
@@ -81,13 +82,15 @@ class PhsafeCounter(DescriptionCounter[PhsafeConfig]):
     def cut(self) -> Cut:
         """Persons, units and geography by the unit."""
         files = map(self.request.columns.applied, FILES)
-        return Cut(dict.fromkeys(files, (MAFID.name,)), self.request.shards, by_state=True)
+        return Cut(dict.fromkeys(files, (MAFID.name,)), self.request.shards)
 
     def folder(self, *, to_count: bool) -> CountedFolder:
         """The records that the configuration speaks of."""
         config = self.config
         count = partial(count_census, config=config) if to_count else None
-        return CountedFolder(partial(checked_census, config, columns=self.request.columns), count)
+        return CountedFolder(
+            partial(checked_census, config, columns=self.request.columns), count, edited=count_by_state
+        )
 
     def known(self, records: OpenedRecords) -> OpenedRecords:
         """Which states are absent: a shard does not know which ones others have."""

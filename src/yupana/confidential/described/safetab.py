@@ -2,7 +2,6 @@
 
 from collections import Counter as Numbers
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,7 +13,6 @@ import numpy as np
 from yupana.confidential.described.block_counts import DescribedCounts, count_shard_of_blocks, count_streams, passes
 from yupana.confidential.described.counter import TablesCounter
 from yupana.confidential.product_counter import MeasuredRun, Observed, Told, Validation
-from yupana.confidential.records.census_edited_file import find_cef
 from yupana.confidential.records.database import numbers, require_memory
 from yupana.confidential.records.declared import BYTES_OF_A_BLOCK
 from yupana.confidential.records.safetab_records import (
@@ -24,16 +22,14 @@ from yupana.confidential.records.safetab_records import (
     OF_BLOCKS,
     RECORDS,
     Kind,
-    detailed_sources,
     open_detailed,
 )
 from yupana.confidential.records.sources import OpenedRecords, is_synthetic
-from yupana.confidential.shards.census_edited_file import count_details_by_state, without_details
-from yupana.confidential.shards.count_in_shards import CountedFolder, Cut, InShards
-from yupana.confidential.shards.shard_tasks import Driver, Shard
+from yupana.confidential.shards.census_edited_file import count_details_by_state
+from yupana.confidential.shards.count_in_shards import CountedFolder, Cut
 from yupana.confidential.tabulate.group_counts import PartCounts
 from yupana.errors import InputError
-from yupana.files.columns import HOUSEHOLD_RECORDS, HOUSING_UNITS, REFERENCE, RecordFile
+from yupana.files.columns import HOUSING_UNITS, REFERENCE
 from yupana.files.database import named
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
@@ -116,7 +112,7 @@ class SafetabCounter(TablesCounter[Parameters, list[RowTable]]):
             partial(_count, config) if to_count else None,
             of_public=OF_BLOCKS,
             gather=to_count,
-            edited=None if columns.names else partial(_count_edited, RECORDS[self.kind]),
+            edited=None if columns.names else partial(count_details_by_state, RECORDS[self.kind]),
         )
 
     def public_inputs(self, records: OpenedRecords) -> dict[str, str]:
@@ -324,18 +320,6 @@ def _count(config: Parameters, records: OpenedRecords) -> list[list[PartCounts]]
     """What is counted of a shard."""
     show_records(records.db, config.description)
     return count_shard_of_blocks(records.db, config.description)
-
-
-def _count_edited(
-    schema: RecordFile, shard: Shard, driver: Driver
-) -> tuple[InShards, AbstractContextManager[Path]] | None:
-    """Have the edited file counted state by state; None where a rule is broken."""
-    found = count_details_by_state(driver, shard)
-    if found is None:
-        return None
-    sources = detailed_sources(find_cef(shard.folder, ())[0], households=schema.name == HOUSEHOLD_RECORDS.name)
-    stands, counted = found
-    return InShards(sources, (), counted), without_details(shard.folder, schema, stands, shard.limits)
 
 
 _BLOCK_KEY: Final = ("TABBLKST", "TABBLKCOU", "TABTRACTCE")
