@@ -345,7 +345,12 @@ def check_readable(source: Source) -> list[Finding]:
             findings.append(Finding("readable", name, error.strerror or "cannot be read"))
             continue
         if not head:
-            findings.append(Finding("not_empty", name, "the file is empty: not even a header"))
+            text = (
+                "the file is empty: not even a header"
+                if source.header or path.suffix == PARQUET
+                else "the file is empty"
+            )
+            findings.append(Finding("not_empty", name, text))
     return findings
 
 

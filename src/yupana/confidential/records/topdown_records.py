@@ -15,11 +15,9 @@ from typing import Final
 import duckdb
 import numpy as np
 
-from yupana.confidential.records.census_edited_file import units_in_lines
+from yupana.confidential.records.census_edited_file import load_lines, units_in_lines
 from yupana.confidential.records.database import numbers
 from yupana.confidential.records.declared import Rule, check_file, find_rules, occurs_twice
-from yupana.confidential.records.fixed_width import numbers as columns_of
-from yupana.confidential.records.fixed_width import read_lines
 from yupana.confidential.records.reader import ascii_header, open_files, open_records, or_damaged
 from yupana.confidential.records.sources import OpenedRecords, Source, forms
 from yupana.confidential.records.validation import Finding
@@ -215,7 +213,8 @@ def type_quarters(census: OpenedRecords, *, listed: bool) -> list[Finding]:
     """
     db = census.db
     if census.files["geo"].beside:
-        findings = _read_unit_lines(census)
+        # The lines of units were checked already but for these.
+        findings = load_lines(db, census.files["units"], QUARTERS_LAYOUT, only=("RTYPE", 4))
     elif forms(census.folder, QUARTERS):
         findings = _read_quarters(db, census.folder)
     elif listed:
@@ -228,18 +227,6 @@ def type_quarters(census: OpenedRecords, *, listed: bool) -> list[Finding]:
     db.execute(f"CREATE TABLE typed_quarters AS SELECT MAFID, {_MAJOR}::UTINYINT AS major FROM quarters")
     broken = "RTYPE = 5 AND MAFID NOT IN (SELECT MAFID FROM typed_quarters WHERE major IS NOT NULL)"
     return _missing(census, broken, "the unit of a person of RTYPE 5 has no QGQTYP")
-
-
-def _read_unit_lines(census: OpenedRecords) -> list[Finding]:
-    """The types of group quarters out of the lines of units, which were checked already but for these."""
-    db, source = census.db, census.files["units"]
-    db.execute("CREATE TABLE quarters (MAFID INTEGER, QGQTYP SMALLINT)")
-    for path in source.paths:
-        for lines in read_lines(path, QUARTERS_LAYOUT.width):
-            db.register("lines_now", columns_of(lines, QUARTERS_LAYOUT))
-            db.execute("INSERT INTO quarters SELECT MAFID, QGQTYP FROM lines_now WHERE RTYPE = 4 AND QGQTYP > 0")
-            db.unregister("lines_now")
-    return []
 
 
 def _read_quarters(db: duckdb.DuckDBPyConnection, folder: Path) -> list[Finding]:
