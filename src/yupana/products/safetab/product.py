@@ -112,10 +112,16 @@ class Parameters:
         """What both say, as a description."""
         return description_of(self.config, self.iterations)
 
+    def with_budgets(self, budgets: Mapping[str, Budget]) -> "Parameters":
+        """The same with some budgets replaced, by the names of their entries."""
+        made = replace(self, config=replace(self.config, budgets={**self.config.budgets, **budgets}))
+        # What is derived is the same with other budgets.
+        vars(made.description)["derived"] = self.description.derived
+        return made
+
     def without_noise(self) -> "Parameters":
         """The same with infinite budgets for all that is measured."""
-        budgets = {entry: INFINITE for entry, budget in self.config.budgets.items() if budget > 0}
-        return replace(self, config=self.config.with_budgets(budgets))
+        return self.with_budgets({entry: INFINITE for entry, budget in self.config.budgets.items() if budget > 0})
 
     def __repr__(self) -> str:
         passes = " and ".join(self.config.runs)
@@ -232,10 +238,7 @@ class SafetabProduct(Product[Parameters]):
 
     def with_budgets(self, config: Parameters, budgets: Mapping[str, Budget]) -> Parameters:
         """The configuration with some budgets replaced."""
-        made = replace(config, config=config.config.with_budgets(budgets))
-        # What is derived is the same with other budgets.
-        vars(made.description)["derived"] = config.description.derived
-        return made
+        return config.with_budgets(budgets)
 
     @property
     def attributes(self) -> tuple[str, ...]:
