@@ -66,9 +66,9 @@ def open_histogram(
     attributes = {f"a{place}": attribute for place, attribute in enumerate(schema.attributes)}
     called = {"block": "block", **{name: attribute.name for name, attribute in attributes.items()}, "count": "count"}
     values: dict[str, Callable[[str, str], str]] = {
-        "block": _block_of_codes if codes else _block,
+        "block": _block_of_codes if codes else partial(_whole, "16", 10**16 - 1),
         **{name: partial(_level, attribute) for name, attribute in attributes.items()},
-        "count": _count,
+        "count": partial(_whole, "1,9", _MOST),
     }
     columns = tuple(Column(name, range(1)) for name in called)
     of_file = RecordFile(HISTOGRAM.name, HISTOGRAM.row, columns, called=tuple(called.items()), alias="cells")
@@ -105,21 +105,16 @@ def place_repetitions(db: duckdb.DuckDBPyConnection, source: Source) -> list[Fin
     return Rule("unique_cell", HISTOGRAM.name, broken, text).find(db, "histogram", {HISTOGRAM.name: source})
 
 
-def _block(field: str, kind: str) -> str:
+def _whole(digits: str, most: int, field: str, kind: str) -> str:
+    """SQL for a whole number of so many digits as a text."""
     if kind != "VARCHAR":
-        return f"CASE WHEN {field} BETWEEN 0 AND {10**16 - 1} THEN {field}::BIGINT END"
-    return f"CASE WHEN regexp_full_match({field}, '[0-9]{{16}}') THEN TRY_CAST({field} AS BIGINT) END"
+        return f"CASE WHEN {field} BETWEEN 0 AND {most} THEN {field}::BIGINT END"
+    return f"CASE WHEN regexp_full_match({field}, '[0-9]{{{digits}}}') THEN TRY_CAST({field} AS BIGINT) END"
 
 
 def _block_of_codes(field: str, kind: str) -> str:
     text = field if kind == "VARCHAR" else f"{field}::VARCHAR"
     return f"enum_code(TRY_CAST({text} AS {_BLOCK_CODES}))::BIGINT"
-
-
-def _count(field: str, kind: str) -> str:
-    if kind != "VARCHAR":
-        return f"CASE WHEN {field} BETWEEN 0 AND {_MOST} THEN {field}::BIGINT END"
-    return f"CASE WHEN regexp_full_match({field}, '[0-9]{{1,9}}') THEN TRY_CAST({field} AS BIGINT) END"
 
 
 def _level(attribute: Attribute, field: str, kind: str) -> str:
