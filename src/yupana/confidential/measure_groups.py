@@ -10,7 +10,6 @@ is read, so that the counts of a nation are never held at once.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from functools import partial
 from typing import Final
 
@@ -49,17 +48,12 @@ class Choosing:
 
     total: Measurement | None = None  # of the noisy total, which is not published; None where there is none
     thresholds: tuple[int, ...] = ()  # a group gets the second choice from the first number on, and so on
-    # noisy counts of the first choice, a total, that are left out; None where none are
+    # the largest noisy count of the first choice, a total, that is left out; None where none is
     left_out_up_to: int | None = None
 
     def choice(self, totals: Ints) -> NDArray[np.int8]:
         """Which choice each group gets by its total: as many thresholds as it reaches."""
         return np.searchsorted(np.array(self.thresholds, dtype=np.int64), totals, side="right").astype(np.int8)
-
-
-def left_out_up_to(measurement: Measurement | None, chance: Fraction | None) -> int | None:
-    """The largest noisy total that is left out: the total of an empty group passes it with one minus the chance."""
-    return measurement.law.quantile(float(chance)) if measurement and chance else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -270,7 +270,7 @@ class DescribedCounter(DescriptionCounter[Description]):
         source, criteria = records.published, predictions(config, plan)
         if criteria and records.is_synthetic:
             whole = self.count(records, bounded=False).by_level if limits(config) else exact.by_level
-            criteria = tested(config, plan, [_errors_of(config, found, whole) for found in run.measured])
+            criteria = tested(config, plan, list(_errors((0, _seen(config, found, whole)) for found in run.measured)))
         return Told(
             parameters=TABLES.parameters(config, source.told, source.empty)
             if source
@@ -293,7 +293,7 @@ class DescribedCounter(DescriptionCounter[Description]):
         del exact, trials
         rows = summarize(self.config, plan, errors)
         told = {"criteria": tested(self.config, plan, errors), "tested_plan": plan.as_json()}
-        return Observed(plan.product, errors, rows, [_accuracy_table(rows)], told)
+        return Observed(plan.product, errors, rows, [accuracy_table(rows, _ACCURACY)], told)
 
 
 def _count(config: Description, records: OpenedRecords) -> Any:  # noqa: ANN401 (as `CountedFolder` has it)
@@ -328,29 +328,29 @@ def _errors(seen: Iterable[tuple[int, Seen]]) -> Iterator[MeasurementErrors]:
         )
 
 
-def _errors_of(config: Description, found: Groups, whole: Mapping[str, Ints]) -> MeasurementErrors:
-    """Errors of what one run measured, by all exact counts; what limits leave out is in them."""
+def _seen(config: Description, found: Groups, whole: Mapping[str, Ints]) -> Seen:
+    """What one run measured beside all exact counts; what limits leave out is an error of it."""
     table = next(of for of in config.tables if found.measurement.table in {of.name, coarsest_name(of)})
     level = config.levels[found.measurement.level]
     # Of groups that always get the first step the cells are not told in the finest.
     choice = (found.family if found.family.name == table.name else families_of(table)[0]).choices[found.choice]
-    area, group = found.area.places.astype(np.int64), found.iteration.places.astype(np.int64)
-    truth = np.zeros((choice.measured, len(area)), dtype=np.int64)
-    np.add.at(truth, list(choice.finest), whole[f"{table.name}/{level.name}"][area * len(level.groups) + group].T)
-    nothing = np.zeros_like(truth.T)
-    trial = np.zeros(len(area), dtype=np.int64)
-    return MeasurementErrors(
-        found.measurement, choice.own, trial, area, group, truth.T, nothing, found.counts - truth.T, truth.sum(axis=0)
-    )
+    rows = found.area.places.astype(np.int64) * len(level.groups) + found.iteration.places
+    truth = np.zeros((choice.measured, len(rows)), dtype=np.int64)
+    np.add.at(truth, list(choice.finest), whole[f"{table.name}/{level.name}"][rows].T)
+    exact = replace(found, counts=truth.T)
+    return Seen(found, exact, exact)
 
 
-def _accuracy_table(rows: list[DescribedAccuracy]) -> ReleaseTable:
-    columns = (
-        *("TABLE", "LEVEL", "ITERATION_CODE", "CELL", "COUNT", "EXPECTED_MOE", "EXPERIMENTAL_MOE"),
-        *("EXPERIMENTAL_MOE_WITH_TRUNCATION", "TRUNCATION_BIAS", "COVERAGE"),
-    )
-    renamed = {"ITERATION_CODE": "iteration", "TRUNCATION_BIAS": "bias_from_truncation"}
+def accuracy_table(rows: Sequence[DescribedAccuracy], columns: Sequence[str]) -> ReleaseTable:
+    """The rows as accuracy.csv."""
+    renamed = {"ITERATION_CODE": "iteration", "DATA_CELL": "cell", "TRUNCATION_BIAS": "bias_from_truncation"}
     return table_of("accuracy", rows, columns, renamed)
+
+
+_ACCURACY: Final = (
+    *("TABLE", "LEVEL", "ITERATION_CODE", "CELL", "COUNT", "EXPECTED_MOE", "EXPERIMENTAL_MOE"),
+    *("EXPERIMENTAL_MOE_WITH_TRUNCATION", "TRUNCATION_BIAS", "COVERAGE"),
+)
 
 
 def tested(description: Description, plan: Plan, errors: Sequence[MeasurementErrors]) -> dict[str, dict[str, Any]]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from yupana.arrays import Ints
 from yupana.confidential.described.block_counts import DescribedCounts
-from yupana.confidential.described.counter import DescriptionCounter
+from yupana.confidential.described.counter import DescriptionCounter, accuracy_table
 from yupana.confidential.described.tabulate import Tabulated, chain_of, merge_tabulated, tabulate
 from yupana.confidential.product_counter import MeasuredRun, Observed, Told, Validation
 from yupana.confidential.records.database import numbers
@@ -39,11 +39,10 @@ from yupana.plan.predicates import as_sql
 from yupana.products.described.criteria import MeasurementErrors
 from yupana.products.described.description import DescribedTable, in_join
 from yupana.products.phsafe.configuration import LARGEST_TAU, PhsafeConfig
-from yupana.products.phsafe.errors import PhsafeAccuracy, summarize
+from yupana.products.phsafe.errors import summarize
 from yupana.products.phsafe.product import PHSAFE
 from yupana.products.phsafe.specification import of_states
 from yupana.products.tables import Groups
-from yupana.release.tables import ReleaseTable, table_of
 
 _AROUND: Final = 3
 """How many thresholds to either side of the configured one are tried."""
@@ -143,7 +142,7 @@ class PhsafeCounter(DescriptionCounter[PhsafeConfig]):
         """Errors by cell, of noise alone and with truncation."""
         del exact, trials
         rows = summarize(plan, errors)
-        return Observed(plan.product, errors, rows, [_accuracy_table(rows)])
+        return Observed(plan.product, errors, rows, [accuracy_table(rows, _ACCURACY)])
 
 
 def checked_census(
@@ -246,12 +245,7 @@ def _sizes(db: duckdb.DuckDBPyConnection, config: PhsafeConfig, table: Described
     return sizes, units
 
 
-def _accuracy_table(rows: list[PhsafeAccuracy]) -> ReleaseTable:
-    """The rows as accuracy.csv."""
-    columns = (
-        *("TABLE", "REGION_TYPE", "LEVEL", "ITERATION_CODE", "DATA_CELL"),
-        *("EXPERIMENTAL_MOE", "EXPERIMENTAL_MOE_WITH_TRUNCATION", "TRUNCATION_BIAS", "COUNT", "EXPECTED_MOE"),
-        "COVERAGE",
-    )
-    renamed = {"ITERATION_CODE": "iteration", "DATA_CELL": "cell", "TRUNCATION_BIAS": "bias_from_truncation"}
-    return table_of("accuracy", rows, columns, renamed)
+_ACCURACY: Final = (
+    *("TABLE", "REGION_TYPE", "LEVEL", "ITERATION_CODE", "DATA_CELL", "EXPERIMENTAL_MOE"),
+    *("EXPERIMENTAL_MOE_WITH_TRUNCATION", "TRUNCATION_BIAS", "COUNT", "EXPECTED_MOE", "COVERAGE"),
+)

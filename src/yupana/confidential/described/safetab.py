@@ -181,8 +181,7 @@ class PersonsCounter(SafetabCounter):
         housing_units = HOUSING_UNITS.name in records.files
         parameters = PERSONS.parameters(config.config, config.iterations.sha256, housing_units=housing_units)
         notes = {
-            **notes_on(records),
-            IN_NO_ITERATION: exact.uncounted.in_no_group.total(),
+            **notes_on(records, exact),
             IN_BARE_AREAS: {kind: records.notes[note] for kind, note in BARE.items() if note in records.notes},
         }
         return Told(parameters, PERSONS.taken_as_public(config), {"notes": notes})
@@ -239,11 +238,7 @@ class HouseholdsCounter(SafetabCounter):
             housing_units=HOUSING_UNITS.name in records.files,
             own=source.taken_as_public == DECLARED,
         )
-        notes = {
-            **notes_on(records),
-            IN_NO_ITERATION: exact.uncounted.in_no_group.total(),
-            NOT_LISTED: exact.uncounted.not_listed.total(),
-        }
+        notes = {**notes_on(records, exact), NOT_LISTED: exact.uncounted.not_listed.total()}
         log = {"totals_left_out": left_out, "notes": notes}
         return Told(parameters, (*HOUSEHOLDS.taken_as_public(config), source.taken_as_public), log)
 
@@ -326,9 +321,10 @@ _BLOCK_KEY: Final = ("TABBLKST", "TABBLKCOU", "TABTRACTCE")
 """Any records may lie in a shard; by their tract each meets few areas."""
 
 
-def notes_on(records: OpenedRecords) -> dict[str, int]:
+def notes_on(records: OpenedRecords, exact: DescribedCounts) -> dict[str, int]:
     """How many records are not counted in full, by the policy that leaves something out. Confidential."""
-    return {name: records.notes.get(name, 0) for name in (MORE_CODES, *NOTES)}
+    found = {name: records.notes.get(name, 0) for name in (MORE_CODES, *NOTES)}
+    return {**found, IN_NO_ITERATION: exact.uncounted.in_no_group.total()}
 
 
 def accuracy_tables(rows: list[SafetabAccuracy], by_iteration: list[IterationAccuracy]) -> list[ReleaseTable]:
