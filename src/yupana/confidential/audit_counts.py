@@ -294,10 +294,9 @@ def release_and_truth(release: Path, truth: Path) -> Iterator[Series]:
     try:
         for table, name in noisy_release.files.items():
             noisy, exact = (read_table(folder / name) for folder in (release, truth))
-            if "COUNT" not in noisy:
-                raise InputError(f"{release / name} has no column COUNT")
-            if "COUNT" not in exact:
-                raise InputError(f"{truth / name} has no column COUNT")
+            for folder, counts in ((release, noisy), (truth, exact)):
+                if "COUNT" not in counts:
+                    raise InputError(f"{folder / name} has no column COUNT")
             yield from _by_variance(table, noisy, exact, noisy_release)
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError):
         # The checksums hold, so whoever wrote them wrote other tables or another plan than this program does.

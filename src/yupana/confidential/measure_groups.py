@@ -10,7 +10,6 @@ is read, so that the counts of a nation are never held at once.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from functools import partial
 from typing import Final
 
@@ -49,17 +48,12 @@ class Choosing:
 
     total: Measurement | None = None  # of the noisy total, which is not published; None where there is none
     thresholds: tuple[int, ...] = ()  # a group gets the second choice from the first number on, and so on
-    # noisy counts of the first choice, a total, that are left out; None where none are
+    # the largest noisy count of the first choice, a total, that is left out; None where none is
     left_out_up_to: int | None = None
 
     def choice(self, totals: Ints) -> NDArray[np.int8]:
         """Which choice each group gets by its total: as many thresholds as it reaches."""
         return np.searchsorted(np.array(self.thresholds, dtype=np.int64), totals, side="right").astype(np.int8)
-
-
-def left_out_up_to(measurement: Measurement | None, chance: Fraction | None) -> int | None:
-    """The largest noisy total that is left out: the total of an empty group passes it with one minus the chance."""
-    return measurement.law.quantile(float(chance)) if measurement and chance else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,55 +101,43 @@ class LevelMeasurer:
 
     def measure(self, exact: GroupCounts) -> Iterator[Groups]:
         """Measure all groups of some areas: first those that always get the first choice."""
-        if self.level.coarsest is not None and self._coarsest is not None:
-            yield self._whole(*self.level.coarsest, self._coarsest, exact)
+        level = self.level
+        if level.coarsest is not None and self._coarsest is not None:
+            totals = exact.totals[:, level.always].ravel()
+            counted = self._counted(exact, level.always, totals, np.zeros(len(totals), dtype=np.int8))
+            whole = slice(0, len(totals))
+            found = next(_measure_chosen(level.family, counted, whole, self._coarsest, self.entropy))
+            yield level.shown(level.coarsest[0], *found, level.coarsest[1])
         if self._cells is not None:
             yield from self._chosen(self._cells, exact)
 
-    def _places(self, exact: GroupCounts, groups: Ints) -> Ints:
-        """Where some groups of every area stand among those of all areas."""
+    def _counted(self, exact: GroupCounts, of: Flags, totals: Ints, choice: NDArray[np.int8]) -> "ChosenCounts":
+        """The counts of some groups of every area, each in the cells of its choice."""
+        rows, groups = np.flatnonzero(needs_cells(self.level.family, choice)), np.flatnonzero(of)
+        chosen = np.zeros(exact.totals.shape, dtype=bool)
+        chosen[rows // len(groups), groups[rows % len(groups)]] = True
+        finest = exact.details(chosen) if len(rows) else np.zeros((0, self.level.family.measured), dtype=np.int64)
         areas, width = exact.totals.shape
-        places: Ints = (exact.first + np.arange(areas))[:, None] * width + groups
-        return places.ravel()
-
-    def _whole(self, family: Family, measurement: Measurement, meter: Meter, exact: GroupCounts) -> Groups:
-        groups = np.flatnonzero(self.level.always)
-        areas, width = len(exact.totals), len(groups)
-        counts = exact.totals[:, groups].reshape(-1, 1)
-        if family.measured > 1:
-            chosen = np.zeros(exact.totals.shape, dtype=bool)
-            chosen[:, groups] = True
-            counts = added_up(exact.details(chosen), self.level.family.choices[0].finest)
-        cells = np.full(areas * width, family.measured)
-        first = exact.first * width
-        noisy = meter.measure(first, cells, counts.ravel(), meter.stream(first, self.entropy))
-        places = self._places(exact, groups)
-        return self.level.shown(family, 0, places, noisy.reshape(-1, family.measured), measurement)
+        places = (exact.first + np.arange(areas))[:, None] * width + groups
+        return ChosenCounts(exact.first * len(groups), places.ravel(), choice, totals, rows, finest)
 
     def _chosen(self, meter: Meter, exact: GroupCounts) -> Iterator[Groups]:
-        groups = np.flatnonzero(~self.level.always)
-        width = len(groups)
-        totals, first = exact.totals[:, groups].ravel(), exact.first * width
+        others, choosing = ~self.level.always, self.level.choosing
+        width = int(others.sum())
+        totals, first = exact.totals[:, others].ravel(), exact.first * width
         choice = np.zeros(len(totals), dtype=np.int8)
         if self._total is not None:
             for some in stretches(len(totals), width):
                 begin, ones = first + some.start, np.ones(some.stop - some.start, dtype=np.int64)
                 noisy = self._total.measure(begin, ones, totals[some], self._total.stream(begin, self.entropy))
-                choice[some] = self.level.choosing.choice(noisy)
-        wanted = needs_cells(self.level.family, choice)
-        chosen = np.zeros(exact.totals.shape, dtype=bool)
-        rows = np.flatnonzero(wanted)
-        chosen[rows // width, groups[rows % width]] = True
-        finest = exact.details(chosen) if len(rows) else np.zeros((0, self.level.family.measured), dtype=np.int64)
-        counted = ChosenCounts(first, choice, totals, rows, finest)
-        places = self._places(exact, groups)
+                choice[some] = choosing.choice(noisy)
+        counted = self._counted(exact, others, totals, choice)
         for some in stretches(len(totals), width):
-            for number, found, noisy in _measure_chosen(self.level.family, counted, some, meter, self.entropy):
-                shown, counts = found, noisy
-                if number == 0 and self.level.choosing.left_out_up_to is not None:
-                    kept = noisy[:, 0] > self.level.choosing.left_out_up_to
-                    shown, counts = found[kept], noisy[kept]
-                yield self.level.shown(self.level.family, number, places[shown], counts, meter.measurement)
+            for number, places, counts in _measure_chosen(self.level.family, counted, some, meter, self.entropy):
+                kept: slice | Flags = slice(None)
+                if number == 0 and choosing.left_out_up_to is not None:
+                    kept = counts[:, 0] > choosing.left_out_up_to
+                yield self.level.shown(self.level.family, number, places[kept], counts[kept], meter.measurement)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -163,6 +145,7 @@ class ChosenCounts(Sealed):
     """Exact counts of some groups, and which choice each of them gets."""
 
     first: int  # number of the first group in its measurement
+    places: Ints  # shape (groups,): where they stand among those of all areas
     choice: NDArray[np.int8]  # shape (groups,)
     totals: Ints  # shape (groups,)
     rows: Ints  # the groups that are counted in cells, ascending
@@ -182,7 +165,7 @@ def _measure_chosen(
     Yields
     ------
     (int, ndarray of int64, ndarray of int64)
-        Of every choice its number, the groups that get it, and their noisy counts, shape (groups, cells).
+        Of every choice its number, the places of the groups that get it, and their noisy counts, shape (groups, cells).
     """
     choice = counts.choice[some]
     width = np.array([of.measured for of in family.choices])[choice]
@@ -200,15 +183,7 @@ def _measure_chosen(
     noisy = meter.measure(first, width, exact, meter.stream(first, entropy))
     for number, groups in enumerate(of_choice):
         cells = np.arange(family.choices[number].measured)
-        yield number, groups + some.start, noisy[starts[groups, None] + cells]
-
-
-def added_up(counts: Ints, finest: tuple[int, ...]) -> Ints:
-    """Counts of coarser cells; ``finest`` tells which of them holds each cell."""
-    out = np.zeros((len(counts), max(finest) + 1), dtype=np.int64)
-    for cell, holds in enumerate(finest):
-        out[:, holds] += counts[:, cell]
-    return out
+        yield number, counts.places[groups + some.start], noisy[starts[groups, None] + cells]
 
 
 def stretches(groups: int, width: int) -> Iterable[slice]:
@@ -393,9 +368,9 @@ def measure_listed(
         return
     choice = groups.choosing.choice(listed.total)
     rows = np.flatnonzero(needs_cells(groups.family, choice))
-    counts = ChosenCounts(0, choice, totals, rows, finest(rows))
     places = listed.area * len(groups.groups) + listed.group
+    counts = ChosenCounts(0, places, choice, totals, rows, finest(rows))
     meter = ledger.open(groups.measured, len(places))
     for some in stretches(len(places), 1):
         for number, found, noisy in _measure_chosen(groups.family, counts, some, meter, entropy):
-            yield groups.shown(groups.family, number, places[found], noisy, meter.measurement)
+            yield groups.shown(groups.family, number, found, noisy, meter.measurement)

@@ -2,7 +2,7 @@
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -15,14 +15,13 @@ from yupana.confidential.records.foreign_files import RecordForms
 from yupana.confidential.records.sources import Source
 from yupana.confidential.records.validation import Finding
 from yupana.confidential.request import Layout, RunRequest
-from yupana.errors import ConfigError, InputError
+from yupana.errors import ConfigError
 from yupana.files.arrow import ArrowTable
 from yupana.files.columns import RecordFile
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
 from yupana.privacy.sealed import Sealed
 from yupana.progress import Stopwatch
-from yupana.release.manifest import MANIFEST
 from yupana.release.tables import ReleaseTable, checksum
 
 
@@ -290,19 +289,3 @@ def counter_of(key: str, config: object, request: RunRequest) -> Counter[Any, An
     module, name = _PLACES[key]
     found: Counter[Any, Any, Any, Any] = getattr(import_module(f"yupana.confidential.{module}"), name)(config, request)
     return found
-
-
-def not_published(path: Path, wanted: str, doubts: Iterable[str], name: str) -> InputError:
-    """Why a table that decides what is measured is refused of records that may be real.
-
-    Parameters
-    ----------
-    wanted : str
-        What it cannot be taken for.
-    name : str
-        What to name instead, which has a manifest.
-    """
-    each = [f"  {doubt}" for doubt in doubts]
-    return InputError(
-        "\n".join([f"{path} cannot be taken for {wanted}:", *each, f"name {name}, with its {MANIFEST} beside it"])
-    )

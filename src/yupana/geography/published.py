@@ -9,8 +9,8 @@ import numpy as np
 
 from yupana.arrays import Indices, Ints
 from yupana.errors import InputError
-from yupana.files.delimited import Labels, first_repeated, open_delimited, positions
-from yupana.geography.blocks import Reference, coded_areas, write_labels
+from yupana.files.delimited import Labels, open_delimited, positions
+from yupana.geography.blocks import Reference, coded_areas, refuse_repeated, write_labels
 from yupana.geography.kinds import BLOCK_WIDTH, KINDS, NESTED, STATE, TOLD, US, kind_of
 from yupana.geography.spine import Spine
 from yupana.release.lines import Texts, digits, texts
@@ -162,8 +162,7 @@ def read_published(folder: Path, *, nation: bool) -> PublishedBlocks:
         raise InputError(f"{folder} has no {AREAS_FOLDER}/{BLOCKS_STEM}.csv, which tells the areas of its blocks")
     with open_delimited(path, ("block",), others=True) as file:
         block = file.digits("block", BLOCK_WIDTH)
-        if repeated := first_repeated(block):
-            raise file.fault(repeated[1], "block", "the block is listed twice")
+        refuse_repeated(file, "block", block)
         names = [name for name in file.header if name != "block"]
         columns = {name: file.texts(name, nines=True) for name in names}
     order = np.argsort(block)

@@ -101,7 +101,7 @@ def settings_of(manifest: dict[str, Any], folder: Path) -> SpineSettings:
         levels = check_levels(told["levels"])
         shares = check_shares({name: Fraction(read_exact(share)) for name, share in told["shares"].items()}, levels)
         if not set(told["aian_areas"]) <= set(AREA_TYPES) or set(manifest["geolevels"]) != set(levels):
-            raise _unlike_settings(folder)
+            raise ValueError  # noqa: TRY301 (as of what else is no setting)
         return SpineSettings(
             **told
             | {name: tuple(told[name]) for name in ("classes", "aian_areas")}
@@ -109,11 +109,7 @@ def settings_of(manifest: dict[str, Any], folder: Path) -> SpineSettings:
             | {"levels": levels, "shares": shares, "strong_mcd_states": tuple(map(int, told["strong_mcd_states"]))}
         )
     except (KeyError, TypeError, ValueError, OverflowError, AttributeError, ConfigError):
-        raise _unlike_settings(folder) from None
-
-
-def _unlike_settings(folder: Path) -> OutputError:
-    return OutputError(f"{folder / MANIFEST} does not hold the settings of a spine")
+        raise OutputError(f"{folder / MANIFEST} does not hold the settings of a spine") from None
 
 
 def read_spine(folder: Path, levels: tuple[str, ...], *, any_codes: bool = False) -> Spine:

@@ -24,6 +24,7 @@ from yupana.confidential.tabulate.group_counts import CountedAreas, GatheredCoun
 from yupana.confidential.tabulate.group_tabulation import GroupAreas, GroupTabulation, ResponseColumns, find_areas
 from yupana.errors import ConfigError
 from yupana.files.database import named
+from yupana.files.delimited import positions
 from yupana.geography.block_file import BlockAreas, BlockFile
 from yupana.plan.ledger import Ledger
 from yupana.plan.predicates import Classes, TooManyClassesError, Where, classify
@@ -380,7 +381,8 @@ def _listed(
     # The one area of everything is left out, too, where no housing unit stands.
     at, here = published.area, np.full(len(published.area), len(ids) > 0)
     if exact.of.description.areas[level.areas].blocks:
-        at, here = np.searchsorted(ids, published.area), np.isin(published.area, ids)
+        at = positions(published.area, ids)
+        here = at >= 0
     total = published.total[here]
     wanted: Flags = np.zeros(len(total), dtype=bool)
     for groups in tables.values():

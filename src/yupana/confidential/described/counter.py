@@ -2,12 +2,12 @@
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from math import ceil
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 import numpy as np
 
@@ -26,13 +26,12 @@ from yupana.confidential.product_counter import (
     Observed,
     Told,
     input_checksums,
-    not_published,
 )
 from yupana.confidential.records.foreign_files import RecordForms
-from yupana.confidential.records.sources import OpenedRecords
+from yupana.confidential.records.sources import OpenedRecords, is_synthetic
 from yupana.confidential.records.validation import require_none
 from yupana.confidential.request import check_outside
-from yupana.confidential.shards.count_in_shards import CountedFolder
+from yupana.confidential.shards.count_in_shards import CountedFolder, Cut
 from yupana.errors import InputError
 from yupana.files.columns import RecordFile
 from yupana.plan.ledger import Ledger
@@ -53,6 +52,7 @@ from yupana.products.described.product import LEFT_OUT, SYSTEM, TABLES, limits
 from yupana.products.described.published import PublishedSource, read_source, tables_by_size
 from yupana.products.tables import Groups
 from yupana.progress import Stopwatch
+from yupana.release.manifest import MANIFEST
 from yupana.release.tables import ReleaseTable, checksum, table_of, write_described
 
 D = TypeVar("D")
@@ -64,22 +64,59 @@ class TablesCounter(Counter[D, OpenedRecords, DescribedCounts, M]):
 
     stages = ("counting", "adding noise", "")
 
+    totals: ClassVar[tuple[str, str]]
+    """Where published totals decide what is measured: what a table must be, and what to name else."""
+
     @property
     @abstractmethod
     def description(self) -> Description:
         """What the configuration says, as a description."""
 
-    def open(
-        self, data: Path, clock: Stopwatch, *, out: Path | None = None, kept: Path | None = None, to_count: bool = True
-    ) -> AbstractContextManager[OpenedRecords]:
-        """Open and check the records that the configuration speaks of."""
-        del kept
-        clock.start("reading and checking the records")
-        return self.opened(data, out, to_count=to_count)
+    @property
+    @abstractmethod
+    def cut(self) -> Cut:
+        """How an engine cuts the records into shards."""
+
+    @property
+    def cut_files(self) -> tuple[RecordFile, ...]:
+        """The files that can be cut."""
+        return tuple(self.cut.keys)
 
     @abstractmethod
-    def opened(self, data: Path, out: Path | None, *, to_count: bool) -> AbstractContextManager[OpenedRecords]:
-        """The records, as `open` gives them."""
+    def folder(self, *, to_count: bool) -> CountedFolder:
+        """How the records are opened, and counted by an engine."""
+
+    def published(self, data: Path, out: Path | None, *, to_count: bool) -> PublishedSource | None:  # noqa: ARG002
+        """The totals that decide the detail of tables, if there are such tables and nothing forbids to take them."""
+        return None
+
+    def known(self, records: OpenedRecords) -> OpenedRecords:
+        """Records with what is known once all of them are opened."""
+        return records
+
+    @contextmanager
+    def open(
+        self, data: Path, clock: Stopwatch, *, out: Path | None = None, kept: Path | None = None, to_count: bool = True
+    ) -> Iterator[OpenedRecords]:
+        """Open and check the records that the configuration speaks of, and totals."""
+        del kept
+        clock.start("reading and checking the records")
+        source = self.published(data, out, to_count=to_count)
+        with self.folder(to_count=to_count).opened(data, self.cut, self.request) as records:
+            yield self.known(replace(records, published=source))
+
+    def require_published(self, source: PublishedSource, doubts: Sequence[str], *, synthetic: bool) -> None:
+        """Refuse totals that decide what is measured of records that may be real, if there are doubts.
+
+        Raises
+        ------
+        InputError
+        """
+        if doubts and not synthetic:
+            wanted, name = self.totals
+            head = f"{source.path} cannot be taken for {wanted}:"
+            told = [head, *(f"  {doubt}" for doubt in doubts), f"name {name}, with its {MANIFEST} beside it"]
+            raise InputError("\n".join(told))
 
     def inputs(self, records: OpenedRecords) -> dict[str, str]:
         """All files that were opened."""
@@ -141,6 +178,8 @@ class DescriptionCounter(TablesCounter[Own, list[Groups]]):
 class DescribedCounter(DescriptionCounter[Description]):
     """Counts every cell of every area and group that a description names."""
 
+    totals = ("totals that are published", "a table of totals in its release")
+
     @property
     def frames(self) -> Mapping[str, str]:
         """The files of the description, and the public ones of blocks that lie beside them."""
@@ -158,25 +197,40 @@ class DescribedCounter(DescriptionCounter[Description]):
         return self.config.blocks is None
 
     @property
-    def cut_files(self) -> tuple[RecordFile, ...]:
-        """The files of the description, if they can be cut."""
-        return tuple(cut_of(self.config, self.request.columns, None).keys)
+    def cut(self) -> Cut:
+        """By the units, so that all that is linked to one is together."""
+        return cut_of(self.config, self.request.columns, self.request.shards)
 
-    @contextmanager
-    def opened(self, data: Path, out: Path | None, *, to_count: bool) -> Iterator[OpenedRecords]:
-        """The files of the description, and the totals that decide the detail of tables."""
-        config, request = self.config, self.request
-        source = _published(config, request.totals, out) if to_count or request.totals else None
-        counted = CountedFolder(
-            partial(open_described, config, columns=request.columns),
-            partial(_count, config) if to_count else None,
-            gather=config.blocks is not None,
+    def folder(self, *, to_count: bool) -> CountedFolder:
+        """The files of the description."""
+        return CountedFolder(
+            partial(open_described, self.config, columns=self.request.columns),
+            partial(_count, self.config) if to_count else None,
+            gather=self.config.blocks is not None,
         )
-        with counted.opened(data, cut_of(config, request.columns, request.shards), request) as records:
-            if source is not None and source.doubts and not records.is_synthetic:
-                what = "a table of totals in its release"
-                raise not_published(source.path, "totals that are published", source.doubts, what)
-            yield replace(records, published=source)
+
+    def published(self, data: Path, out: Path | None, *, to_count: bool) -> PublishedSource | None:
+        """The totals that decide the detail of tables; for validation there need be none.
+
+        Raises
+        ------
+        InputError, OutputError
+            If the totals are missing or not wanted, or would go with what is replaced at ``out``.
+        """
+        totals, needing = self.request.totals, [table.name for table in tables_by_size(self.config)]
+        if totals is None:
+            if needing and to_count:
+                raise InputError(
+                    f"the detail of {', '.join(needing)} needs published totals; name a table with --totals"
+                )
+            return None
+        if not needing:
+            raise InputError(f"no detail of {self.config.name} is decided by published totals, so none are taken")
+        if out is not None:
+            check_outside(out, [totals])
+        source = read_source(self.config, totals)
+        self.require_published(source, source.doubts, synthetic=is_synthetic(data))
+        return source
 
     def doubts(self, records: OpenedRecords) -> list[str]:
         """Why totals may not be public; of synthetic records also that criteria are tested on their true counts."""
@@ -216,7 +270,7 @@ class DescribedCounter(DescriptionCounter[Description]):
         source, criteria = records.published, predictions(config, plan)
         if criteria and records.is_synthetic:
             whole = self.count(records, bounded=False).by_level if limits(config) else exact.by_level
-            criteria = tested(config, plan, [_errors_of(config, found, whole) for found in run.measured])
+            criteria = tested(config, plan, list(_errors((0, _seen(config, found, whole)) for found in run.measured)))
         return Told(
             parameters=TABLES.parameters(config, source.told, source.empty)
             if source
@@ -239,7 +293,7 @@ class DescribedCounter(DescriptionCounter[Description]):
         del exact, trials
         rows = summarize(self.config, plan, errors)
         told = {"criteria": tested(self.config, plan, errors), "tested_plan": plan.as_json()}
-        return Observed(plan.product, errors, rows, [_accuracy_table(rows)], told)
+        return Observed(plan.product, errors, rows, [accuracy_table(rows, _ACCURACY)], told)
 
 
 def _count(config: Description, records: OpenedRecords) -> Any:  # noqa: ANN401 (as `CountedFolder` has it)
@@ -274,49 +328,29 @@ def _errors(seen: Iterable[tuple[int, Seen]]) -> Iterator[MeasurementErrors]:
         )
 
 
-def _errors_of(config: Description, found: Groups, whole: Mapping[str, Ints]) -> MeasurementErrors:
-    """Errors of what one run measured, by all exact counts; what limits leave out is in them."""
+def _seen(config: Description, found: Groups, whole: Mapping[str, Ints]) -> Seen:
+    """What one run measured beside all exact counts; what limits leave out is an error of it."""
     table = next(of for of in config.tables if found.measurement.table in {of.name, coarsest_name(of)})
     level = config.levels[found.measurement.level]
     # Of groups that always get the first step the cells are not told in the finest.
     choice = (found.family if found.family.name == table.name else families_of(table)[0]).choices[found.choice]
-    area, group = found.area.places.astype(np.int64), found.iteration.places.astype(np.int64)
-    truth = np.zeros((choice.measured, len(area)), dtype=np.int64)
-    np.add.at(truth, list(choice.finest), whole[f"{table.name}/{level.name}"][area * len(level.groups) + group].T)
-    nothing = np.zeros_like(truth.T)
-    trial = np.zeros(len(area), dtype=np.int64)
-    return MeasurementErrors(
-        found.measurement, choice.own, trial, area, group, truth.T, nothing, found.counts - truth.T, truth.sum(axis=0)
-    )
+    rows = found.area.places.astype(np.int64) * len(level.groups) + found.iteration.places
+    truth = np.zeros((choice.measured, len(rows)), dtype=np.int64)
+    np.add.at(truth, list(choice.finest), whole[f"{table.name}/{level.name}"][rows].T)
+    exact = replace(found, counts=truth.T)
+    return Seen(found, exact, exact)
 
 
-def _published(config: Description, totals: Path | None, out: Path | None) -> PublishedSource | None:
-    """The totals that decide the detail of tables, where there are such tables.
-
-    Raises
-    ------
-    InputError, OutputError
-        If the totals are missing or not wanted, or would go with what is replaced at ``out``.
-    """
-    needing = [table.name for table in tables_by_size(config)]
-    if totals is not None and not needing:
-        raise InputError(f"no detail of {config.name} is decided by published totals, so none are taken")
-    if totals is None and needing:
-        raise InputError(f"the detail of {', '.join(needing)} needs published totals; name a table with --totals")
-    if totals is None:
-        return None
-    if out is not None:
-        check_outside(out, [totals])
-    return read_source(config, totals)
-
-
-def _accuracy_table(rows: list[DescribedAccuracy]) -> ReleaseTable:
-    columns = (
-        *("TABLE", "LEVEL", "ITERATION_CODE", "CELL", "COUNT", "EXPECTED_MOE", "EXPERIMENTAL_MOE"),
-        *("EXPERIMENTAL_MOE_WITH_TRUNCATION", "TRUNCATION_BIAS", "COVERAGE"),
-    )
-    renamed = {"ITERATION_CODE": "iteration", "TRUNCATION_BIAS": "bias_from_truncation"}
+def accuracy_table(rows: Sequence[DescribedAccuracy], columns: Sequence[str]) -> ReleaseTable:
+    """The rows as accuracy.csv."""
+    renamed = {"ITERATION_CODE": "iteration", "DATA_CELL": "cell", "TRUNCATION_BIAS": "bias_from_truncation"}
     return table_of("accuracy", rows, columns, renamed)
+
+
+_ACCURACY: Final = (
+    *("TABLE", "LEVEL", "ITERATION_CODE", "CELL", "COUNT", "EXPECTED_MOE", "EXPERIMENTAL_MOE"),
+    *("EXPERIMENTAL_MOE_WITH_TRUNCATION", "TRUNCATION_BIAS", "COVERAGE"),
+)
 
 
 def tested(description: Description, plan: Plan, errors: Sequence[MeasurementErrors]) -> dict[str, dict[str, Any]]:

@@ -1,8 +1,7 @@
 """PHSafe's counter: a description's, of records in the Census Bureau's files and with its rules of consistency."""
 
 from collections import Counter as Numbers
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -13,7 +12,7 @@ import numpy as np
 
 from yupana.arrays import Ints
 from yupana.confidential.described.block_counts import DescribedCounts
-from yupana.confidential.described.counter import DescriptionCounter
+from yupana.confidential.described.counter import DescriptionCounter, accuracy_table
 from yupana.confidential.described.tabulate import Tabulated, chain_of, merge_tabulated, tabulate
 from yupana.confidential.product_counter import MeasuredRun, Observed, Told, Validation
 from yupana.confidential.records.database import numbers
@@ -29,21 +28,21 @@ from yupana.confidential.records.phsafe_records import (
 )
 from yupana.confidential.records.sources import OpenedRecords
 from yupana.confidential.records.validation import failing, require_none
+from yupana.confidential.shards.census_edited_file import count_by_state
 from yupana.confidential.shards.count_in_shards import CountedFolder, Cut
 from yupana.confidential.tabulate.linked_tables import joined
 from yupana.errors import ConfigError
-from yupana.files.columns import BUREAU, MAFID, ColumnMap, RecordFile
+from yupana.files.columns import BUREAU, MAFID, ColumnMap
 from yupana.files.database import named
 from yupana.plan.plan import Plan
 from yupana.plan.predicates import as_sql
 from yupana.products.described.criteria import MeasurementErrors
 from yupana.products.described.description import DescribedTable, in_join
 from yupana.products.phsafe.configuration import LARGEST_TAU, PhsafeConfig
-from yupana.products.phsafe.errors import PhsafeAccuracy, summarize
+from yupana.products.phsafe.errors import summarize
 from yupana.products.phsafe.product import PHSAFE
 from yupana.products.phsafe.specification import of_states
 from yupana.products.tables import Groups
-from yupana.release.tables import ReleaseTable, table_of
 
 _AROUND: Final = 3
 """How many thresholds to either side of the configured one are tried."""
@@ -78,29 +77,29 @@ class LeftOut:
 class PhsafeCounter(DescriptionCounter[PhsafeConfig]):
     """Counts every basis cell of every population group, of each unit at most tau persons."""
 
-    @contextmanager
-    def opened(self, data: Path, out: Path | None, *, to_count: bool) -> Iterator[OpenedRecords]:  # noqa: ARG002
-        """The records a configuration speaks of; on an engine they are counted, too."""
-        config, request = self.config, self.request
-        cut = Cut(dict.fromkeys(self.cut_files, (MAFID.name,)), request.shards, by_state=True)
-        folder = CountedFolder(
-            partial(checked_census, config, columns=request.columns), partial(_count, config) if to_count else None
-        )
-        with folder.opened(data, cut, request) as records:
-            if records.counted is None:
-                yield records
-                return
-            # A shard does not know which states others have.
-            findings = [finding for finding in records.findings if finding.rule != ABSENT]
-            if records.notes:
-                asked = frozenset(map(int, config.states))
-                findings += tell_absent(asked, states_of(records.notes), records.files["geo"])
-            yield replace(records, findings=tuple(findings))
-
     @property
-    def cut_files(self) -> tuple[RecordFile, ...]:
-        """Persons, units and geography."""
-        return tuple(map(self.request.columns.applied, FILES))
+    def cut(self) -> Cut:
+        """Persons, units and geography by the unit."""
+        files = map(self.request.columns.applied, FILES)
+        return Cut(dict.fromkeys(files, (MAFID.name,)), self.request.shards)
+
+    def folder(self, *, to_count: bool) -> CountedFolder:
+        """The records that the configuration speaks of."""
+        config = self.config
+        count = partial(count_census, config=config) if to_count else None
+        return CountedFolder(
+            partial(checked_census, config, columns=self.request.columns), count, edited=count_by_state
+        )
+
+    def known(self, records: OpenedRecords) -> OpenedRecords:
+        """Which states are absent: a shard does not know which ones others have."""
+        if records.counted is None:
+            return records
+        findings = [finding for finding in records.findings if finding.rule != ABSENT]
+        if records.notes:
+            asked = frozenset(map(int, self.config.states))
+            findings += tell_absent(asked, states_of(records.notes), records.files["geo"])
+        return replace(records, findings=tuple(findings))
 
     def look(self, records: OpenedRecords) -> Validation:
         """The findings, and for internal use what each tau would leave out."""
@@ -143,7 +142,7 @@ class PhsafeCounter(DescriptionCounter[PhsafeConfig]):
         """Errors by cell, of noise alone and with truncation."""
         del exact, trials
         rows = summarize(plan, errors)
-        return Observed(plan.product, errors, rows, [_accuracy_table(rows)])
+        return Observed(plan.product, errors, rows, [accuracy_table(rows, _ACCURACY)])
 
 
 def checked_census(
@@ -152,10 +151,6 @@ def checked_census(
     """Open the records a configuration speaks of, in ``memory`` bytes (`private_database` tells the default)."""
     states = frozenset(map(int, config.states))
     return open_census(data, states=states, policies=config.consistency, memory=memory, columns=columns)
-
-
-def _count(config: PhsafeConfig, census: OpenedRecords) -> Tabulated:
-    return count_census(census, config)
 
 
 def count_census(census: OpenedRecords, config: PhsafeConfig, *, bounded: bool = True) -> Tabulated:
@@ -250,12 +245,7 @@ def _sizes(db: duckdb.DuckDBPyConnection, config: PhsafeConfig, table: Described
     return sizes, units
 
 
-def _accuracy_table(rows: list[PhsafeAccuracy]) -> ReleaseTable:
-    """The rows as accuracy.csv."""
-    columns = (
-        *("TABLE", "REGION_TYPE", "LEVEL", "ITERATION_CODE", "DATA_CELL"),
-        *("EXPERIMENTAL_MOE", "EXPERIMENTAL_MOE_WITH_TRUNCATION", "TRUNCATION_BIAS", "COUNT", "EXPECTED_MOE"),
-        "COVERAGE",
-    )
-    renamed = {"ITERATION_CODE": "iteration", "DATA_CELL": "cell", "TRUNCATION_BIAS": "bias_from_truncation"}
-    return table_of("accuracy", rows, columns, renamed)
+_ACCURACY: Final = (
+    *("TABLE", "REGION_TYPE", "LEVEL", "ITERATION_CODE", "DATA_CELL", "EXPERIMENTAL_MOE"),
+    *("EXPERIMENTAL_MOE_WITH_TRUNCATION", "TRUNCATION_BIAS", "COUNT", "EXPECTED_MOE", "COVERAGE"),
+)

@@ -1,9 +1,8 @@
 """The counters of SafeTab: records of the Bureau's files, counted and measured as their descriptions say."""
 
 from collections import Counter as Numbers
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -13,8 +12,7 @@ import numpy as np
 
 from yupana.confidential.described.block_counts import DescribedCounts, count_shard_of_blocks, count_streams, passes
 from yupana.confidential.described.counter import TablesCounter
-from yupana.confidential.product_counter import MeasuredRun, Observed, Told, Validation, not_published
-from yupana.confidential.records.census_edited_file import find_cef
+from yupana.confidential.product_counter import MeasuredRun, Observed, Told, Validation
 from yupana.confidential.records.database import numbers, require_memory
 from yupana.confidential.records.declared import BYTES_OF_A_BLOCK
 from yupana.confidential.records.safetab_records import (
@@ -24,23 +22,21 @@ from yupana.confidential.records.safetab_records import (
     OF_BLOCKS,
     RECORDS,
     Kind,
-    detailed_sources,
     open_detailed,
 )
 from yupana.confidential.records.sources import OpenedRecords, is_synthetic
-from yupana.confidential.shards.census_edited_file import count_details_by_state, without_details
-from yupana.confidential.shards.count_in_shards import CountedFolder, Cut, InShards
-from yupana.confidential.shards.shard_tasks import Driver, Shard
+from yupana.confidential.shards.census_edited_file import count_details_by_state
+from yupana.confidential.shards.count_in_shards import CountedFolder, Cut
 from yupana.confidential.tabulate.group_counts import PartCounts
 from yupana.errors import InputError
-from yupana.files.columns import HOUSEHOLD_RECORDS, HOUSING_UNITS, REFERENCE, RecordFile
+from yupana.files.columns import HOUSING_UNITS, REFERENCE
 from yupana.files.database import named
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
 from yupana.privacy.entropy import Entropy
 from yupana.products.described.criteria import MeasurementErrors
 from yupana.products.described.description import Description
-from yupana.products.described.published import PublishedGroups
+from yupana.products.described.published import PublishedGroups, PublishedSource
 from yupana.products.safetab.errors import (
     IterationAccuracy,
     SafetabAccuracy,
@@ -56,14 +52,12 @@ from yupana.products.safetab.product import (
     PERSONS,
     Parameters,
 )
-from yupana.products.safetab.regions import BY_NAME, LEVELS, REGION_TYPES
+from yupana.products.safetab.regions import BY_NAME, REGION_TYPES
 from yupana.products.safetab.specification import FAMILIES
 from yupana.products.safetab.totals import (
     DECLARED,
     FILE,
     PUBLISHED,
-    Provenance,
-    Totals,
     find_totals,
     provenance,
     read_totals,
@@ -76,53 +70,14 @@ _BYTES_OF_A_LISTED: Final = 60
 """What is held of each group that the totals list."""
 
 
-@dataclass(frozen=True, eq=False)
-class PublishedTotals:
-    """T01001 as SafeTab-P published it, or somebody says so; public.
-
-    Attributes
-    ----------
-    path : Path
-    source : Provenance
-    totals : Totals
-    doubts : tuple of str
-        Why it stands against a release that it may not be public, or not of the same groups.
-    listed : Listed or None
-        The groups that are measured, once the geography is known.
-    """
-
-    path: Path
-    source: Provenance
-    totals: Totals
-    doubts: tuple[str, ...]
-    listed: "Listed | None" = None
-
-
-@dataclass(frozen=True, eq=False)
-class Listed:
-    """The groups of T01001 in areas of the geography, and how many rows of it are left out.
-
-    Attributes
-    ----------
-    sizes : mapping of ``table/level`` to PublishedGroups
-        Of every table and level with a budget.
-    empty : tuple of str
-        Levels that have a budget, but no group.
-    left_out : mapping of reason to int
-    unknown : mapping of base to int
-        How many rows are of areas that the reference file does not have, by kind of area.
-    """
-
-    sizes: Mapping[str, PublishedGroups]
-    empty: tuple[str, ...]
-    left_out: Mapping[str, int]
-    unknown: Mapping[str, int]
-
-
 class SafetabCounter(TablesCounter[Parameters, list[RowTable]]):
     """What both counters do: tables are laid out as the groups pass the door."""
 
     stages = ("counting and adding noise", "", "")
+    totals = (
+        "totals that SafeTab-P has published",
+        "T01001 of a release of safetab-p by the same parameters and geography",
+    )
     kind: Kind
     """What is counted."""
 
@@ -132,29 +87,19 @@ class SafetabCounter(TablesCounter[Parameters, list[RowTable]]):
         return False
 
     @property
-    def cut_files(self) -> tuple[RecordFile, ...]:
+    def cut(self) -> Cut:
         """The records; what tells of areas is public."""
-        return (self.request.columns.applied(RECORDS[self.kind]),)
+        return Cut({self.request.columns.applied(RECORDS[self.kind]): _BLOCK_KEY}, self.request.shards)
 
     @property
     def description(self) -> Description:
         """What the parameters say."""
         return self.config.description
 
-    def published(self, data: Path, *, to_count: bool) -> PublishedTotals | None:  # noqa: ARG002
-        """The totals that decide the detail of tables, where these are read."""
-        return None
-
-    @contextmanager
-    def opened(self, data: Path, out: Path | None, *, to_count: bool) -> Iterator[OpenedRecords]:  # noqa: ARG002
-        """Open records, the reference file, the list of housing units if there is one, and totals.
-
-        On records that are not synthetic, totals that may not be public are refused.
-        """
-        config, request = self.config, self.request
-        published = self.published(data, to_count=to_count)
-        (schema,) = self.cut_files
-        folder = CountedFolder(
+    def folder(self, *, to_count: bool) -> CountedFolder:
+        """Records, the reference file and the list of housing units if there is one."""
+        config, columns = self.config, self.request.columns
+        return CountedFolder(
             partial(
                 open_detailed,
                 kind=self.kind,
@@ -162,18 +107,13 @@ class SafetabCounter(TablesCounter[Parameters, list[RowTable]]):
                 codes=frozenset(config.iterations.codes),
                 ethnicity_codes=config.iterations.ethnicity_codes,
                 most_codes=config.config.max_race_codes,
-                columns=request.columns,
+                columns=columns,
             ),
             partial(_count, config) if to_count else None,
             of_public=OF_BLOCKS,
             gather=to_count,
-            edited=None if request.columns.names else partial(_count_edited, RECORDS[self.kind]),
+            edited=None if columns.names else partial(count_details_by_state, RECORDS[self.kind]),
         )
-        with folder.opened(data, Cut({schema: _BLOCK_KEY}, request.shards), request) as records:
-            if published and not records.findings:
-                groups = list_groups(records.db, config.description, published.totals)
-                published = replace(published, listed=groups)
-            yield replace(records, published=published)
 
     def public_inputs(self, records: OpenedRecords) -> dict[str, str]:
         """Codes, the reference file, the list of housing units, and totals.
@@ -196,7 +136,8 @@ class SafetabCounter(TablesCounter[Parameters, list[RowTable]]):
     def count(self, records: OpenedRecords, *, bounded: bool = True, keep: bool = False) -> DescribedCounts:
         """Count as areas are asked for, unless the counts are to be kept."""
         description = self.description
-        sizes = _listed(records).sizes if records.published else {}
+        records.require_valid()
+        sizes = records.published.by_level if records.published else {}
         if records.counted is None:
             show_records(records.db, description)
         return count_streams(records.db, description, sizes, records.counted, bounded=bounded, keep=keep)
@@ -240,8 +181,7 @@ class PersonsCounter(SafetabCounter):
         housing_units = HOUSING_UNITS.name in records.files
         parameters = PERSONS.parameters(config.config, config.iterations.sha256, housing_units=housing_units)
         notes = {
-            **notes_on(records),
-            IN_NO_ITERATION: exact.uncounted.in_no_group.total(),
+            **notes_on(records, exact),
             IN_BARE_AREAS: {kind: records.notes[note] for kind, note in BARE.items() if note in records.notes},
         }
         return Told(parameters, PERSONS.taken_as_public(config), {"notes": notes})
@@ -252,16 +192,30 @@ class HouseholdsCounter(SafetabCounter):
 
     kind = "household-records"
 
-    def published(self, data: Path, *, to_count: bool) -> PublishedTotals | None:
+    def published(self, data: Path, out: Path | None, *, to_count: bool) -> PublishedSource | None:
         """Totals; for validation there need be none."""
-        totals = self.request.totals
+        del out
+        config, totals = self.config, self.request.totals
         if not (to_count or totals is not None or (data / FILE).exists()):
             return None
-        return read_published(find_totals(data, totals), self.config, data)
+        source = provenance(find_totals(data, totals), config.config, config.iterations)
+        # Before the table is read: it may be large.
+        self.require_published(source, source.doubts, synthetic=is_synthetic(data))
+        return read_totals(source, config.config, config.iterations)
+
+    def known(self, records: OpenedRecords) -> OpenedRecords:
+        """The groups that are measured, which the areas decide."""
+        if records.published is None or records.findings:
+            return records
+        return replace(records, published=list_groups(records.db, self.description, records.published))
 
     def doubts(self, records: OpenedRecords) -> list[str]:
         """Why the totals may not be public, or not of these areas."""
-        return [*_published(records).doubts, *reasons_against_areas(records)]
+        source: PublishedSource = records.published
+        of_areas = doubts_of_areas(source)
+        self.require_published(source, of_areas, synthetic=records.is_synthetic)
+        doubts = (*source.doubts, *of_areas)
+        return [f"the totals ({source.path.name}) may not be public, or not fit: {doubt}" for doubt in doubts]
 
     def look(self, records: OpenedRecords) -> Validation:
         """The findings; of valid records also whether the totals are of these areas."""
@@ -275,20 +229,16 @@ class HouseholdsCounter(SafetabCounter):
     def tell(self, run: MeasuredRun[OpenedRecords, DescribedCounts, list[RowTable]]) -> Told:
         """States, passes, policies and totals; how many records each policy touches."""
         records, exact, config = run.records, run.exact, self.config
-        listed, source = _listed(records), _published(records).source
-        left_out = dict(listed.left_out)
+        source: PublishedSource = records.published
+        left_out, empty = dict(source.left_out), {name.partition("/")[2] for name in source.empty}
         parameters = HOUSEHOLDS.parameters(
             config.config,
             config.iterations.sha256,
-            {**source.described, "left_out": left_out, "levels_without_groups": list(listed.empty)},
+            {**source.told, "left_out": left_out, "levels_without_groups": [name for name in BY_NAME if name in empty]},
             housing_units=HOUSING_UNITS.name in records.files,
             own=source.taken_as_public == DECLARED,
         )
-        notes = {
-            **notes_on(records),
-            IN_NO_ITERATION: exact.uncounted.in_no_group.total(),
-            NOT_LISTED: exact.uncounted.not_listed.total(),
-        }
+        notes = {**notes_on(records, exact), NOT_LISTED: exact.uncounted.not_listed.total()}
         log = {"totals_left_out": left_out, "notes": notes}
         return Told(parameters, (*HOUSEHOLDS.taken_as_public(config), source.taken_as_public), log)
 
@@ -306,53 +256,30 @@ def show_records(db: duckdb.DuckDBPyConnection, description: Description) -> Non
     db.execute(f"CREATE OR REPLACE VIEW {named(file.schema.relation)} AS SELECT {shown} FROM records")
 
 
-def read_published(path: Path, config: Parameters, data: Path) -> PublishedTotals:
-    """Read totals, and say where they come from and why that stands against a release of these data.
+def doubts_of_areas(totals: PublishedSource) -> list[str]:
+    """Why totals stand against a release by the areas that they are of.
 
     Raises
     ------
     InputError
-        If they are no table of totals, or the records are not synthetic and the totals may not be public.
+        If nothing would be measured.
     """
-    source = provenance(path, config.config, config.iterations)
-    doubts = _reasons(path, source.doubts, data)
-    return PublishedTotals(path, source, read_totals(path, config.config, config.iterations), tuple(doubts))
-
-
-def reasons_against_areas(households: OpenedRecords) -> list[str]:
-    """Why totals stand against a release of these data by the areas that they are of.
-
-    Raises
-    ------
-    InputError
-        If nothing would be measured; or if the records are not synthetic and the geography lacks some areas.
-    """
-    listed, totals = _listed(households), _published(households).path
-    if not any(len(of.total) for of in listed.sizes.values()):
+    if len(totals.empty) == len(totals.by_level):
         raise InputError(
-            f"{totals}: none of its rows is of an area that GRF-C.txt and the list of housing units have, at a level "
-            "with a budget, so nothing would be measured; name the totals and the geography of one census"
+            f"{totals.path}: none of its rows is of an area that GRF-C.txt and the list of housing units have, at a "
+            "level with a budget, so nothing would be measured; name the totals and the geography of one census"
         )
     # Ids of AIANNH areas do not tell their states, and totals without a manifest may be of more states than the run.
     numbers = {
-        base: n
-        for base, n in listed.unknown.items()
-        if base != "aiannh" or _published(households).source.taken_as_public == PUBLISHED
+        base: number
+        for base, number in totals.unknown.items()
+        if base != "aiannh" or totals.taken_as_public == PUBLISHED
     }
     each = ", ".join(f"{base} {number:,}" for base, number in numbers.items())
-    doubt = f"GRF-C.txt does not have the areas of {sum(numbers.values()):,} of its rows ({each})"
-    return _reasons(totals, [doubt] if numbers else [], households.folder)
+    return [f"GRF-C.txt does not have the areas of {sum(numbers.values()):,} of its rows ({each})"] if numbers else []
 
 
-def _reasons(totals: Path, doubts: Sequence[str], data: Path) -> list[str]:
-    """Why the output may not be released although its own noise is sound; refused on records that are not synthetic."""
-    if doubts and not is_synthetic(data):
-        what = "T01001 of a release of safetab-p by the same parameters and geography"
-        raise not_published(totals, "totals that SafeTab-P has published", doubts, what)
-    return [f"the totals ({totals.name}) may not be public, or not fit: {doubt}" for doubt in doubts]
-
-
-def list_groups(db: duckdb.DuckDBPyConnection, description: Description, totals: Totals) -> Listed:
+def list_groups(db: duckdb.DuckDBPyConnection, description: Description, totals: PublishedSource) -> PublishedSource:
     """Find the groups that a run measures: those of T01001 in areas that the geography has. A function of public files.
 
     Where housing units are listed, areas without one are left out.
@@ -366,65 +293,38 @@ def list_groups(db: duckdb.DuckDBPyConnection, description: Description, totals:
     for of_pass in passes(description):
         areas = of_pass.areas(db)
         for level in (level for levels in of_pass.levels.values() for level in levels):
-            of, base = totals.by_level[BY_NAME[level.name]], BY_NAME[level.name].region.base
+            of, base = totals.by_level[level.name], BY_NAME[level.name].region.base
             here, live = (np.isin(of.area, ids[level.areas]) for ids in (areas.every, areas.ids))
             unknown[base] += int((~here).sum())
             left_out["of areas without housing units"] += int((here & ~live).sum())
             # Of the one area of everything its place is wanted, not its id.
             area = of.area[live] if description.areas[level.areas].blocks else np.zeros_like(of.area[live])
             by_level[level.name] = PublishedGroups(area, of.group[live], of.total[live])
-    for known, of in totals.by_level.items():
-        if known.name not in by_level:
-            left_out["of levels without a budget"] += len(of.total)
+    for name in totals.by_level.keys() - by_level:
+        left_out["of levels without a budget"] += len(totals.by_level[name].total)
     (blocks,) = numbers(db, "SELECT count(*) FROM blocks")
     groups = sum(len(of.total) for of in by_level.values())
     needed = BYTES_OF_A_BLOCK * blocks + _BYTES_OF_A_LISTED * groups
     require_memory(db, needed, f"the {groups:,} groups that the totals list")
     left_out["of areas that GRF-C does not have"] += unknown.total()
     sizes = {name: by_level[level.name] for name, (_, level) in description.measured.items()}
-    empty = tuple(level.name for level in LEVELS if level.name in by_level and not len(by_level[level.name].total))
-    return Listed(sizes, empty, +left_out, +unknown)
-
-
-def _published(records: OpenedRecords) -> PublishedTotals:
-    """The totals of whoever counts."""
-    if records.published is None:
-        raise RuntimeError("households cannot be counted without totals")
-    found: PublishedTotals = records.published
-    return found
-
-
-def _listed(records: OpenedRecords) -> Listed:
-    """The groups that are measured; of valid records."""
-    if (found := _published(records).listed) is None:
-        raise RuntimeError("records that break rules are not counted")
-    return found
+    return replace(totals, by_level=sizes, left_out=+left_out, unknown=+unknown)
 
 
 def _count(config: Parameters, records: OpenedRecords) -> list[list[PartCounts]]:
+    """What is counted of a shard."""
     show_records(records.db, config.description)
     return count_shard_of_blocks(records.db, config.description)
-
-
-def _count_edited(
-    schema: RecordFile, shard: Shard, driver: Driver
-) -> tuple[InShards, AbstractContextManager[Path]] | None:
-    """Have the edited file counted state by state; None where a rule is broken."""
-    found = count_details_by_state(driver, shard)
-    if found is None:
-        return None
-    sources = detailed_sources(find_cef(shard.folder, ())[0], households=schema.name == HOUSEHOLD_RECORDS.name)
-    stands, counted = found
-    return InShards(sources, (), counted), without_details(shard.folder, schema, stands, shard.limits)
 
 
 _BLOCK_KEY: Final = ("TABBLKST", "TABBLKCOU", "TABTRACTCE")
 """Any records may lie in a shard; by their tract each meets few areas."""
 
 
-def notes_on(records: OpenedRecords) -> dict[str, int]:
+def notes_on(records: OpenedRecords, exact: DescribedCounts) -> dict[str, int]:
     """How many records are not counted in full, by the policy that leaves something out. Confidential."""
-    return {name: records.notes.get(name, 0) for name in (MORE_CODES, *NOTES)}
+    found = {name: records.notes.get(name, 0) for name in (MORE_CODES, *NOTES)}
+    return {**found, IN_NO_ITERATION: exact.uncounted.in_no_group.total()}
 
 
 def accuracy_tables(rows: list[SafetabAccuracy], by_iteration: list[IterationAccuracy]) -> list[ReleaseTable]:

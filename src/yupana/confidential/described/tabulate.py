@@ -13,7 +13,6 @@ from yupana.confidential.measure_groups import (
     GroupCounts,
     LevelGroups,
     LevelMeasurer,
-    left_out_up_to,
     measure_listed,
 )
 from yupana.confidential.records.declared import compared
@@ -221,12 +220,9 @@ def measure_tables(
         if sizes is None:
             raise ValueError(f"{table.name} needs published totals")
         listed = sizes.area * len(level.groups) + sizes.group
-        yield from measure_listed(groups, sizes, totals[listed], partial(_rows_of, counts, listed), ledger, entropy)
-
-
-def _rows_of(counts: Ints, listed: Ints, rows: Ints) -> Ints:
-    """The counts of some of the groups that are listed, without a copy of all of them."""
-    return counts[listed[rows]]
+        # Without a copy of all of them.
+        finest = partial(lambda every, of, rows: every[of[rows]], counts, listed)
+        yield from measure_listed(groups, sizes, totals[listed], finest, ledger, entropy)
 
 
 def groups_of_level(
@@ -245,10 +241,12 @@ def groups_of_level(
     always: Flags = np.isin(level.groups, sorted(detail.coarsest) if detail else [])
     choosing = Choosing()
     if detail is not None and measured is not None:
+        chance = detail.leave_out.get(level.name)
         choosing = Choosing(
             measurements.get(f"{total_name(table)}/{level.name}"),
             detail.thresholds[level.name],
-            left_out_up_to(measured, detail.leave_out.get(level.name)) if leave_out else None,
+            # The total of an empty group passes it with one minus the chance.
+            measured.law.quantile(float(chance)) if leave_out and chance else None,
         )
     alone = measurements.get(f"{coarsest_name(table)}/{level.name}")
     return LevelGroups(

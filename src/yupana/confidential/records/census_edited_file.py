@@ -7,8 +7,7 @@ that lies; so a record of ``geo`` is the line of its unit.
 
 import configparser
 import re
-import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -20,7 +19,7 @@ from numpy.typing import NDArray
 from yupana.confidential.records.declared import Opened, Rule, check_file, occurs_twice
 from yupana.confidential.records.fixed_width import NONE, Bytes, Layout, distinct_fields, read_columns
 from yupana.confidential.records.reader import drop_relations, number_of_row, open_records
-from yupana.confidential.records.sources import PART_SHIFT, Source, forms
+from yupana.confidential.records.sources import PART_SHIFT, Source, check_readable, forms
 from yupana.confidential.records.validation import Finding
 from yupana.files.columns import GEO, PERSONS, UNITS, Column, RecordFile
 from yupana.files.regular import read_regular, real
@@ -136,27 +135,11 @@ def find_cef(folder: Path, others: tuple[RecordFile, ...] = (PERSONS, UNITS, GEO
         The files, by kind; and what is wrong with which are there.
     """
     files, findings = _find(folder, others)
-    findings += _unfit(files)
     sources = {
         name: Source(tuple(kind.values()), tuple(path.name for path in kind.values()), header=name == "grfc")
         for name, kind in files.items()
     }
-    return sources, findings
-
-
-def _unfit(files: Mapping[str, Mapping[str, Path]]) -> list[Finding]:
-    """What is there by name, and is no file that holds something."""
-    findings = []
-    for path in (path for kind in files.values() for path in kind.values()):
-        try:
-            found = path.stat()
-            if not stat.S_ISREG(found.st_mode):
-                findings.append(Finding("readable", path.name, "not a regular file"))
-            elif not found.st_size:
-                findings.append(Finding("not_empty", path.name, "the file is empty"))
-        except OSError as error:
-            findings.append(Finding("readable", path.name, error.strerror or "cannot be read"))
-    return findings
+    return sources, findings + [wrong for source in sources.values() for wrong in check_readable(source)]
 
 
 def _find(folder: Path, others: tuple[RecordFile, ...]) -> tuple[dict[str, dict[str, Path]], list[Finding]]:

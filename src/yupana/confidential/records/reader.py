@@ -360,7 +360,7 @@ def open_part(
     if not findings:
         columns = ", ".join([*(named(column.name) for column in schema.columns), record])
         db.execute(f"CREATE VIEW {named(schema.relation)} AS SELECT {columns} FROM as_written")
-        values = [f"{typed[name]} AS {named(name)}" for name in source.in_path.besides]
+        values = [f"{typed[name]} AS {named(name)}" for name in source.repeated]
         rows = f"(SELECT {', '.join([*values, f'{RECORD} AS record'])} FROM {named(schema.relation)})"
         findings = or_damaged(db, source, lambda: _in_wrong_folder(db, source, schema, rows))
     return typed, findings
@@ -382,8 +382,8 @@ def _open_parquet(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordF
 def _in_wrong_folder(db: duckdb.DuckDBPyConnection, source: Source, schema: RecordFile, relation: str) -> list[Finding]:
     """Find records that have another code than the folder says that they lie in, as far as the folder tells a code."""
     findings = []
-    for column in (column for column in schema.columns if column.name in source.in_path.besides):
-        told = source.in_path.besides[column.name]
+    for column in (column for column in schema.columns if column.name in source.repeated):
+        told = source.repeated[column.name]
         value = from_stored(column, "VARCHAR")
         (codes,) = db.execute(
             f"SELECT list({value} ORDER BY place) FROM (SELECT unnest($1::VARCHAR[]) AS {named(column.name)}, "
@@ -461,9 +461,9 @@ def stored_rows(source: Source, schema: RecordFile) -> str:
     if source.rows:
         return parquet_rows(source.rows)
     rows = parquet_rows(source.paths)
-    if not (schema.called or source.in_path.alone):
+    if not (schema.called or source.in_path):
         return rows
-    alone = source.in_path.alone
+    alone = source.in_path
     columns = [
         f"{in_path(alone[column]) if column in alone else f'f.{named(name)}'} AS {named(column)}"
         for column, name in (schema.written | dict(source.spelled)).items()
@@ -483,7 +483,7 @@ def stored_types(
         # What was cut into shards has been looked at before.
         return column_types(db, stored_rows(source, schema)), []
     ours = {folded(name): column for column, name in schema.written.items()}
-    in_folders = [schema.written[column] for column in source.in_path.alone]
+    in_folders = [schema.written[column] for column in source.in_path]
     for path, name in zip(source.paths, source.names, strict=True):
         try:
             found = column_types(db, parquet_rows([path]))
@@ -494,7 +494,7 @@ def stored_types(
             findings.append(Finding("is_parquet", name, "not a complete Parquet file; was it cut off?"))
             continue
         kinds = {ours[own]: kind for column, kind in found.items() if (own := folded(column)) in ours}
-        kinds = dict.fromkeys(source.in_path.alone, "VARCHAR") | kinds
+        kinds = dict.fromkeys(source.in_path, "VARCHAR") | kinds
         wrong = check_header(name, [*header, *in_folders], schema) or check_types(name, kinds, schema)
         wrong += [
             Finding("columns_present", name, f"column {column} has a name that rows are numbered by; rename or drop it")

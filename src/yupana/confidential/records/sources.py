@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 from urllib.parse import unquote
 
 import duckdb
@@ -35,24 +35,14 @@ NO_VALUE: Final = "__HIVE_DEFAULT_PARTITION__"
 """How Hive writes that a column has no value."""
 
 
-@dataclass(frozen=True, slots=True)
-class PathColumns:
-    """What the names of folders say of columns: by column the value of each part, as a file would write it.
-
-    Attributes
-    ----------
-    alone : mapping of str to tuple of (str or None)
-        Columns that the files leave to the folders.
-    besides : mapping of str to tuple of (str or None)
-        Columns that stand in the files, too, and are read there.
-    """
-
-    alone: Mapping[str, tuple[str | None, ...]] = field(default_factory=dict)
-    besides: Mapping[str, tuple[str | None, ...]] = field(default_factory=dict)
+PathColumns: TypeAlias = Mapping[str, tuple[str | None, ...]]
+"""What the names of folders say of columns: by column the value of each part, as a file would write it."""
 
 
-def columns_in_path(paths: Sequence[Path], names: Sequence[str], schema: RecordFile) -> PathColumns:
-    """Find the columns that every part has in its path. Keys are never there: they tell records apart.
+def columns_in_path(paths: Sequence[Path], names: Sequence[str], schema: RecordFile) -> tuple[PathColumns, PathColumns]:
+    """Find the columns that every part has in its path: those that files leave to folders, and those in both.
+
+    Keys are never there: they tell records apart.
 
     Parameters
     ----------
@@ -65,14 +55,12 @@ def columns_in_path(paths: Sequence[Path], names: Sequence[str], schema: RecordF
     columns = [(column, folded(schema.written[column.name])) for column in schema.columns if not column.key]
     found = {column: [values[name] for values in told] for column, name in columns if all(name in of for of in told)}
     if not found:
-        return PathColumns()
+        return {}, {}
     there = _columns_of_first(paths).keys()
     told_by_name = {column.name: tuple(_written(column, value) for value in of) for column, of in found.items()}
     besides = {name for name in told_by_name if folded(schema.written[name]) in there}
-    return PathColumns(
-        {name: values for name, values in told_by_name.items() if name not in besides},
-        {name: values for name, values in told_by_name.items() if name in besides},
-    )
+    alone = {name: values for name, values in told_by_name.items() if name not in besides}
+    return alone, {name: values for name, values in told_by_name.items() if name in besides}
 
 
 def _told(name: str) -> dict[str, str]:
@@ -133,8 +121,8 @@ class Source:
     rows : tuple of Path
         Of a shard: Parquet files that hold its records of all parts, by our names of the columns, and their numbers.
         They are read in place of the parts.
-    in_path : PathColumns
-        What the names of folders say.
+    in_path, repeated : PathColumns
+        What the names of folders say of columns that the files leave to them, and of others.
     digests : tuple of str
         SHA-256 of each part, where others than this process have read them.
     spelled : mapping of str to str
@@ -148,7 +136,8 @@ class Source:
     header: bool = False
     beside: tuple[Path, ...] = ()
     rows: tuple[Path, ...] = ()
-    in_path: PathColumns = field(default_factory=PathColumns)
+    in_path: PathColumns = field(default_factory=dict)
+    repeated: PathColumns = field(default_factory=dict)
     digests: tuple[str, ...] = ()
     spelled: Mapping[str, str] = field(default_factory=dict)
     encoding: str = ""
@@ -161,8 +150,9 @@ class Source:
     def part(self, place: int) -> "Source":
         """One part alone."""
         here = slice(place, place + 1)
-        alone = PathColumns({column: values[here] for column, values in self.in_path.alone.items()})
-        return replace(self, paths=self.paths[here], names=self.names[here], in_path=alone, beside=(), digests=())
+        alone = {column: values[here] for column, values in self.in_path.items()}
+        one = replace(self, paths=self.paths[here], names=self.names[here], in_path=alone)
+        return replace(one, repeated={}, beside=(), digests=())
 
     def called(self, name: str) -> str:
         """What a finding about all parts calls records of this name."""
@@ -311,8 +301,8 @@ def _partitioned(root: Path, schema: RecordFile) -> tuple[Source | None, list[Fi
     if findings:
         return None, findings
     paths, names = tuple(path for path, _ in parts), tuple(name for _, name in parts)
-    in_path = columns_in_path(paths, names, schema)
-    return Source(paths, names, in_path=in_path, spelled=_spelled(paths, schema)), []
+    in_path, repeated = columns_in_path(paths, names, schema)
+    return Source(paths, names, in_path=in_path, repeated=repeated, spelled=_spelled(paths, schema)), []
 
 
 def require_folder(folder: Path) -> None:
@@ -345,7 +335,12 @@ def check_readable(source: Source) -> list[Finding]:
             findings.append(Finding("readable", name, error.strerror or "cannot be read"))
             continue
         if not head:
-            findings.append(Finding("not_empty", name, "the file is empty: not even a header"))
+            text = (
+                "the file is empty: not even a header"
+                if source.header or path.suffix == PARQUET
+                else "the file is empty"
+            )
+            findings.append(Finding("not_empty", name, text))
     return findings
 
 

@@ -15,11 +15,9 @@ from typing import Final
 import duckdb
 import numpy as np
 
-from yupana.confidential.records.census_edited_file import units_in_lines
+from yupana.confidential.records.census_edited_file import load_lines, units_in_lines
 from yupana.confidential.records.database import numbers
 from yupana.confidential.records.declared import Rule, check_file, find_rules, occurs_twice
-from yupana.confidential.records.fixed_width import numbers as columns_of
-from yupana.confidential.records.fixed_width import read_lines
 from yupana.confidential.records.reader import ascii_header, open_files, open_records, or_damaged
 from yupana.confidential.records.sources import OpenedRecords, Source, forms
 from yupana.confidential.records.validation import Finding
@@ -68,9 +66,9 @@ def open_histogram(
     attributes = {f"a{place}": attribute for place, attribute in enumerate(schema.attributes)}
     called = {"block": "block", **{name: attribute.name for name, attribute in attributes.items()}, "count": "count"}
     values: dict[str, Callable[[str, str], str]] = {
-        "block": _block_of_codes if codes else _block,
+        "block": _block_of_codes if codes else partial(_whole, "16", 10**16 - 1),
         **{name: partial(_level, attribute) for name, attribute in attributes.items()},
-        "count": _count,
+        "count": partial(_whole, "1,9", _MOST),
     }
     columns = tuple(Column(name, range(1)) for name in called)
     of_file = RecordFile(HISTOGRAM.name, HISTOGRAM.row, columns, called=tuple(called.items()), alias="cells")
@@ -107,21 +105,16 @@ def place_repetitions(db: duckdb.DuckDBPyConnection, source: Source) -> list[Fin
     return Rule("unique_cell", HISTOGRAM.name, broken, text).find(db, "histogram", {HISTOGRAM.name: source})
 
 
-def _block(field: str, kind: str) -> str:
+def _whole(digits: str, most: int, field: str, kind: str) -> str:
+    """SQL for a whole number of so many digits as a text."""
     if kind != "VARCHAR":
-        return f"CASE WHEN {field} BETWEEN 0 AND {10**16 - 1} THEN {field}::BIGINT END"
-    return f"CASE WHEN regexp_full_match({field}, '[0-9]{{16}}') THEN TRY_CAST({field} AS BIGINT) END"
+        return f"CASE WHEN {field} BETWEEN 0 AND {most} THEN {field}::BIGINT END"
+    return f"CASE WHEN regexp_full_match({field}, '[0-9]{{{digits}}}') THEN TRY_CAST({field} AS BIGINT) END"
 
 
 def _block_of_codes(field: str, kind: str) -> str:
     text = field if kind == "VARCHAR" else f"{field}::VARCHAR"
     return f"enum_code(TRY_CAST({text} AS {_BLOCK_CODES}))::BIGINT"
-
-
-def _count(field: str, kind: str) -> str:
-    if kind != "VARCHAR":
-        return f"CASE WHEN {field} BETWEEN 0 AND {_MOST} THEN {field}::BIGINT END"
-    return f"CASE WHEN regexp_full_match({field}, '[0-9]{{1,9}}') THEN TRY_CAST({field} AS BIGINT) END"
 
 
 def _level(attribute: Attribute, field: str, kind: str) -> str:
@@ -215,7 +208,8 @@ def type_quarters(census: OpenedRecords, *, listed: bool) -> list[Finding]:
     """
     db = census.db
     if census.files["geo"].beside:
-        findings = _read_unit_lines(census)
+        # The lines of units were checked already but for these.
+        findings = load_lines(db, census.files["units"], QUARTERS_LAYOUT, only=("RTYPE", 4))
     elif forms(census.folder, QUARTERS):
         findings = _read_quarters(db, census.folder)
     elif listed:
@@ -228,18 +222,6 @@ def type_quarters(census: OpenedRecords, *, listed: bool) -> list[Finding]:
     db.execute(f"CREATE TABLE typed_quarters AS SELECT MAFID, {_MAJOR}::UTINYINT AS major FROM quarters")
     broken = "RTYPE = 5 AND MAFID NOT IN (SELECT MAFID FROM typed_quarters WHERE major IS NOT NULL)"
     return _missing(census, broken, "the unit of a person of RTYPE 5 has no QGQTYP")
-
-
-def _read_unit_lines(census: OpenedRecords) -> list[Finding]:
-    """The types of group quarters out of the lines of units, which were checked already but for these."""
-    db, source = census.db, census.files["units"]
-    db.execute("CREATE TABLE quarters (MAFID INTEGER, QGQTYP SMALLINT)")
-    for path in source.paths:
-        for lines in read_lines(path, QUARTERS_LAYOUT.width):
-            db.register("lines_now", columns_of(lines, QUARTERS_LAYOUT))
-            db.execute("INSERT INTO quarters SELECT MAFID, QGQTYP FROM lines_now WHERE RTYPE = 4 AND QGQTYP > 0")
-            db.unregister("lines_now")
-    return []
 
 
 def _read_quarters(db: duckdb.DuckDBPyConnection, folder: Path) -> list[Finding]:

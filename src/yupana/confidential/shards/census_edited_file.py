@@ -26,6 +26,7 @@ from yupana.confidential.records.census_edited_file import (
     PERSON_LAYOUT,
     UNIT_LAYOUT,
     block_keys,
+    edited_sources,
     find_cef,
     is_cef,
     nothing,
@@ -34,7 +35,7 @@ from yupana.confidential.records.census_edited_file import (
 from yupana.confidential.records.database import is_scratch, scratch_folder
 from yupana.confidential.records.fixed_width import Layout, ShapeError, numbers, read_lines
 from yupana.confidential.records.reader import RECORD
-from yupana.confidential.records.safetab_records import BLOCK_CODE, STANDING, blocks_with_housing
+from yupana.confidential.records.safetab_records import BLOCK_CODE, STANDING, blocks_with_housing, detailed_sources
 from yupana.confidential.records.sources import Source, make_rows, rows_of, write_shard
 from yupana.confidential.records.validation import failing, require_none
 from yupana.confidential.shards.cut_records import count_by_area, shared_out
@@ -42,9 +43,9 @@ from yupana.confidential.shards.shard_tasks import (
     EMPTY,
     CountedShards,
     Driver,
+    InShards,
     Part,
     Shard,
-    ShardPart,
     TaskLimits,
     count_told,
     linked,
@@ -102,7 +103,7 @@ def _shared_out(shard: Shard, states: int, most: int | None) -> list[list[int]]:
     return [[int(place) for place in some] for some in shared_out(size, min(most or states, states))]
 
 
-def count_by_state(driver: Driver, shard: Shard) -> CountedShards:
+def count_by_state(driver: Driver, shard: Shard) -> InShards:
     """Count the files of some states in each shard; in so many shards at most, by default one for each state."""
     of_files, states = _with_files(shard, (PERSONS, UNITS, GEO))
     # Where blocks are listed of states without records, one task tells of that.
@@ -117,7 +118,8 @@ def count_by_state(driver: Driver, shard: Shard) -> CountedShards:
         (result,) = driver.engine.map(partial(_count_whole, shard), [b""])
         findings, counted = pickle.loads(result)  # noqa: S301 (of a worker of ours)
         found = CountedShards([], {}, [(findings, driver.taken(counted))])
-    return found
+    # Nothing public lies beside such files that they are opened with.
+    return InShards(edited_sources(shard.folder), found.findings, found.parts, scratch_folder())
 
 
 def _count_whole(task: Shard, _work: bytes) -> bytes:
@@ -153,18 +155,12 @@ DETAILED: Final = (PERSON_RECORDS, HOUSEHOLD_RECORDS)
 """SafeTab's own records, which must not lie beside the edited file."""
 
 
-def count_details_by_state(driver: Driver, shard: Shard) -> tuple[Flags, tuple[ShardPart, ...]] | None:
-    """Count the files of some states in each shard; in so many shards at most, by default one for each state.
-
-    Parameters
-    ----------
-    shard : Shard
-        Of the folder that holds the edited file.
+def count_details_by_state(schema: RecordFile, driver: Driver, shard: Shard) -> InShards | None:
+    """Count the files of some states as SafeTab's records of a kind, in as many shards as `count_by_state`.
 
     Returns
     -------
-    numpy.ndarray of bool, shape (blocks,), and tuple; or None
-        Whether a housing unit stands in a block, in the order of the reference files; and what was counted, by shard.
+    InShards or None
         None where a rule is broken: whoever reads all files together tells.
     """
     of_files, states = _with_files(shard, DETAILED)
@@ -189,16 +185,22 @@ def count_details_by_state(driver: Driver, shard: Shard) -> tuple[Flags, tuple[S
         if broken:
             return None
         counted.append(driver.taken(of_states))
-    return stands, tuple(part for part in counted if part is not None)
+    files = {of.name: source for of, source in of_files.sources.items()}
+    return InShards(
+        detailed_sources(files, households=schema.name == HOUSEHOLD_RECORDS.name),
+        (),
+        tuple(part for part in counted if part is not None),
+        _without_details(shard, schema, stands),
+    )
 
 
 @contextmanager
-def without_details(folder: Path, schema: RecordFile, stands: Flags, limits: TaskLimits) -> Iterator[Path]:
+def _without_details(shard: Shard, schema: RecordFile, stands: Flags) -> Iterator[Path]:
     """A folder of SafeTab's own files without a record, of the reference files of another."""
     with scratch_folder() as empty:
         make_rows(empty, (schema, REFERENCE, HOUSING_UNITS))
-        with limits.database() as db:
-            require_none(open_reference(db, find_cef(folder, ())[0]["grfc"], REFERENCE))
+        with shard.limits.database() as db:
+            require_none(open_reference(db, find_cef(shard.folder, ())[0]["grfc"], REFERENCE))
             _write(db, empty, schema, nothing(schema, f", NULL::BIGINT AS {RECORD}"))
             _write_blocks(db, empty, "reference_rows", stands)
         yield empty

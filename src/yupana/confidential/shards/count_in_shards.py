@@ -9,13 +9,12 @@ key is in one area is seen from what was read; where it is not so, the records a
 
 from collections import Counter as Numbers
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from yupana.confidential.records.census_edited_file import edited_sources
 from yupana.confidential.records.database import default_memory, scratch_folder
 from yupana.confidential.records.object_store import left_on_store, require_at_hand
 from yupana.confidential.records.reader import RECORD, check_parts, stored_types
@@ -31,11 +30,12 @@ from yupana.confidential.records.sources import (
 )
 from yupana.confidential.records.validation import Finding, failing
 from yupana.confidential.request import RunRequest
-from yupana.confidential.shards.census_edited_file import count_by_state, lies_by_state
+from yupana.confidential.shards.census_edited_file import lies_by_state
 from yupana.confidential.shards.cut_records import areas_of, count_by_area, count_by_key, keys_of_records
 from yupana.confidential.shards.shard_tasks import (
     CountedShards,
     Driver,
+    InShards,
     Shard,
     ShardPart,
     TaskLimits,
@@ -49,7 +49,6 @@ from yupana.engine.engine import Engine, EngineTerms
 from yupana.engine.local import LocalEngine
 from yupana.files.columns import RecordFile
 from yupana.files.database import named
-from yupana.privacy.sealed import Sealed
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,33 +63,11 @@ class Cut:
         How many shards; by the size of the files if nothing is said.
     unique : mapping of RecordFile to str
         A column of which no value may occur twice, of files that are cut by another.
-    by_state : bool
-        Whether the Census Edited File, which may stand for the files, is counted state by state.
     """
 
     keys: Mapping[RecordFile, tuple[str, ...]]
     number: int | None = None
     unique: Mapping[RecordFile, str] = field(default_factory=dict)
-    by_state: bool = False
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class InShards(Sealed):
-    """What came of shards.
-
-    Attributes
-    ----------
-    files : mapping of str to Source
-        What was cut, by name.
-    findings : tuple of Finding
-        Rules that the records break, and remarks.
-    parts : tuple
-        What was counted, by shard; less than that if a rule is broken that forbids a run.
-    """
-
-    files: Mapping[str, Source]
-    findings: tuple[Finding, ...]
-    parts: tuple[ShardPart, ...]
 
 
 def count_in_shards(driver: Driver, shard: Shard, cut: Cut) -> InShards:
@@ -107,12 +84,10 @@ def count_in_shards(driver: Driver, shard: Shard, cut: Cut) -> InShards:
         If the records cannot be read, or the engine fails.
     """
     folder = shard.folder
-    if cut.by_state and lies_by_state(folder):
-        of_states = count_by_state(driver, shard)
-        return InShards(edited_sources(folder), tuple(of_states.findings), of_states.parts)
     sources, findings = _find(folder, cut, shard.limits)
+    public = _without_records(folder, cut)
     if findings:
-        return InShards(sources, tuple(findings), ())
+        return InShards(sources, findings, (), public)
     there = {schema: sources[schema.name] for schema in cut.keys if schema.name in sources}
     left = left_on_store(folder)
     # What is left on a store has a version that is compared.
@@ -134,14 +109,14 @@ def count_in_shards(driver: Driver, shard: Shard, cut: Cut) -> InShards:
     if found and shard.left is not None:
         require_at_hand(folder)  # lines of text are counted in the whole file
     # What could not be read is told before what was read without it, and by its lines.
-    told = tuple(counted.unread) or tuple(_placed(finding, sources) for finding in found)
+    told = counted.unread or [_placed(finding, sources) for finding in found]
     files = {
         name: replace(source, digests=tuple(counted.digests[part] for part in source.names))
         if counted.digests.keys() >= set(source.names)
         else source
         for name, source in sources.items()
     }
-    return InShards(files, told, counted.parts)
+    return InShards(files, told, counted.parts, public)
 
 
 @contextmanager
@@ -151,11 +126,6 @@ def _without_records(folder: Path, cut: Cut) -> Iterator[Path]:
     What depends on public files alone is found in it.
     """
     limits = TaskLimits(default_memory(), None)
-    if cut.by_state:
-        # Nothing public lies beside such files that they are opened with.
-        with scratch_folder() as empty:
-            yield empty
-        return
     sources, findings = _find(folder, cut, limits)
     if findings or not sources:
         yield folder
@@ -174,7 +144,7 @@ def _without_records(folder: Path, cut: Cut) -> Iterator[Path]:
         yield empty
 
 
-EditedCount: TypeAlias = Callable[[Shard, Driver], tuple[InShards, AbstractContextManager[Path]] | None]
+EditedCount: TypeAlias = Callable[[Driver, Shard], InShards | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,8 +162,8 @@ class CountedFolder:
     gather : bool
         Whether counts of shards are gathered part by part (`GatheredShards`).
     edited : callable or None
-        Counts the Census Edited File where it lies, and gives a folder of what is public of it; None where that cannot
-        be done, and whoever reads all files together tells why.
+        Counts the Census Edited File where it lies, state by state; None where that cannot be done, and whoever reads
+        all files together tells why.
     """
 
     open: Callable[[Path, int | None], AbstractContextManager[OpenedRecords]]
@@ -217,39 +187,35 @@ class CountedFolder:
         """
         synthetic = is_synthetic(data)
         with GatheredShards(memory_for_gathered(request.memory or default_memory())) as gathered:
-            found, public = self._in_shards(data, cut, request, gathered if self.gather else Taker())
+            found = self._in_shards(data, cut, request, gathered if self.gather else Taker())
             if found is None:
                 with self.open(data, request.memory) as records:
                     yield records
                 return
-            with public as folder, self.open(folder, request.memory) as records:
+            with found.public as folder, self.open(folder, request.memory) as records:
                 counted = [part.counts for part in found.parts if part.counts is not None]
                 yield replace(
                     records,
                     folder=data,
                     files={name: _within(data, folder, of) for name, of in records.files.items()} | dict(found.files),
-                    findings=found.findings,
+                    findings=tuple(found.findings),
                     is_synthetic=synthetic,
                     notes=_summed(records.notes, found.parts),
                     counted=tuple(gathered.each if self.gather else counted),
                 )
 
-    def _in_shards(
-        self, data: Path, cut: Cut, request: RunRequest, taker: Taker
-    ) -> tuple[InShards | None, AbstractContextManager[Path]]:
-        """What came of shards, or None if there are to be none; and a folder of what is public."""
+    def _in_shards(self, data: Path, cut: Cut, request: RunRequest, taker: Taker) -> InShards | None:
+        """What came of shards, or None if there are to be none."""
         if request.engine is None:
-            return None, nullcontext(data)
+            return None
         driver = Driver(request.engine, cut.number, request.progress, taker)
         # A worker may be in another place.
         shard = Shard(data.absolute(), {}, self.shard, TaskLimits.on(request.engine, request.memory), None, {})
         if self.edited is not None and lies_by_state(data, tuple(cut.keys)):
-            if (counted := self.edited(shard, driver)) is not None:
-                return counted
-            taker.forget()
-        elif any(forms(data, schema) for schema in cut.keys) or (cut.by_state and lies_by_state(data)):
-            return count_in_shards(driver, shard, cut), _without_records(data, cut)
-        return None, nullcontext(data)
+            if (counted := self.edited(driver, shard)) is None:
+                taker.forget()
+            return counted
+        return count_in_shards(driver, shard, cut) if any(forms(data, schema) for schema in cut.keys) else None
 
 
 def _summed(notes: Mapping[str, int], parts: Sequence[ShardPart]) -> dict[str, int]:

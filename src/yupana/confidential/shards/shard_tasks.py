@@ -212,6 +212,28 @@ class CountedShards(Sealed):
         return tuple(part for _, part in self.by_shard if part is not None)
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class InShards(Sealed):
+    """What came of all shards of a folder.
+
+    Attributes
+    ----------
+    files : mapping of str to Source
+        What was cut, by name.
+    findings : sequence of Finding
+        Rules that the records break, and remarks.
+    parts : tuple
+        What was counted, by shard; less than that if a rule is broken that forbids a run.
+    public : context manager
+        Gives a folder with all that the folder has but its records, in which what depends on public files is found.
+    """
+
+    files: Mapping[str, Source]
+    findings: Sequence[Finding]
+    parts: tuple[ShardPart, ...]
+    public: AbstractContextManager[Path]
+
+
 def stamps_of(folder: Path, sources: Iterable[Source]) -> dict[Path, Stamp | None]:
     """Stamps of record files, and of tables beside them; what else lies there decides nothing, and may be written."""
     beside = [path for path in folder.iterdir() if path.suffix in _TABLES and path.is_file()]

@@ -37,7 +37,8 @@ from yupana.confidential.records.topdown_records import (
 )
 from yupana.confidential.records.validation import BrokenRulesError, Finding, require_none
 from yupana.confidential.request import RunRequest
-from yupana.confidential.shards.count_in_shards import CountedFolder, Cut
+from yupana.confidential.shards.census_edited_file import count_by_state
+from yupana.confidential.shards.count_in_shards import CountedFolder, Cut, EditedCount
 from yupana.errors import InputError
 from yupana.files.columns import ColumnMap, RecordFile
 from yupana.files.database import store_arrays
@@ -154,9 +155,12 @@ def open_block_counts(
     if not forms(folder, HISTOGRAM) and not codes:
         query = _what_is_counted(schema)
         count = CountedBlocks(
-            partial(_open_microdata, schema, columns), partial(_keys, query, schema, blocks, facilities), schema.cells
+            partial(_open_microdata, schema, columns),
+            partial(_keys, query, schema, blocks, facilities),
+            schema.cells,
+            count_by_state,
         )
-        cut = Cut(dict.fromkeys(files_of_microdata(schema, columns), ("MAFID",)), request.shards, by_state=True)
+        cut = Cut(dict.fromkeys(files_of_microdata(schema, columns), ("MAFID",)), request.shards)
         return count.opened(folder, blocks, cut, request)
     require_at_hand(folder)
     if columns.names:
@@ -287,13 +291,14 @@ class CountedBlocks:
     open: Callable[[Path, int | None], AbstractContextManager[OpenedRecords]]  # opens and checks a folder
     keys: Callable[[OpenedRecords], str]  # a query that counts valid records, as `count_keys` reads it
     cells: int  # of the schema
+    edited: EditedCount | None = None  # as `CountedFolder` has it
 
     @contextmanager
     def opened(
         self, folder: Path, blocks: Ints, cut: Cut, request: RunRequest, codes: tuple[str, ...] = ()
     ) -> Iterator[BlockCounts]:
         """Count a folder, in shards where there is an engine; parameters are those of `open_block_counts`."""
-        with CountedFolder(self.open, self.entries).opened(folder, cut, request) as records:
+        with CountedFolder(self.open, self.entries, edited=self.edited).opened(folder, cut, request) as records:
             records.require_valid()
             if records.counted is None:
                 part = count_keys(records.db, self.keys(records), self.cells)

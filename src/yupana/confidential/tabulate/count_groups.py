@@ -197,14 +197,6 @@ class _Question:
         return np.array([packed[0] >> CODE_BITS, *packed[1:]])
 
 
-@dataclass(frozen=True, eq=False)
-class _Sets:
-    """Sets of several codes that some records give, each in some group, and by space the groups of each."""
-
-    number: int
-    groups: tuple[Lists, ...]
-
-
 def _rows_at_once(db: duckdb.DuckDBPyConnection) -> int:
     """How many records are read at a time: fewer where the database, and so the process, may take little."""
     return min(_ROWS_AT_ONCE, max(1, memory_limit(db) // _BYTES_OF_A_ROW))
@@ -308,7 +300,7 @@ def _count_chunk(
 ) -> PartCounts:
     """Count what was read of a chunk by areas of every kind."""
     kinds = [kind for kind in tabulation.spaces if kind in areas.kinds]
-    lists = [found.extended(*(sets.groups[space] for sets in entries.sets)) for space, found in enumerate(asked.groups)]
+    lists = [found.extended(*(groups[space] for groups in entries.sets)) for space, found in enumerate(asked.groups)]
     counts = {
         kind: KindCounts(
             *areas.within(kind, *chunk.first),
@@ -374,7 +366,9 @@ class _Entries:
     key: Indices
     category: Categories
     in_no_group: int  # records without an entry
-    sets: list[_Sets]  # their keys follow those of single codes, in order
+    # by question and space, the groups of sets of several codes that some records give, each in some group; the keys of
+    # the sets follow those of single codes, in order
+    sets: list[tuple[Lists, ...]]
 
 
 def _read(
@@ -405,7 +399,7 @@ def _read(
         keys.append(key[given])
         records.append(given)
         found.append(sets)
-        first += sets.number
+        first += len(sets[0].starts) - 1
     some = np.concatenate([*records, NOTHING])
     return _Entries(
         piece=piece[some],
@@ -416,7 +410,7 @@ def _read(
     )
 
 
-def _keys(question: _Question, words: Sequence[Ints], asked: _Asked, first: int) -> tuple[Indices, _Sets]:
+def _keys(question: _Question, words: Sequence[Ints], asked: _Asked, first: int) -> tuple[Indices, tuple[Lists, ...]]:
     """The key of each record's answer, -1 where it is in no group; sets of several codes are numbered from ``first``.
 
     Most records give one code, in the first column, and their words need no sorting.
@@ -448,7 +442,7 @@ def _keys(question: _Question, words: Sequence[Ints], asked: _Asked, first: int)
     of_sets = question.key[codes.max(axis=1)]
     of_sets[of_several] = np.where(in_some, np.arange(first, first + len(in_some)), -1)
     key[several] = of_sets[number]
-    return key, _Sets(len(in_some), groups)
+    return key, groups
 
 
 def _word(columns: Sequence[str]) -> str:

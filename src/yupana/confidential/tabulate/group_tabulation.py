@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from yupana.arrays import Indices, Ints
 from yupana.files.database import named
+from yupana.files.delimited import positions
 from yupana.geography.block_file import BlockAreas, BlockColumn, BlockFile
 from yupana.plan.responses import ResponseGroup
 
@@ -143,7 +144,7 @@ def find_areas(db: duckdb.DuckDBPyConnection, blocks: BlockFile, kinds: Sequence
     of_kind = {kind.name: _numbers(kind, found, len(live)) for kind in kinds}
     ids = {name: np.unique(of[live & (of >= 0)]) for name, of in of_kind.items()}
     every = {name: np.unique(of[of >= 0]) for name, of in of_kind.items()}
-    pieces = {name: _places(ids[name], of) for name, of in of_kind.items()}
+    pieces = {name: positions(of, ids[name]).astype(np.int32) for name, of in of_kind.items()}
     head = blocks.key[:2]
     section = sum(
         (found[column.name] * 10 ** sum(c.digits for c in head[place + 1 :]) for place, column in enumerate(head))
@@ -170,14 +171,6 @@ def _numbers(kind: BlockAreas, found: Mapping[str, Ints], pieces: int) -> Ints:
     for name, value in (kind.nowhere or {}).items():
         number[found[name] == value] = -1
     return number
-
-
-def _places(ids: Ints, wanted: Ints) -> Indices:
-    """Where numbers stand in an ascending list, or -1."""
-    if not len(ids):
-        return np.full(len(wanted), -1, dtype=np.int32)
-    at = np.minimum(np.searchsorted(ids, wanted), len(ids) - 1)
-    return np.where(ids[at] == wanted, at, -1).astype(np.int32)
 
 
 CODE_BITS: Final = 14

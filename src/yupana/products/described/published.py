@@ -1,7 +1,7 @@
 """Totals that another release has published, which decide the detail of described tables. Public: it sees no record."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -60,17 +60,18 @@ class PublishedSource:
     path: Path
     told: Mapping[str, Any]  # for the manifest: the file and its checksum, and what its release says of itself
     doubts: tuple[str, ...]  # why the totals may not be public
-    by_level: Mapping[str, PublishedGroups]  # by `table/level`
+    taken_as_public: str  # what a release by these totals takes as public
+    # by `table/level`; of totals of SafeTab by level, as long as the areas are not known
+    by_level: Mapping[str, PublishedGroups] = field(default_factory=dict)
+    # left_out, unknown: of totals of SafeTab, how many rows are not measured, by reason; and how many of these are of
+    # areas that the geography does not have, by kind of area
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    unknown: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def empty(self) -> list[str]:
         """Measurements of which the totals list no group."""
         return [name for name, of in self.by_level.items() if not len(of.total)]
-
-    @property
-    def taken_as_public(self) -> str:
-        """What a release by these totals takes as public."""
-        return DOUBTFUL if self.doubts else VOUCHED
 
 
 def tables_by_size(description: Description) -> list[DescribedTable]:
@@ -100,20 +101,51 @@ def read_source(description: Description, path: Path) -> PublishedSource:
     """
     if path.is_dir():
         raise InputError(f"{path}: is a folder; name the table in it that has the totals")
-    with system_fault(InputError, str(path)):
-        told: dict[str, Any] = {"file": path.name, "sha256": checksum(path)}
-    doubts = [f"there is no {MANIFEST} beside it"]
-    if (path.parent / MANIFEST).is_file():
-        manifest = read_manifest(path.parent)
-        told["manifest_sha256"] = checksum(path.parent / MANIFEST)
-        told |= {key: manifest[key] for key in ("product", "status", "created") if key in manifest}
-        doubts = list(_doubts(path, told["sha256"], manifest))
+    told, manifest, doubts = told_of(path)
+    if manifest is not None:
+        doubts = _doubts(path, told["sha256"], manifest)
         if not doubts:
             told["totals"] = manifest["plan"]["totals"]
     by_level = _read(description, path)
     if checksum(path) != told["sha256"]:
         raise InputError(f"{path}: was changed while it was read")
-    return PublishedSource(path, told, tuple(doubts), by_level)
+    return PublishedSource(path, told, tuple(doubts), DOUBTFUL if doubts else VOUCHED, by_level)
+
+
+def file_of(path: Path) -> dict[str, Any]:
+    """What is told of a file.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read.
+    """
+    with system_fault(InputError, str(path)):
+        return {"file": path.name, "sha256": checksum(path)}
+
+
+def told_of(path: Path) -> tuple[dict[str, Any], dict[str, Any] | None, list[str]]:
+    """What is told of a table of totals, and the manifest beside it; or the doubt that there is none.
+
+    Raises
+    ------
+    InputError, OutputError
+        If one of them cannot be read, or is of a confidential release.
+    """
+    told = file_of(path)
+    if not (path.parent / MANIFEST).is_file():
+        return told, None, [f"there is no {MANIFEST} beside it"]
+    manifest = read_manifest(path.parent)
+    told["manifest_sha256"] = checksum(path.parent / MANIFEST)
+    return told | {key: manifest[key] for key in ("product", "status", "created") if key in manifest}, manifest, []
+
+
+def status_doubts(manifest: Mapping[str, Any]) -> list[str]:
+    """Why a manifest does not call what it lists released."""
+    if (status := status_of(manifest)) == MEASURED:
+        return []
+    why = "; ".join(manifest.get("reasons", ()))
+    return [f"its manifest does not call it released, but {status!r}" + (f": {why}" if why else "")]
 
 
 def _doubts(path: Path, sha256: str, manifest: Mapping[str, Any]) -> list[str]:
@@ -121,15 +153,10 @@ def _doubts(path: Path, sha256: str, manifest: Mapping[str, Any]) -> list[str]:
     from yupana.products.gate import open_checked  # it imports all products
 
     open_checked(path.parent)
-    status = status_of(manifest)
-    if status != MEASURED:
-        why = "; ".join(manifest.get("reasons", ()))
-        return [f"its manifest does not call it released, but {status!r}" + (f": {why}" if why else "")]
-    tables = manifest.get("tables")
-    listed = tables.get(path.name) if isinstance(tables, dict) else None
-    if not isinstance(listed, dict) or listed.get("sha256") != sha256:
-        return ["its manifest does not list it with its checksum"]
-    return []
+    doubts = status_doubts(manifest)
+    if not doubts and manifest.get("tables", {}).get(path.name, {}).get("sha256") != sha256:
+        doubts = ["its manifest does not list it with its checksum"]
+    return doubts
 
 
 def _read(description: Description, path: Path) -> dict[str, PublishedGroups]:

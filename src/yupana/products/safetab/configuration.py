@@ -62,10 +62,6 @@ class SafetabConfig:
         """Population-group levels of the passes."""
         return tuple(level for level in LEVELS if level.region.run in self.runs)
 
-    def with_budgets(self, budgets: Mapping[str, Budget]) -> "SafetabConfig":
-        """The same with some budgets replaced."""
-        return replace(self, budgets={**self.budgets, **budgets})
-
 
 _COMMON: Final[Mapping[str, Expected[Any]]] = {
     "max_race_codes": whole(1, MOST_RACE_CODES).said("how many race codes of a record count"),

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -59,45 +59,58 @@ def by_level(plan: Plan, errors: Sequence[MeasurementErrors], trials: int) -> It
             )
 
 
-@dataclass(frozen=True, slots=True)
-class SafetabAccuracy:
-    """One row of the accuracy report: groups of a level and a size that got one table, or none."""
+@dataclass(frozen=True, kw_only=True)
+class _GroupsOfTable:
+    """Groups of a level that got one table, or none."""
 
     # that of the measured cells: T01001 where a group has nothing but a total; `LEFT_OUT` where it has no table
     table: str
     region_type: str
     iteration_level: int
-    detailed_only: bool
-    size: str  # one of `SIZES`
-    groups: int  # groups of this level and size, whichever table they got
-    share: float  # of these, how many got this table, on average over the trials
-    count: int  # errors observed: of all cells, groups and trials
+    count: int = 0  # errors observed: of all cells, groups and trials
     # expected_moe, experimental_moe: as the plan computes margins, and the smallest whole number that at least the
     # confidence's share of the |errors| do not pass; None where nothing was published
     expected_moe: float | None = None
     experimental_moe: float | None = None
-    coverage: float | None = None  # the share of the errors within the expected margin
     # the same whole number against the truth with all race codes of every record
     experimental_moe_uncapped: float | None = None
     # how many records the cap on race codes adds to a group (takes away, below 0), on average
     race_cap_bias: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class IterationAccuracy:
+@dataclass(frozen=True, kw_only=True)
+class SafetabAccuracy(_GroupsOfTable):
+    """One row of the accuracy report: groups of a level and a size that got one table, or none."""
+
+    detailed_only: bool
+    size: str  # one of `SIZES`
+    groups: int  # groups of this level and size, whichever table they got
+    share: float  # of these, how many got this table, on average over the trials
+    coverage: float | None = None  # the share of the errors within the expected margin
+
+
+@dataclass(frozen=True, kw_only=True)
+class IterationAccuracy(_GroupsOfTable):
     """One row of the accuracy by iteration: groups of a region type and an iteration that got one table."""
 
-    table: str
-    region_type: str
-    iteration_level: int
     iteration: str  # its code
-    count: int  # errors observed: of all cells, groups and trials
     mean_size: float  # of the groups, with all race codes of every record
-    # expected_moe, experimental_moe, experimental_moe_uncapped, race_cap_bias: as of `SafetabAccuracy`
-    expected_moe: float
-    experimental_moe: float
-    experimental_moe_uncapped: float
-    race_cap_bias: float
+
+
+def _seen(found: LevelErrors, some: MeasurementErrors | None, confidence: float) -> dict[str, Any]:
+    """What is told of groups of a level that got one table, or none."""
+    level = {"region_type": found.level.region.name, "iteration_level": found.level.iteration_level}
+    if some is None:
+        return {"table": LEFT_OUT, **level}
+    return {
+        "table": some.table.name,
+        **level,
+        "count": some.noise.size,
+        "expected_moe": found.expected_moe,
+        "experimental_moe": observed_margin(some.noise, confidence),
+        "experimental_moe_uncapped": observed_margin(some.noise + some.left_out, confidence),
+        "race_cap_bias": _cap_bias(some),
+    }
 
 
 def summarize_iterations(
@@ -110,20 +123,9 @@ def summarize_iterations(
         for of_table in found.tables:
             for place in np.unique(of_table.group).tolist():
                 some = of_table.chosen(of_table.group == place)
-                rows.append(
-                    IterationAccuracy(
-                        of_table.table.name,
-                        found.level.region.name,
-                        found.level.iteration_level,
-                        eligible[place].code,
-                        some.noise.size,
-                        float(some.sizes.mean()) - _cap_bias(some),
-                        found.expected_moe,
-                        observed_margin(some.noise, confidence),
-                        observed_margin(some.noise + some.left_out, confidence),
-                        _cap_bias(some),
-                    )
-                )
+                size = float(some.sizes.mean()) - _cap_bias(some)
+                seen = _seen(found, some, confidence)
+                rows.append(IterationAccuracy(**seen, iteration=eligible[place].code, mean_size=size))
     return rows
 
 
@@ -154,23 +156,11 @@ def _row(
 ) -> SafetabAccuracy:
     """What groups of one size got, as many in all trials as ``times`` says; None where they got no table."""
     groups = int(found.groups[number])
-    seen: dict[str, float] = {}
-    if some is not None:
-        seen = {
-            "expected_moe": found.expected_moe,
-            "experimental_moe": observed_margin(some.noise, confidence),
-            "coverage": float((np.abs(some.noise) <= found.expected_moe).mean()),
-            "experimental_moe_uncapped": observed_margin(some.noise + some.left_out, confidence),
-            "race_cap_bias": _cap_bias(some),
-        }
     return SafetabAccuracy(
-        some.table.name if some else LEFT_OUT,
-        found.level.region.name,
-        found.level.iteration_level,
-        found.detailed_only,
-        SIZES[number],
-        groups,
-        times / (groups * found.trials),
-        some.noise.size if some else 0,
-        **seen,
+        **_seen(found, some, confidence),
+        detailed_only=found.detailed_only,
+        size=SIZES[number],
+        groups=groups,
+        share=times / (groups * found.trials),
+        coverage=None if some is None else float((np.abs(some.noise) <= found.expected_moe).mean()),
     )

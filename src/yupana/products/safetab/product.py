@@ -112,10 +112,16 @@ class Parameters:
         """What both say, as a description."""
         return description_of(self.config, self.iterations)
 
+    def with_budgets(self, budgets: Mapping[str, Budget]) -> "Parameters":
+        """The same with some budgets replaced, by the names of their entries."""
+        made = replace(self, config=replace(self.config, budgets={**self.config.budgets, **budgets}))
+        # What is derived is the same with other budgets.
+        vars(made.description)["derived"] = self.description.derived
+        return made
+
     def without_noise(self) -> "Parameters":
         """The same with infinite budgets for all that is measured."""
-        budgets = {entry: INFINITE for entry, budget in self.config.budgets.items() if budget > 0}
-        return replace(self, config=self.config.with_budgets(budgets))
+        return self.with_budgets({entry: INFINITE for entry, budget in self.config.budgets.items() if budget > 0})
 
     def __repr__(self) -> str:
         passes = " and ".join(self.config.runs)
@@ -132,7 +138,6 @@ _TAKEN_AS_PUBLIC: Final = (
     "the reference file of blocks, and the list of housing units by block where one is given",
     "the codes, the iterations and which of them each code is in",
 )
-_PUBLIC_OF_PERSONS: Final = (*_TAKEN_AS_PUBLIC, "the areas, population groups and cells that may be published")
 _NO_HOUSING_UNITS: Final = "no list of housing units was given, so areas where none stands are not left out"
 _BARE_POLICY: Final = "an area where no housing unit stands is left out; other kinds of areas count its persons"
 
@@ -152,6 +157,8 @@ class SafetabProduct(Product[Parameters]):
 
     of_cells: ClassVar[Mapping[str, tuple[str, ...]]]
     """By the table of a measurement, the attributes that decide which cell of a group a record is in."""
+    public: ClassVar[tuple[str, ...]] = _TAKEN_AS_PUBLIC
+    """What the guarantee takes as known, but for totals."""
     person: Callable[[Sensitivity, Mechanism], PersonSensitivity]
     """How far one person moves the counts, by how far one record does."""
 
@@ -232,10 +239,7 @@ class SafetabProduct(Product[Parameters]):
 
     def with_budgets(self, config: Parameters, budgets: Mapping[str, Budget]) -> Parameters:
         """The configuration with some budgets replaced."""
-        made = replace(config, config=config.config.with_budgets(budgets))
-        # What is derived is the same with other budgets.
-        vars(made.description)["derived"] = config.description.derived
-        return made
+        return config.with_budgets(budgets)
 
     @property
     def attributes(self) -> tuple[str, ...]:
@@ -263,7 +267,7 @@ class SafetabProduct(Product[Parameters]):
     def taken_as_public(self, config: Parameters) -> tuple[str, ...]:
         """Areas and codes; what the totals of persons are is told by the run, which reads them."""
         del config
-        return _TAKEN_AS_PUBLIC
+        return self.public
 
     def parameters_of(self, config: SafetabConfig, iterations: str, *, housing_units: bool) -> dict[str, Any]:
         """What the manifests of both products say of the configuration.
@@ -339,6 +343,7 @@ class PersonsProduct(SafetabProduct):
     key: Final = "safetab-p"
     families: Final = FAMILIES["safetab-p"]
     of_cells: ClassVar[Mapping[str, tuple[str, ...]]] = {PUBLISHED_AS[STAGE_2]: ("Sex", "Age")}
+    public = (*_TAKEN_AS_PUBLIC, "the areas, population groups and cells that may be published")
     words: Final = _WORDS["safetab-p"]
 
     @staticmethod
@@ -350,11 +355,6 @@ class PersonsProduct(SafetabProduct):
     def entry_of(self, measurement: Measurement) -> str:
         """Its level: both stages and the totals alone are paid from one budget."""
         return measurement.level
-
-    def taken_as_public(self, config: Parameters) -> tuple[str, ...]:
-        """Areas, codes and what may be published at all."""
-        del config
-        return _PUBLIC_OF_PERSONS
 
     def parameters(self, config: SafetabConfig, iterations: str, *, housing_units: bool) -> dict[str, Any]:
         """What a manifest says of the configuration; see `parameters_of`."""
@@ -371,7 +371,7 @@ class PersonsProduct(SafetabProduct):
         known = IN_BARE_AREAS in manifest["parameters"]["policies"] or _lists_housing_units(manifest)
         told = {
             "parameters": self.parameters(config, iterations, housing_units=known),
-            "taken_as_public": list(_PUBLIC_OF_PERSONS),
+            "taken_as_public": list(self.public),
         }
         return Stated(plan, told)
 
@@ -423,7 +423,7 @@ class HouseholdsProduct(SafetabProduct):
         own = source == DECLARED
         due = {
             "parameters": self.parameters(config, iterations, totals, housing_units=known, own=own),
-            "taken_as_public": [*_TAKEN_AS_PUBLIC, source],
+            "taken_as_public": [*self.public, source],
         }
         empty = set(totals["levels_without_groups"])
         return Stated(plan, due, frozenset(m.name for m in plan.measurements if m.level in empty))

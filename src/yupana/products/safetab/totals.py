@@ -6,7 +6,7 @@ totals tell, so they must be numbers that are public at a cost of their own. The
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,24 +15,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from yupana.arrays import Ints
-from yupana.errors import InputError, OutputError, system_fault
+from yupana.errors import InputError, OutputError
 from yupana.files import regular
 from yupana.files.database import open_database, unreadable
 from yupana.files.delimited import PARQUET, Header, column_types, csv_rows, parquet_rows, read_header
 from yupana.plan.plan import read_plan
 from yupana.privacy.exact import INFINITE, read_exact
-from yupana.products.described.published import PublishedGroups
+from yupana.products.described import published
+from yupana.products.described.published import PublishedGroups, PublishedSource
 from yupana.products.gate import open_release
 from yupana.products.safetab.configuration import SafetabConfig
 from yupana.products.safetab.iterations import CharacteristicIterations
-from yupana.products.safetab.regions import BY_NAME, REGION_TYPES, US, Level
+from yupana.products.safetab.regions import BY_NAME, REGION_TYPES, US
 from yupana.products.safetab.specification import TOTALS, noise_faults
 from yupana.products.safetab.translation import sensitivity
 from yupana.release.folder import read_manifest
 from yupana.release.manifest import MANIFEST
 from yupana.release.recipe import RECORD, SUPPRESSED
-from yupana.release.status import CONFIDENTIAL, MEASURED, status_of
-from yupana.release.tables import checksum
+from yupana.release.status import CONFIDENTIAL
 
 COLUMNS: Final = ("REGION_ID", "REGION_TYPE", "ITERATION_CODE", "COUNT")
 """What is read, and all that the originals' file of totals has."""
@@ -45,28 +45,24 @@ _MOST_LINES: Final = 20
 _ANY_ID: Final = "[0-9]{2}|[0-9]{5}|[0-9]{7}|[0-9]{11}"
 
 
-@dataclass(frozen=True, eq=False)
-class Totals:
-    """The rows of T01001 that a run measures, by level, and how many it leaves out."""
-
-    # ids of areas as numbers, and places in the eligible iterations of the level
-    by_level: Mapping[Level, PublishedGroups]
-    left_out: Mapping[str, int]  # by reason
-
-
-def read_totals(path: Path, config: SafetabConfig, iterations: CharacteristicIterations) -> Totals:
+def read_totals(
+    source: PublishedSource, config: SafetabConfig, iterations: CharacteristicIterations
+) -> PublishedSource:
     """Read a table of totals, `|`- or `,`-separated or Parquet. It is public, so messages may quote it.
+
+    By level are the rows that a run measures: ids of areas as numbers, and places in the eligible iterations.
 
     Parameters
     ----------
-    path : Path
-        Columns REGION_ID, REGION_TYPE, ITERATION_CODE and COUNT; others do not matter.
+    source : PublishedSource
+        As `provenance` gives it; with columns REGION_ID, REGION_TYPE, ITERATION_CODE and COUNT; others do not matter.
 
     Raises
     ------
     InputError
         If it is no such table, a row is malformed or stands twice, or none belongs to the run.
     """
+    path = source.path
     region_type, region, state, code, count, suppressed, lines = _read(path, config)
     _refuse_twice(path, region_type, region, code, lines)
     place_of = {i.code: place for place, i in enumerate(iterations.iterations)}
@@ -92,7 +88,7 @@ def read_totals(path: Path, config: SafetabConfig, iterations: CharacteristicIte
         left[chosen] = "measured"
         order = np.lexsort((within[place[chosen]], region[chosen]))
         chosen = chosen[order]
-        by_level[level] = PublishedGroups(region[chosen], within[place[chosen]], count[chosen])
+        by_level[level.name] = PublishedGroups(region[chosen], within[place[chosen]], count[chosen])
     left[left == ""] = "of iterations not published there"
     if not (left == "measured").any():
         raise InputError(
@@ -100,7 +96,8 @@ def read_totals(path: Path, config: SafetabConfig, iterations: CharacteristicIte
             "iterations"
         )
     reasons, numbers = np.unique(left[left != "measured"], return_counts=True)
-    return Totals(by_level, dict(zip(reasons.tolist(), map(int, numbers.tolist()), strict=True)))
+    left_out = dict(zip(reasons.tolist(), map(int, numbers.tolist()), strict=True))
+    return replace(source, by_level=by_level, left_out=left_out)
 
 
 def _read(path: Path, config: SafetabConfig) -> tuple[Ints, Ints, Ints, Ints, Ints, NDArray[np.bool_], bool]:
@@ -226,17 +223,7 @@ DOUBTFUL: Final = "the totals of population groups (T01001), although they are n
 
 
 def source_of_totals(told: Mapping[str, Any], reasons: Sequence[str], stated: object) -> str:
-    """What a manifest must say of the totals that it takes as public, by what it says of their file.
-
-    Parameters
-    ----------
-    told : mapping
-        `Provenance.described`, of the manifest.
-    reasons : sequence of str
-        Against its release.
-    stated : object
-        What it says; taken where doubts decide, of which the reasons tell.
-    """
+    """What a manifest must say of the totals that it takes as public; see `published.source_of_totals`."""
     if stated == DOUBTFUL and reasons:
         return DOUBTFUL
     if "manifest_sha256" in told:
@@ -248,20 +235,11 @@ _PRODUCT: Final = "safetab-p"
 _NO_PLAN: Final = "its manifest holds no plan of safetab-p"
 
 
-@dataclass(frozen=True, slots=True)
-class Provenance:
-    """What is known of a table of totals."""
-
-    taken_as_public: str  # what a release by these totals takes as public
-    # for its manifest: the file and its checksum, and what the manifest of the totals says
-    described: Mapping[str, Any]
-    # why they may not be public, or not those of the same population groups; empty where a manifest vouches for them,
-    # or where whoever made the release does
-    doubts: tuple[str, ...]
-
-
-def provenance(path: Path, config: SafetabConfig, iterations: CharacteristicIterations) -> Provenance:
+def provenance(path: Path, config: SafetabConfig, iterations: CharacteristicIterations) -> PublishedSource:
     """Find out where totals come from.
+
+    Doubts are why they may not be public, or not those of the same population groups; there are none where a manifest
+    vouches for them, or where whoever made the file does.
 
     Totals in the form of the originals, named ``pop-group-totals.txt`` and with their four columns alone, have no
     manifest: no release is written so, and whoever makes such a file declares that its numbers are published. All
@@ -281,27 +259,22 @@ def provenance(path: Path, config: SafetabConfig, iterations: CharacteristicIter
     OutputError
         If the manifest cannot be read, contradicts itself, or is of a confidential release, which no run may read.
     """
-    with system_fault(InputError, str(path)):
-        described: dict[str, Any] = {"file": path.name, "sha256": checksum(path)}
     if path.name == FILE and _header(path).names == COLUMNS:
         _refuse_confidential_folder(path.parent)
-        return Provenance(DECLARED, described, ())
-    if not (path.parent / MANIFEST).is_file():
-        return Provenance(DOUBTFUL, described, (f"there is no {MANIFEST} beside it",))
-    manifest = read_manifest(path.parent)
-    described["manifest_sha256"] = checksum(path.parent / MANIFEST)
-    described |= {key: manifest[key] for key in ("product", "status", "created") if key in manifest}
-    doubts = [*_not_published(path, described["sha256"], manifest), *_of_other_groups(manifest, config, iterations)]
+        return PublishedSource(path, published.file_of(path), (), DECLARED)
+    told, manifest, doubts = published.told_of(path)
+    if manifest is None:
+        return PublishedSource(path, told, tuple(doubts), DOUBTFUL)
+    doubts = [*_not_published(path, told["sha256"], manifest), *_of_other_groups(manifest, config, iterations)]
     open_release(path.parent)
     try:
-        plan = manifest["plan"]
-        described |= {key: plan[key] for key in ("mechanism", "totals")}
-        described["postprocessing"] = [str(record["rule"]) for record in manifest.get(RECORD, ())]
+        told |= {key: manifest["plan"][key] for key in ("mechanism", "totals")}
+        told["postprocessing"] = [record["rule"] for record in manifest.get(RECORD, ())]
         if not doubts:
             doubts = [*_wrong_plan(manifest, config, iterations), *noise_faults(path.parent, manifest, TOTALS)]
     except (KeyError, TypeError, ValueError, AttributeError, duckdb.Error):
         doubts.append(_NO_PLAN)
-    return Provenance(DOUBTFUL if doubts else PUBLISHED, described, tuple(doubts))
+    return PublishedSource(path, told, tuple(doubts), DOUBTFUL if doubts else PUBLISHED)
 
 
 def _refuse_confidential_folder(folder: Path) -> None:
@@ -317,19 +290,11 @@ def _not_published(path: Path, sha256: str, manifest: Mapping[str, Any]) -> list
     doubts = []
     if manifest.get("product") != _PRODUCT:
         doubts.append(f"{MANIFEST} beside it is not that of a release of {_PRODUCT}")
-    try:
-        status = status_of(manifest)
-    except OutputError as error:
-        doubts.append(str(error))
-    else:
-        if status != MEASURED:
-            why = "; ".join(manifest.get("reasons", ()))
-            doubts.append(f"its manifest does not call it released, but {status!r}" + (f": {why}" if why else ""))
-    tables = manifest.get("tables")
-    listed = tables.get(path.name) if isinstance(tables, dict) else None
-    if not isinstance(listed, dict) or listed.get("table") != TOTALS:
+    doubts += published.status_doubts(manifest)
+    listed = manifest.get("tables", {}).get(path.name, {})
+    if listed.get("table") != TOTALS:
         doubts.append(f"its manifest does not list it as {TOTALS}")
-    elif listed.get("sha256") != sha256:
+    elif listed["sha256"] != sha256:
         doubts.append("it was changed after it was written: its checksum is not the manifest's")
     return doubts
 
@@ -339,7 +304,7 @@ def _of_other_groups(
 ) -> list[str]:
     """What says that the groups of the totals are not those of the run."""
     made = manifest.get("parameters")
-    if not isinstance(made, dict):
+    if made is None:
         return ["its manifest holds no parameters"]
     doubts = []
     if made.get("iterations_sha256") != iterations.sha256:
@@ -348,10 +313,9 @@ def _of_other_groups(
         doubts.append(
             f"it was made with max_race_codes {made.get('max_race_codes')}, not {config.max_race_codes} as configured"
         )
-    passes, states = made.get("passes"), made.get("states")
-    if not isinstance(passes, list) or not set(config.runs) <= set(map(str, passes)):
+    if not set(config.runs) <= set(made.get("passes", ())):
         doubts.append("it was made without a pass that is to be run: run_us, run_pr")
-    if US in config.runs and (not isinstance(states, list) or set(map(str, states)) != set(config.us_states)):
+    if US in config.runs and set(made.get("states", ())) != set(config.us_states):
         doubts.append("it was made of other states than those of state_filter_us")
     return doubts
 
