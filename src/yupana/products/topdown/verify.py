@@ -280,47 +280,35 @@ class _Files:
 
     def faults(self, unknown: AbstractSet[str]) -> list[str]:
         """What is wrong with what was not found to hold."""
-        spine, names = self.spine, self.spine.tree.names
-        labels = [level.texts() for level in spine.levels]
+        spine, more = self.spine, BOUNDS if self.intervals else ()
+        labels, counted = spine.levels[-1].texts(), f"{COUNTS}/{spine.tree.names[-1]}"
         try:
-            blocks = read_counts(self.db, self.folder, f"{COUNTS}/{names[-1]}", self.schema, labels[-1])
+            blocks = read_counts(self.db, self.folder, counted, self.schema, labels)
         except CountFileError as error:
             return [str(error)]
+        units = [*sum_to_areas(blocks, areas_of_spine(spine))][::-1]
         checks: list[Callable[[], None]] = []
         if COUNTS in unknown:
-            checks += [partial(self._check_level, level, labels[level], blocks) for level in range(len(names) - 1)]
+            checks += [partial(self._check_counts, f"{COUNTS}/{kind.name}", kind.labels, of) for kind, of in units[:-1]]
         if MICRODATA in unknown:
-            checks.append(partial(self._check_records, labels[-1], blocks))
-        if self.any_codes:
-            units = [*sum_to_areas(blocks, areas_of_spine(spine))][::-1] if self.intervals else []
-            return _told(
-                [*checks, *(partial(self._check_tabulation, kind.name, kind.labels, of) for kind, of in units)]
-            )
-        if TABULATION not in unknown:
+            checks.append(partial(self._check_records, labels, blocks))
+        tables = [] if self.any_codes else tables_of(self.schema)
+        if TABULATION not in unknown or (self.any_codes and not self.intervals):
             return _told(checks)
         try:
-            areas = self.published().areas(spine.blocks)
+            tabulated = units if self.any_codes else [*sum_to_areas(blocks, self.published().areas(spine.blocks))]
         except InputError as error:
             return [*_told(checks), str(error)]
-        kinds = {kind.name: (kind.labels, of) for kind, of in sum_to_areas(blocks, areas)}
-        checks += [partial(self._check_tabulation, name, *kind) for name, kind in kinds.items()]
-        checks += [partial(self._check_table, table, kinds) for table in tables_of(self.schema)]
-        if self.intervals:
-            checks += [partial(self._check_intervals, table, kinds) for table in tables_of(self.schema)]
+        kinds = {kind.name: (kind.labels, of) for kind, of in tabulated}
+        checks += [partial(self._check_counts, f"{TABULATION}/{name}", *kind, more) for name, kind in kinds.items()]
+        checks += [partial(self._check_table, table, kinds) for table in tables]
+        checks += [partial(self._check_intervals, table, kinds) for table in tables if more]
         return _told(checks)
 
-    def _check_level(self, level: int, labels: Texts, blocks: Histogram) -> None:
-        tree = self.spine.tree
-        name = f"{COUNTS}/{tree.names[level]}"
-        counts = read_counts(self.db, self.folder, name, self.schema, labels)
-        _agree(counts, blocks.sum_to(tree.ancestors(level), tree.units(level)), name)
-
-    def _check_tabulation(self, name: str, labels: Texts, counts: Histogram) -> None:
-        """Compare a kind of published geography with the blocks."""
-        file = f"{TABULATION}/{name}"
-        more = BOUNDS if self.intervals else ()
+    def _check_counts(self, file: str, labels: Texts, counts: Histogram, more: Sequence[str] = ()) -> None:
+        """Compare the counts of a kind of areas, be it a geolevel, with the blocks; ``more`` are of intervals."""
         _agree(read_counts(self.db, self.folder, file, self.schema, labels, more), counts, file)
-        if self.intervals:
+        if more:
             self._check_bounds(file, source_of(self.db, self.folder, file, self.schema, more), [BOUNDS])
 
     def _check_bounds(self, file: str, source: str, ends: Iterable[tuple[str, ...]]) -> None:
