@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from yupana.errors import InputError
-from yupana.files.delimited import open_delimited
+from yupana.files.code_tables import open_delimited
 from yupana.geography.blocks import FIFTEEN, read_areas, read_codes
 from yupana.products.safetab.regions import NO_AIANNH, NO_PLACE, PR, PUERTO_RICO, REGION_TYPES, US
 
