@@ -167,16 +167,8 @@ def _find_suppressed(
     rules: tuple[_SuppressionRule, ...],
     pairs: Mapping[str, str],
 ) -> dict[str, dict[str, int]]:
-    """Apply rules to tables in a database; all rules see the counts as they are, whatever other rules suppress.
-
-    Makes a table ``suppressed_<table>`` (place, REASON) for each: row ids, and the codes of the rules that hit, joined
-    by `;` in the order of the policy.
-
-    Returns
-    -------
-    dict
-        By table and REASON, how many rows.
-    """
+    """Make ``suppressed_<table>`` (place, REASON) of each table, by its own counts; how many rows have which reason."""
+    # Reasons of several rules stand in the order of the policy; no rule sees what another has suppressed.
     store_rows(db, "pair", {"alone": "VARCHAR", "combination": "VARCHAR"}, [*pairs.items()])
     counts: dict[str, dict[str, int]] = {}
     for table in tables:
