@@ -6,8 +6,7 @@ import pytest
 
 from yupana.cli.main import main
 from yupana.errors import InputError, visible
-from yupana.files.code_tables import read_rows
-from yupana.files.delimited import open_delimited
+from yupana.files.code_tables import open_delimited, read_rows
 from yupana.geography.gazetteer import read_names
 
 CONTROLS = {

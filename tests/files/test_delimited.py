@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from yupana.errors import InputError
+from yupana.files.code_tables import open_delimited
 from yupana.files.database import open_database, source_of, write_query
-from yupana.files.delimited import apart, column_types, csv_rows, open_delimited, parquet_rows, read_header
+from yupana.files.delimited import apart, column_types, csv_rows, parquet_rows, read_header
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ BAD_REFERENCES: dict[str, tuple[Changed, list[str]]] = {
     "too many fields": (lambda rows: [*rows[:4], rows[4] + "|1", *rows[5:]], ["line 5", "9 fields"]),
     "a missing column": (lambda rows: [rows[0].replace("PLACEFP", "PLACE"), *rows[1:]], ["line 1", "PLACEFP"]),
     "a column twice": (lambda rows: [rows[0].replace("PLACEFP", "TABBLK"), *rows[1:]], ["line 1", "TABBLK", "twice"]),
-    "another separator": (lambda rows: [row.replace("|", ";") for row in rows], ["line 1", "separated by | or ,"]),
+    "no separator": (lambda rows: [row.replace("|", " ") for row in rows], ["line 1", "no column TABBLKST", "it has"]),
     "no rows": (lambda rows: rows[:1], ["no rows"]),
 }
 

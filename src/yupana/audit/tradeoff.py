@@ -13,7 +13,7 @@ from functools import lru_cache
 from statistics import NormalDist
 from typing import Final
 
-from yupana.privacy.zcdp import epsilon_tight
+from yupana.privacy.zcdp import epsilon_tight, least_missed
 
 _NORMAL: Final = NormalDist()
 
@@ -148,7 +148,7 @@ def variance_to_spare(
 
 def pure_missed(epsilon: float, type_1: float) -> float:
     """The least error of type II under epsilon-DP: the larger of 1 - e^eps a and e^-eps (1 - a), and 0."""
-    return max(0.0, 1 - math.exp(min(epsilon, _LARGEST)) * type_1, math.exp(-epsilon) * (1 - type_1))
+    return least_missed([(epsilon, 0.0)], type_1)
 
 
 _GRID: Final = 160
@@ -168,13 +168,7 @@ def zcdp_missed(rho: Fraction | float, type_1: float) -> float:
 
     The best of what the (epsilon, delta) of the tight conversion imply, over a grid of deltas; each is valid.
     """
-    return max(
-        0.0,
-        *(
-            max(1 - delta - math.exp(epsilon) * type_1, math.exp(-epsilon) * (1 - delta - type_1))
-            for epsilon, delta in _promises(rho)
-        ),
-    )
+    return least_missed(_promises(rho), type_1)
 
 
 def pure_guess(epsilon: float) -> float:

@@ -103,9 +103,8 @@ def _written(options: argparse.Namespace, page: "NewFile | None", *told: Any, **
     if page is None:
         return []
     from yupana.report.empirical import epl_page
-    from yupana.report.page import write_page
 
-    write_page(page, epl_page(*told, **more))
+    page.put(epl_page(*told, **more))
     return [f"{options.report}"]
 
 

@@ -59,8 +59,7 @@ def _of_areas(options: argparse.Namespace) -> None:
     else:
         found = yupana.intervals(options.release, options.queries, **more)
     if place is not None:
-        place.write(found.as_csv())
-        place.keep()
+        place.put(found.as_csv())
         print("\n".join([f"{options.out}: {len(found):,} answers", *notes_text(found)]))
     elif options.queries is not None and not options.json:
         print(found.as_csv(), end="")

@@ -18,7 +18,6 @@ from yupana.interface.arguments import out_of
 from yupana.interface.commands import DATA, OF_ACCURACY, OF_PLAN, OF_STRATEGY, OUT, Argument
 from yupana.interface.configured import Configured, told_together
 from yupana.interface.options import CHANGES, OF_ACCOUNT, OF_EXECUTION, Option, Stage, declared
-from yupana.interruption import whole
 from yupana.plan.plan import DEFAULT_DELTA
 from yupana.products import PRODUCTS, Listing
 from yupana.products.parts import data_of, not_added
@@ -319,10 +318,7 @@ def _strategy(asked: Configured, options: argparse.Namespace, own: dict[str, Any
     product, of_queries = asked.product, asked.product.key == "topdown"
     document = product.document(found.found)
     if options.out is not None:
-        place = _place_found(options.out)
-        with whole():
-            place.write(json.dumps(document, indent=1) + "\n")
-            place.keep()
+        _place_found(options.out).put(json.dumps(document, indent=1) + "\n")
     told = strategy_as_json(found) if of_queries else budgets_as_json(product, found)
     lines = strategy_text(found) if of_queries else budgets_text(product, found)
     if options.out is not None:

@@ -43,7 +43,7 @@ def _settings(options: argparse.Namespace) -> "SpineSettings":
 
 
 def _is_puerto_rico(path: Path) -> bool:
-    from yupana.files.delimited import open_delimited
+    from yupana.files.code_tables import open_delimited
 
     with open_delimited(path, ("TABBLKST",)) as file:
         return bool((file.digits("TABBLKST", 2) == 72).all())

@@ -34,7 +34,6 @@ from yupana.errors import ConfigError, EngineError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from pyspark.sql.connect.client.retries import DefaultPolicy
 
 
 _SILENT: Final = "-Dlog4j2.configurationFile=/dev/null -Dlog4j2.level=OFF -Dlog4j2.statusLoggerLevel=OFF"
@@ -181,16 +180,13 @@ def _session(master: str, settings: Mapping[str, str]) -> "SparkSession":
     with in_our_words(partial(why_not_begun, master)), _quiet(), _handlers_kept(), _reached_from_here(master):
         if is_connect(master):
             session: Any = builder.remote(master).getOrCreate()
-            session.client.set_retry_policies([_few_tries()])  # a server that has gone is tried for ten minutes else
+            from pyspark.sql.connect.client.retries import DefaultPolicy  # noqa: PLC0415
+
+            # A server that has gone is tried for ten minutes else.
+            session.client.set_retry_policies([DefaultPolicy(max_retries=TRIES, max_backoff=2_000)])
             return cast("SparkSession", session)
         classic: dict[str, Any] = {**settings, "spark.api.mode": "classic"}
         return builder.master(tried_again(master)).config(map=classic).getOrCreate()
-
-
-def _few_tries() -> "DefaultPolicy":
-    from pyspark.sql.connect.client.retries import DefaultPolicy  # noqa: PLC0415
-
-    return DefaultPolicy(max_retries=TRIES, max_backoff=2_000)
 
 
 def _check_alike(engine: SparkEngine) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from yupana.errors import InputError
-from yupana.files.delimited import open_delimited
+from yupana.files.code_tables import open_delimited
 from yupana.geography.blocks import FIFTEEN, read_areas, read_codes
 from yupana.products.safetab.regions import NO_AIANNH, NO_PLACE, PR, PUERTO_RICO, REGION_TYPES, US
 
@@ -90,21 +90,9 @@ def _area(level: int, code: int) -> Area:
 
 
 def _same_blocks(levels: Sequence[Codes]) -> list[list[tuple[int, int]]]:
-    """Find areas of different levels that hold the same rows.
-
-    Exact: A equals B if and only if all rows of A are in B and B has as many rows as A. An area of a level lies in one
-    area of another if all its rows do, so A needs to be compared only with the area of that level that its first
-    row is in.
-
-    Parameters
-    ----------
-    levels : sequence of int arrays, shape (rows,)
-        The area each row belongs to; -1 for none. Areas of one level are disjoint.
-
-    Returns
-    -------
-    list of lists of (level, code)
-    """
+    """Areas (level, code) of different levels with the same rows, from the area that each row is in; -1 for none."""
+    # A equals B if all rows of A are in B, and B has as many. All rows of A can lie only in the area of another
+    # level that its first row is in, so that A is compared with that alone.
     found: dict[tuple[int, int], list[tuple[int, int]]] = {}
     coded = [_coded(level) for level in levels]
     taken = [np.zeros(len(codes), dtype=bool) for codes, *_ in coded]

@@ -15,7 +15,8 @@ import numpy as np
 from yupana.errors import ConfigError, InputError
 from yupana.estimate.topdown_intervals import finish
 from yupana.estimate.topdown_release import SPINE
-from yupana.files.delimited import Labels, open_delimited, positions
+from yupana.files.code_tables import open_delimited
+from yupana.files.delimited import Labels, positions
 from yupana.files.document import UNCHANGED, Changes
 from yupana.geography.assignments import Assignment, assign
 from yupana.geography.blocks import read_reference

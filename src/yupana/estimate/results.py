@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from yupana.arrays import Floats
 from yupana.files.arrow import ArrowTable, Tabular
@@ -34,6 +34,7 @@ class Answers(Tabular, Generic[Answer]):
     confidence: Fraction
     intervals: tuple[Answer, ...]  # in the order of the queries
     notes: tuple[str, ...]  # what they cover and what not
+    _WHAT: ClassVar[str] = "interval{}"
 
     def as_json(self) -> dict[str, Any]:
         """Describe them."""
@@ -65,6 +66,10 @@ class Answers(Tabular, Generic[Answer]):
         """What a notebook shows below the table."""
         return f"status: {self.status}", *self.notes
 
+    def __repr__(self) -> str:
+        what = self._WHAT.format("s" * (len(self) != 1))
+        return f"<{len(self)} {what} of {self.product} at {float(self.confidence):g} confidence>"
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Intervals(Answers["Interval"]):
@@ -84,10 +89,6 @@ class Intervals(Answers["Interval"]):
                 "method": ("VARCHAR", [one.method for one, _, _ in rows]),
             }
         )
-
-    def __repr__(self) -> str:
-        number = len(self.intervals)
-        return f"<{number} interval{'s' * (number != 1)} of {self.product} at {float(self.confidence):g} confidence>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,11 +209,7 @@ class AreaIntervals(Answers[AreaInterval]):
         writer.writerows(zip(*columns.values(), strict=True))
         return out.getvalue()
 
-    def __repr__(self) -> str:
-        number = len(self.intervals)
-        return (
-            f"<{number} count{'s' * (number != 1)} of areas of {self.product} at {float(self.confidence):g} confidence>"
-        )
+    _WHAT: ClassVar[str] = "count{} of areas"
 
 
 _TEXTS = {"kind", "code", "name", "query", "method"}

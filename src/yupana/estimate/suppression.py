@@ -10,7 +10,7 @@ is left out here once coterminous areas are combined: of all areas of a set, or 
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -21,6 +21,7 @@ import duckdb
 from yupana.errors import ConfigError, OutputError
 from yupana.estimate.coterminous_areas import Area
 from yupana.estimate.safetab_tables import CELL_COLUMNS, open_source
+from yupana.files.database import store_rows
 from yupana.files.declaration import TEXT, choice, declared, key, list_of, read_as, scalar
 from yupana.files.document import is_text
 from yupana.plan.plan import Plan
@@ -166,17 +167,9 @@ def _find_suppressed(
     rules: tuple[_SuppressionRule, ...],
     pairs: Mapping[str, str],
 ) -> dict[str, dict[str, int]]:
-    """Apply rules to tables in a database; all rules see the counts as they are, whatever other rules suppress.
-
-    Makes a table ``suppressed_<table>`` (place, REASON) for each: row ids, and the codes of the rules that hit, joined
-    by `;` in the order of the policy.
-
-    Returns
-    -------
-    dict
-        By table and REASON, how many rows.
-    """
-    _store(db, "pair", alone=("VARCHAR", pairs), combination=("VARCHAR", pairs.values()))
+    """Make ``suppressed_<table>`` (place, REASON) of each table, by its own counts; how many rows have which reason."""
+    # Reasons of several rules stand in the order of the policy; no rule sees what another has suppressed.
+    store_rows(db, "pair", {"alone": "VARCHAR", "combination": "VARCHAR"}, [*pairs.items()])
     counts: dict[str, dict[str, int]] = {}
     for table in tables:
         hits = [
@@ -283,25 +276,15 @@ def without_small_totals(
         if (cut := _cut(plan, f"{region.name} {level}", chance)) is not None
         for iteration in iterations.eligible(level, region.granularity).iterations
     ]
+    store_rows(db, "cut_of", {"REGION_TYPE": "VARCHAR", "ITERATION_CODE": "VARCHAR", "cut": "BIGINT"}, cuts)
     bases = {region.name: region.base for region in REGION_TYPES}
-    _store(
-        db,
-        "cut_of",
-        REGION_TYPE=("VARCHAR", [kind for kind, _, _ in cuts]),
-        ITERATION_CODE=("VARCHAR", [code for _, code, _ in cuts]),
-        cut=("BIGINT", [cut for _, _, cut in cuts]),
-    )
-    bases = {region.name: region.base for region in REGION_TYPES}
-    whole = [any(bases[area.region_type] in _NEVER for area in areas) for areas in sets]
-    members = [(area, number) for number, areas in enumerate(sets) for area in areas]
-    _store(
-        db,
-        "set_of",
-        REGION_TYPE=("VARCHAR", [area.region_type for area, _ in members]),
-        REGION_ID=("VARCHAR", [area.region_id for area, _ in members]),
-        number=("BIGINT", [number for _, number in members]),
-        is_whole=("BOOLEAN", [whole[number] for _, number in members]),
-    )
+    members = [
+        (area.region_type, area.region_id, number, any(bases[one.region_type] in _NEVER for one in areas))
+        for number, areas in enumerate(sets)
+        for area in areas
+    ]
+    kinds = {"REGION_TYPE": "VARCHAR", "REGION_ID": "VARCHAR", "number": "BIGINT", "is_whole": "BOOLEAN"}
+    store_rows(db, "set_of", kinds, members)
     db.execute("""
         CREATE OR REPLACE TABLE set_cut AS SELECT number, ITERATION_CODE, max(cut) AS cut
         FROM set_of JOIN cut_of USING (REGION_TYPE) GROUP BY ALL""")
@@ -316,12 +299,6 @@ def without_small_totals(
             OR EXISTS (SELECT 1 FROM with_ages a WHERE a.REGION_ID = t.REGION_ID
                 AND a.REGION_TYPE = t.REGION_TYPE AND a.ITERATION_CODE = t.ITERATION_CODE)
         ORDER BY place"""
-
-
-def _store(db: duckdb.DuckDBPyConnection, name: str, **columns: tuple[str, Iterable[object]]) -> None:
-    """Make a table of columns, each a type and values; there may be no rows."""
-    picked = ", ".join(f"unnest(?::{kind}[]) AS {column}" for column, (kind, _) in columns.items())
-    db.execute(f"CREATE OR REPLACE TABLE {name} AS SELECT {picked}", [list(values) for _, values in columns.values()])
 
 
 def _cut(plan: Plan, level: str, chance: Fraction) -> int | None:

@@ -3,6 +3,7 @@
 It imports nothing of the least squares, so that what only reads tables does not wait for the compiler.
 """
 
+from pathlib import Path
 from typing import Final
 
 from yupana.errors import OutputError
@@ -66,6 +67,20 @@ def released_spine(release: ReleaseFolder) -> Spine:
     release.file(f"{SPINE}/blocks.csv")
     any_codes = release.manifest["parameters"]["spine"] == OF_AREAS
     return read_spine(release.folder / SPINE, levels, any_codes=any_codes)
+
+
+def path_of(release: ReleaseFolder, stem: str) -> Path:
+    """Where the file is that is called so without its ending, which every such release has; its bytes are checked.
+
+    Raises
+    ------
+    OutputError
+        If there is none, or it was changed.
+    """
+    name = file_of(release, stem)
+    if name is None:
+        raise OutputError(f"{release.folder} has no {stem}, which it must have; run yupana check")
+    return release.file(name)
 
 
 def file_of(release: ReleaseFolder, stem: str) -> str | None:

@@ -9,16 +9,15 @@ import csv
 import re
 import tempfile
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, TypeVar
 
 import duckdb
 
 from yupana.errors import InputError, is_control, system_fault
-from yupana.files.database import quoted
+from yupana.files.database import STOPS, open_database, quoted
 from yupana.files.delimited import (
     NO_SEPARATOR,
     PARQUET,
@@ -27,9 +26,9 @@ from yupana.files.delimited import (
     TextLayout,
     csv_rows,
     is_total,
-    loaded_rows,
     parquet_as_text,
     refuse_twice,
+    why_unreadable,
 )
 from yupana.files.document import is_text
 from yupana.files.names import normal, on_disk
@@ -58,6 +57,9 @@ _MARKS: Final = (
 
 NamesOf = Callable[[Sequence[str]], Sequence[str] | None]
 """What the columns of a table are whose first row this is, or None if that names them itself."""
+
+
+_File = TypeVar("_File", bound=DelimitedFile)
 
 
 def is_exponent(text: str) -> bool:
@@ -116,16 +118,6 @@ def in_utf_8(path: Path) -> bool:
     return True
 
 
-def shown(names: Sequence[str]) -> str:
-    """Names of columns in a message: the first ones, and the beginning of long ones."""
-    some = [name if len(name) <= _LONG else f"{name[:_LONG]}..." for name in names[:_MOST_SHOWN]]
-    return ", ".join([*some, *(["..."] if len(names) > _MOST_SHOWN else [])])
-
-
-_LONG: Final = 40
-_MOST_SHOWN: Final = 10
-
-
 class CodeTable(DelimitedFile):
     """A public table of codes. Made by `open_codes`."""
 
@@ -152,8 +144,8 @@ class CodeTable(DelimitedFile):
 
     def field(self, row: int, column: str) -> str:
         """What a row says in a column."""
-        query = f"SELECT {self._name(column)} FROM {self._rows} LIMIT 1 OFFSET {row}"
-        found = self._database.execute(query).fetchone()
+        query = f"SELECT {self.place(column)} FROM {self._rows} LIMIT 1 OFFSET {row}"
+        found = self.database.execute(query).fetchone()
         return "" if found is None or found[0] is None else str(found[0])
 
     def fault(self, row: int, column: str, rule: str) -> InputError:
@@ -188,15 +180,10 @@ class CodeTable(DelimitedFile):
 
     def records(self, columns: Sequence[str]) -> Iterator[tuple[str, ...]]:
         """The rows in order, as texts that are empty where there is none."""
-        names = ", ".join(f"coalesce({self._name(column)}, '')" for column in columns)
-        cursor = self._database.execute(f"SELECT {names} FROM {self._rows}")
+        names = ", ".join(f"coalesce({self.place(column)}, '')" for column in columns)
+        cursor = self.database.execute(f"SELECT {names} FROM {self._rows}")
         while rows := cursor.fetchmany(_ROWS_AT_ONCE):
             yield from rows
-
-    def no_column(self, missing: Sequence[str]) -> InputError:
-        """Return an error about columns that are not there."""
-        there = shown([name for name in self.header if name])
-        return InputError(f"{self.path}, line 1: no column {', '.join(missing)}; it has {there}")
 
 
 def _without_fraction(found: Labels) -> Labels:
@@ -205,10 +192,9 @@ def _without_fraction(found: Labels) -> Labels:
     return found if bare == list(found.labels) else found.relabelled(bare)
 
 
-@contextmanager
 def open_codes(
     path: Path, *, encoding: str | None = None, names_of: NamesOf = lambda _: None, empty: bool = False
-) -> Iterator[CodeTable]:
+) -> AbstractContextManager[CodeTable]:
     """Open a public table of codes.
 
     Rows that are wholly blank are passed over, and so are columns without a name. Names and fields are in NFC.
@@ -230,6 +216,48 @@ def open_codes(
         If the file is missing or no such table, its encoding or separator is another, a column is there twice, or a row
         has too few or too many fields.
     """
+    return _opened(path, CodeTable, _cleaned, encoding, names_of, empty=empty)
+
+
+def open_delimited(
+    path: Path, required: Sequence[str], optional: Sequence[str] = (), *, others: bool = False
+) -> AbstractContextManager[DelimitedFile]:
+    """Open a table as `open_codes` does, and hold some columns as they are written.
+
+    Parameters
+    ----------
+    required, optional : sequence of str
+        Columns to hold; upper and lower case are the same.
+    others : bool
+        Hold all other columns, too.
+
+    Raises
+    ------
+    InputError
+        As of `open_codes`, or if the file lacks a column.
+    """
+
+    def held(file: DelimitedFile, rows: str) -> str:
+        if missing := [name for name in required if not file.has(name)]:
+            raise file.no_column(missing)
+        names = file.header if others else [name for name in (*required, *optional) if file.has(name)]
+        return f"SELECT {', '.join(dict.fromkeys(map(file.place, names)))} FROM {rows}"
+
+    return _opened(path, DelimitedFile, held, blanks=True)
+
+
+@contextmanager
+def _opened(
+    path: Path,
+    kind: type[_File],
+    query: Callable[[_File, str], str],
+    encoding: str | None = None,
+    names_of: NamesOf = lambda _: None,
+    *,
+    empty: bool = False,
+    blanks: bool = False,
+) -> Iterator[_File]:
+    """Open a table whose rows are what a query gives; ``blanks`` are rows, too."""
     path = next(iter(on_disk(path)), path)
     with ExitStack() as stack:
         layout: TextLayout | None = None
@@ -237,23 +265,32 @@ def open_codes(
             header, rows = parquet_as_text(path)
         else:
             text = stack.enter_context(_in_utf8(path, _check_encoding(encoding)))
-            layout, header = _layout(path, text, names_of)
+            layout, header = _layout(path, text, names_of, blanks=blanks)
             columns = [f"c{place}" for place in range(len(header))]
             rows = csv_rows(text, columns, separator=layout.separator, quote='"').replace(
                 "skip = 1", f"skip = {layout.skipped}"
             )
         header = tuple(normal(name.strip(_BLANKS)) for name in header)
         refuse_twice(path, [name for name in header if name])
-        query = partial(_cleaned, rows=rows, columns=[f"c{place}" for place in range(len(header))])
-        database = stack.enter_context(loaded_rows(path, query, layout, len(header)))
-        table = CodeTable(path, header, database, layout=layout)
+        # A table that does not fit into memory is refused and not spilled: blocks of a nation take about a gigabyte.
+        full = InputError(f"{path} does not fit into the memory of this machine")
+        table = kind(path, header, stack.enter_context(open_database(spills=False, full=full)), layout=layout)
+        try:
+            table.database.execute(f"CREATE TABLE rows AS {query(table, rows)}")
+        except STOPS:
+            raise
+        except (duckdb.Error, UnicodeDecodeError):
+            if layout is None:
+                raise InputError(f"{path} is not readable as Parquet to its end") from None
+            raise why_unreadable(path, layout, len(header)) from None
         if table.rows == 0 and not empty:
             raise InputError(f"{path} has a header and no rows; it must have one at least")
         yield table
 
 
-def _cleaned(database: duckdb.DuckDBPyConnection, rows: str, columns: Sequence[str]) -> str:
+def _cleaned(table: CodeTable, rows: str) -> str:
     """A query for rows without what stands around codes, and without those that are wholly blank."""
+    database, columns = table.database, [f"c{place}" for place in range(len(table.header))]
     # Most files have bare codes alone. Two quick passes take less time than one that changes each field.
     bare = [
         f"bool_and({one} IS NULL OR regexp_full_match({one}, '[0-9A-Za-z]+') AND substr({one}, 8, 2) <> 'US')"
@@ -351,7 +388,7 @@ _NO_TEXT: Final = re.compile("[\0\x80-\x84\x86-\x9f]")
 _NAME_ENCODING: Final = "name the encoding that it has, such as cp1252, or write it as UTF-8"
 
 
-def _layout(path: Path, text: Path, names_of: NamesOf) -> tuple[TextLayout, tuple[str, ...]]:
+def _layout(path: Path, text: Path, names_of: NamesOf, *, blanks: bool) -> tuple[TextLayout, tuple[str, ...]]:
     """How the rows of a text are written, and its columns."""
     with text.open("rb") as file:
         head = file.read(_HEAD)
@@ -377,7 +414,7 @@ def _layout(path: Path, text: Path, names_of: NamesOf) -> tuple[TextLayout, tupl
     if any(map(is_control, "".join(names))):
         held = "a line break or another control character; a quote may not be closed"
         raise InputError(f"{path}, line {skipped + 1}: a name of a column holds {held}")
-    return TextLayout(text, separator, skipped + (codes is None), blanks=False), names
+    return TextLayout(text, separator, skipped + (codes is None), blanks), names
 
 
 _LEAST_LINES: Final = 2

@@ -9,12 +9,13 @@ import itertools
 import os
 import secrets
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import duckdb
+import numpy as np
 from numpy.typing import NDArray
 
 from yupana import interruption
@@ -170,6 +171,19 @@ def store_arrays(database: duckdb.DuckDBPyConnection, table: str, columns: Mappi
     database.register("arrays_now", dict(columns))
     database.execute(f"CREATE OR REPLACE TABLE {table} AS SELECT * FROM arrays_now")
     database.unregister("arrays_now")
+
+
+def store_rows(
+    database: duckdb.DuckDBPyConnection, table: str, kinds: Mapping[str, str], rows: Sequence[tuple[object, ...]]
+) -> None:
+    """Make a small table of rows, in the place of one of its name; ``kinds`` are the SQL types of its columns."""
+    columns = ", ".join(f"{named(name)} {kind}" for name, kind in kinds.items())
+    database.execute(f"CREATE OR REPLACE TEMP TABLE {named(table)} ({columns})")
+    if rows:
+        values = enumerate(zip(*rows, strict=True))
+        database.register("rows_now", {f"c{i}": np.array(of, dtype=object) for i, of in values})
+        database.execute(f"INSERT INTO {named(table)} SELECT * FROM rows_now")
+        database.unregister("rows_now")
 
 
 def source_of(path: Path) -> str:

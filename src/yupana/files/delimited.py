@@ -1,14 +1,13 @@
 """Read delimited text and Parquet: headers, rows as relations of the database, and columns of numbers.
 
-Text has a header and is separated by ``|``, or by ``,`` where it may be from elsewhere. What is wrong is named by file,
-line, column and rule.
+What is wrong is named by file, line, column and rule.
 """
 
 import codecs
 import csv
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -19,7 +18,7 @@ import numpy as np
 
 from yupana.arrays import Flags, Indices, Integers, Ints
 from yupana.errors import InputError, is_control, system_fault
-from yupana.files.database import STOPS, named, open_database, quoted, source_of
+from yupana.files.database import named, open_database, quoted, source_of
 from yupana.files.regular import must_be_regular, regular
 
 _HEADER_LIMIT: Final = 1 << 16
@@ -225,7 +224,7 @@ class TextLayout:
 
 
 class DelimitedFile:
-    """A file with columns, its rows held in an embedded database. Made by `open_delimited`."""
+    """A file with columns, its rows held in an embedded database. Made by `yupana.files.code_tables.open_delimited`."""
 
     def __init__(
         self,
@@ -241,21 +240,21 @@ class DelimitedFile:
         self.header = tuple(header)
         """All columns of the file, as it spells them."""
         self._layout = layout
-        self._database = database
+        self.database = database
         self._rows = rows
         self._places = places
         self._lines = lines
 
     def where(self, column: str, text: str) -> "DelimitedFile":
         """Return the rows that have a text in a column, as a file that knows their lines."""
-        name = self._name(column)
+        name = self.place(column)
         chosen = self._numbers(f"CASE WHEN {name} = {quoted(text)} THEN 1 ELSE 0 END")
-        rows = f"rows_{self._name(column)}_{text.encode().hex()}"
-        self._database.execute(
+        rows = f"rows_{self.place(column)}_{text.encode().hex()}"
+        self.database.execute(
             f"CREATE OR REPLACE TEMP TABLE {rows} AS SELECT * FROM {self._rows} WHERE {name} = {quoted(text)}"
         )
         places = np.flatnonzero(chosen)
-        return DelimitedFile(self.path, self.header, self._database, rows, places, layout=self._layout)
+        return DelimitedFile(self.path, self.header, self.database, rows, places, layout=self._layout)
 
     def has(self, column: str) -> bool:
         """Whether there is such a column; upper and lower case are the same."""
@@ -278,7 +277,7 @@ class DelimitedFile:
         InputError
             If a field is not such a code.
         """
-        name = self._name(column)
+        name = self.place(column)
         empty = _BAD if none is None else none
         most = most or width
         values = self._numbers(
@@ -291,7 +290,7 @@ class DelimitedFile:
 
     def lengths(self, column: str) -> Ints:
         """How many characters the fields of a column have, of shape (rows,)."""
-        return self._numbers(f"coalesce(length({self._name(column)}), 0)")
+        return self._numbers(f"coalesce(length({self.place(column)}), 0)")
 
     def counts(self, column: str) -> Ints:
         """Read whole numbers, zero or more, of shape (rows,).
@@ -301,7 +300,7 @@ class DelimitedFile:
         InputError
             If a field is no such number.
         """
-        name = self._name(column)
+        name = self.place(column)
         values = self._numbers(
             f"CASE WHEN regexp_full_match({name}, '[0-9]{{1,12}}') THEN TRY_CAST({name} AS BIGINT) ELSE {_BAD} END"
         )
@@ -310,16 +309,16 @@ class DelimitedFile:
 
     def texts(self, column: str, *, nines: bool = False) -> Labels:
         """Read texts as they are. Empty means none, and so do all nines unless `nines` are a text like others."""
-        name = self._name(column)
+        name = self.place(column)
         # Parquet tells an empty text from none; here they are the same.
         some = f"{name} <> ''" + ("" if nines else f" AND NOT regexp_full_match({name}, '9+')")
-        self._database.execute(
+        self.database.execute(
             "CREATE OR REPLACE TEMP TABLE labels AS SELECT label, row_number() OVER (ORDER BY label) - 1 AS number "
             f"FROM (SELECT DISTINCT {name} AS label FROM {self._rows} WHERE {some})"
         )
-        labels = self._database.execute("SELECT label FROM labels ORDER BY number").fetchall()
+        labels = self.database.execute("SELECT label FROM labels ORDER BY number").fetchall()
         # A join does not keep the order of rows, so it tells their places.
-        joined = self._database.execute(
+        joined = self.database.execute(
             f"SELECT r.rowid AS place, l.number AS number FROM {self._rows} r JOIN labels l ON r.{name} = l.label"
         ).fetchnumpy()
         index = np.full(self.rows, _NONE, dtype=np.int32)
@@ -332,7 +331,7 @@ class DelimitedFile:
     @property
     def rows(self) -> int:
         """How many rows."""
-        found = self._database.execute(f"SELECT count(*) FROM {self._rows}").fetchone()
+        found = self.database.execute(f"SELECT count(*) FROM {self._rows}").fetchone()
         return int(found[0]) if found else 0
 
     def fault(self, row: int, column: str, rule: str) -> InputError:
@@ -362,16 +361,18 @@ class DelimitedFile:
 
     def no_column(self, missing: Sequence[str]) -> InputError:
         """Return an error about columns that are not there."""
-        return _no_column(self.path, missing)
+        there = shown([name for name in self.header if name])
+        return InputError(f"{self.path}, line 1: no column {', '.join(missing)}; it has {there}")
 
-    def _name(self, column: str) -> str:
+    def place(self, column: str) -> str:
+        """What the database calls a column, as names may differ by case alone."""
         at = find_column(self.header, column)
         if at is None:
             raise self.no_column([column])
         return f"c{at}"
 
     def _numbers(self, expression: str) -> Ints:
-        values = self._database.execute(f"SELECT {expression} AS v FROM {self._rows}").fetchnumpy()["v"]
+        values = self.database.execute(f"SELECT {expression} AS v FROM {self._rows}").fetchnumpy()["v"]
         return np.ascontiguousarray(values, dtype=np.int64)
 
     def _check(self, values: Ints, column: str, rule: str) -> None:
@@ -379,76 +380,6 @@ class DelimitedFile:
         if len(bad):
             more = f"; so are {len(bad) - 1:,} more" if len(bad) > 1 else ""
             raise self.fault(int(bad[0]), column, f"the value {rule}{more}")
-
-
-@contextmanager
-def open_delimited(
-    path: Path, required: Sequence[str], optional: Sequence[str] = (), *, others: bool = False
-) -> Iterator[DelimitedFile]:
-    """Read the columns of Parquet, or of text with a header, separated by ``|`` or ``,``.
-
-    Parameters
-    ----------
-    required, optional : sequence of str
-        Columns to hold; upper and lower case are the same.
-    others : bool
-        Hold all other columns, too.
-
-    Raises
-    ------
-    InputError
-        If the file is missing, is no such text, has no rows, lacks a column or has one twice, or a row has too few
-        or too many fields.
-    """
-    layout, header, rows = _rows_as_text(path)
-    refuse_twice(path, header)
-    if missing := [name for name in required if find_column(header, name) is None]:
-        raise _no_column(path, missing)
-    held = {find_column(header, name) for name in (*required, *optional)} - {None}
-    # Names differ by case alone in some files, which the database would not tell apart.
-    columns = [f"c{place}" for place in range(len(header))]
-    kept = columns if others else [columns[place] for place in sorted(place for place in held if place is not None)]
-    with loaded_rows(path, lambda _: f"SELECT {', '.join(kept)} FROM {rows}", layout, len(header)) as database:
-        opened = DelimitedFile(path, header, database, layout=layout)
-        if opened.rows == 0:
-            raise InputError(f"{path} has a header and no rows; it must name at least one block")
-        yield opened
-
-
-@contextmanager
-def loaded_rows(
-    path: Path, query: Callable[[duckdb.DuckDBPyConnection], str], layout: TextLayout | None, fields: int
-) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open a database with a table ``rows`` of what a query on a file gives.
-
-    Parameters
-    ----------
-    path : Path
-        What messages call the file.
-    query : callable
-        Given the database, what to ask it.
-    layout : TextLayout, optional
-        None of Parquet.
-    fields : int
-        How many a row has.
-
-    Raises
-    ------
-    InputError
-        If a row cannot be read, or they do not fit into memory.
-    """
-    # A table that does not fit into memory is refused and not spilled: blocks of a nation take about a gigabyte.
-    full = InputError(f"{path} does not fit into the memory of this machine")
-    with open_database(spills=False, full=full) as database:
-        try:
-            database.execute(f"CREATE TABLE rows AS {query(database)}")
-        except STOPS:
-            raise
-        except (duckdb.Error, UnicodeDecodeError):
-            if layout is None:
-                raise InputError(f"{path} is not readable as Parquet to its end") from None
-            raise _why_unreadable(path, layout, fields) from None
-        yield database
 
 
 def refuse_twice(path: Path, header: Sequence[str]) -> None:
@@ -463,28 +394,22 @@ def refuse_twice(path: Path, header: Sequence[str]) -> None:
             raise InputError(f"{path}, line 1: column {name} is there twice; name every column once")
 
 
+def shown(names: Sequence[str]) -> str:
+    """Names of columns in a message: the first ones, and the beginning of long ones."""
+    some = [name if len(name) <= _LONG else f"{name[:_LONG]}..." for name in names[:_MOST_SHOWN]]
+    return ", ".join([*some, *(["..."] if len(names) > _MOST_SHOWN else [])])
+
+
+_LONG: Final = 40
+_MOST_SHOWN: Final = 10
+
+
 def find_column(header: Sequence[str], column: str) -> int | None:
     """The place of a column: the one spelled so, or the one that differs by upper and lower case alone."""
     if column in header:
         return list(header).index(column)
     places = [place for place, name in enumerate(header) if name.lower() == column.lower()]
     return places[0] if len(places) == 1 else None
-
-
-def _no_column(path: Path, missing: Sequence[str]) -> InputError:
-    return InputError(
-        f"{path}, line 1: no column {', '.join(missing)}; the first line must name the columns, separated by | or ,"
-    )
-
-
-def _rows_as_text(path: Path) -> tuple[TextLayout | None, tuple[str, ...], str]:
-    """How a file is written, its columns, and SQL for its rows, in which the columns are texts c0, c1 and so on."""
-    if path.suffix != PARQUET:
-        header = _usable_header(path)
-        columns = [f"c{place}" for place in range(len(header.names))]
-        layout = TextLayout(path, header.separator)
-        return layout, header.names, csv_rows(path, columns, separator=header.separator, quote='"')
-    return None, *parquet_as_text(path)
 
 
 def parquet_as_text(path: Path) -> tuple[tuple[str, ...], str]:
@@ -506,18 +431,7 @@ def parquet_as_text(path: Path) -> tuple[tuple[str, ...], str]:
     return names, f"(SELECT {cast} FROM {parquet_rows([path])})"
 
 
-def _usable_header(path: Path) -> Header:
-    with system_fault(InputError, f"{path} cannot be read"), open(path, "rb", opener=regular) as file:
-        head = file.read(_HEADER_LIMIT)
-    if not head:
-        raise InputError(f"{path} is empty; its first line must name the columns")
-    with suppress(UnicodeDecodeError):
-        if b"\0" not in head:
-            return read_header(path)
-    raise InputError(f"{path} is no text file; give a table of text, separated by | or ,")
-
-
-def _why_unreadable(path: Path, layout: TextLayout, fields: int) -> InputError:
+def why_unreadable(path: Path, layout: TextLayout, fields: int) -> InputError:
     """Find the line that the database could not read: the slow way, once something is wrong."""
     line = layout.skipped
     try:

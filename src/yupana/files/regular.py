@@ -3,7 +3,6 @@
 A file beside a release, such as a log or a report, replaces only one of its own kind, and appears whole.
 """
 
-import contextlib
 import errno
 import json
 import os
@@ -15,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from yupana.errors import InputError, OutputError, YupanaError
+from yupana.errors import InputError, OutputError, YupanaError, system_fault
 from yupana.interruption import whole
 
 
@@ -270,14 +269,9 @@ class NewFile:
             raise OutputError(f"{self.what} {self.path} cannot be written: its folder does not exist")
         if not os.access(self.path.parent, os.W_OK | os.X_OK):
             raise OutputError(f"{self.what} {self.path} cannot be written: its folder is not writable")
-        try:
-            with whole():
-                os.close(self._create())
-                self.discard()
-        except OSError as error:
-            with contextlib.suppress(OSError):
-                self.discard()
-            raise OutputError(f"{self.what} {self.path} cannot be written: {error.strerror}") from None
+        with system_fault(OutputError, f"{self.what} {self.path} cannot be written"), whole():
+            os.close(self._create())
+            self.discard()
 
     def write(self, text: str) -> None:
         """Write the file under another name, down to the disk.
@@ -287,17 +281,21 @@ class NewFile:
         OutputError
             If it cannot be written.
         """
+        refused = system_fault(OutputError, f"{self.what} {self.path} cannot be written")
         try:
-            with whole(), os.fdopen(self._create(), "w", encoding="utf-8") as file:
+            with refused, whole(), os.fdopen(self._create(), "w", encoding="utf-8") as file:
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
-        except OSError as error:
-            self.discard()
-            raise OutputError(f"{self.what} {self.path} cannot be written: {error.strerror}") from None
         except BaseException:
             self.discard()
             raise
+
+    def put(self, text: str) -> None:
+        """Write the file and put it into its place; errors as of `write` and `keep`."""
+        with whole():
+            self.write(text)
+            self.keep()
 
     def keep(self) -> None:
         """Put what was written into its place.
@@ -311,7 +309,7 @@ class NewFile:
             if os.path.lexists(self.path) and not self._is_ours(self.path):
                 raise self._unkept("something else came to stand there meanwhile")
             self._partial.replace(self.path)
-            with contextlib.suppress(OSError):
+            with suppress(OSError):
                 # Some file systems know no sync of a folder; the file stands all the same.
                 sync(self.path.parent)
         except OSError as error:
@@ -320,13 +318,13 @@ class NewFile:
     def _unkept(self, reason: str) -> OutputError:
         if self.once:
             return OutputError(f"{self.what} is in {self._partial}, for {self.path} cannot be written: {reason}")
-        with contextlib.suppress(OSError):
+        with suppress(OSError):
             self.discard()
         return OutputError(f"{self.what} {self.path} cannot be written: {reason}")
 
     def discard(self) -> None:
         """Remove what was written and not kept."""
-        with whole(), contextlib.suppress(FileNotFoundError):
+        with whole(), suppress(FileNotFoundError):
             self._partial.unlink()
 
     def _create(self) -> int:

@@ -11,8 +11,9 @@ import numpy as np
 from yupana.arrays import Flags, Indices, Integers, Ints, narrow
 from yupana.errors import InputError
 from yupana.files.arrow_stream import Column, TextColumn
+from yupana.files.code_tables import open_delimited
 from yupana.files.database import open_database
-from yupana.files.delimited import DelimitedFile, Labels, first_repeated, open_delimited, positions
+from yupana.files.delimited import DelimitedFile, Labels, first_repeated, positions
 from yupana.geography.kinds import BLOCK_WIDTH
 from yupana.geography.settings import AREA_TYPES, NO_AREA
 from yupana.release.lines import digits, texts

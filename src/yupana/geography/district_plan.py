@@ -10,8 +10,8 @@ import numpy as np
 
 from yupana.arrays import Flags, Ints
 from yupana.errors import InputError
-from yupana.files.code_tables import CodeTable, open_codes, shown
-from yupana.files.delimited import Labels, positions
+from yupana.files.code_tables import CodeTable, open_codes
+from yupana.files.delimited import Labels, positions, shown
 from yupana.geography.kinds import (
     BLOCK_WIDTH,
     BlockDigits,

@@ -11,7 +11,8 @@ import numpy as np
 
 from yupana.arrays import Indices, Ints
 from yupana.errors import InputError
-from yupana.files.delimited import Labels, open_delimited, positions
+from yupana.files.code_tables import open_delimited
+from yupana.files.delimited import Labels, positions
 from yupana.geography.blocks import (
     NO_ENTITY,
     SCHOOL_COLUMNS,

@@ -9,7 +9,8 @@ import numpy as np
 
 from yupana.arrays import Indices, Ints
 from yupana.errors import InputError
-from yupana.files.delimited import Labels, open_delimited, positions
+from yupana.files.code_tables import open_delimited
+from yupana.files.delimited import Labels, positions
 from yupana.geography.blocks import Reference, coded_areas, refuse_repeated, write_labels
 from yupana.geography.kinds import BLOCK_WIDTH, KINDS, NESTED, STATE, TOLD, US, kind_of
 from yupana.geography.spine import Spine

@@ -12,8 +12,9 @@ import numpy as np
 from yupana.arrays import Indices, Ints
 from yupana.errors import ConfigError, InputError, OutputError
 from yupana.files.arrow_stream import Column, TextColumn
+from yupana.files.code_tables import open_delimited
 from yupana.files.database import open_database
-from yupana.files.delimited import DelimitedFile, Labels, first_repeated, open_delimited, positions
+from yupana.files.delimited import DelimitedFile, Labels, first_repeated, positions
 from yupana.files.regular import FOLDER, must_be
 from yupana.geography.entities import read_entities
 from yupana.geography.kinds import BLOCK_WIDTH

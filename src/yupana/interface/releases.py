@@ -919,12 +919,11 @@ def write_report(
     """Write the atlas of a release into the file that was claimed, and tell what it has no room for."""
     from yupana.atlas.one_file import inline_atlas
     from yupana.atlas.site import AtlasRequest
-    from yupana.report.page import write_page
 
     announcing(tell)("making the page")
     request = AtlasRequest(release.folder, tuple(boundaries), confidential=True, codes=codes)
     made = inline_atlas(request)
-    write_page(page, made.page)
+    page.put(made.page)
     if made.told:
         announcing(tell)(f"{page.path} {made.told}")
 

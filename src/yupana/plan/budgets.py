@@ -5,6 +5,7 @@ Both answers are optimal (docs/targets.md): the loss grows with each budget, and
 
 import html
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -103,11 +104,8 @@ def _least_exponent(mechanism: Mechanism, bound: int, confidence: Fraction) -> F
     while within(Fraction(10) ** (power - 1)):
         power -= 1
     unit = Fraction(10) ** (power - _DIGITS)
-    low, high = 10 ** (_DIGITS - 1), 10**_DIGITS
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if within(middle * unit) else (middle, high)
-    return high * unit
+    numbers = range(10 ** (_DIGITS - 1) + 1, 10**_DIGITS)
+    return (numbers.start + bisect_left(numbers, True, key=lambda number: within(number * unit))) * unit  # noqa: FBT003
 
 
 def _budget_for_sigma(sigma: Fraction, sensitivity: Fraction, mechanism: Mechanism) -> Fraction:

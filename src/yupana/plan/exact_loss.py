@@ -16,7 +16,7 @@ from yupana.plan.plan import DEFAULT_DELTA, Neighbours, Place, Plan, place_in
 from yupana.privacy.laws import DiscreteGaussian, Law, TwoSidedGeometric
 from yupana.privacy.loss_law import SMALLEST_DELTA, WIDTH, LossBounds, delta_at, deltas_at, epsilon_at
 from yupana.privacy.loss_terms import Difference, Shift, ShiftChoice
-from yupana.privacy.zcdp import epsilon_tight
+from yupana.privacy.zcdp import epsilon_tight, least_missed
 
 Change = Literal["unbounded", "bounded", "same_household"]
 
@@ -163,13 +163,7 @@ def missed_exact(
     if len(known) < len(deltas):
         return None
     points = list(zip(epsilons, map(max, zip(*known, strict=True)), strict=True))
-    return tuple(
-        max(
-            0.0,
-            *(max(1 - d - math.exp(min(e, 700.0)) * a, math.exp(-e) * (1 - d - a)) for e, d in points),
-        )
-        for a in type_1
-    )
+    return tuple(least_missed(points, a) for a in type_1)
 
 
 def exact_totals(plan: Plan, delta: float = DEFAULT_DELTA) -> dict[str, Any]:

@@ -6,7 +6,7 @@ exact on fractions, and `yupana.plan` does them.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 
 
@@ -65,6 +65,15 @@ def rho_for_epsilon(epsilon: float, delta: float) -> float:
             break
         low, high = (middle, high) if epsilon_tight(middle, delta) <= epsilon else (low, middle)
     return low
+
+
+def least_missed(promises: Iterable[tuple[float, float]], type_1: float) -> float:
+    """The least error of type II of a test with this error of type I, by pairs of epsilon and delta that are kept."""
+    errors = (
+        max(1 - delta - math.exp(min(epsilon, 700.0)) * type_1, math.exp(-epsilon) * (1 - delta - type_1))
+        for epsilon, delta in promises
+    )
+    return max(0.0, *errors)
 
 
 def argmin(f: Callable[[float], float], low: float, high: float, steps: int) -> float:

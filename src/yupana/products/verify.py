@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import duckdb
-import numpy as np
 
 from yupana.errors import OutputError
-from yupana.files.database import named, open_database, quoted, unreadable
+from yupana.files.database import named, open_database, quoted, store_rows, unreadable
 from yupana.files.delimited import column_types
 from yupana.plan.measurement import Mechanism, z_value
 from yupana.plan.plan import margin_from_json
@@ -269,7 +268,7 @@ class _Checks:
             (*map(str, cell.labels), place, *(weight.get(cell, 0) for weight in weights.values()))
             for place, cell in enumerate(table.cells)
         ]
-        self._store(f"cells|{name}", kinds, lines)
+        store_rows(self.db, f"cells|{name}", kinds, lines)
         distinct = "bit_count(bit_or(CAST(1 AS BIGINT) << _cell))" if len(lines) < 63 else "count(DISTINCT _cell)"
         hidden = _UNSUPPRESSED if self.release.suppressed else _WITHOUT_NUMBER
         gathered = _listed(
@@ -361,7 +360,9 @@ class _Checks:
                     ]
         by = {"_choice": "INTEGER", "_place": "INTEGER", "REGION_TYPE": "VARCHAR"}
         by |= dict.fromkeys(table.columns, "VARCHAR")
-        self._store(f"due noise|{name}", {**by, "_law": "VARCHAR", "_variance": "DOUBLE", "_moe": "DOUBLE"}, lines)
+        store_rows(
+            self.db, f"due noise|{name}", {**by, "_law": "VARCHAR", "_variance": "DOUBLE", "_moe": "DOUBLE"}, lines
+        )
         keys = _names(family.keys)
         joins, picked = "", ["-1 AS _choice", "-1 AS _place", "REGION_TYPE", *map(named, table.columns)]
         if deciding:
@@ -415,18 +416,9 @@ class _Checks:
                 if m["table"] == family.name
                 for key in self.codes.groups(family, str(m["level"]))
             ]
-            self._store(name, {**dict.fromkeys(family.keys, "VARCHAR"), "_place": "INTEGER"}, lines)
+            store_rows(self.db, name, {**dict.fromkeys(family.keys, "VARCHAR"), "_place": "INTEGER"}, lines)
             self._gathered.add(name)
         return named(name)
-
-    def _store(self, name: str, kinds: Mapping[str, str], lines: Sequence[tuple[object, ...]]) -> None:
-        """Make a small table."""
-        self.db.execute(f"CREATE TEMP TABLE {named(name)} ({_listed(f'{named(c)} {k}' for c, k in kinds.items())})")
-        if lines:
-            columns = zip(*lines, strict=True)
-            self.db.register("|lines", {f"c{i}": np.array(values, dtype=object) for i, values in enumerate(columns)})
-            self.db.execute(f"INSERT INTO {named(name)} SELECT * FROM {named('|lines')}")
-            self.db.unregister("|lines")
 
     def _keep(self, name: str, query: str) -> str:
         """Make a table of a query; its name as SQL writes it."""

@@ -289,19 +289,7 @@ def _compared(folder: Path, beside: Mapping[str, str]) -> tuple[list[str], list[
 def _judged(
     signature: Signature, signer: str, when: datetime | None, known: Sequence[Signer], signers: Path
 ) -> tuple[list[str], str]:
-    """Why a signature counts for nothing, in words; or who signed.
-
-    Parameters
-    ----------
-    signature : Signature
-        _Verified.
-    signer : str
-        Whom the statement names.
-    when : datetime, optional
-        Of signing, as the statement tells it; a signature without one counts as of now, as it does for OpenSSH.
-    signers : Path
-        Of these, for messages.
-    """
+    """Why a signature counts for nothing, in words; or who signed; without a time it counts as of now."""
     now, by = datetime.now(UTC), fingerprint(signature.key)
     found = [one for one in known if one.key == signature.key]
     able = [one for one in found if matches(NAMESPACE, one.namespaces)]

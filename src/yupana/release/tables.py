@@ -78,7 +78,8 @@ def write_table(folder: Path, table: ReleaseTable, fmt: Format) -> Path:
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
         return path
     arrays = {
-        name: np.array(values, dtype=object if _is_text(values) else None) for name, values in table.columns.items()
+        name: np.array(values, dtype=object if values and isinstance(values[0], str) else None)
+        for name, values in table.columns.items()
     }
     with open_database() as db:
         db.register("rows", arrays)
@@ -189,10 +190,6 @@ def checksums_by_name(paths: Iterable[Path], below: str = "") -> dict[str, str]:
         names = chain((f"{below}{path.name}",), (f"{below}{path.name} ({number})" for number in count(2)))
         found[next(name for name in names if found.get(name, digest) == digest)] = digest
     return found
-
-
-def _is_text(values: Sequence[Value]) -> bool:
-    return bool(values) and isinstance(values[0], str)
 
 
 def written(value: Value) -> str:

@@ -11,7 +11,6 @@ from typing import Final
 
 from yupana.errors import OutputError
 from yupana.files.regular import NewFile, real, regular
-from yupana.interruption import whole
 from yupana.report.charts import Mark, Spec, draw, renderer
 from yupana.report.html import Html, fill
 from yupana.version import __version__
@@ -83,19 +82,6 @@ def claim_page(path: Path, apart_from: Iterable[Path] = (), *, mode: int = PUBLI
     page = NewFile(path, "the report", _is_page, mode)
     page.check()
     return page
-
-
-def write_page(page: NewFile, text: str) -> None:
-    """Write a page that was claimed.
-
-    Raises
-    ------
-    OutputError
-        If it cannot be written.
-    """
-    with whole():
-        page.write(text)
-        page.keep()
 
 
 def _is_page(path: Path) -> bool:

@@ -35,7 +35,7 @@ from yupana.report.charts import Mark, before_and_after, log_dots
 from yupana.report.html import Html
 from yupana.report.maps import Boundary, ValueClasses, draw_map, lay_out, outlines, read_boundaries
 from yupana.report.numbers import rounded, whole
-from yupana.report.page import Chart, Figure, claim_page, render, write_page
+from yupana.report.page import Chart, Figure, claim_page, render
 from yupana.topdown.tree.least_squares import entity_variances, unit_variances
 
 SPINES: Final[Mapping[Kind, Mark]] = {
@@ -124,7 +124,7 @@ def write_report(folder: Path, boundaries: Path | None, to: Path | None, announc
     compared = [_compare(column, kind, written, spines) for column, kind in areas.items() if kind.labels]
     groups = _compare("block_group", _block_groups(written), written, spines)
     announce("drawing")
-    write_page(place, _page(settings, manifest, spines, compared, groups, shapes))
+    place.put(_page(settings, manifest, spines, compared, groups, shapes))
     if place.path.resolve() == (folder / REPORT).resolve():
         write_manifest(folder, {**manifest, "reports": describe_reports(folder, [REPORT])})
     return place.path

@@ -237,18 +237,7 @@ def _kernel(distance: Floats, width: float) -> Floats:
 
 
 def _fit(kernel: Floats, distance: Floats, times: Floats) -> tuple[Floats, Floats]:
-    """Slopes m / v, and how each would move with one more residual of each value.
-
-    Parameters
-    ----------
-    kernel, distance : ndarray of float64, shape (points, values)
-    times : ndarray of float64, shape (values,)
-
-    Returns
-    -------
-    tuple of ndarray of float64
-        Of shapes (points,) and (points, values).
-    """
+    """Slopes m / v, of shape (points,), and how each would move with one more residual of each value."""
     weight = np.maximum(kernel @ times, np.finfo(float).tiny)
     mean = (kernel * distance) @ times / weight
     about = distance - mean[:, None]

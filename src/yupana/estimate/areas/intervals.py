@@ -27,7 +27,7 @@ from yupana.estimate.areas.released import ReleasedAreas, released_areas, short_
 from yupana.estimate.intervals.intervals import Interval
 from yupana.estimate.intervals.selections import Counted, counted_in, list_labels, open_file
 from yupana.estimate.results import AreaInterval, AreaIntervals
-from yupana.estimate.topdown_release import file_of, schema_of
+from yupana.estimate.topdown_release import file_of, path_of, schema_of
 from yupana.files.database import named, open_database, unreadable
 from yupana.geography.gazetteer import NamedArea
 from yupana.geography.kinds import BLOCK_WIDTH, KINDS, NONE, TOLD
@@ -124,11 +124,9 @@ class _PublishedTables:
     def _rows_of(self, kind: str, codes: Sequence[str]) -> _TabulatedRows:
         """Those of its own table or, of a kind that is not tabulated, sums of those of its blocks."""
         published = self.areas.published
-        for stem in (f"{TABULATION}/{kind}", *([f"{COUNTS}/{kind}"] if published is None else [])):
-            if file_of(self.release, stem) is not None:
-                return self._read(stem, codes, np.arange(len(codes), dtype=np.int64))
-        if published is None:
-            raise OutputError(f"{self.release.folder} has no {COUNTS}/{kind}, which it must have; run yupana check")
+        if self.has(kind) or published is None:
+            stem = f"{TABULATION if self.has(kind) else COUNTS}/{kind}"
+            return self._read(stem, codes, np.arange(len(codes), dtype=np.int64))
         column = published.kinds[kind]
         place = {column.labels.index(code): at for at, code in enumerate(codes)}
         inside = np.flatnonzero(np.isin(column.index, list(place)))
@@ -138,10 +136,7 @@ class _PublishedTables:
 
     def _read(self, stem: str, geounits: Sequence[str], area: Ints) -> _TabulatedRows:
         """Rows of a file by geounit, each geounit in an area; several geounits of one area are added up."""
-        name = file_of(self.release, stem)
-        if name is None:
-            raise OutputError(f"{self.release.folder} has no {stem}, which tells the counts that are asked for")
-        path = self.release.file(name)
+        path = path_of(self.release, stem)
         attributes = self.words.schema.attributes
         with open_database() as db:
             columns = open_file(db, "tabulated", path)
@@ -165,17 +160,14 @@ class _PublishedTables:
         """Which variable, by table, is a sum of cells, as `WeightedCells.key`, if the tables have intervals of it."""
         found: dict[tuple[tuple[int, ...], bytes], tuple[str, str]] = {}
         for table in self.words.tables:
-            if self._file(table.name) is not None:
+            if file_of(self.release, f"{TABLES}/{table.name}{INTERVALS_OF}") is not None:
                 for variable in table.variables:
                     found.setdefault(read_form(variable, self.words).above.key, (table.name, variable))
         return found
 
     def ends_of(self, kind: str, table: str, variables: Sequence[str]) -> Mapping[str, Ints]:
         """The intervals of variables of a table: for each an array of shape (areas, 2), of `ENDS`."""
-        name = self._file(table)
-        if name is None:
-            raise OutputError(f"{self.release.folder} has no {TABLES}/{table}{INTERVALS_OF}")
-        path = self.release.file(name)
+        path = path_of(self.release, f"{TABLES}/{table}{INTERVALS_OF}")
         level = levels_of(self.areas.gazetteer.kinds)[kind]
         codes = self.codes[kind]
         geocodes = [short_block(code) if kind == "block" else code for code in codes]
@@ -200,9 +192,6 @@ class _PublishedTables:
             variable: np.stack([np.asarray(found[f"{variable}_{end}"], dtype=np.int64)[order] for end in ENDS], axis=1)
             for variable in variables
         }
-
-    def _file(self, table: str) -> str | None:
-        return file_of(self.release, str(Path(TABLES) / f"{table}{INTERVALS_OF}"))
 
 
 def area_intervals(

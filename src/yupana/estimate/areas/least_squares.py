@@ -45,17 +45,7 @@ class _AreaEstimates:
     _rows: dict[tuple[Kept, bytes], Floats] = field(default_factory=dict, init=False)
 
     def moments(self, area: int, sums: Sequence[WeightedCells]) -> tuple[Floats, Floats]:
-        """Estimates of weighted sums of the cells of an area, and their covariance.
-
-        Parameters
-        ----------
-        area : int
-            By its place.
-
-        Returns
-        -------
-        tuple of ndarray of float64, shapes (sums,) and (sums, sums)
-        """
+        """Estimates of weighted sums of the cells of an area, by its place, and their covariance."""
         rows = np.stack([self._row(one) for one in sums])
         values = rows @ self.coordinates[area] + [one.constant for one in sums]
         part, precision = basis_of(self.kept, self.shape).part_of, self.precision[area]

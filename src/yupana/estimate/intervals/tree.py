@@ -20,7 +20,7 @@ from yupana.arrays import Floats, narrow
 from yupana.errors import ConfigError, OutputError
 from yupana.estimate.intervals.query import Linear, Selection
 from yupana.estimate.intervals.selections import chosen_places, kept_by, list_labels, open_file
-from yupana.estimate.topdown_release import SPINE, file_of, must_be_of_topdown, released_spine, schema_of
+from yupana.estimate.topdown_release import SPINE, must_be_of_topdown, path_of, released_spine, schema_of
 from yupana.files.database import named, open_database, store_arrays, unreadable
 from yupana.geography.spine import Geolevel, Spine
 from yupana.geography.spine_files import GEOUNITS, read_shares
@@ -323,14 +323,12 @@ class TreeMeasurements:
             If the release has no such file, or it is none of counts.
         """
         stem = f"counts/{self.levels[level]}"
-        name = file_of(self.release, stem)
-        if name is None:
-            raise OutputError(f"{self.release.folder} has no {stem}, which it must have; run yupana check")
+        path = path_of(self.release, stem)
         with open_database() as db:
-            open_file(db, "counts", self.release.file(name))
+            open_file(db, "counts", path)
             list_labels(db, "units", self.labels[level])
             cell = cell_of([self.schema.attributes[i] for i in kept])
-            with unreadable(OutputError(f"{self.release.folder / name} is not readable as counts")):
+            with unreadable(OutputError(f"{path} is not readable as counts")):
                 rows = db.execute(
                     f'SELECT units.place AS unit, {cell} AS cell, sum("count"::BIGINT)::BIGINT AS count FROM counts '
                     f"JOIN units ON units.label = geounit WHERE {cell} IS NOT NULL GROUP BY 1, 2"

@@ -483,13 +483,7 @@ def _peak(height: _Height, groups: int, bounds: tuple[float, float]) -> tuple[Fl
 def _panels(
     height: _Height, mode: Floats, top: Floats, bounds: tuple[float, float], kinks: Sequence[float]
 ) -> tuple[NDArray[np.intp], Floats, Floats]:
-    """Panels to begin with: geometric about the mode, as far as the density is not negligible, split at kinks.
-
-    Returns
-    -------
-    tuple
-        Of each panel the group, its lower and its upper end.
-    """
+    """Panels to begin with, geometric about the mode and split at kinks: of each the group and both ends."""
     groups = mode.size
     steps = (bounds[1] - bounds[0]) * 3.0 ** np.arange(0.0, -26.0, -1.0)
     every = np.arange(groups)

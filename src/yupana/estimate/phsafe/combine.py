@@ -47,17 +47,7 @@ class _Projection:
     misfit: Floats
 
     def covariances(self, places: NDArray[np.intp]) -> Floats:
-        """Covariances within groups of quantities.
-
-        Parameters
-        ----------
-        places : int array, shape (groups, size)
-
-        Returns
-        -------
-        float array, shape (groups, size, size)
-            Exactly 0 where correlations are below 1e-9, which is rounding.
-        """
+        """Covariances within groups of quantities, by their places; exactly 0 where correlations are only rounding."""
         taken = self.gained[:, places]
         found = -np.einsum("kgi,kgj->gij", taken, taken)
         size = places.shape[1]

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from yupana.errors import ConfigError
-from yupana.files.code_tables import in_utf_8, read_rows, shown
+from yupana.files.code_tables import in_utf_8, read_rows
 from yupana.files.codes import CODES, codes_of, in_place, listed_rows
 from yupana.files.columns import Dialect
+from yupana.files.delimited import shown
 from yupana.files.names import LONGEST, fault_of, file_of, folded, normal
 from yupana.plan.measurement import Mechanism
 from yupana.plan.plan import DEFAULT_DELTA, Plan

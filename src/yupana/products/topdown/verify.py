@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from yupana.arrays import Ints
 from yupana.errors import InputError, OutputError
 from yupana.files.database import named, open_database, quoted, store_arrays, unreadable
-from yupana.files.delimited import NO_SEPARATOR, column_types, csv_rows, parquet_rows, positions, read_header
+from yupana.files.delimited import NO_SEPARATOR, csv_rows, positions
 from yupana.geography.published import AREAS_FOLDER, BLOCKS_STEM, PublishedBlocks, areas_of_spine, read_published
 from yupana.geography.settings import ROOT
 from yupana.geography.spine import Spine
@@ -43,7 +43,7 @@ from yupana.products.topdown.tables import (
     tables_of,
 )
 from yupana.release.lines import Texts
-from yupana.release.tables import table_rows
+from yupana.release.tables import table_columns, table_rows
 from yupana.topdown.histogram import Histogram, count_entries, sum_to_areas
 from yupana.topdown.nmf.layout import DPQUERY
 from yupana.topdown.queries import Attribute, Schema
@@ -62,7 +62,7 @@ def read_counts(
     more: Sequence[str] = (),
 ) -> Histogram:
     """Counts of units in the order of their labels, from a table whose rows are in any order."""
-    source = source_of(db, folder, name, schema, more)
+    source = source_of(folder, name, schema, more)
     unit, joined, known = units_named(db, labels, "geounit")
     cell = cell_of(schema.attributes)
     with unreadable(_unreadable(name)):
@@ -103,20 +103,12 @@ def _places(units: NDArray[Any], known: Ints) -> Ints:
     return np.append(order, -1)[positions(np.asarray(units), known[order])]
 
 
-def source_of(db: duckdb.DuckDBPyConnection, folder: Path, name: str, schema: Schema, more: Sequence[str] = ()) -> str:
+def source_of(folder: Path, name: str, schema: Schema, more: Sequence[str] = ()) -> str:
     """SQL for a table of counts with more columns, all columns text."""
-    columns = ("geounit", *schema.names, "count", *more)
     paths = [path for path in (folder / f"{name}.csv", folder / f"{name}.parquet") if path.is_file()]
     if len(paths) != 1:
         raise CountFileError(f"{name} is missing, or there both as CSV and as Parquet")
-    if paths[0].suffix == ".csv":
-        return open_text(paths[0], columns)
-    rows = parquet_rows(paths)
-    with unreadable(_unreadable(name)):
-        found = list(column_types(db, rows))
-    if found != list(columns):
-        raise CountFileError(f"{name} must have the columns {', '.join(columns)}")
-    return f"(SELECT COLUMNS(*)::VARCHAR FROM {rows})"
+    return open_columns(paths[0], ("geounit", *schema.names, "count", *more), name)
 
 
 def codes_of(labels: Texts) -> Ints | None:
@@ -127,15 +119,13 @@ def codes_of(labels: Texts) -> Ints | None:
     return np.asarray(labels.astype(np.int64))
 
 
-def open_text(path: Path, columns: Sequence[str]) -> str:
-    """SQL for a text file with these columns, all text."""
-    try:
-        header = read_header(path, separators="|", quote="").names
-    except (OSError, ValueError):
-        raise CountFileError(f"{path.name} is missing or not readable") from None
-    if header != tuple(columns):
-        raise CountFileError(f"{path.name} must have the columns {', '.join(columns)}")
-    return csv_rows(path, columns)
+def open_columns(path: Path, columns: Sequence[str], name: str = "") -> str:
+    """SQL for a table with these columns, all text; ``name`` is what messages call it, if not as its file."""
+    with unreadable(CountFileError(f"{name or path.name} is missing or not readable")):
+        found, rows = table_columns(path), table_rows(path)
+    if found != list(columns):
+        raise CountFileError(f"{name or path.name} must have the columns {', '.join(columns)}")
+    return f"(SELECT COLUMNS(*)::VARCHAR FROM {rows})"
 
 
 def levels_in(attributes: Iterable[Attribute]) -> dict[str, str]:
@@ -280,48 +270,36 @@ class _Files:
 
     def faults(self, unknown: AbstractSet[str]) -> list[str]:
         """What is wrong with what was not found to hold."""
-        spine, names = self.spine, self.spine.tree.names
-        labels = [level.texts() for level in spine.levels]
+        spine, more = self.spine, BOUNDS if self.intervals else ()
+        labels, counted = spine.levels[-1].texts(), f"{COUNTS}/{spine.tree.names[-1]}"
         try:
-            blocks = read_counts(self.db, self.folder, f"{COUNTS}/{names[-1]}", self.schema, labels[-1])
+            blocks = read_counts(self.db, self.folder, counted, self.schema, labels)
         except CountFileError as error:
             return [str(error)]
+        units = [*sum_to_areas(blocks, areas_of_spine(spine))][::-1]
         checks: list[Callable[[], None]] = []
         if COUNTS in unknown:
-            checks += [partial(self._check_level, level, labels[level], blocks) for level in range(len(names) - 1)]
+            checks += [partial(self._check_counts, f"{COUNTS}/{kind.name}", kind.labels, of) for kind, of in units[:-1]]
         if MICRODATA in unknown:
-            checks.append(partial(self._check_records, labels[-1], blocks))
-        if self.any_codes:
-            units = [*sum_to_areas(blocks, areas_of_spine(spine))][::-1] if self.intervals else []
-            return _told(
-                [*checks, *(partial(self._check_tabulation, kind.name, kind.labels, of) for kind, of in units)]
-            )
-        if TABULATION not in unknown:
+            checks.append(partial(self._check_records, labels, blocks))
+        tables = [] if self.any_codes else tables_of(self.schema)
+        if TABULATION not in unknown or (self.any_codes and not self.intervals):
             return _told(checks)
         try:
-            areas = self.published().areas(spine.blocks)
+            tabulated = units if self.any_codes else [*sum_to_areas(blocks, self.published().areas(spine.blocks))]
         except InputError as error:
             return [*_told(checks), str(error)]
-        kinds = {kind.name: (kind.labels, of) for kind, of in sum_to_areas(blocks, areas)}
-        checks += [partial(self._check_tabulation, name, *kind) for name, kind in kinds.items()]
-        checks += [partial(self._check_table, table, kinds) for table in tables_of(self.schema)]
-        if self.intervals:
-            checks += [partial(self._check_intervals, table, kinds) for table in tables_of(self.schema)]
+        kinds = {kind.name: (kind.labels, of) for kind, of in tabulated}
+        checks += [partial(self._check_counts, f"{TABULATION}/{name}", *kind, more) for name, kind in kinds.items()]
+        checks += [partial(self._check_table, table, kinds) for table in tables]
+        checks += [partial(self._check_intervals, table, kinds) for table in tables if more]
         return _told(checks)
 
-    def _check_level(self, level: int, labels: Texts, blocks: Histogram) -> None:
-        tree = self.spine.tree
-        name = f"{COUNTS}/{tree.names[level]}"
-        counts = read_counts(self.db, self.folder, name, self.schema, labels)
-        _agree(counts, blocks.sum_to(tree.ancestors(level), tree.units(level)), name)
-
-    def _check_tabulation(self, name: str, labels: Texts, counts: Histogram) -> None:
-        """Compare a kind of published geography with the blocks."""
-        file = f"{TABULATION}/{name}"
-        more = BOUNDS if self.intervals else ()
+    def _check_counts(self, file: str, labels: Texts, counts: Histogram, more: Sequence[str] = ()) -> None:
+        """Compare the counts of a kind of areas, be it a geolevel, with the blocks; ``more`` are of intervals."""
         _agree(read_counts(self.db, self.folder, file, self.schema, labels, more), counts, file)
-        if self.intervals:
-            self._check_bounds(file, source_of(self.db, self.folder, file, self.schema, more), [BOUNDS])
+        if more:
+            self._check_bounds(file, source_of(self.folder, file, self.schema, more), [BOUNDS])
 
     def _check_bounds(self, file: str, source: str, ends: Iterable[tuple[str, ...]]) -> None:
         """Refuse ends that are no whole numbers, not in order or below 0, or whose margin is not half the width."""
@@ -342,8 +320,8 @@ class _Files:
         """Compare the intervals of a published table with it: the same areas, and bounds that go with the counts."""
         file = f"{TABLES}/{table.name}{INTERVALS_OF}.csv"
         area = ("SUMLEV", "GEOCODE")
-        counted = open_text(self.folder / TABLES / f"{table.name}.csv", (*area, *table.variables))
-        source = open_text(self.folder / file, (*area, *table.ends))
+        counted = open_columns(self.folder / TABLES / f"{table.name}.csv", (*area, *table.variables))
+        source = open_columns(self.folder / file, (*area, *table.ends))
         areas = sum(len(labels) for labels, _ in kinds.values())
         with unreadable(_unreadable(file)):
             ((rows, met),) = (
@@ -395,7 +373,7 @@ class _Files:
 
         Lines are grouped as they are: few fields have to be told apart then.
         """
-        open_text(self.folder / MICRODATA, columns)
+        open_columns(self.folder / MICRODATA, columns)
         line, fields = "line", list(columns)
         if fields == list(PERSON_COLUMNS):
             fields.remove("EPNUM")
@@ -409,7 +387,7 @@ class _Files:
     def _check_table(self, table: RedistrictingTable, kinds: Mapping[str, tuple[Texts, Histogram]]) -> None:
         """Compare a published table with the counts of all kinds of areas; those without people stand there, too."""
         file = f"{TABLES}/{table.name}.csv"
-        source = open_text(self.folder / file, ("SUMLEV", "GEOCODE", *table.variables))
+        source = open_columns(self.folder / file, ("SUMLEV", "GEOCODE", *table.variables))
         numbers = ", ".join(f"coalesce(TRY_CAST({name} AS BIGINT), -1) AS {name}" for name in table.variables)
         with unreadable(_unreadable(file)):
             self.db.execute(f"CREATE OR REPLACE TABLE published AS SELECT SUMLEV, GEOCODE, {numbers} FROM {source}")

@@ -1,8 +1,7 @@
 """Evidence from the whole tree: what all measurements of a geounit and of those below it say of it. Public."""
 
-import os
+import mmap
 import tempfile
-import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -10,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from yupana.arrays import Floats, Ints
+from yupana.arrays import Ints
 from yupana.errors import OutputError
 from yupana.files.regular import take_room
 from yupana.files.temporary import temporary_folder
@@ -41,42 +40,28 @@ class EstimatesOnDisk:
     """
 
     def __init__(self, units: int, cells: int, subsets: int) -> None:
-        self._widths = (cells, subsets)
-        self._begins = (0, 8 * units * cells)
-        self._added = 0
         try:
             with tempfile.TemporaryFile(dir=temporary_folder()) as file:
                 take_room(file.fileno(), 0, 8 * units * (cells + subsets))
-                self._file = os.dup(file.fileno())
+                self._map = mmap.mmap(file.fileno(), 8 * units * (cells + subsets))
         except OSError as error:
             text = f"{temporary_folder()} cannot hold the estimates of a geolevel: {error.strerror}; set TMPDIR"
             raise OutputError(text) from None
-        weakref.finalize(self, os.close, self._file)
+        coordinates, precision = np.split(np.frombuffer(self._map), [units * cells])
+        self._held = TreeEstimate(coordinates.reshape(units, cells), precision.reshape(units, subsets))
+        self._added = 0
 
     def add(self, estimate: TreeEstimate) -> None:
         """Add the estimates of the units that follow."""
-        for values, width, begin in zip(
-            (estimate.coordinates, estimate.precision), self._widths, self._begins, strict=True
-        ):
-            flat, done = np.ascontiguousarray(values).reshape(-1).view(np.uint8), 0
-            while done < len(flat):
-                done += os.pwrite(self._file, flat[done:].data, begin + 8 * self._added * width + done)
-        self._added += len(estimate.precision)
+        first, self._added = self._added, self._added + len(estimate.precision)
+        self._held.coordinates[first : self._added] = estimate.coordinates
+        self._held.precision[first : self._added] = estimate.precision
+        self._map.madvise(mmap.MADV_DONTNEED)  # what is on the disk is not in the memory of this process
 
     def part(self, first: int, last: int) -> TreeEstimate:
-        """Estimates of the units from ``first`` up to ``last``."""
-        coordinates, precision = (
-            self._read(begin + 8 * first * width, (last - first, width))
-            for width, begin in zip(self._widths, self._begins, strict=True)
-        )
-        return TreeEstimate(coordinates, precision)
-
-    def _read(self, begin: int, shape: tuple[int, int]) -> Floats:
-        found = np.empty(shape)
-        flat, done = found.reshape(-1).view(np.uint8), 0
-        while done < found.nbytes:
-            # Several may read at a time, so the place is said with each reading.
-            done += os.preadv(self._file, [flat[done:].data], begin + done)
+        """Estimates of the units from ``first`` up to ``last``; several may read at a time."""
+        found = TreeEstimate(self._held.coordinates[first:last].copy(), self._held.precision[first:last].copy())
+        self._map.madvise(mmap.MADV_DONTNEED)
         return found
 
 

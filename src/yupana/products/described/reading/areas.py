@@ -133,7 +133,8 @@ def _area_above(doc: DescriptionDocument, name: str, told: DeclaredAreaKind) -> 
     place, below = f"areas.{name}", doc.areas.get(str(told.from_))
     if below is None or not below.columns:
         known = [kind for kind, of in doc.areas.items() if of.columns]
-        doc.faults.append(f"{place}.from: must be a kind of areas that stands before it: {', '.join(known)}")
+        text = f"must be a kind of areas that stands before it: {', '.join(known)}; {told.from_!r} is none"
+        doc.faults.append(f"{place}.from: {text}")
     if told.column is not None or (told.of is None) == (told.first is None):
         doc.faults.append(f"{place}: with from it has either of or first, and no column")
     if below is None or doc.faults:

@@ -102,9 +102,9 @@ def listed_groups(doc: DescriptionDocument, place: str, told: Sequence[str] | De
     """Groups as they are named, or those of lists as ``{ from, where }`` chooses them, ordered by code."""
     if not isinstance(told, DeclaredChoice):
         return list(told)
-    if any(name not in doc.lists for name in told.from_):
+    if strange := [name for name in told.from_ if name not in doc.lists]:
         known = f"some of {', '.join(doc.lists)}" if doc.lists else "lists of groups, and there are no group_lists"
-        doc.faults.append(f"{place}.from: must be a list of {known}")
+        doc.faults.append(f"{place}.from: must be a list of {known}; {strange[0]!r} is none")
         return []
     before = len(doc.faults)
     found = _chosen(doc, f"{place}.where", told.where, {name: doc.lists[name] for name in told.from_})

@@ -1,7 +1,7 @@
 """Find the faults of a description that stand behind others, by reading it without the parts that have some. Public.
 
-A part that names another cannot be judged where that one has a fault, so it is left out with it, and nothing is said of
-it that might follow from the fault of the other.
+A part that names another cannot be judged where that one has a fault and was left out: then it has a fault that names
+the other, and it is left out, too, and nothing is said of it.
 """
 
 import re
@@ -18,18 +18,6 @@ _SECTIONS: Final = (
     *("files", "recodes", "hierarchies", "areas", "groups", "group_lists", "levels", "tables", "criteria"),
 )
 _WITHIN: Final = ("columns", "responses")
-_SAID: Final = ("title", "label", "labels", "record")
-"""Keys whose texts name no part."""
-
-_OWN: Final = frozenset(
-    (
-        *("column", "classes", "where", "from", "first", "of", "code", "levels", "areas", "groups", "file", "key"),
-        *("counts", "limit", "per", "most", "by", "cells", "margins", "sums", "headings", "budget", "moe", "detail"),
-        *("steps", "thresholds", "share", "coarsest", "leave_out", "table", "level", "rows", "columns", "codes"),
-        *("error", "quantile", "chance", "fewest", "at_least", "at_most"),
-    )
-)
-"""Keys of the language, where a part of the same name is not meant."""
 
 
 def later_faults(told: dict[str, Any], faults: list[str], read: Callable[[dict[str, Any], bool], list[str]]) -> None:
@@ -44,27 +32,24 @@ def later_faults(told: dict[str, Any], faults: list[str], read: Callable[[dict[s
     read : callable
         Gives the faults of a document; if the second argument is False without those of its sensitivities.
     """
-    rest = deepcopy(told)
-    new, known, gone, check = list(faults), set(faults), set[str](), True
+    rest, new, known, gone, check = deepcopy(told), list(faults), set(faults), set[str](), True
     while any(_part(rest, fault) for fault in new):
         # A key that is unknown may have been meant for one that sensitivities depend on.
         stray = [fault for fault in new if _drop_key(rest, fault)]
         wrong = {part for fault in new if fault not in stray and (part := _part(rest, fault))}
         check = check and not stray
-        if any(_place(fault).startswith("unit") for fault in new):
-            gone |= {str(_table(rest["unit"]).get("column", rest["unit"]))} - _table(rest["files"]).keys()
-            rest["unit"] = ""
-        while wrong or not rest["unit"]:
-            for part in wrong:
-                gone |= _remove(rest, part)
-            if not rest["unit"] or _names(rest["unit"]) & gone:
-                check = False
-                if not _give_unit(rest):
-                    return
-            wrong = {part for part in _parts(rest) if _depends(rest, part, gone)}
+        for part in wrong:
+            gone |= _remove(rest, part)
+        unit = rest["unit"]
+        if ("unit",) in wrong or str(_table(unit).get("file", unit)) in gone:
+            gone |= {str(_table(unit).get("column", unit))} - _table(rest["files"]).keys()
+            check = False
+            if not _give_unit(rest):
+                return
         new = [fault for fault in read(deepcopy(rest), check) if fault not in known and _part(rest, fault)]
         known.update(new)
-        faults.extend(new)
+        following = {_part(rest, fault) for fault in new if any(_names(fault, name) for name in gone)}
+        faults.extend(fault for fault in new if _part(rest, fault) not in following)
 
 
 def _drop_key(told: dict[str, Any], fault: str) -> bool:
@@ -130,26 +115,10 @@ def _remove(told: dict[str, Any], part: Part) -> set[str]:
     return {part[1], *made, *(map(str, levels) if isinstance(levels, list) else ())}
 
 
-def _names(of: object) -> set[str]:
-    """All texts of a part that may name others."""
-    if isinstance(of, dict):
-        said = (value for key, value in of.items() if key not in _SAID)
-        return {*of.keys() - _OWN, *(name for value in said for name in _names(value))}
-    if isinstance(of, list):
-        return {name for value in of for name in _names(value)}
-    return {str(of)}
-
-
-def _depends(told: dict[str, Any], part: Part, gone: set[str]) -> bool:
-    """Whether a part names one that is gone, or a column of a file that is."""
-    of = _table(_at(told, part))
-    if part[0] == "files":
-        names = _names(_table(of.get("parent")).get("file")) if len(part) == len(("files", "FILE")) else set()
-    elif part[0] in {"recodes", "hierarchies", "areas"}:
-        names = _names([of.get("column"), of.get("columns"), of.get("from")])
-    else:
-        names = _names(of)
-    return bool(names & gone) or any(name.partition(".")[0] in gone for name in names if "." in name)
+def _names(fault: str, name: str) -> bool:
+    """Whether a fault names a part, or a column of a file."""
+    written = repr(name)
+    return written in fault or f"{written[:-1]}." in fault
 
 
 def _give_unit(told: dict[str, Any]) -> bool:

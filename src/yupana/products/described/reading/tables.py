@@ -52,7 +52,7 @@ def read_table(doc: DescriptionDocument, name: str, told: DeclaredTable) -> Desc
         _check_level(doc, place, doc.levels[level], chain, groups)
     if told.limit is not None and told.limit.per not in chain[1:]:
         above = f"one of {', '.join(chain[1:])}" if chain[1:] else f"a file above {counts}, which has none"
-        doc.faults.append(f"{place}.limit.per: must be {above}")
+        doc.faults.append(f"{place}.limit.per: must be {above}; {told.limit.per!r} is none")
     stated = {} if told.stated is None else dict.fromkeys(budgets, Sensitivity(**told.stated))
     names = [name, *(sums.name for sums in sums)]
     detail = None if told.detail is None else _detail(doc, name, told.detail, names, budgets)
