@@ -49,7 +49,7 @@ def parent(
         np.add.at(exact.T, of, truth.T)
         answers.append(exact + random.normal(size=exact.shape) / weight**0.5)
     terms = Terms(labels, tuple(answers), np.tile(weights, (children, 1)), ())
-    family = Siblings(truth.sum(axis=0), children, ((labels[1], None),), None, None, None, None, ())
+    family = Siblings(truth.sum(axis=0), children, ((labels[1], None),), (), None, ())
     posed = pose(family, terms, range(3), labels[1], Places(units, None))
     return Drawn(posed, terms, truth, spread_evenly(truth.sum(axis=0), children))
 

@@ -87,7 +87,7 @@ def test_a_block_of_thousands_is_reached_from_nothing() -> None:
     labels = np.zeros(1, dtype=np.int32)
     measured = np.array([[2950.0], [20.0], [10.0], [15.0], [5.0]])
     terms = Terms((labels,), (measured,), np.full((children, 1), 0.01), ())
-    family = Siblings(np.array([number]), children, ((None,),), None, None, None, None, ())
+    family = Siblings(np.array([number]), children, ((None,),), (), None, ())
     posed = pose(family, terms, (0,), labels, Places(np.array([10, 10, 10, 10, 10]), None))
     start = np.array([[0], [750], [750], [750], [750]])
     found = draw(posed, Prior(flat(classes(1)), 10.0, 10.0), start, (25, 100), (5,), learning=False)

@@ -54,7 +54,7 @@ def compile_chain(announce: Callable[[str], None]) -> None:
     """
     labels = np.zeros(1, dtype=np.int32)
     terms = Terms((labels,), (np.ones((2, 1)),), np.ones((2, 1)), ())
-    family = Siblings(np.array([2]), 2, ((None,),), None, None, None, None, ())
+    family = Siblings(np.array([2]), 2, ((None,),), (), None, ())
     posed = pose(family, terms, (0,), labels, Places(None, None))
     with on_compiling(lambda: announce(ONCE if is_kept(wander) else EACH_TIME)):
         draw(posed, Prior(flat(classes(1)), 1.0, 1.0), np.array([[1], [1]]), (0, 1), (0,), learning=False)

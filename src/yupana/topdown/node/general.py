@@ -12,9 +12,9 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from yupana.arrays import Floats
-from yupana.topdown.node.arranged import NEAR, Arranged, Constraint, arrange_node, constraints_of
+from yupana.topdown.node.arranged import NEAR, Arranged, arrange_node
 from yupana.topdown.node.kernels import Point, Positions, sum_of_squares
-from yupana.topdown.node.problem import InfeasibleNode, Node, NodeEstimate
+from yupana.topdown.node.problem import Constraint, InfeasibleNode, Node, NodeEstimate
 
 
 def cell_sums(a: Arranged) -> Any:  # noqa: ANN401  (a sparse matrix)
@@ -183,7 +183,7 @@ def arrange_without_parent(node: Node) -> Arranged:
     """Arrange a node whose constraints stand whatever its parent says."""
     shut = np.zeros((node.live, node.children), dtype=np.bool_)
     bounds = []
-    for constraint in constraints_of(node):
+    for constraint in node.constraints:
         shut |= (constraint.high <= 0.0)[:, constraint.labels].T
         low = np.where(constraint.low > 0.0, constraint.low, -np.inf)
         bounds.append(Constraint(constraint.labels, low, np.maximum(constraint.high, 0.0)))

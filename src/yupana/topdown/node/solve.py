@@ -14,7 +14,7 @@ from yupana.topdown.node.admm import Steps, solve_admm
 from yupana.topdown.node.arranged import Arranged, arrange_node, shut_and_binding
 from yupana.topdown.node.general import interior_point, is_infeasible
 from yupana.topdown.node.kernels import Point, kkt_residual, sum_of_squares
-from yupana.topdown.node.problem import InfeasibleNode, Node, NodeEstimate
+from yupana.topdown.node.problem import Constraint, InfeasibleNode, Node, NodeEstimate
 from yupana.topdown.queries import margin
 
 ROOM = 60_000_000
@@ -266,15 +266,13 @@ def estimate_node(
             raise ValueError(f"query {at} has an answer that is not finite; give it the variance inf, or correct it.")
     bounds = bounds_of(shape, children, lower, upper)
     live = np.flatnonzero(whole > 0.0)
-    groups = (live // (cells // shape[0])).astype(np.int32) if bounds is not None else None
+    groups = (live // (cells // shape[0])).astype(np.int32)
     node = Node(
         parent=whole[live],
         queries=tuple(query.answers()[live] for query in asked),
         answers=tuple(parts),
         weights=weights,
-        groups=groups,
-        lower=None if bounds is None else bounds[0],
-        upper=None if bounds is None else bounds[1],
+        constraints=() if bounds is None else (Constraint(groups, *bounds),),
     )
     found = solve(node, aim=_AIM if children * len(live) <= _SMALL else None)
     counts = np.zeros((children, cells))

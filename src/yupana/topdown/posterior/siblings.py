@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from yupana.arrays import Floats, Indices, Ints
 from yupana.topdown.descent.divide import Siblings, Terms
 from yupana.topdown.posterior.kernels import Believed, ChildrenAsked
+from yupana.topdown.rounding.program import Limit
 
 _STEP: Final = 0.03
 _LOWEST, _HIGHEST = 0.01, 3000.0
@@ -136,16 +137,14 @@ def pose(family: Siblings, terms: Terms, used: Sequence[int], groups: Indices, p
     groups : ndarray of int32, shape (m,)
         A label of the group of each live cell.
     """
-    number, m = family.children, len(family.parent)
-    kind = np.zeros(m, dtype=np.int64) if family.groups is None else family.groups.astype(np.int64)
-    kinds = 1 if family.lower is None else family.lower.shape[1]
-    lower = np.zeros((number, kinds), dtype=np.int64) if family.lower is None else np.maximum(family.lower, 0)
-    upper = np.full((number, kinds), _NEVER) if family.upper is None else family.upper
+    number = family.children
+    low, high = np.zeros((number, 1), dtype=np.int64), np.full((number, 1), _NEVER)
+    (limit,) = family.limits or (Limit(np.zeros(len(family.parent), dtype=np.int32), low, high),)
+    kind, lower, upper = limit.labels.astype(np.int64), np.maximum(limit.lower, 0), limit.upper
     together, known = _together(family)
     doors, opened, position = _doors(upper)
     place, answers = _compact(terms, used)
-    bounded = family.groups is not None
-    swaps = 1 if known == number else 4 if known or bounded else 0
+    swaps = 1 if known == number else 4 if known or family.limits else 0
     asked = ChildrenAsked(
         kind,
         np.unique(kind * (int(groups.max(initial=0)) + 1) + groups, return_inverse=True)[1].astype(np.int64),
@@ -159,7 +158,7 @@ def pose(family: Siblings, terms: Terms, used: Sequence[int], groups: Indices, p
         opened,
         position,
     )
-    base, klass = _expected(np.bincount(kind, family.parent, kinds), upper > 0, places)
+    base, klass = _expected(np.bincount(kind, family.parent, lower.shape[1]), upper > 0, places)
     return Posed(family.parent.copy(), asked, answers, base, klass, swaps)
 
 
