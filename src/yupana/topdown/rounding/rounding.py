@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from yupana.arrays import Floats, Indices, Ints
 from yupana.topdown.node.problem import InfeasibleNode
+from yupana.topdown.node.solve import bounds_of
 from yupana.topdown.queries import margin
 from yupana.topdown.rounding.network import round_on_network
 from yupana.topdown.rounding.program import (
@@ -136,27 +137,19 @@ def round_node(
         queries.append([None if all(kept) else margin("", shape, kept).answers() for kept in rows])
     live = np.flatnonzero((totals > 0) | (values > TOLERANCE).any(axis=0))
     by_first = np.asarray(np.arange(cells) // (cells // shape[0]), dtype=np.int32)
-    bounded = (len(values), shape[0])
-    limit = Limit(by_first[live], _bounds(lower, "lower", bounded), _bounds(upper, "upper", bounded))
+    limits: list[Limit] = []
+    if (bounds := bounds_of(shape, len(values), lower, upper)) is not None:
+        inward = np.ceil(bounds[0] - TOLERANCE), np.floor(bounds[1] + TOLERANCE)
+        low, high = (np.clip(of, -float(UNBOUNDED), float(UNBOUNDED)).astype(np.int64) for of in inward)
+        limits.append(Limit(by_first[live], low, high))
     out = np.zeros(values.shape, dtype=np.int64)
     rounding = Rounding(
         totals[live].astype(np.int64),
         tuple(tuple(None if q is None else q[live] for q in rows) for rows in queries),
-        () if lower is None and upper is None else (limit,),
+        tuple(limits),
     )
     out[:, live] = round_counts(np.ascontiguousarray(values[:, live]), rounding)
     return out
-
-
-def _bounds(given: NDArray[np.generic] | None, name: str, shape: tuple[int, int]) -> Ints:
-    """Bounds as integers: lower ones up, upper ones down, infinite ones and those not given beyond any count."""
-    if given is None:
-        return np.full(shape, UNBOUNDED if name == "upper" else -UNBOUNDED)
-    values = np.asarray(given, dtype=np.float64)
-    if values.shape != shape or np.isnan(values).any():
-        raise ValueError(f"{name} must be numbers of shape {shape}: children, levels of the first attribute.")
-    inward = np.floor(values + TOLERANCE) if name == "upper" else np.ceil(values - TOLERANCE)
-    return np.asarray(np.clip(inward, -float(UNBOUNDED), float(UNBOUNDED)), dtype=np.int64)
 
 
 WIDENINGS = (0, 1, 1 << 20)
