@@ -26,7 +26,7 @@ from yupana.topdown.descent.measurements import Door, MeasuredOnDemand, SiblingB
 from yupana.topdown.histogram import Histogram, count_entries
 from yupana.topdown.node.problem import InfeasibleNode
 from yupana.topdown.posterior.estimate import estimate_posterior
-from yupana.topdown.posterior.results import PublicLists
+from yupana.topdown.posterior.siblings import PublicLists
 from yupana.topdown.rounding.program import Limit
 from yupana.topdown.tree.basis import Basis
 from yupana.topdown.tree.full_information import FullInformation, full_information

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from yupana.arrays import Floats, Indices, Ints
+from yupana.arrays import Floats, Indices, Integers, Ints
 from yupana.topdown.descent.divide import Siblings, Terms
 from yupana.topdown.posterior.kernels import Believed, ChildrenAsked
 from yupana.topdown.rounding.program import Limit
@@ -74,12 +74,17 @@ _NEVER = np.int64(1) << 50
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Places:
-    """What public lists tell of children of one parent."""
+class PublicLists:
+    """What public lists tell of some blocks."""
 
-    units: Ints | None  # shape (k,), or None: housing units, where they are used
+    units: Integers | None  # shape (k,), or None: housing units, where they are used
     # shape (k, kinds - 1), or None: group-quarters facilities by type, where the schema bounds people by them
-    facilities: Ints | None
+    facilities: Integers | None
+
+    def part(self, first: int, last: int) -> "PublicLists":
+        """The blocks from ``first`` up to ``last``."""
+        both = (self.units, self.facilities)
+        return PublicLists(*(None if of is None else of[first:last].astype(np.int64) for of in both))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -125,7 +130,7 @@ def classes(kinds: int) -> int:
     return len(UNITS) + 1 + (len(QUARTERS) + 1 if kinds > 1 else 0)
 
 
-def pose(family: Siblings, terms: Terms, used: Sequence[int], groups: Indices, places: Places) -> Posed:
+def pose(family: Siblings, terms: Terms, used: Sequence[int], groups: Indices, places: PublicLists) -> Posed:
     """Pose the question of one parent to the chain.
 
     Parameters
@@ -196,7 +201,7 @@ def _doors(upper: Ints) -> tuple[Ints, Ints, Ints]:
     return doors.astype(np.int64), (~shut).sum(axis=1).astype(np.int64), position.astype(np.int64)
 
 
-def _expected(people: NDArray[np.generic], may: NDArray[np.bool_], places: Places) -> tuple[Floats, Ints]:
+def _expected(people: NDArray[np.generic], may: NDArray[np.bool_], places: PublicLists) -> tuple[Floats, Ints]:
     """People expected in each row where its intensity is 1, and its class."""
     number, kinds = may.shape
     base = np.zeros((number, kinds))
