@@ -52,9 +52,9 @@ from yupana.topdown.histogram import (
     sums_in_parts,
     together,
 )
-from yupana.topdown.intervals import Bounds
 from yupana.topdown.queries import Schema
 from yupana.topdown.text_rows import NumberForm, match_rows, most_bytes, parse_counts
+from yupana.topdown.tree.least_squares import Bounds
 
 _BYTES_AT_ONCE: Final = 1 << 24
 _ROWS_AT_ONCE: Final = 1 << 18

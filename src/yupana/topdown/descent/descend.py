@@ -258,14 +258,7 @@ def _groups(rules: Rules) -> NDArray[np.int32]:
 def batches_of(parents: Histogram, starts: Ints) -> Iterator[tuple[int, int]]:
     """Cut the parents into runs that fit into memory; the same parents are always cut the same way."""
     work = np.cumsum(np.diff(starts) * (1 + np.diff(parents.starts)))
-    first = 0
-    while first < parents.units:
-        before = int(work[first - 1]) if first else 0
-        last = int(np.searchsorted(work, before + _VALUES_AT_ONCE, side="right"))
-        most = int(np.searchsorted(starts, starts[first] + _CHILDREN_AT_ONCE, side="right")) - 1
-        last = min(max(min(last, most), first + 1), parents.units)
-        yield first, last
-        first = last
+    return runs_within(work, _VALUES_AT_ONCE, (starts[1:] - starts[0], _CHILDREN_AT_ONCE))
 
 
 def prepare(parents: Histogram, level: DividedLevel, first: int) -> Batch:
