@@ -13,9 +13,9 @@ from topdown_worlds import write_configuration, write_world
 
 from yupana.cli.main import main
 from yupana.topdown.descent import descend
-from yupana.topdown.descent.divide import Divided, Siblings, Terms, divide_failsafe, sum_by
+from yupana.topdown.descent.divide import Divided, Siblings, Terms, divide_failsafe
 from yupana.topdown.node import general
-from yupana.topdown.rounding.program import Limit
+from yupana.topdown.rounding.program import Limit, sum_by
 
 
 def least_departure(family: Siblings) -> int | None:

@@ -11,7 +11,7 @@ from yupana.arrays import Floats, Indices, Ints
 from yupana.topdown.node.general import solve_failsafe
 from yupana.topdown.node.problem import Constraint, Node
 from yupana.topdown.node.solve import solve
-from yupana.topdown.rounding.program import Limit
+from yupana.topdown.rounding.program import Limit, sum_by
 from yupana.topdown.rounding.rounding import Rounding, round_counts, round_failsafe
 
 _NOISE: Final = 1e-6
@@ -181,13 +181,6 @@ def collapse(node: Node) -> tuple[Node, NDArray[np.intp]]:
         constraints=tuple(replace(of, labels=of.labels[first]) for of in node.constraints),
     )
     return coarse, key
-
-
-def sum_by(counts: Floats, label: Indices) -> Floats:
-    """Answers of a query on live cells: shape (k, m) to (k, size)."""
-    out = np.zeros((len(counts), int(label.max(initial=-1)) + 1))
-    np.add.at(out.T, label, counts.T)
-    return out
 
 
 def _known_totals(family: Siblings) -> list[Limit]:
