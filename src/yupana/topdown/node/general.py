@@ -56,8 +56,8 @@ def bounded_rows(a: Arranged, chosen: Flags | bool = True) -> tuple[Any, Floats,
     return rows, np.concatenate([high[upper], -low[lower]]), upper, lower
 
 
-def is_infeasible(a: Arranged) -> bool:
-    """Tell whether every choice of counts violates some constraint by more than `NEAR` persons."""
+def refuse_if_infeasible(a: Arranged) -> None:
+    """Raise InfeasibleNode if every choice of counts violates some constraint by more than `NEAR` persons."""
     sums = sparse.vstack([cell_sums(a), joint_sums(a)])
     values = np.concatenate([a.conditions.parent, a.conditions.joint_total])
     rows, limits, _, _ = bounded_rows(a)
@@ -66,7 +66,11 @@ def is_infeasible(a: Arranged) -> bool:
     within = sparse.hstack([matrix, -np.ones((matrix.shape[0], 1))], format="csr")
     none = sparse.csr_matrix((0, within.shape[1]))
     found = _least(_elastic(a, none, np.zeros(0), within, np.concatenate([values, -values, limits])))
-    return found.status == 0 and bool(found.fun > NEAR * (1.0 + 1e-6 * float(a.conditions.parent.max())))
+    if found.status == 0 and found.fun > NEAR * (1.0 + 1e-6 * float(a.conditions.parent.max())):
+        raise InfeasibleNode(
+            "no counts of the children satisfy the parent and the constraints. Use the failsafe, or correct the "
+            "constraints."
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
