@@ -35,7 +35,6 @@ from yupana.topdown.histogram import Histogram, InTurn, count_entries, joined
 from yupana.topdown.posterior.learning import (
     ROUNDS,
     Draws,
-    Restricted,
     Sweeps,
     concentrations,
     draw,
@@ -135,10 +134,6 @@ class _Parent:
     start: Ints
     terms: Terms
 
-    def measured(self) -> Restricted:
-        """Least squares of each child from its own answers."""
-        return restricted(self.terms)
-
     def apart(self) -> "_Parent":
         """The same, to be held when its batch is gone."""
         return replace(self, live=self.live.copy(), terms=self.terms.apart())
@@ -184,7 +179,7 @@ def estimate_posterior(
     blocks = _BlocksAsked(number, level, finest, counts[-2], counts[-1], evidence, lists, len(possible), kinds, seed)
     with ThreadPoolExecutor(workers) as pool:
         learned = _learn(blocks, pool, progress)
-        learned.fit.check()
+        learned[1].check()
         return _estimate(blocks, learned, pool, progress)
 
 
@@ -207,13 +202,8 @@ def _used_queries(basis: Basis, target: Quadratic) -> tuple[int, ...]:
     return tuple(used)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Learned:
-    """The prior, how it goes with the answers, and least squares of the totals of children, by the parent's number."""
-
-    prior: Prior
-    fit: PriorFit
-    totals: dict[int, tuple[Floats, Floats]]
+_Learned = tuple[Prior, PriorFit, dict[int, tuple[Floats, Floats]]]
+"""The prior, how it goes with the answers, and least squares of the totals of children, by the parent's number."""
 
 
 def _learn(blocks: _BlocksAsked, pool: Executor, progress: Callable[[str, int, int], None]) -> _Learned:
@@ -239,31 +229,32 @@ def _learn(blocks: _BlocksAsked, pool: Executor, progress: Callable[[str, int, i
     fit = PriorFit()
     step = max(1, len(chosen) // _FOR_FIT)
     for parent, counts in list(zip(chosen, last, strict=True))[::step]:
-        fit.add(counts, parent.measured())
-    return _Learned(prior, fit, totals)
+        fit.add(counts, restricted(parent.terms))
+    return prior, fit, totals
 
 
 def _moments_of(pieces: _Pieces, position: int) -> tuple[_Parent, Floats, tuple[Floats, Floats]]:
     parent = pieces.pose(position)
-    measured = parent.measured()
+    measured = restricted(parent.terms)
     return parent, moments(parent.posed, measured), measured.totals()
 
 
 def _estimate(
     blocks: _BlocksAsked, learned: _Learned, pool: Executor, progress: Callable[[str, int, int], None]
 ) -> tuple[KeptLevel, BlockPosterior]:
+    prior, fit, measured = learned
     found = KeptLevel(blocks.start.level + 1, blocks.start.keeper)
     chains, errors = Chains(), SquaredErrors()
     mean = np.concatenate([counts.totals() for _, counts in blocks.start]).astype(np.float64)
     spread = np.zeros(len(mean))
     for pieces in blocks.batches():
         families = pieces.batch.families
-        done = list(pool.map(partial(_finish, pieces, learned.prior), range(pieces.batch.parents.units)))
+        done = list(pool.map(partial(_finish, pieces, prior), range(pieces.batch.parents.units)))
         for position, (_, draws) in enumerate(done):
             if draws is not None:
                 chains.add(draws)
-                if pieces.batch.first + position in learned.totals:
-                    errors.add(draws, *learned.totals[pieces.batch.first + position])
+                if pieces.batch.first + position in measured:
+                    errors.add(draws, *measured[pieces.batch.first + position])
                 here = slice(*families.children[position : position + 2])
                 mean[here] = draws.totals.mean(axis=0)
                 spread[here] = draws.totals.std(axis=0)
@@ -276,9 +267,9 @@ def _estimate(
         mean=mean,
         spread=spread,
         inflation=errors.inflation(),
-        prior=learned.prior,
+        prior=prior,
         chains=chains,
-        fit=learned.fit,
+        fit=fit,
         sweeps=_SWEEPS,
         seed=blocks.seed,
         with_units=blocks.lists.units is not None,
