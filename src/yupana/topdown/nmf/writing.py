@@ -346,13 +346,7 @@ NATION_GEOCODE = "0"
 
 
 def _geocodes_of(spine: Spine) -> tuple[Texts, ...]:
-    """The geocode of every unit of every geolevel, from the root down.
-
-    Parameters
-    ----------
-    spine : Spine
-        Of the Census Bureau's blocks.
-    """
+    """The geocode of every unit of every geolevel, from the root down, on a spine of the Census Bureau's blocks."""
     firsts = [np.flatnonzero(np.diff(spine.tree.ancestors(n), prepend=-1)) for n in range(len(spine.levels))]
     base = _states(spine)
     found: list[Texts] = []
