@@ -38,10 +38,11 @@ from yupana.topdown.configuration import Configuration
 from yupana.topdown.descent.checkpoint import BatchCheckpoint
 from yupana.topdown.descent.measurements import StoredMeasurements
 from yupana.topdown.histogram import Histogram, sum_to_areas, whole
-from yupana.topdown.intervals import Bounds, CountIntervals, MonteCarloIntervals, ReleasedCounts, replicates
+from yupana.topdown.intervals import CountIntervals, MonteCarloIntervals, ReleasedCounts, replicates
 from yupana.topdown.queries import Schema
 from yupana.topdown.text_rows import variables
 from yupana.topdown.tree.intervals import least_squares_intervals
+from yupana.topdown.tree.least_squares import Bounds
 
 SIZES = (0, 1, 5, 25, 100, 1000)
 """The least published count of each class."""

@@ -31,8 +31,9 @@ from yupana.topdown.constraints import known_totals
 from yupana.topdown.descent.checkpoint import BatchCheckpoint
 from yupana.topdown.descent.measurements import Door, StoredMeasurements
 from yupana.topdown.histogram import Histogram, sum_to_areas, whole
-from yupana.topdown.intervals import Bounds, CountIntervals, MonteCarloIntervals, ReleasedCounts, replicates
+from yupana.topdown.intervals import CountIntervals, MonteCarloIntervals, ReleasedCounts, replicates
 from yupana.topdown.tree.intervals import least_squares_intervals
+from yupana.topdown.tree.least_squares import Bounds
 
 AREAS_AT_ONCE = 1 << 16
 CONFIDENCE = Fraction(9, 10)

@@ -20,7 +20,7 @@ import piqp
 from numpy.typing import NDArray
 from scipy import sparse
 
-from yupana.topdown.node.problem import Held, Node
+from yupana.topdown.node.problem import Constraint, Node
 from yupana.topdown.node.solve import solve
 from yupana.topdown.queries import margin
 
@@ -215,7 +215,7 @@ def main(sizes: list[int]) -> None:
     totals *= node.parent.sum() / totals.sum()
     whole = np.zeros(node.live, dtype=np.int32)
     for slack in (0.0, 0.1):
-        report(f"  totals held within {slack}", replace(node, held=(Held(whole, totals, slack),)), 5)
+        report(f"  totals held within {slack}", replace(node, constraints=(Constraint.near(whole, totals, slack),)), 5)
     report("county to tracts, 1.3 M", draw(300, 3400, tract=True), 3)
     report("county to tracts, 5 M, dense", draw(300, 13000, spread=0.3, tract=True), 1)
     print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GB (peers included)")

@@ -36,8 +36,8 @@ from yupana.topdown.descent.descend import Descent
 from yupana.topdown.descent.estimate import coins_for, estimate_counts, measured, premises_of
 from yupana.topdown.descent.measurements import Door
 from yupana.topdown.histogram import whole
-from yupana.topdown.intervals import Bounds
 from yupana.topdown.posterior.results import BlockPosterior
+from yupana.topdown.tree.least_squares import Bounds
 
 ESTIMATORS: Final[tuple[Estimator, ...]] = ("topdown", "full-information", "posterior")
 KINDS: Final = ("block", "tract", "block_group", "place", "county_subdivision")

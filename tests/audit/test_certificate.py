@@ -301,7 +301,7 @@ def test_topdown_is_certified_with_its_invariants_and_attributes() -> None:
     found = certificate(manifest(make_plan(configuration), system="topdown", parameters=parameters))
     assert found["invariants"] == ["total of every US", "total of every State"]
     ours = {row["attribute"]: Fraction(row["loss"]) for row in found["by_attribute"]}
-    exact = {name: lost(of) for name, of in semantics_of(configuration).attributes.items()}
+    exact = {name: lost(of) for name, of in semantics_of(configuration)["attributes"].items()}
     assert set(ours) == set(exact)
     assert all(ours[name] >= exact[name] for name in exact)
     told = {row["attribute"]: row["epsilon_exact"] for row in found["by_attribute"]}

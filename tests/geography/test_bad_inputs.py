@@ -154,7 +154,7 @@ BAD_OPTIONS = {
     "group quarters from nowhere": (["--classes", "pme,gq"], ["--blocks"]),
     "live from nowhere": (["--live"], ["--blocks"]),
     "a class that is no column": (["--classes", "pme,ward"], ["ward"]),
-    "a class twice": (["--classes", "pme,PME"], ["pme", "twice"]),
+    "a class twice": (["--classes", "pme,PME"], ["PME", "twice"]),
     "an empty class": (["--classes", "pme,"], ["empty"]),
     "school districts from nowhere": (["--classes", "school"], ["SDUNILEA"]),
     "an unknown type of area": (["--aian-areas", "federal,moon"], ["moon"]),

@@ -12,7 +12,7 @@ from yupana.topdown.constraints import UNKNOWN, Joint, Limits, facility_limits, 
 from yupana.topdown.descent.divide import collapse
 from yupana.topdown.descent.measurements import SiblingBatch, ask, exact_answers
 from yupana.topdown.histogram import Histogram, count_entries
-from yupana.topdown.node.problem import Held, Node
+from yupana.topdown.node.problem import Constraint, Node
 from yupana.topdown.node.solve import solve
 from yupana.topdown.queries import Query, margin
 
@@ -139,7 +139,7 @@ def test_a_pass_on_coarser_cells_has_the_same_answers(seed: int) -> None:
     labels = tuple(query.answers() for query in queries)
     parent = rng.integers(1, 20, 12).astype(np.float64)
     answers = tuple(rng.normal(8, 5, (3, query.size)) for query in queries)
-    held = (Held(np.zeros(12, dtype=np.int32), np.full((3, 1), parent.sum() / 3), 0.0),)
+    held = (Constraint.near(np.zeros(12, dtype=np.int32), np.full((3, 1), parent.sum() / 3)),)
     node = Node(parent, labels, answers, np.array([[1.0, 0.5]] * 3), held)
     coarse, cell = collapse(node)
     assert coarse.live == 4

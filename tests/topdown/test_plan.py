@@ -145,7 +145,7 @@ def test_losses_of_attributes_and_places_are_exact_sums(capsys: pytest.CaptureFi
 def test_what_a_change_of_one_attribute_costs_is_what_the_queries_see(name: str) -> None:
     # By brute force: a query costs its rho if some change of the attribute alone moves the record to another answer.
     configuration = read_configuration(name)
-    losses = semantics_of(configuration).attributes
+    losses = semantics_of(configuration)["attributes"]
     plan = make_plan(configuration)
     for axis, attribute in enumerate(configuration.schema.names):
         expected = Fraction(0)
@@ -308,7 +308,7 @@ def test_what_has_no_share_is_not_measured(tmp_path: Path) -> None:
         ("Block detailed", 1),
     ]
     semantics = semantics_of(read_configuration(example(tmp_path)))
-    for told, expected in ((semantics.attributes, {"sex", "age"}), (semantics.geolevels, {"Tract", "County"})):
+    for told, expected in ((semantics["attributes"], {"sex", "age"}), (semantics["geolevels"], {"Tract", "County"})):
         assert {name: lost(of) for name, of in told.items()} == dict.fromkeys(expected, Fraction(3, 2))
 
 
@@ -378,9 +378,9 @@ def test_the_loss_of_a_plan_is_its_budget(
     configuration = read_configuration(path)
     assert make_plan(configuration).loss() == rho
     semantics = semantics_of(configuration)
-    assert lost(semantics.attributes["age"]) == rho
-    assert lost(semantics.attributes["sex"]) == rho * Fraction(queries[1], sum(queries))
-    assert lost(semantics.geolevels["County"]) == rho * Fraction(levels[1] + levels[2], sum(levels))
+    assert lost(semantics["attributes"]["age"]) == rho
+    assert lost(semantics["attributes"]["sex"]) == rho * Fraction(queries[1], sum(queries))
+    assert lost(semantics["geolevels"]["County"]) == rho * Fraction(levels[1] + levels[2], sum(levels))
 
 
 @pytest.mark.parametrize(("mechanism", "two_records"), [("zcdp", 4), ("pure", 2)])

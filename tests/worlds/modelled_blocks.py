@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from yupana.topdown.descent.divide import Siblings, Terms
 from yupana.topdown.posterior.learning import concentrations, learn_densities, moments, restricted
-from yupana.topdown.posterior.siblings import Places, Posed, Prior, classes, flat, pose
+from yupana.topdown.posterior.siblings import Posed, Prior, PublicLists, classes, flat, pose
 
 CELLS = 16
 GROUP = (np.arange(CELLS) // 2).astype(np.int32)
@@ -49,8 +49,8 @@ def parent(
         np.add.at(exact.T, of, truth.T)
         answers.append(exact + random.normal(size=exact.shape) / weight**0.5)
     terms = Terms(labels, tuple(answers), np.tile(weights, (children, 1)), ())
-    family = Siblings(truth.sum(axis=0), children, ((labels[1], None),), None, None, None, None, ())
-    posed = pose(family, terms, range(3), labels[1], Places(units, None))
+    family = Siblings(truth.sum(axis=0), children, ((labels[1], None),), (), None, ())
+    posed = pose(family, terms, range(3), labels[1], PublicLists(units, None))
     return Drawn(posed, terms, truth, spread_evenly(truth.sum(axis=0), children))
 
 

@@ -1,7 +1,6 @@
 """`yupana spine build|distance|report`: hierarchies of geounits over census blocks."""
 
 import argparse
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,7 @@ from yupana.cli.options import given, tell
 from yupana.cli.product import print_remarks
 from yupana.errors import ConfigError, OutputError
 from yupana.files.regular import FOLDER, must_be
-from yupana.geography.settings import AREA_TYPES, AREAS, PIECES, PLACES, QUARTERS, SCHOOLS
+from yupana.geography.settings import PIECES
 
 if TYPE_CHECKING:
     from yupana.geography.settings import SpineSettings
@@ -50,33 +49,18 @@ def _is_puerto_rico(path: Path) -> bool:
 
 
 def _lists(options: argparse.Namespace) -> dict[str, Any]:
-    """The settings that are lists of names."""
-    changes: dict[str, Any] = {}
-    if options.classes is not None:
-        known = {name.lower(): name for name in (PLACES, AREAS, QUARTERS, SCHOOLS)}
-        changes["classes"] = tuple(known.get(name.lower(), name) for name in _each_once("--classes", options.classes))
-    if options.aian_areas is not None:
-        changes["aian_areas"] = tuple(map(str.lower, _each_once("--aian-areas", options.aian_areas)))
-        if strange := [name for name in changes["aian_areas"] if name not in AREA_TYPES]:
-            raise ConfigError(f"--aian-areas: {strange[0]!r} is no type of area; there are {', '.join(AREA_TYPES)}")
-    if options.strong_mcd_states is not None:
-        codes = _each_once("--strong-mcd-states", options.strong_mcd_states)
-        if strange := [code for code in codes if not re.fullmatch("[0-9]{2}", code)]:
-            raise ConfigError(f"--strong-mcd-states: {strange[0]!r} is no FIPS code of two digits")
-        changes["strong_mcd_states"] = tuple(map(int, codes))
-    return changes
+    """The settings that are lists of names, as a configuration of TopDown has them."""
+    from yupana.topdown.reading.declaration import SPINE_LISTS
 
-
-def _each_once(option: str, told: tuple[str, ...]) -> tuple[str, ...]:
-    """Names that an option lists, each once in whatever case; ``none`` lists none."""
-    names = () if told == ("none",) else told
-    lower = [name.lower() for name in names]
-    for name in names:
-        if not name:
-            raise ConfigError(f"{option}: an empty name; name some, or none")
-        if lower.count(name.lower()) > 1:
-            raise ConfigError(f"{option}: {name} is named twice")
-    return names
+    faults: list[str] = []
+    told = {name: getattr(options, name) for name in SPINE_LISTS if getattr(options, name) is not None}
+    found = {
+        name: SPINE_LISTS[name].read(f"--{name.replace('_', '-')}", ",".join(names), faults)
+        for name, names in told.items()
+    }
+    if faults:
+        raise ConfigError("\n".join(faults))
+    return found
 
 
 def build(options: argparse.Namespace) -> None:

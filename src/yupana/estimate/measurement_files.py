@@ -14,23 +14,21 @@ import numpy as np
 
 from yupana.errors import ConfigError, InputError
 from yupana.estimate.topdown_intervals import finish
-from yupana.estimate.topdown_release import SPINE
 from yupana.files.code_tables import open_delimited
 from yupana.files.delimited import Labels, positions
 from yupana.files.document import UNCHANGED, Changes
 from yupana.geography.assignments import Assignment, assign
 from yupana.geography.blocks import read_reference
-from yupana.geography.gazetteer import AreaNames, read_names
+from yupana.geography.gazetteer import read_names
 from yupana.geography.published import Areas, PublishedBlocks, published_blocks
 from yupana.geography.settings import ROOT
 from yupana.geography.spine import Spine
-from yupana.geography.spine_files import BLOCKS, GEOUNITS, write_blocks, write_geounits
 from yupana.plan.exact_loss import plan_as_json
 from yupana.plan.measurement import Margins
 from yupana.plan.plan import Plan, number
 from yupana.privacy.entropy import SystemEntropy
 from yupana.products.gate import open_checked
-from yupana.products.topdown.outputs import check_labels, describe_files, write_outputs
+from yupana.products.topdown.outputs import check_labels, describe_files, write_outputs, write_spine
 from yupana.products.topdown.product import GEOCODES, TOPDOWN, UNUSUAL_BLOCKS, parameters, public_areas, taken_as_public
 from yupana.products.topdown.tables import DATASETS
 from yupana.products.topdown.verify import MEASUREMENTS, SYSTEM
@@ -46,9 +44,9 @@ from yupana.topdown.descent.checkpoint import Keeper
 from yupana.topdown.descent.descend import Descent
 from yupana.topdown.descent.estimate import coins_for, estimate_counts, failsafe_told, informed
 from yupana.topdown.descent.measurements import StoredMeasurements
-from yupana.topdown.histogram import Histogram, whole
+from yupana.topdown.histogram import whole
 from yupana.topdown.interval_terms import IntervalMethod, IntervalTerms, default_method, tells_measured
-from yupana.topdown.intervals import CountIntervals, FindsIntervals
+from yupana.topdown.intervals import CountIntervals
 from yupana.topdown.nmf.layout import FoundFiles, find_files
 from yupana.topdown.nmf.reading import FileMeasurements, published_in, read_measurements, tabulated
 from yupana.topdown.posterior.estimate import check_posterior
@@ -115,7 +113,17 @@ def publish_from_files(request: MeasurementRequest, clock: Stopwatch, progress: 
         answers = Spending(plan, measured.once.levels).answers
         terms = IntervalTerms(request.intervals or default_method(answers), plan.confidence)
         finds = None if terms.method == "none" else partial(_intervals, measured, published, terms)
-        rows = _write(draft, request, spine, published, counts, names, config, finds)
+        rows = write_spine(draft, spine) | write_outputs(
+            draft,
+            spine,
+            published,
+            config.schema,
+            counts,
+            names=names,
+            microdata=request.microdata,
+            fmt=request.format,
+            intervals=finds,
+        )
         if isinstance(evidence, FullInformation) and tells_measured(terms.method, answers):
             rows |= write_intervals(draft, measured.premises.spine, config.schema, config.recodes, evidence)
         manifest = _manifest(request, files, source, measured, plan, told, notes, terms, descent)
@@ -190,35 +198,6 @@ def _plan(request: MeasurementRequest, config: Configuration, measured: FileMeas
     """What was measured, with the margins of error that were asked for."""
     margins = TOPDOWN.plan(config, confidence=request.confidence, margins=request.margins)
     return replace(measured.plan, confidence=margins.confidence, margins=margins.margins)
-
-
-def _write(
-    draft: Path,
-    request: MeasurementRequest,
-    spine: Spine,
-    published: PublishedBlocks,
-    counts: Histogram,
-    names: AreaNames | None,
-    config: Configuration,
-    intervals: FindsIntervals | None,
-) -> dict[str, int]:
-    """Write the spine and what is made of the counts of its blocks; return the rows of each file."""
-    (draft / SPINE).mkdir()
-    rows = {
-        f"{SPINE}/{BLOCKS}": write_blocks(draft / SPINE, spine),
-        f"{SPINE}/{GEOUNITS}": write_geounits(draft / SPINE, spine),
-    }
-    return rows | write_outputs(
-        draft,
-        spine,
-        published,
-        config.schema,
-        counts,
-        names=names,
-        microdata=request.microdata,
-        fmt=request.format,
-        intervals=intervals,
-    )
 
 
 def _intervals(

@@ -62,14 +62,8 @@ class Place:
     level: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Configured:
-    """A configuration with options, before budgets are typed: what does not depend on them."""
-
-    config: Any
-    entries: Mapping[str, Entry]
-    mechanism: Mechanism
-    known: Mapping[str, KnownCounts]
+_Configured = tuple[Any, Mapping[str, Entry], Mechanism, Mapping[str, KnownCounts]]
+"""A configuration with options, before budgets are typed, its entries, its mechanism, and counts that are known."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,7 +220,7 @@ class BudgetPage:
         except ConfigError as error:
             faults += faults_of(error, self.options)
             made = _configured(self, (), accounting)
-        entries, mechanism = made.entries, made.mechanism
+        configured, entries, mechanism, known = made
         budgets: dict[str, Budget] = dict.fromkeys(entries, Fraction(0))
         for name, typed in typed_entries.items():
             if typed.on and name in entries:
@@ -237,7 +231,7 @@ class BudgetPage:
             faults.append(Fault("", "nothing is switched on, so nothing would be measured: tick a box"))
         if faults:
             raise RefusedError(faults)
-        config = self.product.with_budgets(made.config, budgets)
+        config = self.product.with_budgets(configured, budgets)
         try:
             plan = self.product.plan(config, accounting=accounting, confidence=confidence, margins=margins)
         except ConfigError as error:
@@ -248,7 +242,7 @@ class BudgetPage:
             plan, config, on,
             {name: margin_of(law, 1, plan.confidence, plan.margins) for name, law in laws.items()},
             {name: math.sqrt(published_variance(law)) for name, law in laws.items()},
-            delta, accounting, int(household), reliable, made.known,
+            delta, accounting, int(household), reliable, known,
         )  # fmt: skip
 
 
@@ -257,7 +251,7 @@ def _configured(page: BudgetPage, changed: tuple[tuple[str, str], ...], accounti
     """The configuration of a page with some of its options."""
     config = page.read(Changes(changed)) if changed else page.config
     entries, plan = page.product.entries(config, accounting), page.product.plan(config)
-    return _Configured(config, entries, plan.mechanism, page.known(config))
+    return config, entries, plan.mechanism, page.known(config)
 
 
 @lru_cache(maxsize=_KEPT)

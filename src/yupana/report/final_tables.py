@@ -90,13 +90,13 @@ def publish_estimates(request: EstimateRequest, announce: Announce) -> dict[str,
         sources = _sources(request, paths)
         parts = [_estimated(request, path, source, announce) for path, source in zip(paths, sources, strict=True)]
         announce("writing the tables")
-        everything = [estimate for part in parts for estimate in part.estimates]
+        everything = [estimate for estimates, _, _ in parts for estimate in estimates]
         final = [f for shell in SHELLS if (f := _final([e for e in everything if e.shell is shell])) is not None]
         nation = nation_name(sources[0].manifest["parameters"]["states"])
-        tables = [table for part in parts for table in part.bureau]
+        tables = [table for _, bureau, _ in parts for table in bureau]
         tables += [tidy_table(everything), *(_as_table(each, request.format, nation) for each in final)]
         written = {table.name: write_table(partial, table, request.format) for table in tables}
-        manifest = _manifest(request, sources, [part.note for part in parts])
+        manifest = _manifest(request, sources, [note for _, _, note in parts])
         manifest["tables"] = describe_tables(partial, written, tables)
         page = _tables_page(final, float(request.confidence), str(manifest["status"]), request.combination, nation)
         (partial / PAGE).write_text(page, encoding="utf-8")
@@ -130,16 +130,10 @@ def _sources(request: EstimateRequest, paths: Sequence[Path]) -> list[Measured]:
     return sources
 
 
-@dataclass(frozen=True, slots=True)
-class _Estimated:
+def _estimated(
+    request: EstimateRequest, path: Path, source: Measured, announce: Announce
+) -> tuple[Sequence[TableEstimate], list[ReleaseTable], dict[str, Any]]:
     """What is made of one release: its estimates, the Bureau's files of them, and what the manifest says of it."""
-
-    estimates: Sequence[TableEstimate]
-    bureau: Sequence[ReleaseTable]
-    note: dict[str, Any]
-
-
-def _estimated(request: EstimateRequest, path: Path, source: Measured, announce: Announce) -> _Estimated:
     measured, combined = combine(source) if request.combination == "joint" else (source, {})
     announce("estimating")
     estimates, absent = estimate_tables(source, measured, request.confidence, request.method)
@@ -152,9 +146,7 @@ def _estimated(request: EstimateRequest, path: Path, source: Measured, announce:
         **({"noise": _NOT_NORMAL} if source.manifest["plan"].get("mechanism") == "pure" else {}),
         **({"left_out": dict(absent)} if absent else {}),
     }
-    return _Estimated(
-        estimates, [t for each in estimates for t in _bureau_tables(each, source, request.confidence)], note
-    )
+    return estimates, [t for each in estimates for t in _bureau_tables(each, source, request.confidence)], note
 
 
 def _manifest(request: EstimateRequest, sources: Sequence[Measured], notes: list[dict[str, Any]]) -> dict[str, Any]:

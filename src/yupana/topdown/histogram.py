@@ -83,18 +83,23 @@ class Histogram:
         return np.where(key[at] == wanted, self.counts[at], 0)
 
 
-def runs_within(ends: Ints, most: int) -> Iterator[tuple[int, int]]:
+def runs_within(ends: Ints, most: int, *others: tuple[Ints, int]) -> Iterator[tuple[int, int]]:
     """Cut consecutive units into runs that hold at most so much together, or are one unit alone.
 
     Parameters
     ----------
     ends : ndarray of int64, shape (units,)
         Running sums of what the units hold.
+    others : tuple of (ndarray, int)
+        The same of something else that they hold.
     """
     first = 0
     while first < len(ends):
-        before = int(ends[first - 1]) if first else 0
-        last = max(first + 1, int(np.searchsorted(ends, before + most, side="right")))
+        reach = len(ends)
+        for of, limit in ((ends, most), *others):
+            before = int(of[first - 1]) if first else 0
+            reach = min(reach, int(np.searchsorted(of, before + limit, side="right")))
+        last = max(first + 1, reach)
         yield first, last
         first = last
 

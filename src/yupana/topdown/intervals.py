@@ -29,26 +29,7 @@ from yupana.topdown.descent.estimate import coins_for, estimate_counts, measured
 from yupana.topdown.descent.measurements import Door
 from yupana.topdown.histogram import Histogram, sum_to_areas, sum_to_levels, whole
 from yupana.topdown.text_rows import variables
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Bounds:
-    """Between which whole numbers true counts lie, with a stated confidence each."""
-
-    # lower, upper: lower is at least 0 and at most upper. The published count need not lie between them.
-    lower: Ints
-    upper: Ints
-
-    @property
-    def margins(self) -> Ints:
-        """Half the width of each interval, rounded up; its middle is the estimate, and not the published count."""
-        width = self.upper - self.lower
-        return np.asarray(width // 2 + width % 2, dtype=np.int64)
-
-    @property
-    def ends(self) -> tuple[Ints, Ints, Ints]:
-        """What stands after a count: LOWER, UPPER and MOE."""
-        return self.lower, self.upper, self.margins
+from yupana.topdown.tree.least_squares import Bounds
 
 
 class CountIntervals(Protocol):

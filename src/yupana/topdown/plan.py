@@ -162,16 +162,6 @@ def _estimate(passes: Passes, measured: list[Query]) -> tuple[tuple[Query, ...],
     return (*kept[:-1], (*kept[-1], *new)) if kept else (new,)
 
 
-@dataclass(frozen=True, slots=True)
-class _Semantics:
-    """What tells neighbours apart that are nearer than any change of a record."""
-
-    # where only this attribute of one record is changed: the queries that tell some of its levels apart
-    attributes: Mapping[str, tuple[Measurement, ...]]
-    # where a record is moved to another block of the same geounit of the geolevel: those of the geolevels below
-    geolevels: Mapping[str, tuple[Measurement, ...]]
-
-
 def lost(measurements: Iterable[Measurement]) -> Budget:
     """The loss of several measurements, as in `Plan.loss`."""
     return sum((m.budget for m in measurements), Fraction(0))
@@ -185,11 +175,13 @@ def loss_as_json(loss: Budget, mechanism: Mechanism, delta: float = DEFAULT_DELT
     return {**number("rho", loss), "epsilon": None if epsilon == INFINITE else epsilon}
 
 
-def semantics_of(configuration: Configuration) -> _Semantics:
-    """Find what single attributes and places cost.
+def semantics_of(configuration: Configuration) -> Mapping[str, Mapping[str, tuple[Measurement, ...]]]:
+    """Find what single attributes and places cost: what tells neighbours apart that are nearer than any other change.
 
-    As in the certificates of 2020, geounits are taken to have the share their geolevel starts with. Whatever a spine
-    bypasses, no loss here passes that of the whole plan.
+    By attribute the queries that tell some of its levels apart, where only this attribute of one record is changed. By
+    geolevel those of the geolevels below, where a record is moved to another block of the same geounit of it. As in the
+    certificates of 2020, geounits are taken to have the share their geolevel starts with. Whatever a spine bypasses, no
+    loss here passes that of the whole plan.
     """
     plan = make_plan(configuration)
     measured = [
@@ -199,15 +191,15 @@ def semantics_of(configuration: Configuration) -> _Semantics:
         for query, _ in configuration.measured(level)
     ]
     above_the_blocks = tuple(enumerate(configuration.levels))[:-1]
-    return _Semantics(
-        attributes={
+    return {
+        "attributes": {
             name: tuple(m for m, _, query in measured if query.shape[axis] > 1)
             for axis, name in enumerate(configuration.schema.names)
         },
-        geolevels={
+        "geolevels": {
             level: tuple(m for m, of, _ in measured if of > depth) for depth, level in reversed(above_the_blocks)
         },
-    )
+    }
 
 
 _NEVER_BYPASSED: Final = frozenset({"conventional", "aian", OF_AREAS})
@@ -264,7 +256,7 @@ def epsilon_on_any_spine(configuration: Configuration, delta: float = DEFAULT_DE
     """
     if configuration.spine_kind in _NEVER_BYPASSED:
         return epsilon_exact(make_plan(configuration), delta)
-    return _lost(configuration, lambda _run, _query: True, 2).epsilon(delta)
+    return LossOnAnySpine(_paths(configuration, lambda _run, _query: True), 2).epsilon(delta)
 
 
 def attribute_on_any_spine(configuration: Configuration, axis: int) -> LossOnAnySpine:
@@ -272,7 +264,7 @@ def attribute_on_any_spine(configuration: Configuration, axis: int) -> LossOnAny
 
     Two answers of each query that tells its values apart move by one, in the geounits of one path.
     """
-    return _lost(configuration, lambda _run, query: query.shape[axis] > 1, 1)
+    return LossOnAnySpine(_paths(configuration, lambda _run, query: query.shape[axis] > 1), 1)
 
 
 def move_on_any_spine(configuration: Configuration, within: int) -> LossOnAnySpine:
@@ -284,14 +276,10 @@ def move_on_any_spine(configuration: Configuration, within: int) -> LossOnAnySpi
     paths may part as high as its run begins.
     """
     part = -1 if configuration.mechanism is Mechanism.PURE else 0
-    return _lost(configuration, lambda run, _query: run[part] > within, 2)
+    return LossOnAnySpine(_paths(configuration, lambda run, _query: run[part] > within), 2)
 
 
-def _lost(configuration: Configuration, asked: _Asked, records: int) -> LossOnAnySpine:
-    return LossOnAnySpine(tuple(_paths(configuration, asked)), records)
-
-
-def _paths(configuration: Configuration, asked: _Asked) -> list[tuple[Measurement, ...]]:
+def _paths(configuration: Configuration, asked: _Asked) -> tuple[tuple[Measurement, ...], ...]:
     """The measurements of every path that answer what is asked."""
     shares = list(configuration.shares.values())
     found = []
@@ -302,7 +290,7 @@ def _paths(configuration: Configuration, asked: _Asked) -> list[tuple[Measuremen
             queries = configuration.measured(level) if share > 0 else ()
             path += [make_measurement(configuration, level, q, share, part) for q, part in queries if asked(run, q)]
         found.append(tuple(path))
-    return found
+    return tuple(found)
 
 
 def _cuts(configuration: Configuration) -> Iterator[tuple[_Run, ...]]:
@@ -342,10 +330,10 @@ def semantics_as_json(configuration: Configuration, delta: float = DEFAULT_DELTA
     return {
         "attributes": {
             name: told(chosen, attribute_on_any_spine(configuration, axis))
-            for axis, (name, chosen) in enumerate(semantics.attributes.items())
+            for axis, (name, chosen) in enumerate(semantics["attributes"].items())
         },
         "geolevels": {
             f"Block in {level}": told(chosen, move_on_any_spine(configuration, configuration.levels.index(level)))
-            for level, chosen in semantics.geolevels.items()
+            for level, chosen in semantics["geolevels"].items()
         },
     }

@@ -13,8 +13,9 @@ from topdown_worlds import write_configuration, write_world
 
 from yupana.cli.main import main
 from yupana.topdown.descent import descend
-from yupana.topdown.descent.divide import Divided, Siblings, Terms, divide_failsafe, sum_by
+from yupana.topdown.descent.divide import Divided, Siblings, Terms, divide_failsafe
 from yupana.topdown.node import general
+from yupana.topdown.rounding.program import Limit, sum_by
 
 
 def least_departure(family: Siblings) -> int | None:
@@ -46,11 +47,11 @@ def least_departure(family: Siblings) -> int | None:
         for child in members:
             row[child * m : (child + 1) * m] = 1
         add(row, total, total)
-    if family.groups is not None and family.lower is not None and family.upper is not None:
-        for child, group in np.ndindex(family.lower.shape):
+    for limit in family.limits:
+        for child, group in np.ndindex(limit.lower.shape):
             row = np.zeros(x + 2 * m)
-            row[child * m + np.flatnonzero(family.groups == group)] = 1
-            add(row, family.lower[child, group], family.upper[child, group])
+            row[child * m + np.flatnonzero(limit.labels == group)] = 1
+            add(row, limit.lower[child, group], limit.upper[child, group])
     found = milp(
         np.concatenate([np.zeros(x), np.ones(2 * m)]),
         integrality=np.ones(x + 2 * m),
@@ -75,11 +76,11 @@ def check(family: Siblings, divided: Divided, *, failing: bool) -> None:
         assert (counts.sum(axis=1) == family.totals).all()
     for members, total in family.joint:
         assert counts[list(members)].sum() == total
-    if family.groups is not None and family.lower is not None and family.upper is not None:
-        for group in range(family.lower.shape[1]):
-            persons = counts[:, family.groups == group].sum(axis=1)
-            assert (persons >= family.lower[:, group]).all()
-            assert (persons <= family.upper[:, group]).all()
+    for limit in family.limits:
+        for group in range(limit.lower.shape[1]):
+            persons = counts[:, limit.labels == group].sum(axis=1)
+            assert (persons >= limit.lower[:, group]).all()
+            assert (persons <= limit.upper[:, group]).all()
 
 
 @pytest.fixture
@@ -146,9 +147,7 @@ def test_what_a_pass_holds_makes_no_room_for_later_ones(seed: int) -> None:
         random.permutation(true.sum(axis=0)),
         k,
         ((np.zeros_like(outer), outer), (None,)),
-        outer,
-        (persons > 0).astype(np.int64),
-        np.where(persons > 0, 99_999, 0),
+        (Limit(outer, (persons > 0).astype(np.int64), np.where(persons > 0, 99_999, 0)),),
         true.sum(axis=1),
         (),
     )

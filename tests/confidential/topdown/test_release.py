@@ -22,11 +22,17 @@ from yupana.geography.assignments import read_with_areas
 from yupana.geography.published import published_blocks
 from yupana.geography.settings import DEFAULT_LEVELS
 from yupana.geography.spine import Geolevel, Spine
-from yupana.geography.spine_files import write_blocks
 from yupana.geography.tree import Tree
 from yupana.products.topdown import in_order, outputs, verify
 from yupana.products.topdown import rows as file_rows
-from yupana.products.topdown.outputs import FilePiece, check_labels, describe_files, write_in_order, write_outputs
+from yupana.products.topdown.outputs import (
+    FilePiece,
+    check_labels,
+    describe_files,
+    write_in_order,
+    write_outputs,
+    write_spine,
+)
 from yupana.products.topdown.tables import levels_of
 from yupana.products.topdown.verify import verify_release
 from yupana.release.folder import write_manifest
@@ -86,8 +92,7 @@ def make(folder: Path, schema: Schema, seed: int, *, optimized: bool = False, fm
     standing = np.array([[random.randrange(3) for _ in range(8)] for _ in range(len(spine.blocks))])
     published = published_blocks(reference, nation=True)
     written = write_outputs(folder, spine, published, schema, counts, facilities=standing, fmt=fmt)
-    (folder / "spine").mkdir()
-    written["spine/blocks.csv"] = write_blocks(folder / "spine", spine)
+    written |= write_spine(folder, spine)
     write_manifest(folder, {"yupana": "0", "tables": describe_files(folder, written)})
     names = [f"{block:016d}" for block in spine.blocks.tolist()]
     held: Counter[tuple[str, Cell]] = Counter()

@@ -43,7 +43,8 @@ def posed(parents: Any, level: Any, first: int, last: int) -> list[Any]:  # noqa
     for position in range(last - first):
         one = siblings_of(batch, labels, position)
         rounding = [None if q is None else q.tolist() for queries in one.rounding for q in queries]
-        arrays = [a if a is None else a.tolist() for a in (one.parent, one.groups, one.lower, one.upper, one.totals)]
+        limits = [of for limit in one.limits for of in (limit.labels, limit.lower, limit.upper)]
+        arrays = [a if a is None else a.tolist() for a in (one.parent, one.totals, *limits)]
         live = batch.families.live[batch.families.starts[position] : batch.families.starts[position + 1]]
         asked = (live.tolist(), batch.families.children[position : position + 2].tolist())
         found.append(

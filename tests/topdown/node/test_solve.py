@@ -19,7 +19,7 @@ from scipy import sparse
 from yupana.arrays import Floats
 from yupana.topdown import InfeasibleNode, NodeEstimate, estimate_node
 from yupana.topdown.node.general import solve_failsafe
-from yupana.topdown.node.problem import Held, Node
+from yupana.topdown.node.problem import Constraint, Node
 from yupana.topdown.node.solve import solve
 
 
@@ -71,13 +71,12 @@ def random_node(seed: int) -> Node:
     if r.random() < 0.4:
         labels = labels_of(shape, every[int(r.integers(len(every)))])
         size = int(labels.max()) + 1
-        held.append(Held(labels[live], sums(truth, labels[live], size), float(r.choice([0.0, 0.1]))))
-    groups = lower = upper = None
+        held.append(Constraint.near(labels[live], sums(truth, labels[live], size), float(r.choice([0.0, 0.1]))))
     if r.random() < 0.4:
         groups = labels_of(shape, (True,) + (False,) * (axes - 1))[live]
         totals = sums(truth, groups, shape[0])
         lower = np.maximum(0, totals - r.integers(0, 4, totals.shape))
-        upper = totals + r.integers(0, 4, totals.shape)
+        held.append(Constraint(groups, lower, totals + r.integers(0, 4, totals.shape)))
     joint = []
     if r.random() < 0.3 and k > 1:
         some = r.permutation(k)[: int(r.integers(1, k))]
@@ -88,16 +87,12 @@ def random_node(seed: int) -> Node:
         tuple(answers),
         np.array(weights).reshape(len(queries), k).T.copy(),
         tuple(held),
-        groups,
-        lower,
-        upper,
         tuple(joint),
     )
 
 
 def constraints(node: Node) -> list[Any]:
-    found = [(h.labels, h.values - h.slack, h.values + h.slack) for h in node.held]
-    return found + ([] if node.groups is None else [(node.groups, node.lower, node.upper)])
+    return [(constraint.labels, constraint.low, constraint.high) for constraint in node.constraints]
 
 
 def exact(node: Node) -> tuple[Callable[[Floats], float], float, str]:
@@ -310,7 +305,10 @@ def test_bounds_that_exclude_the_parent_are_infeasible(lower: Any, upper: Any) -
 def test_contradictions_that_no_single_sum_shows_are_infeasible() -> None:
     # Both margins of the first child are held at 2, one cell of it must be 2 at most, and a bound asks for more.
     r, c = np.array([0, 0, 1, 1], np.int32), np.array([0, 1, 0, 1], np.int32)
-    held = (Held(r, np.array([[2.0, 0.1], [3.0, 4.9]]), 0.0), Held(c, np.array([[0.0, 2.1], [4.0, 3.9]]), 0.0))
+    held = (
+        Constraint.near(r, np.array([[2.0, 0.1], [3.0, 4.9]])),
+        Constraint.near(c, np.array([[0.0, 2.1], [4.0, 3.9]])),
+    )
     node = Node(
         np.array([4.0, 1.0, 1.0, 4.0]), (np.arange(4, dtype=np.int32),), (np.ones((2, 4)),), np.ones((2, 1)), held
     )
@@ -320,17 +318,14 @@ def test_contradictions_that_no_single_sum_shows_are_infeasible() -> None:
 
 def test_failsafe_departs_from_the_parent_no_more_than_needed() -> None:
     groups = np.array([0, 0, 1, 1], np.int32)
-    held = Held(np.array([0, 1, 0, 1], np.int32), np.array([[3.0, 2.0], [5.0, 0.0]]), 0.0)
+    held = Constraint.near(np.array([0, 1, 0, 1], np.int32), np.array([[3.0, 2.0], [5.0, 0.0]]), 0.0)
     upper = np.array([[9.0, 0.0], [9.0, 9.0]])
     node = Node(
         np.array([5.0, 0.0, 3.0, 2.0]),
         (np.arange(4, dtype=np.int32),),
         (np.array([[3.0, 1, 2, 1], [2, 0, 1, 1]]),),
         np.ones((2, 1)),
-        (held,),
-        groups,
-        np.zeros((2, 2)),
-        upper,
+        (held, Constraint(groups, np.zeros((2, 2)), upper)),
     )
     with pytest.raises(InfeasibleNode):
         solve(node)
@@ -351,7 +346,7 @@ def test_failsafe_keeps_a_feasible_parent_within_its_allowance() -> None:
 
 def test_failsafe_refuses_constraints_that_contradict_each_other() -> None:
     whole = np.zeros(2, np.int32)
-    node = Node(np.array([1.0, 1.0]), (), (), np.zeros((2, 0)), (Held(whole, np.array([[2.0], [2.0]]), 0.0),))
+    node = Node(np.array([1.0, 1.0]), (), (), np.zeros((2, 0)), (Constraint.near(whole, np.array([[2.0], [2.0]])),))
     with pytest.raises(InfeasibleNode):
         solve_failsafe(node)
 

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from yupana.topdown.descent.divide import Siblings, Terms
 from yupana.topdown.posterior.learning import draw
-from yupana.topdown.posterior.siblings import THETA, Places, Posed, Prior, classes, flat, pose
+from yupana.topdown.posterior.siblings import THETA, Posed, Prior, PublicLists, classes, flat, pose
+from yupana.topdown.rounding.program import Limit
 
 CELLS = np.arange(4, dtype=np.int32)
 GROUPS = np.array([0, 0, 1, 2], dtype=np.int32)
@@ -33,9 +34,7 @@ def posed(
         PARENT,
         CHILDREN,
         ((None,),),
-        kinds,
-        None if lower is None else np.array(lower),
-        None if upper is None else np.array(upper),
+        () if kinds is None else (Limit(kinds, np.array(lower), np.array(upper)),),
         None if totals is None else np.array(totals),
         joint,
     )
@@ -43,7 +42,7 @@ def posed(
     answers = tuple(random.normal(1.5, 1.5, (CHILDREN, 1 + int(of.max()))) for of in labels)
     weights = random.uniform(0.1, 0.6, (CHILDREN, 3))
     facilities = None if kinds is None else np.array([[1], [0], [2]])
-    places = Places(np.array([3, 0, 9]), facilities)
+    places = PublicLists(np.array([3, 0, 9]), facilities)
     return pose(family, Terms(labels, answers, weights, ()), range(3), GROUPS, places)
 
 

@@ -8,10 +8,10 @@ import pytest
 from modelled_blocks import BETWEEN, PLANS, WITHIN, Drawn, learned, parent
 from numpy.typing import NDArray
 
-from yupana.topdown.intervals import Bounds
 from yupana.topdown.posterior.learning import Draws, draw, restricted
 from yupana.topdown.posterior.results import BlockPosterior, Chains, Inflation, PriorFit, SquaredErrors
 from yupana.topdown.posterior.siblings import THETA, Prior, classes, flat
+from yupana.topdown.tree.least_squares import Bounds
 
 NOTHING = Inflation((0.0, 0.0, 0.0))
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from yupana.topdown.descent.divide import Siblings, Terms
 from yupana.topdown.posterior.learning import Draws, concentrations, draw, moments, restricted
-from yupana.topdown.posterior.siblings import THETA, Places, Prior, classes, flat, pose, smoothed
+from yupana.topdown.posterior.siblings import THETA, Prior, PublicLists, classes, flat, pose, smoothed
 
 
 @pytest.mark.slow
@@ -87,8 +87,8 @@ def test_a_block_of_thousands_is_reached_from_nothing() -> None:
     labels = np.zeros(1, dtype=np.int32)
     measured = np.array([[2950.0], [20.0], [10.0], [15.0], [5.0]])
     terms = Terms((labels,), (measured,), np.full((children, 1), 0.01), ())
-    family = Siblings(np.array([number]), children, ((None,),), None, None, None, None, ())
-    posed = pose(family, terms, (0,), labels, Places(np.array([10, 10, 10, 10, 10]), None))
+    family = Siblings(np.array([number]), children, ((None,),), (), None, ())
+    posed = pose(family, terms, (0,), labels, PublicLists(np.array([10, 10, 10, 10, 10]), None))
     start = np.array([[0], [750], [750], [750], [750]])
     found = draw(posed, Prior(flat(classes(1)), 10.0, 10.0), start, (25, 100), (5,), learning=False)
     assert found.means[0, 0] == pytest.approx(2950, abs=20)

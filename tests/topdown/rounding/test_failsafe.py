@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from yupana.topdown.node.problem import InfeasibleNode
+from yupana.topdown.rounding.program import Limit
 from yupana.topdown.rounding.rounding import Rounding, round_failsafe
 
 
@@ -56,7 +57,7 @@ def test_the_first_pass_reaches_the_best_of_all_roundings(seed: int) -> None:
             and abs(parent - counts.sum(axis=0)).sum() <= missed + 1 + 1e-6
         ):
             allowed.append(distances(estimate, counts, passes))
-    counts = round_failsafe(estimate, Rounding(parent, passes, groups, lower, upper), missed)
+    counts = round_failsafe(estimate, Rounding(parent, passes, (Limit(groups, lower, upper),)), missed)
     found = answers(counts, groups)
     assert counts.sum() == parent.sum()
     assert (found >= lower).all()
@@ -75,7 +76,7 @@ def test_counts_go_beyond_floor_and_ceiling_where_they_must() -> None:
     estimate = np.array([[1.5, 0.5], [4.0, 4.0]])
     lower = np.array([[6], [0]])
     groups = np.zeros(2, dtype=np.int32)
-    rounding = Rounding(np.array([6, 4]), ((None,),), groups, lower, lower + 99)
+    rounding = Rounding(np.array([6, 4]), ((None,),), (Limit(groups, lower, lower + 99),))
     counts = round_failsafe(estimate, rounding, 1.0)
     assert counts.sum() == 10
     assert counts[0].sum() == 6
@@ -83,7 +84,7 @@ def test_counts_go_beyond_floor_and_ceiling_where_they_must() -> None:
 
 def test_an_impossible_node_is_told() -> None:
     groups = np.zeros(2, dtype=np.int32)
-    rounding = Rounding(np.ones(2, dtype=int), (), groups, np.array([[3]]), np.array([[9]]))
+    rounding = Rounding(np.ones(2, dtype=int), (), (Limit(groups, np.array([[3]]), np.array([[9]])),))
     with pytest.raises(InfeasibleNode):
         round_failsafe(np.ones((1, 2)), rounding, 0.0)
 

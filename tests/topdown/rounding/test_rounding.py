@@ -15,6 +15,7 @@ from scipy.optimize import LinearConstraint, milp
 
 from yupana.topdown import InfeasibleNode, round_node
 from yupana.topdown.rounding.network import round_on_network
+from yupana.topdown.rounding.program import Limit
 from yupana.topdown.rounding.rounding import Rounding, round_counts
 
 LABELS = 48
@@ -34,8 +35,9 @@ class Node:
     joint: tuple = ()
 
     def round(self) -> NDArray:
-        rounding = Rounding(self.parent, self.passes, self.groups, self.lower, self.upper, self.fixed, self.joint)
-        return round_counts(self.estimate, rounding)
+        limits = [Limit(labels, values, values) for labels, values in self.fixed]
+        limits += [] if self.groups is None else [Limit(self.groups, self.lower, self.upper)]
+        return round_counts(self.estimate, Rounding(self.parent, self.passes, tuple(limits), self.joint))
 
 
 def answers(values: NDArray, labels: NDArray, size: int = LABELS) -> NDArray:

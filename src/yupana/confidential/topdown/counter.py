@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from yupana.confidential.described.records import cut_of, forms_of
 from yupana.confidential.product_counter import Counter, MeasuredRun, Observed, Told, input_checksums
@@ -27,15 +27,13 @@ from yupana.confidential.topdown.world import World, open_world, public_checksum
 from yupana.errors import ConfigError
 from yupana.files.columns import RecordFile
 from yupana.files.temporary import temporary_folder
-from yupana.geography.blocks import FACILITIES, write_facilities
 from yupana.geography.gazetteer import AreaNames, read_names
 from yupana.geography.published import Areas
-from yupana.geography.spine_files import BLOCKS, GEOUNITS, write_blocks, write_geounits
 from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
 from yupana.privacy.exact import INFINITE
 from yupana.products.topdown.described import DescribedConfiguration
-from yupana.products.topdown.outputs import check_labels, describe_files, write_outputs
+from yupana.products.topdown.outputs import check_labels, describe_files, write_outputs, write_spine
 from yupana.products.topdown.pl.areas import check_states
 from yupana.products.topdown.product import UNUSUAL_BLOCKS, parameters, public_areas, taken_as_public
 from yupana.products.topdown.tables import dataset_name
@@ -47,7 +45,7 @@ from yupana.topdown.configuration import Configuration
 from yupana.topdown.descent.checkpoint import BatchCheckpoint
 from yupana.topdown.descent.estimate import failsafe_told
 from yupana.topdown.descent.measurements import StoredMeasurements
-from yupana.topdown.histogram import BlockParts, whole
+from yupana.topdown.histogram import whole
 from yupana.topdown.interval_terms import (
     NO_INTERVALS,
     REPLICATES,
@@ -62,7 +60,6 @@ from yupana.topdown.nmf.writing import check_writable, write_measurement_files, 
 from yupana.topdown.tree.full_information import FullInformation
 from yupana.topdown.tree.intervals import least_squares_intervals, write_intervals
 
-SPINE: Final = "spine"
 _IN_FULL: Final = "noisy measurements"
 
 
@@ -93,11 +90,6 @@ class _CountedBlocks:
     def method(self) -> IntervalMethod:
         """What finds them, whatever their confidence."""
         return self.request.intervals or ("least-squares" if self.no_intervals is None else "none")
-
-    @property
-    def tells_measured(self) -> bool:
-        """Whether full information tells intervals of what it measured, too."""
-        return tells_measured(self.method, self.spending.answers)
 
     @cached_property
     def no_intervals(self) -> str | None:
@@ -166,16 +158,14 @@ class _CountedBlocks:
         return self.checkpoint
 
 
-@dataclass(frozen=True, eq=False)
-class Made:
-    """What a release is made of; public but where it is exact."""
-
-    counts: BlockParts  # of the blocks
-    estimated: Estimated | None  # how they were estimated; None of exact counts
+_Run: TypeAlias = MeasuredRun[_CountedBlocks, _CountedBlocks, Estimated | None]
 
 
-class TopdownCounter(Counter[Configuration, _CountedBlocks, _CountedBlocks, Made]):
-    """Draws as the estimate asks, or all beforehand, and keeps every draw until the release stands."""
+class TopdownCounter(Counter[Configuration, _CountedBlocks, _CountedBlocks, Estimated | None]):
+    """Draws as the estimate asks, or all beforehand, and keeps every draw until the release stands.
+
+    Of exact counts nothing is estimated: they are those of the world.
+    """
 
     stages = ("", "", "checking")
     draws_at_the_door = False
@@ -262,29 +252,33 @@ class TopdownCounter(Counter[Configuration, _CountedBlocks, _CountedBlocks, Made
         if self.request.pl is not None:
             check_states(records.world.published)
 
-    def measure(self, exact: _CountedBlocks, ledger: Ledger, clock: Stopwatch) -> Made:
+    def measure(self, exact: _CountedBlocks, ledger: Ledger, clock: Stopwatch) -> Estimated:
         """Measure and estimate, from the root down; what the checkpoint holds is taken from there."""
         world, spending, in_full = exact.world, exact.spending, exact.in_full
         found = estimate(self.config, world, spending, ledger, exact.kept, self.request, clock, in_full=in_full)
-        told = isinstance(found.evidence, FullInformation) and exact.tells_measured
-        return Made(found.descent.counts[-1], found if told else replace(found, evidence=None))
+        is_told = isinstance(found.evidence, FullInformation) and tells_measured(exact.method, spending.answers)
+        return found if is_told else replace(found, evidence=None)
 
-    def exact(self, exact: _CountedBlocks, ledger: Ledger, clock: Stopwatch) -> Made:  # noqa: ARG002
+    def exact(self, exact: _CountedBlocks, ledger: Ledger, clock: Stopwatch) -> None:  # noqa: ARG002
         """The counts of the blocks themselves. Nothing is measured and nothing estimated."""
         clock.start("writing the counts")
-        return Made(exact.world.exact.blocks, None)
 
-    def tell(self, run: MeasuredRun[_CountedBlocks, _CountedBlocks, Made]) -> Told:
+    def tell(self, run: _Run) -> Told:
         """The configuration, how nodes were solved, and which went through the failsafe; how many records there are."""
         records, measured, config, request = run.records, run.measured, self.config, self.request
         world, terms = records.world, records.intervals(run.plan.confidence)
-        if measured.estimated is None:
-            terms = replace(terms, method="none")
         remarks = [*world.remarks, *records.notes]
-        if measured.estimated is not None and request.intervals is None and records.no_intervals is not None:
-            remarks.append(records.no_intervals)
-        if measured.estimated is not None and measured.estimated.descent.posterior is not None:
-            remarks.append(UNUSUAL_BLOCKS)
+        others: dict[str, Any] = {"system": SYSTEM}
+        if measured is None:
+            terms = replace(terms, method="none")
+        else:
+            descent = measured.descent
+            others |= {"failsafe": failsafe_told(world.spine, descent), "solvers": descent.solvers}
+            if request.intervals is None and records.no_intervals is not None:
+                remarks.append(records.no_intervals)
+            if descent.posterior is not None:
+                remarks.append(UNUSUAL_BLOCKS)
+                others["posterior"] = descent.posterior.told()
         told = parameters(
             config,
             spine=config.spine_kind,
@@ -296,47 +290,34 @@ class TopdownCounter(Counter[Configuration, _CountedBlocks, _CountedBlocks, Made
         public = taken_as_public(
             public_areas(config), config, given=bool(world.given), facilities=world.facilities is not None
         )
-        others: dict[str, Any] = {"system": SYSTEM}
-        if measured.estimated is not None:
-            descent = measured.estimated.descent
-            others |= {"failsafe": failsafe_told(world.spine, descent), "solvers": descent.solvers}
-            if descent.posterior is not None:
-                others["posterior"] = descent.posterior.told()
         log = {"records": world.exact.records}
         encoded = {} if request.encoding is None else {"encoding": request.encoding}
-        of_intervals = {} if measured.estimated is None else terms.options
+        of_intervals = {} if measured is None else terms.options
         options = {"estimator": request.estimator, **encoded, **of_intervals}
         return Told(told, tuple(public), log, options, others)
 
-    def write(self, folder: Path, run: MeasuredRun[_CountedBlocks, _CountedBlocks, Made]) -> dict[str, Any]:
+    def write(self, folder: Path, run: _Run) -> dict[str, Any]:
         """The spine, counts, tabulation, records and published tables, with intervals."""
         records, measured, config = run.records, run.measured, self.config
         world, asked, terms = records.world, self.request, records.intervals(run.plan.confidence)
         intervals = None
-        if measured.estimated is not None and terms.method != "none":
-            intervals = partial(_intervals, records, measured.counts, measured.estimated, terms)
-        (folder / SPINE).mkdir()
-        rows = {
-            f"{SPINE}/{BLOCKS}": write_blocks(folder / SPINE, world.spine),
-            f"{SPINE}/{GEOUNITS}": write_geounits(folder / SPINE, world.spine),
-        }
-        if (records.config.group_quarters or asked.estimator == "posterior") and world.facilities is not None:
-            # What the counts were made of beside measurements; without it nobody could make replicates of the release.
-            path = f"{SPINE}/{FACILITIES}"
-            rows[path] = write_facilities(folder / path, world.spine.blocks, world.facilities)
-        rows |= write_outputs(
+        if measured is not None and terms.method != "none":
+            intervals = partial(_intervals, records, measured, terms)
+        # Nobody could make replicates of the release without what its counts were made of beside measurements.
+        listed = world.facilities if config.group_quarters or asked.estimator == "posterior" else None
+        rows = write_spine(folder, world.spine, listed) | write_outputs(
             folder,
             world.spine,
             world.published,
             config.schema,
-            measured.counts,
+            world.exact.blocks if measured is None else measured.descent.counts[-1],
             facilities=world.facilities,
             names=records.names,
             microdata=asked.microdata,
             fmt=asked.format,
             intervals=intervals,
         )
-        evidence = measured.estimated and measured.estimated.evidence
+        evidence = measured and measured.evidence
         if isinstance(evidence, FullInformation):
             rows |= write_intervals(folder, records.world.spine, config.schema, config.recodes, evidence)
         return describe_files(folder, rows)
@@ -345,7 +326,7 @@ class TopdownCounter(Counter[Configuration, _CountedBlocks, _CountedBlocks, Made
         self,
         folder: Path,
         layout: Layout,
-        run: MeasuredRun[_CountedBlocks, _CountedBlocks, Made],
+        run: _Run,
         manifest: Mapping[str, Any],
         clock: Stopwatch,
     ) -> None:
@@ -353,11 +334,11 @@ class TopdownCounter(Counter[Configuration, _CountedBlocks, _CountedBlocks, Made
         clock.start("writing the noisy measurements")
         records, measured, config = run.records, run.measured, self.config
         world, stored = records.world, StoredMeasurements(records.spending.levels, records.kept)
-        if measured.estimated is None:
+        if measured is None:
             raise RuntimeError("nothing was measured")
         if layout == "nmf":
             dataset = dataset_name(config, world.spine)
-            written = write_measurement_files(folder, dataset, measured.estimated.premises, stored, world.facilities)
+            written = write_measurement_files(folder, dataset, measured.premises, stored, world.facilities)
         else:
             written = write_noisy(folder, world.spine, config.schema, config.recodes, stored)
         # The codebook is of the tables of the release.
@@ -372,11 +353,11 @@ class TopdownCounter(Counter[Configuration, _CountedBlocks, _CountedBlocks, Made
 
 
 def _intervals(
-    records: _CountedBlocks, parts: BlockParts, estimated: Estimated, terms: IntervalTerms, areas: list[Areas]
+    records: _CountedBlocks, estimated: Estimated, terms: IntervalTerms, areas: list[Areas]
 ) -> CountIntervals:
     """Make ready what finds the intervals of published areas: from what was drawn, or from the counts alone."""
     config, request, spine = records.config, records.request, records.world.spine
-    counts = whole(parts)
+    counts = whole(estimated.descent.counts[-1])
     if config.budget == INFINITE:
         return ExactIntervals.of(counts, areas)
     if terms.method == "least-squares":

@@ -119,6 +119,11 @@ class _TopdownReader:
             self.faults.append(f"topdown.cells: {cells!r} is none of the tables{nearest(cells, tables)}")
             return None
         hierarchy = self._hierarchy(self.told.spine)
+        self.faults.extend(
+            f"topdown.invariants: {level!r} is no kind of areas of topdown.spine{nearest(level, self.told.spine)}"
+            for level in self.told.invariants
+            if level not in self.told.spine
+        )
         for table in tables.values():
             self._check_table(table)
         if self.faults or hierarchy is None:
@@ -178,7 +183,7 @@ class _TopdownReader:
                 for level in hierarchy.levels
                 if of_level[level]
             },
-            "invariants": {level: [TOTAL] for level in self._invariants(hierarchy)},
+            "invariants": {level: [TOTAL] for level in self.told.invariants},
             "constraints": {"structural_zeros": self._zeros(finest)},
         }
 
@@ -327,28 +332,17 @@ class _TopdownReader:
             self.faults.append("tables: some budgets are infinite and others are not; without noise all are infinite")
         return found
 
-    # What is kept.
-
-    def _invariants(self, hierarchy: Hierarchy) -> list[str]:
-        for level in self.told.invariants:
-            if level not in hierarchy.levels:
-                known = nearest(level, hierarchy.levels)
-                self.faults.append(f"topdown.invariants: {level!r} is no kind of areas of topdown.spine{known}")
-        return list(self.told.invariants)
-
-    def _zeros(self, finest: Sequence[_ClassedColumn]) -> list[dict[str, Number]]:
-        place, found = "topdown.structural_zeros", []
+    def _zeros(self, finest: Sequence[_ClassedColumn]) -> list[dict[str, str]]:
+        """What is kept 0: by column the label of a class."""
         named = {variable.name: list(variable.classes) for variable in finest}
-        for one in self.told.structural_zeros:
-            zero: dict[str, Number] = {}
-            for key, label in one.items():
-                name = key.rpartition(".")[2]
-                if name not in named or label not in named[name]:
-                    self.faults.append(f"{place}: {key} = {label!r} is no class of the cells; there are {named}")
-                else:
-                    zero[name] = Number(named[name].index(label))
-            found.append(zero)
-        return found
+        self.faults.extend(
+            f"topdown.structural_zeros: {key} = {label!r} is no class of the cells; there are {named}"
+            for one in self.told.structural_zeros
+            for key, label in one.items()
+            if label not in named.get(key.rpartition(".")[2], ())
+        )
+        zeros = self.told.structural_zeros
+        return [{key.rpartition(".")[2]: str(label) for key, label in one.items()} for one in zeros]
 
     def _counted(self, column: str, level: Mapping[int, int]) -> CountedColumn:
         return CountedColumn(column, tuple(level[value] for value in self.description.columns[column].column.domain))

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, TypeAlias
 
 import duckdb
 import numpy as np
@@ -52,9 +52,9 @@ from yupana.topdown.histogram import (
     sums_in_parts,
     together,
 )
-from yupana.topdown.intervals import Bounds
 from yupana.topdown.queries import Schema
 from yupana.topdown.text_rows import NumberForm, match_rows, most_bytes, parse_counts
+from yupana.topdown.tree.least_squares import Bounds
 
 _BYTES_AT_ONCE: Final = 1 << 24
 _ROWS_AT_ONCE: Final = 1 << 18
@@ -95,27 +95,19 @@ def tabulation_holds(
     return _hold(blocks, kinds, files)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Opening:
-    """What files are opened with, and closed by."""
-
-    stack: ExitStack
-    db: duckdb.DuckDBPyConnection
-
-
 def _hold(blocks: BlockParts, kinds: Sequence[Areas], files: Sequence[RowsFile]) -> bool:
     """Whether all files hold what they should, no more and no less."""
     try:
         with ExitStack() as stack, ThreadPoolExecutor(workers()) as pool:
-            opening = _Opening(stack, stack.enter_context(open_database()))
-            sections = [section for file in files for section in _sections(opening, file)]
+            db = stack.enter_context(open_database())
+            sections = [section for file in files for section in _sections(stack, db, file)]
             running: list[Future[None]] = []
             for summed in sums_in_parts(blocks, kinds):
                 # The next part is added up while this one is compared.
                 _wait(running)
-                running = [pool.submit(section.compare, summed) for section in sections]
+                running = [pool.submit(_compare, *section, summed) for section in sections]
             _wait(running)
-            return all(section.rows.at == section.rows.end for section in sections)
+            return all(rows.at == rows.end for _, rows, _ in sections)
     except (_OutOfOrderError, OSError, ValueError, duckdb.Error):
         return False
 
@@ -184,25 +176,25 @@ class _StoredRows:
         return same
 
 
-def _open(opening: _Opening, file: RowsFile) -> _TextRows | _StoredRows:
-    """The rows of a file."""
+def _open(stack: ExitStack, db: duckdb.DuckDBPyConnection, file: RowsFile) -> _TextRows | _StoredRows:
+    """The rows of a file, which a stack closes."""
     (section, *_) = file.sections
     if isinstance(section, CountSection) and file.path.with_suffix(PARQUET).exists():
         if file.path.exists():
             raise _OutOfOrderError
-        return _open_counts(opening, file, section)
-    text = opening.stack.enter_context(open(file.path, "rb", opener=regular))  # noqa: SIM115 (the stack closes it)
+        return _open_counts(db.cursor(), file, section)
+    text = stack.enter_context(open(file.path, "rb", opener=regular))  # noqa: SIM115 (the stack closes it)
     header = "|".join(file.columns).encode() + b"\n"
     if text.read(len(header)) != header:
         raise _OutOfOrderError
     return _TextRows(text, len(header), os.fstat(text.fileno()).st_size)
 
 
-def _open_counts(opening: _Opening, file: RowsFile, section: CountSection) -> _StoredRows:
+def _open_counts(db: duckdb.DuckDBPyConnection, file: RowsFile, section: CountSection) -> _StoredRows:
     """The rows of a file of Parquet: units as numbers if they can be, cells, and numbers; -1 for what is none."""
     stored = file.path.with_suffix(PARQUET)
     must_be_regular(stored)
-    db, schema, labels = opening.db.cursor(), section.schema, section.kind.labels
+    schema, labels = section.schema, section.kind.labels
     if tuple(column_types(db, parquet_rows([stored]))) != file.columns:
         raise _OutOfOrderError
     if (codes := codes_of(labels)) is not None:
@@ -217,27 +209,23 @@ def _open_counts(opening: _Opening, file: RowsFile, section: CountSection) -> _S
     return _StoredRows(db, f"SELECT {columns} FROM {source}", known, rows)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Section:
-    """A section of a file, and the rows that should be its rows."""
-
-    section: Section
-    rows: _TextRows | _StoredRows
-    form: NumberForm
-
-    def compare(self, summed: Summed) -> None:
-        """Go on behind the rows that a part of the blocks adds."""
-        if not all(self.rows.hold(rows, self.form) for rows in self.section.rows(summed)):
-            raise _OutOfOrderError
+_SectionRead: TypeAlias = tuple[Section, _TextRows | _StoredRows, NumberForm]
 
 
-def _sections(opening: _Opening, file: RowsFile) -> list[_Section]:
-    rows = _open(opening, file)
+def _compare(section: Section, read: _TextRows | _StoredRows, form: NumberForm, summed: Summed) -> None:
+    """Go on behind the rows that a part of the blocks adds to a section."""
+    if not all(read.hold(rows, form) for rows in section.rows(summed)):
+        raise _OutOfOrderError
+
+
+def _sections(stack: ExitStack, db: duckdb.DuckDBPyConnection, file: RowsFile) -> list[_SectionRead]:
+    """The sections of a file, and the rows that should be theirs."""
+    rows = _open(stack, db, file)
     if isinstance(rows, _StoredRows):
-        return [_Section(section, rows, file.form) for section in file.sections]
+        return [(section, rows, file.form) for section in file.sections]
     cuts = _cuts(rows, [section.level if isinstance(section, TableSection) else "" for section in file.sections])
     return [
-        _Section(section, _TextRows(rows.file, begin, end), file.form)
+        (section, _TextRows(rows.file, begin, end), file.form)
         for section, (begin, end) in zip(file.sections, pairwise(cuts), strict=True)
     ]
 
@@ -330,8 +318,8 @@ class _WrittenBlocks:
         nothing = np.zeros(0, dtype=np.int64)  # no row is compared with those of areas
         blocks = Areas(self.spine.tree.names[-1], nothing.astype(f"S{BLOCK_WIDTH}"), nothing, "")
         with ExitStack() as stack:
-            opening = _Opening(stack, stack.enter_context(open_database()))
-            rows = _open(opening, count_file(self.folder / COUNTS, self.schema, blocks))
+            db = stack.enter_context(open_database())
+            rows = _open(stack, db, count_file(self.folder / COUNTS, self.schema, blocks))
             while rows.at < rows.end:
                 if isinstance(rows, _StoredRows):
                     codes, cells, counts = rows.take(min(_ROWS_AT_ONCE, rows.end - rows.at))

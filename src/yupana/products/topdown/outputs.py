@@ -21,10 +21,12 @@ from yupana.arrays import Integers
 from yupana.errors import ConfigError, OutputError
 from yupana.files.database import open_database
 from yupana.files.delimited import PARQUET
+from yupana.geography.blocks import FACILITIES, write_facilities
 from yupana.geography.gazetteer import AreaNames, write_names
 from yupana.geography.kinds import BLOCKS_OF_COUNTY
 from yupana.geography.published import Areas, PublishedBlocks, areas_of_spine, write_published
 from yupana.geography.spine import Spine
+from yupana.geography.spine_files import BLOCKS, GEOUNITS, write_blocks, write_geounits
 from yupana.products.topdown.rows import (
     CountRows,
     RecordSection,
@@ -41,6 +43,7 @@ from yupana.products.topdown.tables import (
     BOUNDS,
     COUNTS,
     MICRODATA,
+    SPINE,
     TABLES,
     TABULATION,
     RedistrictingTable,
@@ -163,6 +166,19 @@ class TabulatedAreas:
     schema: Schema
     areas: list[Areas]  # of the blocks of the parts, each kind after the one that it adds up
     intervals: CountIntervals | None = None  # of all counts
+
+
+def write_spine(folder: Path, spine: Spine, facilities: Integers | None = None) -> dict[str, int]:
+    """Write a spine and, if counts were made of them, the facilities of its blocks; return the rows of each file."""
+    (folder / SPINE).mkdir()
+    rows = {
+        f"{SPINE}/{BLOCKS}": write_blocks(folder / SPINE, spine),
+        f"{SPINE}/{GEOUNITS}": write_geounits(folder / SPINE, spine),
+    }
+    if facilities is not None:
+        path = f"{SPINE}/{FACILITIES}"
+        rows[path] = write_facilities(folder / path, spine.blocks, facilities)
+    return rows
 
 
 def write_outputs(

@@ -297,12 +297,8 @@ def _solve(
     group = np.array([number for number, _ in measured])
     matrix = parts.precisions(measured)
     if targets.free:
-        whole = np.array([float(config.budget)])
-        single = np.zeros(len(measured), dtype=np.int64)
-        program = VarianceProgram(matrix, goal, single, whole, np.full(len(measured), float(least) * whole[0]))
-        found = _least(program)
-        return found.spent, found.bound
-    if parts.children is not None:
+        group, of_level = np.zeros_like(group), np.array([float(config.budget)])
+    if targets.free or parts.children is not None:
         found = _least(VarianceProgram(matrix, goal, group, of_level, float(least) * of_level[group]))
         return found.spent, found.bound
     # Each geolevel by itself: so a largest variance is made least at every geolevel, not only where it is largest.

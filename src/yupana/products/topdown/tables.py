@@ -50,6 +50,7 @@ PERSON_COLUMNS: Final = (*_HEAD, "EPNUM", "RTYPE", "GQTYPE_PL", "VOTING_AGE", "C
 UNIT_COLUMNS: Final = (*_HEAD, "RTYPE", "HH_STATUS")
 
 
+SPINE: Final = "spine"
 TABLES: Final = "tables"
 COUNTS: Final = "counts"
 TABULATION: Final = "tabulation"

@@ -195,18 +195,7 @@ class BatchCheckpoint(Checkpoint, Keeper):
         return (self.folder / _draws(level, first)).exists()
 
     def load_draws(self, level: int, first: int, shapes: Sequence[Shape]) -> Drawn | None:
-        """What was drawn for the geounits of a level from ``first`` on; None if nothing was.
-
-        Parameters
-        ----------
-        shapes : sequence of tuple of int
-            Of the answers to each query.
-
-        Raises
-        ------
-        OutputError
-            If the file is damaged.
-        """
+        """What was drawn for the geounits of a level from ``first`` on; None if nothing was. See `load_arrays`."""
         name = _draws(level, first)
         arrays = self.load_arrays(name)
         if arrays is None:
@@ -223,11 +212,6 @@ class BatchCheckpoint(Checkpoint, Keeper):
 
         Room for the widest numbers is taken before anything is drawn. So whether the disk has room for a draw does not
         depend on it, and a run that fails here and is resumed has not chosen among draws.
-
-        Parameters
-        ----------
-        shapes : sequence of tuple of int
-            Of the answers to each query.
 
         Raises
         ------

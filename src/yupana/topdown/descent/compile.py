@@ -14,7 +14,7 @@ from yupana.topdown.node.problem import Node
 from yupana.topdown.node.solve import advance, begin, solve
 from yupana.topdown.posterior.kernels import wander
 from yupana.topdown.posterior.learning import draw
-from yupana.topdown.posterior.siblings import Places, Prior, classes, flat, pose
+from yupana.topdown.posterior.siblings import Prior, PublicLists, classes, flat, pose
 from yupana.topdown.rounding.rounding import Rounding, round_counts
 
 ONCE: Final = "compiling, once on this machine"
@@ -54,7 +54,7 @@ def compile_chain(announce: Callable[[str], None]) -> None:
     """
     labels = np.zeros(1, dtype=np.int32)
     terms = Terms((labels,), (np.ones((2, 1)),), np.ones((2, 1)), ())
-    family = Siblings(np.array([2]), 2, ((None,),), None, None, None, None, ())
-    posed = pose(family, terms, (0,), labels, Places(None, None))
+    family = Siblings(np.array([2]), 2, ((None,),), (), None, ())
+    posed = pose(family, terms, (0,), labels, PublicLists(None, None))
     with on_compiling(lambda: announce(ONCE if is_kept(wander) else EACH_TIME)):
         draw(posed, Prior(flat(classes(1)), 1.0, 1.0), np.array([[1], [1]]), (0, 1), (0,), learning=False)

@@ -25,6 +25,7 @@ from yupana.topdown.descent.measurements import MeasuredFamilies, MeasuredOnDema
 from yupana.topdown.histogram import Histogram, count_entries, joined, runs_within
 from yupana.topdown.posterior.results import BlockPosterior
 from yupana.topdown.queries import Query
+from yupana.topdown.rounding.program import Limit
 from yupana.topdown.tree.full_information import FullInformation, TreeFamilies
 
 _VALUES_AT_ONCE: Final = 1 << 21
@@ -257,14 +258,7 @@ def _groups(rules: Rules) -> NDArray[np.int32]:
 def batches_of(parents: Histogram, starts: Ints) -> Iterator[tuple[int, int]]:
     """Cut the parents into runs that fit into memory; the same parents are always cut the same way."""
     work = np.cumsum(np.diff(starts) * (1 + np.diff(parents.starts)))
-    first = 0
-    while first < parents.units:
-        before = int(work[first - 1]) if first else 0
-        last = int(np.searchsorted(work, before + _VALUES_AT_ONCE, side="right"))
-        most = int(np.searchsorted(starts, starts[first] + _CHILDREN_AT_ONCE, side="right")) - 1
-        last = min(max(min(last, most), first + 1), parents.units)
-        yield first, last
-        first = last
+    return runs_within(work, _VALUES_AT_ONCE, (starts[1:] - starts[0], _CHILDREN_AT_ONCE))
 
 
 def prepare(parents: Histogram, level: DividedLevel, first: int) -> Batch:
@@ -357,14 +351,14 @@ def siblings_of(batch: Batch, labels: CellLabels, position: int) -> Siblings:
     counts = np.zeros(len(live), dtype=np.int64)
     counts[np.searchsorted(live, parents.cells[entries])] = parents.counts[entries]
     here = slice(begin, end)
-    lower, upper = (None, None) if rules.limits is None else rules.limits.part(begin, end).wide()
+    limits: tuple[Limit, ...] = ()
+    if labels.groups is not None and rules.limits is not None:
+        limits = (Limit(labels.groups[live], *rules.limits.part(begin, end).wide()),)
     return Siblings(
         counts,
         end - begin,
         tuple(tuple(None if q is None else q[live] for q in queries) for queries in labels.rounding),
-        None if labels.groups is None else labels.groups[live],
-        lower,
-        upper,
+        limits,
         None if rules.totals is None else rules.totals[here],
         tuple((tuple(u - begin for u in one.units), one.total) for one in batch.joint.get(position, ())),
     )

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from yupana.arrays import Floats, Indices, Ints
 from yupana.topdown.node.general import solve_failsafe
-from yupana.topdown.node.problem import Held, Node
+from yupana.topdown.node.problem import Constraint, Node
 from yupana.topdown.node.solve import solve
+from yupana.topdown.rounding.program import Limit, sum_by
 from yupana.topdown.rounding.rounding import Rounding, round_counts, round_failsafe
 
 _NOISE: Final = 1e-6
@@ -48,10 +49,7 @@ class Siblings:
     children: int
     # shape (m,), or None: queries of each rounding pass; None is the detailed one
     rounding: tuple[tuple[Indices | None, ...], ...]
-    groups: Indices | None  # shape (m,), or None
-    # lower, upper: shape (k, groups), or None: bounds by group
-    lower: Ints | None
-    upper: Ints | None
+    limits: tuple[Limit, ...]  # by the level of the first attribute, if it is bounded
     totals: Ints | None  # shape (k,), or None: known totals of the children
     joint: tuple[tuple[tuple[int, ...], int], ...]  # positions of children, and the known sum of their totals
 
@@ -95,19 +93,19 @@ def _estimate_in_passes(family: Siblings, passes: Sequence[Callable[[], Terms]])
     tuple
         Estimates, of shape (k, m), and what solved each pass.
     """
-    held = _held_totals(family)
+    held = list(map(_constraint, _known_totals(family)))
     parent = family.parent.astype(np.float64)
     counts = np.zeros((family.children, len(parent)))
     solvers: list[str] = []
     for make in passes:
         terms = make()
-        coarse, cell = collapse(_node(family, terms, tuple(held)))
+        coarse, cell = collapse(_node(family, terms, held))
         solution = solve(coarse)
         solvers.append(solution.solver)
         counts = solution.counts
         if len(coarse.parent) < len(parent):
             counts = counts[:, cell] * (parent / coarse.parent[cell])
-        held += [Held(label, sum_by(counts, label), 0.0) for label in terms.held]
+        held += [Constraint.near(label, sum_by(counts, label)) for label in terms.held]
         if _holds_all(terms):
             break
     return counts, tuple(solvers)
@@ -118,11 +116,15 @@ def _holds_all(terms: Terms) -> bool:
     return any(len(np.unique(label)) == len(label) for label in terms.held)
 
 
-def _node(family: Siblings, terms: Terms, held: tuple[Held, ...]) -> Node:
-    lower, upper = (None if b is None else b.astype(np.float64) for b in (family.lower, family.upper))
+def _node(family: Siblings, terms: Terms, held: Sequence[Constraint]) -> Node:
+    constraints = (*held, *map(_constraint, family.limits))
     joint = tuple((positions, float(total)) for positions, total in family.joint)
     parent = family.parent.astype(np.float64)
-    return Node(parent, terms.queries, terms.answers, terms.weights, held, family.groups, lower, upper, joint)
+    return Node(parent, terms.queries, terms.answers, terms.weights, constraints, joint)
+
+
+def _constraint(limit: Limit) -> Constraint:
+    return Constraint(limit.labels, limit.lower.astype(np.float64), limit.upper.astype(np.float64))
 
 
 def divide_failsafe(family: Siblings, passes: Sequence[Callable[[], Terms]]) -> Divided:
@@ -136,16 +138,16 @@ def divide_failsafe(family: Siblings, passes: Sequence[Callable[[], Terms]]) -> 
     family : Siblings
         On every cell that can hold someone.
     """
-    held = _held_totals(family)
+    held = list(map(_constraint, _known_totals(family)))
     counts = np.zeros((family.children, len(family.parent)))
     solvers: list[str] = []
     least: float | None = None
     for make in passes:
         terms = make()
-        solution, least = solve_failsafe(_node(family, terms, tuple(held)), least)
+        solution, least = solve_failsafe(_node(family, terms, held), least)
         counts = solution.counts
         solvers.append(f"{solution.solver}, failsafe")
-        held += [Held(label, sum_by(counts, label), _SLACK) for label in terms.held]
+        held += [Constraint.near(label, sum_by(counts, label), _SLACK) for label in terms.held]
         if _holds_all(terms):
             break
     # What cannot be met in fractions cannot be met in whole persons; the least departure is a whole number or above.
@@ -161,7 +163,7 @@ def collapse(node: Node) -> tuple[Node, NDArray[np.intp]]:
     tuple
         The node on the coarser cells, and the coarser cell of each cell, of shape (m,).
     """
-    labels = [*node.queries, *(h.labels for h in node.held), *([] if node.groups is None else [node.groups])]
+    labels = [*node.queries, *(constraint.labels for constraint in node.constraints)]
     everything = np.arange(node.live)
     if any(int(label.max(initial=0)) + 1 >= node.live and len(np.unique(label)) == node.live for label in labels):
         return node, everything
@@ -176,27 +178,17 @@ def collapse(node: Node) -> tuple[Node, NDArray[np.intp]]:
         node,
         parent=np.bincount(key, node.parent, len(first)).astype(np.float64),
         queries=tuple(label[first] for label in node.queries),
-        held=tuple(replace(h, labels=h.labels[first]) for h in node.held),
-        groups=None if node.groups is None else node.groups[first],
+        constraints=tuple(replace(of, labels=of.labels[first]) for of in node.constraints),
     )
     return coarse, key
 
 
-def sum_by(counts: Floats, label: Indices) -> Floats:
-    """Answers of a query on live cells: shape (k, m) to (k, size)."""
-    out = np.zeros((len(counts), int(label.max(initial=-1)) + 1))
-    np.add.at(out.T, label, counts.T)
-    return out
-
-
-def _held_totals(family: Siblings) -> list[Held]:
+def _known_totals(family: Siblings) -> list[Limit]:
     """Known totals of the children as answers of the total query."""
-    totals = [] if family.totals is None else [family.totals.astype(np.float64)[:, None]]
-    return [Held(np.zeros(len(family.parent), dtype=np.int32), values, 0.0) for values in totals]
+    totals = [] if family.totals is None else [family.totals[:, None]]
+    return [Limit(np.zeros(len(family.parent), dtype=np.int32), values, values) for values in totals]
 
 
 def rounding_of(family: Siblings) -> Rounding:
     """What a rounding of the children goes by."""
-    fixed = tuple((total.labels, np.rint(total.values).astype(np.int64)) for total in _held_totals(family))
-    passes, joint = family.rounding, family.joint
-    return Rounding(family.parent, passes, family.groups, family.lower, family.upper, fixed, joint)
+    return Rounding(family.parent, family.rounding, (*_known_totals(family), *family.limits), family.joint)

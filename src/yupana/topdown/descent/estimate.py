@@ -26,7 +26,8 @@ from yupana.topdown.descent.measurements import Door, MeasuredOnDemand, SiblingB
 from yupana.topdown.histogram import Histogram, count_entries
 from yupana.topdown.node.problem import InfeasibleNode
 from yupana.topdown.posterior.estimate import estimate_posterior
-from yupana.topdown.posterior.results import PublicLists
+from yupana.topdown.posterior.siblings import PublicLists
+from yupana.topdown.rounding.program import Limit
 from yupana.topdown.tree.basis import Basis
 from yupana.topdown.tree.full_information import FullInformation, full_information
 
@@ -51,14 +52,16 @@ def estimate_root(family: Siblings, cells: NDArray[np.int32], passes: Sequence[C
     """
     most = _most(family, passes)
     parent = np.full(len(cells), most, dtype=np.int64)
-    free = np.full_like(family.upper, most * max(1, len(cells))) if family.upper is not None else None
+    free, more = most * max(1, len(cells)), ((0, 1), (0, 0))
+    limits = [
+        Limit(of.labels, np.pad(of.lower, more), np.pad(of.upper, more, constant_values=free)) for of in family.limits
+    ]
     joint = () if family.totals is None else (((0,), int(family.totals[0])),)
     beside = replace(
         family,
         parent=parent,
         children=2,
-        lower=None if family.lower is None else np.concatenate([family.lower, np.zeros_like(family.lower)]),
-        upper=None if family.upper is None or free is None else np.concatenate([family.upper, free]),
+        limits=tuple(limits),
         totals=None,
         joint=joint,
     )

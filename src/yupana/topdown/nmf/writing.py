@@ -115,23 +115,14 @@ def write_noisy(
         labels = level.labels()
         for q, query in enumerate(stored.levels[number].queries):
             path = folder / level.name / f"{query.name.replace('*', '.')}.csv"
-            pieces = _pieces(stored, number, q)
+            pieces = (
+                AnswerFile(rows.units, {"value": rows.values[q].astype(np.int64), "variance": rows.variances[:, [q]]})
+                for rows in _measurements(stored, number)
+            )
             rows[path.relative_to(folder).as_posix()] = write_answers(
                 path, labels, kept_columns(query, schema, recodes), pieces
             )
     return rows
-
-
-def _pieces(stored: StoredMeasurements, level: int, q: int) -> Iterator[AnswerFile]:
-    spent = stored.levels[level]
-    for first, last, answers in stored.pieces(level, 0, len(spent.share_of)):
-        share = spent.share_of[first:last]
-        measured = np.flatnonzero(np.isfinite(spent.variances[share, q]))
-        numbers = {
-            "value": answers[q][measured].astype(np.int64),
-            "variance": spent.variances[share[measured], q][:, None],
-        }
-        yield AnswerFile(measured + first, numbers)
 
 
 _ONE_FILE = "part-00000.parquet"
@@ -231,7 +222,7 @@ def _measurements(stored: StoredMeasurements, number: int) -> Iterator[_UnitRows
     for first, last, answers in stored.pieces(number, 0, len(spent.share_of)):
         share = spent.share_of[first:last]
         measured = np.flatnonzero(np.isfinite(spent.variances[share]).all(axis=1))
-        if len(measured) and spent.queries:
+        if spent.queries:
             values = tuple(of_query[measured] for of_query in answers)
             yield _UnitRows(measured + first, values, spent.variances[share[measured]])
 
@@ -355,13 +346,7 @@ NATION_GEOCODE = "0"
 
 
 def _geocodes_of(spine: Spine) -> tuple[Texts, ...]:
-    """The geocode of every unit of every geolevel, from the root down.
-
-    Parameters
-    ----------
-    spine : Spine
-        Of the Census Bureau's blocks.
-    """
+    """The geocode of every unit of every geolevel, from the root down, on a spine of the Census Bureau's blocks."""
     firsts = [np.flatnonzero(np.diff(spine.tree.ancestors(n), prepend=-1)) for n in range(len(spine.levels))]
     base = _states(spine)
     found: list[Texts] = []

@@ -8,19 +8,10 @@ from yupana.arrays import Flags, Floats, Indices
 from yupana.topdown.node.admm import Penalty
 from yupana.topdown.node.arrange import arrange, linear_term
 from yupana.topdown.node.kernels import Conditions, Positions, Squares
-from yupana.topdown.node.problem import InfeasibleNode, Node
+from yupana.topdown.node.problem import Constraint, InfeasibleNode, Node
 
 NEAR = 1e-6
 """Persons by which sums may miss each other before a node is infeasible; parents and bounds are whole or held."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Constraint:
-    """Bounds on the answers of one query: labels of shape (m,), low and high of shape (k, size)."""
-
-    labels: Indices
-    low: Floats
-    high: Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,14 +26,6 @@ class Arranged:
     squares: Squares
     conditions: Conditions
     penalty: Penalty
-
-
-def constraints_of(node: Node) -> list[Constraint]:
-    """Collect the constraints of a node that bound answers child by child."""
-    found = [Constraint(held.labels, held.values - held.slack, held.values + held.slack) for held in node.held]
-    if node.groups is not None and node.lower is not None and node.upper is not None:
-        found.append(Constraint(node.groups, node.lower, node.upper))
-    return found
 
 
 def check(node: Node, constraint: Constraint) -> Floats:
@@ -81,7 +64,7 @@ def shut_and_binding(node: Node) -> tuple[Flags, list[Constraint]]:
     """
     shut = np.zeros((node.live, node.children), dtype=np.bool_)
     binding = []
-    for constraint in constraints_of(node):
+    for constraint in node.constraints:
         answers = check(node, constraint)
         zero = constraint.high <= 1e-9
         if zero.any():

@@ -11,10 +11,13 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
 
-from yupana.arrays import Floats
-from yupana.topdown.node.arranged import NEAR, Arranged, Constraint, arrange_node, constraints_of
+from yupana.arrays import Flags, Floats
+from yupana.topdown.node.arranged import NEAR, Arranged, arrange_node
 from yupana.topdown.node.kernels import Point, Positions, sum_of_squares
-from yupana.topdown.node.problem import InfeasibleNode, Node, NodeEstimate
+from yupana.topdown.node.problem import Constraint, InfeasibleNode, Node, NodeEstimate
+
+_Places = tuple[Positions, ...]
+"""Rows of constraints, and the child of each."""
 
 
 def cell_sums(a: Arranged) -> Any:  # noqa: ANN401  (a sparse matrix)
@@ -39,31 +42,35 @@ def row_sums(a: Arranged, rows: Positions, children: Positions) -> Any:  # noqa:
     return sparse.csr_matrix((np.ones(len(column)), (np.repeat(np.arange(len(rows)), counts), column)), shape=shape)
 
 
-def _least_violation(a: Arranged) -> float:
-    """Find the least t such that some counts >= 0 violate no constraint by more than t, in persons.
+def bounded_rows(a: Arranged, chosen: Flags | bool = True) -> tuple[Any, Floats, _Places, _Places]:  # noqa: FBT001, FBT002
+    """Rows of constraints, chosen by row and child, as sums that are at most some limits.
 
     Returns
     -------
-    float
-        About 0 where the node is feasible; nan where the linear programme was not solved.
+    tuple
+        Those bounded from above and, with the other sign, those bounded from below; their limits; and which both are.
     """
-    lower = np.nonzero(np.isfinite(a.conditions.low))
-    upper = np.nonzero(np.isfinite(a.conditions.high))
-    exact = sparse.vstack([cell_sums(a), joint_sums(a)])
-    value = np.concatenate([a.conditions.parent, a.conditions.joint_total])
-    matrix = sparse.vstack([exact, -exact, -row_sums(a, *lower), row_sums(a, *upper)])
-    matrix = sparse.hstack([matrix, -np.ones((matrix.shape[0], 1))], format="csc")
-    limits = np.concatenate([value, -value, -a.conditions.low[lower], a.conditions.high[upper]])
-    cost = np.zeros(matrix.shape[1])
-    cost[-1] = 1.0
-    top = np.append(np.where(a.conditions.shut.T.ravel(), 0.0, np.inf), np.inf)
-    found = linprog(cost, A_ub=matrix, b_ub=limits, bounds=np.column_stack([np.zeros(len(top)), top]), method="highs")
-    return float(found.fun) if found.status == 0 else float("nan")
+    low, high = a.conditions.low, a.conditions.high
+    upper, lower = np.nonzero(np.isfinite(high) & chosen), np.nonzero(np.isfinite(low) & chosen)
+    rows = sparse.vstack([row_sums(a, *upper), -row_sums(a, *lower)])
+    return rows, np.concatenate([high[upper], -low[lower]]), upper, lower
 
 
-def is_infeasible(a: Arranged) -> bool:
-    """Tell whether every choice of counts violates some constraint by more than `NEAR` persons."""
-    return _least_violation(a) > NEAR * (1.0 + 1e-6 * float(a.conditions.parent.max()))
+def refuse_if_infeasible(a: Arranged) -> None:
+    """Raise InfeasibleNode if every choice of counts violates some constraint by more than `NEAR` persons."""
+    sums = sparse.vstack([cell_sums(a), joint_sums(a)])
+    values = np.concatenate([a.conditions.parent, a.conditions.joint_total])
+    rows, limits, _, _ = bounded_rows(a)
+    matrix = sparse.vstack([sums, -sums, rows])
+    # One elastic variable for all constraints: by how much they are violated at most.
+    within = sparse.hstack([matrix, -np.ones((matrix.shape[0], 1))], format="csr")
+    none = sparse.csr_matrix((0, within.shape[1]))
+    found = _least(_elastic(a, none, np.zeros(0), within, np.concatenate([values, -values, limits])))
+    if found.status == 0 and found.fun > NEAR * (1.0 + 1e-6 * float(a.conditions.parent.max())):
+        raise InfeasibleNode(
+            "no counts of the children satisfy the parent and the constraints. Use the failsafe, or correct the "
+            "constraints."
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,18 +133,17 @@ def interior_point(a: Arranged) -> tuple[Point, int, bool]:
     goal = objective_of(a)
     same = a.conditions.low == a.conditions.high
     fixed = np.nonzero(same)
-    lower = np.nonzero(np.isfinite(a.conditions.low) & ~same)
-    upper = np.nonzero(np.isfinite(a.conditions.high) & ~same)
+    bounded, most, upper, lower = bounded_rows(a, ~same)
     identity = sparse.eye(k * m, format="csr")
     shut = np.flatnonzero(a.conditions.shut.T)
     open_ = np.flatnonzero(~a.conditions.shut.T)
     exact = [cell_sums(a), joint_sums(a), row_sums(a, *fixed), identity[shut]]
-    within = [row_sums(a, *upper), -row_sums(a, *lower), -identity[open_]]
     values = [a.conditions.parent, a.conditions.joint_total, a.conditions.low[fixed], np.zeros(len(shut))]
-    limits = [a.conditions.high[upper], -a.conditions.low[lower], np.zeros(len(open_))]
-    found = minimise(goal, sparse.vstack(exact), np.concatenate(values), sparse.vstack(within), np.concatenate(limits))
+    within, limits = sparse.vstack([bounded, -identity[open_]]), np.concatenate([most, np.zeros(len(open_))])
+    found = minimise(goal, sparse.vstack(exact), np.concatenate(values), within, limits)
     dual = np.array(found.z)[goal.link.shape[0] :]
-    parts = np.split(dual, np.cumsum([part.shape[0] for part in exact + within])[:-1])
+    sizes = [*(part.shape[0] for part in exact), len(upper[0]), len(lower[0])]
+    parts = np.split(dual, np.cumsum(sizes))
     rows = np.zeros(a.conditions.low.shape)
     rows[fixed] -= parts[2]
     rows[upper] -= parts[4]
@@ -183,7 +189,7 @@ def arrange_without_parent(node: Node) -> Arranged:
     """Arrange a node whose constraints stand whatever its parent says."""
     shut = np.zeros((node.live, node.children), dtype=np.bool_)
     bounds = []
-    for constraint in constraints_of(node):
+    for constraint in node.constraints:
         shut |= (constraint.high <= 0.0)[:, constraint.labels].T
         low = np.where(constraint.low > 0.0, constraint.low, -np.inf)
         bounds.append(Constraint(constraint.labels, low, np.maximum(constraint.high, 0.0)))
@@ -205,35 +211,16 @@ class _Elastic:
     departure: Floats
 
 
-def relax(a: Arranged) -> _Elastic:
-    """Make the parent's cells elastic; only their total is kept."""
-    m, k = a.squares.b.shape
-    children = cell_sums(a)
-    slack = sparse.eye(m)
-    lower = np.nonzero(np.isfinite(a.conditions.low))
-    upper = np.nonzero(np.isfinite(a.conditions.high))
-    total = sparse.csr_matrix(np.ones((1, m)))
-    exact = sparse.vstack([total @ children, joint_sums(a)])
-    rows = sparse.vstack([row_sums(a, *upper), -row_sums(a, *lower)])
-    within = [
-        sparse.hstack([children, -slack]),
-        sparse.hstack([-children, -slack]),
-        sparse.hstack([rows, sparse.csr_matrix((rows.shape[0], m))]),
-    ]
-    parent, high, low = a.conditions.parent, a.conditions.high[upper], a.conditions.low[lower]
-    return _Elastic(
-        exact=sparse.hstack([exact, sparse.csr_matrix((exact.shape[0], m))], format="csr"),
-        values=np.concatenate([total @ parent, a.conditions.joint_total]),
-        within=sparse.vstack(within, format="csr"),
-        limits=np.concatenate([parent, -parent, high, -low]),
-        top=np.concatenate([np.where(a.conditions.shut.T.ravel(), 0.0, np.inf), np.full(m, np.inf)]),
-        departure=np.concatenate([np.zeros(k * m), np.ones(m)]),
-    )
+def _elastic(a: Arranged, exact: Any, values: Floats, within: Any, limits: Floats) -> _Elastic:  # noqa: ANN401
+    """Bound the counts of a node, behind which the elastic variables stand."""
+    top = np.where(a.conditions.shut.T.ravel(), 0.0, np.inf)
+    more = np.ones(within.shape[1] - len(top))
+    return _Elastic(exact, values, within, limits, np.append(top, more * np.inf), np.append(np.zeros(len(top)), more))
 
 
-def least_departure(elastic: _Elastic) -> tuple[Floats, float]:
-    """Find where the parent is departed from least, and by how much, as a linear programme."""
-    found = linprog(
+def _least(elastic: _Elastic) -> Any:  # noqa: ANN401  (scipy's solution)
+    """Find the least sum of the elastic variables, as a linear programme."""
+    return linprog(
         elastic.departure,
         A_ub=elastic.within,
         b_ub=elastic.limits,
@@ -242,6 +229,26 @@ def least_departure(elastic: _Elastic) -> tuple[Floats, float]:
         bounds=np.column_stack([np.zeros(len(elastic.top)), elastic.top]),
         method="highs",
     )
+
+
+def relax(a: Arranged) -> _Elastic:
+    """Make the parent's cells elastic; only their total is kept."""
+    m, parent = len(a.conditions.parent), a.conditions.parent
+    children, slack, total = cell_sums(a), sparse.eye(m), sparse.csr_matrix(np.ones((1, m)))
+    rows, limits, _, _ = bounded_rows(a)
+    within = [sparse.hstack([children, -slack]), sparse.hstack([-children, -slack]), pad(rows, m)]
+    return _elastic(
+        a,
+        pad(sparse.vstack([total @ children, joint_sums(a)]), m),
+        np.concatenate([total @ parent, a.conditions.joint_total]),
+        sparse.vstack(within, format="csr"),
+        np.concatenate([parent, -parent, limits]),
+    )
+
+
+def least_departure(elastic: _Elastic) -> tuple[Floats, float]:
+    """Find where the parent is departed from least, and by how much."""
+    found = _least(elastic)
     if found.status != 0:
         raise InfeasibleNode(
             "the constraints on the children contradict each other or the parent's total, so that even the "

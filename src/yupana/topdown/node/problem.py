@@ -10,14 +10,18 @@ class InfeasibleNode(ValueError):  # noqa: N818 - a state of the node, named so 
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Held:
-    """A query that an earlier pass has answered: |Q x_c - v_c| <= slack for every child c."""
+class Constraint:
+    """Bounds on the answers of one query, child by child: of an answer without a live cell, which is 0, too."""
 
     labels: Indices  # shape (m,): which answer each live cell counts in
-    # shape (k, size): the answers to stay near, in persons. An answer without a live cell is 0, and must be held near
-    # 0.
-    values: Floats
-    slack: float  # in persons; 0 holds the answers exactly
+    # low, high: shape (k, size), in persons; infinite values bound nothing
+    low: Floats
+    high: Floats
+
+    @classmethod
+    def near(cls, labels: Indices, values: Floats, slack: float = 0.0) -> "Constraint":
+        """Hold answers, of shape (k, size), as an earlier pass has given them, but for so many persons."""
+        return cls(labels, values - slack, values + slack)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,13 +40,7 @@ class Node:
     # quadratic form of each child is positive semidefinite, as in precision matrices written as signed sums over
     # margins.
     weights: Floats
-    held: tuple[Held, ...] = ()
-    # shape (m,), or None: the group of each live cell, the level of the first attribute for bounds
-    groups: Indices | None = None
-    # lower, upper: shape (k, groups), or None: bounds on each child's totals by group; given with `groups`. Infinite
-    # values bound nothing. A group without a live cell has total 0.
-    lower: Floats | None = None
-    upper: Floats | None = None
+    constraints: tuple[Constraint, ...] = ()
     joint: tuple[tuple[tuple[int, ...], float], ...] = ()  # positions of children, and what their totals must add up to
 
     @property

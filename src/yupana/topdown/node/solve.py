@@ -12,9 +12,9 @@ from yupana.arrays import Flags, Floats
 from yupana.topdown.node.active_set import solve_active_set
 from yupana.topdown.node.admm import Steps, solve_admm
 from yupana.topdown.node.arranged import Arranged, arrange_node, shut_and_binding
-from yupana.topdown.node.general import interior_point, is_infeasible
+from yupana.topdown.node.general import interior_point, refuse_if_infeasible
 from yupana.topdown.node.kernels import Point, kkt_residual, sum_of_squares
-from yupana.topdown.node.problem import InfeasibleNode, Node, NodeEstimate
+from yupana.topdown.node.problem import Constraint, Node, NodeEstimate
 from yupana.topdown.queries import margin
 
 ROOM = 60_000_000
@@ -109,15 +109,6 @@ def advance(a: Arranged, state: State, iterations: int, tolerance: float) -> tup
 def better(one: NodeEstimate | None, other: NodeEstimate) -> NodeEstimate:
     """Choose the solution nearer to optimal."""
     return other if one is None or other.kkt_residual < one.kkt_residual else one
-
-
-def refuse_if_infeasible(a: Arranged) -> None:
-    """Raise InfeasibleNode if every choice of counts violates a constraint."""
-    if is_infeasible(a):
-        raise InfeasibleNode(
-            "no counts of the children satisfy the parent and the constraints. Use the failsafe, or correct the "
-            "constraints."
-        )
 
 
 def solve(node: Node, tolerance: float = 1e-6, aim: float | None = None) -> NodeEstimate:
@@ -266,15 +257,13 @@ def estimate_node(
             raise ValueError(f"query {at} has an answer that is not finite; give it the variance inf, or correct it.")
     bounds = bounds_of(shape, children, lower, upper)
     live = np.flatnonzero(whole > 0.0)
-    groups = (live // (cells // shape[0])).astype(np.int32) if bounds is not None else None
+    groups = (live // (cells // shape[0])).astype(np.int32)
     node = Node(
         parent=whole[live],
         queries=tuple(query.answers()[live] for query in asked),
         answers=tuple(parts),
         weights=weights,
-        groups=groups,
-        lower=None if bounds is None else bounds[0],
-        upper=None if bounds is None else bounds[1],
+        constraints=() if bounds is None else (Constraint(groups, *bounds),),
     )
     found = solve(node, aim=_AIM if children * len(live) <= _SMALL else None)
     counts = np.zeros((children, cells))

@@ -31,11 +31,10 @@ from yupana.topdown.descent.descend import (
     siblings_of,
 )
 from yupana.topdown.descent.divide import Terms, rounding_of
-from yupana.topdown.histogram import Histogram, InTurn, count_entries
+from yupana.topdown.histogram import Histogram, InTurn, count_entries, joined
 from yupana.topdown.posterior.learning import (
     ROUNDS,
     Draws,
-    Restricted,
     Sweeps,
     concentrations,
     draw,
@@ -43,8 +42,8 @@ from yupana.topdown.posterior.learning import (
     moments,
     restricted,
 )
-from yupana.topdown.posterior.results import BlockPosterior, Chains, PriorFit, PublicLists, SquaredErrors
-from yupana.topdown.posterior.siblings import Posed, Prior, classes, flat, pose
+from yupana.topdown.posterior.results import BlockPosterior, Chains, PriorFit, SquaredErrors
+from yupana.topdown.posterior.siblings import Posed, Prior, PublicLists, classes, flat, pose
 from yupana.topdown.rounding.rounding import round_counts
 from yupana.topdown.tree.basis import Basis
 from yupana.topdown.tree.full_information import FullInformation, TreeFamilies
@@ -119,10 +118,10 @@ class _Pieces:
         first, last = families.children[position : position + 2].tolist()
         family = siblings_of(self.batch, self.labels, position)
         terms = self.gathered.passes(position)[-1]()
-        posed = pose(family, terms, self.used, blocks.groups[live], blocks.lists.of(first, last))
+        posed = pose(family, terms, self.used, blocks.groups[live], blocks.lists.part(first, last))
         begin = families.first
         start = np.ascontiguousarray(self.start.dense(first - begin, last - begin, blocks.cells)[:, live])
-        return _Parent(self.batch.first + position, first, live, posed, start, terms)
+        return _Parent(self.batch.first + position, live, posed, start, terms)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,15 +129,10 @@ class _Parent:
     """One parent, posed to the chain."""
 
     number: int
-    first: int
     live: NDArray[np.int32]
     posed: Posed
     start: Ints
     terms: Terms
-
-    def measured(self) -> Restricted:
-        """Least squares of each child from its own answers."""
-        return restricted(self.terms)
 
     def apart(self) -> "_Parent":
         """The same, to be held when its batch is gone."""
@@ -185,7 +179,7 @@ def estimate_posterior(
     blocks = _BlocksAsked(number, level, finest, counts[-2], counts[-1], evidence, lists, len(possible), kinds, seed)
     with ThreadPoolExecutor(workers) as pool:
         learned = _learn(blocks, pool, progress)
-        learned.fit.check()
+        learned[1].check()
         return _estimate(blocks, learned, pool, progress)
 
 
@@ -208,13 +202,8 @@ def _used_queries(basis: Basis, target: Quadratic) -> tuple[int, ...]:
     return tuple(used)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Learned:
-    """The prior, how it goes with the answers, and least squares of the totals of children, by the parent's number."""
-
-    prior: Prior
-    fit: PriorFit
-    totals: dict[int, tuple[Floats, Floats]]
+_Learned = tuple[Prior, PriorFit, dict[int, tuple[Floats, Floats]]]
+"""The prior, how it goes with the answers, and least squares of the totals of children, by the parent's number."""
 
 
 def _learn(blocks: _BlocksAsked, pool: Executor, progress: Callable[[str, int, int], None]) -> _Learned:
@@ -240,46 +229,36 @@ def _learn(blocks: _BlocksAsked, pool: Executor, progress: Callable[[str, int, i
     fit = PriorFit()
     step = max(1, len(chosen) // _FOR_FIT)
     for parent, counts in list(zip(chosen, last, strict=True))[::step]:
-        fit.add(counts, parent.measured())
-    return _Learned(prior, fit, totals)
+        fit.add(counts, restricted(parent.terms))
+    return prior, fit, totals
 
 
 def _moments_of(pieces: _Pieces, position: int) -> tuple[_Parent, Floats, tuple[Floats, Floats]]:
     parent = pieces.pose(position)
-    measured = parent.measured()
+    measured = restricted(parent.terms)
     return parent, moments(parent.posed, measured), measured.totals()
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Done:
-    """The children of one parent, rounded, with the draws they were made of, if any were."""
-
-    unit: Ints
-    cell: NDArray[np.int32]
-    count: Ints
-    draws: Draws | None
 
 
 def _estimate(
     blocks: _BlocksAsked, learned: _Learned, pool: Executor, progress: Callable[[str, int, int], None]
 ) -> tuple[KeptLevel, BlockPosterior]:
+    prior, fit, measured = learned
     found = KeptLevel(blocks.start.level + 1, blocks.start.keeper)
     chains, errors = Chains(), SquaredErrors()
     mean = np.concatenate([counts.totals() for _, counts in blocks.start]).astype(np.float64)
     spread = np.zeros(len(mean))
     for pieces in blocks.batches():
         families = pieces.batch.families
-        done = list(pool.map(partial(_finish, pieces, learned.prior), range(pieces.batch.parents.units)))
-        for position, one in enumerate(done):
-            if one.draws is not None:
-                chains.add(one.draws)
-                if pieces.batch.first + position in learned.totals:
-                    errors.add(one.draws, *learned.totals[pieces.batch.first + position])
+        done = list(pool.map(partial(_finish, pieces, prior), range(pieces.batch.parents.units)))
+        for position, (_, draws) in enumerate(done):
+            if draws is not None:
+                chains.add(draws)
+                if pieces.batch.first + position in measured:
+                    errors.add(draws, *measured[pieces.batch.first + position])
                 here = slice(*families.children[position : position + 2])
-                mean[here] = one.draws.totals.mean(axis=0)
-                spread[here] = one.draws.totals.std(axis=0)
-        unit, cell, count = (np.concatenate([getattr(one, name) for one in done]) for name in ("unit", "cell", "count"))
-        piece = Piece(count_entries(unit, cell, count, families.last - families.first), (), {})
+                mean[here] = draws.totals.mean(axis=0)
+                spread[here] = draws.totals.std(axis=0)
+        piece = Piece(joined([counts for counts, _ in done]), (), {})
         found.keeper.save(found.level, pieces.batch.first, piece)
         found.add(pieces.batch.first, piece)
         progress("posterior", pieces.batch.first + pieces.batch.parents.units, blocks.above.units)
@@ -288,9 +267,9 @@ def _estimate(
         mean=mean,
         spread=spread,
         inflation=errors.inflation(),
-        prior=learned.prior,
+        prior=prior,
         chains=chains,
-        fit=learned.fit,
+        fit=fit,
         sweeps=_SWEEPS,
         seed=blocks.seed,
         with_units=blocks.lists.units is not None,
@@ -298,19 +277,17 @@ def _estimate(
     return found, told
 
 
-def _finish(pieces: _Pieces, prior: Prior, position: int) -> _Done:
+def _finish(pieces: _Pieces, prior: Prior, position: int) -> tuple[Histogram, Draws | None]:
     """Draw and round the children of one parent; where nothing is free they are left as they are."""
     blocks, families = pieces.blocks, pieces.batch.families
-    first = families.first
     if not pieces.free(position):
-        begin, end = (families.children[position : position + 2] - first).tolist()
-        kept = pieces.start.part(begin, end)
-        return _Done(kept.owners() + begin, kept.cells, kept.counts, None)
+        begin, end = (families.children[position : position + 2] - families.first).tolist()
+        return pieces.start.part(begin, end), None
     parent = pieces.pose(position)
     draws = draw(parent.posed, prior, parent.start, _SWEEPS, (blocks.seed, ROUNDS, parent.number), learning=False)
     counts = round_counts(draws.means, rounding_of(siblings_of(pieces.batch, pieces.labels, position)))
     unit, cell = np.nonzero(counts)
-    return _Done(unit + (parent.first - first), parent.live[cell], counts[unit, cell], draws)
+    return count_entries(unit, parent.live[cell], counts[unit, cell], len(counts)), draws
 
 
 def check_posterior(configuration: Configuration) -> None:

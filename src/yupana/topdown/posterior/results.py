@@ -13,10 +13,10 @@ from typing import Any, Final
 import numpy as np
 from scipy.optimize import nnls
 
-from yupana.arrays import Floats, Integers, Ints
+from yupana.arrays import Floats, Ints
 from yupana.errors import InputError
 from yupana.topdown.posterior.learning import Draws, Restricted, Sweeps
-from yupana.topdown.posterior.siblings import Places, Prior
+from yupana.topdown.posterior.siblings import Prior
 
 MOST_ERROR: Final = 0.35
 """Error of the means of block totals by chance, over their posterior standard deviation, that is still taken."""
@@ -236,20 +236,6 @@ class SquaredErrors:
         told = np.where(root > 0, vectors.T @ self.said / np.where(root > 0, root, 1.0), 0.0)
         found, _ = nnls(root[:, None] * vectors.T, told)
         return Inflation(tuple(found.tolist()))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PublicLists:
-    """What is known of every block beside what was measured."""
-
-    units: Integers | None  # shape (blocks,), or None: housing units, where they are used
-    # shape (blocks, types), or None: group-quarters facilities by type, where the schema bounds people by them
-    facilities: Integers | None
-
-    def of(self, first: int, last: int) -> Places:
-        """Of the blocks from ``first`` up to ``last``."""
-        both = (self.units, self.facilities)
-        return Places(*(None if of is None else of[first:last].astype(np.int64) for of in both))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,9 +7,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from yupana.arrays import Floats, Indices, Ints
+from yupana.arrays import Floats, Indices, Integers, Ints
 from yupana.topdown.descent.divide import Siblings, Terms
 from yupana.topdown.posterior.kernels import Believed, ChildrenAsked
+from yupana.topdown.rounding.program import Limit
 
 _STEP: Final = 0.03
 _LOWEST, _HIGHEST = 0.01, 3000.0
@@ -73,12 +74,17 @@ _NEVER = np.int64(1) << 50
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Places:
-    """What public lists tell of children of one parent."""
+class PublicLists:
+    """What public lists tell of some blocks."""
 
-    units: Ints | None  # shape (k,), or None: housing units, where they are used
+    units: Integers | None  # shape (k,), or None: housing units, where they are used
     # shape (k, kinds - 1), or None: group-quarters facilities by type, where the schema bounds people by them
-    facilities: Ints | None
+    facilities: Integers | None
+
+    def part(self, first: int, last: int) -> "PublicLists":
+        """The blocks from ``first`` up to ``last``."""
+        both = (self.units, self.facilities)
+        return PublicLists(*(None if of is None else of[first:last].astype(np.int64) for of in both))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -124,7 +130,7 @@ def classes(kinds: int) -> int:
     return len(UNITS) + 1 + (len(QUARTERS) + 1 if kinds > 1 else 0)
 
 
-def pose(family: Siblings, terms: Terms, used: Sequence[int], groups: Indices, places: Places) -> Posed:
+def pose(family: Siblings, terms: Terms, used: Sequence[int], groups: Indices, places: PublicLists) -> Posed:
     """Pose the question of one parent to the chain.
 
     Parameters
@@ -136,16 +142,14 @@ def pose(family: Siblings, terms: Terms, used: Sequence[int], groups: Indices, p
     groups : ndarray of int32, shape (m,)
         A label of the group of each live cell.
     """
-    number, m = family.children, len(family.parent)
-    kind = np.zeros(m, dtype=np.int64) if family.groups is None else family.groups.astype(np.int64)
-    kinds = 1 if family.lower is None else family.lower.shape[1]
-    lower = np.zeros((number, kinds), dtype=np.int64) if family.lower is None else np.maximum(family.lower, 0)
-    upper = np.full((number, kinds), _NEVER) if family.upper is None else family.upper
+    number = family.children
+    low, high = np.zeros((number, 1), dtype=np.int64), np.full((number, 1), _NEVER)
+    (limit,) = family.limits or (Limit(np.zeros(len(family.parent), dtype=np.int32), low, high),)
+    kind, lower, upper = limit.labels.astype(np.int64), np.maximum(limit.lower, 0), limit.upper
     together, known = _together(family)
     doors, opened, position = _doors(upper)
     place, answers = _compact(terms, used)
-    bounded = family.groups is not None
-    swaps = 1 if known == number else 4 if known or bounded else 0
+    swaps = 1 if known == number else 4 if known or family.limits else 0
     asked = ChildrenAsked(
         kind,
         np.unique(kind * (int(groups.max(initial=0)) + 1) + groups, return_inverse=True)[1].astype(np.int64),
@@ -159,7 +163,7 @@ def pose(family: Siblings, terms: Terms, used: Sequence[int], groups: Indices, p
         opened,
         position,
     )
-    base, klass = _expected(np.bincount(kind, family.parent, kinds), upper > 0, places)
+    base, klass = _expected(np.bincount(kind, family.parent, lower.shape[1]), upper > 0, places)
     return Posed(family.parent.copy(), asked, answers, base, klass, swaps)
 
 
@@ -197,7 +201,7 @@ def _doors(upper: Ints) -> tuple[Ints, Ints, Ints]:
     return doors.astype(np.int64), (~shut).sum(axis=1).astype(np.int64), position.astype(np.int64)
 
 
-def _expected(people: NDArray[np.generic], may: NDArray[np.bool_], places: Places) -> tuple[Floats, Ints]:
+def _expected(people: NDArray[np.generic], may: NDArray[np.bool_], places: PublicLists) -> tuple[Floats, Ints]:
     """People expected in each row where its intensity is 1, and its class."""
     number, kinds = may.shape
     base = np.zeros((number, kinds))

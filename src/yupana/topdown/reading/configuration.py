@@ -144,17 +144,7 @@ def parse_configuration(
 def _areas(
     told: DeclaredConfiguration, folder: Path, faults: list[str]
 ) -> tuple[tuple[str, ...] | None, Hierarchy | None]:
-    """The geolevels and the hierarchy of the table "areas"; None of either that is not there or in doubt.
-
-    Parameters
-    ----------
-    told : DeclaredConfiguration
-        For what cannot stand beside areas, too.
-    folder : Path
-        Which a file of units is relative to.
-    faults : list of str
-        Faults found are added.
-    """
+    """The geolevels and the hierarchy of the table "areas"; None of either that is not there or in doubt."""
     if told.areas is None:
         return None, None
     if told.spine is not None:
@@ -187,15 +177,7 @@ def _budget(told: DeclaredConfiguration, faults: list[str]) -> tuple[Mechanism, 
 
 
 def _spine(told: DeclaredSpine, shares: Mapping[str, Fraction], mechanism: Mechanism) -> SpineSettings:
-    """The settings of a spine.
-
-    Parameters
-    ----------
-    shares : mapping of geolevel to Fraction
-        From the root down.
-    mechanism : Mechanism
-        Of the budget, which decides what is bypassed.
-    """
+    """The settings of a spine; the mechanism of the budget decides what is bypassed."""
     changes = {name: option for name, option in vars(told).items() if option is not None}
     if changes.pop("production", None):
         changes = {"kind": "optimized", "classes": (PLACES, AREAS, QUARTERS)} | changes

@@ -6,7 +6,7 @@ Public.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final, TypeVar, get_args
+from typing import Any, Final, TypeVar, get_args
 
 from yupana.files.codes import PAIRS, Pairs
 from yupana.files.declaration import (
@@ -25,6 +25,7 @@ from yupana.files.declaration import (
     table_of,
     whole,
 )
+from yupana.files.document import Number
 from yupana.geography.hierarchy import check_level_names
 from yupana.geography.settings import (
     AREA_TYPES,
@@ -83,8 +84,10 @@ SHARES: Final = _shares(*LEVELS)
 
 def _names(told: object) -> tuple[str, ...] | None:
     """A list of names, or a text as on the command line: names separated by commas, or none."""
-    if TEXT.fits(told):
-        told = [] if str(told).strip() == "none" else [name.strip() for name in str(told).split(",")]
+    if isinstance(told, str) and not isinstance(told, Number):
+        told = [] if told.strip() == "none" else [name.strip() for name in told.split(",")]
+        if "" in told:
+            raise ValueError("an empty name; name some, or none")
     return tuple(told) if isinstance(told, list) and all(TEXT.fits(name) for name in told) else None
 
 
@@ -107,7 +110,13 @@ def _states(place: str, names: tuple[str, ...], faults: list[str]) -> tuple[int,
 _NAMES: Final = scalar(
     "a list of names", _names, {"anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "string"}]}
 ).checked(_check_names)
-_AREA_TYPES: Final = _NAMES.made(lambda _, names, __: tuple(map(str.lower, names))).checked(_check_types)
+SPINE_LISTS: Final[Mapping[str, Expected[tuple[Any, ...]]]] = {
+    "classes": _NAMES.made(lambda _, names, __: tuple(_CLASSES.get(name.lower(), name) for name in names)),
+    "aian_areas": _NAMES.made(lambda _, names, __: tuple(map(str.lower, names))).checked(_check_types),
+    "strong_mcd_states": _NAMES.made(_states),
+}
+"""The options of a spine that are lists of names."""
+
 _COUNT: Final = whole(0, 999_999_999, "a whole number, zero or more")
 
 
@@ -121,11 +130,9 @@ class DeclaredSpine:
     entity_threshold: int | None = key(_COUNT, default=None)
     bypass_cutoff: int | None = key(_COUNT, default=None)
     grouping: Grouping | None = key(choice(*get_args(Grouping)), default=None)
-    classes: tuple[str, ...] | None = key(
-        _NAMES.made(lambda _, names, __: tuple(_CLASSES.get(name.lower(), name) for name in names)), default=None
-    )
-    aian_areas: tuple[str, ...] | None = key(_AREA_TYPES, f"of {', '.join(AREA_TYPES)}", default=None)
-    strong_mcd_states: tuple[int, ...] | None = key(_NAMES.made(_states), default=None)
+    classes: tuple[str, ...] | None = key(SPINE_LISTS["classes"], default=None)
+    aian_areas: tuple[str, ...] | None = key(SPINE_LISTS["aian_areas"], f"of {', '.join(AREA_TYPES)}", default=None)
+    strong_mcd_states: tuple[int, ...] | None = key(SPINE_LISTS["strong_mcd_states"], default=None)
     live: bool | None = key(FLAG, default=None)
 
 

@@ -7,6 +7,7 @@ it lies above and below its target.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from yupana.arrays import Floats, Indices, Ints
 from yupana.topdown.node.problem import InfeasibleNode
 
 Joint = tuple[tuple[int, ...], int]
+Numbers = TypeVar("Numbers", Ints, Floats)
 
 TOLERANCE = 1e-6
 """A count this close to an integer is that integer, and has no choice."""
@@ -32,7 +34,7 @@ class Limit:
 
     def less(self, counts: Ints) -> "Limit":
         """What is left of the bounds after ``counts``, of shape (k, m)."""
-        used = sum_by_label(counts, self.labels, self.lower.shape[1])
+        used = sum_by(counts, self.labels, self.lower.shape[1])
         return Limit(self.labels, self.lower - used, self.upper - used)
 
 
@@ -44,9 +46,10 @@ def split(estimate: Floats) -> tuple[Ints, Floats]:
     return base.astype(np.int64), fractions
 
 
-def sum_by_label(counts: Ints, labels: Indices, size: int) -> Ints:
-    """Answers of a query, of shape (k, size), from counts by cell, of shape (k, m)."""
-    out = np.zeros((len(counts), size), dtype=np.int64)
+def sum_by(counts: Numbers, labels: Indices, size: int | None = None) -> Numbers:
+    """Answers of a query, of shape (k, size), from counts by cell, of shape (k, m); by default all that cells reach."""
+    size = int(labels.max(initial=-1)) + 1 if size is None else size
+    out = np.zeros((len(counts), size), dtype=counts.dtype)
     np.add.at(out.T, labels, counts.T)
     return out
 
@@ -168,7 +171,7 @@ class _Program:
 def hold(counts: Ints, labels: Indices | None) -> Limit:
     """The answers of a query to ``counts``, of shape (k, m), as bounds; None is the detailed query."""
     each = np.arange(counts.shape[1], dtype=np.int32) if labels is None else labels
-    held = sum_by_label(counts, each, int(each.max(initial=0)) + 1)
+    held = sum_by(counts, each, int(each.max(initial=0)) + 1)
     return Limit(each, held, held)
 
 

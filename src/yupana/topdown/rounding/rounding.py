@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from yupana.arrays import Floats, Indices, Ints
 from yupana.topdown.node.problem import InfeasibleNode
+from yupana.topdown.node.solve import bounds_of
 from yupana.topdown.queries import margin
 from yupana.topdown.rounding.network import round_on_network
 from yupana.topdown.rounding.program import (
@@ -45,22 +46,8 @@ class Rounding:
     parent: Ints  # shape (m,)
     # shape (m,), or None: the queries of each pass as the answer each cell counts in; None is the detailed query
     passes: Passes
-    groups: Indices | None = None  # shape (m,), or None: which total each cell counts in that `lower` and `upper` bound
-    lower: Ints | None = None  # shape (k, G), or None
-    upper: Ints | None = None  # shape (k, G), or None
-    # shapes (m,) and (k, answers): queries whose answers are known, such as an invariant total
-    fixed: tuple[tuple[Indices, Ints], ...] = ()
+    limits: tuple[Limit, ...] = ()  # on each child by itself
     joint: tuple[Joint, ...] = ()  # children whose totals together are known
-
-    def limits(self) -> list[Limit]:
-        """The constraints on each child by itself."""
-        limits = [Limit(labels, values, values) for labels, values in self.fixed]
-        bound = self.upper if self.lower is None else self.lower
-        if self.groups is not None and bound is not None:
-            low = np.full(bound.shape, -UNBOUNDED) if self.lower is None else self.lower
-            high = np.full(bound.shape, UNBOUNDED) if self.upper is None else self.upper
-            limits.append(Limit(self.groups, low, high))
-        return limits
 
 
 def round_counts(estimate: Floats, rounding: Rounding) -> Ints:
@@ -81,7 +68,7 @@ def round_counts(estimate: Floats, rounding: Rounding) -> Ints:
         Where no counts between the floor and the ceiling of the estimate keep the parent and the constraints.
     """
     parent, passes, joint = rounding.parent, rounding.passes, rounding.joint
-    limits = rounding.limits()
+    limits = rounding.limits
     # Most often all passes are one flow; else as many of the first as are nested, and a program for the others.
     for flowing in range(len(passes), -1, -1):
         counts = round_on_network(estimate, parent, passes[:flowing], limits, joint)
@@ -89,8 +76,8 @@ def round_counts(estimate: Floats, rounding: Rounding) -> Ints:
             continue
         if flowing == len(passes):
             return counts
-        limits += [hold(counts, labels) for queries in passes[:flowing] for labels in queries]
-        return round_by_program(estimate, parent, passes[flowing:], limits, joint)
+        held = [hold(counts, labels) for queries in passes[:flowing] for labels in queries]
+        return round_by_program(estimate, parent, passes[flowing:], (*limits, *held), joint)
     return round_by_program(estimate, parent, passes, limits, joint)
 
 
@@ -150,28 +137,19 @@ def round_node(
         queries.append([None if all(kept) else margin("", shape, kept).answers() for kept in rows])
     live = np.flatnonzero((totals > 0) | (values > TOLERANCE).any(axis=0))
     by_first = np.asarray(np.arange(cells) // (cells // shape[0]), dtype=np.int32)
-    bounded = (len(values), shape[0])
+    limits: list[Limit] = []
+    if (bounds := bounds_of(shape, len(values), lower, upper)) is not None:
+        inward = np.ceil(bounds[0] - TOLERANCE), np.floor(bounds[1] + TOLERANCE)
+        low, high = (np.clip(of, -float(UNBOUNDED), float(UNBOUNDED)).astype(np.int64) for of in inward)
+        limits.append(Limit(by_first[live], low, high))
     out = np.zeros(values.shape, dtype=np.int64)
     rounding = Rounding(
         totals[live].astype(np.int64),
         tuple(tuple(None if q is None else q[live] for q in rows) for rows in queries),
-        by_first[live],
-        _bounds(lower, "lower", bounded),
-        _bounds(upper, "upper", bounded),
+        tuple(limits),
     )
     out[:, live] = round_counts(np.ascontiguousarray(values[:, live]), rounding)
     return out
-
-
-def _bounds(given: NDArray[np.generic] | None, name: str, shape: tuple[int, int]) -> Ints | None:
-    """Bounds as integers: lower ones up, upper ones down, infinite ones beyond any count."""
-    if given is None:
-        return None
-    values = np.asarray(given, dtype=np.float64)
-    if values.shape != shape or np.isnan(values).any():
-        raise ValueError(f"{name} must be numbers of shape {shape}: children, levels of the first attribute.")
-    inward = np.floor(values + TOLERANCE) if name == "upper" else np.ceil(values - TOLERANCE)
-    return np.asarray(np.clip(inward, -float(UNBOUNDED), float(UNBOUNDED)), dtype=np.int64)
 
 
 WIDENINGS = (0, 1, 1 << 20)
@@ -201,8 +179,7 @@ def round_failsafe(estimate: Floats, rounding: Rounding, missed: float) -> Ints:
         Where no non-negative integer counts keep the constraints.
     """
     counts, fractions = split(estimate)
-    parent, limits = rounding.parent, rounding.limits()
-    need = parent - counts.sum(axis=0)
+    need = rounding.parent - counts.sum(axis=0)
     missing = np.array([need.sum()])
     for widening in WIDENINGS:
         # The variables: z, and by cell how much the children exceed and fall short of the parent.
@@ -222,7 +199,7 @@ def round_failsafe(estimate: Floats, rounding: Rounding, missed: float) -> Ints:
         away[0, len(child) :] = 1
         program = program.with_rows(away.tocsr(), np.zeros(1), np.array([missed + 1 + TOLERANCE]))
         try:
-            return counts + program.keeping(limits, rounding.joint, counts).solve_passes(
+            return counts + program.keeping(rounding.limits, rounding.joint, counts).solve_passes(
                 rounding.passes, fractions.shape
             )
         except InfeasibleNode:

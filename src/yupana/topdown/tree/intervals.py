@@ -1,7 +1,7 @@
 """Intervals from least squares on the tree: of every published count, and of measured queries by geolevel. Public."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Final
@@ -13,8 +13,7 @@ from yupana.geography.published import Areas
 from yupana.geography.spine import Spine
 from yupana.geography.tree import partition
 from yupana.topdown.constraints import Known
-from yupana.topdown.histogram import Histogram
-from yupana.topdown.intervals import Bounds
+from yupana.topdown.histogram import Histogram, runs_within
 from yupana.topdown.nmf.writing import AnswerFile, write_answers
 from yupana.topdown.queries import TOTAL, Query, Recode, Schema, kept_columns, margin, told_apart
 from yupana.topdown.tree.basis import Kept
@@ -55,26 +54,12 @@ class _LeastSquaresIntervals:
     _sums: dict[Kept, dict[str, Floats]] = field(default_factory=dict, init=False)
     _precisions: dict[str, Floats] = field(default_factory=dict, init=False)
 
-    def of_cells(self, kind: Areas, counts: Histogram) -> Bounds:
-        """Bounds of each entry of the counts of a kind of areas, in their order."""
-        found = self.cells(kind.name, counts)
-        return Bounds(found.lower, found.upper)
-
-    def of_table(self, kind: Areas, member: Ints, size: int, first: int, last: int) -> Bounds:
-        """Bounds of table variables of the areas from ``first`` up to ``last``, of shape (last - first, size)."""
-        rows = np.zeros((size, self.detailed.basis.cells))
-        for variable in member.T:
-            some = np.flatnonzero(variable >= 0)
-            rows[variable[some], some] = 1.0
-        found = self.sums_of_cells(kind.name, rows, first, last)
-        return Bounds(found.lower, found.upper)
-
-    def cells(self, kind: str, counts: Histogram) -> TreeIntervals:
-        """Estimates, variances and intervals of the entries of a histogram of the areas of a kind."""
+    def of_cells(self, kind: Areas, counts: Histogram) -> TreeIntervals:
+        """Of each entry of the published counts of the areas, in their order."""
         kept = self.detailed.kept
         basis = self._margin(kept).measured.basis
         value = np.zeros(len(counts.cells))
-        for areas, coordinates in self._pieces(kind, kept, 0, self.areas[kind]):
+        for areas, coordinates in self._pieces(kind.name, kept, 0, self.areas[kind.name]):
             lengths = np.diff(counts.starts)[areas]
             row = np.repeat(np.arange(len(areas)), lengths)
             entry = np.arange(len(row)) + (counts.starts[areas] - (np.cumsum(lengths) - lengths))[row]
@@ -82,20 +67,21 @@ class _LeastSquaresIntervals:
         # All cells of an area have one variance, whichever they are.
         one = np.zeros((1, basis.cells))
         one[0, 0] = 1.0
-        variance = variances_by(self._precision(kind), basis.loadings_of(one))[:, 0]
+        variance = variances_by(self._precision(kind.name), basis.loadings_of(one))[:, 0]
         return whole_intervals(value, np.repeat(variance, np.diff(counts.starts)), self.confidence)
 
+    def of_table(self, kind: Areas, member: Ints, size: int, first: int, last: int) -> TreeIntervals:
+        """Of the variables of a table, of the areas from ``first`` up to ``last``; shape (last - first, size)."""
+        rows = np.zeros((size, self.detailed.basis.cells))
+        for variable in member.T:
+            some = np.flatnonzero(variable >= 0)
+            rows[variable[some], some] = 1.0
+        return self.sums_of_cells(kind.name, rows, first, last)
+
     def sums_of_cells(self, kind: str, rows: Floats, first: int, last: int) -> TreeIntervals:
-        """Estimates, variances and intervals of weighted sums of cells of the areas from ``first`` up to ``last``.
+        """Of weighted sums of cells, of shape (sums, cells), of the areas from ``first`` up to ``last``; as `of_table`.
 
-        Parameters
-        ----------
-        rows : ndarray of float64, shape (sums, cells)
-
-        Returns
-        -------
-        TreeIntervals
-            Of shape (last - first, sums). Intervals are of whole numbers at least 0, so of sums with weights 0 and 1.
+        Intervals are of whole numbers at least 0, so of sums with weights 0 and 1.
         """
         kept, of_margin = told_apart(rows, self.detailed.shape)
         basis = self._margin(kept).measured.basis
@@ -109,13 +95,8 @@ class _LeastSquaresIntervals:
     def _margin(self, kept: Kept) -> MarginEstimate:
         if kept not in self._margins:
             finer = self._finer(kept, self._margins)
-            of_all = self.detailed
             self._margins[kept] = (
-                self._margins[finer].of(kept)
-                if finer is not None
-                else estimate_margin(
-                    MarginMeasurements(of_all.tree, of_all.measured, of_all.totals, of_all.shape, kept)
-                )
+                estimate_margin(replace(self.detailed, kept=kept)) if finer is None else self._margins[finer].of(kept)
             )
         return self._margins[kept]
 
@@ -302,10 +283,5 @@ def _parts(evidence: FullInformation, number: int) -> Iterator[tuple[int, int]]:
     """Runs of units that hold all children of their parents."""
     parents = evidence.tree.parents[number]
     starts = np.flatnonzero(np.diff(parents, prepend=-1, append=parents[-1] + 1))
-    first = 0
-    while first < len(parents):
-        reach = first + max(1, _VALUES_AT_ONCE // evidence.basis.cells)
-        at = int(np.searchsorted(starts, reach, side="right")) - 1
-        last = int(starts[at]) if starts[at] > first else int(starts[at + 1])
-        yield first, last
-        first = last
+    for first, last in runs_within(starts[1:], max(1, _VALUES_AT_ONCE // evidence.basis.cells)):
+        yield int(starts[first]), int(starts[last])

@@ -63,17 +63,34 @@ class Quadratic:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TreeIntervals:
-    """Estimates of the answers of one query and intervals of whole numbers about them."""
+class Bounds:
+    """Between which whole numbers true counts lie, with a stated confidence each."""
 
-    # estimate, variance: shape (units, query.size): the variance is infinity where the measurements do not determine
-    # the answer
-    estimate: Floats
-    variance: Floats
-    # lower, upper: shape (units, query.size): both inclusive and not negative. Where the variance is infinite: 0 and
-    # the largest number of the type.
+    # lower, upper: lower is at least 0 and at most upper. The published count need not lie between them.
     lower: Ints
     upper: Ints
+
+    @property
+    def margins(self) -> Ints:
+        """Half the width of each interval, rounded up; its middle is the estimate, and not the published count."""
+        width = self.upper - self.lower
+        return np.asarray(width // 2 + width % 2, dtype=np.int64)
+
+    @property
+    def ends(self) -> tuple[Ints, Ints, Ints]:
+        """What stands after a count: LOWER, UPPER and MOE."""
+        return self.lower, self.upper, self.margins
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TreeIntervals(Bounds):
+    """Estimates of the answers of one query and intervals of whole numbers about them; all of shape (units, size).
+
+    Where the measurements do not determine an answer, the ends are 0 and the largest number of the type.
+    """
+
+    estimate: Floats
+    variance: Floats  # infinite there
 
 
 def own(basis: Basis, units: int, measurements: Sequence[TreeAnswers]) -> TreeEstimate:
@@ -290,7 +307,7 @@ def whole_intervals(value: Floats, variance: Floats, confidence: float) -> TreeI
     empty = lower > upper
     lower, upper = (np.maximum(np.where(empty, np.rint(value), end), 0.0).astype(np.int64) for end in (lower, upper))
     lower[unknown], upper[unknown] = 0, np.iinfo(np.int64).max
-    return TreeIntervals(value, variance, lower, upper)
+    return TreeIntervals(lower, upper, value, variance)
 
 
 def precisions_of_sums(tree: Tree, upward: Sequence[Floats], root: Floats, members: Members) -> Floats:

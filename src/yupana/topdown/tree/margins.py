@@ -71,34 +71,32 @@ class MarginMeasurements:
         )
 
     def _own(self, level: int, first: int, last: int) -> TreeEstimate:
-        answers = self.measured.answers(level, first, last)
-        asked = self._asked(level, first, last)
-        found = [
-            TreeAnswers(summed_query, self._sum(query, answers[q]), precision)
-            for q, query, summed_query, precision in asked
-        ]
-        if (total := self._total(level, first, last)) is not None:
-            known = self.totals[level][first:last, None]
-            found.append(TreeAnswers(total[0], known, total[1]))
+        queries, answers = self.measured.queries(level), self.measured.answers(level, first, last)
+        found = []
+        for q, asked, precision in self._asked(level, first, last):
+            told = self.totals[level][first:last, None] if q is None else self._sum(queries[q], answers[q])
+            found.append(TreeAnswers(asked, told, precision))
         return own(self.basis, last - first, found)
 
     def precision(self, level: int) -> Floats:
         """Precision of these estimates of all units of a level, of shape (units, 2^attributes)."""
         units = self.tree.units(level)
-        found = [(query, precision) for _, _, query, precision in self._asked(level, 0, units)]
-        if (total := self._total(level, 0, units)) is not None:
-            found.append(total)
+        found = [(query, precision) for _, query, precision in self._asked(level, 0, units)]
         return own_precision(self.basis, units, found)
 
-    def _asked(self, level: int, first: int, last: int) -> list[tuple[int, Query, Query, Floats]]:
-        """The queries used: number, as asked, as summed, and precision of the sums."""
+    def _asked(self, level: int, first: int, last: int) -> list[tuple[int | None, Query, Floats]]:
+        """The queries used: number, None of the total that is known; as summed; and precision of the sums."""
         precisions = self.measured.precisions(level, first, last)
-        found = []
+        found: list[tuple[int | None, Query, Floats]] = []
         for q, query in enumerate(self.measured.queries(level)):
             if query.keeps_or_sums:
                 keeps = [keep and size > 1 for keep, size in zip(self.kept, query.shape, strict=True)]
                 cells = prod(size for keep, size in zip(self.kept, query.shape, strict=True) if not keep)
-                found.append((q, query, margin(query.name, self.basis.shape, keeps), precisions[:, q] / cells))
+                found.append((q, margin(query.name, self.basis.shape, keeps), precisions[:, q] / cells))
+        if level in self.totals:
+            known = self.totals[level][first:last] != UNKNOWN
+            total = margin(TOTAL, self.basis.shape, [False] * len(self.shape))
+            found.append((None, total, np.where(known, np.inf, 0.0)))
         return found
 
     def _sum(self, query: Query, answers: NDArray[np.integer]) -> NDArray[np.generic]:
@@ -107,12 +105,6 @@ class MarginMeasurements:
             return answers
         of_cells = answers.reshape(len(answers), *query.shape)
         return np.asarray(of_cells.sum(axis=axes).reshape(len(answers), -1))
-
-    def _total(self, level: int, first: int, last: int) -> tuple[Query, Floats] | None:
-        if level not in self.totals:
-            return None
-        known = self.totals[level][first:last] != UNKNOWN
-        return margin(TOTAL, self.basis.shape, [False] * len(self.shape)), np.where(known, np.inf, 0.0)
 
     def climb(self, level: int, first: int, last: int) -> list[TreeEstimate]:
         """What the measurements of units and of all below them say of them: the level, and all levels below it."""
