@@ -269,9 +269,14 @@ class NewFile:
             raise OutputError(f"{self.what} {self.path} cannot be written: its folder does not exist")
         if not os.access(self.path.parent, os.W_OK | os.X_OK):
             raise OutputError(f"{self.what} {self.path} cannot be written: its folder is not writable")
-        with system_fault(OutputError, f"{self.what} {self.path} cannot be written"), whole():
-            os.close(self._create())
-            self.discard()
+        try:
+            with whole():
+                os.close(self._create())
+                self.discard()
+        except OSError as error:
+            with suppress(OSError):
+                self.discard()
+            raise OutputError(f"{self.what} {self.path} cannot be written: {error.strerror}") from None
 
     def write(self, text: str) -> None:
         """Write the file under another name, down to the disk.

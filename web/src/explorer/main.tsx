@@ -142,13 +142,20 @@ function App({ listed: every, version }: { listed: Listed[]; version: string }) 
     setExact(null);
     let wanted = true;
     const timer = setTimeout(() => {
-      setHeard([...document.querySelectorAll(".glance-numbers div")].map((one) => [...one.children].slice(0, 2).map((part) => part.textContent).join(" ")).join("; "));
       const others = [...given(form), ...columns];
       ask<Compared>("/api/compare", { product: form.key, settings, others }, words.gone).then((found) => { if (wanted) setCompared(found); }, () => undefined);
       ask<Exact>("/api/exact", { product: form.key, settings }, words.gone).then((found) => { if (wanted) setExact(found); }, () => undefined);
     }, 400);
     return () => { wanted = false; clearTimeout(timer); };
   }, [form, settings, columns, faults.length]);
+
+  useEffect(() => {
+    if (!view || faults.length) return;
+    const timer = setTimeout(() => {
+      setHeard([...document.querySelectorAll(".glance-numbers div")].map((one) => [...one.children].slice(0, 2).map((part) => part.textContent).join(" ")).join("; "));
+    }, 400);
+    return () => clearTimeout(timer);
+  }, [view, faults.length]);
 
   useEffect(() => { document.body.toggleAttribute("data-busy", queue.busy || (!view && !faults.length)); }, [queue.busy, view, faults]);
   useEffect(() => { document.documentElement.lang = language; }, [language]);
