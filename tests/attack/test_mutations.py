@@ -7,7 +7,7 @@ import pytest
 from attack_case import attack, run, targets
 from attack_table import TABLE, Attacked
 
-CASES = int(os.environ.get("YUPANA_ATTACKS", "4"))
+CASES = int(os.environ.get("YUPANA_ATTACKS", "2"))
 """Of each command."""
 
 

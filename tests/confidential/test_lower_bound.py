@@ -84,9 +84,9 @@ def phsafe(tmp_path_factory: pytest.TempPathFactory) -> tuple[Release, Release]:
     return release_of(exact[0]), release_of(exact[1])
 
 
-@pytest.mark.parametrize("accounting", ["published", "tight"])
-def test_sound_phsafe_passes(phsafe: tuple[Release, Release], accounting: str) -> None:
-    plan = PHSAFE.plan(phsafe_config(), accounting=accounting)
+def test_sound_phsafe_passes(phsafe: tuple[Release, Release]) -> None:
+    # With the tight bound, as the published one only adds noise.
+    plan = PHSAFE.plan(phsafe_config(), accounting="tight")
     bound = audit(phsafe, plan)
     lost = plan.loss(lambda m: m.proven.unbounded if m.table == "PH2" else Fraction(0))
     assert bound.rho < lost
