@@ -95,7 +95,7 @@ def spoil(data: Path, fault: str) -> None:
         make(path)
 
 
-@pytest.mark.parametrize(("fault", "product"), zip([*SPOILED, *REPLACED], cycle(PRODUCTS), strict=False))
+@pytest.mark.parametrize(("fault", "product"), list(zip([*SPOILED, *REPLACED], cycle(PRODUCTS), strict=False)))
 def test_what_is_wrong_is_told_as_in_one_piece(fault: str, product: str, tmp_path: Path) -> None:
     case, data = edited(product, tmp_path, seeded(4))
     spoil(data, fault)

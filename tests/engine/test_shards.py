@@ -82,7 +82,7 @@ def test_an_estimator_makes_the_same_release(
     assert made(case, data, tmp_path / "out", engine, None, estimator=estimator) == whole
 
 
-@pytest.mark.parametrize(("seed", "form"), enumerate(["csv", "text"] * 4))
+@pytest.mark.parametrize(("seed", "form"), list(enumerate(["csv", "text"] * 4)))
 def test_the_same_is_found_in_a_census(seed: int, form: str, tmp_path: Path) -> None:
     random = seeded(seed)
     census = damaged(crowded(seed, random.choice([1, 5, 40]), breaks_rules=random.random() < 0.5), random)
