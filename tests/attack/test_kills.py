@@ -9,7 +9,7 @@ from attack_kill import STRUCK, Struck, Target, zygote
 
 pytestmark = pytest.mark.thorough
 
-CASES = int(os.environ.get("YUPANA_ATTACKS", "2"))
+CASES = int(os.environ.get("YUPANA_ATTACKS", "1"))
 """Of each command."""
 
 
