@@ -170,8 +170,8 @@ def require_memory(db: duckdb.DuckDBPyConnection, needed: int, what: str) -> Non
 _STEP: Final = 10_000_000
 
 
-_LEAST_ADDRESSES: Final = 1 << 30
-"""Bytes of addresses, used or not, with fewer of which a thread of the database may die without a word."""
+_LEAST_ADDRESSES: Final = 2 << 30
+"""Bytes of addresses, used or not. Each thread sets many aside; with 1,200 MiB one may die without a word."""
 
 
 def _check_addresses() -> None:
