@@ -219,7 +219,9 @@ class CountedFolder:
 
 
 def _summed(notes: Mapping[str, int], parts: Sequence[ShardPart]) -> dict[str, int]:
-    return dict.fromkeys(notes, 0) | sum((part.notes for part in parts), Numbers[str](notes))
+    """Notes on public files and on shards; none if no shard was read, as no number of records is known then."""
+    told = [part.notes for part in parts if part.notes]
+    return dict.fromkeys(notes, 0) | sum(told, Numbers[str](notes)) if told else {}
 
 
 def _within(folder: Path, public: Path, source: Source) -> Source:
