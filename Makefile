@@ -50,17 +50,17 @@ explore: setup
 	@$(BIN)/yupana explore
 
 test: lint types contracts
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not thorough"
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not thorough"
 
 test-fast: setup
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not slow and not quality and not thorough" --ignore tests/attack
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow and not quality and not thorough" --ignore tests/attack
 
 test-thorough: setup
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m thorough
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m thorough
 
 coverage: setup
 	$(BIN)/coverage erase
-	-$(BIN)/coverage run -m pytest -n $(WORKERS) --dist loadfile -m "not thorough"
+	-$(BIN)/coverage run -m pytest -n $(WORKERS) --dist worksteal -m "not thorough"
 	$(BIN)/coverage combine -q
 	$(BIN)/coverage report
 

@@ -327,14 +327,11 @@ def test_a_killed_run_goes_on_with_its_draws(
 @pytest.mark.thorough
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("java") is None, reason="Java is not installed")
-@pytest.mark.parametrize(("product", "stage"), [("phsafe", "after all draws"), ("topdown", "between two draws")])
-def test_a_killed_driver_of_spark_goes_on(
-    real: Named, place: Path, monkeypatch: pytest.MonkeyPatch, product: str, stage: str
-) -> None:
+def test_a_killed_driver_of_spark_goes_on(real: Named, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On Spark or on none; each session is in a process of its own."""
-    arguments = line(real, product, place)
+    arguments = line(real, "topdown", place)
     spark = (*arguments, "--engine", "spark", "--master", "local[2]")
-    assert killed([*spark], STAGES[stage])
+    assert killed([*spark], STAGES["between two draws"])
     assert charges(place) == 1
     remove = Checkpoint.remove
 

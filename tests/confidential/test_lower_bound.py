@@ -87,7 +87,7 @@ def phsafe(tmp_path_factory: pytest.TempPathFactory) -> tuple[Release, Release]:
 def test_sound_phsafe_passes(phsafe: tuple[Release, Release]) -> None:
     # With the tight bound, as the published one only adds noise.
     plan = PHSAFE.plan(phsafe_config(), accounting="tight")
-    bound = audit(phsafe, plan)
+    bound = audit(phsafe, plan, RUNS // 2)
     lost = plan.loss(lambda m: m.proven.unbounded if m.table == "PH2" else Fraction(0))
     assert bound.rho < lost
     # The audit is no blunt one: it proves a good part of what is lost.

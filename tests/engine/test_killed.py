@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterator
 from importlib import util
 from pathlib import Path
+from typing import TypeAlias
 
 import engine_tasks as tasks
 import pytest
@@ -26,6 +27,8 @@ from yupana.privacy.entropy import SeededEntropy
 
 pytestmark = pytest.mark.thorough
 
+Files: TypeAlias = dict[str, bytes]
+
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
@@ -44,7 +47,7 @@ def worlds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Configur
     }
 
 
-def made(of: tuple[Configured, Path], folder: Path, engine: Engine | None) -> dict[str, bytes]:
+def made(of: tuple[Configured, Path], folder: Path, engine: Engine | None) -> Files:
     """What a seeded release holds, charged to a ledger of its own."""
     case, data = of
     folder.mkdir()
@@ -76,6 +79,13 @@ def test_executors_write_no_log(cluster: Engine) -> None:
     assert not any(word in log for log in logs for word in (tasks.PLANTED, "TID", "INFO", "Traceback"))
 
 
+@pytest.fixture(scope="module")
+def whole(worlds: dict[str, tuple[Configured, Path]], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Files]:
+    """What one machine makes in one piece."""
+    folder = tmp_path_factory.mktemp("whole")
+    return {product: made(world, folder / product, None) for product, world in worlds.items()}
+
+
 @pytest.mark.parametrize(
     ("product", "stage"),
     [
@@ -86,18 +96,25 @@ def test_executors_write_no_log(cluster: Engine) -> None:
     ],
 )
 def test_a_killed_executor(
-    product: str, stage: str, cluster: Engine, worlds: dict[str, tuple[Configured, Path]], tmp_path: Path
+    product: str,
+    stage: str,
+    cluster: Engine,
+    worlds: dict[str, tuple[Configured, Path]],
+    whole: dict[str, Files],
+    tmp_path: Path,
 ) -> None:
     """While files are cut, while shards are counted, and between draw and solve."""
     mark = tmp_path / "killed"
     found = made(worlds[product], tmp_path / "killed_run", KillingEngine(cluster, stage, mark))
     assert mark.exists(), "nothing was killed"
-    assert found == made(worlds[product], tmp_path / "whole", None)
+    assert found == whole[product]
 
 
 @pytest.mark.parametrize("product", ["phsafe", "topdown"])
-def test_work_that_is_done_twice(product: str, worlds: dict[str, tuple[Configured, Path]], tmp_path: Path) -> None:
+def test_work_that_is_done_twice(
+    product: str, worlds: dict[str, tuple[Configured, Path]], whole: dict[str, Files], tmp_path: Path
+) -> None:
     parcels = tmp_path / "parcels"
     parcels.mkdir()
     twice = made(worlds[product], tmp_path / "twice", DoublingEngine(LocalEngine(parcels)))
-    assert twice == made(worlds[product], tmp_path / "whole", None)
+    assert twice == whole[product]

@@ -64,7 +64,7 @@ def test_some_epsilons_lie_between_their_bounds(of: list[Shift], log_delta: floa
 
 @pytest.mark.slow
 @pytest.mark.thorough
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(plans, st.floats(-25, -0.5))
 def test_many_epsilons_lie_between_their_bounds(of: list[Shift], log_delta: float) -> None:
     lie_between(of, log_delta)
