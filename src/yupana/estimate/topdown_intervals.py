@@ -15,7 +15,6 @@ from yupana.errors import ConfigError, InputError, OutputError
 from yupana.estimate.intervals.tree import measurement_files, measurements_of, read_measured
 from yupana.estimate.topdown_release import SPINE, must_be_of_topdown
 from yupana.files.database import open_database
-from yupana.files.delimited import positions
 from yupana.geography.blocks import FACILITIES, read_facilities
 from yupana.geography.hierarchy import spine_of
 from yupana.geography.kinds import BLOCK_WIDTH
@@ -237,9 +236,7 @@ def _from_files(
     areas = made.published.areas(np.asarray(published_in(spine.blocks)))
     kept = kept_areas(made.configuration, spine)
     # A block in water that was moved has no counts of its own.
-    order = np.argsort(spine.blocks)
-    at = positions(made.blocks, spine.blocks[order])
-    counts = made.counts.sum_to(np.where(at < 0, -1, order[at]), len(order))
+    counts = made.counts.sum_to(spine.places(made.blocks), len(spine.blocks))
     known = measured.premises.known if kept is None else known_totals(kept, counts)
     stored = StoredMeasurements(measured.once.levels, measured.draws)
     return least_squares_intervals(stored, spine, made.configuration.schema, known, areas, terms.confidence)

@@ -153,10 +153,7 @@ def _read(path: Path, spine: Spine, others: Callable[[], Ints], options: PlanOpt
     if options.crosswalk:
         codes, districts, note = _translated(options.crosswalk, options.encoding, written, known, districts)
         notes.append(note)
-    order = np.argsort(spine.blocks)
-    found = positions(codes, spine.blocks[order])
-    places = np.where(found >= 0, order[found], -1)
-    return _Listed(places, codes, (), positions(codes, known) < 0, districts, tuple(filter(None, notes)))
+    return _Listed(spine.places(codes), codes, (), positions(codes, known) < 0, districts, tuple(filter(None, notes)))
 
 
 def _by_name(file: CodeTable, column: str, spine: Spine, districts: Labels) -> _Listed:

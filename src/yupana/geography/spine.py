@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 
 from yupana.arrays import Flags, Floats, Indices, Ints
+from yupana.files.delimited import positions
 from yupana.geography.blocks import Reference, in_areas
 from yupana.geography.settings import DIGITS, Mechanism, SpineSettings
 from yupana.geography.tree import Tree, nest
@@ -65,6 +66,11 @@ class Spine:
     def blocks(self) -> Ints:
         """The 16 digits of the blocks as numbers, or their places among codes of any form, of shape (blocks,)."""
         return self.levels[-1].code
+
+    def places(self, blocks: Ints) -> Ints:
+        """The place of each of some blocks among those of the spine, or -1 if it has no such block."""
+        order = np.argsort(self.blocks)
+        return np.append(order, -1)[positions(blocks, self.blocks[order])]
 
 
 def make_spine(names: Sequence[str], keys: Sequence[Ints], widths: Sequence[int], shares: Sequence[Fraction]) -> Spine:

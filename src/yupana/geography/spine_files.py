@@ -14,7 +14,7 @@ from yupana.errors import ConfigError, InputError, OutputError
 from yupana.files.arrow_stream import Column, TextColumn
 from yupana.files.code_tables import open_delimited
 from yupana.files.database import open_database
-from yupana.files.delimited import DelimitedFile, Labels, first_repeated, positions
+from yupana.files.delimited import DelimitedFile, Labels, first_repeated
 from yupana.files.regular import FOLDER, must_be
 from yupana.geography.entities import read_entities
 from yupana.geography.kinds import BLOCK_WIDTH
@@ -218,9 +218,7 @@ def _check_tree(rows: DelimitedFile, spine: Spine, level: int, at: Ints) -> None
 def _positions(rows: DelimitedFile, spine: Spine, level: int) -> Ints:
     """The position in the tree of each geounit of a geolevel, or -1 where blocks.csv does not know it."""
     if not spine.levels[level].names:
-        order = np.argsort(spine.blocks)
-        at = positions(rows.digits("geounit", 16), spine.blocks[order])
-        return np.where(at < 0, -1, order[at])
+        return spine.places(rows.digits("geounit", 16))
     unit = rows.texts("geounit", nines=True)
     place = {label: i for i, label in enumerate(spine.levels[level].labels())}
     of_label = np.array([place.get(label, -1) for label in unit.labels], dtype=np.int64)

@@ -12,7 +12,6 @@ import numpy as np
 from yupana.arrays import Flags, Ints
 from yupana.errors import InputError
 from yupana.files.database import open_database
-from yupana.files.delimited import positions
 from yupana.geography.spine import Spine
 from yupana.geography.tree import nest
 from yupana.plan.plan import Plan
@@ -284,8 +283,9 @@ def tabulated(spine: Spine, counts: Histogram) -> tuple[Spine, Histogram, dict[s
     there = [pair for pair in pairs if pair[0] in spine.blocks]
     if not there:
         return spine, counts, {}
-    order = np.argsort(spine.blocks)
-    place = {block: int(order[at]) for block, at in _found(spine.blocks[order], there)}
+    ends = [block for source, target, _ in there for block in (source, target)]
+    places = spine.places(np.array(ends, dtype=np.int64)).tolist()
+    place = {block: at for block, at in zip(ends, places, strict=True) if at >= 0}
     code, goes = spine.blocks.copy(), np.arange(len(spine.blocks))
     for source, target, _ in there:
         if target in place:
@@ -311,13 +311,6 @@ def published_in(blocks: Ints) -> Ints:
 def _sixteen(block: str) -> int:
     """The digits of a block with that of its block group, which the number of the block repeats."""
     return int(block[:12] + block[11:])
-
-
-def _found(blocks: Ints, pairs: list[tuple[int, int, str]]) -> list[tuple[int, int]]:
-    """The blocks of pairs that are among some in order, and their places there."""
-    wanted = [block for source, target, _ in pairs for block in (source, target)]
-    at = positions(np.array(wanted, dtype=np.int64), blocks).tolist()
-    return [(block, place) for block, place in zip(wanted, at, strict=True) if place >= 0]
 
 
 def _without(spine: Spine, stays: Flags) -> Spine:

@@ -113,8 +113,7 @@ def own(basis: Basis, units: int, measurements: Sequence[TreeAnswers]) -> TreeEs
         coordinates[box(kept)] += part
     precision = own_precision(basis, units, [(measured.query, measured.precision) for measured in measurements])
     # Exact parts are set below, and those that are not determined have 0 already.
-    variance = _inverse(precision)
-    variance[precision == 0] = 0.0
+    variance = _known_variance(precision)
     coordinates = basis.scaled(coordinates.reshape(units, basis.cells), variance).reshape(coordinates.shape)
     for measured in measurements:
         exact = np.flatnonzero(np.isinf(measured.precision))
@@ -421,12 +420,13 @@ class _Family:
     share: Floats  # shape (children, parts): what part of a change of the parent a child takes
     rest: Floats  # shape (children, parts): variance of the child given its parent
     determined: Floats  # shape (parents, parts): sum of `variance`
+    undetermined: Floats  # shape (parents, parts): how many children are so
 
 
 def _family(precision: Floats, parents: Indices, units: int) -> _Family:
     starts, found = _families(parents)
     unknown = precision == 0
-    variance = np.where(unknown, 0.0, _inverse(precision))
+    variance = _known_variance(precision)
     determined, undetermined = (np.zeros((units, precision.shape[1])) for _ in range(2))
     if len(starts):
         determined[found] = np.add.reduceat(variance, starts, axis=0)
@@ -436,7 +436,7 @@ def _family(precision: Floats, parents: Indices, units: int) -> _Family:
     share = np.divide(1.0, missing, out=share, where=unknown)
     rest = np.where(unknown, total, variance * (1.0 - share))
     rest[unknown & (missing > 1)] = np.inf
-    return _Family(variance, unknown, share, rest, determined)
+    return _Family(variance, unknown, share, rest, determined, undetermined)
 
 
 def _families(parents: Indices) -> tuple[NDArray[np.intp], Indices]:
@@ -460,9 +460,16 @@ def _inverse(values: Floats) -> Floats:
         return np.asarray(1.0 / values)
 
 
+def _known_variance(precision: Floats) -> Floats:
+    """The inverse; 0 where it is not determined."""
+    found = _inverse(precision)
+    found[precision == 0] = 0.0
+    return found
+
+
 def _by_pair(values: NDArray[np.generic], up: Ints, pairs: int) -> Floats:
     """Sums over the pairs that lie in the same pair above."""
-    out = np.zeros((pairs, values.shape[1]))
+    out = np.zeros((pairs, *values.shape[1:]))
     np.add.at(out, up, values)
     return out
 
@@ -497,37 +504,42 @@ def covariance_of_sums(
     units, slopes = _direct(weights, max((level for level, _ in weights), default=0), sums, basis.cells)
     for level in range(max((level for level, _ in weights), default=0), 0, -1):
         parents = tree.parents[level]
-        variance, unknown = _variances(upward[level])
         above, up = np.unique(parents[units], return_inverse=True)
-        determined, missing = (_by_parent(values, parents, above)[:, part] for values in (variance, unknown))
-        mine, open_ = variance[units][:, part], unknown[units][:, part] > 0
-        share = np.divide(
-            mine, determined[up], out=np.zeros_like(mine), where=(missing[up] == 0) & (determined[up] > 0)
+        children = np.flatnonzero(np.isin(parents, above))
+        family = _family(
+            upward[level].precision[children], np.searchsorted(above, parents[children]).astype(np.int32), len(above)
         )
-        share = np.divide(1.0, missing[up], out=share, where=open_)
-        mean = _added(slopes * share, up, len(above))
-        away = slopes - mean[:, up]
-        found += _product(away, mine)
+        here = np.ix_(np.searchsorted(children, units), part)
+        variance, unknown = family.variance[here], family.unknown[here]
+        mean = _by_pair(slopes * family.share[here][:, None], up, len(above))
+        away = slopes - mean[up]
+        found += _product(away, variance)
         # Children that are in no sum have slope 0 and enter by the sums of their family.
-        rest = np.maximum(determined - _added(mine[None], up, len(above))[0], 0.0)
-        found += _product(mean, rest)
-        others = missing - _added(open_[None].astype(np.float64), up, len(above))[0] > 0
-        if (open_ & (np.abs(away) > tolerance)).any() or (others & (np.abs(mean) > tolerance)).any():
+        rest = family.determined[:, part] - _by_pair(variance, up, len(above))
+        found += _product(mean, np.maximum(rest, 0.0))
+        others = family.undetermined[:, part] > _by_pair(unknown, up, len(above))
+        if _moves(away, unknown, tolerance) or _moves(mean, others, tolerance):
             return None
         direct, rows = _direct(weights, level - 1, sums, basis.cells)
         units = np.union1d(above, direct)
-        slopes = np.zeros((sums, len(units), basis.cells))
-        slopes[:, np.searchsorted(units, above)] += mean
-        slopes[:, np.searchsorted(units, direct)] += rows
-    variance, unknown = _variances(upward[0])
-    if ((unknown[units][:, part] > 0) & (np.abs(slopes) > tolerance)).any():
+        slopes = np.zeros((len(units), sums, basis.cells))
+        slopes[np.searchsorted(units, above)] += mean
+        slopes[np.searchsorted(units, direct)] += rows
+    precision = upward[0].precision[np.ix_(units, part)]
+    if _moves(slopes, precision == 0, tolerance):
         return None
-    return _exact_as_zero(found + _product(slopes, variance[units][:, part]), upward, weights, part)
+    return _exact_as_zero(found + _product(slopes, _known_variance(precision)), upward, weights, part)
+
+
+def _moves(slopes: Floats, unknown: Flags, tolerance: float) -> bool:
+    """Whether a sum has a slope on what is not determined."""
+    return bool((unknown[:, None] & (np.abs(slopes) > tolerance)).any())
 
 
 def _product(slopes: Floats, variance: Floats) -> Floats:
     """Covariance of sums of independent values with these slopes on them."""
-    return np.asarray((slopes * variance).reshape(len(slopes), -1) @ slopes.reshape(len(slopes), -1).T)
+    rows, weighted = (of.swapaxes(0, 1).reshape(of.shape[1], -1) for of in (slopes, slopes * variance[:, None]))
+    return np.asarray(weighted @ rows.T)
 
 
 def _exact_as_zero(
@@ -536,8 +548,7 @@ def _exact_as_zero(
     """Set variances to 0 that are rounding errors, against what they were if nothing cancelled."""
     gross = np.zeros(len(covariance))
     for (level, unit), row in weights.items():
-        variance, _ = _variances(upward[level].part(unit, unit + 1))
-        gross += row**2 @ variance[0, part]
+        gross += row**2 @ _known_variance(upward[level].precision[unit])[part]
     exact = np.diag(covariance) <= _ROUNDING * gross
     covariance[exact] = 0.0
     covariance[:, exact] = 0.0
@@ -545,31 +556,9 @@ def _exact_as_zero(
 
 
 def _direct(weights: Mapping[tuple[int, int], Floats], level: int, sums: int, cells: int) -> tuple[Ints, Floats]:
-    """The units of a geolevel that have weights of their own, in order, and those: (sums, units, cells)."""
+    """The units of a geolevel that have weights of their own, in order, and those: (units, sums, cells)."""
     units = sorted(unit for at, unit in weights if at == level)
-    rows = np.zeros((sums, len(units), cells))
+    rows = np.zeros((len(units), sums, cells))
     for place, unit in enumerate(units):
-        rows[:, place] = weights[level, unit]
+        rows[place] = weights[level, unit]
     return np.array(units, dtype=np.int64), rows
-
-
-def _variances(estimate: TreeEstimate) -> tuple[Floats, Floats]:
-    """Variances of each part, 0 where it is not determined; and 1.0 where it is not."""
-    unknown = estimate.precision == 0
-    with np.errstate(divide="ignore"):
-        return np.where(unknown, 0.0, 1.0 / estimate.precision), unknown.astype(np.float64)
-
-
-def _by_parent(values: Floats, parents: Indices, above: Indices) -> Floats:
-    """Sums over all children of some parents."""
-    first, last = np.searchsorted(parents, above), np.searchsorted(parents, above, side="right")
-    return np.array([values[a:b].sum(axis=0) for a, b in zip(first.tolist(), last.tolist(), strict=True)]).reshape(
-        len(above), values.shape[1]
-    )
-
-
-def _added(values: Floats, up: Ints, number: int) -> Floats:
-    """Sums over the units of each parent, of shape (sums, parents, cells)."""
-    out = np.zeros((number, values.shape[0], values.shape[2]))
-    np.add.at(out, up, values.swapaxes(0, 1))
-    return out.swapaxes(0, 1)
