@@ -102,9 +102,15 @@ def in_utf_8(path: Path) -> bool:
     return True
 
 
+@contextmanager
 def open_codes(
-    path: Path, *, encoding: str | None = None, names_of: NamesOf = lambda _: None, empty: bool = False
-) -> AbstractContextManager[DelimitedFile]:
+    path: Path,
+    *,
+    encoding: str | None = None,
+    names_of: NamesOf = lambda _: None,
+    empty: bool = False,
+    written: Callable[[DelimitedFile, str], str] | None = None,
+) -> Iterator[DelimitedFile]:
     """Open a public table of codes.
 
     Rows that are wholly blank are passed over, and so are columns without a name. Names and fields are in NFC.
@@ -119,6 +125,8 @@ def open_codes(
         Given the fields of the first line, the names of the columns if these are codes and no names.
     empty : bool
         Whether there may be no row.
+    written : callable, optional
+        Given the table and its rows in SQL, a query of what is held of them as it is written, blank rows, too.
 
     Raises
     ------
@@ -126,7 +134,34 @@ def open_codes(
         If the file is missing or no such table, its encoding or separator is another, a column is there twice, or a row
         has too few or too many fields.
     """
-    return _opened(path, _cleaned, encoding, names_of, empty=empty)
+    path = next(iter(on_disk(path)), path)
+    with ExitStack() as stack:
+        layout: TextLayout | None = None
+        if path.suffix == PARQUET:
+            header, rows = parquet_as_text(path)
+        else:
+            text = stack.enter_context(_in_utf8(path, _check_encoding(encoding)))
+            layout, header = _layout(path, text, names_of, blanks=written is not None)
+            columns = [f"c{place}" for place in range(len(header))]
+            rows = csv_rows(text, columns, separator=layout.separator, quote='"').replace(
+                "skip = 1", f"skip = {layout.skipped}"
+            )
+        header = tuple(normal(name.strip(_BLANKS)) for name in header)
+        refuse_twice(path, [name for name in header if name])
+        # A table that does not fit into memory is refused and not spilled: blocks of a nation take about a gigabyte.
+        full = InputError(f"{path} does not fit into the memory of this machine")
+        table = DelimitedFile(path, header, stack.enter_context(open_database(spills=False, full=full)), layout=layout)
+        try:
+            table.database.execute(f"CREATE TABLE rows AS {(written or _cleaned)(table, rows)}")
+        except STOPS:
+            raise
+        except (duckdb.Error, UnicodeDecodeError):
+            if layout is None:
+                raise InputError(f"{path} is not readable as Parquet to its end") from None
+            raise why_unreadable(path, layout, len(header)) from None
+        if table.rows == 0 and not empty:
+            raise InputError(f"{path} has a header and no rows; it must have one at least")
+        yield table
 
 
 def open_delimited(
@@ -153,48 +188,7 @@ def open_delimited(
         names = file.header if others else [name for name in (*required, *optional) if file.has(name)]
         return f"SELECT {', '.join(dict.fromkeys(map(file.place, names)))} FROM {rows}"
 
-    return _opened(path, held, blanks=True)
-
-
-@contextmanager
-def _opened(
-    path: Path,
-    query: Callable[[DelimitedFile, str], str],
-    encoding: str | None = None,
-    names_of: NamesOf = lambda _: None,
-    *,
-    empty: bool = False,
-    blanks: bool = False,
-) -> Iterator[DelimitedFile]:
-    """Open a table whose rows are what a query gives; ``blanks`` are rows, too."""
-    path = next(iter(on_disk(path)), path)
-    with ExitStack() as stack:
-        layout: TextLayout | None = None
-        if path.suffix == PARQUET:
-            header, rows = parquet_as_text(path)
-        else:
-            text = stack.enter_context(_in_utf8(path, _check_encoding(encoding)))
-            layout, header = _layout(path, text, names_of, blanks=blanks)
-            columns = [f"c{place}" for place in range(len(header))]
-            rows = csv_rows(text, columns, separator=layout.separator, quote='"').replace(
-                "skip = 1", f"skip = {layout.skipped}"
-            )
-        header = tuple(normal(name.strip(_BLANKS)) for name in header)
-        refuse_twice(path, [name for name in header if name])
-        # A table that does not fit into memory is refused and not spilled: blocks of a nation take about a gigabyte.
-        full = InputError(f"{path} does not fit into the memory of this machine")
-        table = DelimitedFile(path, header, stack.enter_context(open_database(spills=False, full=full)), layout=layout)
-        try:
-            table.database.execute(f"CREATE TABLE rows AS {query(table, rows)}")
-        except STOPS:
-            raise
-        except (duckdb.Error, UnicodeDecodeError):
-            if layout is None:
-                raise InputError(f"{path} is not readable as Parquet to its end") from None
-            raise why_unreadable(path, layout, len(header)) from None
-        if table.rows == 0 and not empty:
-            raise InputError(f"{path} has a header and no rows; it must have one at least")
-        yield table
+    return open_codes(path, written=held)
 
 
 def _cleaned(table: DelimitedFile, rows: str) -> str:
