@@ -12,7 +12,7 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Final, TypeVar
+from typing import BinaryIO, Final
 
 import duckdb
 
@@ -21,11 +21,11 @@ from yupana.files.database import STOPS, open_database, quoted
 from yupana.files.delimited import (
     NO_SEPARATOR,
     PARQUET,
+    ROUNDED,
     DelimitedFile,
-    Labels,
     TextLayout,
     csv_rows,
-    is_total,
+    is_exponent,
     parquet_as_text,
     refuse_twice,
     why_unreadable,
@@ -39,10 +39,8 @@ SEPARATORS: Final = ",;|\t"
 _AT_ONCE: Final = 1 << 20
 _HEAD: Final = 1 << 16
 _SAMPLED: Final = 50
-_ROWS_AT_ONCE: Final = 10_000
 _BLANKS: Final = " \t\u00a0\u202f\u3000\ufeff"
 
-_EXPONENT: Final = re.compile(r"[0-9](?:[eE]\+|[.,][0-9]+[eE]\+?)[0-9]{2,3}")
 _DRESSED: Final = r"""^(?:=")?['‘’`]?(?:[0-9]{3}[0-9A-Z]{4}US)?([0-9][0-9A-Za-z.]*)['‘’`]?"?$"""
 """A code with what a spreadsheet puts around it, or the Bureau before it: ="06", '06, 0500000US06."""
 
@@ -57,20 +55,6 @@ _MARKS: Final = (
 
 NamesOf = Callable[[Sequence[str]], Sequence[str] | None]
 """What the columns of a table are whose first row this is, or None if that names them itself."""
-
-
-_File = TypeVar("_File", bound=DelimitedFile)
-
-
-def is_exponent(text: str) -> bool:
-    """Whether a text is a code that a spreadsheet took for a number and rounded, such as 3.6E+14."""
-    return _EXPONENT.fullmatch(text) is not None
-
-
-ROUNDED: Final = (
-    "is a number that a spreadsheet rounded, and its last digits are gone; take the file from its source, and open it "
-    "with this column as text"
-)
 
 
 _NO_ENCODING_OF_FILES: Final = frozenset({"idna", "punycode", "utf-7", "hz", "unicode_escape", "raw_unicode_escape"})
@@ -118,83 +102,15 @@ def in_utf_8(path: Path) -> bool:
     return True
 
 
-class CodeTable(DelimitedFile):
-    """A public table of codes. Made by `open_codes`."""
-
-    def texts(self, column: str, *, nines: bool = False, whole: bool = False) -> Labels:
-        """Read codes as `DelimitedFile.texts` does.
-
-        Parameters
-        ----------
-        nines : bool
-            Whether all nines are a code like others.
-        whole : bool
-            Whether whole numbers may end in ``.0``, which is no part of a code.
-
-        Raises
-        ------
-        InputError
-            If a code is a rounded number, or has a control character.
-        """
-        found = super().texts(column, nines=nines)
-        if odd := [place for place, label in enumerate(found.labels) if is_exponent(label)]:
-            row = int((found.index == odd[0]).argmax())
-            raise self.fault(row, column, f"{found.labels[odd[0]]!r} {ROUNDED}")
-        return _without_fraction(found) if whole else found
-
-    def field(self, row: int, column: str) -> str:
-        """What a row says in a column."""
-        query = f"SELECT {self.place(column)} FROM {self._rows} LIMIT 1 OFFSET {row}"
-        found = self.database.execute(query).fetchone()
-        return "" if found is None or found[0] is None else str(found[0])
-
-    def fault(self, row: int, column: str, rule: str) -> InputError:
-        """Return an error about a field; where it is of a row of totals at the end, that."""
-        text = self.field(row, column)
-        if row == self.rows - 1 and row > 0 and (not text or is_total(text)):
-            return self.of_totals(row)
-        return super().fault(row, column, f"{text!r} {ROUNDED}" if is_exponent(text) else rule)
-
-    def of_totals(self, row: int) -> InputError:
-        """Return an error about a row that seems to add up the others."""
-        kind = "row" if self.path.suffix == PARQUET else "line"
-        return InputError(f"{self.path}, {kind} {self.line(row)} seems to be a row of totals; remove it")
-
-    def refuse_totals(self, column: str) -> None:
-        """Refuse a row of totals at the end, where any text may be a code.
-
-        Raises
-        ------
-        InputError
-        """
-        last = self.rows - 1
-        if last > 0 and is_total(self.field(last, column)):
-            raise self.of_totals(last)
-
-    def lines(self) -> list[int]:
-        """The line of each row, or its number in Parquet."""
-        if self._layout is None:
-            return list(range(1, self.rows + 1))
-        found = self._layout.lines()
-        return found if len(found) == self.rows else [at + self._layout.skipped + 1 for at in range(self.rows)]
-
-    def records(self, columns: Sequence[str]) -> Iterator[tuple[str, ...]]:
-        """The rows in order, as texts that are empty where there is none."""
-        names = ", ".join(f"coalesce({self.place(column)}, '')" for column in columns)
-        cursor = self.database.execute(f"SELECT {names} FROM {self._rows}")
-        while rows := cursor.fetchmany(_ROWS_AT_ONCE):
-            yield from rows
-
-
-def _without_fraction(found: Labels) -> Labels:
-    """Labels of whole numbers without ``.0``, as they are where a column was kept as doubles."""
-    bare = [label[:-2] if label.endswith(".0") and label[:-2].isdecimal() else label for label in found.labels]
-    return found if bare == list(found.labels) else found.relabelled(bare)
-
-
+@contextmanager
 def open_codes(
-    path: Path, *, encoding: str | None = None, names_of: NamesOf = lambda _: None, empty: bool = False
-) -> AbstractContextManager[CodeTable]:
+    path: Path,
+    *,
+    encoding: str | None = None,
+    names_of: NamesOf = lambda _: None,
+    empty: bool = False,
+    written: Callable[[DelimitedFile, str], str] | None = None,
+) -> Iterator[DelimitedFile]:
     """Open a public table of codes.
 
     Rows that are wholly blank are passed over, and so are columns without a name. Names and fields are in NFC.
@@ -209,6 +125,8 @@ def open_codes(
         Given the fields of the first line, the names of the columns if these are codes and no names.
     empty : bool
         Whether there may be no row.
+    written : callable, optional
+        Given the table and its rows in SQL, a query of what is held of them as it is written, blank rows, too.
 
     Raises
     ------
@@ -216,7 +134,34 @@ def open_codes(
         If the file is missing or no such table, its encoding or separator is another, a column is there twice, or a row
         has too few or too many fields.
     """
-    return _opened(path, CodeTable, _cleaned, encoding, names_of, empty=empty)
+    path = next(iter(on_disk(path)), path)
+    with ExitStack() as stack:
+        layout: TextLayout | None = None
+        if path.suffix == PARQUET:
+            header, rows = parquet_as_text(path)
+        else:
+            text = stack.enter_context(_in_utf8(path, _check_encoding(encoding)))
+            layout, header = _layout(path, text, names_of, blanks=written is not None)
+            columns = [f"c{place}" for place in range(len(header))]
+            rows = csv_rows(text, columns, separator=layout.separator, quote='"').replace(
+                "skip = 1", f"skip = {layout.skipped}"
+            )
+        header = tuple(normal(name.strip(_BLANKS)) for name in header)
+        refuse_twice(path, [name for name in header if name])
+        # A table that does not fit into memory is refused and not spilled: blocks of a nation take about a gigabyte.
+        full = InputError(f"{path} does not fit into the memory of this machine")
+        table = DelimitedFile(path, header, stack.enter_context(open_database(spills=False, full=full)), layout=layout)
+        try:
+            table.database.execute(f"CREATE TABLE rows AS {(written or _cleaned)(table, rows)}")
+        except STOPS:
+            raise
+        except (duckdb.Error, UnicodeDecodeError):
+            if layout is None:
+                raise InputError(f"{path} is not readable as Parquet to its end") from None
+            raise why_unreadable(path, layout, len(header)) from None
+        if table.rows == 0 and not empty:
+            raise InputError(f"{path} has a header and no rows; it must have one at least")
+        yield table
 
 
 def open_delimited(
@@ -243,52 +188,10 @@ def open_delimited(
         names = file.header if others else [name for name in (*required, *optional) if file.has(name)]
         return f"SELECT {', '.join(dict.fromkeys(map(file.place, names)))} FROM {rows}"
 
-    return _opened(path, DelimitedFile, held, blanks=True)
+    return open_codes(path, written=held)
 
 
-@contextmanager
-def _opened(
-    path: Path,
-    kind: type[_File],
-    query: Callable[[_File, str], str],
-    encoding: str | None = None,
-    names_of: NamesOf = lambda _: None,
-    *,
-    empty: bool = False,
-    blanks: bool = False,
-) -> Iterator[_File]:
-    """Open a table whose rows are what a query gives; ``blanks`` are rows, too."""
-    path = next(iter(on_disk(path)), path)
-    with ExitStack() as stack:
-        layout: TextLayout | None = None
-        if path.suffix == PARQUET:
-            header, rows = parquet_as_text(path)
-        else:
-            text = stack.enter_context(_in_utf8(path, _check_encoding(encoding)))
-            layout, header = _layout(path, text, names_of, blanks=blanks)
-            columns = [f"c{place}" for place in range(len(header))]
-            rows = csv_rows(text, columns, separator=layout.separator, quote='"').replace(
-                "skip = 1", f"skip = {layout.skipped}"
-            )
-        header = tuple(normal(name.strip(_BLANKS)) for name in header)
-        refuse_twice(path, [name for name in header if name])
-        # A table that does not fit into memory is refused and not spilled: blocks of a nation take about a gigabyte.
-        full = InputError(f"{path} does not fit into the memory of this machine")
-        table = kind(path, header, stack.enter_context(open_database(spills=False, full=full)), layout=layout)
-        try:
-            table.database.execute(f"CREATE TABLE rows AS {query(table, rows)}")
-        except STOPS:
-            raise
-        except (duckdb.Error, UnicodeDecodeError):
-            if layout is None:
-                raise InputError(f"{path} is not readable as Parquet to its end") from None
-            raise why_unreadable(path, layout, len(header)) from None
-        if table.rows == 0 and not empty:
-            raise InputError(f"{path} has a header and no rows; it must have one at least")
-        yield table
-
-
-def _cleaned(table: CodeTable, rows: str) -> str:
+def _cleaned(table: DelimitedFile, rows: str) -> str:
     """A query for rows without what stands around codes, and without those that are wholly blank."""
     database, columns = table.database, [f"c{place}" for place in range(len(table.header))]
     # Most files have bare codes alone. Two quick passes take less time than one that changes each field.
@@ -499,7 +402,7 @@ def read_rows(
 
 
 def _text_rows(
-    where: str, table: CodeTable, called: Mapping[str, str], codes: Container[str], faults: list[str]
+    where: str, table: DelimitedFile, called: Mapping[str, str], codes: Container[str], faults: list[str]
 ) -> Iterator[TextRow]:
     for line, row in zip(table.lines(), table.records(tuple(called)), strict=True):
         for name, field in zip(called, row, strict=True):

@@ -223,8 +223,23 @@ class TextLayout:
         return found
 
 
+_EXPONENT: Final = re.compile(r"[0-9](?:[eE]\+|[.,][0-9]+[eE]\+?)[0-9]{2,3}")
+_ROWS_AT_ONCE: Final = 10_000
+
+
+def is_exponent(text: str) -> bool:
+    """Whether a text is a code that a spreadsheet took for a number and rounded, such as 3.6E+14."""
+    return _EXPONENT.fullmatch(text) is not None
+
+
+ROUNDED: Final = (
+    "is a number that a spreadsheet rounded, and its last digits are gone; take the file from its source, and open it "
+    "with this column as text"
+)
+
+
 class DelimitedFile:
-    """A file with columns, its rows held in an embedded database. Made by `yupana.files.code_tables.open_delimited`."""
+    """A file with columns, its rows held in an embedded database. Made by `yupana.files.code_tables`."""
 
     def __init__(
         self,
@@ -247,13 +262,10 @@ class DelimitedFile:
 
     def where(self, column: str, text: str) -> "DelimitedFile":
         """Return the rows that have a text in a column, as a file that knows their lines."""
-        name = self.place(column)
-        chosen = self._numbers(f"CASE WHEN {name} = {quoted(text)} THEN 1 ELSE 0 END")
         rows = f"rows_{self.place(column)}_{text.encode().hex()}"
-        self.database.execute(
-            f"CREATE OR REPLACE TEMP TABLE {rows} AS SELECT * FROM {self._rows} WHERE {name} = {quoted(text)}"
-        )
-        places = np.flatnonzero(chosen)
+        chosen = f"FROM {self._rows} WHERE {self.place(column)} = {quoted(text)}"
+        self.database.execute(f"CREATE OR REPLACE TEMP TABLE {rows} AS SELECT * {chosen}")
+        places = self.database.execute(f"SELECT rowid AS place {chosen} ORDER BY ALL").fetchnumpy()["place"]
         return DelimitedFile(self.path, self.header, self.database, rows, places, layout=self._layout)
 
     def has(self, column: str) -> bool:
@@ -307,8 +319,21 @@ class DelimitedFile:
         self._check(values, column, "is not a whole number, zero or more")
         return values
 
-    def texts(self, column: str, *, nines: bool = False) -> Labels:
-        """Read texts as they are. Empty means none, and so do all nines unless `nines` are a text like others."""
+    def texts(self, column: str, *, nines: bool = False, whole: bool = False) -> Labels:
+        """Read texts as they are; empty means none.
+
+        Parameters
+        ----------
+        nines : bool
+            Whether all nines are a text like others, and not none.
+        whole : bool
+            Whether whole numbers may end in ``.0``, which is no part of a code.
+
+        Raises
+        ------
+        InputError
+            If a text is a rounded number, or has a control character.
+        """
         name = self.place(column)
         # Parquet tells an empty text from none; here they are the same.
         some = f"{name} <> ''" + ("" if nines else f" AND NOT regexp_full_match({name}, '9+')")
@@ -323,10 +348,11 @@ class DelimitedFile:
         ).fetchnumpy()
         index = np.full(self.rows, _NONE, dtype=np.int32)
         index[joined["place"]] = joined["number"]
-        odd = [number for number, (label,) in enumerate(labels) if any(map(is_control, str(label)))]
-        if odd:
-            raise self.fault(int(np.argmax(index == odd[0])), column, "holds a control character; remove it")
-        return Labels(index, tuple(str(row[0]) for row in labels))
+        found = Labels(index, tuple(str(row[0]) for row in labels))
+        for is_odd, rule in ((_has_control, "holds a control character; remove it"), (is_exponent, ROUNDED)):
+            if odd := [number for number, label in enumerate(found.labels) if is_odd(label)]:
+                raise self.fault(int(np.argmax(index == odd[0])), column, rule)
+        return found.relabelled([_without_fraction(label) for label in found.labels]) if whole else found
 
     @property
     def rows(self) -> int:
@@ -334,10 +360,41 @@ class DelimitedFile:
         found = self.database.execute(f"SELECT count(*) FROM {self._rows}").fetchone()
         return int(found[0]) if found else 0
 
+    def records(self, columns: Sequence[str]) -> Iterator[tuple[str, ...]]:
+        """The rows in order, as texts that are empty where there is none."""
+        names = ", ".join(f"coalesce({self.place(column)}, '')" for column in columns)
+        cursor = self.database.execute(f"SELECT {names} FROM {self._rows}")
+        while rows := cursor.fetchmany(_ROWS_AT_ONCE):
+            yield from rows
+
+    def field(self, row: int, column: str) -> str:
+        """What a row says in a column."""
+        query = f"SELECT {self.place(column)} FROM {self._rows} LIMIT 1 OFFSET {row}"
+        found = self.database.execute(query).fetchone()
+        return "" if found is None or found[0] is None else str(found[0])
+
     def fault(self, row: int, column: str, rule: str) -> InputError:
-        """Return an error about a field, named by its line, or its row in Parquet."""
-        kind = "row" if self.path.suffix == PARQUET else "line"
-        return InputError(f"{self.path}, {kind} {self.line(row)}, column {column}: {rule}")
+        """Return an error about a field; where it is of a row of totals at the end, that."""
+        text = self.field(row, column)
+        if row == self.rows - 1 and row > 0 and (not text or is_total(text)):
+            return self.of_totals(row)
+        told = f"{text!r} {ROUNDED}" if is_exponent(text) else rule
+        return InputError(f"{self.path}, {self.at(row)}, column {column}: {told}")
+
+    def of_totals(self, row: int) -> InputError:
+        """Return an error about a row that seems to add up the others."""
+        return InputError(f"{self.path}, {self.at(row)} seems to be a row of totals; remove it")
+
+    def refuse_totals(self, column: str) -> None:
+        """Refuse a row of totals at the end, where any text may be a code.
+
+        Raises
+        ------
+        InputError
+        """
+        last = self.rows - 1
+        if last > 0 and is_total(self.field(last, column)):
+            raise self.of_totals(last)
 
     def refuse(self, wrong: Flags, column: str, rule: Callable[[int], str]) -> None:
         """Refuse the first of the rows that are wrong, if any is; ``rule`` says what is wrong with a row.
@@ -349,6 +406,17 @@ class DelimitedFile:
         if wrong.any():
             row = int(wrong.argmax())
             raise self.fault(row, column, rule(row))
+
+    def at(self, row: int) -> str:
+        """Name a row in messages: by its line, or its number in Parquet."""
+        return f"{'row' if self.path.suffix == PARQUET else 'line'} {self.line(row)}"
+
+    def lines(self) -> list[int]:
+        """The line of each row, or its number in Parquet."""
+        if self._layout is None:
+            return list(range(1, self.rows + 1))
+        found = self._layout.lines()
+        return found if len(found) == self.rows else [at + self._layout.skipped + 1 for at in range(self.rows)]
 
     def line(self, row: int) -> int:
         """Return the line of a row; lines count from 1, rows from 0. Of Parquet it is the number of the row, from 1."""
@@ -380,6 +448,15 @@ class DelimitedFile:
         if len(bad):
             more = f"; so are {len(bad) - 1:,} more" if len(bad) > 1 else ""
             raise self.fault(int(bad[0]), column, f"the value {rule}{more}")
+
+
+def _has_control(text: str) -> bool:
+    return any(map(is_control, text))
+
+
+def _without_fraction(label: str) -> str:
+    """A whole number without ``.0``, as it is where a column was kept as doubles."""
+    return label[:-2] if label.endswith(".0") and label[:-2].isdecimal() else label
 
 
 def refuse_twice(path: Path, header: Sequence[str]) -> None:

@@ -13,8 +13,8 @@ import numpy as np
 
 from yupana.arrays import Flags, Ints
 from yupana.errors import InputError
-from yupana.files.code_tables import CodeTable, open_codes
-from yupana.files.delimited import Labels, positions
+from yupana.files.code_tables import open_codes
+from yupana.files.delimited import DelimitedFile, Labels, positions
 from yupana.geography.blocks import Reference, read_reference, refuse_repeated
 from yupana.geography.header import begins_as_header, open_blocks
 from yupana.geography.kinds import (
@@ -99,7 +99,7 @@ def kinds_of(path: Path, encoding: str | None = None) -> tuple[str, ...]:
         return tuple(_kinds(file).values())
 
 
-def _opened(path: Path, encoding: str | None) -> AbstractContextManager[CodeTable]:
+def _opened(path: Path, encoding: str | None) -> AbstractContextManager[DelimitedFile]:
     """A table of blocks and areas, or the blocks of a geographic header."""
     if begins_as_header(path):
         return open_blocks(path)
@@ -206,7 +206,7 @@ def _read(path: Path, known: Ints, listed: str, encoding: str | None) -> list[tu
         return found
 
 
-def _kinds(file: CodeTable) -> dict[str, str]:
+def _kinds(file: DelimitedFile) -> dict[str, str]:
     """The kind that each column tells."""
     others = [name for name in file.header if name and name.lower() not in BLOCK_COLUMNS and name != block_column(file)]
     bureau = _BUREAU.match(file.path.name)
@@ -243,7 +243,7 @@ def _used(column: Labels) -> Labels:
 
 
 def _identifiers(
-    file: CodeTable, name: str, kind: str, block: Ints, column: Labels, rows: Ints, *, strict: bool
+    file: DelimitedFile, name: str, kind: str, block: Ints, column: Labels, rows: Ints, *, strict: bool
 ) -> tuple[Labels, Flags]:
     """Whole identifiers of the areas of one of the Bureau's kinds, and of which blocks they had lost a leading zero."""
     told = KINDS[kind]

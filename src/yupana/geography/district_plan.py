@@ -10,8 +10,8 @@ import numpy as np
 
 from yupana.arrays import Flags, Ints
 from yupana.errors import InputError
-from yupana.files.code_tables import CodeTable, open_codes
-from yupana.files.delimited import Labels, positions, shown
+from yupana.files.code_tables import open_codes
+from yupana.files.delimited import DelimitedFile, Labels, positions, shown
 from yupana.geography.kinds import (
     BLOCK_WIDTH,
     BlockDigits,
@@ -156,7 +156,7 @@ def _read(path: Path, spine: Spine, others: Callable[[], Ints], options: PlanOpt
     return _Listed(spine.places(codes), codes, (), positions(codes, known) < 0, districts, tuple(filter(None, notes)))
 
 
-def _by_name(file: CodeTable, column: str, spine: Spine, districts: Labels) -> _Listed:
+def _by_name(file: DelimitedFile, column: str, spine: Spine, districts: Labels) -> _Listed:
     """The rows of a plan for areas of a configuration, which may have lost leading zeros, too."""
     texts = file.texts(column, nines=True)
     place = {code: i for i, code in enumerate(spine.levels[-1].labels())}
@@ -173,7 +173,7 @@ def _by_name(file: CodeTable, column: str, spine: Spine, districts: Labels) -> _
     return _Listed(known, texts.index.astype(np.int64), texts.labels, known < 0, districts, notes)
 
 
-def _columns(file: CodeTable) -> tuple[str, str]:
+def _columns(file: DelimitedFile) -> tuple[str, str]:
     """The columns of blocks and of districts."""
     blocks = block_column(file)
     others = [name for name in file.header if name and name != blocks]

@@ -8,8 +8,8 @@ from typing import Final
 import numpy as np
 
 from yupana.errors import InputError, system_fault
-from yupana.files.code_tables import CodeTable
 from yupana.files.database import open_database, store_arrays
+from yupana.files.delimited import DelimitedFile
 from yupana.files.regular import read_regular, regular
 from yupana.geography.kinds import KINDS, kind_of
 
@@ -74,7 +74,7 @@ def begins_as_header(path: Path) -> bool:
 
 
 @contextmanager
-def open_blocks(path: Path) -> Iterator[CodeTable]:
+def open_blocks(path: Path) -> Iterator[DelimitedFile]:
     """Open a geographic header as a table of its blocks, with a column for each kind of areas that it tells.
 
     The columns are GEOCODE and the fields of kinds in which some block lies, with those that reference files tell, too.
@@ -118,4 +118,4 @@ def open_blocks(path: Path) -> Iterator[CodeTable]:
     with open_database(spills=False, full=InputError(f"{path} does not fit into the memory of this machine")) as db:
         listed = {f"c{place}": np.array(texts, dtype=object) for place, texts in enumerate(kept.values())}
         store_arrays(db, "rows", listed)
-        yield CodeTable(path, tuple(kept), db, lines=np.array(lines, dtype=np.int64))
+        yield DelimitedFile(path, tuple(kept), db, lines=np.array(lines, dtype=np.int64))

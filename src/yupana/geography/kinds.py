@@ -9,8 +9,7 @@ import numpy as np
 
 from yupana.arrays import Flags, Ints
 from yupana.errors import InputError
-from yupana.files.code_tables import CodeTable
-from yupana.files.delimited import PARQUET, DelimitedFile, positions
+from yupana.files.delimited import DelimitedFile, positions
 
 US, STATE, COUNTY, NONE = "us", "state", "county", ""
 
@@ -118,7 +117,7 @@ def block_column(file: DelimitedFile) -> str:
         If there is none, or several could be it.
     """
     names = [name for name in file.header if name.lower() in BLOCK_COLUMNS]
-    if not names and isinstance(file, CodeTable):
+    if not names:
         names = [name for name in file.header if name and is_block(file.field(0, name))]
     if len(names) != 1:
         told = f"{' and '.join(names)} may all be the column of blocks" if names else "no column block"
@@ -154,7 +153,7 @@ class BlockDigits:
         return found, lost
 
 
-def written_blocks(file: CodeTable, column: str) -> BlockDigits:
+def written_blocks(file: DelimitedFile, column: str) -> BlockDigits:
     """Read codes of blocks; one may be there twice.
 
     Raises
@@ -169,13 +168,12 @@ def written_blocks(file: CodeTable, column: str) -> BlockDigits:
     return found
 
 
-def on_lost_zeros(file: CodeTable, column: str, lost: Flags) -> str:
+def on_lost_zeros(file: DelimitedFile, column: str, lost: Flags) -> str:
     """What is said of codes whose leading zero was restored, or ``""``."""
     rows = np.flatnonzero(lost)
     if not len(rows):
         return ""
-    kind = "row" if file.path.suffix == PARQUET else "line"
     return (
         f"{file.path.name}, column {column}: {len(rows):,} code{'s' if len(rows) > 1 else ''} had lost the leading "
-        f"zero, as in a spreadsheet, and got it back, first in {kind} {file.line(int(rows[0]))}"
+        f"zero, as in a spreadsheet, and got it back, first in {file.at(int(rows[0]))}"
     )

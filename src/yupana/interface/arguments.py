@@ -300,7 +300,7 @@ def _written(value: object) -> object:
     raise TypeError(f"it holds a value of type {type(value).__name__}")
 
 
-def from_file(name: str, document: Mapping[str, object], read: Callable[[Path], Any]) -> Any:  # noqa: ANN401
+def from_file(name: str, document: Mapping[str, object], read: Callable[[Path], _T]) -> _T:
     """What a file of a document is read as, whose faults are then told without the file."""
     with tempfile.TemporaryDirectory(prefix="yupana-") as scratch:
         path = Path(scratch) / "document.json"
@@ -312,8 +312,7 @@ def from_file(name: str, document: Mapping[str, object], read: Callable[[Path], 
 
 
 def targets_of(targets: Place | Mapping[str, object], read: Callable[[Path], _T]) -> _T:
-    """What a strategy is found for: what is read of a file, or of the same document."""
+    """What a strategy or budgets are found for: what is read of a file, or of the same document."""
     if isinstance(targets, Mapping):
-        found: _T = from_file("targets", targets, read)
-        return found
+        return from_file("targets", targets, read)
     return read(path_of("targets", targets))

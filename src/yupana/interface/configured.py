@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Unpack
 
 from yupana.errors import ConfigError, nearest
-from yupana.interface.arguments import checked, entropy, exact_number, from_file, out_of, path_of, targets_of
+from yupana.interface.arguments import checked, entropy, exact_number, out_of, path_of, targets_of
 from yupana.interface.options import (
     CHANGES,
     OPTIONS,
@@ -200,11 +200,9 @@ class Configured:
         from yupana.plan.budgets import read_question
 
         entries = self.product.entries(self.alone().config, self.options["accounting"])
-        if targets is not None:
-            return read_question(path_of("targets", targets), entries)
         document = {name: value for name, value in given.items() if value is not None}
-        found: Question = from_file("targets", document, lambda path: read_question(path, entries))
-        return found
+        told = document if targets is None else path_of("targets", targets)
+        return targets_of(told, lambda path: read_question(path, entries))
 
     def solved(self, question: "Question | Place") -> "tuple[Configured, SpentEpsilon | None]":
         """Return it with the budgets that a question or a file of targets asks for, and what an epsilon spent keeps."""
@@ -214,12 +212,13 @@ class Configured:
         if isinstance(question, str | Path):
             question = self._question(question, {})
         product, accounting = self.product, self.options["accounting"]
+        spent = None
         if isinstance(question.total, EpsilonTotal):
             found, spent = product.spend_epsilon(self.config, question, accounting)
-            return replace(self, config=product.with_budgets(self.config, found)), spent
-        entries, level = product.entries(self.config, accounting), self.options["confidence"] or product.confidence
-        found = solve_budgets(question, entries, level, self.plan().mechanism, self.options["margins"])
-        return replace(self, config=product.with_budgets(self.config, found)), None
+        else:
+            entries, level = product.entries(self.config, accounting), self.options["confidence"] or product.confidence
+            found = solve_budgets(question, entries, level, self.plan().mechanism, self.options["margins"])
+        return replace(self, config=product.with_budgets(self.config, found)), spent
 
     def scaled(self, epsilon: Exact, delta: Exact | None) -> "tuple[Configured, Fraction, SpentEpsilon]":
         """Return it with all budgets times one factor, that factor, and what it keeps; see `solve`."""

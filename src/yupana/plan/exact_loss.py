@@ -403,8 +403,5 @@ def _proven_loss(plan: Plan, change: Change) -> Fraction | None:
     """The loss by the smallest distances that are proven; None where there are no such neighbours or no noise."""
     if change == "unbounded" and plan.fixed_total:
         return None
-    distances: Mapping[str, Fraction] = {m.name: getattr(m.proven, change) for m in plan.measurements}
-    if None in distances.values():
-        return None
-    loss = plan.loss(lambda m: distances[m.name])
+    loss = plan.loss_against(lambda m: m.proven, change)
     return loss if isinstance(loss, Fraction) else None

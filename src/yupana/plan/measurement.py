@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 from statistics import NormalDist
-from typing import Final, Literal
+from typing import Final, Literal, TypedDict
 
 from yupana.errors import ConfigError
 from yupana.privacy.exact import INFINITE, Budget
@@ -200,6 +200,15 @@ class Measurement:
 
 Margins = Literal["exact", "bureau"]
 """``exact``: the smallest whole m with P(|noise| <= m) >= confidence. ``bureau``: z times sigma."""
+
+
+class PlanTerms(TypedDict, total=False):
+    """What a plan is asked for beside its configuration."""
+
+    accounting: Accounting  # which sensitivities the noise is scaled to: the published ones unless told
+    confidence: Fraction | None  # of the margins of error, strictly between 0 and 1: the configuration's unless told
+    margins: Margins  # how margins of error are computed: exactly unless told
+
 
 _AS_ROUNDED: Final = {Fraction(9, 10): 1.645, Fraction(95, 100): 1.96}
 """z as the Census Bureau rounds it (PHSafe at 90 percent, SafeTab at 95 percent)."""

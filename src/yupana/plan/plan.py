@@ -180,7 +180,7 @@ class Plan(Tabular):
 
     def losses(self) -> dict[str, Budget | None]:
         """The loss promised for each kind of neighbours of `Sensitivity`; None where there are no such neighbours."""
-        found = {entry.name: self._loss_against(lambda m: m.sensitivity, entry.name) for entry in fields(Sensitivity)}
+        found = {entry.name: self.loss_against(lambda m: m.sensitivity, entry.name) for entry in fields(Sensitivity)}
         return {**found, "unbounded": None} if self.fixed_total else found
 
     def person_losses(self) -> dict[str, Budget | None]:
@@ -189,7 +189,7 @@ class Plan(Tabular):
         Losses of several plans on the same people add, neighbours by neighbours, if their mechanisms are the same
         (docs/person-loss.md).
         """
-        return {entry.name: self._loss_against(lambda m: m.person, entry.name) for entry in fields(PersonSensitivity)}
+        return {entry.name: self.loss_against(lambda m: m.person, entry.name) for entry in fields(PersonSensitivity)}
 
     @property
     def passes(self) -> Mapping[str, tuple[Measurement, ...]]:
@@ -295,7 +295,7 @@ class Plan(Tabular):
 
         own, promised = self.loss(), self.losses()
         proven = {
-            name: None if loss is None else self._loss_against(lambda m: m.proven, name)
+            name: None if loss is None else self.loss_against(lambda m: m.proven, name)
             for name, loss in promised.items()
         }
         totals: dict[str, Any] = {
@@ -320,7 +320,7 @@ class Plan(Tabular):
         epsilon = _finite(epsilon_tight(own, delta))
         return {**number("rho", own), **totals, "epsilon": epsilon, **epsilons, "delta": delta}
 
-    def _loss_against(
+    def loss_against(
         self, pick: Callable[[Measurement], Sensitivity | PersonSensitivity | None], neighbours: str
     ) -> Budget | None:
         """Loss by the sensitivities of one kind of neighbours, or None where a measurement has none for them."""

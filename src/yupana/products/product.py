@@ -4,14 +4,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, Unpack
 
 from yupana.files.columns import BUREAU_FILES, RecordFile
 from yupana.files.document import UNCHANGED, Changes, located
 from yupana.plan.budgets import Entry, Question
 from yupana.plan.exact_budget import SpentEpsilon, spend_epsilon, times
 from yupana.plan.exact_loss import epsilon_exact
-from yupana.plan.measurement import Accounting, Margins, Measurement
+from yupana.plan.measurement import Accounting, Measurement, PlanTerms
 from yupana.plan.plan import Plan
 from yupana.privacy.exact import Budget
 from yupana.products import PRODUCTS
@@ -84,7 +84,7 @@ def checked(
     return Checked(tuple(wrong), tuple(unchecked), against)
 
 
-def terms_of(plan: Plan) -> dict[str, Any]:
+def terms_of(plan: Plan) -> PlanTerms:
     """What a plan is asked for beside its configuration, as `Product.plan` takes it."""
     accounting: Accounting = "tight" if plan.accounting == "tight" else "published"
     return {"accounting": accounting, "confidence": plan.confidence, "margins": plan.margins}
@@ -174,26 +174,8 @@ class Product(Protocol[C]):
         del config
         return None
 
-    def plan(
-        self,
-        config: C,
-        *,
-        accounting: Accounting = "published",
-        confidence: Fraction | None = None,
-        margins: Margins = "exact",
-    ) -> Plan:
-        """What a run measures, and what it costs.
-
-        Parameters
-        ----------
-        config
-        accounting : "published" or "tight"
-            Which sensitivities the noise is scaled to.
-        confidence : Fraction, optional
-            Of the margins of error, strictly between 0 and 1.
-        margins : "exact" or "bureau"
-            How margins of error are computed.
-        """
+    def plan(self, config: C, **terms: Unpack[PlanTerms]) -> Plan:
+        """What a run measures, and what it costs."""
         ...
 
     def entries(self, config: C, accounting: Accounting = "published") -> Mapping[str, Entry]:

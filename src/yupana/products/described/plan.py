@@ -5,11 +5,11 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from itertools import product
-from typing import Final
+from typing import Final, Unpack
 
 from yupana.errors import ConfigError
 from yupana.plan.budgets import Entry
-from yupana.plan.measurement import Accounting, Margins, Measurement, Sensitivity
+from yupana.plan.measurement import Accounting, Measurement, PlanTerms, Sensitivity
 from yupana.plan.plan import Neighbours, Plan
 from yupana.privacy.exact import Budget
 from yupana.products.described.description import DescribedLevel, DescribedTable, Description
@@ -142,40 +142,28 @@ def published_tables(description: Description, plan: Plan, groups: Sequence[Grou
     return [*tables, *(replace(table, name=f"{MEASURED}/{table.name}") for table in measured)]
 
 
-def make_plan(
-    description: Description,
-    *,
-    accounting: Accounting = "published",
-    confidence: Fraction | None = None,
-    margins: Margins = "exact",
-) -> Plan:
+def make_plan(description: Description, **terms: Unpack[PlanTerms]) -> Plan:
     """Plan a run: what each table and level with a budget above zero measures, composed sequentially.
 
     The run satisfies rho-zCDP (epsilon-DP under pure DP) under the neighbours of the description, with rho the sum of
     the budgets (docs/tables-privacy.md, theorems 3 and 4).
 
-    Parameters
-    ----------
-    accounting : "published" or "tight"
-        Scale the noise to the sensitivities that the description states, where it does, or to the derived ones.
-    confidence : Fraction, optional
-        Of the margins of error; that of the description if not given.
-    margins : "exact" or "bureau"
-        How margins of error are computed.
+    Sensitivities are published where the description states them; the confidence is its own if none is given.
     """
+    accounting = terms.get("accounting", "published")
     return Plan(
         product=description.name,
         privacy_unit=description.privacy_unit,
         neighbours=description.neighbours,
         accounting=accounting,
-        confidence=confidence or description.confidence,
+        confidence=terms.get("confidence") or description.confidence,
         mechanism=description.mechanism,
         measurements=tuple(
             measurement
             for table, level in description.measured.values()
             for measurement in _measurements(description, table, level, accounting)
         ),
-        margins=margins,
+        margins=terms.get("margins", "exact"),
     )
 
 

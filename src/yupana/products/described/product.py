@@ -3,10 +3,9 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Unpack
 from weakref import WeakValueDictionary
 
 from yupana.errors import ConfigError
@@ -15,7 +14,7 @@ from yupana.files.declaration import schema_of
 from yupana.files.document import UNCHANGED, Changes, Number, read_value, refuse
 from yupana.files.names import file_of
 from yupana.plan.budgets import Entry
-from yupana.plan.measurement import Accounting, Margins, Measurement
+from yupana.plan.measurement import Accounting, Measurement, PlanTerms
 from yupana.plan.plan import Plan
 from yupana.privacy.exact import Budget
 from yupana.products.census import exact_number
@@ -104,16 +103,9 @@ class DescribedProduct(Product[Description]):
         _IN_USE[json.dumps(found)] = config
         return found
 
-    def plan(
-        self,
-        config: Description,
-        *,
-        accounting: Accounting = "published",
-        confidence: Fraction | None = None,
-        margins: Margins = "exact",
-    ) -> Plan:
+    def plan(self, config: Description, **terms: Unpack[PlanTerms]) -> Plan:
         """One measurement per table and level with a budget; see `make_plan`."""
-        return make_plan(config, accounting=accounting, confidence=confidence, margins=margins)
+        return make_plan(config, **terms)
 
     def entries(self, config: Description, accounting: Accounting = "published") -> Mapping[str, Entry]:
         """Every budget by the name of its measurement, such as ``children/county``."""

@@ -5,13 +5,13 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
 from yupana.errors import OutputError
 from yupana.files.declaration import schema_of
 from yupana.files.document import UNCHANGED, Changes
 from yupana.plan.budgets import Entry
-from yupana.plan.measurement import Accounting, Margins, Measurement, of_own_record
+from yupana.plan.measurement import Accounting, Measurement, PlanTerms, of_own_record
 from yupana.plan.plan import Plan
 from yupana.privacy.exact import Budget
 from yupana.products.codebook import Described, Label, Value, cell_labels, numbers
@@ -98,20 +98,13 @@ class PhsafeProduct(Product[PhsafeConfig]):
         """The run of 2020: of Puerto Rico for a configuration of Puerto Rico, else of the United States."""
         return production(puerto_rico=config.is_puerto_rico)
 
-    def plan(
-        self,
-        config: PhsafeConfig,
-        *,
-        accounting: Accounting = "published",
-        confidence: Fraction | None = None,
-        margins: Margins = "exact",
-    ) -> Plan:
+    def plan(self, config: PhsafeConfig, **terms: Unpack[PlanTerms]) -> Plan:
         """One measurement per table and level with a budget, composed sequentially.
 
         A run satisfies rho-zCDP (epsilon-DP under pure DP) under addition or removal of one person record, with rho
         the sum of the budgets (PHSafe, theorems 1 and 2; docs/phsafe-privacy.md).
         """
-        made = make_plan(config, accounting=accounting, confidence=confidence, margins=margins)
+        made = make_plan(config, **terms)
         # A unit's record counts as its members' own: the bounds are those of a household that changes whole.
         measurements = tuple(replace(m, person=of_own_record(m.sensitivity)) for m in made.measurements)
         return replace(made, measurements=measurements)

@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import cached_property, partial
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Unpack
 
 from yupana.errors import ConfigError
 from yupana.files.columns import HOUSING_UNITS
@@ -17,10 +17,10 @@ from yupana.files.document import UNCHANGED, Changes
 from yupana.plan.budgets import Entry
 from yupana.plan.measurement import (
     Accounting,
-    Margins,
     Measurement,
     Mechanism,
     PersonSensitivity,
+    PlanTerms,
     Sensitivity,
     of_household_record,
     of_own_record,
@@ -194,16 +194,9 @@ class SafetabProduct(Product[Parameters]):
         """The run of 2020 for the same passes."""
         return replace(config, config=production_config(self.key, config.config.runs))
 
-    def plan(
-        self,
-        config: Parameters,
-        *,
-        accounting: Accounting = "published",
-        confidence: Fraction | None = None,
-        margins: Margins = "exact",
-    ) -> Plan:
+    def plan(self, config: Parameters, **terms: Unpack[PlanTerms]) -> Plan:
         """What a run measures under addition or removal of one of its records."""
-        made = make_plan(config.description, accounting=accounting, confidence=confidence, margins=margins)
+        made = make_plan(config.description, **terms)
         return self._in_passes(made)
 
     def _in_passes(self, plan: Plan) -> Plan:

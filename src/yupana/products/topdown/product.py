@@ -5,7 +5,7 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
 import duckdb
 
@@ -16,7 +16,7 @@ from yupana.files.document import UNCHANGED, Changes, refuse
 from yupana.geography.blocks import FACILITIES
 from yupana.geography.spine_files import GEOUNITS
 from yupana.plan.budgets import Entry
-from yupana.plan.measurement import Accounting, Margins, Measurement
+from yupana.plan.measurement import Accounting, Measurement, PlanTerms
 from yupana.plan.plan import Plan
 from yupana.privacy.exact import INFINITE, Budget, read_exact
 from yupana.products.codebook import Described
@@ -303,18 +303,10 @@ class TopdownProduct(Product[Configuration]):
         """The run of 2020 with the same privacy unit: of Puerto Rico where the root is the state."""
         return production_configuration(config)
 
-    def plan(
-        self,
-        config: Configuration,
-        *,
-        accounting: Accounting = "published",
-        confidence: Fraction | None = None,
-        margins: Margins = "exact",
-    ) -> Plan:
+    def plan(self, config: Configuration, **terms: Unpack[PlanTerms]) -> Plan:
         """One measurement per geolevel and query with a share; published sensitivities are the least proven."""
-        del accounting
         own = config.description.confidence if isinstance(config, DescribedConfiguration) else self.confidence
-        return make_plan(config, confidence=confidence or own, margins=margins)
+        return make_plan(config, confidence=terms.get("confidence") or own, margins=terms.get("margins", "exact"))
 
     def entries(self, config: Configuration, accounting: Accounting = "published") -> Mapping[str, Entry]:
         """The budget of every query of every geolevel, such as ``State total``."""
