@@ -3,6 +3,7 @@
 import logging
 import shutil
 import socket
+import warnings
 from collections.abc import Iterator, Mapping
 from importlib import util
 from pathlib import Path
@@ -214,3 +215,13 @@ def test_what_breaks_off_is_not_told_to_the_root_logger(caplog: pytest.LogCaptur
             logging.getLogger().handle(logging.makeLogRecord({"pathname": str(path), "msg": words, "levelno": 40}))
     assert [record.msg for record in caplog.records] == ["of others"]
     assert logging.getLogger().filters == others
+
+
+def test_a_session_whose_server_has_gone_is_in_nobodys_way() -> None:
+    server = pytest.importorskip("pysail.spark").SparkConnectServer(port=0)
+    server.start(background=True)
+    with open_spark(EngineTerms("spark", f"sc://localhost:{server.listening_address[1]}")) as engine:
+        server.stop()
+        # It was opened in an earlier test, whose filters of warnings have gone, too.
+        warnings.simplefilter("error")
+    assert type(engine.session).getActiveSession() is None

@@ -155,7 +155,9 @@ def open_spark(terms: EngineTerms) -> Iterator[SparkEngine]:
             _check_alike(engine)
             yield engine
         finally:
-            with suppress(Exception):
+            # Of a server that has gone pyspark warns, and where warnings are errors it would keep the session.
+            with suppress(Exception), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
                 session.stop()
 
 
