@@ -59,7 +59,7 @@ STRUCK: Final = (
     Struck(f"tables run {{w}}/homes.toml {{w}}/h {{o}}/out {_LEDGER}", charges=True),
     *(
         Struck(f"tables run {{w}}/{form} {{o}}/out {_LEDGER}", charges=True)
-        for form in ("foreign.toml {w}/sav", "text.toml {w}/text", "fixed.toml {w}/dat", "fixed.toml {w}/csdb")
+        for form in ("foreign.toml {w}/sav", "fixed.toml {w}/csdb")
     ),
     Struck(f"topdown run {{w}}/t.json {{w}}/t {{o}}/out --estimator full-information {_LEDGER}", charges=True),
     Struck("topdown intervals {w}/relt {o}/out --noisy-measurements {w}/relm"),
@@ -67,7 +67,7 @@ STRUCK: Final = (
     Struck("phsafe accuracy {w}/config.json {w}/d {o}/out --trials 1"),
     Struck("postprocess suppress {w}/relp {w}/policy.toml {o}/out"),
     Struck("synth {o}/out --households 40 --states 44 --seed 1", is_file=True),
-    *(Struck(f"{product} init {{o}}/out", is_file=True) for product in ("phsafe", "safetab-p", "topdown", "tables")),
+    *(Struck(f"{product} init {{o}}/out", is_file=True) for product in ("safetab-p", "tables")),
     Struck("phsafe init {o}/out.json", is_file=True),
     Struck("tables init {o}/out --from {w}/dict/json.dcf", is_file=True),
     Struck("topdown strategy {w}/t.json --out {o}/out", is_file=True),

@@ -28,7 +28,7 @@ for arguments in json.load(open(sys.argv[1])):
         status = main(arguments)
     print(json.dumps([status, told.getvalue()]))
 """
-_MOST: Final = 6
+_MOST: Final = 4
 """Places of one document that are tried, evenly spread."""
 
 _IS_FILE: Final = re.compile(r"[\w./-]+\.(csv|parquet|json|html|txt|zip|md)")

@@ -7,7 +7,7 @@ import pytest
 from attack_case import attack, run, targets
 from attack_table import TABLE, Attacked
 
-CASES = int(os.environ.get("YUPANA_ATTACKS", "2"))
+CASES = int(os.environ.get("YUPANA_ATTACKS", "1"))
 """Of each command."""
 
 
@@ -20,8 +20,8 @@ def test_a_spoiled_input_is_refused_in_words(world: Path, tmp_path: Path, attack
 
 
 @pytest.mark.sampled(4)
-@pytest.mark.parametrize("attacked", TABLE, ids=[a.command.partition("{")[0] + a.inputs[0] for a in TABLE])
-def test_the_input_is_sound_before_it_is_spoiled(world: Path, tmp_path: Path, attacked: Attacked) -> None:
-    assert targets(world, attacked)
-    outcome = run([part.format(w=world, o=tmp_path) for part in attacked.command.split()])
+@pytest.mark.parametrize("command", list(dict.fromkeys(attacked.command for attacked in TABLE)))
+def test_the_input_is_sound_before_it_is_spoiled(world: Path, tmp_path: Path, command: str) -> None:
+    assert all(targets(world, attacked) for attacked in TABLE if attacked.command == command)
+    outcome = run([part.format(w=world, o=tmp_path) for part in command.split()])
     assert outcome.status == 0, outcome.told

@@ -293,7 +293,7 @@ def test_many_deltas_are_those_of_single_epsilons_but_a_little_above() -> None:
 
 
 @pytest.mark.thorough
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(plans, plans, st.randoms(use_true_random=False))
 def test_the_order_in_which_a_plan_is_said_changes_no_bit(one: list[Shift], other: list[Shift], random: Random) -> None:
     def said(first: list[Shift], second: list[Shift]) -> Difference:

@@ -376,7 +376,9 @@ class DelimitedFile:
     def fault(self, row: int, column: str, rule: str) -> InputError:
         """Return an error about a field; where it is of a row of totals at the end, that."""
         text = self.field(row, column)
-        if row == self.rows - 1 and row > 0 and (not text or is_total(text)):
+        # A row of totals says so, or has nothing where others begin.
+        begin = text or self.field(row, next(name for name in self.header if name))
+        if row == self.rows - 1 and row > 0 and (not begin or is_total(begin)):
             return self.of_totals(row)
         told = f"{text!r} {ROUNDED}" if is_exponent(text) else rule
         return InputError(f"{self.path}, {self.at(row)}, column {column}: {told}")

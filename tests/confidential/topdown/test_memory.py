@@ -52,11 +52,13 @@ def test_the_process_tree_stays_within_what_is_given(tmp_path: Path, estimator: 
     """A million persons: what all processes hold together, pages that they share counted once."""
     synthesize(tmp_path / "data", households=400_000, states=("06", "44"), seed=3, fmt="parquet")
     made = []
-    for name, options in (("little", ("--memory", f"{memory}MB")), ("any", ())):
+    # That batches and processes decide nothing of what full information makes, test_solvers.py shows in small worlds.
+    any_memory = [("any", tuple[str, ...]())] if estimator == "topdown" else []
+    for name, options in (("little", ("--memory", f"{memory}MB")), *any_memory):
         run = ("topdown", "run", "pl94-2020-us", str(tmp_path / "data"), str(tmp_path / name), "--seed", "1", *options)
         command = [sys.executable, "-c", "from yupana.cli.start import entry; entry()", *run]
         found = watched().watch([*command, "--intervals", "none", "--estimator", estimator])
         assert found.whole.peak > 100_000_000
         assert not options or found.whole.peak <= 1.25 * memory * 10**6, found.stages
         made.append({path.name: path.read_bytes() for path in (tmp_path / name / "counts").iterdir()})
-    assert made[0] == made[1]
+    assert all(files == made[0] for files in made)
