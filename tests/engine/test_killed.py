@@ -43,7 +43,7 @@ def worlds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Configur
     yupana.synthesize(folder / "synthetic", households=60, states=["10", "44"], seed=1)
     return {
         "phsafe": (setup("phsafe", Config(STATES).write(folder / "config.json")), folder / "census"),
-        "topdown": (setup("topdown", "h1-2020-us"), folder / "synthetic"),
+        "topdown": (setup("topdown", "pl94-2020-us"), folder / "synthetic"),
     }
 
 
