@@ -16,7 +16,7 @@ help:
 	@echo "make explore  choose budgets by looking: a local page in the browser"
 	@echo "make test     all that guards a change: lint, types, contracts, tests"
 	@echo "make test-fast      the quick ones of these tests"
-	@echo "make test-thorough  exhaustive worlds, long laws, engines and kills"
+	@echo "make test-thorough  whole systems, exhaustive worlds, long laws, browsers, engines and kills"
 	@echo "make coverage  the lines that the tests reach"
 	@echo "make fuzz     attack every input of every command, without end"
 	@echo "make bench    the benchmarks, as one table"

@@ -57,13 +57,37 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of a test that is ``sampled(n)``, all cases but n, chosen by a hash of their names, are thorough."""
-    cases: dict[tuple[str, int], list[pytest.Item]] = defaultdict(list)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Of a test that is ``sampled(n)``, keep cases with every value of every parameter; all but n are thorough.
+
+    The order in which cases are looked at is that of a hash of their names.
+    """
+    cases: dict[tuple[str, int], list[pytest.Function]] = defaultdict(list)
     for item in items:
-        if (marker := item.get_closest_marker("sampled")) is not None:
+        if isinstance(item, pytest.Function) and (marker := item.get_closest_marker("sampled")) is not None:
             cases[item.nodeid.partition("[")[0], marker.args[0]].append(item)
+    left_out = set()
     for (_, number), of_test in cases.items():
-        in_order = sorted(of_test, key=lambda item: hashlib.sha256(item.nodeid.encode()).digest())
-        for item in in_order[number:]:
-            item.add_marker(pytest.mark.thorough)
+        seen: set[tuple[int, ...]] = set()
+        kept = 0
+        for item in sorted(of_test, key=lambda item: hashlib.sha256(item.nodeid.encode()).digest()):
+            values = _values(item)
+            if values <= seen:
+                left_out.add(item)
+                continue
+            seen |= values
+            kept += 1
+            if kept > number:
+                item.add_marker(pytest.mark.thorough)
+    if left_out:
+        config.hook.pytest_deselected(items=[*left_out])
+        items[:] = [item for item in items if item not in left_out]
+
+
+def _values(item: pytest.Function) -> set[tuple[int, ...]]:
+    """What is given to a case by each of its parametrisations; what one gives together counts as one value."""
+    given = item.callspec.params
+    marks = [mark.args[0] for mark in item.iter_markers("parametrize")]
+    together = [[name.strip() for name in (of.split(",") if isinstance(of, str) else of)] for of in marks]
+    of_fixtures = [[name] for name in given if not any(name in names for names in together)]
+    return {tuple(id(given[name]) for name in names) for names in (*together, *of_fixtures)}

@@ -28,7 +28,7 @@ for arguments in json.load(open(sys.argv[1])):
         status = main(arguments)
     print(json.dumps([status, told.getvalue()]))
 """
-_MOST: Final = 4
+_MOST: Final = 2
 """Places of one document that are tried, evenly spread."""
 
 _IS_FILE: Final = re.compile(r"[\w./-]+\.(csv|parquet|json|html|txt|zip|md)")
@@ -72,7 +72,7 @@ def _baited(release: Path, bait: Path, place: Path) -> Iterator[Path]:
             spoiled = _with_key(document, at, target) if is_key else altered(document, at, "another value", target)
             (copy / path.name).write_bytes(written(spoiled))
             yield copy
-    for path in sorted(release.rglob("*.csv"))[:3]:
+    for path in sorted(release.rglob("*.csv"))[:1]:
         number += 1
         copy = place / f"r{number}"
         shutil.copytree(release, copy)
@@ -113,7 +113,7 @@ def test_no_reader_follows_a_name_out_of_a_release(world: Path, tmp_path: Path, 
     jobs = [
         [part.format(r=copy, w=world, o=made / str(number)) for part in reader.split()]
         for number, copy in enumerate(_baited(world / release, bait, tmp_path))
-        for reader in dict.fromkeys((readers[0], readers[number % len(readers)]))
+        for reader in (readers[number % len(readers)],)
     ]
     for number in range(len(jobs)):
         (made / str(number)).mkdir()

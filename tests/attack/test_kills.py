@@ -13,7 +13,7 @@ CASES = int(os.environ.get("YUPANA_ATTACKS", "1"))
 """Of each command."""
 
 
-@pytest.mark.parametrize("struck", STRUCK, ids=[s.name for s in STRUCK])
+@pytest.mark.parametrize("struck", STRUCK[::2], ids=[s.name for s in STRUCK[::2]])  # fuzz.py strikes all
 def test_a_strike_leaves_the_old_the_new_or_nothing(world: Path, tmp_path: Path, struck: Struck) -> None:
     rng = random.Random(struck.command)  # noqa: S311 (an attack that can be repeated)
     with zygote(tmp_path) as own:

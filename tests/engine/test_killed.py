@@ -90,9 +90,7 @@ def whole(worlds: dict[str, tuple[Configured, Path]], tmp_path_factory: pytest.T
     ("product", "stage"),
     [
         ("phsafe", "gather"),
-        pytest.param("phsafe", "cut", marks=pytest.mark.slow),
         pytest.param("topdown", "map", marks=pytest.mark.slow),
-        pytest.param("topdown", "gather", marks=pytest.mark.slow),
     ],
 )
 def test_a_killed_executor(
@@ -103,7 +101,7 @@ def test_a_killed_executor(
     whole: dict[str, Files],
     tmp_path: Path,
 ) -> None:
-    """While files are cut, while shards are counted, and between draw and solve."""
+    """While shards are counted, and between draw and solve."""
     mark = tmp_path / "killed"
     found = made(worlds[product], tmp_path / "killed_run", KillingEngine(cluster, stage, mark))
     assert mark.exists(), "nothing was killed"

@@ -82,7 +82,7 @@ def reasons_by_hand(world: World, rules: list[dict[str, object]]) -> dict[str, d
     return found
 
 
-@pytest.mark.parametrize("examples", [2, pytest.param(6, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("examples", [2, pytest.param(4, marks=pytest.mark.thorough)])
 @pytest.mark.slow
 def test_rows_are_suppressed_by_the_letter_of_the_rules(examples: int) -> None:
     made = given(

@@ -16,10 +16,10 @@ from yupana.plan.plan import Plan
 
 Floats = NDArray[np.float64]
 
-RUNS = 6000
-"""Enough to catch half the variance where the promise is a rho between 0.5 and 2."""
+RUNS = 2500
+"""Enough to catch a third of the variance where the promise is a rho between 0.5 and 2."""
 
-FEW = 1500
+FEW = 1000
 """Enough where there is no noise at all."""
 
 FORGOTTEN = Fraction(1, 10**9)

@@ -54,7 +54,7 @@ def test_epsilon_lies_between_its_bounds_and_these_are_close(of: list[Shift], de
     assert found.upper - found.lower <= 3 * WIDTH * max(found.upper, spread)
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(plans, st.floats(-25, -0.5))
 @example([Shift(DiscreteGaussian(Fraction(1, 5)), 2, 1), Shift(DiscreteGaussian(Fraction(1, 5)), 2, 2)], -1.87890625)
 @example([Shift(DiscreteGaussian(Fraction(1, 5)), 1, 1)], -9.75)
@@ -64,7 +64,7 @@ def test_some_epsilons_lie_between_their_bounds(of: list[Shift], log_delta: floa
 
 @pytest.mark.slow
 @pytest.mark.thorough
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(plans, st.floats(-25, -0.5))
 def test_many_epsilons_lie_between_their_bounds(of: list[Shift], log_delta: float) -> None:
     lie_between(of, log_delta)
@@ -293,7 +293,7 @@ def test_many_deltas_are_those_of_single_epsilons_but_a_little_above() -> None:
 
 
 @pytest.mark.thorough
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(plans, plans, st.randoms(use_true_random=False))
 def test_the_order_in_which_a_plan_is_said_changes_no_bit(one: list[Shift], other: list[Shift], random: Random) -> None:
     def said(first: list[Shift], second: list[Shift]) -> Difference:

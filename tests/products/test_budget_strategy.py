@@ -318,7 +318,7 @@ def test_what_is_written_is_read_back_with_the_same_loss_of_privacy(
     assert "name another place" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("runs", [4, pytest.param(12, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("runs", [4, pytest.param(8, marks=pytest.mark.thorough)])
 @pytest.mark.slow
 def test_variances_told_are_those_of_the_rows_of_a_run_and_of_its_noise(tmp_path: Path, runs: int) -> None:
     """Every row of a run says the variance that was told, and its noise has it, to four standard errors."""

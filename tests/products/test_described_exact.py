@@ -60,7 +60,7 @@ def neighbours(document: dict[str, Any], rng: Random) -> tuple[set[Moved], set[M
     return less_by, changed_by
 
 
-@pytest.mark.parametrize("worlds", [60, pytest.param(400, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("worlds", [60, pytest.param(150, marks=pytest.mark.thorough)])
 @pytest.mark.slow
 def test_no_neighbours_are_told_better_than_the_exact_law_says(worlds: int) -> None:
     told: Counter[tuple[bool, str]] = Counter()

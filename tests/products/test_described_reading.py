@@ -294,7 +294,7 @@ class Alone(dict[str, set[str]]):
         return self[fault]
 
 
-@pytest.mark.parametrize("pairs", [15, pytest.param(120, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("pairs", [15, pytest.param(50, marks=pytest.mark.thorough)])
 @pytest.mark.slow
 def test_of_two_faults_both_are_named_and_nothing_that_follows_from_them(farms: Path, pairs: int) -> None:
     rng = random.Random(1)  # noqa: S311 (no noise)

@@ -116,7 +116,7 @@ def test_names_of_any_script_run_through_all(tmp_path: Path, shift: int, form: s
 
 
 @pytest.mark.thorough
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(
     st.fixed_dictionaries(
         {key: codes if key == "code" else names if key in {"column", "recode"} else parted for key in KEYS}

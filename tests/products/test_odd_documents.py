@@ -70,7 +70,7 @@ def planned(key: str, path: Path) -> None:
         *(("phsafe", "s-dhc-2020-us"), ("safetab-p", "ddhc-2020-us"), ("safetab-h", "ddhc-2020-us")),
     ],
 )
-@pytest.mark.parametrize("tries", [80, pytest.param(400, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("tries", [80, pytest.param(160, marks=pytest.mark.thorough)])
 @pytest.mark.slow
 def test_anything_in_any_place_is_read_or_refused(key: str, name: str, tries: int, tmp_path: Path) -> None:
     document = plain(read_document(PRODUCTS[key].locate(name))[0])

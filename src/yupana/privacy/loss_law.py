@@ -159,14 +159,17 @@ class _LossFamily:
     """The losses of a difference, for every way in which its choices can fall."""
 
     fixed: tuple[Loss, ...]
-    choices: tuple[tuple[int, tuple[tuple[Loss, ...], ...]], ...]  # how many choose, and the options
+    chosen: tuple[Loss, ...]  # each of those in an option, once
+    choices: tuple[tuple[int, tuple[tuple[int, ...], ...]], ...]  # how many choose, and the options by these positions
     squared: float  # mu^2 of continuous Gaussian noise
     mixtures: int
 
     @classmethod
     def of(cls, difference: Difference) -> "_LossFamily":
-        choices = tuple((c.times, tuple(map(losses, c.options))) for c in difference.choices)
-        return cls(losses(difference.shifts), choices, difference.squared, difference.mixtures)
+        of_all = [(c.times, list(map(losses, c.options))) for c in difference.choices]
+        chosen = tuple(dict.fromkeys(loss for _, options in of_all for option in options for loss in option))
+        choices = tuple((times, tuple(tuple(map(chosen.index, o)) for o in options)) for times, options in of_all)
+        return cls(losses(difference.shifts), chosen, choices, difference.squared, difference.mixtures)
 
     @property
     def precision(self) -> float:
@@ -184,11 +187,8 @@ class _LossFamily:
         return ULP * rest + self._most(lambda loss: loss.rounding(c))
 
     def _most(self, of: Callable[[Loss], float]) -> float:
-        known = {loss: of(loss) for _, options in self.choices for option in options for loss in option}
-        chosen = (
-            times * max(math.fsum(known[loss] for loss in option) for option in options)
-            for times, options in self.choices
-        )
+        known = list(map(of, self.chosen))
+        chosen = (times * max(math.fsum(known[i] for i in o) for o in options) for times, options in self.choices)
         return math.fsum(map(of, self.fixed)) + math.fsum(chosen)
 
     def counts(self) -> Floats:
@@ -228,8 +228,8 @@ class _Frequencies:
         found = cls(u, smooth / 2 * u * u, linear * u, none, none, 1e-19 + 64 * ULP, 8 * ULP * linear).kept()
         for loss in family.fixed:
             found = found.with_fixed(loss, c)
-        for times, options in family.choices:
-            found = found.with_choice(times, options, c)
+        for place in range(len(family.choices)):
+            found = found.with_choice(family, place, c)
         return found
 
     @classmethod
@@ -247,32 +247,30 @@ class _Frequencies:
         by_u = self.error_by_u + turned.error_by_u + ULP * _steepest(phase, self.u)
         return replace(self, decay=decay, phase=phase, error=self.error + turned.error, error_by_u=by_u).kept()
 
-    def with_choice(self, times: int, options: tuple[tuple[Loss, ...], ...], c: float) -> "_Frequencies":
-        """With one more choice."""
-        known = {loss: loss.turned(c, self.u) for option in options for loss in option}
-        turned = [[known[loss] for loss in option] for option in options]
+    def with_choice(self, family: _LossFamily, place: int, c: float) -> "_Frequencies":
+        """With one more choice of a family."""
+        times, options = family.choices[place]
+        known = {i: family.chosen[i].turned(c, self.u) for i in {i for option in options for i in option}}
+        turned = [[known[i] for i in option] for option in options]
         decays = np.array([sum((t.decay for t in of), np.zeros(len(self.u))) for of in turned])
         phases = np.array([sum((t.phase for t in of), np.zeros(len(self.u))) for of in turned])
         error = self.error + times * max(sum(t.error for t in of) for of in turned)
         by_u = self.error_by_u + times * max(sum(t.error_by_u for t in of) for of in turned)
         by_u += times * (len(options) + max(map(len, options))) * ULP * _steepest(phases, self.u)
         least = np.min(decays, axis=0)
-        found = replace(
+        return replace(
             self,
             decay=self.decay + times * least,
             option_decay=np.concatenate([self.option_decay, decays - least]),
             option_phase=np.concatenate([self.option_phase, phases]),
             error=error,
             error_by_u=by_u,
-        )
-        return found.kept()
+        ).kept()
 
     def kept(self) -> "_Frequencies":
         """Without those that are negligible, whatever else decays."""
         keep = self.decay < NEGLIGIBLE
-        if keep.all():
-            return self
-        return replace(self, **{name: getattr(self, name)[..., keep] for name in _BY_FREQUENCY})
+        return self if keep.all() else replace(self, **{name: getattr(self, name)[..., keep] for name in _BY_FREQUENCY})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -356,7 +354,8 @@ class _Sum:
         counts = family.counts()
         decay = found.decay + counts @ found.option_decay
         phase = found.phase + counts @ found.option_phase - np.arctan2(u, c) - np.arctan2(u, c + 1)
-        of_options = np.array([math.fsum(loss.log(c) for loss in o) for _, options in family.choices for o in options])
+        logs = [loss.log(c) for loss in family.chosen]
+        of_options = np.array([math.fsum(logs[i] for i in o) for _, options in family.choices for o in options])
         of_fixed = c * (c + 1) * (family.squared + tau * tau) / 2 + math.fsum(loss.log(c) for loss in family.fixed)
         # Sums of 1 / (c^2 + u^2) and u / (c^2 + u^2) over the positive frequencies, times the step.
         last = number * step

@@ -62,5 +62,5 @@ def test_no_neighbour_is_farther_than_derived() -> None:
 @pytest.mark.thorough
 @pytest.mark.slow
 def test_of_more_worlds_no_neighbour_is_farther_than_derived() -> None:
-    for seed in range(WORLDS, 3 * WORLDS):
+    for seed in range(WORLDS, 2 * WORLDS):
         search(seed, 1)

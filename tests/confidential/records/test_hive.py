@@ -72,7 +72,7 @@ def test_columns_of_folders_are_those_of_files(chosen: tuple[str, tuple[str, ...
 
 @pytest.mark.thorough
 @given(st.sampled_from(IN_FOLDERS), st.sampled_from(["text", "bureau", "integer"]), st.integers(0, 99), st.booleans())
-@settings(max_examples=25)
+@settings(max_examples=10)
 def test_any_columns_of_folders_are_those_of_files(
     chosen: tuple[str, tuple[str, ...]],
     codes: Codes,

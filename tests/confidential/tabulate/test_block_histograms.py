@@ -104,7 +104,7 @@ def test_parquet_is_read_as_text_is(tmp_path: Path, kind: str, parts: int) -> No
     assert counted(read(tmp_path)) == {(block, sex * 3 + order): count for block, sex, order, count in rows}
 
 
-@pytest.mark.parametrize("examples", [15, pytest.param(100, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("examples", [15, pytest.param(40, marks=pytest.mark.thorough)])
 @pytest.mark.slow
 def test_any_rows_are_counted(tmp_path_factory: pytest.TempPathFactory, examples: int) -> None:
     @settings(max_examples=examples)

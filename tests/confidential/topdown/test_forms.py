@@ -69,7 +69,6 @@ def test_every_spine(
         ("h1-2020-pr", ("72",)),
         pytest.param("pl94-2020-pr", ("72",), marks=pytest.mark.thorough),
         pytest.param("h1-2020-us", ("10", "44"), marks=pytest.mark.thorough),
-        pytest.param("pl94-2020-us", ("10", "44"), marks=pytest.mark.thorough),
     ],
 )
 @pytest.mark.slow

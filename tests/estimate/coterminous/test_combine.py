@@ -40,7 +40,7 @@ def sets_by_hand(world: World, *, live: bool) -> set[frozenset[tuple[str, str]]]
     return {frozenset(areas) for areas in alike.values() if len(areas) > 1}
 
 
-@pytest.mark.parametrize("examples", [20, pytest.param(100, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("examples", [20, pytest.param(50, marks=pytest.mark.thorough)])
 @pytest.mark.slow
 def test_sets_are_the_areas_with_the_same_blocks(examples: int) -> None:
     settings(max_examples=examples)(given(seed=SEEDS, live=st.booleans())(_check_sets))()
@@ -222,7 +222,7 @@ def _check_sums(family: tuple[str, ...], finest: str, now: Tables, group: tuple[
         assert int(now[table][(*group, cell)][0]) == sum(int(now[finest][(*group, c)][0]) for c in parts)
 
 
-@pytest.mark.parametrize("examples", [2, pytest.param(6, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("examples", [2, pytest.param(4, marks=pytest.mark.thorough)])
 @pytest.mark.slow
 def test_a_release_follows_the_rule(examples: int) -> None:
     made = given(

@@ -263,7 +263,7 @@ def test_labels_of_statistics_files_are_read_and_no_record(tmp_path: Path) -> No
         read_dictionary(tmp_path / "people.sav")
 
 
-@pytest.mark.parametrize("number", [40, pytest.param(1_000, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("number", [40, pytest.param(300, marks=pytest.mark.thorough)])
 def test_a_broken_dictionary_is_read_or_refused_in_words(tmp_path: Path, number: int) -> None:
     outcomes = {True: 0, False: 0}
     for place, path in enumerate(write_all(tmp_path).values()):

@@ -27,7 +27,7 @@ def changed(database: Database, unit: tuple[str, str], file: str, place: int) ->
     return found
 
 
-@pytest.mark.parametrize("seeds", [125, pytest.param(500, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("seeds", [125, pytest.param(250, marks=pytest.mark.thorough)])
 @pytest.mark.slow
 def test_no_change_of_a_column_moves_a_table_farther_than_derived(seeds: int) -> None:
     attained: list[Fraction] = []

@@ -181,7 +181,7 @@ def test_init_writes_it_and_plan_reads_it(
         yupana.draft("public/json.dcf", "isle.toml")
 
 
-@pytest.mark.parametrize("number", [8, pytest.param(300, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("number", [8, pytest.param(60, marks=pytest.mark.thorough)])
 def test_whatever_a_dictionary_says_a_plan_follows(tmp_path: Path, number: int) -> None:
     made = 0
     for place, path in enumerate(write_all(tmp_path).values()):
