@@ -114,7 +114,7 @@ def budget_of_margin(page: Any, margin: int) -> None:  # noqa: ANN401
     page.wait_for_selector(f"[aria-label='budget of PH2/usa_*'][data-exact='{budget}']")
 
 
-@pytest.mark.parametrize("page", (SIZES[0], SIZES[2]), indirect=True)
+@pytest.mark.parametrize("page", [SIZES[0], SIZES[2]], indirect=True)
 def test_fields_and_what_they_do_are_in_view_and_move_together(page: Any, address: str) -> None:  # noqa: ANN401
     arrive(page, address, OF_PHSAFE)
     height = page.viewport_size["height"]
@@ -155,7 +155,7 @@ def test_fields_and_what_they_do_are_in_view_and_move_together(page: Any, addres
     await_total(page, told)
 
 
-@pytest.mark.parametrize("page", (SIZES[0], SIZES[2]), indirect=True)
+@pytest.mark.parametrize("page", [SIZES[0], SIZES[2]], indirect=True)
 def test_answers_stand_beside_their_buttons_and_scenarios_are_columns(page: Any, address: str) -> None:  # noqa: ANN401
     arrive(page, address, f"{OF_PHSAFE}?name=First")
     page.get_by_role("button", name="Keep this scenario").click()
