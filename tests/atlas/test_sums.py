@@ -46,8 +46,9 @@ def counted(folder: Path, states: list[str]) -> Path:
     """A release of PHSafe, whose noise is small beside its counts."""
     config = production_config()
     config["state_filter"] = states
-    for levels in config["privacy_budget"].values():
-        levels.update({key: 0.0 if states == ["72"] and key.startswith("usa") else 50.0 for key in levels})
+    for table, levels in config["privacy_budget"].items():
+        told = 50.0 if table in {"PH1_num", "PH1_denom", "PH3", "PH4"} else 0.0
+        levels.update({key: 0.0 if states == ["72"] and key.startswith("usa") else told for key in levels})
     (folder / "config.json").write_text(json.dumps(config))
     made = ["synth", str(folder / "census"), "--households", "300", "--seed", "5", "--states", ",".join(states)]
     assert main(made) == 0

@@ -72,7 +72,7 @@ def mounted(place: Path, options: str) -> Iterator[Path]:
 
 
 @NEEDS_ROOT
-@pytest.mark.parametrize("kilobytes", [4, 12, 24, 40])
+@pytest.mark.parametrize("kilobytes", [4, 24])
 def test_a_full_disk_leaves_nothing(world: Path, tmp_path: Path, kilobytes: int) -> None:
     with mounted(tmp_path / "disk", f"size={kilobytes}k") as disk:
         done = main(command(world, disk / "out"))
@@ -109,8 +109,8 @@ def test_a_disk_that_is_read_only_is_told_before_the_work(
 # --- limits of the process -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.sampled(2)
-@pytest.mark.parametrize("megabytes", [500, 1200, 2048])
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("megabytes", [500, 1200])
 def test_little_memory_is_told_in_words(world: Path, tmp_path: Path, megabytes: int) -> None:
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
@@ -120,8 +120,8 @@ def test_little_memory_is_told_in_words(world: Path, tmp_path: Path, megabytes: 
     assert (tmp_path / "out").exists() is (done.returncode == 0)
 
 
-@pytest.mark.sampled(2)
-@pytest.mark.parametrize("files", [8, 16, 40])
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("files", [8, 40])
 def test_few_files_are_enough_or_told(world: Path, tmp_path: Path, files: int) -> None:
     done = start(
         command(world, tmp_path / "out"), before=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
@@ -153,9 +153,9 @@ _PR_CAPBSET_DROP = 24
 _NOBODY = 65534
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @NEEDS_ROOT
-@pytest.mark.parametrize("where", ["data", "out", "log", "scratch", "config"])
+@pytest.mark.parametrize("where", ["data", "out", "log", "scratch"])
 def test_folders_of_another_user_are_told_by_name(world: Path, tmp_path: Path, where: str) -> None:
     shutil.copytree(world / "d", tmp_path / "data" / "d")
     for name in ("config", "out", "log"):
@@ -181,12 +181,12 @@ def test_two_runs_into_one_folder_and_one_ledger(world: Path, tmp_path: Path) ->
     def one() -> None:
         ended.append(start(command(world, tmp_path / "out", *ledger)))
 
-    threads = [threading.Thread(target=one) for _ in range(3)]
+    threads = [threading.Thread(target=one) for _ in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(done.returncode for done in ended) == [0, 2, 2], [done.stderr for done in ended]
+    assert sorted(done.returncode for done in ended) == [0, 2], [done.stderr for done in ended]
     assert main(["check", str(tmp_path / "out")]) == 0
     runs = json.loads((tmp_path / "ledger.json").read_text())["data"]["D"]["runs"]
     assert len(runs) == 1
@@ -197,7 +197,7 @@ def test_two_runs_into_one_folder_and_one_ledger(world: Path, tmp_path: Path) ->
 
 
 @pytest.mark.sampled(1)
-@pytest.mark.parametrize("year", [1, 1970, 2038, 9999])
+@pytest.mark.parametrize("year", [1, 9999])
 def test_an_odd_clock_changes_no_outcome(
     world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, year: int
 ) -> None:

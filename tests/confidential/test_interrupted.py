@@ -236,10 +236,9 @@ def drawn(content: bytes, *, ended: bool = True) -> Iterator[tuple[DrawnStretch,
     assert len(content) == start + 32 or not ended
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.slow
-@pytest.mark.parametrize("stage", EARLY)
-@pytest.mark.parametrize("product", PRODUCTS)
+@pytest.mark.parametrize(("product", "stage"), list(zip(("tables", "phsafe", "topdown"), EARLY, strict=True)))
 def test_a_run_killed_before_it_begins_is_begun_anew(real: Named, place: Path, product: str, stage: str) -> None:
     arguments = line(real, product, place)
     assert killed(arguments, EARLY[stage])
@@ -251,13 +250,12 @@ def test_a_run_killed_before_it_begins_is_begun_anew(real: Named, place: Path, p
     assert {path.name for path in place.iterdir()} == {"out", "out.confidential.log"}
 
 
-@pytest.mark.parametrize("product", often("safetab-h", of=("safetab-p", "safetab-h")))
 @pytest.mark.slow
 def test_a_run_goes_on_with_its_draws_in_other_batches(
-    real: Named, place: Path, product: str, monkeypatch: pytest.MonkeyPatch
+    real: Named, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As it does when it is given less memory, or shards."""
-    arguments = line(real, product, place)
+    arguments = line(real, "safetab-h", place)
     assert killed(arguments, lambda: at_call(door, "add_noise", 3))
     before = dict(drawn(kept(place)["draws"], ended=False))
     assert before
@@ -366,7 +364,7 @@ def sealed(content: bytes) -> bytes:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("product", often("tables", "topdown"))
+@pytest.mark.parametrize("product", often("tables", of=("tables", "topdown")))
 def test_a_release_that_stands_is_not_made_again(
     real: Named, place: Path, product: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -393,7 +391,7 @@ def at_unlink(number: int) -> None:
     Checkpoint.remove = dying  # type: ignore[method-assign]
 
 
-@pytest.mark.parametrize("product", often("tables", "topdown", of=("phsafe", "tables", "topdown")))
+@pytest.mark.parametrize("product", often("tables", of=("tables", "topdown")))
 @pytest.mark.slow
 def test_what_is_being_removed_is_not_gone_on_with(
     real: Named, place: Path, product: str, capsys: pytest.CaptureFixture[str]
@@ -437,7 +435,7 @@ def test_draws_of_a_batch_that_are_gone_are_not_drawn_again(
     assert killed(arguments, STAGES["after all draws"])
     files = sorted((place / "out.checkpoint").glob("*.measured"))
     assert len(files) > 1
-    for file, other in pairwise(files):
+    for file, other in list(pairwise(files))[:2]:
         content = file.read_bytes()
         for damage in (None, other.read_bytes()):  # what is whole, and of another batch, is not what was drawn
             file.unlink() if damage is None else file.write_bytes(damage)
@@ -454,7 +452,7 @@ def test_draws_of_a_batch_that_are_gone_are_not_drawn_again(
     assert charges(place) == 1
 
 
-@pytest.mark.parametrize("product", ["phsafe", "topdown"])
+@pytest.mark.parametrize("product", ["tables", "topdown"])
 @pytest.mark.slow
 def test_a_copy_of_what_was_kept_is_no_other_run(
     real: Named, place: Path, product: str, capsys: pytest.CaptureFixture[str]
@@ -535,18 +533,20 @@ def test_what_has_changed_is_named(
     if records.read_bytes() != content and product != "topdown":
         refused(records.name)
     records.write_bytes(content)
-    refused("confidence", arguments=[*arguments, "--confidence", "0.77"])
-    refused("margins", "format", arguments=[*arguments, "--margins", "bureau", "--format", "parquet"])
+    names, options = ("confidence", "margins", "format"), ["--confidence", "0.77", "--margins", "bureau"]
+    if product == "phsafe":
+        names, options = (
+            (*names, "sensitivity", "configuration"),
+            [*options, "--sensitivity", "tight", "--set", "tau.PH2=9"],
+        )
+    refused(*names, arguments=[*arguments, *options, "--format", "parquet"])
     with monkeypatch.context() as patch:
         patch.setattr(machine, "__version__", "0.0.0")
         refused("version")
-    if product == "phsafe":
-        refused("sensitivity", arguments=[*arguments, "--sensitivity", "tight"])
-        refused("configuration", arguments=[*arguments, "--set", "tau.PH2=9"])
     assert main(arguments) == 0
 
 
-@pytest.mark.parametrize("product", often("safetab-p", "tables", of=AT_THE_DOOR))
+@pytest.mark.parametrize("product", often("tables", of=("safetab-p", "tables")))
 @pytest.mark.slow
 def test_kept_draws_that_are_damaged_are_refused(
     real: Named, place: Path, product: str, capsys: pytest.CaptureFixture[str]
@@ -574,7 +574,7 @@ def test_kept_draws_that_are_damaged_are_refused(
     assert main(arguments) == 0
 
 
-@pytest.mark.parametrize("product", often("safetab-p", "tables", of=AT_THE_DOOR))
+@pytest.mark.parametrize("product", often("tables", of=("safetab-p", "tables")))
 @pytest.mark.slow
 def test_a_seeded_run_that_goes_on_makes_what_it_would_have_made(
     real: Named, place: Path, product: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -596,13 +596,13 @@ def test_a_seeded_run_that_goes_on_makes_what_it_would_have_made(
 
 @pytest.mark.slow
 def test_a_run_in_python_goes_on(real: Named, place: Path) -> None:
-    config, data = real["phsafe"]
-    begun(real, "phsafe", place)
+    config, data = real["tables"]
+    begun(real, "tables", place)
     with pytest.raises(yupana.ConfigError, match="Go on with --resume"):
-        yupana.run("phsafe", config, data, place / "out")
-    assert yupana.run("phsafe", config, data, place / "out", resume=True).manifest["product"] == "phsafe"
+        yupana.run("tables", config, data, place / "out")
+    assert yupana.run("tables", config, data, place / "out", resume=True).manifest["product"] == "people"
     with pytest.raises(yupana.OutputError, match="there is no interrupted run to resume"):
-        yupana.run("phsafe", config, data, place / "other", resume=True)
+        yupana.run("tables", config, data, place / "other", resume=True)
 
 
 @pytest.mark.slow
@@ -616,7 +616,7 @@ def test_a_count_goes_on(place: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert yupana.check(place / "out").wrong == ()
 
 
-@pytest.mark.parametrize("product", PRODUCTS)
+@pytest.mark.parametrize("product", ["tables", "topdown"])
 @pytest.mark.slow
 def test_a_run_that_is_interrupted_says_so(
     real: Named, place: Path, product: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -641,19 +641,19 @@ def test_a_charge_that_is_refused_begins_nothing(
     real: Named, place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Another run was charged in the moment between the check and the charge."""
-    arguments = line(real, "phsafe", place, "--limit", "1/1000")
+    arguments = line(real, "tables", place, "--limit", "1/1000")
     monkeypatch.setattr(resumption, "check_account", lambda *_, **__: None)
     assert main(arguments) == 2
     assert "past its limit" in capsys.readouterr().err
     assert not list(place.iterdir())
-    arguments = begun(real, "phsafe", place)
+    arguments = begun(real, "tables", place)
     before = (place / "out.checkpoint" / "run.json").read_bytes()
-    assert main([*line(real, "phsafe", place, "--limit", "1/1000"), "--resume"]) == 2
+    assert main([*line(real, "tables", place, "--limit", "1/1000"), "--resume"]) == 2
     assert (place / "out.checkpoint" / "run.json").read_bytes() == before
     assert main([*arguments, "--resume"]) == 0
 
 
-@pytest.mark.parametrize("product", often("safetab-h", "tables", of=AT_THE_DOOR))
+@pytest.mark.parametrize("product", often("tables", of=("safetab-p", "tables")))
 @pytest.mark.slow
 def test_a_run_may_go_on_in_shards(real: Named, place: Path, product: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Shards have the same stretches, so what was drawn in one piece is used, and the release is the same."""

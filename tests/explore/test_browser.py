@@ -28,6 +28,12 @@ EVERY = (OF_PHSAFE, OF_TABLES + PURE, OF_PHSAFE + PURE, *OTHERS)
 SIZES = ((1280, 800), (768, 1000), (390, 844))
 FORMS = [*((size, OF_PHSAFE) for size in SIZES), *zip(cycle((SIZES[2], SIZES[0])), EVERY[1:], strict=False)]
 """One form in every window, the others in one each."""
+REACHED = [
+    pytest.param(size, key, marks=() if key == OF_TABLES else pytest.mark.thorough)
+    for size, key in FORMS
+    if key != "topdown/h1-2020-us"
+]
+"""The forms of TopDown have the same controls, so that one of them, the quicker, is gone through by keyboard."""
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +46,7 @@ def address() -> Iterator[str]:
         assert server.wait(20) == 0
 
 
-@pytest.fixture(params=SIZES, ids=lambda size: str(size[0]))
+@pytest.fixture
 def page(request: pytest.FixtureRequest, browser: Any, address: str) -> Iterator[Any]:  # noqa: ANN401
     width, height = request.param
     opened = browser.new_page(viewport={"width": width, "height": height}, accept_downloads=True)
@@ -108,6 +114,7 @@ def budget_of_margin(page: Any, margin: int) -> None:  # noqa: ANN401
     page.wait_for_selector(f"[aria-label='budget of PH2/usa_*'][data-exact='{budget}']")
 
 
+@pytest.mark.parametrize("page", [SIZES[0], SIZES[2]], indirect=True)
 def test_fields_and_what_they_do_are_in_view_and_move_together(page: Any, address: str) -> None:  # noqa: ANN401
     arrive(page, address, OF_PHSAFE)
     height = page.viewport_size["height"]
@@ -148,6 +155,7 @@ def test_fields_and_what_they_do_are_in_view_and_move_together(page: Any, addres
     await_total(page, told)
 
 
+@pytest.mark.parametrize("page", [SIZES[0], SIZES[2]], indirect=True)
 def test_answers_stand_beside_their_buttons_and_scenarios_are_columns(page: Any, address: str) -> None:  # noqa: ANN401
     arrive(page, address, f"{OF_PHSAFE}?name=First")
     page.get_by_role("button", name="Keep this scenario").click()
@@ -165,6 +173,7 @@ def test_answers_stand_beside_their_buttons_and_scenarios_are_columns(page: Any,
     await_total(page, "1257281/1000000")
 
 
+@pytest.mark.parametrize("page", SIZES[:1], indirect=True)
 def test_what_is_wrong_is_told_by_its_field_and_no_number_stays(page: Any, address: str) -> None:  # noqa: ANN401
     arrive(page, address, f"{OF_PHSAFE}?e.PH3%2Fusa_*=b:-1&e.PH9%2Fusa_*=b:1&f.nothing=3&x=y&e.PH2%2Fusa_*=??")
     assert "4 settings of this link" in page.locator(".told").inner_text()
@@ -180,6 +189,7 @@ def test_what_is_wrong_is_told_by_its_field_and_no_number_stays(page: Any, addre
         await_total(page, "1257281/1000000")
 
 
+@pytest.mark.parametrize("page", SIZES[:1], indirect=True)
 def test_nothing_of_one_configuration_stands_in_another(page: Any, address: str) -> None:  # noqa: ANN401
     arrive(page, address, OF_PHSAFE)
     page.locator("#epsilon").fill("3")
@@ -195,9 +205,10 @@ def test_nothing_of_one_configuration_stands_in_another(page: Any, address: str)
     assert "reliable from" in text.lower()
 
 
+@pytest.mark.parametrize("page", SIZES[:1], indirect=True)
 def test_a_file_or_a_link_that_is_no_scenario_is_told_and_the_form_stays(page: Any, address: str) -> None:  # noqa: ANN401
     format_of = b'{"format": "yupana-scenario-%d"'
-    for content in (b"", b"\x89PNG\r\n\xff", format_of % 1, format_of % 0 + b"}", b"[1]"):
+    for content in (b"\x89PNG\r\n\xff", format_of % 1, format_of % 0 + b"}"):
         arrive(page, address, OF_PHSAFE)
         page.set_input_files("input[type=file]", {"name": "x.json", "mimeType": "application/json", "buffer": content})
         page.locator(".told", has_text="not a scenario").wait_for()
@@ -259,8 +270,7 @@ def test_every_form_passes_axe_and_fits_its_window(page: Any, address: str, key:
     assert cut == []
 
 
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize(("page", "key"), FORMS, indirect=["page"])
+@pytest.mark.parametrize(("page", "key"), REACHED, indirect=["page"])
 def test_every_control_has_a_name_and_is_reached_and_seen_by_keyboard(page: Any, address: str, key: str) -> None:  # noqa: ANN401
     arrive(page, address, f"{key}{'&' if '?' in key else '?'}name=First")
     finished(page)

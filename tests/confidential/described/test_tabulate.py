@@ -61,12 +61,12 @@ def read_rows(path: Path) -> Rows:
     ]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("form", ["csv", "parquet"])
-@pytest.mark.parametrize("first", range(0, 30, 10))
+@pytest.mark.parametrize("first", [0, 10])
 @pytest.mark.slow
 def test_random_worlds_are_counted_as_in_plain_python(tmp_path: Path, first: int, form: str) -> None:
-    for seed in range(first, first + 10):
+    for seed in range(first, first + 6):
         world = make_world(seed)
         assert counted(*save(world, tmp_path / str(seed), seed, form)) == published(world.document, world.records), seed
 
@@ -76,13 +76,13 @@ def test_random_worlds_are_counted_as_in_plain_python(tmp_path: Path, first: int
 @pytest.mark.slow
 def test_whole_numbers_that_are_missing_are_counted_as_in_plain_python(tmp_path: Path, form: str) -> None:
     found = 0
-    for seed in range(400, 415):
+    for seed in range(400, 409):
         world = with_missing(make_world(seed), seed)
         if world is not None:
             found += any("missing" in c for of in world.document["files"].values() for c in of["columns"].values())
             saved = save(world, tmp_path / str(seed), seed, form)
             assert counted(*saved) == published(world.document, world.records), seed
-    assert found > 8
+    assert found > 3
 
 
 def _worlds(first: int, number: int) -> list[tuple[int, World]]:
@@ -99,11 +99,11 @@ def _worlds(first: int, number: int) -> list[tuple[int, World]]:
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("form", FREE)
-@pytest.mark.parametrize("first", [600, 640, 680, 720])
+@pytest.mark.parametrize("first", [600, 720])
 @pytest.mark.slow
 def test_values_in_all_ways_to_write_them_are_counted_as_in_plain_python(tmp_path: Path, first: int, form: str) -> None:
-    worlds = _worlds(first, 16)
-    assert len(worlds) > 8
+    worlds = _worlds(first, 8)
+    assert len(worlds) > 4
     for seed, world in worlds:
         saved = save(world, tmp_path / str(seed), seed, form)
         assert counted(*saved) == published(world.document, world.records), seed
@@ -113,7 +113,7 @@ def test_values_in_all_ways_to_write_them_are_counted_as_in_plain_python(tmp_pat
 @pytest.mark.parametrize("form", ["frames", *FREE])
 @pytest.mark.slow
 def test_frames_and_shards_are_counted_as_in_plain_python(tmp_path: Path, form: str) -> None:
-    for seed, world in _worlds(760, 5):
+    for seed, world in _worlds(760, 3):
         description, data = save(world, tmp_path / str(seed), seed, "typed" if form == "frames" else form)
         records: Any = data
         options: dict[str, Any] = {"shards": 3}
@@ -169,9 +169,9 @@ def test_groups_that_are_too_many_together_are_counted_one_by_one(
         DescribedCounter(config).count(opened)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("form", ["csv", "parquet"])
-@pytest.mark.parametrize("seed", range(1000, 1005))
+@pytest.mark.parametrize("seed", [1000, 1002])
 @pytest.mark.slow
 def test_random_worlds_end_to_end(tmp_path: Path, seed: int, form: str) -> None:
     world = make_world(seed)

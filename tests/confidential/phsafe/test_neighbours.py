@@ -67,7 +67,7 @@ def whole_households(mafid: str, random: Random) -> list[Drawn]:
         *(household(mafid, race, (10, 10, 30), hht2) for race, hht2 in (("01", "10"), ("03", "06"), ("21", "03"))),
         *(household(mafid, race, (50, 60, 70), "11", tenure) for race, tenure in (("01", "1"), ("02", "4"))),
     ]
-    found += [draw(random, mafid, breaks_rules=random.random() < 0.2) for _ in range(5)]
+    found += [draw(random, mafid, breaks_rules=random.random() < 0.2) for _ in range(2)]
     found = [(unit, people) for unit, people in found if unit.RTYPE == "2"]
     return found + [without_householder(drawn) for drawn in found if len(drawn[1]) > 1]
 
@@ -103,7 +103,7 @@ def one_changes(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, NDAr
 def two_change(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, NDArray[np.int64]]]:
     folder = tmp_path_factory.mktemp("two")
     here, there = (whole_households(mafid, seeded(22)) for mafid in (HERE, THERE))
-    pairs = list(zip(here, [*there[8:], *there[:8]], strict=True))
+    pairs = list(zip(here, [*there[8:], *there[:8]], strict=True))[::2]
     return [counts(folder / str(number), list(pair)) for number, pair in enumerate(pairs)]
 
 
@@ -138,7 +138,7 @@ def test_two_households_changed_altogether_stay_within_the_bounded_distance(
 @pytest.mark.slow
 def test_a_household_counts_alike_whatever_the_others_are(tmp_path: Path) -> None:
     # Lemma 1: the vector of a household is determined by its own records, truncation and dropping included.
-    pairs = list(zip(whole_households(HERE, seeded(23)), whole_households(THERE, seeded(24)), strict=False))[3:15:3]
+    pairs = list(zip(whole_households(HERE, seeded(23)), whole_households(THERE, seeded(24)), strict=False))[3:15:6]
     empty = [(Unit("2", mafid, "0", "0", "0", "00", "0", "0", "00", "0"), list[Person]()) for mafid in (HERE, THERE)]
     nobody = counts(tmp_path / "nobody", empty)
     for number, (here, there) in enumerate(pairs):

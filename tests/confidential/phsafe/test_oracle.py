@@ -2,12 +2,15 @@
 
 import json
 import math
+import shutil
 from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
+from typing import TypeAlias
 
 import duckdb
 import numpy as np
@@ -54,8 +57,8 @@ FORMS: dict[str, Callable[[Path, Census], None]] = {
 }
 
 
-@pytest.mark.sampled(4)
-@pytest.mark.parametrize(("seed", "form"), list(enumerate(FORMS)))
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize(("seed", "form"), [case for case in enumerate(FORMS) if case[1] not in {"bar", "quoted"}])
 @pytest.mark.slow
 def test_every_cell_of_a_random_census(tmp_path: Path, seed: int, form: str) -> None:
     random = seeded(seed)
@@ -93,40 +96,23 @@ def one_census() -> Census:
     return random_census(seeded(77), STATES[:4], 250)
 
 
-@pytest.mark.parametrize("form", ["comma", "parquet integer"])
 @pytest.mark.slow
-def test_the_order_of_the_rows_does_not_matter(tmp_path: Path, one_census: Census, form: str) -> None:
-    config = Config(STATES, dict.fromkeys(PERSON_TABLES, 1))
-    FORMS[form](tmp_path / "data", one_census.shuffled(seeded(5)))
-    counts = exact(config.write(tmp_path / "config.json"), tmp_path / "data", tmp_path / "out")
-    assert counts == tabulated(one_census, config)
-
-
-@pytest.mark.slow
-def test_the_three_files_may_have_different_forms(tmp_path: Path, one_census: Census) -> None:
-    config = Config(STATES)
-    data = tmp_path / "data"
-    write_csv(data, one_census, separator="|")
-    write_parquet(tmp_path / "parquet", one_census, "text")
+def test_the_order_of_rows_the_form_of_each_file_and_the_name_of_the_folder_do_not_matter(
+    tmp_path: Path, one_census: Census
+) -> None:
+    # A name that, read as a pattern, would find the files of another census instead.
+    name = "it's [d]a*?"
+    write_csv(tmp_path / "it's data", random_census(seeded(3), STATES, 30))
+    config, data = Config(STATES, dict.fromkeys(PERSON_TABLES, 1)), tmp_path / name
+    write_csv(data, one_census.shuffled(seeded(5)), separator="|")
+    write_parquet(tmp_path / "parquet", one_census.shuffled(seeded(6)), "integer")
     (data / "units.csv").unlink()
     (tmp_path / "parquet" / "units.parquet").rename(data / "units.parquet")
     assert exact(config.write(tmp_path / "config.json"), data, tmp_path / "out") == tabulated(one_census, config)
 
 
-@pytest.mark.sampled(2)
-@pytest.mark.parametrize("name", ["it's [a] census", "[d]ata", "da*", "d?ta"])
-@pytest.mark.slow
-def test_a_folder_name_is_no_pattern(tmp_path: Path, one_census: Census, name: str) -> None:
-    # A name that, read as a pattern, would find the files of another census too.
-    write_csv(tmp_path / "data", random_census(seeded(3), STATES, 30))
-    write_csv(tmp_path / name, one_census)
-    config = Config(STATES)
-    counts = exact(config.write(tmp_path / "config.json"), tmp_path / name, tmp_path / "out")
-    assert counts == tabulated(one_census, config)
-
-
-@pytest.mark.sampled(2)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.slow
 def test_units_that_break_rules_are_dropped_with_their_persons(tmp_path: Path, seed: int) -> None:
     census = random_census(seeded(seed), STATES, 200, breaks_rules=True)
@@ -291,22 +277,48 @@ def expected_margin(definition: str, summed: int, noise: Fraction, level: float)
     return int(np.searchsorted(coverage, level))
 
 
-@pytest.mark.sampled(2)
-@pytest.mark.parametrize("definition", ["zcdp", "puredp"])
-@pytest.mark.parametrize("accounting", ["published", "tight"])
+Release: TypeAlias = tuple[Config, Path, dict[str, list[dict[str, str]]]]
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory, one_census: Census) -> Path:
+    folder = tmp_path_factory.mktemp("census") / "data"
+    write_csv(folder, one_census)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def of_2020(data: Path) -> Release:
+    """The plan of 2020, the first seed."""
+    config = Config(STATES, TAUS_2020, budgets=BUDGETS_2020)
+    out = data.parent / "of_2020"
+    return config, out, run(config.write(data.parent / "config.json"), data, out, "--seed", "1")
+
+
+@pytest.fixture(scope="module")
+def pure(data: Path) -> Release:
+    budgets = BUDGETS_2020 | {("PH7", "state_*"): "3/7", ("PH1_denom", "usa_*"): "2.75"}
+    config = Config(STATES, TAUS_2020, definition="puredp", budgets=budgets)
+    out = data.parent / "pure"
+    return config, out, run(config.write(data.parent / "pure.json"), data, out, "--seed", "1")
+
+
 @pytest.mark.slow
-def test_variance_and_margin_are_those_of_the_formulas(
-    tmp_path: Path, one_census: Census, definition: str, accounting: str
-) -> None:
-    config = Config(STATES, TAUS_2020, definition=definition, budgets=BUDGETS_2020)
-    config.budgets = BUDGETS_2020 | {("PH7", "state_*"): "3/7", ("PH1_denom", "usa_*"): "2.75"}
-    write_csv(tmp_path / "data", one_census)
-    options = ("--sensitivity", accounting, "--seed", "1")
-    tables = run(config.write(tmp_path / "config.json"), tmp_path / "data", tmp_path / "out", *options)
+def test_variance_and_margin_are_those_of_the_formulas(tmp_path: Path, data: Path, pure: Release) -> None:
+    config, _, tables = pure
+    assert_formulas(config, tables, tight=False)
+    config = replace(config, definition="zcdp")
+    options = ("--sensitivity", "tight", "--seed", "1")
+    tables = run(config.write(tmp_path / "config.json"), data, tmp_path / "out", *options)
+    assert_formulas(config, tables, tight=True)
+
+
+def assert_formulas(config: Config, tables: dict[str, list[dict[str, str]]], *, tight: bool) -> None:
+    definition = config.definition
     for table, rows in tables.items():
         for row in rows:
-            variance = float(expected_variance(config, table, row, tight=accounting == "tight"))
-            noise_of_row = expected_noise(config, table, row, tight=accounting == "tight")
+            variance = float(expected_variance(config, table, row, tight=tight))
+            noise_of_row = expected_noise(config, table, row, tight=tight)
             assert float(row["VARIANCE"]) == pytest.approx(variance, rel=0 if definition == "zcdp" else 1e-9, abs=0)
             assert row["MOE"] == str(expected_margin(definition, *noise_of_row, 0.9))
             noise = {"zcdp": "Discrete Gaussian", "puredp": "Two-Sided Geometric"}[definition]
@@ -314,35 +326,37 @@ def test_variance_and_margin_are_those_of_the_formulas(
 
 
 @pytest.mark.slow
-def test_margins_of_the_bureau_are_z_sigma_and_named_in_the_manifest(tmp_path: Path, one_census: Census) -> None:
-    config = Config(STATES, TAUS_2020, budgets=BUDGETS_2020).write(tmp_path / "config.json")
-    write_csv(tmp_path / "data", one_census)
-    for margins in ("bureau", "exact"):
-        tables = run(config, tmp_path / "data", tmp_path / margins, "--margins", margins, "--seed", "1")
+def test_margins_of_the_bureau_are_z_sigma_and_named_in_the_manifest(
+    tmp_path: Path, data: Path, of_2020: Release
+) -> None:
+    config, exact_margins, tables = of_2020
+    path, bureau = config.write(tmp_path / "config.json"), tmp_path / "bureau"
+    of_bureau = run(path, data, bureau, "--margins", "bureau", "--seed", "2")
+    for margins, out, of in (("bureau", bureau, of_bureau), ("exact", exact_margins, tables)):
         z_sigma = [
             float(row["MOE"]) == pytest.approx(1.645 * math.sqrt(float(row["VARIANCE"])), rel=1e-12)
-            for rows in tables.values()
+            for rows in of.values()
             for row in rows
         ]
         assert all(z_sigma) if margins == "bureau" else not any(z_sigma)
-        assert json.loads((tmp_path / margins / "manifest.json").read_text())["plan"]["margins"] == margins
-        assert main(["check", str(tmp_path / margins)]) == 0
+        assert json.loads((out / "manifest.json").read_text())["plan"]["margins"] == margins
+        assert main(["check", str(out)]) == 0
+    # Another seed makes other counts.
+    assert counts_of(bureau) != counts_of(exact_margins)
     # Without the key nobody knows what a margin is.
-    path = tmp_path / "bureau" / "manifest.json"
+    path = bureau / "manifest.json"
     manifest = json.loads(path.read_text())
     del manifest["plan"]["margins"]
     path.write_text(json.dumps(manifest))
-    assert main(["check", str(tmp_path / "bureau")]) == 2
-    path = tmp_path / "exact" / "manifest.json"
+    assert main(["check", str(bureau)]) == 2
+    path = shutil.copytree(exact_margins, tmp_path / "exact") / "manifest.json"
     path.write_text(path.read_text().replace('"margins": "exact"', '"margins": "bureau"'))
     assert main(["check", str(tmp_path / "exact")]) == 2
 
 
 @pytest.mark.slow
-def test_known_variances_of_the_2020_run(tmp_path: Path, one_census: Census) -> None:
-    config = Config(STATES, TAUS_2020, budgets=BUDGETS_2020)
-    write_csv(tmp_path / "data", one_census)
-    tables = run(config.write(tmp_path / "config.json"), tmp_path / "data", tmp_path / "out", "--seed", "1")
+def test_known_variances_of_the_2020_run(of_2020: Release) -> None:
+    _, _, tables = of_2020
     found = {
         (table, row["REGION_TYPE"], row.get("ITERATION_CODE", "*")): round(float(row["VARIANCE"]), 6)
         for table, rows in tables.items()
@@ -359,11 +373,8 @@ def test_known_variances_of_the_2020_run(tmp_path: Path, one_census: Census) -> 
 
 
 @pytest.mark.slow
-def test_columns_and_numbers_of_rows(tmp_path: Path, one_census: Census) -> None:
-    config = Config(STATES, TAUS_2020, budgets=BUDGETS_2020)
-    write_csv(tmp_path / "data", one_census)
-    out = tmp_path / "out"
-    tables = run(config.write(tmp_path / "config.json"), tmp_path / "data", out, "--seed", "1")
+def test_columns_and_numbers_of_rows(of_2020: Release) -> None:
+    _, out, tables = of_2020
     assert {table: len(rows) for table, rows in tables.items()} == {t: 5 * rows for t, rows in ROWS_PER_REGION.items()}
     for table in tables:
         iteration = [] if table in {"PH2", "PH6"} else ["ITERATION_CODE"]
@@ -378,11 +389,12 @@ def test_columns_and_numbers_of_rows(tmp_path: Path, one_census: Census) -> None
 
 
 @pytest.mark.slow
-def test_parquet_tables_hold_what_csv_tables_hold(tmp_path: Path, one_census: Census) -> None:
-    config = Config(STATES, TAUS_2020, budgets=BUDGETS_2020).write(tmp_path / "config.json")
-    write_csv(tmp_path / "data", one_census)
-    tables = run(config, tmp_path / "data", tmp_path / "csv", "--seed", "1")
-    assert run(config, tmp_path / "data", tmp_path / "parquet", "--seed", "1", "--format", "parquet") == {}
+def test_parquet_tables_of_the_same_seed_hold_what_csv_tables_hold(
+    tmp_path: Path, data: Path, of_2020: Release
+) -> None:
+    config, _, tables = of_2020
+    path = config.write(tmp_path / "config.json")
+    assert run(path, data, tmp_path / "parquet", "--seed", "1", "--format", "parquet") == {}
     with duckdb.connect() as db:
         for table, rows in tables.items():
             found = db.execute("FROM read_parquet(?)", [str(tmp_path / "parquet" / f"{table}.parquet")]).fetchall()
@@ -396,17 +408,12 @@ def noise_of(noisy: dict[str, dict[Row, int]], truth: dict[str, dict[Row, int]])
     return {t: {row: noisy[t][row] - count for row, count in rows.items()} for t, rows in truth.items()}
 
 
-@pytest.mark.sampled(3)
-@pytest.mark.parametrize(("definition", "fourth_moment"), [("zcdp", 3), ("puredp", 6)])
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize(("release", "fourth_moment"), [("of_2020", 3), ("pure", 6)])
 @pytest.mark.slow
 def test_noise_has_the_variance_it_says(
-    tmp_path: Path, one_census: Census, definition: str, fourth_moment: int, seed: int
+    one_census: Census, release: str, fourth_moment: int, request: pytest.FixtureRequest
 ) -> None:
-    config = Config(STATES, TAUS_2020, definition=definition, budgets=BUDGETS_2020, key=str(seed))
-    write_csv(tmp_path / "data", one_census)
-    path, out = config.write(tmp_path / "config.json"), tmp_path / "out"
-    tables = run(path, tmp_path / "data", out, "--seed", str(seed))
+    config, out, tables = request.getfixturevalue(release)
     noise = noise_of(counts_of(out), tabulated(one_census, config))
     by_level: defaultdict[tuple[str, str, str], list[float]] = defaultdict(list)
     for table in SPECS:
@@ -425,19 +432,15 @@ def test_noise_has_the_variance_it_says(
 
 
 @pytest.mark.slow
-def test_derived_tables_repeat_the_noisy_counts_of_their_sources(tmp_path: Path, one_census: Census) -> None:
-    config = Config(STATES, TAUS_2020, budgets=BUDGETS_2020)
-    write_csv(tmp_path / "data", one_census)
-    run(config.write(tmp_path / "config.json"), tmp_path / "data", tmp_path / "out", "--seed", "4")
-    noisy = counts_of(tmp_path / "out")
+def test_derived_tables_repeat_the_noisy_counts_of_their_sources(of_2020: Release) -> None:
+    noisy = counts_of(of_2020[1])
     assert derived(noisy) == {table: noisy[table] for table in ("PH5_num", "PH8_num")}
 
 
 @pytest.mark.slow
-def test_no_draw_is_used_twice(tmp_path: Path, one_census: Census) -> None:
+def test_no_draw_is_used_twice(tmp_path: Path, one_census: Census, data: Path) -> None:
     config = Config(STATES, TAUS_2020, budgets=dict.fromkeys(BUDGETS_2020, "1e-9"))
-    write_csv(tmp_path / "data", one_census)
-    run(config.write(tmp_path / "config.json"), tmp_path / "data", tmp_path / "out", "--seed", "6")
+    run(config.write(tmp_path / "config.json"), data, tmp_path / "out", "--seed", "6")
     noise = noise_of(counts_of(tmp_path / "out"), tabulated(one_census, config))
     drawn = [value for table in SPECS for value in noise[table].values()]
     # Sigmas of 45,000 and more: among 920 draws two are equal now and then, in absolute value, too, but not often.
@@ -445,25 +448,13 @@ def test_no_draw_is_used_twice(tmp_path: Path, one_census: Census) -> None:
 
 
 @pytest.mark.slow
-def test_a_seed_repeats_itself_and_no_seed_does_not(tmp_path: Path, one_census: Census) -> None:
-    config = Config(STATES, TAUS_2020, budgets=BUDGETS_2020).write(tmp_path / "config.json")
-    data = tmp_path / "data"
-    write_csv(data, one_census)
-    first, again, other, *unseeded = (
-        run(config, data, tmp_path / name, *options)
-        for name, options in (
-            ("a", ("--seed", "1")),
-            ("b", ("--seed", "1")),
-            ("c", ("--seed", "2")),
-            ("d", ()),
-            ("e", ()),
-        )
-    )
-    assert first == again
-    assert first != other
-    assert unseeded[0] != unseeded[1]
-    for name, status in (("a", "NOT FOR RELEASE"), ("d", "noisy measurements under the plan")):
-        assert json.loads((tmp_path / name / "manifest.json").read_text())["status"] == status
+def test_no_seed_repeats_nothing(tmp_path: Path, data: Path, of_2020: Release) -> None:
+    budgets = dict.fromkeys(BUDGETS_2020, "0") | {("PH6", "usa_*"): "0.000001", ("PH6", "state_*"): "0.000001"}
+    config = Config(STATES, TAUS_2020, budgets=budgets).write(tmp_path / "config.json")
+    first, second = (run(config, data, tmp_path / name) for name in ("a", "b"))
+    assert first != second
+    for out, status in ((of_2020[1], "NOT FOR RELEASE"), (tmp_path / "a", "noisy measurements under the plan")):
+        assert json.loads((out / "manifest.json").read_text())["status"] == status
 
 
 @pytest.mark.parametrize("verb", [("exact",), ("run", "--seed", "1"), ("accuracy",)])

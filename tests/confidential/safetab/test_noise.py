@@ -118,13 +118,13 @@ def by_simulation(product: str, error: Fraction = Fraction(1), first: Fraction =
     return make
 
 
-def sources(product: str, *thorough: str) -> list[object]:
-    """Releases of the program and simulated ones, of which the latter and what is named are thorough."""
+def sources(product: str, definition: str, *thorough: str) -> list[object]:
+    """Releases of the program, and with the thorough tests of another definition and simulated ones."""
     return [
         pytest.param(source(product), mechanism, id=f"{kind}-{mechanism}", marks=[pytest.mark.thorough] * later)
         for kind, source, mechanism, later in (
-            ("program", by_program, "zcdp", "zcdp" in thorough),
-            ("program", by_program, "puredp", "puredp" in thorough),
+            ("program", by_program, definition, False),
+            *(("program", by_program, name, True) for name in thorough),
             ("simulation", by_simulation, "zcdp", True),
         )
     ]
@@ -321,7 +321,7 @@ def assert_independent(world: World, releases: Iterable[Tables], residual: Calla
 # --- SafeTab-P -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("source", "definition"), sources("safetab-p"))
+@pytest.mark.parametrize(("source", "definition"), sources("safetab-p", "zcdp"))
 def test_totals_have_the_noise_of_their_stage(tmp_path: Path, source: Source, definition: str) -> None:
     world = noisy_world(definition, thresholds=(100_000, 200_000, 300_000))
     releases = source(world, tmp_path)
@@ -330,7 +330,7 @@ def test_totals_have_the_noise_of_their_stage(tmp_path: Path, source: Source, de
     assert_independent(world, releases, residuals_p)
 
 
-@pytest.mark.parametrize(("source", "definition"), sources("safetab-p", "puredp"))
+@pytest.mark.parametrize(("source", "definition"), sources("safetab-p", "zcdp", "puredp"))
 def test_sex_and_age_and_the_choice_of_their_detail(tmp_path: Path, source: Source, definition: str) -> None:
     world = noisy_world(definition)
     releases = source(world, tmp_path)
@@ -342,7 +342,7 @@ def test_sex_and_age_and_the_choice_of_their_detail(tmp_path: Path, source: Sour
 
 
 @pytest.mark.parametrize("chance", ["0.9", pytest.param("0.5", marks=pytest.mark.thorough)])
-@pytest.mark.parametrize(("source", "definition"), sources("safetab-p"))
+@pytest.mark.parametrize(("source", "definition"), sources("safetab-p", "puredp"))
 def test_what_zero_suppression_leaves(tmp_path: Path, source: Source, chance: str, definition: str) -> None:
     world = noisy_world(definition, thresholds=(100_000, 200_000, 300_000), chance=chance)
     releases = source(world, tmp_path)
@@ -351,7 +351,7 @@ def test_what_zero_suppression_leaves(tmp_path: Path, source: Source, chance: st
     assert_survivors(world, releases)
 
 
-@pytest.mark.parametrize(("source", "definition"), sources("safetab-p", "zcdp"))
+@pytest.mark.parametrize(("source", "definition"), sources("safetab-p", "puredp", "zcdp"))
 def test_levels_of_empty_groups_when_zeros_are_suppressed(tmp_path: Path, source: Source, definition: str) -> None:
     # The first stage must be drawn for every group, also for those whose total would not be released.
     world = noisy_world(definition, thresholds=(3, 6, 9), chance="0.9")
@@ -363,7 +363,7 @@ def test_levels_of_empty_groups_when_zeros_are_suppressed(tmp_path: Path, source
 # --- SafeTab-H -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("source", "definition"), sources("safetab-h"))
+@pytest.mark.parametrize(("source", "definition"), sources("safetab-h", "zcdp"))
 def test_household_types_and_tenures(tmp_path: Path, source: Source, definition: str) -> None:
     world = noisy_world(definition)
     releases = source(world, tmp_path)
@@ -374,7 +374,7 @@ def test_household_types_and_tenures(tmp_path: Path, source: Source, definition:
     assert_marginals_have_their_variances(world, releases, "safetab-h")
 
 
-@pytest.mark.parametrize(("source", "definition"), sources("safetab-h", "zcdp"))
+@pytest.mark.parametrize(("source", "definition"), sources("safetab-h", "puredp", "zcdp"))
 def test_clamped_cells_have_the_noise_cut_at_zero(tmp_path: Path, source: Source, definition: str) -> None:
     world = noisy_world(definition)
     world.config.allow_negative = False

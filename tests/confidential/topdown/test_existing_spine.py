@@ -298,7 +298,6 @@ def test_full_information_refuses_shares_that_went_to_other_queries(
     assert "units of Block gave their shares to Block_Group, which asks other queries" in refused(
         place, capsys, *estimator
     )
-    assert run(place, str(place / "spine")) == 0
 
 
 def test_what_is_no_spine_is_refused(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

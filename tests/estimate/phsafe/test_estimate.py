@@ -5,6 +5,7 @@ import json
 import math
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -46,7 +47,7 @@ def make_release(
         for levels in config["privacy_budget"].values():
             levels.update({key: 0.0 for key in levels if key.startswith("usa")})
     (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
-    made = ["synth", str(folder / "census"), "--households", "900", "--seed", "5", "--states", ",".join(states)]
+    made = ["synth", str(folder / "census"), "--households", "300", "--seed", "5", "--states", ",".join(states)]
     assert main(made) == 0
     run = ["phsafe", "run", str(folder / "config.json"), str(folder / "census"), str(folder / "release")]
     assert main([*run, *(["--seed", seed] if seed else [])]) == 0
@@ -60,7 +61,21 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def seeded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_release(tmp_path_factory.mktemp("seeded"), ["72"], seed="3")
+    """Of few tables."""
+
+    def change(config: dict[str, Any]) -> None:
+        for table, levels in config["privacy_budget"].items():
+            if table not in {"PH1_num", "PH1_denom", "PH3"}:
+                levels.update(dict.fromkeys(levels, 0))
+
+    return make_release(tmp_path_factory.mktemp("seeded"), ["72"], seed="3", change=change)
+
+
+@pytest.fixture(scope="module")
+def of_seeded(seeded: Path) -> Path:
+    folder = seeded.parent / "out"
+    assert main(["phsafe", "estimate", str(seeded), str(folder)]) == 0
+    return folder
 
 
 @pytest.fixture(scope="module")
@@ -74,8 +89,14 @@ def measured(release: Path) -> Measured:
 
 
 @pytest.fixture(scope="module")
-def exact(measured: Measured) -> tuple[TableEstimate, ...]:
-    return estimate_tables(measured, measured, Fraction(9, 10), "exact")[0]
+def few(measured: Measured) -> Measured:
+    """An average, and counts with and without iterations."""
+    return replace(measured, counts={name: measured.counts[name] for name in ("PH1_num", "PH1_denom", "PH4", "PH6")})
+
+
+@pytest.fixture(scope="module")
+def exact(few: Measured) -> tuple[TableEstimate, ...]:
+    return estimate_tables(few, few, Fraction(9, 10), "exact")[0]
 
 
 @pytest.fixture(scope="module")
@@ -159,24 +180,23 @@ def test_the_page_loads_nothing_and_shows_every_number(out: Path) -> None:
 
 
 @pytest.mark.slow
-def test_parquet_holds_the_same(puerto_rico: Path, out: Path, tmp_path: Path) -> None:
+def test_parquet_holds_the_same(seeded: Path, of_seeded: Path, tmp_path: Path) -> None:
     other = tmp_path / "parquet"
-    assert main(["phsafe", "estimate", str(puerto_rico), str(other), "--format", "parquet"]) == 0
+    assert main(["phsafe", "estimate", str(seeded), str(other), "--format", "parquet"]) == 0
     assert not read_tables(other)[2]
     for name in ("PH3", "PH1_PR_state_trunc_normal"):
-        one = read_table(out / f"{name}.csv")
+        one = read_table(of_seeded / f"{name}.csv")
         two = read_table(other / f"{name}.parquet")
-        rows = len(two["DATA_CELL"])
         for column, values in two.items():
             if column.startswith("RATIO"):
-                assert np.array(one[column][-rows:], float) == pytest.approx(np.array(values, float), nan_ok=True)
+                assert np.array(one[column], float) == pytest.approx(np.array(values, float), nan_ok=True)
             elif column not in {"ESTIMATE", "LOWER", "UPPER"}:
-                assert one[column][-rows:] == values
+                assert one[column] == values
 
 
 @pytest.mark.slow
-def test_the_original_rounds_as_the_bureau_did(measured: Measured, exact: tuple[TableEstimate, ...]) -> None:
-    original = estimate_tables(measured, measured, Fraction(9, 10), "original")[0]
+def test_the_original_rounds_as_the_bureau_did(few: Measured, exact: tuple[TableEstimate, ...]) -> None:
+    original = estimate_tables(few, few, Fraction(9, 10), "original")[0]
     for one, other in zip(exact, original, strict=True):
         if one.shell.ratio is not None:
             assert np.array_equal(one.estimate, other.estimate)
@@ -204,8 +224,8 @@ def test_basis_cells_are_truncated_normals(measured: Measured, exact: tuple[Tabl
 
 
 @pytest.mark.slow
-def test_intervals_follow_the_confidence(measured: Measured, exact: tuple[TableEstimate, ...]) -> None:
-    wide = estimate_tables(measured, measured, Fraction(99, 100), "exact")[0]
+def test_intervals_follow_the_confidence(few: Measured, exact: tuple[TableEstimate, ...]) -> None:
+    wide = estimate_tables(few, few, Fraction(99, 100), "exact")[0]
     for one, other in zip(exact, wide, strict=True):
         assert (other.lower < one.lower).all()
         assert (other.upper > one.upper).all()
@@ -392,26 +412,26 @@ def test_only_all_states_are_called_the_united_states() -> None:
         assert nation_name(set(STATES) - {state}) == "The states of this release"
 
 
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize("combine", ["independent", "joint"])
 @pytest.mark.slow
-def test_a_plan_that_leaves_out_levels_and_tables(tmp_path: Path, combine: str) -> None:
+def test_a_plan_that_leaves_out_levels_and_tables(tmp_path: Path) -> None:
     def change(config: dict[str, Any]) -> None:
         config["privacy_defn"] = "puredp"
         budgets = config["privacy_budget"]
-        budgets["PH5_denom"] = dict.fromkeys(budgets["PH5_denom"], 0)
+        for table in ("PH1_denom", "PH3", "PH5_denom", "PH6"):
+            budgets[table] = dict.fromkeys(budgets[table], 0)
         budgets["PH8_denom"]["usa_*"] = 0
         budgets["PH7"]["state_A-G"] = 0
 
     release = make_release(tmp_path, ["56"], seed=None, change=change)
     out = tmp_path / "out"
-    assert main(["phsafe", "estimate", str(release), str(out), "--combine", combine]) == 0
+    assert main(["phsafe", "estimate", str(release), str(out), "--combine", "joint"]) == 0
     manifest, tables, wrong = read_tables(out)
     assert not wrong
     (source,) = manifest["sources"]
-    assert source["left_out"] == {"PH5": "the release has no measurements of PH5_denom"}
+    missing = {"PH1": "PH1_denom", "PH3": "PH3", "PH5": "PH5_denom", "PH6": "PH6"}
+    assert source["left_out"] == {name: f"the release has no measurements of {of}" for name, of in missing.items()}
     assert "approximate" in source["noise"]
-    assert "PH5" not in tables
+    assert not missing.keys() & tables.keys()
     levels = set(zip(tables["PH8"]["REGION_TYPE"], tables["PH8"]["ITERATION_CODE"], strict=True))
     assert ("USA", "*") not in levels
     assert ("STATE", "A") not in levels
@@ -470,7 +490,7 @@ def drop_plan(folder: Path) -> None:
     (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("spoil", "needles"),
     [
@@ -478,10 +498,7 @@ def drop_plan(folder: Path) -> None:
         (lambda folder: (folder / "PH1_num.csv").unlink(), ("PH1_num.csv is missing",)),
         (drop_from_manifest, ("table PH7 is missing",)),
         (rename_column, ("PH7.csv", "columns")),
-        (set_variance("0"), ("PH3", "variances are those of the plan")),
-        (set_variance("-4"), ("PH3", "variances are those of the plan")),
         (set_variance("nan"), ("PH3", "variances are those of the plan")),
-        (set_variance("12"), ("PH3", "variances are those of the plan")),
         (drop_row, ("PH2", "marginals are the sums of their cells")),
         (drop_plan, ("plan is missing",)),
         (lambda folder: (folder / "manifest.json").unlink(), ("manifest.json",)),
@@ -521,14 +538,13 @@ def test_counts_without_noise(without_noise: Path, tmp_path: Path, capsys: pytes
 
 @pytest.mark.slow
 def test_a_seeded_release_is_marked_or_refused(
-    seeded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    seeded: Path, of_seeded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     refuse(seeded, tmp_path, capsys, ("NOT FOR RELEASE", "seed"), ("--publish",))
-    assert main(["phsafe", "estimate", str(seeded), str(tmp_path / "out")]) == 0
-    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text(encoding="utf-8"))
+    manifest = json.loads((of_seeded / "manifest.json").read_text(encoding="utf-8"))
     assert manifest["status"] == "NOT FOR RELEASE"
     assert "seed" in manifest["reasons"][0]
-    assert "NOT FOR RELEASE" in (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
+    assert "NOT FOR RELEASE" in (of_seeded / "index.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow
