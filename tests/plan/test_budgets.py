@@ -72,7 +72,7 @@ def margin(entry: Entry, budget: Fraction, mechanism: Mechanism, margins: Margin
     return margin_of(cell(entry, budget, mechanism).law, 1, NINETY, margins)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(NEEDS, MECHANISMS, st.sampled_from(["exact", "bureau"]))
 def test_least_budgets_meet_every_margin_and_none_could_be_smaller(
     needs: Needs, mechanism: Mechanism, margins: Margins
@@ -94,6 +94,7 @@ def test_where_next_to_no_noise_is_left_there_is_no_error_in_floating_point() ->
     assert least_error(entries, sizes, 1e-120, Mechanism.PURE) is None
 
 
+@settings(max_examples=25)
 @given(NEEDS, SIZES)
 def test_equal_errors_are_those_of_the_linear_program(needs: Needs, total: Fraction) -> None:
     """With u = 1 / r^2 the largest error r is least where u is largest: rho_i >= c_i u and their sum <= total."""
@@ -393,7 +394,7 @@ def test_rounding_keeps_a_total_and_never_leaves_a_count_out() -> None:
 
 def test_rounding_up_keeps_a_margin_that_is_exact() -> None:
     one = {"a": Entry(Fraction(1), Fraction(484))}
-    for moe in range(1, 80):
+    for moe in (1, 2, 3, 5, 10, 22, 50, 79):
         for mechanism in Mechanism:
             exact, rounded = (
                 solve(Question(margins={"a": Fraction(moe)}, decimals=d), one, NINETY, mechanism)["a"]
