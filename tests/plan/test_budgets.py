@@ -331,14 +331,14 @@ def test_a_level_of_safetab_p_pays_for_both_stages(tmp_path: Path, capsys: pytes
 
 
 def test_a_strategy_of_topdown_gets_new_shares(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    targets = asked(tmp_path, margins={"County total": 2, "Block detailed": 10})
-    assert main(["topdown", "plan", "pl94-2020-us", "--targets", targets, "--json"]) == 0
+    targets = asked(tmp_path, margins={"County detailed": 2, "Block detailed": 10})
+    assert main(["topdown", "plan", "cook-2010", "--targets", targets, "--json"]) == 0
     answered = json.loads(capsys.readouterr().out)
     moe = {m["name"]: m["moe"] for m in answered["measurements"]}
-    assert moe["County total"] == 2
+    assert moe["County detailed"] == 2
     assert moe["Block detailed"] == 10
-    old = make_topdown_plan(read_configuration("pl94-2020-us"))
-    kept = {m.name: m.budget for m in old.measurements if m.name not in ("County total", "Block detailed")}
+    old = make_topdown_plan(read_configuration("cook-2010"))
+    kept = {m.name: m.budget for m in old.measurements if m.name not in ("County detailed", "Block detailed")}
     assert {m["name"]: Fraction(m["rho"]) for m in answered["measurements"] if m["name"] in kept} == kept
     path = tmp_path / "topdown.json"
     path.write_text(json.dumps(answered["configuration"]))
