@@ -18,7 +18,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     yupana.synthesize(place / "census", households=100, states=["44"], seed=1)
     dhc = yupana.setup("phsafe", "s-dhc-2020-us", set={"state_filter": ["44"]})
     homes = dhc.run(place / "census", place / "homes", seed=1)
-    people = yupana.run("topdown", "pl94-2020-us", place / "census", place / "people", seed=1, set={"rho": 50})
+    people = yupana.run("topdown", "pl94-2020-us", place / "census", place / "people", seed=1)
     return {
         "one": homes.certificate().write(place / "one"),
         "other": people.certificate().write(place / "other"),
