@@ -5,7 +5,7 @@ import json
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import polars as pl
 import pytest
@@ -40,8 +40,21 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = [f"{1 + i % 4},{('06', '44')[i % 3 == 0]}" for i in range(900)]
     (folder / "data" / "units.csv").write_text("\n".join(["TEN,TABBLKST", *rows]) + "\n")
     (folder / "data" / "SYNTHETIC").touch()
-    yupana.run("tables", DESCRIPTION, folder / "data", folder / "release", seed=7)
+    yupana.run("tables", DESCRIPTION, folder / "data", folder / "release", seed=7, format="parquet")
     return folder / "release"
+
+
+@pytest.fixture(scope="module")
+def site(release: Path) -> str:
+    return Path(yupana.atlas(release, release.parent / "site")).as_uri()
+
+
+@pytest.fixture(scope="module")
+def pure(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return yupana.count(
+        pl.DataFrame({"sex": ["f", "m", "f"]}), "sex", tmp_path_factory.mktemp("pure") / "pure",
+        domains={"sex": ["f", "m"]}, epsilon=2, synthetic=True,
+    ).folder  # fmt: skip
 
 
 @pytest.mark.slow
@@ -58,31 +71,18 @@ def test_a_site_is_whole_and_refuses_what_it_may_not_show(release: Path, tmp_pat
 
 
 @pytest.mark.slow
-def test_a_release_in_pure_differential_privacy_says_its_loss(tmp_path: Path) -> None:
-    pure = yupana.count(
-        pl.DataFrame({"sex": ["f", "m", "f"]}), "sex", tmp_path / "pure", domains={"sex": ["f", "m"]}, epsilon=2,
-        synthetic=True,
-    )  # fmt: skip
+def test_a_release_in_pure_differential_privacy_says_its_loss(pure: Path, tmp_path: Path) -> None:
     yupana.atlas(pure, tmp_path / "site")
     told = "".join(path.read_text(encoding="utf-8") for path in (tmp_path / "site").rglob("*.js"))
     assert '"symbol":"epsilon","loss":2.0' in told.replace(": ", ":").replace(", ", ",")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("form", ["csv", "parquet"])
-def test_numbers_and_intervals_are_those_of_the_library(
-    release: Path,
-    form: Literal["csv", "parquet"],
-    tmp_path: Path,
-    browser: Any,  # noqa: ANN401
-) -> None:
-    data = release.parent / "data"
-    release = yupana.run("tables", DESCRIPTION, data, tmp_path / "release", seed=7, format=form).folder
+def test_numbers_and_intervals_are_those_of_the_library(release: Path, site: str, browser: Any) -> None:  # noqa: ANN401
     page = browser.new_page(viewport={"width": 1280, "height": 800}, locale="en-US")
     errors: list[str] = []
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.on("console", lambda told: errors.append(told.text) if told.type == "error" else None)
-    site = yupana.atlas(release, tmp_path / "site").as_uri()
     opened = yupana.open_release(release)
     table = {name: [str(one) for one in of] for name, of in opened.columns("homes").items()}
     labels = {"1": "owned", "2": "<b>rented</b>", "3": "free", "4": "none"}
@@ -131,7 +131,7 @@ def test_numbers_and_intervals_are_those_of_the_library(
 
 @pytest.fixture(scope="module")
 def other(release: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A release of the same records by another draw."""
+    """A release of the same records by another draw, in the other form of files."""
     folder = tmp_path_factory.mktemp("other")
     yupana.run("tables", DESCRIPTION, release.parent / "data", folder / "later", seed=8)
     return folder / "later"
@@ -141,6 +141,7 @@ def other(release: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_two_releases_have_the_differences_that_their_variances_give(
     release: Path,
     other: Path,
+    pure: Path,
     tmp_path: Path,
     browser: Any,  # noqa: ANN401
 ) -> None:
@@ -163,11 +164,8 @@ def test_two_releases_have_the_differences_that_their_variances_give(
     site = yupana.atlas(release, tmp_path / "same", other=tmp_path / "copy").as_uri()
     page = opened(browser, site, "table=homes&area=state:06&other=1")
     assert "hold the same noise" in page.locator("main").inner_text()
-    described = {**DESCRIPTION, "tables": {"others": DESCRIPTION["tables"]["homes"]}}  # type: ignore[index]
-    described["tables"]["others"] = {**described["tables"]["others"], "margins": {}}  # type: ignore[index]
-    yupana.run("tables", described, release.parent / "data", tmp_path / "others", seed=1)
     with pytest.raises(OutputError, match="no table in common"):
-        yupana.atlas(release, tmp_path / "none", other=tmp_path / "others")
+        yupana.atlas(release, tmp_path / "none", other=pure)
 
 
 @pytest.mark.slow
@@ -185,17 +183,19 @@ def test_every_page_passes_axe_and_none_is_wider_than_its_window(
         state, f"{state}&beside=state:44&lang=es&row=homes|state:06||1", f"{state}&other=1", f"{state}&view=areas",
         f"{state}&view=areas&share=2", "view=about&lang=es", "table=nothing&area=zz",
     ):  # fmt: skip
+        page = opened(browser, site, link, bypass_csp=True)
         for width, scheme in WIDTHS:
-            page = opened(browser, site, link, width=width, bypass_csp=True, color_scheme=scheme)
+            page.set_viewport_size({"width": width, "height": 800})
+            page.emulate_media(color_scheme=scheme)
+            at_rest(page)
             assert page.evaluate("document.documentElement.scrollWidth") <= width, (link, width)
-            assert faults_for_readers(page) == [], (link, width)
-            assert len(page.screenshot()) > 5_000
-            page.context.close()
+            if (scheme == "dark") == ("lang=es" in link):
+                assert faults_for_readers(page) == [], (link, width)
+        page.context.close()
 
 
 @pytest.mark.slow
-def test_what_is_seen_is_saved_in_four_forms(release: Path, tmp_path: Path, browser: Any) -> None:  # noqa: ANN401
-    site = yupana.atlas(release, tmp_path / "site").as_uri()
+def test_what_is_seen_is_saved_in_four_forms(release: Path, site: str, tmp_path: Path, browser: Any) -> None:  # noqa: ANN401
     page = opened(browser, site, "table=homes&area=state:06")
     counts = pl.DataFrame(yupana.open_release(release)["homes"]).filter(pl.col("REGION_ID") == "06")["COUNT"].to_list()
     saved: dict[str, Path] = {}
@@ -238,10 +238,12 @@ def test_labels_of_any_kind_do_no_harm(release: Path, tmp_path: Path, browser: A
     described["tables"]["homes"]["title"] = "T" * 300 + " <script>alert(1)</script>"
     yupana.run("tables", described, release.parent / "data", tmp_path / "odd", seed=1)
     site = yupana.atlas(tmp_path / "odd", tmp_path / "site").as_uri()
+    page = opened(browser, site, "table=homes&row=homes|nation:US||1")
+    assert page.locator("table.reading tbody tr").count() == 4
+    assert page.locator("img, main script").count() == 0
     for width in (1280, 390):
-        page = opened(browser, site, "table=homes&row=homes|nation:US||1", width=width)
-        assert page.locator("table.reading tbody tr").count() == 4
-        assert page.locator("img, main script").count() == 0
+        page.set_viewport_size({"width": width, "height": 800})
+        at_rest(page)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
     (tmp_path / "site" / "data" / "t0-0.js").unlink()
     page = opened(browser, site, "table=homes")
@@ -249,8 +251,8 @@ def test_labels_of_any_kind_do_no_harm(release: Path, tmp_path: Path, browser: A
 
 
 @pytest.mark.slow
-def test_the_keyboard_alone_reads_a_release(release: Path, tmp_path: Path, browser: Any) -> None:  # noqa: ANN401
-    page = opened(browser, yupana.atlas(release, tmp_path / "site").as_uri(), "")
+def test_the_keyboard_alone_reads_a_release(site: str, browser: Any) -> None:  # noqa: ANN401
+    page = opened(browser, site, "")
     for key in ("Tab", "Tab"):  # past the link that skips
         page.keyboard.press(key)
     page.keyboard.type("califor")
@@ -304,9 +306,8 @@ def square(code: str, at: int) -> dict[str, object]:
 
 
 @pytest.mark.slow
-def test_a_link_that_means_nothing_shows_the_first_table(release: Path, tmp_path: Path, browser: Any) -> None:  # noqa: ANN401
+def test_a_link_that_means_nothing_shows_the_first_table(site: str, browser: Any) -> None:  # noqa: ANN401
     page = browser.new_page(viewport={"width": 390, "height": 800})
-    site = yupana.atlas(release, tmp_path / "site").as_uri()
     for odd in ("table=zz&area=state:99&group=q&cell=99", "row=|||&row=t0|state:06||77", "view=%00&cell=-1", "%%%"):
         page.goto("about:blank")
         page.goto(f"{site}#{odd}")

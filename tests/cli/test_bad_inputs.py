@@ -10,7 +10,6 @@ import os
 import random
 import re
 import resource
-import shutil
 import signal
 import struct
 import subprocess
@@ -40,6 +39,8 @@ def test_the_records_that_are_spoiled_below_are_sound(place: Place, capsys: pyte
         assert main(place.arguments(verb)) == 0
     assert capsys.readouterr().out.startswith(f"{place.data}: valid")
     assert {path.name for path in place.out.parent.iterdir()} == {"out", "out.confidential.log"}
+    # The log is for its owner alone.
+    assert place.out.with_name("out.confidential.log").stat().st_mode & 0o077 == 0
     place.assert_no_scratch()
 
 
@@ -80,8 +81,7 @@ def test_an_empty_file(place: Place, refused: Refused, name: str) -> None:
     refuses_records(refused, f"{name}.csv", "empty")
 
 
-@pytest.mark.parametrize("name", ["persons", "units", "geo"])
-@pytest.mark.parametrize("end", ["", "\r\n"])
+@pytest.mark.parametrize(("name", "end"), [("persons", ""), ("units", "\r\n"), ("geo", "")])
 def test_a_header_alone(place: Place, refused: Refused, name: str, end: str) -> None:
     path = place.data / f"{name}.csv"
     path.write_bytes((path.read_text().split("\n")[0] + end).encode())
@@ -90,14 +90,13 @@ def test_a_header_alone(place: Place, refused: Refused, name: str, end: str) -> 
     refuses_records(refused, rule)
 
 
-@pytest.mark.parametrize("name", ["persons", "units", "geo"])
-@pytest.mark.parametrize("size", [1, 100, 100_000])
+@pytest.mark.parametrize(("name", "size"), [("persons", 1), ("units", 100), ("geo", 100_000)])
 def test_binary_rubbish(place: Place, refused: Refused, name: str, size: int) -> None:
     (place.data / f"{name}.csv").write_bytes(random.Random(size).randbytes(size))  # noqa: S311
     refuses_records(refused, f"{name}.csv")
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_binary_rubbish_below_the_header(place: Place, refused: Refused, seed: int) -> None:
     path = place.data / "persons.csv"
     path.write_bytes(path.read_bytes() + b"SECRETX" + random.Random(seed).randbytes(5000))  # noqa: S311
@@ -170,19 +169,18 @@ def test_no_header(place: Place, refused: Refused) -> None:
     refuses_records(refused, "persons.csv", "RTYPE")
 
 
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
 @pytest.mark.parametrize(
-    ("row", "spoiled"),
+    ("spoiled", "end"),
     [
-        ("3,456700001,44,2,07,21", "3,456700001,44,2,07"),
-        ("3,456700001,44,2,07,21", "3"),
-        ("3,456700001,44,2,07,21", "3,456700001,44,2,07,21,SECRETX"),
-        ("3,456700001,44,2,07,21", "3,456700001,44,2,07,21,"),
+        ("3,456700001,44,2,07", "\r\n"),
+        ("3", "\n"),
+        ("3,456700001,44,2,07,21,SECRETX", "\n"),
+        ("3,456700001,44,2,07,21,", "\r\n"),
     ],
     ids=["short", "one field", "long", "comma at the end"],
 )
-def test_a_row_of_the_wrong_length(place: Place, refused: Refused, row: str, spoiled: str, end: str) -> None:
-    text = PERSONS.replace(row, spoiled).replace("\n", end)
+def test_a_row_of_the_wrong_length(place: Place, refused: Refused, spoiled: str, end: str) -> None:
+    text = PERSONS.replace("3,456700001,44,2,07,21", spoiled).replace("\n", end)
     (place.data / "persons.csv").write_bytes(text.encode())
     refuses_records(refused, "persons.csv", "line 3", "fields")
 
@@ -357,15 +355,25 @@ def test_every_rule_of_consistency_is_broken_below_and_may_have_a_policy() -> No
     assert {rule.name for rule in RULES if not rule.remark} == set(RULES_OF_CONSISTENCY)
 
 
-@pytest.mark.sampled(15)
-@pytest.mark.parametrize(("rule", "file", "line", "change"), BROKEN_RULES)
-@pytest.mark.slow
-def test_a_broken_rule_of_consistency(
-    place: Place, refused: Refused, rule: str, file: str, line: int, change: tuple[str, int, str, str]
-) -> None:
-    place.set_field(*change)
+def test_each_rule_of_consistency_is_told_where_it_is_broken(place: Place, refused: Refused) -> None:
+    # A copy of the records for each change, under other keys.
+    sizes = {"persons": 5, "units": 4, "geo": 4}
+    rows: dict[str, list[str]] = {"persons": [], "units": [], "geo": []}
+    expected: dict[tuple[str, str], list[int]] = {}
+    for number, (rule, file, line, (name, at, column, value)) in enumerate(BROKEN_RULES):
+        place.write_records()
+        place.set_field(name, at, column, value)
+        for of, found in rows.items():
+            copied = (place.data / f"{of}.csv").read_text().rstrip().split("\n")[1:]
+            found += [row.replace("45670000", f"4567{number:02}00") for row in copied]
+        expected.setdefault((file, rule), []).append(line + sizes[file.removesuffix(".csv")] * number)
+    for name, text in (("persons", PERSONS), ("units", UNITS), ("geo", GEO)):
+        (place.data / f"{name}.csv").write_text("\n".join([text.partition("\n")[0], *rows[name]]) + "\n")
     said = refused(verb="validate")
-    assert re.search(rf"{re.escape(file)}: {rule}: .*; 1 record; line {line}$", said, re.MULTILINE), said
+    findings = re.findall(r"^(?:.*/)?(\w+\.csv): (\w+): .*; lines? ([\d, ]+)", said, re.MULTILINE)
+    told = {(file, rule): {int(line) for line in re.findall(r"\d+", lines)} for file, rule, lines in findings}
+    for broken, due in expected.items():
+        assert set(due) <= told[broken], (broken, due, told[broken])
 
 
 def test_a_policy_for_one_rule_does_not_excuse_another(place: Place, refused: Refused) -> None:
@@ -428,7 +436,7 @@ def test_relatives_where_there_is_no_family_are_told_of(place: Place, capsys: py
 # --- Parquet --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("share", [0.0, 0.001, 0.3, 0.6, 0.9, 0.99, 0.9999])
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.9999])
 def test_a_truncated_parquet_file(place: Place, refused: Refused, share: float) -> None:
     path = place.as_parquet("persons")
     content = path.read_bytes()
@@ -448,7 +456,7 @@ def test_a_csv_file_named_parquet(place: Place, refused: Refused) -> None:
     refuses_records(refused, "persons.parquet")
 
 
-@pytest.mark.parametrize("tries", [8, pytest.param(25, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("tries", [4, pytest.param(25, marks=pytest.mark.thorough)])
 @pytest.mark.slow
 def test_damaged_parquet_never_ends_in_a_fault(place: Place, capsys: pytest.CaptureFixture[str], tries: int) -> None:
     path = place.as_parquet("persons")
@@ -467,22 +475,25 @@ def test_damaged_parquet_never_ends_in_a_fault(place: Place, capsys: pytest.Capt
     place.assert_nothing_left()
 
 
-@pytest.mark.parametrize(
-    "kind", ["DOUBLE", "FLOAT", "BOOLEAN", "DATE", "DECIMAL(5, 2)", "HUGEINT", "BLOB", "VARCHAR[]", "STRUCT(a INTEGER)"]
-)
+@pytest.mark.parametrize("kind", ["DOUBLE", "BOOLEAN", "DECIMAL(5, 2)", "HUGEINT", "BLOB", "STRUCT(a INTEGER)"])
 def test_a_parquet_column_of_the_wrong_type(place: Place, refused: Refused, kind: str) -> None:
-    values = {"DATE": "DATE '2020-04-01'", "VARCHAR[]": "[QAGE]", "STRUCT(a INTEGER)": "{'a': 1}"}
+    values = {"STRUCT(a INTEGER)": "{'a': 1}"}
     values |= {"BOOLEAN": "true", "BLOB": "QAGE::BLOB"}
     place.as_parquet("persons", QAGE=values.get(kind, f"CAST(QAGE AS {kind})"))
     refuses_records(refused, "persons.parquet: column_type", "QAGE", "text or an integer")
 
 
-@pytest.mark.parametrize("value", ["NULL", "'SECRETX'", "117999", "-1::BIGINT", "9223372036854775807", "''"])
-@pytest.mark.slow
-def test_a_parquet_value_outside_its_domain(place: Place, refused: Refused, value: str) -> None:
-    kind = "VARCHAR" if "'" in value else "BIGINT"
-    place.as_parquet("persons", QAGE=f"CASE WHEN QAGE = '44' THEN {value} ELSE CAST(QAGE AS {kind}) END")
-    refuses_records(refused, "persons.parquet: domain: QAGE", "row 2")
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [("VARCHAR", ["NULL", "'SECRETX'", "''"]), ("BIGINT", ["NULL", "117999", "-1", "9223372036854775807"])],
+)
+def test_parquet_values_outside_their_domain(
+    place: Place, refused: Refused, kind: str, values: tuple[str, ...]
+) -> None:
+    spoiled = " ".join(f"WHEN '{age}' THEN {value}" for age, value in zip((45, 44, 9, 70), values, strict=False))
+    place.as_parquet("persons", QAGE=f"CASE QAGE {spoiled} ELSE CAST(QAGE AS {kind}) END")
+    rows = ", ".join(str(number + 1) for number in range(len(values)))
+    refuses_records(refused, "persons.parquet: domain: QAGE", f"rows {rows}\n")
 
 
 def test_parquet_without_rows(place: Place, refused: Refused) -> None:
@@ -494,19 +505,18 @@ def test_parquet_without_rows(place: Place, refused: Refused) -> None:
 # --- the configuration ----------------------------------------------------------------------------------------------
 
 
-def refuses_config(refused: Refused, *needles: str) -> None:
-    for verb in ("plan", "validate", "run"):
+def refuses_config(refused: Refused, *needles: str, verbs: tuple[str, ...] = ("run",)) -> None:
+    for verb in verbs:
         refused("config.json", *needles, verb=verb)
 
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"{", b"SECRETX", b"\xff\xfe\x00", b'{"privacy_budget": }', b"[" * 100_000, b"\x00" * 10, b"'{}'", b"{} {}"],
+    [b"", b"SECRETX", b"\xff\xfe\x00", b"[" * 100_000, b"\x00" * 10, b"{} {}"],
 )
 def test_a_configuration_that_is_no_json(place: Place, refused: Refused, content: bytes) -> None:
     place.config.write_bytes(content)
-    for verb in ("plan", "run"):
-        refused("config.json", verb=verb)
+    refused("config.json", verb="run")
 
 
 def test_json_is_faulted_by_line_and_column(place: Place, refused: Refused) -> None:
@@ -653,7 +663,8 @@ def test_all_faults_of_a_configuration_are_named_at_once(place: Place, refused: 
     document["state_filter"] = ["06", "06"]
     document["other"] = 1
     place.write_config(document)
-    refuses_config(refused, "tau.PH2", "privacy_budget.PH7.usa_*", "'06'", "'other'")
+    needles = ("tau.PH2", "privacy_budget.PH7.usa_*", "'06'", "'other'")
+    refuses_config(refused, *needles, verbs=("plan", "validate", "run"))
 
 
 # --- the place of the output ----------------------------------------------------------------------------------------
@@ -739,18 +750,12 @@ def test_a_log_in_place_of_the_ledger(place: Place, refused: Refused) -> None:
     refused("log", options=("--ledger", ledger, "--dataset", "d", "--log", ledger))
 
 
-@pytest.mark.slow
-def test_a_log_is_for_its_owner_alone(place: Place) -> None:
-    assert main(place.arguments("run")) == 0
-    assert place.out.with_name("out.confidential.log").stat().st_mode & 0o077 == 0
-
-
 @pytest.mark.parametrize("options", [("--ledger", "L"), ("--dataset", "d"), ("--limit", "1")])
 def test_half_a_ledger(refused: Refused, options: tuple[str, ...]) -> None:
     refused("--ledger", options=options)
 
 
-@pytest.mark.parametrize("content", [b"", b"SECRETX", b"{}", b'{"format": "yupana-ledger-1"}', b"\xff\x00"])
+@pytest.mark.parametrize("content", [b"SECRETX", b'{"format": "yupana-ledger-1"}', b"\xff\x00"])
 def test_a_ledger_that_is_none(place: Place, refused: Refused, content: bytes) -> None:
     ledger = place.root / "ledger"
     ledger.write_bytes(content)
@@ -818,8 +823,7 @@ def small_disk(folder: Path, size: str) -> Iterator[None]:
         subprocess.run(["umount", str(folder)], check=True)
 
 
-@pytest.mark.parametrize("form", ["csv", "parquet"])
-@pytest.mark.parametrize("size", ["4k", "16k", "40k"])
+@pytest.mark.parametrize(("form", "size"), [("csv", "4k"), ("parquet", "16k"), ("csv", "40k")])
 @pytest.mark.slow
 def test_a_full_disk(place: Place, refused: Refused, form: str, size: str) -> None:
     with small_disk(place.out.parent, size):
@@ -888,13 +892,12 @@ def test_a_signal_while_tables_are_written(place: Place, sent: signal.Signals) -
     assert "interrupted" in err
     assert "go on with --resume" in err
     place.assert_only_draws_left()
-    status, out, err = finish(start(place, place.arguments("run", "--resume")))
-    assert status == 0, out + err
+    assert main(place.arguments("run", "--resume")) == 0
 
 
 def many_records(place: Place) -> None:
-    """Records enough to keep the database busy for about a second."""
-    units = range(456_700_000, 456_770_000)
+    """Records enough to keep the database busy for about half a second."""
+    units = range(456_700_000, 456_740_000)
     (place.data / "persons.csv").write_text(
         PERSONS.split("\n", maxsplit=1)[0]
         + "\n"
@@ -913,20 +916,18 @@ def many_records(place: Place) -> None:
 @pytest.mark.slow
 def test_a_signal_while_records_are_read(place: Place, sent: signal.Signals) -> None:
     many_records(place)
-    for delay in (0.05, 0.3):
-        process = start(place, place.arguments("run"))
-        wait_for(process, "reading")
-        time.sleep(delay)
-        process.send_signal(sent)
-        status, out, err = finish(process)
-        assert_proper_refusal(status, out, err)
-        assert "interrupted" in err
-        # The records may have been read before the signal came.
-        if "go on with --resume" in err:
-            place.assert_only_draws_left()
-            shutil.rmtree(place.out.with_name("out.checkpoint"))
-        else:
-            place.assert_nothing_left()
+    process = start(place, place.arguments("run"))
+    wait_for(process, "reading")
+    time.sleep(0.1)
+    process.send_signal(sent)
+    status, out, err = finish(process)
+    assert_proper_refusal(status, out, err)
+    assert "interrupted" in err
+    # The records may have been read before the signal came.
+    if "go on with --resume" in err:
+        place.assert_only_draws_left()
+    else:
+        place.assert_nothing_left()
 
 
 @pytest.mark.slow
@@ -939,8 +940,7 @@ def test_a_kill_while_records_are_read_leaves_a_place_for_the_next_run(place: Pl
     finish(process)
     assert [path.name for path in place.out.parent.iterdir()] == ["out.partial"]
     place.write_records()
-    status, out, err = finish(start(place, place.arguments("run")))
-    assert status == 0, out + err
+    assert main(place.arguments("run")) == 0
     assert {path.name for path in place.out.parent.iterdir()} == {"out", "out.confidential.log"}
     # Python may have been killed at its own test of the temporary folder, so only ours is looked at.
     assert list(place.temporary.glob("yupana-*/*")) == []
@@ -949,25 +949,23 @@ def test_a_kill_while_records_are_read_leaves_a_place_for_the_next_run(place: Pl
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("answer", ["--resume", "--overwrite"])
 @pytest.mark.slow
-def test_a_kill_while_tables_are_written_leaves_draws_to_go_on_with(place: Place, answer: str) -> None:
+def test_a_kill_while_tables_are_written_leaves_draws_to_go_on_with(
+    place: Place, refused: Refused, answer: str
+) -> None:
     process = start(place, place.arguments("run"), LONG_WAIT)
     wait_for(process, "written")
     process.kill()
     finish(process)
     assert {path.name for path in place.out.parent.iterdir()} == {"out.partial", "out.checkpoint"}
-    refusal = finish(start(place, place.arguments("run")))
-    assert_proper_refusal(*refusal)
-    assert "out.checkpoint holds noisy counts of an interrupted run" in refusal[2]
-    assert answer in refusal[2]
-    status, out, err = finish(start(place, place.arguments("run", answer)))
-    assert status == 0, out + err
+    refused("out.checkpoint holds noisy counts of an interrupted run", answer, leaves_nothing=False)
+    assert main(place.arguments("run", answer)) == 0
     assert {path.name for path in place.out.parent.iterdir()} == {"out", "out.confidential.log"}
     place.assert_no_scratch()
 
 
 @pytest.mark.slow
 def test_an_interrupted_replacement_keeps_the_earlier_release(place: Place) -> None:
-    assert finish(start(place, place.arguments("run")))[0] == 0
+    assert main(place.arguments("run")) == 0
     before = {path.name: path.read_bytes() for path in place.out.iterdir()}
     process = start(place, place.arguments("run", "--overwrite"), LONG_WAIT)
     wait_for(process, "written")

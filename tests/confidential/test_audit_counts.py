@@ -125,7 +125,7 @@ def test_a_mechanism_and_its_page(tmp_path: Path, capsys: pytest.CaptureFixture[
 @pytest.fixture(scope="module")
 def phsafe(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("phsafe")
-    synthesize(folder / "data", households=200, states=("02", "56"), seed=5)
+    synthesize(folder / "data", households=60, states=("02", "56"), seed=5)
     config = {**production_config(), "state_filter": ["02", "56"]}
     (folder / "config.json").write_text(json.dumps(config))
     for verb, more in (("run", ("--seed", "1")), ("exact", ())):
@@ -196,7 +196,7 @@ cells = st.dictionaries(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=15)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=6)
 @given(cells, cells)
 @pytest.mark.slow
 def test_queries_of_a_geolevel_are_those_of_a_plain_count(tmp_path: Path, noisy: Cells, exact: Cells) -> None:

@@ -72,7 +72,7 @@ def margin(entry: Entry, budget: Fraction, mechanism: Mechanism, margins: Margin
     return margin_of(cell(entry, budget, mechanism).law, 1, NINETY, margins)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(NEEDS, MECHANISMS, st.sampled_from(["exact", "bureau"]))
 def test_least_budgets_meet_every_margin_and_none_could_be_smaller(
     needs: Needs, mechanism: Mechanism, margins: Margins
@@ -94,6 +94,7 @@ def test_where_next_to_no_noise_is_left_there_is_no_error_in_floating_point() ->
     assert least_error(entries, sizes, 1e-120, Mechanism.PURE) is None
 
 
+@settings(max_examples=25)
 @given(NEEDS, SIZES)
 def test_equal_errors_are_those_of_the_linear_program(needs: Needs, total: Fraction) -> None:
     """With u = 1 / r^2 the largest error r is least where u is largest: rho_i >= c_i u and their sum <= total."""
@@ -330,14 +331,14 @@ def test_a_level_of_safetab_p_pays_for_both_stages(tmp_path: Path, capsys: pytes
 
 
 def test_a_strategy_of_topdown_gets_new_shares(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    targets = asked(tmp_path, margins={"County total": 2, "Block detailed": 10})
-    assert main(["topdown", "plan", "pl94-2020-us", "--targets", targets, "--json"]) == 0
+    targets = asked(tmp_path, margins={"County detailed": 2, "Block detailed": 10})
+    assert main(["topdown", "plan", "cook-2010", "--targets", targets, "--json"]) == 0
     answered = json.loads(capsys.readouterr().out)
     moe = {m["name"]: m["moe"] for m in answered["measurements"]}
-    assert moe["County total"] == 2
+    assert moe["County detailed"] == 2
     assert moe["Block detailed"] == 10
-    old = make_topdown_plan(read_configuration("pl94-2020-us"))
-    kept = {m.name: m.budget for m in old.measurements if m.name not in ("County total", "Block detailed")}
+    old = make_topdown_plan(read_configuration("cook-2010"))
+    kept = {m.name: m.budget for m in old.measurements if m.name not in ("County detailed", "Block detailed")}
     assert {m["name"]: Fraction(m["rho"]) for m in answered["measurements"] if m["name"] in kept} == kept
     path = tmp_path / "topdown.json"
     path.write_text(json.dumps(answered["configuration"]))
@@ -393,7 +394,7 @@ def test_rounding_keeps_a_total_and_never_leaves_a_count_out() -> None:
 
 def test_rounding_up_keeps_a_margin_that_is_exact() -> None:
     one = {"a": Entry(Fraction(1), Fraction(484))}
-    for moe in range(1, 80):
+    for moe in (1, 2, 3, 5, 10, 22, 50, 79):
         for mechanism in Mechanism:
             exact, rounded = (
                 solve(Question(margins={"a": Fraction(moe)}, decimals=d), one, NINETY, mechanism)["a"]

@@ -31,7 +31,7 @@ def lies_between(found: LossBounds | None, exact: float) -> bool:
     return found is not None and found.lower <= exact * (1 + 1e-12) and exact <= found.upper * (1 + 1e-12)
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(plans, st.floats(0, 1.2))
 def test_delta_lies_between_its_bounds(of: list[Shift], part: float) -> None:
     law = composed(of)
@@ -41,7 +41,7 @@ def test_delta_lies_between_its_bounds(of: list[Shift], part: float) -> None:
     assert exact < 1e-200 if found is None else lies_between(found, exact)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(plans, st.sampled_from([0.3, 1e-2, 1e-5, 1e-10, 1e-25]))
 def test_epsilon_lies_between_its_bounds_and_these_are_close(of: list[Shift], delta: float) -> None:
     law = composed(of)
@@ -54,7 +54,7 @@ def test_epsilon_lies_between_its_bounds_and_these_are_close(of: list[Shift], de
     assert found.upper - found.lower <= 3 * WIDTH * max(found.upper, spread)
 
 
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=3, deadline=None)
 @given(plans, st.floats(-25, -0.5))
 @example([Shift(DiscreteGaussian(Fraction(1, 5)), 2, 1), Shift(DiscreteGaussian(Fraction(1, 5)), 2, 2)], -1.87890625)
 @example([Shift(DiscreteGaussian(Fraction(1, 5)), 1, 1)], -9.75)
@@ -202,7 +202,7 @@ def test_a_choice_is_the_worst_of_what_it_can_be(delta: float) -> None:
     assert found.upper >= max(bounds.lower for bounds in each if bounds is not None)
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(
     st.sampled_from([Fraction(3), Fraction(5), Fraction(40)]), st.integers(1, 3), st.integers(0, 2), st.integers(0, 2)
 )
@@ -282,7 +282,7 @@ def test_many_deltas_are_those_of_single_epsilons_but_a_little_above() -> None:
     shifts = (Shift(DiscreteGaussian(Fraction(3)), 1, 4), Shift(TwoSidedGeometric(Fraction(5)), 2, 3))
     mixed = Difference(shifts, (ShiftChoice(2, (shifts[:1], shifts[1:])),), slack=1e-7)
     for difference in (Difference(shifts), mixed):
-        epsilons = [0.0, 0.3, 1.0, 1.01, 2.5, 4.0, 6.0]
+        epsilons = [0.0, 1.0, 1.01, 4.0]
         found = deltas_at(difference, epsilons, 1e-3)
         assert found is not None
         for epsilon, delta in zip(epsilons, found, strict=True):

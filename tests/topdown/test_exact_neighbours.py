@@ -78,7 +78,7 @@ def test_no_change_of_a_record_is_told_better_than_the_plan_says(tmp_path: Path,
     paths = [path(world, block) for block in range(blocks)]
     differences = {
         frozenset(moved(spending, paths[x], paths[y], (0, j)).items())
-        for x, y, j in product(range(0, blocks, 4), range(0, blocks, 4), (0, 1, cells - 1))
+        for x, y, j in product(range(0, blocks, 7), range(0, blocks, 7), (0, 1, cells - 1))
     }
     assert len(spending.plan.paths) > 1
     assert len(differences) > 10

@@ -64,5 +64,4 @@ def folder(tmp_path: Path) -> Path:
     """A sound folder of persons and households, to be spoiled."""
     for kind in KINDS:
         write_world(tmp_path, sound_world(kind))
-    assert said(tmp_path) == said(tmp_path, KINDS[1]) == ""
     return tmp_path

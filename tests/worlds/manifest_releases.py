@@ -68,7 +68,7 @@ def _phsafe(made: Releases) -> None:
 
 
 def _safetab(made: Releases) -> None:
-    world = random_world(seeded(3), persons=60, households=50)
+    world = random_world(seeded(3), persons=30, households=25)
     world.config.runs = ("us",)
     world.config.budgets("2").thresholds((4, 8, 20), 4)
     world.config.allow_negative, world.config.zero_suppression = True, "0.5"
@@ -83,7 +83,7 @@ def _safetab(made: Releases) -> None:
 
 
 def _topdown(made: Releases) -> None:
-    write_world(make_world(4, SHAPE), made / "world")
+    write_world(make_world(4, SHAPE, states=1), made / "world")
     write_configuration(configuration(SHAPE, rho="1/2"), made / "topdown.json")
     options = ("--estimator", "full-information", "--noisy-measurements", made / "noisy", "--spine", "optimized")
     arguments = (made / "topdown.json", made / "world", made / "topdown", "--seed", 3)

@@ -29,7 +29,7 @@ WIDER = [
 
 def draws_of(law: DiscreteGaussian | TwoSidedGeometric) -> int:
     """Fewer where each takes a second."""
-    return 40 if law.variance < 5000 else 12
+    return 20 if law.variance < 5000 else 12
 
 
 @pytest.mark.sampled(4)
@@ -46,17 +46,17 @@ def test_the_true_loss_is_recovered_over_a_grid_of_budgets(law: DiscreteGaussian
 
 @pytest.mark.parametrize("law", [TwoSidedGeometric(Fraction(8)), DiscreteGaussian(Fraction(100))], ids=str)
 def test_too_wide_and_too_narrow_a_bandwidth_are_noticed(law: DiscreteGaussian | TwoSidedGeometric) -> None:
-    drawn = [checked(sample(law, 2663, SeededEntropy(2000 + i)).astype(float)) for i in range(20)]
+    drawn = [checked(sample(law, 2663, SeededEntropy(2000 + i)).astype(float)) for i in range(10)]
     narrow = [estimate_loss(residuals, 0.1).warnings for residuals in drawn]
     fitting = [estimate_loss(residuals).warnings for residuals in drawn]
-    assert sum(map(bool, narrow)) >= 18
-    assert sum(map(bool, fitting)) <= 3
+    assert sum(map(bool, narrow)) >= 9
+    assert sum(map(bool, fitting)) <= 2
     if isinstance(law, TwoSidedGeometric):  # a parabola is no approximation across the peak
-        wide = [checked(sample(law, 20_000, SeededEntropy(3000 + i)).astype(float)) for i in range(10)]
+        wide = [checked(sample(law, 20_000, SeededEntropy(3000 + i)).astype(float)) for i in range(4)]
         assert all(estimate_loss(residuals, 1.0).warnings for residuals in wide)
 
 
-@pytest.mark.parametrize("audits", [60, pytest.param(150, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("audits", [25, pytest.param(150, marks=pytest.mark.thorough)])
 def test_a_bound_passes_the_true_rho_no_more_often_than_it_may(audits: int) -> None:
     # At a confidence of one half, where chance would show: of all audits at most half may be wrong.
     generator = np.random.default_rng(1)

@@ -147,17 +147,16 @@ def test_frames_are_read_as_libraries_make_them(tmp_path: Path, name: str) -> No
     }
 
 
-@pytest.mark.sampled(2)
-@pytest.mark.parametrize("seed", range(8))
 @pytest.mark.slow
-def test_dates_count_by_what_is_told_of_them(tmp_path: Path, seed: int) -> None:
-    rng = Random(seed)  # noqa: S311 (no noise)
-    days = [date(rng.randint(1890, 2040), rng.randint(1, 12), rng.randint(1, 28)) for _ in range(40)] + [None] * 3
+def test_dates_count_by_what_is_told_of_them(tmp_path: Path) -> None:
+    rng = Random(1)  # noqa: S311 (no noise)
+    years = [rng.choice((rng.randint(1898, 1903), rng.randint(1890, 2040))) for _ in range(40)]
+    days = [date(year, rng.randint(1, 12), rng.randint(1, 28)) for year in years] + [None] * 3
     parts: dict[str, tuple[list[int], Callable[[date], int]]] = {
         "year": ([1900, 2030], lambda day: day.year),
         "month": ([1, 12], lambda day: day.month),
         "year-month": ([190001, 203012], lambda day: 100 * day.year + day.month),
-        "date": ([19000101, 19051231], lambda day: 10000 * day.year + 100 * day.month + day.day),
+        "date": ([19000101, 19011231], lambda day: 10000 * day.year + 100 * day.month + day.day),
     }
     arrays = {part: dates(rng, days) for part in parts}
     document = _described(
@@ -202,7 +201,7 @@ _KINDS = {
 
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", _TYPES)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(data=st.data(), low=st.integers(0, 3), width=st.integers(0, 25), words=st.sampled_from(["", "b", "o", "bo"]))
 @pytest.mark.slow
 def test_a_number_of_any_type_is_the_whole_number_that_it_is_and_nothing_else(
@@ -249,18 +248,16 @@ def test_keys_are_the_same_in_every_type(tmp_path: Path) -> None:
     }  # fmt: skip
     kinds = [pa.int64(), pa.float64(), pa.string(), pa.decimal128(20, 2)]
     document["unit"] = "homes"
-    for of_key in kinds:
-        for of_link in kinds:
-            say = {pa.string(): str, pa.float64(): float}
-            homes = pa.table({"id": pa.array(map(say.get(of_key, int), keys), of_key), "kind": ["a", "b", "b"]})
-            people = pa.table({"home": pa.array(map(say.get(of_link, int), links), of_link), "sex": [*"ffmm"]})
-            given_frames = {"homes": homes, "people": people}
-            found = yupana.exact("tables", document, given_frames, tmp_path / "out", synthetic=True, overwrite=True)
-            assert pl.DataFrame(found["t"])["COUNT"].to_list() == [2, 2], (of_key, of_link)
+    say = {pa.string(): str, pa.float64(): float}
+    for of_key, of_link in zip(kinds, kinds[1:] + kinds[:1], strict=True):
+        homes = pa.table({"id": pa.array(map(say.get(of_key, int), keys), of_key), "kind": ["a", "b", "b"]})
+        people = pa.table({"home": pa.array(map(say.get(of_link, int), links), of_link), "sex": [*"ffmm"]})
+        given_frames = {"homes": homes, "people": people}
+        found = yupana.exact("tables", document, given_frames, tmp_path / "out", synthetic=True, overwrite=True)
+        assert pl.DataFrame(found["t"])["COUNT"].to_list() == [2, 2], (of_key, of_link)
 
 
-@pytest.mark.parametrize("form", ["csv", "parquet", "frame"])
-@pytest.mark.parametrize("shards", [None, 2])
+@pytest.mark.parametrize(("form", "shards"), [("csv", None), ("parquet", 2), ("frame", 2)])
 @pytest.mark.slow
 def test_files_of_which_no_column_is_read_are_counted(tmp_path: Path, form: str, shards: int | None) -> None:
     document = _described(tmp_path / "data")

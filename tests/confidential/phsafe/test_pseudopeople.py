@@ -4,8 +4,10 @@ The tables are compared with two plain computations that share nothing with the 
 one from the categories of the source, which knows no code of the Census Bureau.
 """
 
+import contextlib
 import csv
 import importlib.util
+import io
 import json
 import math
 import re
@@ -22,12 +24,13 @@ import duckdb
 import pytest
 from places import ROOT, SHARED
 
+from yupana.cli.main import main
+
 pytestmark = pytest.mark.slow
 
 SOURCE = SHARED / "data" / "pseudopeople_sample_wa" / "decennial_census.parquet"
 SCRIPT = ROOT / "examples" / "pseudopeople.py"
 PAGE = ROOT / "docs" / "pseudopeople.md"
-YUPANA = str(Path(sys.executable).with_name("yupana"))
 
 needs_source = pytest.mark.skipif(
     not SOURCE.is_file(), reason="the pseudopeople sample is not in ../shared/data/pseudopeople_sample_wa"
@@ -77,9 +80,9 @@ class Town(NamedTuple):
 
 
 def yupana(*arguments: str | Path) -> str:
-    done = subprocess.run([YUPANA, *map(str, arguments)], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    with contextlib.redirect_stdout(io.StringIO()) as told:
+        assert main(list(map(str, arguments))) == 0
+    return told.getvalue()
 
 
 def released(folder: Path) -> dict[Key, Answer]:
@@ -186,6 +189,11 @@ def unit_cells(unit: dict[str, str]) -> Iterator[tuple[str, int]]:
         yield "PH5_denom", 1
 
 
+@pytest.fixture(scope="module")
+def counted(town: Town) -> tuple[Counter[Key], dict[str, Counter[str]]]:
+    return from_files(town.folder)
+
+
 def from_files(folder: Path) -> tuple[Counter[Key], dict[str, Counter[str]]]:
     """Counts without truncation, and persons in a table's universe by unit."""
     units = {unit["MAFID"]: unit for unit in rows_of(folder / "units.csv")}
@@ -210,10 +218,12 @@ def keys(table: str) -> list[Key]:
 
 
 @needs_source
-@pytest.mark.parametrize("table", CELLS)
-def test_every_cell_equals_a_plain_count_of_the_files(table: str, town: Town, whole: dict[Key, int]) -> None:
-    counts, _ = from_files(town.folder)
-    assert {key: whole[key] for key in whole if key[0] == table} == {key: counts[key] for key in keys(table)}
+def test_every_cell_equals_a_plain_count_of_the_files(
+    counted: tuple[Counter[Key], dict[str, Counter[str]]], whole: dict[Key, int]
+) -> None:
+    counts, _ = counted
+    for table in CELLS:
+        assert {key: whole[key] for key in whole if key[0] == table} == {key: counts[key] for key in keys(table)}
 
 
 @needs_source
@@ -229,9 +239,12 @@ def test_derived_tables_add_up(exact: dict[Key, Answer]) -> None:
 @needs_source
 @pytest.mark.parametrize("table", TAU)
 def test_truncation_takes_what_is_over_the_threshold(
-    table: str, town: Town, exact: dict[Key, Answer], whole: dict[Key, int]
+    table: str,
+    counted: tuple[Counter[Key], dict[str, Counter[str]]],
+    exact: dict[Key, Answer],
+    whole: dict[Key, int],
 ) -> None:
-    _, universe = from_files(town.folder)
+    _, universe = counted
     over = sum(max(0, persons - TAU[table]) for persons in universe[table].values())
     lost = {key: whole[key] - exact[key].value for key in keys(table)}
     assert all(0 <= loss <= over for loss in lost.values())
@@ -293,12 +306,10 @@ def from_source(source: list[dict[str, Any]]) -> Counter[Key]:
 
 
 @needs_source
-@pytest.mark.parametrize("table", ["PH1_num", "PH1_denom", "PH2", "PH3", "PH4", "PH5_denom", "PH6"])
-def test_what_is_not_drawn_equals_a_count_of_the_source(
-    table: str, source: list[dict[str, Any]], whole: dict[Key, int]
-) -> None:
+def test_what_is_not_drawn_equals_a_count_of_the_source(source: list[dict[str, Any]], whole: dict[Key, int]) -> None:
     counts = from_source(source)
-    here = [key for key in keys(table) if key[1] in "*HI"]
+    tables = ("PH1_num", "PH1_denom", "PH2", "PH3", "PH4", "PH5_denom", "PH6")
+    here = [key for table in tables for key in keys(table) if key[1] in "*HI"]
     assert {key: whole[key] for key in here} == {key: counts[key] for key in here}
 
 
@@ -398,9 +409,8 @@ def _moe(table: str, level: int) -> float:
 
 
 @needs_source
-@pytest.mark.parametrize("year", [2030, 2040])
-def test_other_years_are_valid(year: int, tmp_path: Path) -> None:
-    subprocess.run([sys.executable, SCRIPT, SOURCE, tmp_path / "t", "--year", str(year)], check=True)
+def test_another_year_is_valid(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, SCRIPT, SOURCE, tmp_path / "t", "--year", "2040"], check=True)
     yupana("phsafe", "validate", tmp_path / "t" / "config.json", tmp_path / "t")
 
 

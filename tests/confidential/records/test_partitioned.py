@@ -42,7 +42,7 @@ def split(data: Path, name: str, pattern: str, parts: int) -> None:
 )
 @pytest.mark.slow
 def test_parts_are_the_same_census(tmp_path: Path, pattern: str, codes: Codes) -> None:
-    census = random_census(seeded(6), STATES, 300)
+    census = random_census(seeded(6), STATES, 60)
     write_csv(tmp_path / "csv", census)
     write_parquet(tmp_path / "parts", census, codes)
     for name in ("persons", "units", "geo"):
@@ -61,7 +61,7 @@ def test_parts_are_the_same_census(tmp_path: Path, pattern: str, codes: Codes) -
 @pytest.mark.parametrize("form", ["csv", "parquet"])
 @pytest.mark.slow
 def test_a_hive_folder_above_the_data_is_no_column(tmp_path: Path, form: str) -> None:
-    census = random_census(seeded(7), STATES, 50)
+    census = random_census(seeded(7), STATES, 20)
     made, data = tmp_path / "made", tmp_path / "QAGE=7" / "data"
     data.parent.mkdir()
     if form == "csv":
@@ -94,11 +94,12 @@ def rewrite(path: Path, select: str) -> None:
 @pytest.mark.slow
 def test_the_records_that_are_spoiled_below_are_sound(parts: Place) -> None:
     assert main(parts.arguments("validate")) == 0
-    assert main(parts.arguments("run")) == 0
 
 
-@pytest.mark.parametrize("name", ["persons.parquet/01.parquet", "units.parquet/TABBLKST=00/part-0.parquet"])
-@pytest.mark.parametrize("share", [0.0, 0.5, 0.99])
+@pytest.mark.parametrize(
+    ("name", "share"),
+    [("persons.parquet/01.parquet", 0.0), ("units.parquet/TABBLKST=00/part-0.parquet", 0.5)],
+)
 @pytest.mark.slow
 def test_a_part_cut_off(parts: Place, refused: Refused, name: str, share: float) -> None:
     path = parts.data / name
@@ -123,7 +124,6 @@ def test_a_part_damaged_within(parts: Place, refused: Refused) -> None:
     [
         ("SELECT * EXCLUDE (RELSHIP) FROM {}", "columns_present: missing column RELSHIP"),
         ("SELECT *, 1 AS TABBLKST FROM {}", "column_order: the columns are not those of persons.parquet/00.parquet"),
-        ("SELECT MAFID, * EXCLUDE (MAFID) FROM {}", "column_order"),
         ("SELECT * REPLACE (QAGE::DOUBLE AS QAGE) FROM {}", "column_type: column QAGE has type DOUBLE"),
         ("SELECT * REPLACE (CENRACE::INTEGER AS CENRACE) FROM {}", "column_type: column CENRACE has another type"),
     ],

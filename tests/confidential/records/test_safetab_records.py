@@ -25,7 +25,6 @@ from detailed_relations import folder as folder  # noqa: PLC0414
 from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
-from yupana.confidential.records.safetab_records import Kind
 from yupana.errors import InputError
 
 # --- forms ----------------------------------------------------------------------------------------------------------
@@ -44,14 +43,13 @@ FORMS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.sampled(12)
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("listed", [True, False])
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.slow
-def test_every_form_gives_the_same_relations(tmp_path: Path, kind: Kind, form: str, *, listed: bool) -> None:
+def test_every_form_gives_the_same_relations(tmp_path: Path, form: str) -> None:
+    # Each form with one kind of records, with the list and without it in turn.
+    number, how = list(FORMS).index(form), FORMS[form]
+    kind, listed = KINDS["HOUSEHOLDER" not in how.get("casts", ()) and number % 2], number % 3 > 0
     world = sound_world(kind, listed=listed)
-    how = FORMS[form]
     write_world(tmp_path, world, separator=how.get("separator", "|"), end=how.get("end", "\n"))
     text = tmp_path / f"{kind}.txt"
     if "ending" in how:
@@ -70,9 +68,8 @@ def test_every_form_gives_the_same_relations(tmp_path: Path, kind: Kind, form: s
         assert {types[race] for race in RACES} == {"SMALLINT"}
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_byte_order_marks_blank_lines_and_other_columns(tmp_path: Path, kind: Kind) -> None:
-    world = sound_world(kind)
+def test_byte_order_marks_blank_lines_and_other_columns(tmp_path: Path) -> None:
+    world = sound_world(kind := KINDS[1])
     world.reference_columns = ("NAME", "AIANNHCE", *ADDRESS[::-1], "", "tabblkst_2", "PLACEFP", "")
     world.blocks = [{**row, "NAME": 'a, "b"', "": "x", "tabblkst_2": "99"} for row in world.blocks]
     for row in world.blocks:
@@ -151,7 +148,7 @@ def worlds(draw: st.DrawFn) -> World:
     return world
 
 
-@pytest.mark.parametrize("examples", [20, pytest.param(50, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("examples", [10, pytest.param(50, marks=pytest.mark.thorough)])
 @pytest.mark.slow
 def test_random_worlds_against_plain_python(examples: int) -> None:
     @settings(max_examples=examples)
@@ -197,36 +194,45 @@ def test_random_worlds_break_every_rule_and_some_break_none() -> None:
 # --- faults, one by one ---------------------------------------------------------------------------------------------
 
 
+def test_the_folder_that_is_spoiled_below_is_sound(folder: Path) -> None:
+    assert said(folder) == said(folder, KINDS[1]) == ""
+
+
 def replace(path: Path, old: str, new: str, count: int = 1) -> None:
     text = path.read_text()
     assert old in text
     path.write_text(text.replace(old, new, count))
 
 
-@pytest.mark.parametrize(
-    ("file", "old", "new", "rule", "place"),
-    [
+@pytest.mark.slow
+def test_values_are_named_by_file_rule_and_line(folder: Path) -> None:
+    expected = []
+    for file, old, new, rule, place in (
         ("person-records", "028|", f"{CANARY}|", "domain: QAGE must be 0 to 115", "line 2"),
         ("person-records", "True|06", f"{CANARY}|06", "domain: HOUSEHOLDER must be False, True", "line 2"),
         ("person-records", "|2020", f"|{CANARY}", "known_code: QSPAN must be a RACE_ETH_CODE", "line 3"),
         ("person-records", "|1010|", f"|{CANARY}|", "known_code: QRACE2 must be Null or a RACE_ETH_CODE", "line 3"),
         ("person-records", "Null|Null|9950", "Null|3105|9950", "race_after_null", "line 2"),
-        ("person-records", "|1001|", f"|{CANARY}|", "block_in_reference: the block is not in GRF-C.txt", "line 3"),
-        ("GRF-C", "|00562|", f"|{CANARY}|", "domain: PLACEFP must be 00000 to 99999 (a code of 5 digits)", "line 3"),
+        ("GRF-C", "|14000|", f"|{CANARY}|", "domain: PLACEFP must be 00000 to 99999 (a code of 5 digits)", "line 4"),
         ("GRF-C", "1001|00562", "1000|99999", "unique_block: the block is listed more than once", "lines 2, 3"),
         ("housing-units", "|3", f"|{CANARY}.5", "domain: housing_units must be a whole number", "line 2"),
-        ("housing-units", "0600140010011001|", f"{CANARY}|", "domain: block must be 15 digits", "line 3"),
+        ("housing-units", "1703101010011000|", f"{CANARY}|", "domain: block must be 15 digits", "line 4"),
         ("housing-units", "0600140010011001|", "060014001001000|", "unique_block", "lines 2, 3"),
-    ],
-)
+    ):
+        replace(folder / f"{file}.txt", old, new)
+        expected.append((f"{file}.txt: {rule}", place))
+    lines = said(folder).splitlines()
+    assert len(lines) == len(expected), lines
+    for start, end in expected:
+        assert any(line.startswith(start) and line.endswith(f" {end}") for line in lines), (start, end, lines)
+
+
 @pytest.mark.slow
-def test_a_value_is_named_by_file_rule_and_line(
-    folder: Path, file: str, old: str, new: str, rule: str, place: str
-) -> None:
-    replace(folder / f"{file}.txt", old, new)
+def test_a_block_that_the_reference_lacks_is_named(folder: Path) -> None:
+    replace(folder / "person-records.txt", "|1001|", f"|{CANARY}|")
     (line,) = said(folder).splitlines()
-    assert line.startswith(f"{file}.txt: {rule}")
-    assert line.endswith(place)
+    assert line.startswith("person-records.txt: block_in_reference: the block is not in GRF-C.txt")
+    assert line.endswith(" line 3")
 
 
 @pytest.mark.slow
@@ -271,7 +277,7 @@ def test_a_missing_folder_and_a_list_that_is_no_file(folder: Path) -> None:
     assert "housing-units.txt or housing-units.csv or housing-units.parquet: file_present" in said(folder)
 
 
-@pytest.mark.parametrize("other", ["person-records.parquet", "person-records.csv", "GRF-C.csv", "housing-units.csv"])
+@pytest.mark.parametrize("other", ["person-records.parquet", "GRF-C.csv", "housing-units.csv"])
 def test_two_forms_of_one_file(folder: Path, other: str) -> None:
     (folder / other).write_bytes(b"x")
     assert f"{Path(other).stem}.txt or {other}: one_file: both are there; leave one" in said(folder)
@@ -282,7 +288,7 @@ def test_two_forms_of_one_file(folder: Path, other: str) -> None:
 def test_an_empty_file_and_a_header_alone(folder: Path, name: str) -> None:
     path = folder / f"{name}.txt"
     header = path.read_text().split("\n")[0]
-    for content in ("", "\n\n", header, header + "\n", header + "\r\n\r\n"):
+    for content in ("", "\n\n", header, header + "\r\n\r\n") if name == "person-records" else ("", header + "\n"):
         path.write_text(content, newline="")
         rule = "columns_present" if content == "\n\n" else "not_empty"
         assert f"{name}.txt: {rule}" in said(folder), repr(content)
@@ -292,11 +298,10 @@ def test_an_empty_file_and_a_header_alone(folder: Path, name: str) -> None:
         assert said(folder) == f"{name}.parquet: not_empty: the file has no person"
 
 
-@pytest.mark.sampled(6)
-@pytest.mark.parametrize("name", ["person-records", "GRF-C", "housing-units"])
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.slow
-def test_rubbish(folder: Path, name: str, seed: int) -> None:
+def test_rubbish(folder: Path, seed: int) -> None:
+    name = ("person-records", "GRF-C", "housing-units")[(seed + seed // 3) % 3]
     path = folder / f"{name}.txt"
     noise = random.Random(seed).randbytes((1, 100, 100_000)[seed % 3])  # noqa: S311
     path.write_bytes(noise if seed < 3 else path.read_bytes() + noise)
@@ -309,7 +314,7 @@ def test_text_of_another_shape(folder: Path, name: str) -> None:
     path = folder / f"{name}.txt"
     sound = path.read_text()
     first, second, rest = sound.split("\n", 2)
-    for content, what in {
+    shapes = {
         sound.replace("|", ";"): "columns_present",
         sound.replace("|", "\t"): "columns_present",
         f"{first}\n{second}|{CANARY}\n{rest}": "row_shape: has too many fields; 1 record; line 2",
@@ -321,7 +326,10 @@ def test_text_of_another_shape(folder: Path, name: str) -> None:
         f"{second}\n{rest}": "columns_present",
         f"\n{sound}": "columns_present",
         sound.encode("utf-16").decode("latin-1"): "",
-    }.items():
+    }
+    # The files are read alike: the records in every shape, of the others each in a third of them.
+    which = {"person-records": shapes, "GRF-C": list(shapes)[::3], "housing-units": list(shapes)[1::3]}[name]
+    for content, what in ((content, shapes[content]) for content in which):
         path.write_text(content, encoding="latin-1", newline="")
         told = [line for line in said(folder).splitlines() if line.startswith(f"{name}.txt: {what}")]
         assert told, (content[:200], said(folder))
@@ -348,7 +356,7 @@ def test_columns_missing_and_there_twice(folder: Path) -> None:
     assert "GRF-C.txt: columns_present: column TABBLK is there twice" in said(folder)
 
 
-@pytest.mark.parametrize("cast", ["QAGE::DOUBLE", "QAGE IS NULL", "QAGE::DECIMAL(9, 0)", "[QAGE]", "QAGE::BLOB"])
+@pytest.mark.parametrize("cast", ["QAGE::DOUBLE", "QAGE IS NULL", "[QAGE]", "QAGE::BLOB"])
 @pytest.mark.slow
 def test_parquet_of_another_type(folder: Path, cast: str) -> None:
     path = folder / "person-records.txt"
@@ -357,7 +365,7 @@ def test_parquet_of_another_type(folder: Path, cast: str) -> None:
     assert said(folder).startswith("person-records.parquet: column_type: column QAGE has type")
 
 
-@pytest.mark.parametrize("share", [0.0, 0.3, 0.6, 0.99])
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.99])
 @pytest.mark.slow
 def test_parquet_cut_off_or_damaged(folder: Path, share: float) -> None:
     (folder / "person-records.txt").unlink()

@@ -92,7 +92,7 @@ def sharded(whole: OpenedRecords, of_unit: dict[int, int], shards: int) -> Itera
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("census")
-    write_csv(folder / "data", with_giant(seeded(5), 150))
+    write_csv(folder / "data", with_giant(seeded(5), 60))
     return folder
 
 
@@ -108,7 +108,7 @@ def told(counts: Tabulated) -> Any:  # noqa: ANN401
 ODD = st.sampled_from([1, 2, 3, 7, GIANT - 1, GIANT, GIANT + 1])
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [1])
 @pytest.mark.slow
 def test_tables_of_phsafe_add_up(folder: Path, seed: int) -> None:
     random = seeded(seed)
@@ -162,9 +162,7 @@ UNITS = make_schema(h1=("vacant", "occupied"))
 RACES = make_schema(cenrace=63, votingage=2)
 
 
-@pytest.mark.sampled(3)
-@pytest.mark.parametrize("shards", SHARDS)
-@pytest.mark.parametrize("schema", [PL94, UNITS, RACES], ids=["persons", "units", "races"])
+@pytest.mark.parametrize(("schema", "shards"), [(PL94, 3), (UNITS, 1), (RACES, 8)], ids=["persons", "units", "races"])
 @pytest.mark.slow
 def test_blocks_of_topdown_add_up(folder: Path, schema: Any, shards: int) -> None:  # noqa: ANN401
     random = seeded(shards)
@@ -226,8 +224,7 @@ def of_folder(description: Path, data: Path) -> Tabulated:
         return tabulate_described(records.db, config, limited=True)
 
 
-@pytest.mark.sampled(3)
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", [0, 2])
 @pytest.mark.slow
 def test_tables_of_a_description_add_up(tmp_path: Path, seed: int) -> None:
     random, world = seeded(seed), make_world(seed)
@@ -247,7 +244,7 @@ def test_tables_of_a_description_add_up(tmp_path: Path, seed: int) -> None:
         assert {k: v.tolist() for k, v in one.by_level.items()} == {k: v.tolist() for k, v in whole.by_level.items()}
 
 
-@pytest.mark.parametrize("most", [1, 2, 7])
+@pytest.mark.parametrize("most", [1, 7])
 def test_tables_by_id_add_up(tmp_path: Path, most: int) -> None:
     """All records of one id are in one shard, many of them alike."""
     random = seeded(most)

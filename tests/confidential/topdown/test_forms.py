@@ -25,7 +25,7 @@ def tables(out: Path) -> dict[str, Any]:
 
 
 def world(folder: Path, spine: str, mechanism: str) -> list[str]:
-    data = write_world(make_world(8, SHAPE), folder / "data")
+    data = write_world(make_world(8, SHAPE, states=1), folder / "data")
     made = configuration(SHAPE, spine={"kind": spine}, mechanism=mechanism)
     del made["rho"]
     return [str(write_configuration({**made, **BUDGETS[mechanism]}, folder / "config.json")), str(data)]
@@ -75,37 +75,47 @@ def test_every_spine(
 def test_built_in_configurations(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, states: tuple[str, ...]
 ) -> None:
-    synthesize(tmp_path / "data", households=60, states=states, seed=1)
+    synthesize(tmp_path / "data", households=20, states=states, seed=1)
     compare([name, str(tmp_path / "data")], tmp_path, monkeypatch, "--intervals", "none")
 
 
+POSTERIOR = ("--seed", "3", "--intervals", "none", "--estimator", "posterior")
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A release by the posterior, beside its configuration and records."""
+    folder = tmp_path_factory.mktemp("posterior")
+    write_world(make_world(5, SHAPE), folder / "data")
+    write_configuration(configuration(SHAPE, rho="1/2"), folder / "config.json")
+    assert main([*again(folder), str(folder / "out"), *POSTERIOR]) == 0
+    return folder / "out"
+
+
+def again(folder: Path) -> list[str]:
+    return ["topdown", "run", str(folder / "config.json"), str(folder / "data")]
+
+
 @pytest.mark.slow
-def test_a_posterior_that_dies_when_it_is_kept_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    data = write_world(make_world(5, SHAPE), tmp_path / "data")
-    config = write_configuration(configuration(SHAPE, rho="1/2"), tmp_path / "config.json")
-    line = ["topdown", "run", str(config), str(data)]
-    more = ["--seed", "3", "--intervals", "none", "--estimator", "posterior"]
-    assert main([*line, str(tmp_path / "whole"), *more]) == 0
+def test_a_posterior_that_dies_when_it_is_kept_is_made_again(
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = [*again(whole.parent), str(tmp_path / "out"), *POSTERIOR]
     with monkeypatch.context() as patch:
         patch.setattr(Chains, "check", lambda _: 1 / 0)
-        assert main([*line, str(tmp_path / "out"), *more]) == 1
+        assert main(line) == 1
     counts = [path.name for path in (tmp_path / "out.checkpoint").glob("06-*.counts")]
     assert counts, "what was drawn is kept as a geolevel below the blocks"
-    assert main([*line, str(tmp_path / "out"), *more, "--resume"]) == 0
-    assert tables(tmp_path / "whole") == tables(tmp_path / "out")
+    assert main([*line, "--resume"]) == 0
+    assert tables(whole) == tables(tmp_path / "out")
 
 
 @pytest.mark.parametrize("part", [1, pytest.param(7, marks=pytest.mark.thorough)])
 @pytest.mark.slow
-def test_a_posterior_in_parts_is_that_of_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: int) -> None:
+def test_a_posterior_in_parts_is_that_of_the_whole(
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: int
+) -> None:
     """Levels come in parts of a million counts; parents and their blocks are cut at other places."""
-    data = write_world(make_world(5, SHAPE), tmp_path / "data")
-    config = write_configuration(configuration(SHAPE, rho="1/2"), tmp_path / "config.json")
-    made = []
-    for entries in (1 << 20, part):
-        monkeypatch.setattr(checkpoint, "_ENTRIES_AT_ONCE", entries)
-        out = tmp_path / f"out{entries}"
-        arguments = [str(config), str(data), str(out), "--seed", "3", "--intervals", "none"]
-        assert main(["topdown", "run", *arguments, "--estimator", "posterior"]) == 0
-        made.append(tables(out))
-    assert made[0] == made[1]
+    monkeypatch.setattr(checkpoint, "_ENTRIES_AT_ONCE", part)
+    assert main([*again(whole.parent), str(tmp_path / "out"), *POSTERIOR]) == 0
+    assert tables(whole) == tables(tmp_path / "out")

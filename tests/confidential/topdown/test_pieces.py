@@ -18,15 +18,15 @@ ESTIMATORS = ("topdown", "full-information")
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("data")
-    return write_world(make_world(7, (3, 2), quarters=True), folder / "data", quarters=True)
+    return write_world(make_world(7, (3, 2), quarters=True, states=1), folder / "data", quarters=True)
 
 
 def run(data: Path, tmp_path: Path, spine: dict[str, Any], *options: str) -> dict[str, Any]:
     made = {**configuration((3, 2), rho="1"), "spine": spine}
     config = write_configuration(made, tmp_path / "config.json")
     out = tmp_path / "out"
-    arguments = ["topdown", "run", str(config), str(data), str(out), "--seed", "3", "--overwrite", *options]
-    assert main(arguments) == 0
+    arguments = ["topdown", "run", str(config), str(data), str(out), "--seed", "3", "--overwrite"]
+    assert main([*arguments, "--intervals", "none", *options]) == 0
     assert main(["check", str(out)]) == 0
     manifest: dict[str, Any] = json.loads((out / "manifest.json").read_text())
     return manifest

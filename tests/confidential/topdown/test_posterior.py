@@ -96,7 +96,7 @@ def test_known_totals_of_blocks_are_kept(tmp_path: Path) -> None:
 def test_any_number_of_threads_makes_the_same_bits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, several: int
 ) -> None:
-    write_world(make_world(5, SHAPE), tmp_path / "data", quarters=True)
+    write_world(make_world(5, SHAPE, states=1), tmp_path / "data", quarters=True)
     made = []
     for threads in (1, several):
         monkeypatch.setattr(os, "cpu_count", lambda threads=threads: threads)
@@ -112,7 +112,7 @@ def test_a_run_that_dies_of_its_coins_goes_on_with_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: str | None
 ) -> None:
     """Else what is released would be made of coins that were chosen."""
-    write_world(make_world(5, SHAPE), tmp_path / "data", quarters=True)
+    write_world(make_world(5, SHAPE, states=1), tmp_path / "data", quarters=True)
     seen: list[int] = []
     made = estimating.estimate_posterior
 
@@ -132,7 +132,7 @@ def test_a_run_that_dies_of_its_coins_goes_on_with_them(
 
 @pytest.mark.slow
 def test_the_manifest_tells_what_was_learned_and_what_is_public(tmp_path: Path) -> None:
-    data = write_world(make_world(6, SHAPE), tmp_path / "data", quarters=True)
+    data = write_world(make_world(6, SHAPE, states=1), tmp_path / "data", quarters=True)
     assert run(tmp_path, documented()) == 0
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
     assert manifest["posterior"]["housing_units"] is True
@@ -181,7 +181,7 @@ def test_what_cannot_be_learned_from_is_refused(
 
 @pytest.mark.slow
 def test_units_that_the_measurements_contradict_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    world = make_world(9, SHAPE, states=4)
+    world = make_world(9, SHAPE, states=2)
     for number, block in enumerate(world.blocks):
         world.counts |= {(block, cell): 60 for cell in range(12)}
         world.facilities[block][0] = 10**9 if number % 3 == 0 else 1

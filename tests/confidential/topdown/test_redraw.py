@@ -1,18 +1,14 @@
-"""Solvers that die of their noise and go on: what is released has the law of one draw."""
+"""Solvers that die of their noise and go on: what is released is made of the first draws, and so has their law."""
 
 import os
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import pytest
 from failsafe_worlds import CASES, document_of, world_of
 from kept_runs import drawn_files, kept_counts, measured_for
-from scipy.stats import chisquare
 from topdown_worlds import World, configuration, write_configuration, write_world
 
 from yupana.confidential.request import RunRequest
@@ -21,7 +17,6 @@ from yupana.confidential.topdown.world import World as Opened
 from yupana.confidential.topdown.world import open_world
 from yupana.plan.ledger import Ledger
 from yupana.privacy.entropy import SeededEntropy
-from yupana.privacy.laws import DiscreteGaussian
 from yupana.progress import Stopwatch
 from yupana.topdown.budget import spend
 from yupana.topdown.configuration import Configuration
@@ -123,20 +118,6 @@ def released(
     raise AssertionError("it never came to an end")
 
 
-def chance(seen: Counter[int], mean: int) -> float:
-    """The chi-square probability of values of a discrete Gaussian of variance parameter 2, its tails put together."""
-    law = DiscreteGaussian(Fraction(2))
-    support = range(-3, 4)
-    probability = [law.pmf(k) for k in support]
-    number = sum(seen.values())
-    inside = [seen[mean + k] for k in support]
-    return float(
-        chisquare(
-            [*inside, number - sum(inside)], [*(number * p for p in probability), number * (1 - sum(probability))]
-        ).pvalue
-    )
-
-
 TOPDOWN, FULL = RunRequest(), RunRequest(estimator="full-information")
 STORED = RunRequest(noisy_measurements=Path("anywhere"))
 WAYS = {"topdown": TOPDOWN, "full information": FULL, "all drawn beforehand": STORED}
@@ -157,29 +138,6 @@ def drawn_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(BatchCheckpoint, "load_draws", lambda *_: None)
 
 
-def law_of_the_root(monkeypatch: pytest.MonkeyPatch, folder: Path, of: Any) -> float:  # noqa: ANN401
-    seen = Counter(
-        int(np.frombuffer(released(monkeypatch, folder, of, seed, TOPDOWN, {"root": few})[0][0], dtype=np.int64)[0])
-        for seed in range(300)
-    )
-    return chance(seen, 110)
-
-
-@pytest.mark.slow
-def test_a_solver_that_dies_of_its_noise_does_not_choose_among_draws(
-    tmp_path: Path, two_blocks: tuple[Configuration, Opened], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert law_of_the_root(monkeypatch, tmp_path, two_blocks) > 0.01
-
-
-@pytest.mark.thorough
-def test_drawing_anew_would_be_caught(
-    tmp_path: Path, two_blocks: tuple[Configuration, Opened], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    drawn_anew(monkeypatch)
-    assert law_of_the_root(monkeypatch, tmp_path, two_blocks) < 1e-9
-
-
 @pytest.mark.parametrize("fault", ["root", "parents"])
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.slow
@@ -189,7 +147,7 @@ def test_what_is_released_was_made_of_the_first_draws(
     """Exactly: with other noise at every attempt, what was drawn by the time of the fault decides."""
     chosen: dict[str, Chosen] = {"root": few} if fault == "root" else {"parents": uneven}
     levels = 1 if fault == "root" and way == "topdown" else 2
-    for seed in range(12):
+    for seed in range(8):
         whole = released(monkeypatch, tmp_path, two_blocks, seed, WAYS[way], {}).counts
         assert released(monkeypatch, tmp_path, two_blocks, seed, WAYS[way], chosen)[0][:levels] == whole[:levels]
     if way == "topdown":

@@ -1,11 +1,13 @@
 """What TopDown writes, against sums in plain Python over the blocks; and the check that finds every change."""
 
+import shutil
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 
 import duckdb
 import numpy as np
@@ -74,6 +76,19 @@ def random_counts(random: Random, schema: Schema, units: int, number: int) -> Hi
     return count_entries(
         np.array(unit, dtype=np.int64), np.array(cell, dtype=np.int32), np.array(count, dtype=np.int64), units
     )
+
+
+@cache
+def once(schema: Schema, fmt: Format = "csv") -> tuple[TemporaryDirectory[str], Made]:
+    """A release that is made once."""
+    place = TemporaryDirectory()
+    return place, make(Path(place.name) / "out", schema, 1, fmt=fmt)
+
+
+def copied(folder: Path, schema: Schema, fmt: Format = "csv") -> Made:
+    """A copy of it, to be spoiled."""
+    _, made = once(schema, fmt)
+    return replace(made, folder=Path(shutil.copytree(made.folder, folder / "out")))
 
 
 def make(folder: Path, schema: Schema, seed: int, *, optimized: bool = False, fmt: Format = "csv") -> Made:
@@ -176,8 +191,8 @@ def test_counts_and_tabulation_are_sums_of_blocks(
     assert read_release(made.folder).wrong() == []
 
 
-def test_records_of_any_schema_are_blocks_and_attributes(tmp_path: Path) -> None:
-    made = make(tmp_path / "out", LABELLED, 1)
+def test_records_of_any_schema_are_blocks_and_attributes() -> None:
+    _, made = once(LABELLED)
     rows = read_table(made.folder / "microdata.csv")
     assert list(rows[0]) == ["block", "sex", "order"]
     assert Counter((row["block"], (row["sex"], row["order"])) for row in rows) == made.counts
@@ -201,8 +216,8 @@ def test_records_of_persons_are_those_of_the_mdf(tmp_path: Path, monkeypatch: py
     assert found == made.counts
 
 
-def test_records_of_units_list_group_quarters_too(tmp_path: Path) -> None:
-    made = make(tmp_path / "out", H1, 1)
+def test_records_of_units_list_group_quarters_too() -> None:
+    _, made = once(H1)
     found = Counter[tuple[str, str, str]]()
     for row in read_table(made.folder / "microdata.csv"):
         assert row["SCHEMA_TYPE_CODE"] == "MUD"
@@ -215,8 +230,8 @@ def test_records_of_units_list_group_quarters_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("schema", "names"), [(PL94, ("P1", "P2", "P3", "P4", "P5")), (H1, ("H1",)), (LABELLED, ("T1",))]
 )
-def test_tables_hold_every_area(tmp_path: Path, schema: Schema, names: tuple[str, ...]) -> None:
-    made = make(tmp_path / "out", schema, 1)
+def test_tables_hold_every_area(schema: Schema, names: tuple[str, ...]) -> None:
+    _, made = once(schema)
     assert {path.stem for path in (made.folder / "tables").glob("*")} == set(names)
     areas = {level: {area(b) for b in made.blocks.values()} - {""} for level, area in AREAS.items() if level != "block"}
     for name in names:
@@ -283,8 +298,7 @@ CHANGES: dict[str, tuple[str, Callable[[list[str]], list[str]]]] = {
 @pytest.mark.parametrize("name", CHANGES)
 @pytest.mark.slow
 def test_the_check_finds_every_change(tmp_path: Path, name: str) -> None:
-    made = make(tmp_path / "out", PL94, 1)
-    assert verify_release(made.folder, PL94, DEFAULT_LEVELS) == []
+    made = copied(tmp_path, PL94)
     file, change = CHANGES[name]
     path = made.folder / file
     rows = path.read_text().splitlines()
@@ -345,18 +359,18 @@ def test_what_stands_as_written_is_compared_as_it_is_read(
     assert asked == ([{"microdata.csv"}] if schema is H1 else [])
 
 
-@pytest.mark.sampled(12)
-@pytest.mark.parametrize("name", CHANGES)
 @pytest.mark.slow
-def test_comparing_as_it_is_read_finds_every_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    made = make(tmp_path / "out", PL94, 1)
-    file, change = CHANGES[name]
-    path = made.folder / file
-    changed = change(path.read_text().splitlines())
-    path.write_text("".join(f"{row}\n" for row in changed)) if changed else path.unlink()
-    asked = _any_order(monkeypatch)
-    assert verify_release(made.folder, PL94, DEFAULT_LEVELS) != []
-    assert asked or file == "spine/blocks.csv"
+def test_comparing_as_it_is_read_finds_every_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = copied(tmp_path, PL94)
+    for name, (file, change) in CHANGES.items():
+        path = made.folder / file
+        sound = path.read_text()
+        changed = change(sound.splitlines())
+        path.write_text("".join(f"{row}\n" for row in changed)) if changed else path.unlink()
+        asked = _any_order(monkeypatch)
+        assert verify_release(made.folder, PL94, DEFAULT_LEVELS) != [], name
+        assert asked or file == "spine/blocks.csv", name
+        path.write_text(sound)
 
 
 STORED: dict[str, tuple[str, str]] = {
@@ -374,7 +388,7 @@ STORED: dict[str, tuple[str, str]] = {
 @pytest.mark.parametrize("name", STORED)
 @pytest.mark.slow
 def test_the_check_finds_every_change_in_parquet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    made = make(tmp_path / "out", PL94, 1, fmt="parquet")
+    made = copied(tmp_path, PL94, "parquet")
     file, change = STORED[name]
     path = made.folder / f"{file}.parquet"
     with duckdb.connect() as db:
@@ -387,22 +401,19 @@ def test_the_check_finds_every_change_in_parquet(tmp_path: Path, monkeypatch: py
     assert asked
 
 
-@pytest.mark.sampled(2)
-@pytest.mark.parametrize(
-    "file", ["counts/Block.csv", "counts/County.csv", "tabulation/place.csv", "tables/P1.csv", "microdata.csv"]
-)
 @pytest.mark.slow
-def test_rows_in_another_order_are_as_good(tmp_path: Path, file: str) -> None:
-    made = make(tmp_path / "out", PL94, 1)
-    path = made.folder / file
-    header, *rows = path.read_text().splitlines()
-    path.write_text("".join(f"{row}\n" for row in [header, *reversed(rows)]))
+def test_rows_in_another_order_are_as_good(tmp_path: Path) -> None:
+    made = copied(tmp_path, PL94)
+    for file in ("counts/Block.csv", "counts/County.csv", "tabulation/place.csv", "tables/P1.csv", "microdata.csv"):
+        path = made.folder / file
+        header, *rows = path.read_text().splitlines()
+        path.write_text("".join(f"{row}\n" for row in [header, *reversed(rows)]))
     assert verify_release(made.folder, PL94, DEFAULT_LEVELS) == []
 
 
 @pytest.mark.slow
 def test_a_file_that_is_there_in_both_forms_is_told(tmp_path: Path) -> None:
-    made = make(tmp_path / "out", PL94, 1)
+    made = copied(tmp_path, PL94)
     (made.folder / "counts" / "County.parquet").write_bytes(b"")
     assert verify_release(made.folder, PL94, DEFAULT_LEVELS) == [
         "counts/County is missing, or there both as CSV and as Parquet"
@@ -439,7 +450,7 @@ def test_what_fails_in_a_thread_ends_the_writing(tmp_path: Path) -> None:
 
 
 def test_a_file_too_many_is_found(tmp_path: Path) -> None:
-    made = make(tmp_path / "out", LABELLED, 1)
+    made = copied(tmp_path, LABELLED)
     (made.folder / "counts" / "notes.txt").write_text("x")
     assert read_release(made.folder).wrong() == ["counts/notes.txt is not in the manifest"]
 

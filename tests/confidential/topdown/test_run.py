@@ -124,7 +124,8 @@ def test_invariants_and_constraints_hold_at_every_level(tmp_path: Path, seed: in
 @pytest.mark.slow
 def test_children_sum_to_their_parents(tmp_path: Path) -> None:
     shape = (3, 2)
-    out = go(tmp_path, make_world(4, shape), configuration(shape, rho="1/2"), "--spine", "optimized")
+    options = ("--spine", "optimized", "--confidence", "0.99", "--margins", "bureau")
+    out = go(tmp_path, make_world(4, shape), configuration(shape, rho="1/2"), *options)
     spine = [dict(zip(("block", *LEVELS), row, strict=True)) for row in rows(out / "spine/blocks.csv")]
     for upper, lower in pairwise(LEVELS):
         parent = {row[lower]: row[upper] for row in spine}
@@ -132,11 +133,7 @@ def test_children_sum_to_their_parents(tmp_path: Path) -> None:
         for (unit, cell), count in counts(out, f"counts/{lower}", shape).items():
             sums[parent[unit], cell] = sums.get((parent[unit], cell), 0) + count
         assert sums == counts(out, f"counts/{upper}", shape)
-
-
-@pytest.mark.slow
-def test_the_manifest_has_the_margins_that_were_asked_for(tmp_path: Path) -> None:
-    out = go(tmp_path, make_world(9, (2,)), configuration((2,), rho="1"), "--confidence", "0.99", "--margins", "bureau")
+    # The manifest has the margins that were asked for.
     plan = json.loads((out / "manifest.json").read_text())["plan"]
     assert (plan["confidence"], plan["margins"]) == (0.99, "bureau")
     assert plan["measurements"]
@@ -238,13 +235,12 @@ def test_resume_refuses_changed_input(
     assert main(arguments) == 0
 
 
-@pytest.mark.parametrize("what", ["counts", "json"])
 @pytest.mark.slow
 def test_resume_refuses_a_damaged_checkpoint(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], what: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = interrupted(tmp_path, monkeypatch)
-    path = next((tmp_path / "out.checkpoint").glob(f"*{what}"))
+    path = next((tmp_path / "out.checkpoint").glob("*json"))
     content = path.read_bytes()
     path.write_bytes(content[: len(content) // 2])
     capsys.readouterr()

@@ -59,9 +59,26 @@ def check_bounds(found: list[list[int]]) -> None:
         assert margin == math.ceil((upper - lower) / 2)
 
 
+@pytest.fixture(scope="module")
+def once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two releases of one world with their measurements: `out` has intervals, and `bare` none."""
+    folder = tmp_path_factory.mktemp("once")
+    arguments = begin(folder)
+    go(arguments, folder / "out", "--noisy-measurements", str(folder / "other"), "--spine", "aian")
+    without = ("--intervals", "none", "--noisy-measurements", str(folder / "noisy"), "--spine", "aian")
+    go(arguments, folder / "bare", *without)
+    return folder
+
+
+@pytest.fixture
+def made(once: Path, tmp_path: Path) -> Path:
+    """A copy of these."""
+    return Path(shutil.copytree(once, tmp_path / "once"))
+
+
 @pytest.mark.slow
-def test_every_tabulated_count_has_an_interval_by_default(tmp_path: Path) -> None:
-    out = go(begin(tmp_path), tmp_path / "out")
+def test_every_tabulated_count_has_an_interval_by_default(once: Path) -> None:
+    out = once / "out"
     assert told(out) == {"method": "least-squares", "confidence": "9/10"}
     kinds = sorted(path.name for path in (out / "tabulation").iterdir())
     assert len(kinds) == 11
@@ -70,7 +87,7 @@ def test_every_tabulated_count_has_an_interval_by_default(tmp_path: Path) -> Non
         assert found
         check_bounds(found)
     assert all("LOWER" not in row for row in read(out / "counts" / "Tract.csv"))
-    plain = go(begin(tmp_path / "other"), tmp_path / "plain", "--intervals", "none")
+    plain = once / "bare"
     assert told(plain) == {"method": "none"}
     assert list(read(plain / "tabulation/county.csv")[0]) == ["geounit", "a0", "a1", "count"]
     assert main(["check", str(out)]) == 0 == main(["check", str(plain)])
@@ -264,13 +281,20 @@ def test_without_the_memory_for_them_they_are_made_on_demand_or_refused(
     assert not list(tmp_path.glob("named*"))
 
 
-@pytest.mark.parametrize("option", ["--noisy-measurements", pytest.param("--nmf", marks=pytest.mark.thorough)])
 @pytest.mark.slow
-def test_measurements_afterwards_give_the_intervals_of_the_run(tmp_path: Path, option: str) -> None:
+def test_measurements_afterwards_give_the_intervals_of_the_run(once: Path, tmp_path: Path) -> None:
+    check_afterwards(once / "out", once / "bare", tmp_path / "made", "--noisy-measurements", str(once / "noisy"))
+
+
+@pytest.mark.thorough
+def test_measurement_files_afterwards_give_the_intervals_of_the_run(tmp_path: Path) -> None:
     arguments, noisy, other = begin(tmp_path), str(tmp_path / "noisy"), str(tmp_path / "other")
-    out = go(arguments, tmp_path / "out", option, other, "--spine", "aian")
-    bare = go(arguments, tmp_path / "bare", "--intervals", "none", option, noisy, "--spine", "aian")
-    made = tmp_path / "made"
+    out = go(arguments, tmp_path / "out", "--nmf", other, "--spine", "aian")
+    bare = go(arguments, tmp_path / "bare", "--intervals", "none", "--nmf", noisy, "--spine", "aian")
+    check_afterwards(out, bare, tmp_path / "made", "--nmf", noisy)
+
+
+def check_afterwards(out: Path, bare: Path, made: Path, option: str, noisy: str) -> None:
     assert main(["topdown", "intervals", str(bare), str(made), option, noisy]) == 0
     for path in (out / "tabulation").iterdir():
         assert path.read_bytes() == (made / "tabulation" / path.name).read_bytes()
@@ -300,11 +324,10 @@ def test_replicates_afterwards_need_the_release_alone(tmp_path: Path, quarters: 
 
 
 @pytest.mark.slow
-def test_what_does_not_belong_together_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments, noisy = begin(tmp_path), tmp_path / "noisy"
-    out = go(arguments, tmp_path / "out", "--intervals", "none", "--noisy-measurements", str(noisy))
-    other = tmp_path / "elsewhere"
-    assert main(["topdown", "run", *arguments, str(tmp_path / "o"), "--noisy-measurements", str(other)]) == 0
+def test_what_does_not_belong_together_is_refused(
+    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, noisy, other = made / "bare", made / "noisy", made / "other"
 
     def refused(*options: str) -> str:
         capsys.readouterr()
@@ -338,8 +361,8 @@ def _margin(cells: list[str]) -> None:
 
 
 @pytest.mark.slow
-def test_bounds_that_cannot_be_are_found(tmp_path: Path) -> None:
-    out = go(begin(tmp_path), tmp_path / "out")
+def test_bounds_that_cannot_be_are_found(made: Path) -> None:
+    out = made / "out"
     schema = Schema(tuple(Attribute(f"a{i}", tuple(map(str, range(size)))) for i, size in enumerate(SHAPE)))
     assert verify_release(out, schema, LEVELS, intervals=True) == []
     path = out / "tabulation/tract.csv"
@@ -354,10 +377,10 @@ def test_bounds_that_cannot_be_are_found(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_run_that_was_to_have_others_is_not_resumed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    once: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """What is drawn differs: everything for least squares, else what the estimate asks for."""
-    arguments = [*begin(tmp_path), str(tmp_path / "out"), "--seed", "5"]
+    arguments = [str(once / "config.json"), str(once / "data"), str(tmp_path / "out"), "--seed", "5", "--spine", "aian"]
     with monkeypatch.context() as patch:
         patch.setattr(run_module, "write_outputs", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
         assert main(["topdown", "run", *arguments]) == 2
@@ -365,8 +388,7 @@ def test_a_run_that_was_to_have_others_is_not_resumed(
     assert main(["topdown", "run", *arguments, "--resume", "--intervals", "none"]) == 2
     assert "changed: noisy measurements" in capsys.readouterr().err
     assert main(["topdown", "run", *arguments, "--resume"]) == 0
-    whole = go(arguments[:2], tmp_path / "whole")
-    for path in (whole / "tabulation").iterdir():
+    for path in (once / "out/tabulation").iterdir():
         assert path.read_bytes() == (tmp_path / "out/tabulation" / path.name).read_bytes()
 
 

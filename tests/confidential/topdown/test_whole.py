@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import shutil
 import signal
 from pathlib import Path
 from typing import Any
@@ -32,14 +33,37 @@ LOSSES = {"persons": "1/2", "units": "1/3"}
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A small world of persons and one of housing units, and a document of both."""
     monkeypatch.chdir(tmp_path)
-    write_world(make_world(6, (3, 2)), tmp_path / "data" / "persons")
-    write_world(make_world(7, (2,)), tmp_path / "data" / "units")
-    write_configuration(configuration((3, 2), rho="1/2"), tmp_path / "persons.json")
+    return write_both(tmp_path)
+
+
+def write_both(folder: Path) -> Path:
+    write_world(make_world(6, (3, 2), states=1), folder / "data" / "persons")
+    write_world(make_world(7, (2,), states=1), folder / "data" / "units")
+    write_configuration(configuration((3, 2), rho="1/2"), folder / "persons.json")
     units = configuration((2,), rho="1/3", privacy_unit="housing unit", product="homes")
-    write_configuration(units, tmp_path / "units.json")
+    write_configuration(units, folder / "units.json")
     document = {"product": "both", "parts": {"persons": "persons.json", "units": "units.json"}}
-    write_configuration(document, tmp_path / "both.json")
-    return tmp_path
+    write_configuration(document, folder / "both.json")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Both, with two releases of them: `out` with its measurements beside it, and `other`."""
+    folder = write_both(tmp_path_factory.mktemp("once"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        assert run("--noisy-measurements", "noisy", "--seed", "3", "--no-microdata") == 0
+        more = ("--set", "units.rho=1/5", "--estimator", "full-information")
+        assert run("--seed", "3", *more, out="other") == 0
+    return folder
+
+
+@pytest.fixture
+def made(once: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of these releases."""
+    monkeypatch.chdir(shutil.copytree(once, tmp_path / "made"))
+    return Path.cwd()
 
 
 def run(*options: str, out: str = "out") -> int:
@@ -61,17 +85,17 @@ def charges(ledger: str = "ledger.json") -> dict[str, list[str]]:
 
 
 @pytest.mark.slow
-def test_each_part_is_what_its_configuration_makes_alone(here: Path) -> None:
-    whole = yupana.run("topdown", "both.json", "data", "out", seed=3)
+def test_each_part_is_what_its_configuration_makes_alone(made: Path) -> None:
+    whole = yupana.open_release("out")
     assert tuple(whole.parts) == PARTS == part_names(whole.manifest)
     assert repr(whole).startswith("<release of both: NOT FOR RELEASE;")
     for name in PARTS:
-        config, data = read_configuration(f"{name}.json"), here / "data" / name
+        config, data = read_configuration(f"{name}.json"), made / "data" / name
         # The noise of one part is independent of that of another.
-        request = RunRequest(entropy=SeededEntropy(3).branch(name))
-        run_alone(TOPDOWN, config, data, here / "alone" / name, request)
-        alone = yupana.open_release(here / "alone" / name)
-        assert files(alone.folder) == files(here / "out" / name) == files(whole.parts[name].folder)
+        request = RunRequest(entropy=SeededEntropy(3).branch(name), microdata=False)
+        run_alone(TOPDOWN, config, data, made / "alone" / name, request)
+        alone = yupana.open_release(made / "alone" / name)
+        assert files(alone.folder) == files(made / "out" / name) == files(whole.parts[name].folder)
         assert whole.parts[name].plan == alone.plan
         for table in alone:
             assert whole.path(f"{name}/{table}").read_bytes() == alone.path(table).read_bytes()
@@ -80,29 +104,23 @@ def test_each_part_is_what_its_configuration_makes_alone(here: Path) -> None:
     assert "plan" not in whole.manifest
     assert {name: str(part.plan.loss()) for name, part in whole.parts.items() if part.plan} == LOSSES
     assert yupana.check("out").wrong == ()
-    assert sorted(path.name for path in here.iterdir() if path.name.startswith("out")) == [
-        "out",
-        "out.confidential.log",
-    ]
-    log = json.loads((here / "out.confidential.log").read_text())
+    assert sorted(path.name for path in made.glob("out*")) == ["out", "out.confidential.log"]
+    log = json.loads((made / "out.confidential.log").read_text())
     for name in PARTS:
         assert sorted(log["parts"][name]) == ["inputs", "records", "seconds"]
 
 
 @pytest.mark.slow
-def test_a_release_is_repeated_from_its_manifest(here: Path) -> None:
-    first = yupana.run(
-        "topdown", "both.json", "data", "out", seed=3, set={"units.rho": "1/5"}, estimator="full-information"
-    )
-    again = yupana.run("topdown", "out/manifest.json", "data", "again", seed=3)
-    assert files(first.folder) == files(again.folder)
+def test_a_release_is_repeated_from_its_manifest(made: Path) -> None:
+    again = yupana.run("topdown", "other/manifest.json", "data", "again", seed=3)
+    assert files(made / "other") == files(again.folder)
     assert [str(part.plan.loss()) for part in again.parts.values() if part.plan] == ["1/2", "1/5"]
-    (here / "data" / "units" / "geography.txt").write_text(
-        (here / "data" / "units" / "geography.txt").read_text().replace("9999", "0100")
+    (made / "data" / "units" / "geography.txt").write_text(
+        (made / "data" / "units" / "geography.txt").read_text().replace("9999", "0100")
     )
     with pytest.raises(yupana.InputError, match=r"other public files"):
-        yupana.run("topdown", "out/manifest.json", "data", "third", seed=3)
-    assert not list(here.glob("third*"))
+        yupana.run("topdown", "other/manifest.json", "data", "third", seed=3)
+    assert not list(made.glob("third*"))
 
 
 @pytest.mark.usefixtures("here")
@@ -393,10 +411,10 @@ def test_a_part_that_fails_leaves_the_first_to_be_gone_on_with(
 
 
 @pytest.mark.slow
-def test_all_measurements_of_each_part_lie_in_its_folder(here: Path) -> None:
-    assert run("--noisy-measurements", "noisy", "--seed", "1", "--no-microdata") == 0
+def test_all_measurements_of_each_part_lie_in_its_folder(made: Path) -> None:
     hold_two("out", "noisy")
-    assert not (here / "out" / "persons" / "microdata.csv").exists()
+    assert (made / "other" / "persons" / "microdata.csv").exists()
+    assert not (made / "out" / "persons" / "microdata.csv").exists()
     for name in PARTS:
         found = yupana.interval(f"out/{name}", "State/total[geounit=01]", noisy=f"noisy/{name}")
         assert found is not None
@@ -417,10 +435,9 @@ def hold_two(*folders: str) -> None:
         assert tuple(yupana.open_release(folder).parts) == PARTS
 
 
-@pytest.mark.usefixtures("here")
+@pytest.mark.usefixtures("made")
 @pytest.mark.slow
 def test_what_works_on_one_release_says_which_to_name(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("--seed", "1") == 0
     wanted = "out holds several releases, each with a plan of its own; name out/persons or out/units"
     for line in (
         ["interval", "out", "--query", "total"],
@@ -441,11 +458,9 @@ def test_all_parts_are_certified_together(here: Path) -> None:
     assert json.loads((here / "certificate" / "certificate.json").read_text())
 
 
-@pytest.mark.usefixtures("here")
+@pytest.mark.usefixtures("made")
 @pytest.mark.slow
 def test_a_check_sees_parts_that_were_exchanged() -> None:
-    for out in ("out", "other"):
-        assert run(out=out) == 0
     manifest = json.loads(Path("out/manifest.json").read_text())
     assert yupana.check("out").wrong == ()
     Path("out/persons").rename("persons-before")

@@ -260,7 +260,7 @@ def _check_release(seed: int, *, live: bool, lowest: int, fmt: Format) -> None:
             assert list(read_rows(path).items()) == list(read_rows(folder / "again" / path.name).items())
 
 
-@settings(max_examples=5)
+@settings(max_examples=2)
 @given(SEEDS)
 @pytest.mark.slow
 def test_totals_alone_are_averaged_by_inverse_variance(seed: int) -> None:

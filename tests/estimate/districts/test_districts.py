@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,10 @@ from topdown_worlds import configuration, make_world, write_configuration, write
 
 import yupana
 from yupana.cli.main import main
+from yupana.estimate import districts as asking
+from yupana.estimate.intervals.tree import TreeMeasurements, open_tree
 from yupana.release.folder import write_manifest
+from yupana.release.release import ReleaseFolder
 
 SHAPE = (3, 2)
 Run = tuple[Path, Path]
@@ -21,11 +25,27 @@ CONVENTIONAL = pytest.mark.parametrize("runs", ["conventional"], indirect=True)
 @pytest.fixture(scope="module", params=["conventional", pytest.param("optimized", marks=pytest.mark.thorough)])
 def runs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("districts")
-    write_world(make_world(4, SHAPE), folder / "data")
+    write_world(make_world(4, SHAPE, states=1), folder / "data")
     config = write_configuration(configuration(SHAPE, rho="4"), folder / "config.json")
     arguments = [str(config), str(folder / "data"), str(folder / "out"), "--seed", "5", "--spine", request.param]
     assert main(["topdown", "run", *arguments, "--noisy-measurements", str(folder / "noisy")]) == 0
     return folder / "out", folder / "noisy"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _measurements_are_opened_once() -> Iterator[None]:
+    """What is refused of a question is refused with the same measurements open."""
+    found: dict[tuple[Path, Path], TreeMeasurements] = {}
+
+    def once(release: ReleaseFolder, noisy: Path) -> TreeMeasurements:
+        key = release.folder, noisy
+        if key not in found:
+            found[key] = open_tree(release, noisy)
+        return found[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(asking, "open_tree", once)
+        yield
 
 
 def write_plan(path: Path, rows: list[tuple[str, str]], header: str = "block,district") -> Path:

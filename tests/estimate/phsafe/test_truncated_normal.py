@@ -241,7 +241,7 @@ def part_below(z: Numbers, v: Numbers, q: float, least: float, most: float, d: f
     return float((w * np.exp(-((x - z[0]) ** 2) / (2 * v[0])) * mass).sum() * math.exp(-((d - z[2]) ** 2) / (2 * v[2])))
 
 
-@pytest.mark.parametrize("z", [(30.0, 60.0, 40.0), (-30.0, 90.0, 60.0), (200.0, 100.0, 150.0)])
+@pytest.mark.parametrize("z", [(-30.0, 90.0, 60.0), (200.0, 100.0, 150.0)])
 @pytest.mark.slow
 def test_the_interval_of_a_part_against_integration(z: tuple[float, float, float]) -> None:
     v = np.array([1708.774061, 1708.774061, 1709.4])
@@ -263,7 +263,7 @@ def test_the_interval_of_a_part_against_integration(z: tuple[float, float, float
         assert mass(found.quantiles[0, 1]) / whole == pytest.approx(0.95, abs=1e-6)
 
 
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(st.floats(-30, 60), st.floats(-30, 60), st.floats(0, 3))
 @pytest.mark.slow
 def test_a_single_ratio_against_integration(top: float, below: float, log_scale: float) -> None:
@@ -290,7 +290,7 @@ def test_a_single_ratio_against_integration(top: float, below: float, log_scale:
         assert mass(q)[0] / whole == pytest.approx(probability, abs=1e-6)
 
 
-@pytest.mark.parametrize("examples", [15, pytest.param(40, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("examples", [6, pytest.param(40, marks=pytest.mark.thorough)])
 @pytest.mark.slow
 def test_averages_never_leave_their_bounds(examples: int) -> None:
     made = given(

@@ -18,7 +18,7 @@ def test_concentrations_are_recovered_whatever_the_plan() -> None:
     found = []
     for plan in PLANS.values():
         random = np.random.default_rng(11)
-        parents = [parent(random, plan) for _ in range(400)]
+        parents = [parent(random, plan) for _ in range(200)]
         found.append(concentrations(sum((moments(of.posed, restricted(of.terms)) for of in parents), np.zeros((2, 3)))))
     for between, within in found:
         assert BETWEEN < between < 1.5 * BETWEEN
@@ -32,7 +32,7 @@ def test_the_noise_of_detailed_answers_is_the_wrong_term() -> None:
     # With their own variance in place of that of the least squares it is far off, once totals are measured.
     random = np.random.default_rng(12)
     wrong, right = np.zeros((2, 3)), np.zeros((2, 3))
-    for _ in range(400):
+    for _ in range(150):
         of = parent(random, (0.3, 0.001, 0.03), lumpy=0.2)
         found = restricted(of.terms)
         alone = np.eye(len(of.posed.parent)) / 0.03
