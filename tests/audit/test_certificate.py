@@ -115,7 +115,7 @@ def test_a_gaussian_shift_has_the_delta_of_its_densities() -> None:
     assert 0 <= gaussian_delta(40.0, 1400.0) < 1e-20
 
 
-@settings(max_examples=40, database=None)
+@settings(max_examples=15, database=None)
 @given(st.floats(0.01, 8), st.sampled_from((1e-4, 1e-6, 1e-10, 1e-12)))
 def test_epsilon_and_delta_of_a_gaussian_are_inverse_and_better_than_those_of_zcdp(mu: float, delta: float) -> None:
     epsilon = gaussian_epsilon(mu, delta)
@@ -125,7 +125,7 @@ def test_epsilon_and_delta_of_a_gaussian_are_inverse_and_better_than_those_of_zc
     assert epsilon <= epsilon_tight(mu * mu / 2, delta) <= epsilon_bun_steinke(mu * mu / 2, delta)
 
 
-@settings(max_examples=30, database=None)
+@settings(max_examples=15, database=None)
 @given(st.floats(0.001, 20), st.floats(0, 1))
 def test_the_curve_of_zcdp_lies_below_that_of_the_gaussian_of_its_loss(rho: float, type_1: float) -> None:
     assert 0 <= zcdp_missed(rho, type_1) <= gaussian_missed(math.sqrt(2 * rho), type_1) + 1e-12

@@ -156,7 +156,7 @@ def same_numbers(view: Document, plan: Plan, margins: dict[str, float], budgets:
 NAMES_OF_PHSAFE = [f"{t.name}/{level.name}" for t in TABLES for level in t.levels]
 
 
-@settings(max_examples=8, suppress_health_check=[HealthCheck.large_base_example, HealthCheck.data_too_large])
+@settings(max_examples=4, suppress_health_check=[HealthCheck.large_base_example, HealthCheck.data_too_large])
 @given(
     st.fixed_dictionaries({name: st.integers(1, 60) for name in TAUS}),
     st.sampled_from(["90", "95", "99.5", "80.1"]),
@@ -206,7 +206,7 @@ def parameters(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@settings(max_examples=4, suppress_health_check=list(HealthCheck))
+@settings(max_examples=3, suppress_health_check=list(HealthCheck))
 @given(st.data())
 @pytest.mark.slow
 def test_every_number_of_other_products_is_the_librarys(parameters: Path, data: st.DataObject) -> None:
@@ -738,7 +738,7 @@ EXTREMES = st.one_of(
 )
 
 
-@settings(max_examples=15, suppress_health_check=list(HealthCheck))
+@settings(max_examples=6, suppress_health_check=list(HealthCheck))
 @given(st.data())
 @pytest.mark.slow
 def test_whatever_can_be_computed_can_be_shown(data: st.DataObject) -> None:

@@ -43,8 +43,8 @@ def planned(document: dict[str, Any]) -> Plan | None:
 refused: Counter[str] = Counter()
 
 
-@pytest.mark.sampled(3)
-@pytest.mark.parametrize("part", range(6))
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("part", range(4))
 @pytest.mark.slow
 def test_no_neighbour_is_farther_than_derived(part: int) -> None:
     """Of every database and unit: all neighbours with one unit less, and random ones with one replaced."""
@@ -132,7 +132,7 @@ def test_what_is_said_to_be_attained_is(part: int) -> None:
 def test_where_there_is_no_bound_the_description_is_refused(tmp_path: Path) -> None:
     """Without a limit one unit may move any number of records."""
     del tmp_path
-    for seed in range(400):
+    for seed in range(150):
         planned(random_document(Random(seed)))  # noqa: S311 (a test)
     words = " ".join(refused)
     assert "it reads" in words

@@ -8,4 +8,5 @@ from yupana.privacy.laws import Law
 
 def pmf_array(law: Law, reach: int) -> NDArray[np.float64]:
     """P(X = k) for k = -reach .. reach, shape (2 reach + 1,)."""
-    return np.array([law.pmf(k) for k in range(-reach, reach + 1)])
+    half = [law.pmf(k) for k in range(reach + 1)]  # a law is symmetric, as its own tests say
+    return np.array([*half[:0:-1], *half])

@@ -70,7 +70,7 @@ def test_the_worlds_reach_every_table_and_cell() -> None:
 # --- tables without noise ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(600, 604))
+@pytest.mark.parametrize("seed", [600, 601])
 @pytest.mark.slow
 def test_the_totals_of_safetab_p_feed_safetab_h(tmp_path: Path, seed: int) -> None:
     world = random_world(seeded(seed))

@@ -101,7 +101,7 @@ def listed(one: Uncounted) -> set[int]:
     return found
 
 
-@pytest.mark.parametrize("seed", range(150))
+@pytest.mark.parametrize("seed", range(50))
 @pytest.mark.slow
 def test_what_is_told_is_what_no_row_counts(seed: int, tmp_path: Path) -> None:
     try:
@@ -255,7 +255,7 @@ def of_blocks(rng: random.Random) -> dict[str, Any]:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", range(200))
+@pytest.mark.parametrize("seed", range(60))
 @pytest.mark.slow
 def test_who_is_in_no_group_by_a_response(seed: int, tmp_path: Path) -> None:
     rng = random.Random(seed)  # noqa: S311 (a world that can be repeated)

@@ -65,7 +65,7 @@ def kept(people: list[dict]) -> list[dict]:
     return [person for person, _ in ranked[:TAU]]
 
 
-def single_changes(table: DescribedTable, level: DescribedLevel, state: int) -> Iterator[tuple[NDArray, NDArray]]:
+def single_changes(table: DescribedTable, level: DescribedLevel, state: int) -> Iterator[tuple[tuple, tuple]]:
     """Contributions with and without one person, whatever the unit record on either side."""
     cached: dict[tuple, set[tuple]] = {}
 
@@ -79,12 +79,12 @@ def single_changes(table: DescribedTable, level: DescribedLevel, state: int) -> 
         for people in combinations_with_replacement(range(len(PEOPLE)), size):
             for i in range(size):
                 without = people[:i] + people[i + 1 :]
-                for larger, smaller in product(possible(people), possible(without)):
-                    yield np.array(larger), np.array(smaller)
+                yield from product(possible(people), possible(without))
 
 
-def differences(pairs: Iterator[tuple[NDArray, NDArray]]) -> NDArray:
-    return np.unique(np.array([larger - smaller for larger, smaller in pairs]), axis=0)
+def differences(pairs: Iterator[tuple[tuple, tuple]]) -> NDArray:
+    distinct = np.array(list(set(pairs)))
+    return np.unique(distinct[:, 0] - distinct[:, 1], axis=0)
 
 
 CASES = [
