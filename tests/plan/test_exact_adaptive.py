@@ -16,7 +16,7 @@ from yupana.plan.plan import Neighbours, Plan
 from yupana.privacy.laws import Law
 
 CHANGES: Final[tuple[Change, ...]] = ("unbounded", "bounded")
-EPSILONS: Final[dict[Change, tuple[float, ...]]] = {"unbounded": (1.0, 2.0), "bounded": (2.0,)}
+EPSILONS: Final[dict[Change, tuple[float, ...]]] = {"unbounded": (0.3, 2.0), "bounded": (2.0,)}
 THRESHOLDS = (1, 3)
 """Of the noisy total: below the first a group has a table of one cell, then of two, then of three."""
 

@@ -110,7 +110,7 @@ def test_a_block_that_the_list_of_housing_units_leaves_out_has_none(tmp_path: Pa
     check_p(world, publish("safetab-p", world, tmp_path))
 
 
-@pytest.mark.parametrize("thresholds", [(2, 2, 2), (1, 8, 8), (8, 8, 9), (9, 9, 9), (0, 0, 8), (0, 0, 0)])
+@pytest.mark.parametrize("thresholds", [(1, 8, 8), (9, 9, 9), (0, 0, 0)])
 @pytest.mark.slow
 def test_a_count_at_a_threshold_has_reached_it(tmp_path: Path, thresholds: tuple[int, ...]) -> None:
     world = small_world()
@@ -123,9 +123,7 @@ def test_a_count_at_a_threshold_has_reached_it(tmp_path: Path, thresholds: tuple
         assert ("USA", "1", "0011", "*", "*", "1") in tables[T2[max(reached) - 1]]
 
 
-@pytest.mark.parametrize(
-    ("chance", "kept"), [(None, True), ("0", True), ("0.0", True), ("1e-9", False), ("0.9999", False)]
-)
+@pytest.mark.parametrize(("chance", "kept"), [(None, True), ("0.0", True), ("1e-9", False)])
 @pytest.mark.slow
 def test_zeros_below_the_state_without_noise(tmp_path: Path, chance: str | None, kept: bool) -> None:  # noqa: FBT001
     world = small_world()

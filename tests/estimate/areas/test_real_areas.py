@@ -77,15 +77,14 @@ def test_what_several_cells_make_needs_the_measurements(rhode_island: Path) -> N
 def test_of_persons_and_housing_units_each_query_goes_to_those_that_it_counts(whole: Path) -> None:
     found = yupana.interval(whole, "P0010001", "H1", "P0030001", area="tract=4")
     assert [one.query for one in found] == ["P0010001", "H0010001", "H0010002", "H0010003", "P0030001"]
-    assert [one.published for one in found][1:4] == [
-        yupana.areas(whole).rows("tables/H1", "tract=4")[f"H001000{place}"][0] for place in (1, 2, 3)
-    ]
+    listed = yupana.areas(whole)
+    homes = listed.rows("tables/H1", "tract=4")
+    assert [one.published for one in found][1:4] == [homes[f"H001000{place}"][0] for place in (1, 2, 3)]
     (persons,) = yupana.interval(whole / "persons", "P0030001", area="tract=4")
     assert found[4].as_json() == persons.as_json()
     (vacant,) = yupana.interval(whole, "H0010003 % H0010001", area="tract=4", noisy=whole.parent / "noisy")
     # 241 of 1,344 housing units were vacant.
     assert (vacant.lower or 0) <= 100 * 241 / 1344 <= (vacant.upper or 0)
-    listed = yupana.areas(whole)
     assert {"P1", "H1"} <= set(listed.queries)
     assert "total" not in listed.queries
     with pytest.raises(yupana.ConfigError, match="counted of persons and of units"):
