@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 _WITHOUT = """
 import sys
 sys.modules["numba"] = None
@@ -23,6 +25,7 @@ except yupana.ConfigError as error:
 """
 
 
+@pytest.mark.thorough
 def test_a_missing_numba_is_named_and_pages_do_without_it() -> None:
     done = subprocess.run([sys.executable, "-c", _WITHOUT], capture_output=True, text=True, check=True)
     assert "install Yupana's extra topdown" in done.stdout

@@ -57,7 +57,7 @@ def pure(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ).folder  # fmt: skip
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_site_is_whole_and_refuses_what_it_may_not_show(release: Path, tmp_path: Path) -> None:
     page = yupana.atlas(release, tmp_path / "site")
     assert page == tmp_path / "site" / "index.html"
@@ -137,7 +137,7 @@ def other(release: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "later"
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_two_releases_have_the_differences_that_their_variances_give(
     release: Path,
     other: Path,
@@ -168,7 +168,7 @@ def test_two_releases_have_the_differences_that_their_variances_give(
         yupana.atlas(release, tmp_path / "none", other=pure)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_every_page_passes_axe_and_none_is_wider_than_its_window(
     release: Path,
     other: Path,
@@ -194,7 +194,7 @@ def test_every_page_passes_axe_and_none_is_wider_than_its_window(
         page.context.close()
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_what_is_seen_is_saved_in_four_forms(release: Path, site: str, tmp_path: Path, browser: Any) -> None:  # noqa: ANN401
     page = opened(browser, site, "table=homes&area=state:06")
     counts = pl.DataFrame(yupana.open_release(release)["homes"]).filter(pl.col("REGION_ID") == "06")["COUNT"].to_list()
@@ -212,7 +212,7 @@ def test_what_is_seen_is_saved_in_four_forms(release: Path, site: str, tmp_path:
     assert saved["PNG"].read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_notebook_has_the_atlas_within_one_page(
     release: Path,
     tmp_path: Path,
@@ -230,7 +230,7 @@ def test_a_notebook_has_the_atlas_within_one_page(
     assert "yupana atlas" in yupana.atlas(release)._repr_html_()
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_labels_of_any_kind_do_no_harm(release: Path, tmp_path: Path, browser: Any) -> None:  # noqa: ANN401
     odd = {"1": "W" * 5000, "2": "</script><img src=x onerror=alert(1)>", "3": "=1+1", "4": "منزل ٤"}
     described = json.loads(json.dumps(DESCRIPTION))
@@ -250,7 +250,7 @@ def test_labels_of_any_kind_do_no_harm(release: Path, tmp_path: Path, browser: A
     assert "data/t0-0.js is missing" in page.locator("[role=alert]").inner_text()
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_keyboard_alone_reads_a_release(site: str, browser: Any) -> None:  # noqa: ANN401
     page = opened(browser, site, "")
     for key in ("Tab", "Tab"):  # past the link that skips
@@ -268,7 +268,7 @@ def test_the_keyboard_alone_reads_a_release(site: str, browser: Any) -> None:  #
     assert page.evaluate("document.activeElement.id") == "beside"
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_static_site_has_so_many_rows_or_chosen_kinds(
     release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -305,7 +305,7 @@ def square(code: str, at: int) -> dict[str, object]:
     return {"type": "Feature", "properties": properties, "geometry": {"type": "Polygon", "coordinates": [ring]}}
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_link_that_means_nothing_shows_the_first_table(site: str, browser: Any) -> None:  # noqa: ANN401
     page = browser.new_page(viewport={"width": 390, "height": 800})
     for odd in ("table=zz&area=state:99&group=q&cell=99", "row=|||&row=t0|state:06||77", "view=%00&cell=-1", "%%%"):
@@ -318,7 +318,7 @@ def test_a_link_that_means_nothing_shows_the_first_table(site: str, browser: Any
     page.close()
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_map_shades_areas_and_leads_to_them(release: Path, tmp_path: Path, browser: Any) -> None:  # noqa: ANN401
     shapes = {"type": "FeatureCollection", "features": [square("06", 0), square("44", 2), square("99", 4)]}
     (tmp_path / "shapes.json").write_text(json.dumps(shapes))

@@ -107,7 +107,7 @@ def test_colours_and_motion_are_those_that_the_reader_asks_for(site: str, browse
     page.context.close()
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_numbers_are_written_as_the_locale_has_them(site: str, browser: Any) -> None:  # noqa: ANN401
     for locale, grouped in (("en-US", "10,"), ("es-ES", "10."), ("es-MX", "10,"), ("de-DE", "10,")):
         page = opened(browser, site, "table=work&across=-", locale=locale)

@@ -65,7 +65,7 @@ def chosen(browser: Any, site: Path, rows: list[str], operation: str) -> str:  #
     return found
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_suppressed_numbers_are_left_out_and_have_no_interval(
     safetab: Path,
     tmp_path: Path,
@@ -93,7 +93,7 @@ def test_suppressed_numbers_are_left_out_and_have_no_interval(
     assert [float(one) for one in found] == pytest.approx([due["estimate"], due["lower"], due["upper"]], abs=0.51)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_names_of_any_kind_and_the_mark_of_what_may_not_be_published(
     odd: Path,
     tmp_path: Path,
@@ -122,7 +122,7 @@ def test_names_of_any_kind_and_the_mark_of_what_may_not_be_published(
     assert ARABIC in page.locator("#search-hits").inner_text()
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_links_of_any_kind_show_a_table(odd: Path, tmp_path: Path, browser: Any) -> None:  # noqa: ANN401
     site = yupana.atlas(odd, tmp_path / "site").as_uri()
     whole = "table=homes&area=state%3A06&group=one&view=areas&cell=2&share=1&lang=es&beside=state%3A44"
@@ -144,7 +144,7 @@ def test_links_of_any_kind_show_a_table(odd: Path, tmp_path: Path, browser: Any)
     page.context.close()
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_boundaries_of_another_vintage_or_projection_are_told(odd: Path, tmp_path: Path, browser: Any) -> None:  # noqa: ANN401
     path = tmp_path / "states.json"
     write_geojson(path, {"06": (0, 0), "44": (2, 0), "97": (4, 0), "98": (6, 0), "99": (8, 0)})
@@ -198,7 +198,7 @@ def test_what_check_refuses_is_refused_with_a_sentence(
             yupana.atlas(folder, out)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_counts_without_intervals_and_names_say_so(tmp_path: Path, browser: Any) -> None:  # noqa: ANN401
     make_release(tmp_path, (3, 2))
     site = yupana.atlas(tmp_path / "out", tmp_path / "site")
@@ -212,7 +212,7 @@ def test_counts_without_intervals_and_names_say_so(tmp_path: Path, browser: Any)
     assert "does not tell how errors of its counts depend on each other" in told
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_kinds_of_counts_by_all_attributes_are_told(tmp_path: Path) -> None:
     make_release(tmp_path, (3, 2))
     with pytest.raises(OutputError, match=r"holds no table of planet .*; its tables are of .*county.*tract"):

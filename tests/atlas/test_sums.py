@@ -67,7 +67,7 @@ def puerto_rico(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return counted(tmp_path_factory.mktemp("pr"), ["72"])
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("state", ["06", "72"])
 def test_rows_of_phsafe_have_the_intervals_of_the_library(
     phsafe: Path,
@@ -87,7 +87,7 @@ def test_rows_of_phsafe_have_the_intervals_of_the_library(
         assert numbers(found[operation]) == pytest.approx(due(asked, "estimate", "lower", "upper"), abs=0.51), operation
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_rows_of_estimates_have_the_intervals_of_what_was_measured(
     phsafe: Path,
     puerto_rico: Path,
@@ -124,7 +124,7 @@ def test_rows_of_estimates_have_the_intervals_of_what_was_measured(
     assert "errors of these estimates depend on each other" in found["Sum"]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_rows_of_topdown_have_the_intervals_of_the_tables_and_name_what_gives_others(
     tmp_path: Path,
     browser: Any,  # noqa: ANN401

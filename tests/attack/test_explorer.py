@@ -80,6 +80,7 @@ def sound() -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 def test_odd_requests_are_answered() -> None:
     document = json.dumps(sound()).encode()
     tried = 0
@@ -135,6 +136,7 @@ def test_no_other_path_is_served() -> None:
             assert "root:" not in answer.text
 
 
+@pytest.mark.slow
 def test_slow_and_vanishing_clients_cost_others_nothing(tmp_path: Path) -> None:
     program = Path(sys.executable).with_name("yupana")
     with (tmp_path / "told").open("w") as told:

@@ -73,6 +73,7 @@ def mounted(place: Path, options: str) -> Iterator[Path]:
 
 @NEEDS_ROOT
 @pytest.mark.parametrize("kilobytes", [4, 24])
+@pytest.mark.slow
 def test_a_full_disk_leaves_nothing(world: Path, tmp_path: Path, kilobytes: int) -> None:
     with mounted(tmp_path / "disk", f"size={kilobytes}k") as disk:
         done = main(command(world, disk / "out"))
@@ -111,6 +112,7 @@ def test_a_disk_that_is_read_only_is_told_before_the_work(
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("megabytes", [500, 1200])
+@pytest.mark.slow
 def test_little_memory_is_told_in_words(world: Path, tmp_path: Path, megabytes: int) -> None:
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
@@ -122,6 +124,7 @@ def test_little_memory_is_told_in_words(world: Path, tmp_path: Path, megabytes: 
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("files", [8, 40])
+@pytest.mark.slow
 def test_few_files_are_enough_or_told(world: Path, tmp_path: Path, files: int) -> None:
     done = start(
         command(world, tmp_path / "out"), before=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
@@ -132,6 +135,7 @@ def test_few_files_are_enough_or_told(world: Path, tmp_path: Path, files: int) -
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("size", [100, 3000])
+@pytest.mark.slow
 def test_a_limit_on_the_size_of_files_is_told(world: Path, tmp_path: Path, size: int) -> None:
     done = start(
         command(world, tmp_path / "out"), before=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
@@ -156,6 +160,7 @@ _NOBODY = 65534
 @pytest.mark.sampled(2)
 @NEEDS_ROOT
 @pytest.mark.parametrize("where", ["data", "out", "log", "scratch"])
+@pytest.mark.slow
 def test_folders_of_another_user_are_told_by_name(world: Path, tmp_path: Path, where: str) -> None:
     shutil.copytree(world / "d", tmp_path / "data" / "d")
     for name in ("config", "out", "log"):
@@ -174,6 +179,7 @@ def test_folders_of_another_user_are_told_by_name(world: Path, tmp_path: Path, w
 # --- two at once -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_two_runs_into_one_folder_and_one_ledger(world: Path, tmp_path: Path) -> None:
     ended: list[subprocess.CompletedProcess[str]] = []
     ledger = ["--ledger", str(tmp_path / "ledger.json"), "--dataset", "D"]

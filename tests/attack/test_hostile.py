@@ -131,6 +131,7 @@ def test_no_reader_follows_a_name_out_of_a_release(world: Path, tmp_path: Path, 
 
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
+@pytest.mark.slow
 def test_a_reader_that_follows_is_found(tmp_path: Path) -> None:
     """The judge itself."""
     for name in ("o", "bait.csv"):

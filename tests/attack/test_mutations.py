@@ -13,6 +13,7 @@ CASES = int(os.environ.get("YUPANA_ATTACKS", "1"))
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("attacked", TABLE, ids=[a.command.partition("{")[0] + a.inputs[0] for a in TABLE])
+@pytest.mark.slow
 def test_a_spoiled_input_is_refused_in_words(world: Path, tmp_path: Path, attacked: Attacked) -> None:
     failures = [found for n in range(CASES) if (found := attack(world, attacked, f"{attacked.command} {n}", tmp_path))]
     print(f"{CASES} cases, {len(failures)} failures")

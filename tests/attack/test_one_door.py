@@ -13,6 +13,7 @@ READINGS = int(os.environ.get("YUPANA_ATTACKS", "3"))
 
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("release", READERS)
+@pytest.mark.slow
 def test_a_lie_is_refused_or_without_effect(world: Path, tmp_path: Path, release: str) -> None:
     failures = [found for n in range(READINGS) if (found := deceive(world, release, f"lie {release} {n}", tmp_path))]
     print(f"{READINGS} readings, {len(failures)} failures")
@@ -21,6 +22,7 @@ def test_a_lie_is_refused_or_without_effect(world: Path, tmp_path: Path, release
 
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("release", BORROWED)
+@pytest.mark.slow
 def test_no_release_borrows_the_manifest_of_a_cheaper_run(world: Path, tmp_path: Path, release: str) -> None:
     path = world / release / "manifest.json"
     whole = path.read_bytes()
@@ -37,6 +39,7 @@ def test_no_release_borrows_the_manifest_of_a_cheaper_run(world: Path, tmp_path:
     assert wrong is None
 
 
+@pytest.mark.slow
 def test_a_reader_that_believes_is_found(world: Path, tmp_path: Path) -> None:
     """The judge itself: an answer that follows the manifest is told from one that does not."""
     told = answer(world, "tab", "check {r}", tmp_path)

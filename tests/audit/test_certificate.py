@@ -127,6 +127,7 @@ def test_epsilon_and_delta_of_a_gaussian_are_inverse_and_better_than_those_of_zc
 
 @settings(max_examples=15, database=None)
 @given(st.floats(0.001, 20), st.floats(0, 1))
+@pytest.mark.slow
 def test_the_curve_of_zcdp_lies_below_that_of_the_gaussian_of_its_loss(rho: float, type_1: float) -> None:
     assert 0 <= zcdp_missed(rho, type_1) <= gaussian_missed(math.sqrt(2 * rho), type_1) + 1e-12
     assert zcdp_guess(rho) >= NormalDist().cdf(math.sqrt(2 * rho) / 2) - 1e-12
@@ -182,6 +183,7 @@ def test_the_allowance_for_each_count_is_what_the_theta_function_says() -> None:
 # --- the certificate ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_certificate_of_2020_says_what_the_plan_promises_and_what_is_proven() -> None:
     found = certificate(manifest(US))
     by_kind = {row["neighbours"]: row for row in found["guarantee"]}
@@ -236,6 +238,7 @@ def test_nothing_but_the_plan_and_the_manifest_of_public_things_decides() -> Non
         make_plan(read_configuration("h1-2020-us")),
     ],
 )
+@pytest.mark.slow
 def test_curves_by_the_exact_law_are_proven_and_at_least_as_good(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     found = certified() if plan is US else certificate(manifest(plan))
     monkeypatch.setattr("yupana.audit.certificate.missed_exact", lambda *_: None)
@@ -311,6 +314,7 @@ def test_topdown_is_certified_with_its_invariants_and_attributes() -> None:
     assert "total of every State" in certificate_page(found)
 
 
+@pytest.mark.slow
 def test_the_page_is_one_file_that_loads_nothing_and_says_all() -> None:
     page = certificate_page(certified())
     assert "<script" not in page

@@ -33,7 +33,7 @@ def refuses_records(refused: Refused, *needles: str, verbs: tuple[str, ...] = ("
         refused(*needles, verb=verb)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_records_that_are_spoiled_below_are_sound(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
     for verb in ("validate", "run"):
         assert main(place.arguments(verb)) == 0
@@ -257,7 +257,7 @@ def test_blank_lines_at_the_end_do_no_harm(place: Place) -> None:
     assert main(place.arguments("validate")) == 0
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_line_is_right_in_a_long_file(place: Place, refused: Refused) -> None:
     # Long enough to be read in several pieces at once.
     rows = ["3,456700001,44,2,07,28"] * 300_000
@@ -273,6 +273,7 @@ def test_at_most_twenty_lines_are_listed(place: Place, refused: Refused) -> None
     refused("30 records", "lines " + ", ".join(map(str, range(7, 27))) + ", ...", verb="validate")
 
 
+@pytest.mark.slow
 def test_all_faults_are_named_in_one_pass(place: Place, refused: Refused) -> None:
     place.set_field("persons", 2, "QAGE", "117999")
     place.set_field("persons", 3, "CENRACE", "SECRETX")
@@ -382,7 +383,7 @@ def test_a_policy_for_one_rule_does_not_excuse_another(place: Place, refused: Re
     refuses_records(refused, "couple", "line 2")
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_dropped_units_are_told_of_without_their_values(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
     place.configure("consistency", {"couple": "drop-and-count"})
     place.set_field("units", 2, "CPLT", "2")
@@ -403,7 +404,7 @@ def test_dropped_units_are_told_of_without_their_values(place: Place, capsys: py
 
 
 @pytest.mark.parametrize("order", ["kept", "reversed"])
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_unit_that_only_geography_calls_group_quarters_is_dropped_by_its_policy(place: Place, order: str) -> None:
     # Whether keys are compared in order or joined must not matter.
     place.configure("consistency", {"geo_record_type": "drop-and-count"})
@@ -444,6 +445,7 @@ def test_a_truncated_parquet_file(place: Place, refused: Refused, share: float) 
     refuses_records(refused, "persons.parquet")
 
 
+@pytest.mark.slow
 def test_parquet_of_the_right_ends_and_nothing_sound_between(place: Place, refused: Refused) -> None:
     path = place.as_parquet("persons")
     for length in (0, 40, 1 << 31):
@@ -496,6 +498,7 @@ def test_parquet_values_outside_their_domain(
     refuses_records(refused, "persons.parquet: domain: QAGE", f"rows {rows}\n")
 
 
+@pytest.mark.slow
 def test_parquet_without_rows(place: Place, refused: Refused) -> None:
     (place.data / "units.csv").write_text(UNITS.split("\n", maxsplit=1)[0] + "\n")
     place.as_parquet("units")
@@ -769,6 +772,7 @@ def test_a_ledger_that_cannot_be_written(place: Place, refused: Refused, path: s
     assert not place.out.exists()
 
 
+@pytest.mark.slow
 def test_a_run_past_the_limit(place: Place, refused: Refused) -> None:
     ledger = place.root / "ledger"
     refused("limit", options=("--ledger", str(ledger), "--dataset", "d", "--limit", "0.1"))
@@ -844,7 +848,7 @@ def test_a_file_that_may_not_grow(place: Place, form: str) -> None:
     place.assert_only_draws_left()
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_full_screen(place: Place) -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
@@ -915,7 +919,7 @@ def test_a_signal_while_records_are_read(place: Place, sent: signal.Signals) -> 
         place.assert_nothing_left()
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_kill_while_records_are_read_leaves_a_place_for_the_next_run(place: Place) -> None:
     many_records(place)
     process = start(place, place.arguments("run"))
@@ -967,7 +971,7 @@ def test_a_signal_while_tables_are_written_keeps_the_earlier_release(place: Plac
     assert main(place.arguments("run", "--resume", "--overwrite")) == 0
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_ctrl_c_at_the_very_start_prints_no_traceback(place: Place) -> None:
     for delay in (0.05, 0.1, 0.2):
         process = subprocess.Popen(

@@ -11,7 +11,7 @@ from yupana.cli.main import main
 from yupana.cli.product_text import counts_text
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_configurations_are_compared_side_by_side(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     census = tmp_path / "census"
     yupana.synthesize(census, 40, states=["44"], seed=1)

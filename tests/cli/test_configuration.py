@@ -104,7 +104,7 @@ def detailed_2020(product: str, run: Run) -> SafetabConfig:
 
 
 @pytest.mark.parametrize("product", ["phsafe", "topdown"])
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_init_writes_a_file_that_is_read(product: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     printed(capsys, product, "init", str(tmp_path / "config.toml"))
     printed(capsys, product, "init", str(tmp_path / "config.json"))
@@ -115,6 +115,7 @@ def test_init_writes_a_file_that_is_read(product: str, tmp_path: Path, capsys: p
 
 
 @pytest.mark.parametrize("product", ["safetab-p", "safetab-h"])
+@pytest.mark.thorough
 def test_init_of_safetab_writes_a_folder_that_is_read(
     product: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -167,7 +168,7 @@ def changed(document: object, path: tuple[Any, ...], to: object) -> object:
     return document
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("product", PRODUCTS)
 @pytest.mark.parametrize("to", [None, -1, "x\ny", {"qqq": 1}, [], True])
 @pytest.mark.slow

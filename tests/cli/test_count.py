@@ -32,7 +32,7 @@ def test_a_dry_run_prints_the_plan_and_reads_no_records(people: Path, capsys: py
     assert {path.name for path in people.iterdir()} == {"people.csv", "regions.csv", "SYNTHETIC"}
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_run_tells_its_cost_first_and_what_it_wrote(people: Path, capsys: pytest.CaptureFixture[str]) -> None:
     options = ["--keys", "regions.csv", "--totals", "--max-per-unit", "3", "--seed", "1", "--confidence", "95%"]
     assert main(["count", "people.csv", *LINE, *options, "--out", "out"]) == 0

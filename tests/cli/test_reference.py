@@ -67,7 +67,7 @@ def test_docs_prints_pages_and_what_is_made_of_the_code(capsys: pytest.CaptureFi
     assert "did you mean margins?" in capsys.readouterr().err
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_page_is_shown_where_letters_are_few() -> None:
     shown = [sys.executable, "-c", "from yupana.cli.start import entry; entry()", "docs", "tables"]
     done = subprocess.run(shown, capture_output=True, env=os.environ | {"PYTHONIOENCODING": "ascii"}, check=True)

@@ -22,7 +22,7 @@ def words(page: Path) -> str:
     return re.sub(r"<svg.*?</svg>", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_page_is_that_of_the_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = folder / "release.html"
     assert main(["report", str(folder / "release"), str(page)]) == 0
@@ -39,7 +39,7 @@ def test_the_page_is_that_of_the_run(folder: Path, capsys: pytest.CaptureFixture
         ("release", "page.pdf", "let its name end in .html"),
     ],
 )
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_what_is_no_release_or_no_place_is_refused(
     release: str, page: str, told: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -43,7 +43,7 @@ def epl(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, st
 
 
 @pytest.mark.parametrize("separator", [",", "|"])
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_two_columns_of_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str], separator: str) -> None:
     write_pair(tmp_path / "pair.csv", separator=separator)
     columns = ("--exact", "exact", "--noisy", "noisy")
@@ -101,7 +101,7 @@ def test_few_residuals_and_missing_files_are_named(tmp_path: Path, capsys: pytes
         assert (status, words in err) == (2, True), (arguments, err)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_mechanism_and_its_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("vl_convert")
     page = tmp_path / "page.html"
@@ -149,7 +149,7 @@ def test_a_release_is_paired_with_its_truth_and_the_law_of_its_plan(phsafe: Path
     assert all(s.law is None for s in found.values() if s.name.startswith("PH8_num"))
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_command_tells_of_every_series(phsafe: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status, out, _ = epl(capsys, phsafe / "run", phsafe / "exact", "--json")
     answer = json.loads(out)
@@ -161,6 +161,7 @@ def test_the_command_tells_of_every_series(phsafe: Path, capsys: pytest.CaptureF
     assert small["epl"] == small["known"]["epl"]
 
 
+@pytest.mark.slow
 def test_a_truth_that_lacks_rows_or_tables_does_not_match(phsafe: Path, tmp_path: Path) -> None:
     truth = tmp_path / "truth"
     truth.mkdir()
@@ -198,7 +199,7 @@ cells = st.dictionaries(
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=6)
 @given(cells, cells)
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_queries_of_a_geolevel_are_those_of_a_plain_count(tmp_path: Path, noisy: Cells, exact: Cells) -> None:
     for name, of in (("noisy", noisy), ("exact", exact)):
         write_counts(tmp_path / name, "Block", of)
@@ -263,6 +264,7 @@ def test_a_truth_on_another_spine_is_refused(tmp_path: Path) -> None:
 
 
 @needs_published
+@pytest.mark.slow
 def test_the_published_losses_are_read_and_stand_beside_ours(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -114,6 +114,7 @@ def test_whatever_publishes_refuses_the_truth(
             Pages(counts=out)
 
 
+@pytest.mark.slow
 def test_exact_counts_of_topdown_are_the_records(real: Named, tmp_path: Path) -> None:
     assert ask(real, "topdown", "exact", tmp_path / "out", "--internal") == 0
     found = read_table(tmp_path / "out" / "counts" / "Block.csv")

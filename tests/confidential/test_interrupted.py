@@ -286,6 +286,7 @@ KILLED: Final = dict.fromkeys(
     ("product", "stage"),
     [pytest.param(*case, marks=() if case in QUICK else pytest.mark.slow) for case in KILLED],
 )
+@pytest.mark.slow
 def test_a_killed_run_goes_on_with_its_draws(
     real: Named, place: Path, monkeypatch: pytest.MonkeyPatch, product: str, stage: str
 ) -> None:
@@ -323,7 +324,6 @@ def test_a_killed_run_goes_on_with_its_draws(
 
 
 @pytest.mark.thorough
-@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("java") is None, reason="Java is not installed")
 def test_a_killed_driver_of_spark_goes_on(real: Named, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On Spark or on none; each session is in a process of its own."""

@@ -24,7 +24,6 @@ def tree(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.thorough
-@pytest.mark.slow
 def test_demo_leaves_releases_and_one_atlas_twice(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -54,7 +53,7 @@ def test_demo_leaves_releases_and_one_atlas_twice(
     assert '"maps":{"1":"map-1"}' in (out / "atlas" / "topdown" / "data" / "release.js").read_text()
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_an_interrupted_demo_leaves_nothing_and_two_at_once_are_told(tmp_path: Path) -> None:
     out = tmp_path / "demo"
     command = [*START, "demo", str(out), "--households", "4000"]

@@ -140,7 +140,7 @@ def test_words_name_what_is_in_the_plan(case: Case) -> None:
         assert not words.kinds or m.name.partition("/")[0] in words.kinds
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_promises_are_json(case: Case) -> None:
     assert json.dumps(case.product.promises(case.config, case.product.plan(case.config), 1e-10))
 
@@ -163,7 +163,7 @@ def test_a_list_of_products_costs_no_import() -> None:
     assert done.stdout == "[]\n"
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_no_product_is_known_by_its_name_elsewhere() -> None:
     """What asks a product, finds it in `PRODUCTS` or imports it. TopDown's key is its algorithm's folder, too."""
     source = Path(yupana.__file__).parent

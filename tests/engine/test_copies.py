@@ -71,6 +71,7 @@ def check_refused(case: Configured, data: Path, out: Path, path: Path, engine: E
 
 @pytest.mark.parametrize("what", ["time", "size", "gone"])
 @pytest.mark.parametrize("lie", ["one file", "by area"])
+@pytest.mark.slow
 def test_another_copy_of_records_is_refused(what: str, lie: str, tmp_path: Path) -> None:
     write_parquet(tmp_path / "data", crowded(3, 40), "text")
     data, shards, path = tmp_path / "data", 3, tmp_path / "data" / "units.parquet"

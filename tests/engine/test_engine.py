@@ -13,7 +13,7 @@ from yupana.engine.spark_session import open_spark
 from yupana.errors import EngineError, InputError
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_results_come_in_the_order_of_the_work(engine: Engine) -> None:
     work = [bytes([letter]) * (letter % 7) for letter in range(64)]
     assert list(engine.map(tasks.twice, work)) == [one * 2 for one in work]

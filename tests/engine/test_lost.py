@@ -17,6 +17,7 @@ from yupana.errors import EngineError
 
 
 @pytest.mark.parametrize("what", ["folder", "file", "beginning"])
+@pytest.mark.slow
 def test_rows_of_a_shard_that_are_gone_are_missed(what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All of them, one file, or a file of which there is more to come."""
     write_csv(tmp_path / "data", crowded(3, 40))
@@ -42,7 +43,7 @@ def test_rows_of_a_shard_that_are_gone_are_missed(what: str, tmp_path: Path, mon
     assert seen
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_files_of_an_area_that_are_gone_are_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All of an area's files of some records: without them it would look like one where nobody lives."""
     write_parquet(tmp_path / "data", crowded(3, 40), "text")

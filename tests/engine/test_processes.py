@@ -7,6 +7,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 SCRIPT = """
 import sys
 from pathlib import Path
@@ -26,6 +28,7 @@ def started(folder: Path, then: str) -> "subprocess.Popen[str]":
     return subprocess.Popen([sys.executable, str(script), str(folder)], stdout=subprocess.PIPE, text=True)
 
 
+@pytest.mark.slow
 def test_a_script_without_a_guard_is_run_once(tmp_path: Path) -> None:
     out, _ = started(tmp_path, "pass").communicate(timeout=60)
     assert out.splitlines()[:2] == ["begun", "b'A' b'B' b'C'"]

@@ -79,7 +79,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, World]:
     return place, world
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_release_is_a_function_of_its_measurements(made: tuple[Path, World]) -> None:
     place, world = made
     totals = totals_of(world, place / "totals.csv")
@@ -106,7 +106,7 @@ def test_the_release_is_a_function_of_its_measurements(made: tuple[Path, World])
 
 
 @pytest.mark.parametrize("fmt", ["csv", pytest.param("parquet", marks=pytest.mark.thorough)])
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_what_is_made_of_files_is_a_whole_release(made: tuple[Path, World], tmp_path: Path, fmt: str) -> None:
     place, world = made
     areas, names = tmp_path / "areas.csv", tmp_path / "names.csv"
@@ -148,7 +148,7 @@ def test_areas_need_the_reference_file_that_they_go_with(
 
 
 @pytest.mark.parametrize("name", ["by files", pytest.param("out", marks=pytest.mark.thorough)])
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_intervals_and_districts_take_the_files_as_they_take_the_measurements_of_the_run(
     made: tuple[Path, World], tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
@@ -186,7 +186,7 @@ def noisy(made: tuple[Path, World]) -> Path:
     return made[0] / "noisy"
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_plan_that_the_files_do_not_tell_is_found(noisy: Path, tmp_path: Path) -> None:
     shutil.copytree(noisy, tmp_path / "changed")
     path = tmp_path / "changed" / "manifest.json"
@@ -270,7 +270,7 @@ def test_one_side_of_a_state_is_estimated_from_the_top(
     assert main(["check", str(tmp_path / "out")]) == 0
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_one_state_of_several(tmp_path: Path, made: tuple[Path, World]) -> None:
     place, world = made
     totals = totals_of(world, tmp_path / "totals.csv")
@@ -324,6 +324,7 @@ def test_a_missing_partition_is_refused(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.thorough
 def test_a_missing_state_is_refused(
     tmp_path: Path, made: tuple[Path, World], capsys: pytest.CaptureFixture[str]
 ) -> None:

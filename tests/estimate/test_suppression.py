@@ -83,7 +83,7 @@ def reasons_by_hand(world: World, rules: list[dict[str, object]]) -> dict[str, d
 
 
 @pytest.mark.parametrize("examples", [2, pytest.param(4, marks=pytest.mark.thorough)])
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_rows_are_suppressed_by_the_letter_of_the_rules(examples: int) -> None:
     made = given(
         seed=st.integers(0, 2**32 - 1),
@@ -226,6 +226,7 @@ def test_pairs_are_by_codes_then_by_name() -> None:
 
 
 @pytest.mark.skipif(not REAL.is_dir(), reason="the iterations of 2020 are not here")
+@pytest.mark.slow
 def test_all_iterations_of_2020_have_their_counterpart() -> None:
     for name in ("ddhca_safetab_p_NMFv7", "ddhcb_safetab_h_NMFv5"):
         iterations = read_iterations(REAL / name)

@@ -18,7 +18,7 @@ from yupana.plan.measurement import Mechanism
 from yupana.products.phsafe.specification import STATE_NAMES
 
 pytest.importorskip("uvicorn", reason="the explorer's server is not installed: explore")
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.thorough
 
 START = "from yupana.cli.start import entry; entry()"
 OF_PHSAFE, OF_TABLES = "phsafe/s-dhc-2020-us", "tables-own"

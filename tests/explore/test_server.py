@@ -165,7 +165,7 @@ NAMES_OF_PHSAFE = [f"{t.name}/{level.name}" for t in TABLES for level in t.level
     st.sampled_from(["exact", "bureau"]),
     entries(NAMES_OF_PHSAFE),
 )
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_every_number_of_phsafe_is_the_librarys(
     taus: dict[str, int],
     percent: str,
@@ -208,7 +208,7 @@ def parameters(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @settings(max_examples=3, suppress_health_check=list(HealthCheck))
 @given(st.data())
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_every_number_of_other_products_is_the_librarys(parameters: Path, data: st.DataObject) -> None:
     key = data.draw(st.sampled_from([OF_P, OF_H, OF_UNITS, OF_TABLES]))
     document = started(key)
@@ -241,7 +241,7 @@ def test_every_number_of_other_products_is_the_librarys(parameters: Path, data: 
             assert margins[name] == float(entry["value"])
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_page_opens_with_each_configuration_as_it_is(parameters: Path) -> None:
     iterations = read_iterations(parameters)
     plans = {
@@ -317,7 +317,7 @@ def test_shares_and_totals_can_be_given() -> None:
 
 
 @pytest.mark.parametrize("key", EVERY)
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_what_is_found_is_the_librarys(key: str) -> None:
     document = started(key)
     document["fields"]["margins"] = "bureau"
@@ -387,6 +387,7 @@ def test_where_the_law_gives_no_bound_the_page_says_so() -> None:
     assert (number["shown"], number["exact"]) == ("none", "")
 
 
+@pytest.mark.slow
 def test_budgets_from_next_to_nothing_to_next_to_no_noise_do_not_overflow() -> None:
     document = started(OF_TOPDOWN)
     for place, name in enumerate(document["entries"]):
@@ -550,7 +551,7 @@ def test_an_edited_or_stale_scenario_is_told() -> None:
     assert "name" in faults("/api/load", text=json.dumps({**document, "name": "two\nlines"}))
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_an_exported_configuration_runs_unchanged(tmp_path: Path) -> None:
     document = started(OF_PHSAFE)
     document["entries"]["PH2/usa_*"] = {"on": True, "by": "margin", "value": "77"}
@@ -686,7 +687,7 @@ def test_what_cannot_be_served_is_refused_at_the_start(
     assert told in capsys.readouterr().err
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_counts_of_a_release_take_the_place_of_the_invented(tmp_path: Path) -> None:
     census, out, config = tmp_path / "census", tmp_path / "out", tmp_path / "config.json"
     config.write_text(json.dumps(production_config()))
@@ -699,7 +700,7 @@ def test_counts_of_a_release_take_the_place_of_the_invented(tmp_path: Path) -> N
     assert page.first.known["PH2/state_*"].typical < invented.typical
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_areas_of_a_release_of_any_product_are_named(tmp_path: Path) -> None:
     census, out = tmp_path / "census", tmp_path / "out"
     assert main(["synth", str(census), "--households", "300", "--seed", "1"]) == 0
@@ -740,7 +741,7 @@ EXTREMES = st.one_of(
 
 @settings(max_examples=6, suppress_health_check=list(HealthCheck))
 @given(st.data())
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_whatever_can_be_computed_can_be_shown(data: st.DataObject) -> None:
     """Noise from none to more than there are people: an answer, or a fault by its field, and never a broken page."""
     product = data.draw(st.sampled_from(EVERY))

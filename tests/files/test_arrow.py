@@ -46,7 +46,7 @@ def test_every_library_reads_it() -> None:
         assert other.sql("select CODE from x where COUNT = 3").fetchall() == [("01",)]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_it_is_read_as_often_as_wanted_and_outlives_its_table() -> None:
     table = made()
 
@@ -63,7 +63,7 @@ def test_it_is_read_as_often_as_wanted_and_outlives_its_table() -> None:
     assert pl.DataFrame(second)["CODE"].to_list() == pl.DataFrame(first)["CODE"].to_list() == CODES
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_what_nobody_holds_is_dropped() -> None:
     held = [made() for _ in range(3)]
     tables = lambda: shared_database().cursor().execute("SELECT count(*) FROM duckdb_tables()").fetchall()  # noqa: E731

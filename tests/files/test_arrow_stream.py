@@ -37,7 +37,7 @@ def part_of(rows: list[tuple[int, int, float]]) -> dict[str, Column]:
 
 @settings(max_examples=30)
 @given(ROWS)
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_rows_come_as_they_are(parts: list[list[tuple[int, int, float]]]) -> None:
     with duckdb.connect() as db:
         db.register("parts", ArrowParts(map(part_of, parts)))

@@ -85,6 +85,7 @@ def test_an_argument_that_is_no_pair_is_refused(text: str, capsys: pytest.Captur
     assert "is no KEY=VALUE, such as" in capsys.readouterr().err
 
 
+@pytest.mark.thorough
 def test_the_command_line_plans_what_was_set(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["topdown", "plan", "cook-2010", "--set", "rho=1/3", "--json"]) == 0
     assert '"1/3"' in capsys.readouterr().out

@@ -39,7 +39,7 @@ def written(
     return "".join(separator.join(f"{space}{one(field)}{space}" for field in line) + end for line in lines)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("header", [True, False])
 @pytest.mark.parametrize("separator", list(",;|\t"))
 @pytest.mark.slow
@@ -76,7 +76,7 @@ def test_what_a_table_may_have_beside(tmp_path: Path) -> None:
     assert found == [(3, {"R\u00e9gion": "'s-Gravenhage", "n": "2"}), (6, {"R\u00e9gion": "a", "n": "03"})]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_hundred_columns_take_no_longer_than_their_number(tmp_path: Path) -> None:
     path = tmp_path / "table.csv"
     rows = [",".join(f"'0{row} é" for _ in range(100)) for row in range(3)]
@@ -178,6 +178,7 @@ def mutated(text: bytes, chance: random.Random) -> bytes:
 
 
 @pytest.mark.parametrize("number", [60, pytest.param(400, marks=pytest.mark.thorough)])
+@pytest.mark.slow
 def test_mutations_are_read_or_refused(number: int, tmp_path: Path) -> None:
     chance, path = random.Random(35), tmp_path / "table.csv"  # noqa: S311
     refused: list[str] = []

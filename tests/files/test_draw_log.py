@@ -47,6 +47,7 @@ def nothing() -> np.ndarray:
 
 @settings(max_examples=50)
 @given(st.lists(NUMBERS, max_size=6))
+@pytest.mark.slow
 def test_what_was_drawn_is_taken_again(tmp_path_factory: pytest.TempPathFactory, drawn: list[list[int]]) -> None:
     path = new(tmp_path_factory.mktemp("log"))
     with DrawLog(path) as log:
@@ -63,6 +64,7 @@ def test_what_was_drawn_is_taken_again(tmp_path_factory: pytest.TempPathFactory,
 
 @settings(max_examples=50)
 @given(st.data())
+@pytest.mark.slow
 def test_a_death_at_any_byte_keeps_what_was_sealed(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:

@@ -143,7 +143,7 @@ def test_a_kind_is_told_by_one_file(tmp_path: Path) -> None:
         _read(tmp_path, _with(tmp_path, text, "one.csv"), _with(tmp_path, text, "two.csv"))
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_table_of_areas_as_people_have_it(tmp_path: Path) -> None:
     header = "block;ward;SLDU;place;\n"
     rows = zip(

@@ -269,6 +269,7 @@ def test_a_folder_without_a_spine_is_refused(tmp_path: Path, spine: Path, refuse
         assert "manifest.json" in refused("distance", str(spine), entities)
 
 
+@pytest.mark.slow
 def test_a_damaged_spine_is_refused(tmp_path: Path, spine: Path, refused: Callable[..., str]) -> None:
     blocks, units = (spine / "blocks.csv").read_text(), (spine / "geounits.csv").read_text()
     # A tract in two counties.
@@ -280,6 +281,7 @@ def test_a_damaged_spine_is_refused(tmp_path: Path, spine: Path, refused: Callab
         assert "geounits.csv" in refused("report", str(spine), "--to", str(tmp_path / "out"))
 
 
+@pytest.mark.slow
 def test_bad_boundaries_are_refused(tmp_path: Path, spine: Path, refused: Callable[..., str]) -> None:
     (tmp_path / "map.zip").write_bytes(b"PK rubbish")
     for name in ("map.zip", "nowhere.zip"):

@@ -362,6 +362,7 @@ def test_the_folder_holds_its_own_entities(tmp_path: Path, capsys: pytest.Captur
     }
 
 
+@pytest.mark.slow
 def test_places_that_count_and_group_quarters_are_among_the_entities(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -99,7 +99,7 @@ def algorithm_3(spine: Spine, mechanism: Mechanism, cutoff: int) -> Node:
 
 @given(spines(), st.sampled_from(["zcdp", "pure"]), st.integers(0, 12))
 @settings(max_examples=200)
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_bypass_is_algorithm_3(spine: Spine, mechanism: Mechanism, cutoff: int) -> None:
     found = bypass(spine, mechanism, cutoff)
     expected = algorithm_3(spine, mechanism, cutoff)
@@ -114,7 +114,7 @@ def test_bypass_is_algorithm_3(spine: Spine, mechanism: Mechanism, cutoff: int) 
 
 
 @given(spines(), st.sampled_from(["zcdp", "pure"]))
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_shares_along_every_path_keep_their_sum(spine: Spine, mechanism: Mechanism) -> None:
     found = bypass(spine, mechanism, 150)
     for one in (spine, found):
@@ -144,7 +144,7 @@ def positive_spines(draw: st.DrawFn) -> Spine:
 
 
 @given(positive_spines(), st.sampled_from(["zcdp", "pure"]), st.data())
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_no_variance_is_raised(spine: Spine, mechanism: Mechanism, data: st.DataObject) -> None:
     found = bypass(spine, mechanism, 150)
     blocks = len(spine.blocks)
@@ -198,7 +198,7 @@ def measured_spines(draw: st.DrawFn) -> tuple[Spine, list[Asked]]:
 
 @given(measured_spines(), st.sampled_from(["zcdp", "pure"]), st.data())
 @settings(deadline=None, max_examples=40)
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_no_variance_is_raised_where_geolevels_that_differ_keep_their_shares(
     measured: tuple[Spine, list[Asked]], mechanism: Mechanism, data: st.DataObject
 ) -> None:

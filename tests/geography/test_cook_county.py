@@ -17,7 +17,7 @@ SOURCE = SHARED / "data" / "cook_il_2010_pl_blocks" / "cook_2010_pl_block.parque
 LEVELS = "US,State,County,Tract_Group,Tract,Block_Group,Block"
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.thorough,
     pytest.mark.skipif(not SOURCE.exists(), reason="the blocks of Cook County are not beside the checkout"),
 ]
 
@@ -44,6 +44,7 @@ def far(cook: Path, kind: str, capsys: pytest.CaptureFixture[str], *options: str
     return found
 
 
+@pytest.mark.thorough
 def test_an_optimized_spine_is_closer_to_places(cook: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before, after = far(cook, "conventional", capsys), far(cook, "optimized", capsys)
     assert {kind: len(values) for kind, values in after.items()} == {"place": 136, "county_subdivision": 32}
@@ -56,6 +57,7 @@ def test_an_optimized_spine_is_closer_to_places(cook: Path, capsys: pytest.Captu
     assert far(cook, "optimized", capsys, "--root", "county") == after
 
 
+@pytest.mark.thorough
 def test_groups_keep_to_their_caps(cook: Path, capsys: pytest.CaptureFixture[str]) -> None:
     far(cook, "optimized", capsys)
     with (cook / "optimized" / "geounits.csv").open() as file:

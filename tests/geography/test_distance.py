@@ -53,6 +53,7 @@ def recursive(tree: Nested, entity: set[int], level: int, unit: int) -> tuple[in
 
 
 @given(trees(), st.data())
+@pytest.mark.slow
 def test_distances_are_those_of_the_algorithm_unit_by_unit(tree: Tree, data: st.DataObject) -> None:
     blocks = tree.units(len(tree.names) - 1)
     entities = data.draw(st.lists(st.sets(st.integers(0, blocks - 1)), max_size=6))

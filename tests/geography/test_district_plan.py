@@ -154,6 +154,7 @@ def test_a_crosswalk_translates_blocks(tmp_path: Path) -> None:
     assert f"1 block is listed twice, in two districts: {whole(CONNECTICUT[1])}" in said
 
 
+@pytest.mark.slow
 def test_a_crosswalk_that_loses_something_is_refused(tmp_path: Path) -> None:
     path, cross = tmp_path / "plan.csv", tmp_path / "crosswalk.csv"
     pairs = list(zip(REGIONS, CONNECTICUT, strict=True))

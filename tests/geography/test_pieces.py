@@ -61,7 +61,7 @@ def written(out: Path, level: str) -> set[frozenset[str]]:
     st.sampled_from(["zcdp", "pure"]),
     st.sampled_from(["County", "Tract_Group"]),
 )
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_pieces_are_block_group_by_place_by_area(
     tmp_path_factory: pytest.TempPathFactory, seed: int, states: tuple[str, ...], mechanism: str, above: str
 ) -> None:

@@ -115,7 +115,7 @@ def nations(draw: st.DrawFn) -> Tree:
 
 @given(nations(), st.data(), st.integers(0, 2), st.integers(0, 4), st.sampled_from(["orig", "even"]))
 @settings(max_examples=80)
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_groups_are_those_of_the_literal_algorithm(
     tree: Tree, data: st.DataObject, cutoff: int, threshold: int, grouping: str
 ) -> None:
@@ -138,6 +138,7 @@ def test_groups_are_those_of_the_literal_algorithm(
 
 
 @given(st.integers(1, 5), st.integers(1, 4), st.data())
+@pytest.mark.thorough
 def test_vectors_are_compared_as_they_would_be_whole(entities: int, columns: int, data: st.DataObject) -> None:
     values = st.lists(st.integers(0, 3), min_size=entities, max_size=entities)
     now, trials = data.draw(values), data.draw(st.lists(values, min_size=columns, max_size=columns))

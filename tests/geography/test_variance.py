@@ -39,7 +39,7 @@ def precisions(tree: Tree, data: st.DataObject, weights: list[float]) -> tuple[M
 
 
 @given(trees(most_units=20), st.data(), st.sampled_from([[1.0], [0.5, 1.0, 4.0], [0.0, 1.0, 2.0], [0.0, 0.0, 1.0]]))
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_variances_are_those_of_dense_least_squares(tree: Tree, data: st.DataObject, weights: list[float]) -> None:
     weight = precisions(tree, data, weights)
     matrix = strategy_matrix(tree)

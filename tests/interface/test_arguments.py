@@ -110,7 +110,7 @@ def _refusals(census: Path, out: Path) -> dict[str, Callable[[], object]]:
     }
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_switches_choices_and_numbers_of_another_type_are_refused(census: Path, tmp_path: Path) -> None:
     """A text such as "no" would turn a switch on."""
     for words, call in _refusals(census, tmp_path).items():

@@ -34,7 +34,7 @@ def test_what_is_given_comes_before_what_is_set_and_that_before_the_configuratio
 
 
 @given(data=st.data())
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_choice_is_the_same_wherever_it_stands(data: st.DataObject) -> None:
     product = data.draw(st.sampled_from(["phsafe", "topdown"]))
     config: Any = "cook-2010" if product == "topdown" else document()

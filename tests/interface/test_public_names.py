@@ -121,7 +121,7 @@ def test_no_public_function_has_more_than_ten_parameters(name: str) -> None:
     assert len([one for one in inspect.signature(function).parameters if one != "self"]) <= 10
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_functions_stay_functions_beside_folders_of_their_name() -> None:
     code = """
 import yupana.plan.plan, yupana.report.html, yupana.estimate.phsafe.truncated_normal, yupana, sys
@@ -144,6 +144,7 @@ def test_the_import_loads_nothing() -> None:
     assert [name for name in loaded if name.startswith("yupana")] == ["yupana", "yupana.version"]
 
 
+@pytest.mark.slow
 def test_plans_and_commands_load_no_library_before_they_need_one() -> None:
     modules = (
         "yupana.plan.plan, yupana.products, yupana.cli.product, yupana.cli.account, yupana.cli.main, yupana.cli.spine"
@@ -178,7 +179,6 @@ with open_database() as database:
 
 
 @pytest.mark.thorough
-@pytest.mark.slow
 def test_a_script_of_a_user_passes_mypy_in_strict_mode(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
@@ -187,7 +187,7 @@ def test_a_script_of_a_user_passes_mypy_in_strict_mode(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_script_of_a_user_passes_pyright_in_strict_mode(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(SCRIPT)
     (tmp_path / "pyrightconfig.json").write_text('{"typeCheckingMode": "strict", "include": ["script.py"]}')
@@ -205,7 +205,7 @@ def test_the_tour_runs_end_to_end(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("code", re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)[:1])
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_first_example_of_the_page_runs(code: str, tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, capture_output=True, text=True)
 

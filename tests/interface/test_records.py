@@ -83,7 +83,7 @@ def test_safetab_makes_the_same_release_of_frames(product: str, tmp_path: Path) 
     assert tables(of_frames) == tables(of_files)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_topdown_makes_the_same_release_of_a_histogram(tmp_path: Path) -> None:
     data = write_world(make_world(2, (2, 3)), tmp_path / "data")
     document = configuration((2, 3), rho="1")
@@ -103,7 +103,7 @@ def test_topdown_makes_the_same_release_of_microdata(tmp_path: Path) -> None:
     assert tables(of_frames) == tables(of_files)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_frames_are_real_records_unless_said_otherwise(frames: dict[str, pl.DataFrame], tmp_path: Path) -> None:
     words = "synthetic=True was not said, so the records may be real; refused because"
     with pytest.raises(yupana.ConfigError, match=words):
@@ -116,6 +116,7 @@ def test_frames_are_real_records_unless_said_otherwise(frames: dict[str, pl.Data
     assert yupana.run("phsafe", phsafe(), frames, tmp_path / "out").status == "noisy measurements under the plan"
 
 
+@pytest.mark.slow
 def test_broken_rules_of_frames_are_told_in_lines(frames: dict[str, pl.DataFrame], tmp_path: Path) -> None:
     given = {**frames, "persons": frames["persons"].with_columns(QAGE=pl.lit("117999"))}
     number = len(frames["persons"])
@@ -139,6 +140,7 @@ BAD: dict[str, tuple[Callable[[pl.DataFrame], Any], str]] = {
 
 
 @pytest.mark.parametrize("what", BAD)
+@pytest.mark.slow
 def test_a_bad_frame_is_refused_by_its_name(what: str, frames: dict[str, pl.DataFrame], tmp_path: Path) -> None:
     change, words = BAD[what]
     given: Any = {**frames, "units": change(frames["units"])}
@@ -148,6 +150,7 @@ def test_a_bad_frame_is_refused_by_its_name(what: str, frames: dict[str, pl.Data
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_findings_name_the_frames(frames: dict[str, pl.DataFrame]) -> None:
     found = yupana.validate(
         "phsafe", phsafe(), {**frames, "persons": frames["persons"].with_columns(QAGE=pl.lit("200"))}
@@ -155,7 +158,7 @@ def test_findings_name_the_frames(frames: dict[str, pl.DataFrame]) -> None:
     assert [(one.file, one.count) for one in found if one.rule == "domain"] == [("persons", len(frames["persons"]))]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_listener_that_fails_ends_the_run_cleanly(frames: dict[str, pl.DataFrame], tmp_path: Path) -> None:
     def fails(step: yupana.Step) -> None:
         if step.stage == "writing the release":
@@ -170,7 +173,7 @@ def test_a_listener_that_fails_ends_the_run_cleanly(frames: dict[str, pl.DataFra
     assert yupana.run("phsafe", phsafe(), frames, tmp_path / "out", synthetic=True, resume=True).wrong() == []
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_of_two_runs_into_one_folder_one_is_refused(frames: dict[str, pl.DataFrame], tmp_path: Path) -> None:
     met, ended = threading.Barrier(2), list[object]()
 
@@ -219,7 +222,7 @@ def test_a_run_is_charged_and_refused_beyond_its_limit(frames: dict[str, pl.Data
     assert not (tmp_path / "second").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_manifest_repeats_its_release(census: Path, tmp_path: Path) -> None:
     first = yupana.run("phsafe", phsafe(), census, tmp_path / "first", seed=5, margins="bureau", format="parquet")
     again = yupana.run("phsafe", first.folder / "manifest.json", census, tmp_path / "again", seed=5)
@@ -227,7 +230,7 @@ def test_a_manifest_repeats_its_release(census: Path, tmp_path: Path) -> None:
     assert again.plan == replace(first.measured, margins="bureau")
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_columns_of_other_names_are_read_by_a_map(
     census: Path, frames: dict[str, pl.DataFrame], tmp_path: Path
 ) -> None:
@@ -280,7 +283,7 @@ def test_what_a_product_does_not_take_is_refused(product: str, asked: dict[str, 
         yupana.plan(product, config, **asked)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_report_is_written_with_the_release(census: Path, tmp_path: Path) -> None:
     release = yupana.run("phsafe", phsafe(), census, tmp_path / "out", report=tmp_path / "page.html")
     assert (tmp_path / "page.html").read_text() == yupana.report(release, tmp_path / "again.html").read_text()
@@ -289,7 +292,7 @@ def test_a_report_is_written_with_the_release(census: Path, tmp_path: Path) -> N
     assert not (tmp_path / "other").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_what_was_observed_is_a_table_and_a_folder(frames: dict[str, pl.DataFrame], tmp_path: Path) -> None:
     seen = yupana.accuracy("phsafe", phsafe(), frames, tmp_path / "out", trials=2, synthetic=True, seed=1)
     written = yupana.open_release(tmp_path / "out")
@@ -299,7 +302,7 @@ def test_what_was_observed_is_a_table_and_a_folder(frames: dict[str, pl.DataFram
         yupana.accuracy("phsafe", phsafe(), frames, tmp_path / "out", synthetic=True)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_codes_are_shown_with_their_meaning(frames: dict[str, pl.DataFrame], tmp_path: Path) -> None:
     release = yupana.exact("phsafe", phsafe(), frames, tmp_path / "out", synthetic=True)
     plain, labelled = release["PH1_num"], release.labelled("PH1_num")

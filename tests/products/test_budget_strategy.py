@@ -241,7 +241,7 @@ def test_it_is_as_good_as_a_general_solver_under_the_loss_of_the_plan(loss: Join
 
 @settings(max_examples=40)
 @given(st.integers(0, 10_000), st.sampled_from(_LOSSES))
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_no_budgets_within_the_limits_are_below_the_bound(seed: int, loss: Joined) -> None:
     rng = np.random.default_rng(seed)
     config = random_budgets(rng)
@@ -356,6 +356,7 @@ def rows_of(release: Path, table: str) -> dict[tuple[str, ...], tuple[int, float
     return found
 
 
+@pytest.mark.slow
 def test_a_table_that_groups_of_several_details_are_shown_counts_as_their_mean(parameters: Path) -> None:
     """In SafeTab the measured cells of a group are those of its detail: a total is 1, 8, 18 or 46 of them."""
     found = yupana.strategy(parameters, product="safetab-p", targets={"levels": {"COUNTY 1": 1}})
@@ -372,6 +373,7 @@ def test_a_table_that_groups_of_several_details_are_shown_counts_as_their_mean(p
     assert told["T03003"] == pytest.approx(one * (4 + 2 + 1 + 1 + 2 + 1 + 1) / 7)
 
 
+@pytest.mark.slow
 def test_a_pass_keeps_its_own_loss_and_may_spend_a_total(parameters: Path) -> None:
     """Nobody loses more than before unless a total is named; then the smaller pass is raised at no cost to the plan."""
     both = {"run_us": True, "run_pr": True}

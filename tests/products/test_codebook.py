@@ -71,7 +71,7 @@ def holds(field: Mapping[str, Any], value: str) -> bool:
     return not codes or value in codes
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("product", "config", "fmt"), CASES)
 @pytest.mark.slow
 def test_every_file_column_and_code_is_described(place: Path, product: str, config: str, fmt: str) -> None:
@@ -104,7 +104,7 @@ def test_every_file_column_and_code_is_described(place: Path, product: str, conf
         pytest.param("topdown", "h1-2020-us", marks=pytest.mark.thorough),
     ],
 )
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_two_censuses_have_one_codebook(place: Path, product: str, config: str) -> None:
     one, other = (release(place, product, config, "csv", census) for census in "12")
     assert (one / "manifest.json").read_bytes() != (other / "manifest.json").read_bytes()
@@ -129,7 +129,7 @@ def test_check_finds_a_changed_and_a_missing_codebook(
         assert f"{missing} is missing" in told
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_release_without_a_codebook_is_sound(place: Path, tmp_path: Path) -> None:
     """As those made before there was one."""
     out = Path(shutil.copytree(release(place, "phsafe", "config.json", "csv"), tmp_path / "out"))
@@ -170,7 +170,7 @@ def test_a_recoded_column_is_called_by_its_name() -> None:
 @pytest.mark.parametrize(
     ("product", "fmt"), [("safetab-p", "csv"), pytest.param("safetab-h", "parquet", marks=pytest.mark.thorough)]
 )
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_what_is_derived_keeps_the_codebook_of_its_tables(place: Path, tmp_path: Path, product: str, fmt: str) -> None:
     source = open_release(release(place, product, "parameters", fmt, verb="run"))
     table = source.tables[0]
@@ -198,7 +198,7 @@ def table_of(opened: ReleaseFolder, resource: Mapping[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("fmt", ["csv", pytest.param("parquet", marks=pytest.mark.thorough)])
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_estimates_have_a_codebook_of_every_column_and_code(place: Path, tmp_path: Path, fmt: str) -> None:
     source = release(place, "phsafe", "config.json", "csv", verb="run")
     assert main(["phsafe", "estimate", str(source), str(tmp_path / "out"), "--format", fmt]) == 0
@@ -241,7 +241,7 @@ def test_what_is_no_codebook_is_refused(place: Path, tmp_path: Path, text: str) 
         open_release(made).labelled("T01001")
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_code_of_two_kinds_of_areas_has_the_name_of_neither(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "people.csv").write_text("PROVINCE,SEX\n1,m\n2,f\n", encoding="utf-8")

@@ -109,7 +109,7 @@ def test_the_last_class_may_be_shorter() -> None:
 # What is counted.
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_csv_parquet_and_frames_give_the_same_release(folder: Path) -> None:
     made = {}
     whole: pa.Table = frame(rows()).to_arrow()
@@ -131,7 +131,7 @@ def test_csv_parquet_and_frames_give_the_same_release(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("most", [2])
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_ids_that_are_numbers_in_one_file_and_texts_in_another_keep_the_same_records(folder: Path, most: int) -> None:
     some = frame(rows()).with_columns(person=pl.col("person").str.slice(1).cast(pl.Int32))
     some.write_csv(folder / "numbers.csv")
@@ -145,7 +145,7 @@ def test_ids_that_are_numbers_in_one_file_and_texts_in_another_keep_the_same_rec
 
 
 @pytest.mark.parametrize("most", [2, 50])
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_counts_are_those_of_a_plain_program(folder: Path, most: int) -> None:
     release = yupana.count(
         folder / "people.csv",
@@ -166,6 +166,7 @@ def test_counts_are_those_of_a_plain_program(folder: Path, most: int) -> None:
     assert table(release.folder / "total.csv") == {("total",): sum(found.values())}
 
 
+@pytest.mark.slow
 def test_codes_that_occur_are_looked_up_and_the_manifest_says_so(folder: Path) -> None:
     release = yupana.count(
         frame(rows()).lazy().collect(), "region,sex", folder / "out", keys_public=True, epsilon=1000, synthetic=True
@@ -177,6 +178,7 @@ def test_codes_that_occur_are_looked_up_and_the_manifest_says_so(folder: Path) -
     assert "the values of sex that occur in the records, as the user declares" in public
 
 
+@pytest.mark.slow
 def test_a_stream_that_can_be_read_once_is_enough_to_look_up_and_count(folder: Path) -> None:
     stream = frame(rows()).to_arrow().to_reader()
     release = yupana.count(stream, "region", folder / "out", keys_public=True, unit="person", epsilon=1)
@@ -184,6 +186,7 @@ def test_a_stream_that_can_be_read_once_is_enough_to_look_up_and_count(folder: P
     assert release.manifest["status"] == "noisy measurements under the plan"
 
 
+@pytest.mark.slow
 def test_a_ledger_limits_what_is_spent(folder: Path) -> None:
     ledger = {"ledger": folder / "ledger.json", "dataset": "people", "limit": "3/2"}
     yupana.count(folder / "people.csv", **asked(folder), out=folder / "one", **ledger)
@@ -192,6 +195,7 @@ def test_a_ledger_limits_what_is_spent(folder: Path) -> None:
     assert not (folder / "two").exists()
 
 
+@pytest.mark.slow
 def test_the_release_can_be_made_again_from_its_manifest(folder: Path) -> None:
     yupana.count(folder / "people.csv", **asked(folder), out=folder / "one", seed=3)
     manifest = folder / "one" / "manifest.json"
@@ -360,7 +364,7 @@ def test_a_file_must_be_one_and_a_seed_needs_synthetic_records(folder: Path) -> 
     assert isinstance(yupana.count(folder / "people.csv", **asked(folder), out=out), yupana.Release)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_whole_numbers_may_be_missing(folder: Path) -> None:
     records = [(age if age != 3 else None, sex) for _, _, age, sex in rows()]
     pl.DataFrame(records, schema=["age", "sex"], orient="row").write_csv(folder / "some.csv")

@@ -33,7 +33,7 @@ def document() -> dict[str, object]:
     return dict(found)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_tables_are_those_of_phsafe(census: Path, tmp_path: Path) -> None:
     # In whatever order they are asked for, states are in the order of their codes.
     config = {**production_config(), "state_filter": list(reversed(STATES))}

@@ -103,6 +103,7 @@ def test_a_file_of_areas_may_have_no_header_and_lost_its_zeros(farms: Path) -> N
             made(text)
 
 
+@pytest.mark.slow
 def test_every_example_of_a_key_is_read(farms: Path) -> None:
     keys = re.findall(r"^\| `(\w+)` \|.*\| `(.*)` \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     assert len(keys) == 8
@@ -115,7 +116,7 @@ def test_every_example_of_a_key_is_read(farms: Path) -> None:
             yupana.plan("tables", farms.with_name("other.toml"))
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_description_comes_back_from_its_document(farms: Path) -> None:
     read = TABLES.read(farms)
     told = json.loads(json.dumps(TABLES.document(read)))
@@ -125,7 +126,7 @@ def test_a_description_comes_back_from_its_document(farms: Path) -> None:
     jsonschema.validate(tomllib.loads(farms.read_text(encoding="utf-8")), TABLES.schema())
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_whoever_reads_a_document_again_reads_the_same(farms: Path) -> None:
     # A release is checked by the description that is in use, not by that which its manifest would give.
     examples = (PAGE.parents[1] / "examples" / f"{name}.toml" for name in ("country", "health", "oregon", "town"))
@@ -310,6 +311,7 @@ def test_of_two_faults_both_are_named_and_nothing_that_follows_from_them(farms: 
     assert both > pairs * 5 // 12
 
 
+@pytest.mark.slow
 def test_all_faults_are_named_with_their_lines(farms: Path) -> None:
     text = farms.read_text(encoding="utf-8")
     text = text.replace("first = 2", "first = 9").replace('label = "Livestock', 'lable = "Livestock')

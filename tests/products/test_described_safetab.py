@@ -56,7 +56,7 @@ def described(name: str, parameters: Path) -> Path:
     return path
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_tables_are_those_of_safetab(world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Few enough that there are several slices, and parts of them.
     monkeypatch.setattr(count_groups, "_ROWS_AT_ONCE", 200)

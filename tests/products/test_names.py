@@ -220,7 +220,7 @@ def decomposed(text: str) -> str:
 @settings(max_examples=100, deadline=None)
 @given(st.text("aé\u0301\u0323\u0307\u0328ộ\u1ea1한가\u1100\u1161\u11a8नक़\u093cÅ\u212bs\u017f", max_size=6))
 @example("\u212b")
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_two_texts_have_one_normal_form_if_they_decompose_alike(text: str) -> None:
     assert decomposed(normal(text)) == decomposed(text)
     assert normal(decomposed(text)) == normal(text)
@@ -261,7 +261,7 @@ def test_a_name_with_dots_is_set_in_quotes() -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(st.text(min_size=1, max_size=LONGEST).map(normal).filter(lambda one: not fault_of(one)))
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_file_of_a_table_is_one_that_disks_hold(table: str) -> None:
     made = file_of(table)
     assert made == normal(made)
@@ -323,7 +323,7 @@ def test_a_public_file_is_found_in_either_normal_form(tmp_path: Path) -> None:
     assert {m.cells for m in yupana.plan("tables", tmp_path / "a.json").measurements} == {4}
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_map_names_columns_as_their_file_does(tmp_path: Path) -> None:
     written = "¿Cuál es su región? (marque una|solo) " + "x" * 300
     write(tmp_path / "data", "f", {written: ["k", "k"], "n": [0, 3]}, "parquet")
@@ -334,7 +334,7 @@ def test_a_map_names_columns_as_their_file_does(tmp_path: Path) -> None:
     assert yupana.check(out).wrong == ()
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_count_takes_names_in_any_normal_form(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "SYNTHETIC").touch()
     records = normalize("NFD", '"Região, UF",idade\n"a, b",5\nç,7\n')

@@ -71,7 +71,7 @@ def planned(key: str, path: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("tries", [80, pytest.param(160, marks=pytest.mark.thorough)])
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_anything_in_any_place_is_read_or_refused(key: str, name: str, tries: int, tmp_path: Path) -> None:
     document = plain(read_document(PRODUCTS[key].locate(name))[0])
     chance = random.Random(name)  # noqa: S311 (the same places every time)

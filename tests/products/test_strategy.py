@@ -91,6 +91,7 @@ def test_what_is_written_is_read_back_with_the_same_loss_of_privacy(tmp_path: Pa
     assert yupana.plan("topdown", found.found).loss() == plan.loss()
 
 
+@pytest.mark.slow
 def test_the_largest_ratio_leaves_no_answer_worse() -> None:
     found = yupana.strategy("cook-2010", targets={"queries": {"T1": 1, "hispanic*race": 1}}, loss="ratio", least=0)
     assert found.given_loss == pytest.approx(1)
@@ -104,6 +105,7 @@ def test_the_largest_ratio_leaves_no_answer_worse() -> None:
 
 
 @pytest.mark.parametrize("loss", ["max", "ratio"])
+@pytest.mark.thorough
 def test_the_largest_of_all_geolevels_is_least(loss: Joined) -> None:
     # Many goals of very unlike sizes, where shares of geolevels are found.
     found = yupana.strategy("pl94-2020-us", targets={"levels": dict.fromkeys(LEVELS, 1)}, loss=loss)
@@ -187,6 +189,7 @@ def test_the_command_prints_both_strategies_and_writes_the_one_found(
     assert "name another place" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_margins_are_met_by_the_least_rho_that_a_general_solver_finds() -> None:
     margins = {"State": {"sex": 6, "total": 5}, "Block": {"detailed": 10, "total": 9}}
     found = yupana.strategy(small(), targets={"margins": margins}, least=0)

@@ -185,7 +185,7 @@ def alter(folder: Path, manifest: dict[str, Any], families: tuple[Family, ...], 
     path.write_text(before)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_parquet_says_the_same(tmp_path: Path) -> None:
     rng = np.random.default_rng(7)
     families = (random_family(rng, "F"),)

@@ -37,7 +37,7 @@ def test_a_notebook_is_kept_without_results_and_is_short(path: Path) -> None:
     "path",
     [pytest.param(path, id=path.stem, marks=() if path.stem == QUICK else pytest.mark.thorough) for path in NOTEBOOKS],
 )
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_notebook_runs_and_leaves_nothing(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the server of notebooks, which is not ours

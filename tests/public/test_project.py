@@ -133,7 +133,7 @@ def test_no_module_needs_posix_to_be_imported() -> None:
 
 
 @pytest.mark.parametrize("door", ["releases", "configured", "tools", "records"])
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_process_that_used_a_door_ends_without_a_word(door: str) -> None:
     """The database complains on stderr of whatever keeps a module that uses it to the end."""
     load = [sys.executable, "-c", f"import yupana.interface.{door}, yupana.confidential.product_counter"]

@@ -119,6 +119,7 @@ def test_configurations_of_topdown_are_read_back_from_their_documents(name: str,
     assert read_configuration(path) == found
 
 
+@pytest.mark.slow
 def test_other_public_files_are_refused(made: Releases, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     codes = Path(shutil.copytree(made / "safetab/parameters", tmp_path / "codes"))
     with (codes / "race-and-ethnicity-codes.txt").open("a") as file:
@@ -323,6 +324,7 @@ def test_pure_budgets_so_large_that_noise_is_none() -> None:
 
 
 @pytest.mark.parametrize("budget", [1000000000000000, 1000])
+@pytest.mark.slow
 def test_counts_as_good_as_exact_are_not_released(
     made: Releases, tmp_path: Path, capsys: pytest.CaptureFixture[str], budget: int
 ) -> None:

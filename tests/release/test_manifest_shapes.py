@@ -92,7 +92,7 @@ def a_place(draw: st.DrawFn, manifest: Any) -> tuple[Any, ...]:  # noqa: ANN401
     return draw(st.sampled_from([(key,), *((key, *path) for path in places(manifest[key]))]))
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", COMMANDS)
 @pytest.mark.slow
 def test_no_manifest_makes_a_command_fail(made: Releases, name: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -69,7 +69,7 @@ def run(place: Path, *more: str, out: str = "out") -> int:
 # --- reports ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_report_never_replaces_what_is_no_report(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("vl_convert", reason="the charts of reports need the extra: report")
     (place / "mine.html").write_text("<!DOCTYPE html><p>mine")
@@ -103,7 +103,7 @@ def test_the_report_of_a_spine_never_replaces_what_is_no_report(place: Path) -> 
 # --- the confidential log --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_log_replaces_only_a_log(place: Path) -> None:
     (place / "mine.json").write_text("{}")
     (place / "link").symlink_to(place / "mine.json")
@@ -119,7 +119,7 @@ def test_a_log_replaces_only_a_log(place: Path) -> None:
     assert log.stat().st_mode & 0o777 == 0o600
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_log_never_stands_without_its_release(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
@@ -130,7 +130,7 @@ def test_a_log_never_stands_without_its_release(place: Path, monkeypatch: pytest
     assert {path.name for path in place.iterdir()} == {"config.json", "data", "out.checkpoint"}
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_failed_run_leaves_the_log_of_the_run_before(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert run(place) == 0
     before = (place / "out.confidential.log").read_bytes()
@@ -349,7 +349,7 @@ def started(command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=120, check=False)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_closed_streams_are_nobody_to_tell(place: Path) -> None:
     program = f"{Path(sys.executable).parent}/yupana"
     done = started(f"{program} phsafe run {place}/config.json {place}/data {place}/out <&- >&- 2>&-")
@@ -388,6 +388,7 @@ def test_a_link_to_itself_is_no_fault_of_the_program(place: Path, where: str) ->
     assert target.is_symlink()
 
 
+@pytest.mark.slow
 def test_a_signal_while_a_charge_is_written_leaves_no_half_of_it(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = os.fsync
 

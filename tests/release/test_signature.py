@@ -127,7 +127,7 @@ def forge() -> None:
     manifest.write_text(manifest.read_text().replace(old, signature.checksum(table)))
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("key", ["office", "p256", "p384", "p521", "rsa"])
 @pytest.mark.slow
 def test_a_signed_release_tells_who_signed_it(key: str) -> None:
@@ -146,6 +146,7 @@ def test_a_signed_release_tells_who_signed_it(key: str) -> None:
     yupana.certificate("release")
 
 
+@pytest.mark.slow
 def test_a_coherent_forgery_passes_check_and_not_the_signature() -> None:
     yupana.sign("release", "office", signer=NAME)
     forge()
@@ -156,7 +157,7 @@ def test_a_coherent_forgery_passes_check_and_not_the_signature() -> None:
     assert "changed" not in wrong()
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_every_file_is_covered_and_told_by_its_name() -> None:
     yupana.sign("release", "office")
     kept = {path.name: path.read_bytes() for path in Path("release").iterdir()}
@@ -179,6 +180,7 @@ def test_every_file_is_covered_and_told_by_its_name() -> None:
     assert "more.csv is not in the manifest" in wrong()
 
 
+@pytest.mark.slow
 def test_no_byte_of_statement_and_signature_can_be_another() -> None:
     yupana.sign("release", "p256", signer=NAME)
     signers("p256")
@@ -202,7 +204,7 @@ def test_no_byte_of_statement_and_signature_can_be_another() -> None:
     assert not wrong()
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_signature_counts_for_its_release_its_namespace_and_its_text_alone() -> None:
     yupana.sign("release", "office", signer=NAME)
     first = Path("release", SIGNATURE).read_bytes()
@@ -221,6 +223,7 @@ def test_a_signature_counts_for_its_release_its_namespace_and_its_text_alone() -
         assert "is no statement on a release" in wrong()
 
 
+@pytest.mark.slow
 def test_a_statement_that_adds_a_word_is_none() -> None:
     yupana.sign("release", "office", signer=NAME)
     private, kept = read_private_key(Path("office"), no_terminal), Path("release", STATEMENT).read_text()
@@ -242,7 +245,7 @@ def test_another_namespace_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "it is signed as 'git', and a release as 'yupana-release'" in wrong()
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_key_signs_for_whom_and_what_its_line_says() -> None:
     yupana.sign("release", "office", signer=NAME)
     for who, options, told in (
@@ -306,6 +309,7 @@ def test_what_tells_no_time_counts_as_now_and_none_lies_ahead(monkeypatch: pytes
     assert "which is still to come" in wrong()
 
 
+@pytest.mark.slow
 def test_what_lies_beside_is_covered_where_it_is_named() -> None:
     Path("pages").mkdir()
     for name in ("page.html", "pages/a b.html", "pages/ñ.csv"):
@@ -353,6 +357,7 @@ def test_what_is_not_sound_signed_or_confidential_is_not_signed(
         yupana.sign("release", "office", overwrite=True)
 
 
+@pytest.mark.slow
 def test_an_unsigned_release_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert wrong() == "it is not signed: there is no signed.txt.sig"
     assert yupana.check("release").unchecked == ()
@@ -365,7 +370,7 @@ def test_an_unsigned_release_is_told(capsys: pytest.CaptureFixture[str]) -> None
     assert not wrong()
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_what_is_no_key_is_called_what_it_is() -> None:
     kept, form = Path("office").read_bytes(), serialization.PrivateFormat
     pem = serialization.Encoding.PEM
@@ -498,6 +503,7 @@ def test_patterns_are_those_of_openssh() -> None:
 
 @pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="ssh-keygen is not installed")
 @pytest.mark.parametrize("key", ["office", "p384", "rsa"])
+@pytest.mark.slow
 def test_openssh_verifies_ours_and_we_verify_those_of_openssh(key: str) -> None:
     signers(key)
     verify = ["ssh-keygen", "-Y", "verify", "-f", "signers", "-I", NAME, "-n", "yupana-release", "-s"]

@@ -114,7 +114,7 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not SHARED.exists(), reason="the public data are not beside the checkout")
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_sizes_are_looked_at_before_anything_is_unpacked(tmp_path: Path) -> None:
     packed, plain = tmp_path / "packed.zip", tmp_path / "plain.json"
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -150,6 +150,7 @@ def test_numbers_that_are_none_are_refused_in_words(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not (SHARED / "data" / "us_atlas_3").is_dir(), reason="the boundaries are not in ../shared/data")
+@pytest.mark.thorough
 def test_published_boundaries_are_read() -> None:
     pytest.importorskip("shapefile", reason="boundaries need the extra: report")
     towns = read_boundaries(SHARED / "data" / "cook_geometry_tiger" / "tl_2020_17031_cousub10.zip")

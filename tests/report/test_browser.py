@@ -9,7 +9,7 @@ from chromium import WIDTHS, at_rest, faults_for_readers
 
 import yupana
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.thorough
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +36,7 @@ def test_a_certificate_prints_on_one_page(pages: dict[str, Path], browser: Any) 
         page.close()
 
 
+@pytest.mark.thorough
 def test_pages_are_for_everybody_and_none_is_wider_than_its_window(pages: dict[str, Path], browser: Any) -> None:  # noqa: ANN401
     for name, path in pages.items():
         page = browser.new_page(bypass_csp=True, reduced_motion="reduce")

@@ -84,7 +84,7 @@ def test_columns_of_numbers_are_set_right() -> None:
     assert '<td class="number">1,234</td><td>x</td>' in drawn
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_templates_are_loaded_when_a_page_is_made() -> None:
     modules = "yupana.interface.tools, yupana.cli.main"
     code = f"import sys, {modules}; print(sum(m in sys.modules for m in ('jinja2', 'vl_convert')))"

@@ -63,7 +63,7 @@ def test_a_spine_of_tabulation_geography_has_a_report(tmp_path: Path, kind: str)
     assert "<h2>Distances</h2>" in report(build(tmp_path, random_blocks(seeded(4)), "--kind", kind))
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_county_without_areas_has_a_report(tmp_path: Path) -> None:
     blocks = [Block("17", "031", "000100", "1", f"{1000 + i}", "9999", "99999", "99999") for i in range(3)]
     page = report(build(tmp_path, blocks, "--kind", "optimized"))
@@ -71,7 +71,7 @@ def test_a_county_without_areas_has_a_report(tmp_path: Path) -> None:
     assert "<h2>Distances</h2>" not in page
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_report_elsewhere_leaves_the_folder_alone(tmp_path: Path) -> None:
     out = build(tmp_path, random_blocks(seeded(1)), "--kind", "aian")
     assert main(["spine", "report", str(out), "--to", str(tmp_path / "page.html")]) == 0

@@ -210,6 +210,7 @@ def census(folder_and_summary: tuple[Path, CensusSummary]) -> Census:
     return read(folder_and_summary[0])
 
 
+@pytest.mark.slow
 def test_every_rule_holds(census: Census) -> None:
     assert broken_rules(census) == set()
 
@@ -314,6 +315,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
+@pytest.mark.slow
 def test_a_seed_gives_the_same_bytes_and_another_does_not(tmp_path: Path) -> None:
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
         synthesize(tmp_path / name, households=500, seed=seed)
@@ -324,6 +326,7 @@ def test_a_seed_gives_the_same_bytes_and_another_does_not(tmp_path: Path) -> Non
     assert all(first[name] != other[name] for name in first.keys() - {"quarters.csv"})
 
 
+@pytest.mark.slow
 def test_without_a_seed_the_marker_tells_the_number_that_repeats_it(tmp_path: Path) -> None:
     synthesize(tmp_path / "a", households=50)
     seed = re.search(r"seed (\d+)", (tmp_path / "a" / "SYNTHETIC").read_text(encoding="utf-8"))
@@ -332,6 +335,7 @@ def test_without_a_seed_the_marker_tells_the_number_that_repeats_it(tmp_path: Pa
     assert contents(tmp_path / "a") == contents(tmp_path / "b")
 
 
+@pytest.mark.slow
 def test_parquet_holds_what_csv_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(synthetic, "CHUNK", 230)  # what is drawn in three parts is one file
     # a name that a file pattern would read otherwise

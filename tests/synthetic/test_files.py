@@ -197,6 +197,7 @@ def test_institutions_are_of_the_major_types_of_institutions(files: Files) -> No
             assert {person["RELSHIP"] for person, _ in people} == {"37" if institution else "38"}
 
 
+@pytest.mark.slow
 def test_parquet_holds_what_text_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(synthetic, "CHUNK", 230)  # three parts become one file
     synthesize(tmp_path / "text", households=500, seed=3)
@@ -210,6 +211,7 @@ def test_parquet_holds_what_text_holds(tmp_path: Path, monkeypatch: pytest.Monke
         assert rows == [list(row.values()) for row in read(tmp_path / "text" / f"{name}.txt")]
 
 
+@pytest.mark.slow
 def test_puerto_rico_has_no_tribal_areas(tmp_path: Path) -> None:
     synthesize(tmp_path / "pr", households=4000, states=["72"], seed=1)
     reference = read(tmp_path / "pr" / "GRF-C.txt")
@@ -249,7 +251,7 @@ def test_areas_are_as_many_and_as_unequal_as_in_the_nation() -> None:
     assert len(np.unique(blocks.tract.astype(np.int64) * 100_000 + blocks.place)) > 1.2 * len(tracts.state)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_small_areas_differ_in_race(tmp_path: Path) -> None:
     synthesize(tmp_path / "one", households=40_000, states=["17"], seed=1)
     people: Counter[str] = Counter()
@@ -274,6 +276,7 @@ def test_every_code_is_of_the_list_of_2020() -> None:
     assert set(tables.rare.tolist()) <= known
 
 
+@pytest.mark.slow
 def test_up_to_eight_different_codes_and_none_after_the_last() -> None:
     rng = np.random.default_rng(1)
     n = 400_000

@@ -73,6 +73,7 @@ def test_the_loss_is_the_budget_along_every_path(folder: Path, seed: int, kind: 
 
 
 @pytest.mark.parametrize("mechanism", ["zcdp", "pure"])
+@pytest.mark.slow
 def test_no_change_of_a_record_costs_more_and_some_change_costs_as_much(folder: Path, mechanism: str) -> None:
     found, world, spending = opened(folder, 7, "optimized", mechanism)
     tree = world.spine.tree

@@ -44,7 +44,7 @@ def variances(out: Path, level: str, query: str) -> list[float]:
     return [float(line.split("|")[at]) for line in lines]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_no_variance_of_a_release_is_above_that_without_a_bypass(tmp_path: Path) -> None:
     data = one_county(tmp_path / "data")
     config = write_configuration(document(QUERIES), tmp_path / "config.json")

@@ -420,7 +420,7 @@ def named_queries(draw: st.DrawFn) -> tuple[Schema, Mapping[str, Recode], list[s
 
 
 @given(named_queries())
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_name_groups_the_cells_as_its_parts_say(case: tuple[Schema, Mapping[str, Recode], list[str]]) -> None:
     schema, recodes, parts = case
     query = query_named("*".join(parts), schema, recodes)

@@ -5,6 +5,7 @@ from itertools import pairwise
 from unittest.mock import patch
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -30,6 +31,7 @@ def cut(whole: Histogram, cuts: Iterable[int]) -> list[Stretch]:
 
 
 @given(ENTRIES, st.integers(1, 9))
+@pytest.mark.slow
 def test_parts_are_consecutive_and_hold_every_count(entries: list[tuple[int, int, int]], at_once: int) -> None:
     unit, cell, count = np.array(entries, dtype=np.int64).reshape(-1, 3).T
     whole = count_entries(unit, cell.astype(np.int32), count, 9)
@@ -46,6 +48,7 @@ def test_parts_are_consecutive_and_hold_every_count(entries: list[tuple[int, int
 
 
 @given(ENTRIES, st.sets(st.integers(1, 8)), st.lists(st.integers(0, 9), max_size=8).map(sorted))
+@pytest.mark.slow
 def test_runs_that_are_asked_for_in_turn_are_those_of_the_whole(
     entries: list[tuple[int, int, int]], cuts: set[int], ends: list[int]
 ) -> None:
@@ -78,6 +81,7 @@ def dense(histogram: Histogram) -> Ints:
 
 
 @given(COUNTS, CUTS, st.lists(st.integers(-1, 3), min_size=BLOCKS, max_size=BLOCKS), st.data())
+@pytest.mark.slow
 def test_every_area_is_given_once_in_order_and_holds_what_it_should(
     entries: list[tuple[int, int, int]], cuts: tuple[int, ...], index: list[int], data: st.DataObject
 ) -> None:
@@ -108,6 +112,7 @@ def test_an_area_waits_for_no_unit_of_a_later_one() -> None:
 
 
 @given(COUNTS, CUTS, st.lists(st.integers(0, 3), min_size=BLOCKS, max_size=BLOCKS))
+@pytest.mark.thorough
 def test_blocks_of_a_county_come_side_by_side(
     entries: list[tuple[int, int, int]], cuts: tuple[int, ...], county: list[int]
 ) -> None:

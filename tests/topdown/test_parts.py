@@ -29,6 +29,7 @@ def histogram(entries: list[tuple[int, int, int]], units: int = 5) -> tuple[Hist
 
 
 @given(ENTRIES, st.lists(st.integers(-1, 2), min_size=5, max_size=5))
+@pytest.mark.slow
 def test_histograms_add_up_like_dictionaries(entries: list[tuple[int, int, int]], parents: list[int]) -> None:
     counts, plain = histogram(entries)
     assert {
@@ -47,6 +48,7 @@ def test_histograms_add_up_like_dictionaries(entries: list[tuple[int, int, int]]
 
 @given(ENTRIES, st.lists(st.sets(st.integers(0, CELLS - 1)), min_size=2, max_size=2), st.integers(0, 5))
 @settings(deadline=None)
+@pytest.mark.slow
 def test_only_answers_that_live_cells_reach_are_asked_and_summed(
     entries: list[tuple[int, int, int]], live: list[set[int]], split: int
 ) -> None:
@@ -89,7 +91,7 @@ BOUNDS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=4, m
     st.integers(0, 5),
 )
 @settings(max_examples=300, deadline=None)
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_feasibility_is_that_of_enumeration(
     bounds: list[tuple[int, int]], groups: tuple[int, int], known: str, first: int
 ) -> None:

@@ -91,7 +91,7 @@ def test_variance_is_one_over_the_rho_of_the_query() -> None:
     assert plan.neighbours is Neighbours.BOUNDED
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("name", "rho", "certified"),
     [
@@ -117,6 +117,7 @@ def test_totals_are_those_of_the_certificates(
 
 
 @pytest.mark.parametrize("name", CERTIFICATES)
+@pytest.mark.slow
 def test_losses_of_attributes_and_places_are_those_of_the_certificates(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -165,7 +166,7 @@ def test_epsilons_are_at_the_delta_asked_for(capsys: pytest.CaptureFixture[str])
     assert other["semantics"]["attributes"]["h1"]["epsilon"] == other["totals"]["epsilon"]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_what_is_kept_exactly_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert plan_json(capsys, "pl94-2020-us")["invariants"] == {"US": ["total"], "State": ["total"]}
     answer = plan_json(capsys, "h1-2020-us")
@@ -189,12 +190,12 @@ def test_cook_has_the_noise_of_production() -> None:
 @pytest.mark.parametrize(
     "name", [name if name == "h1-2020-us" else pytest.param(name, marks=pytest.mark.thorough) for name in BUILT_IN[:4]]
 )
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_plan_of_production_differs_from_itself_in_nothing(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert plan_json(capsys, name, "--diff", "production")["differences"] == []
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_differences_from_production_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     built_in = ROOT / "src" / "yupana" / "topdown" / "builtin" / "pl94-2020-pr.toml"
     path = tmp_path / "mine.toml"
@@ -265,7 +266,7 @@ def test_losses_stand_beside_those_of_production(name: str, before: str, capsys:
     assert epsilons[7] == epsilons[10] == f"{here['semantics']['geolevels']['Block in Block_Group']['epsilon']:.6f}"
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_moved_budget_costs_moves_within_a_block_group(capsys: pytest.CaptureFixture[str]) -> None:
     answer = plan_json(capsys, str(ROOT / "examples" / "moved_budget.toml"))
     here, there = answer["semantics"], answer["semantics_of_production"]
@@ -349,7 +350,7 @@ def test_an_infinite_budget_is_planned_without_noise(tmp_path: Path, capsys: pyt
     assert semantics["attributes"]["age"] == {"rho": "Infinity", **none, "any_spine": {"rho": "Infinity", **none}}
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_margins_are_at_the_confidence_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     ninety, ninety_five = (
         plan_json(capsys, "h1-2020-us", "--margins", "bureau", *c) for c in ((), ("--confidence", "95%"))
@@ -367,6 +368,7 @@ def test_margins_are_at_the_confidence_asked_for(capsys: pytest.CaptureFixture[s
     levels=st.lists(st.integers(1, 50), min_size=3, max_size=3),
     queries=st.lists(st.integers(1, 50), min_size=2, max_size=2),
 )
+@pytest.mark.slow
 def test_the_loss_of_a_plan_is_its_budget(
     tmp_path_factory: pytest.TempPathFactory, rho: Fraction, levels: list[int], queries: list[int]
 ) -> None:

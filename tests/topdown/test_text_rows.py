@@ -1,6 +1,7 @@
 """Rows in compiled loops, against rows made in plain Python; and every other text is no such rows."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from schemas import make_schema
@@ -33,6 +34,7 @@ def read_only(text: bytes) -> Bytes:
 
 
 @given(ROWS, st.data())
+@pytest.mark.slow
 def test_rows_are_texts_and_numbers_and_no_other_text_is_them(
     rows: list[tuple[int, int, int]], data: st.DataObject
 ) -> None:
@@ -49,6 +51,7 @@ def test_rows_are_texts_and_numbers_and_no_other_text_is_them(
 
 
 @given(rows=ROWS, below=st.integers(0, 3), above=st.integers(0, 3), shown=st.booleans())
+@pytest.mark.slow
 def test_ends_of_intervals_must_be_in_order_and_as_far_as_they_say(
     rows: list[tuple[int, int, int]], below: int, above: int, *, shown: bool
 ) -> None:
@@ -87,6 +90,7 @@ def test_records_are_as_many_as_counted_and_numbered(rows: list[tuple[int, int, 
 
 
 @given(st.lists(st.tuples(st.integers(0, 999), st.integers(0, 239), st.integers(1, 10**12)), max_size=8), st.data())
+@pytest.mark.slow
 def test_counts_are_read_back_and_nothing_else_is(rows: list[tuple[int, int, int]], data: st.DataObject) -> None:
     lines = []
     for code, cell, count in rows:

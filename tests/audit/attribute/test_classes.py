@@ -36,6 +36,7 @@ def example(printed: Mapping[tuple[str, str], float] = PRINTED) -> list[Attribut
     return [answer(*place, value) for place, value in printed.items()]
 
 
+@pytest.mark.slow
 def test_the_slides_conclude_what_their_numbers_say() -> None:
     found = {(c.division.name, c.column): c for c in comparisons(example())}
     for division in DIVISIONS:
@@ -54,6 +55,7 @@ def test_the_slides_conclude_what_their_numbers_say() -> None:
     assert means["Sex"] == pytest.approx(((0.055 + 0.508 + 0.126 + 0.508) / 4, 0.404))
 
 
+@pytest.mark.slow
 def test_a_conclusion_that_the_numbers_do_not_bear_does_not_hold() -> None:
     # Householders and others change places: what was said of the ones is now false.
     swapped = {"Bob": "Dave", "Dave": "Bob", "Alice": "Elise", "Elise": "Alice"}
@@ -64,6 +66,7 @@ def test_a_conclusion_that_the_numbers_do_not_bear_does_not_hold() -> None:
     assert found["small households", "rule"].holds
 
 
+@pytest.mark.slow
 def test_nobody_loses_less_where_all_lose_the_same() -> None:
     # Every exact loss of these answers is zero.
     exact = [c for c in comparisons(example()) if c.column == "exact"]

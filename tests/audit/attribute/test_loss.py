@@ -159,6 +159,7 @@ def rows_of(household: Household, mafid: int) -> tuple[Unit, list[PersonRow]]:
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("seed", range(3))
+@pytest.mark.slow
 def test_a_household_adds_to_the_counts_what_the_product_counts(tmp_path: Path, seed: int) -> None:
     # Thresholds above every household: which persons truncation keeps goes by a hash, and here by the order.
     found: list[Household] = []
@@ -483,6 +484,7 @@ def test_a_built_in_configuration_is_known_by_its_name() -> None:
     assert audit_attribute._asker(Path("s-dhc-2020-pr"), "s-dhc-2020-pr") is audit_attribute._phsafe
 
 
+@pytest.mark.slow
 def test_bounds_from_python_are_those_of_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["audit", "attribute", "pl94-2020-us", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)

@@ -16,6 +16,7 @@ FLOOR = {"Alice": 0.26142, "Bob": 0.26493, "Carol": 0.26218, "Dave": 0.27237, "E
 """Lower bounds: an independent search in which a householder who moves stays one only in the old unit."""
 
 
+@pytest.mark.thorough
 def test_a_move_of_one_who_lives_alone_in_the_example_of_the_slides() -> None:
     carol = next(individual for individual in INDIVIDUALS if individual.name == "Carol")
     found = attribute_loss(costs_of(production_plan(puerto_rico=False), TAUS), carol, {"HouseholdID"})

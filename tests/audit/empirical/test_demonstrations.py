@@ -22,6 +22,7 @@ strata = st.lists(st.integers(-30, 60), min_size=1, max_size=9)
 
 
 @given(st.integers(-60, 200), strata, st.sampled_from([0.1, 1 / 3, 1.0, 7.0, 100.0]))
+@pytest.mark.slow
 def test_least_squares_is_the_optimum_that_a_general_solver_finds(total: int, row: list[int], weight: float) -> None:
     found = least_squares(np.array([float(total)]), np.array([row], dtype=float), weight)[0]
     matrix = np.vstack([np.full(len(row), weight**0.5), np.eye(len(row))])
@@ -46,6 +47,7 @@ def test_an_invariant_total_of_zero_leaves_nothing() -> None:
 
 
 @given(st.integers(-20, 90), st.lists(st.integers(-20, 30), min_size=1, max_size=5))
+@pytest.mark.slow
 def test_least_absolute_deviations_cost_what_a_linear_program_costs(total: int, row: list[int]) -> None:
     n = len(row)
     # Variables: strata, the deviation of the total, those of the strata.
@@ -73,7 +75,7 @@ def county(units: int, seed: int = 1) -> np.ndarray:
     return generator.poisson(sizes, size=(units, 8)).astype(np.int64)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_consistent_totals_lose_far_less_than_composition_allows() -> None:
     alone, squares, absolute = (
         examine(series, LossRequest()) for series in composition({"District": county(4000)}, SeededEntropy(1))
@@ -144,7 +146,7 @@ def test_blocks_that_contradict_themselves_are_refused(tmp_path: Path, broken: s
 
 
 @pytest.mark.skipif(not COOK.is_file(), reason="the blocks of Cook County are not at hand")
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_cook_county_has_the_people_the_census_bureau_published() -> None:
     found = read_strata(COOK)
     assert {name: len(counts) for name, counts in found.items()} == {"Tract": 1319, "Block_Group": 3993, "Block": 99042}

@@ -45,6 +45,7 @@ def test_the_true_loss_is_recovered_over_a_grid_of_budgets(law: DiscreteGaussian
 
 
 @pytest.mark.parametrize("law", [TwoSidedGeometric(Fraction(8)), DiscreteGaussian(Fraction(100))], ids=str)
+@pytest.mark.thorough
 def test_too_wide_and_too_narrow_a_bandwidth_are_noticed(law: DiscreteGaussian | TwoSidedGeometric) -> None:
     drawn = [checked(sample(law, 2663, SeededEntropy(2000 + i)).astype(float)) for i in range(10)]
     narrow = [estimate_loss(residuals, 0.1).warnings for residuals in drawn]

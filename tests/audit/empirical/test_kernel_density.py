@@ -44,18 +44,21 @@ def printed(text: str) -> list[list[float]]:
 
 
 @pytest.mark.parametrize(("panel", "text"), [("b", PRINTED_B), ("c", PRINTED_C)])
+@pytest.mark.slow
 def test_panels_b_and_c_come_out_to_four_decimals(panel: str, text: str) -> None:
     rows = [row.as_json() for row in reproduce(panel)]
     assert [[row[key] for key in ("value", "mean", "lower", "upper")] for row in rows] == printed(text)
     assert {row["panel"] for row in rows} == {panel}
 
 
+@pytest.mark.slow
 def test_b_and_c_are_the_same_runs_and_the_last_of_b_is_one_of_a() -> None:
     b, c = ([row.mean for row in reproduce(panel, 3)] for panel in "bc")
     assert c == b[: len(c)]
     assert [row.mean for row in reproduce("a", 3) if row.value == 0.25] == b[-1:]
 
 
+@pytest.mark.slow
 def test_arguments_that_are_honoured_change_everything() -> None:
     means = {(row.panel, row.value): row.mean for row in honour(60)}
     found = [means["b", width] for width in (0.005, 0.01, 0.05, 0.1, 0.5, 1.0)]
@@ -77,7 +80,7 @@ fractional = st.lists(st.floats(-40, 40), min_size=30, max_size=80).filter(lambd
 
 
 @given(whole | fractional, st.floats(0.05, 3), st.lists(st.floats(-60, 60), min_size=1, max_size=9))
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_density_is_that_of_scipy(values: Sequence[float], factor: float, points: Sequence[float]) -> None:
     residuals = checked(np.array(values, dtype=float))
     rounded = np.round(np.array(values, dtype=float), 9)
@@ -99,6 +102,7 @@ def test_a_convolution_gives_the_same_density(monkeypatch: pytest.MonkeyPatch) -
 
 
 @given(whole | fractional, st.floats(0, 100))
+@pytest.mark.slow
 def test_percentiles_are_those_of_numpy(values: Sequence[float], level: float) -> None:
     rounded = np.round(np.array(values, dtype=float), 9)
     assert checked(rounded).percentile(level) == pytest.approx(np.percentile(rounded, level), abs=1e-6)
@@ -120,6 +124,7 @@ def test_the_rows_printed_here_are_those_of_the_paper() -> None:
     assert [[float(number) for number in row] for row in table[13:]] == printed(PRINTED_B) + printed(PRINTED_C)
 
 
+@pytest.mark.thorough
 def test_rows_of_the_command_are_rows_of_the_table(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

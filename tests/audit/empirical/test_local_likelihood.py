@@ -31,6 +31,7 @@ def in_due_shares(law: Law, reach: int, number: float = 1e8) -> Residuals:
 
 
 @given(st.fractions(Fraction(1, 3), 2000, max_denominator=50))
+@pytest.mark.slow
 def test_the_law_of_a_geometric_mechanism_tells_its_loss(scale: Fraction) -> None:
     assert known_loss(TwoSidedGeometric(scale), 99).loss == pytest.approx(1 / float(scale))
 
@@ -54,7 +55,7 @@ def test_a_parabola_is_fitted_without_bias_at_any_bandwidth(factor: float) -> No
     assert np.abs(found.curve - due).max() < 2e-4
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_straight_line_is_fitted_without_bias_away_from_its_end() -> None:
     found = estimate_loss(in_due_shares(TwoSidedGeometric(Fraction(20)), 400), 0.25)
     far = np.abs(found.points + 0.5) > 3 * found.bandwidth

@@ -23,7 +23,7 @@ def normal_pair(rho: float, runs: int = 4000, numbers: int = 12, seed: int = 1) 
 
 
 @given(st.integers(0, 50), st.integers(0, 50), st.floats(1e-7, 0.2))
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_ends_of_probabilities_are_those_of_clopper_and_pearson(hits: int, other: int, tail: float) -> None:
     low, high = _ends([hits, other], [50, 50], tail)
     due = [stats.binomtest(n, 50).proportion_ci(1 - 2 * tail, method="exact") for n in (hits, other)]
@@ -51,6 +51,7 @@ def test_epsilon_of_an_event_is_the_least_that_allows_it(p: float, q: float, del
 
 
 @given(st.floats(0.05, 0.95))
+@pytest.mark.slow
 def test_a_lower_end_of_a_mean_is_seldom_above_it(share: float) -> None:
     generator = np.random.default_rng(round(share * 1e6))
     missed = sum(

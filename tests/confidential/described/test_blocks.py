@@ -150,7 +150,7 @@ def by_hand(
 
 
 @pytest.mark.parametrize("seed", range(5))
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_counts_are_those_of_plain_python(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "_ROWS_AT_ONCE", (7, 25, 1000)[seed % 3])
     world = a_world(Random(seed))  # noqa: S311 (a test)
@@ -186,7 +186,7 @@ def test_a_table_may_define_groups_of_its_own(tmp_path: Path) -> None:
         assert here == Counter(person[column] for person in counted if person[decides] in condition)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_frames_of_records_and_blocks_make_the_release_of_their_files(tmp_path: Path) -> None:
     data = write(tmp_path / "data", *a_world(Random(4)))  # noqa: S311 (a test)
     frames = {
@@ -203,7 +203,7 @@ def test_frames_of_records_and_blocks_make_the_release_of_their_files(tmp_path: 
         yupana.run("tables", DOCUMENT, frames, tmp_path / "none", seed=1, synthetic=True)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["column_0", "column_1", "block", "live", "n", "number"])
 @pytest.mark.slow
 def test_a_column_of_blocks_may_have_any_name(name: str, tmp_path: Path) -> None:
@@ -216,7 +216,7 @@ def test_a_column_of_blocks_may_have_any_name(name: str, tmp_path: Path) -> None
     assert all(exact.path(table).read_bytes() == bare.path(table).read_bytes() for table in bare.tables)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_totals_that_decide_detail_may_list_areas_that_are_left_out(tmp_path: Path) -> None:
     """Two tables by one list of totals, one of which defines a group otherwise; then nobody lives anywhere."""
     budget = {"town-by-all": 1, "all-by-all": 1}
@@ -274,7 +274,7 @@ def test_rubbish_is_refused_in_words(name: str, text: str, said: str, tmp_path: 
     assert said in refused(tmp_path, name, text)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_record_elsewhere_is_left_out_and_no_message_tells_its_block(tmp_path: Path) -> None:
     persons, places, homes = a_world(Random(3))  # noqa: S311 (a test)
     elsewhere = persons[0] | {"ST": "4", "BLK": "777"}
@@ -286,7 +286,7 @@ def test_a_record_elsewhere_is_left_out_and_no_message_tells_its_block(tmp_path:
 
 
 @pytest.mark.parametrize("left_out", [True, False])
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_report_says_that_small_counts_were_left_out(tmp_path: Path, *, left_out: bool) -> None:
     data = write(tmp_path / "data", *a_world(Random(1)))  # noqa: S311 (a test)
     told = {"share": "1/10", "steps": [["everyone"], ["sexes", "everyone"]], "thresholds": [10]}
@@ -297,7 +297,7 @@ def test_a_report_says_that_small_counts_were_left_out(tmp_path: Path, *, left_o
     assert ('"leftOut":true' in page.read_text("utf-8")) == left_out
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_release_by_blocks_is_checked_and_names_its_public_files(tmp_path: Path) -> None:
     data = write(tmp_path / "data", *a_world(Random(0)))  # noqa: S311 (a test)
     release = yupana.run("tables", {**DOCUMENT, "postprocess": {"non_negative": True}}, data, tmp_path / "out", seed=2)

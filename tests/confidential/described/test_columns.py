@@ -38,7 +38,7 @@ def write(folder: Path, names: dict[str, dict[str, str]], *, kind: str = "a", fa
     return folder
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_names_of_columns_change_no_count_and_are_kept(tmp_path: Path) -> None:
     plain = yupana.run("tables", DESCRIPTION, write(tmp_path / "a", {}), tmp_path / "one", seed=1)
     data = write(tmp_path / "b", NAMES)

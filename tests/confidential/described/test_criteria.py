@@ -162,7 +162,7 @@ def test_nothing_that_is_published_of_real_records_depends_on_the_truth(
     assert "Tested" not in page
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_of_synthetic_records_release_and_certificate_tell_the_test(description: Path, tmp_path: Path) -> None:
     data = write(tmp_path / "data", HOMES, synthetic=True)
     release = yupana.run("tables", description, data, tmp_path / "out")
@@ -178,7 +178,7 @@ def test_of_synthetic_records_release_and_certificate_tell_the_test(description:
     assert not yupana.check(release).wrong
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_certificate_tells_what_a_test_of_the_same_plan_found(description: Path, tmp_path: Path) -> None:
     synthetic, real = (write(tmp_path / str(made), HOMES, synthetic=made) for made in (True, False))
     asked = {"margins": "bureau", "confidence": 0.95}
@@ -211,7 +211,7 @@ def test_a_certificate_tells_what_a_test_of_the_same_plan_found(description: Pat
             yupana.certificate(*folders)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_pages_speak_of_what_a_description_protects(
     description: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -238,7 +238,7 @@ def test_pages_speak_of_what_a_description_protects(
         yupana.report(tmp_path / "errors", tmp_path / "page.html")
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_joint_certificate_names_the_criteria_of_its_parts(description: Path, tmp_path: Path) -> None:
     synthetic = write(tmp_path / "data", HOMES, synthetic=True)
     one, two = (yupana.run("tables", description, synthetic, tmp_path / name) for name in ("one", "two"))
@@ -253,7 +253,7 @@ def test_a_joint_certificate_names_the_criteria_of_its_parts(description: Path, 
     assert tested["reasons"] == [f"{name}: {TESTED}" for name in ("one", "two")]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_of_tables_with_detail_the_rows_that_are_shown_are_tested(tmp_path: Path) -> None:
     data, told = write(tmp_path / "data", HOMES, synthetic=True), deepcopy(DOCUMENT)
     told["groups"] = {"f": {"where": {"persons.sex": "f"}}}
@@ -299,6 +299,7 @@ def test_of_tables_with_detail_the_rows_that_are_shown_are_tested(tmp_path: Path
     assert many["total"]["tested"]["trials"] == 9
 
 
+@pytest.mark.slow
 def test_what_a_manifest_says_of_criteria_is_compared(description: Path, tmp_path: Path) -> None:
     data = write(tmp_path / "data", HOMES, synthetic=False)
     yupana.run("tables", description, data, tmp_path / "out")
@@ -331,6 +332,7 @@ def test_the_truth_of_real_records_is_for_its_owner(
     assert (tmp_path / "out").stat().st_mode & 0o777 == 0o700
 
 
+@pytest.mark.slow
 def test_a_mark_that_appears_while_records_are_counted_counts_for_nothing(
     description: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

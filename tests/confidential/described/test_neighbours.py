@@ -60,7 +60,6 @@ def test_no_neighbour_is_farther_than_derived() -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.slow
 def test_of_more_worlds_no_neighbour_is_farther_than_derived() -> None:
     for seed in range(WORLDS, 60):
         search(seed, 1)

@@ -83,7 +83,7 @@ def counted(published: PublishedCounts, db: Any, description: Any) -> Ints:  # n
     return published.row(tabulate(db, description, limited=False).by_level)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_sums_and_nested_counts_are_so_in_any_records(tmp_path: Path) -> None:
     seen = dict.fromkeys(["margins", "areas", "groups", "nested areas", "nested groups"], 0)
     for seed in range(6):
@@ -211,7 +211,7 @@ def test_the_risky_are_those_of_small_cells(tmp_path: Path) -> None:
     assert moved == [(40,)]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_what_is_compared_is_written_and_is_no_release(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config, data = write_village(tmp_path)
     out = tmp_path / "out"
@@ -240,7 +240,7 @@ def test_what_is_compared_is_written_and_is_no_release(tmp_path: Path, capsys: p
         assert (again / name).read_bytes() == (out / name).read_bytes()
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_columns_may_be_called_otherwise(tmp_path: Path) -> None:
     config, data = write_village(tmp_path)
     (tmp_path / "other").mkdir()
@@ -261,7 +261,7 @@ def found(tmp_path: Path, methods: str) -> SideBySide:
     return yupana.compare("tables", config, data, tmp_path / "out", methods=methods, seed=1)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_swapped_records_are_put_back(tmp_path: Path) -> None:
     folders = [tmp_path / "one", tmp_path / "other"]
     for folder in folders:
@@ -274,6 +274,7 @@ def test_swapped_records_are_put_back(tmp_path: Path) -> None:
         assert of[0] == of[1]
 
 
+@pytest.mark.slow
 def test_suppression_without_secondary_suppression_tells_what_it_leaves_out(tmp_path: Path) -> None:
     one = found(tmp_path, "suppression:below=8")
     (counts,) = [row for row in one.learnt if row.target == "counts" and row.method == "suppression:below=8"]
@@ -284,7 +285,7 @@ def test_suppression_without_secondary_suppression_tells_what_it_leaves_out(tmp_
     assert all(row.certain == 0 for row in one.learnt if row.method == "release" and row.number)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_real_records_are_compared_for_their_owner_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config, data = write_village(tmp_path, synthetic=False)
     out = tmp_path / "out"
@@ -341,7 +342,7 @@ PROCESSED = {
 
 
 @pytest.mark.parametrize("document", [VILLAGE, DETAILED, PROCESSED], ids=["whole", "detail", "processed"])
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_release_beside_the_methods_is_what_a_run_releases(tmp_path: Path, document: dict[str, Any]) -> None:
     _, data = write_village(tmp_path)
     yupana.run("tables", document, data, tmp_path / "out", seed=3)

@@ -61,7 +61,7 @@ def read_rows(path: Path) -> Rows:
     ]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("form", ["csv", "parquet"])
 @pytest.mark.parametrize("first", [0, 10])
 @pytest.mark.slow
@@ -125,7 +125,7 @@ def test_frames_and_shards_are_counted_as_in_plain_python(tmp_path: Path, form: 
             assert read_rows(out / f"{name}.csv") == rows, seed
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_worlds_are_counted_alike_by_many_numbers_of_a_record_and_a_few_rows_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -169,7 +169,7 @@ def test_groups_that_are_too_many_together_are_counted_one_by_one(
         DescribedCounter(config).count(opened)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("form", ["csv", "parquet"])
 @pytest.mark.parametrize("seed", [1000, 1002])
 @pytest.mark.slow
@@ -212,6 +212,7 @@ def test_keys_of_one_file_may_be_whole_numbers_and_those_of_another_texts(
     assert [row["COUNT"] for row in counted(description, data)["sexes"]] == [0, 1, 1, 1]
 
 
+@pytest.mark.slow
 def test_names_of_files_and_columns_may_be_those_of_sql_and_of_each_other(tmp_path: Path) -> None:
     document = {
         "name": "names",
@@ -270,7 +271,7 @@ def test_the_limit_keeps_the_same_records_in_any_order_of_the_file(tmp_path: Pat
 
 
 @pytest.mark.parametrize("form", ["csv", pytest.param("parquet", marks=pytest.mark.thorough)])
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_lists_of_thousands_of_codes(tmp_path: Path, form: str) -> None:
     codes = [f"{number:05d}" for number in range(2000)]
     document = {

@@ -76,7 +76,7 @@ TEXTS: dict[str, tuple[bytes, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("name", TEXTS)
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_text_is_read_as_offices_write_it(tmp_path: Path, name: str) -> None:
     text, told = TEXTS[name]
     document = _described(tmp_path / "data", told)
@@ -128,7 +128,7 @@ MADE: dict[str, Callable[[], Any]] = {
 }  # fmt: skip
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", MADE)
 @pytest.mark.slow
 def test_frames_are_read_as_libraries_make_them(tmp_path: Path, name: str) -> None:
@@ -199,7 +199,7 @@ _KINDS = {
 }  # fmt: skip
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("kind", _TYPES)
 @settings(max_examples=15, deadline=None)
 @given(data=st.data(), low=st.integers(0, 3), width=st.integers(0, 25), words=st.sampled_from(["", "b", "o", "bo"]))
@@ -233,7 +233,7 @@ def test_a_number_of_any_type_is_the_whole_number_that_it_is_and_nothing_else(
             assert got is None
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_keys_are_the_same_in_every_type(tmp_path: Path) -> None:
     keys = [7, 8, 2**53 - 1]
     links = [7, 7, 2**53 - 1, 8]

@@ -33,7 +33,7 @@ def config(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_truncation_is_told_by_race(tmp_path: Path, config: Path) -> None:
     # At tau 10 the one household of race 03 loses 4 of 14, those of race 01 nobody.
     write_csv(tmp_path / "data", census_of([("01", 5), ("01", 10), ("03", 14)]))
@@ -61,7 +61,7 @@ def validated(
     return text, {(row["table"], row["tau"]): row for row in answer["truncation"]}
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_what_each_tau_would_leave_out(tmp_path: Path, config: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = tmp_path / "data"
     write_csv(data, census_of([("01", 1), ("01", 9), ("02", 11), ("03", 14), ("03", 14)]))
@@ -91,7 +91,7 @@ def test_what_each_tau_would_leave_out(tmp_path: Path, config: Path, capsys: pyt
 
 
 @pytest.mark.parametrize("tau", [1, pytest.param(2, marks=pytest.mark.thorough), 5])
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_validation_foretells_what_a_run_leaves_out(
     tmp_path: Path, config: Path, tau: int, capsys: pytest.CaptureFixture[str]
 ) -> None:

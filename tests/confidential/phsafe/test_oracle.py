@@ -57,7 +57,7 @@ FORMS: dict[str, Callable[[Path, Census], None]] = {
 }
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("seed", "form"), [case for case in enumerate(FORMS) if case[1] not in {"bar", "quoted"}])
 @pytest.mark.slow
 def test_every_cell_of_a_random_census(tmp_path: Path, seed: int, form: str) -> None:
@@ -70,6 +70,7 @@ def test_every_cell_of_a_random_census(tmp_path: Path, seed: int, form: str) -> 
     )
 
 
+@pytest.mark.slow
 def test_the_random_censuses_reach_every_cell_and_iteration() -> None:
     # Otherwise agreement above would mean little.
     reached: set[tuple[str, str, int]] = set()
@@ -129,7 +130,7 @@ def test_units_that_break_rules_are_dropped_with_their_persons(tmp_path: Path, s
     assert log["dropped_persons"] == sum(len(living[mafid]) for mafid in broken)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_dropped_unit_leaves_its_state_published(tmp_path: Path) -> None:
     census = random_census(seeded(8), ["17"], 60)
     unit = next(unit for unit in census.units if unit.TEN != "0")
@@ -144,7 +145,7 @@ def test_a_dropped_unit_leaves_its_state_published(tmp_path: Path) -> None:
     assert not any(count for row, count in counts["PH1_num"].items() if row[1] == "06")
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_state_of_group_quarters_alone_has_no_rows(tmp_path: Path) -> None:
     census = random_census(seeded(9), ["17"], 60)
     census.geo = [place._replace(TABBLKST="50" if place.RTYPE == "4" else "17") for place in census.geo]
@@ -155,7 +156,7 @@ def test_a_state_of_group_quarters_alone_has_no_rows(tmp_path: Path) -> None:
     assert {row[1] for row in counts["PH1_denom"]} == {"1", "17"}
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_puerto_rico_with_the_budgets_of_2020(tmp_path: Path) -> None:
     census = random_census(seeded(10), ["72"], 200)
     config = Config(("72",), TAUS_2020, budgets=BUDGETS_2020 | {(t, f"usa_{g}"): "0.0" for t in SPECS for g in CODES})
@@ -166,6 +167,7 @@ def test_puerto_rico_with_the_budgets_of_2020(tmp_path: Path) -> None:
     assert {row[:2] for rows in counts.values() for row in rows} == {("STATE", "72")}
 
 
+@pytest.mark.slow
 def test_everyone_in_a_household_is_in_every_table_of_everyone() -> None:
     # The rules leave no combination of codes that a table has no cell for.
     for seed in range(5):
@@ -178,7 +180,7 @@ def test_everyone_in_a_household_is_in_every_table_of_everyone() -> None:
         assert sizes["PH1_denom"] == sizes["PH8_denom"] > 0
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_census_without_persons(tmp_path: Path) -> None:
     census = random_census(seeded(2), ["06", "17"], 50)
     vacant = {unit.MAFID for unit in census.units if unit.RTYPE == "2" and unit.FINAL_POP == "0"}
@@ -190,7 +192,7 @@ def test_a_census_without_persons(tmp_path: Path) -> None:
     assert counts.keys() == {*SPECS, "PH5_num", "PH8_num"}
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_household_above_every_threshold_is_counted_by_hash(tmp_path: Path) -> None:
     # 400 records, many of them identical, in one household: numbers of three digits among identical records.
     random = seeded(4)
@@ -325,7 +327,7 @@ def assert_formulas(config: Config, tables: dict[str, list[dict[str, str]]], *, 
             assert row["NOISE_DISTRIBUTION"] == noise
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_margins_of_the_bureau_are_z_sigma_and_named_in_the_manifest(
     tmp_path: Path, data: Path, of_2020: Release
 ) -> None:
@@ -354,7 +356,7 @@ def test_margins_of_the_bureau_are_z_sigma_and_named_in_the_manifest(
     assert main(["check", str(tmp_path / "exact")]) == 2
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_known_variances_of_the_2020_run(of_2020: Release) -> None:
     _, _, tables = of_2020
     found = {
@@ -372,7 +374,7 @@ def test_known_variances_of_the_2020_run(of_2020: Release) -> None:
     assert found["PH8_denom", "STATE", "I"] == 14814.814815
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_columns_and_numbers_of_rows(of_2020: Release) -> None:
     _, out, tables = of_2020
     assert {table: len(rows) for table, rows in tables.items()} == {t: 5 * rows for t, rows in ROWS_PER_REGION.items()}
@@ -431,7 +433,7 @@ def test_noise_has_the_variance_it_says(
         assert abs(squares - n) < 5 * math.sqrt((fourth_moment - 1) * n) + 10, level
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_derived_tables_repeat_the_noisy_counts_of_their_sources(of_2020: Release) -> None:
     noisy = counts_of(of_2020[1])
     assert derived(noisy) == {table: noisy[table] for table in ("PH5_num", "PH8_num")}

@@ -26,7 +26,7 @@ from places import ROOT, SHARED
 
 from yupana.cli.main import main
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.thorough
 
 SOURCE = SHARED / "data" / "pseudopeople_sample_wa" / "decennial_census.parquet"
 SCRIPT = ROOT / "examples" / "pseudopeople.py"
@@ -227,6 +227,7 @@ def test_every_cell_equals_a_plain_count_of_the_files(
 
 
 @needs_source
+@pytest.mark.thorough
 def test_derived_tables_add_up(exact: dict[Key, Answer]) -> None:
     for code in "*ABCDEFGHI":
         for cell in (2, 3):
@@ -330,6 +331,7 @@ def test_nobody_is_lost(source: list[dict[str, Any]], town: Town, whole: dict[Ke
 
 
 @needs_source
+@pytest.mark.thorough
 def test_validate_finds_nothing(town: Town) -> None:
     answer = json.loads(yupana("phsafe", "validate", town.config, town.folder, "--json"))
     assert answer["valid"]
@@ -337,6 +339,7 @@ def test_validate_finds_nothing(town: Town) -> None:
 
 
 @needs_source
+@pytest.mark.thorough
 def test_plan_is_the_state_half_of_production(town: Town) -> None:
     plan = json.loads(yupana("phsafe", "plan", town.config, "--json"))
     assert plan["totals"]["unbounded_rho"] == "1226649/1000000"
@@ -351,6 +354,7 @@ def test_plan_is_the_state_half_of_production(town: Town) -> None:
 
 
 @needs_source
+@pytest.mark.thorough
 def test_release_is_within_six_sigma_and_holds_together(town: Town, exact: dict[Key, Answer]) -> None:
     out = town.folder.with_name("release")
     yupana("phsafe", "run", town.config, town.folder, out, "--margins", "bureau")

@@ -21,7 +21,7 @@ def tables(out: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in out.glob("*.csv")}
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "form",
     [
@@ -79,7 +79,7 @@ def change(path: Path, line: int, start: int, text: str) -> None:
     path.write_text("\n".join(lines))
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_records_that_are_spoiled_below_are_sound(cef: Ground) -> None:
     assert main(cef.arguments("validate")) == 0
     assert main(cef.arguments("run")) == 0
@@ -88,7 +88,7 @@ def test_the_records_that_are_spoiled_below_are_sound(cef: Ground) -> None:
 PER, UNIT, GRFC = "CEF20_PER_17.txt", "CEF20_UNIT_17.txt", "grfc_tab20_17.txt"
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("file", "line", "start", "text", "said"),
     [
@@ -128,7 +128,7 @@ def test_a_value_is_named_by_file_and_line(
     assert found.endswith(f"1 record; line {line}") or "unique_mafid" in found
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("content", "said"),
     [
@@ -176,7 +176,7 @@ def test_a_missing_or_empty_file(cef: Ground, refused: Refused, name: str) -> No
     refused(f"{name}: file_present")
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_state_without_any_file_is_told_and_left_out(cef: Ground, capsys: pytest.CaptureFixture[str]) -> None:
     for path in list(cef.data.glob("*_17.txt")):
         path.unlink()
@@ -207,6 +207,7 @@ def test_a_configuration_that_is_none(cef: Ground, refused: Refused, text: str) 
     refused("cef_config.ini: ")
 
 
+@pytest.mark.slow
 def test_reference_files_that_are_none(cef: Ground, refused: Refused) -> None:
     path = cef.data / GRFC
     sound = path.read_text()
@@ -218,7 +219,7 @@ def test_reference_files_that_are_none(cef: Ground, refused: Refused) -> None:
     refused(f"{GRFC}: unique_block", "lines 2, 4")
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_lines_are_right_far_into_the_files_of_several_states(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

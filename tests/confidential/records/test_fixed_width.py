@@ -38,7 +38,7 @@ def read_field(text: str, layout: Layout, name: str) -> int:
 
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
 @given(data=st.lists(FIELD, min_size=1, max_size=20))
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_fields_mean_what_they_say(layout: Layout, data: list[str]) -> None:
     texts = [(field * 4)[: layout.width] for field in data]
     lines = np.array([list(text.encode()) for text in texts], dtype=np.uint8)
@@ -53,6 +53,7 @@ def test_fields_mean_what_they_say(layout: Layout, data: list[str]) -> None:
 
 
 @given(data=st.lists(st.text(alphabet="01 \0x", min_size=22, max_size=22), min_size=1, max_size=30))
+@pytest.mark.slow
 def test_texts_of_a_field_are_told_apart(data: list[str]) -> None:
     lines = np.array([list(("ab" + text).encode()) for text in data], dtype=np.uint8)
     texts, which = distinct_fields(lines, (2, 24))
@@ -65,6 +66,7 @@ def test_texts_of_a_field_are_told_apart(data: list[str]) -> None:
     end=st.sampled_from(["\n", "\r\n"]),
     last=st.booleans(),
 )
+@pytest.mark.slow
 def test_lines_are_read_in_stretches(
     tmp_path_factory: pytest.TempPathFactory, texts: list[str], end: str, *, last: bool
 ) -> None:

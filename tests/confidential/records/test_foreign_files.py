@@ -116,7 +116,7 @@ def test_a_code_is_spelled_as_the_description_does(tmp_path: Path) -> None:
         assert rows("PERSON") == [("01", "1", 1), ("12", "099", 2), ("03", "123", 3)]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_what_contradicts_the_dictionary_is_named_by_its_line_and_not_shown(tmp_path: Path) -> None:
     path = tmp_path / "c.dat"
     lines = ["101a 030", "x01a 77secret", "2  a 01", "101a 030Ana 1250toolongsecret", "1", "101  030"]
@@ -137,7 +137,7 @@ def test_what_contradicts_the_dictionary_is_named_by_its_line_and_not_shown(tmp_
     assert "was it cut off?" in refused(tmp_path, fixed(PEOPLE, data="c.dat.gz"))
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_file_is_the_only_one_or_is_named(tmp_path: Path) -> None:
     forms = fixed(PEOPLE)
     assert "no .dat, .csdb or .txt is" in refused(tmp_path, forms)
@@ -259,7 +259,7 @@ def statistics() -> RecordFile:
     return RecordFile("people", "person", tuple(Column(name, ANY) for name in ("sex", "age", "region")))
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("ending", [".sav", ".zsav", ".dta", ".xpt"])
 @pytest.mark.slow
 def test_statistics_files_give_codes_and_no_labels(tmp_path: Path, ending: str) -> None:
@@ -285,7 +285,7 @@ def test_statistics_files_give_codes_and_no_labels(tmp_path: Path, ending: str) 
         assert f"{path.name}: is_statistics: cannot be read" in refused(tmp_path, RecordForms({"people": statistics()}))
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_file_that_crashes_the_library_is_refused_as_one_that_is_damaged(tmp_path: Path) -> None:
     pyreadstat = pytest.importorskip("pyreadstat")
     path = tmp_path / "people.sav"

@@ -68,7 +68,7 @@ RUNS = {
 
 
 @pytest.mark.parametrize("product", ["phsafe", "safetab-p"])
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_case_order_and_other_columns_change_no_byte(
     product: str, census: Path, plain: dict[str, dict[str, bytes]], tmp_path: Path
 ) -> None:
@@ -92,7 +92,7 @@ def disguised(product: str, census: Path, folder: Path) -> Path:
     return other
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_parquet_in_any_case_and_order(census: Path, plain: dict[str, dict[str, bytes]], tmp_path: Path) -> None:
     other = tmp_path / "census"
     shutil.copytree(census, other)
@@ -195,7 +195,7 @@ def to_parquet(folder: Path, *names: str, parts: int = 1) -> None:
     ("product", "parts"),
     [("phsafe", 2), pytest.param("phsafe", 0, marks=pytest.mark.thorough), ("safetab-p", 0), ("safetab-p", 1)],
 )
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_names_of_ones_own_change_no_byte(
     product: str, parts: int, census: Path, plain: dict[str, dict[str, bytes]], tmp_path: Path
 ) -> None:
@@ -213,7 +213,7 @@ def test_names_of_ones_own_change_no_byte(
     assert "columns" not in json.loads(beside.read_text())["options"]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_release_is_repeated_with_its_names(census: Path, tmp_path: Path) -> None:
     columns = renamed(census, tmp_path)
     data, config = str(tmp_path / "census"), str(census.parent / "config.toml")

@@ -65,7 +65,7 @@ def columns_of_folders_are_those_of_files(
     ("chosen", "codes"),
     [(IN_FOLDERS[1], "text"), (IN_FOLDERS[5], "integer"), (IN_FOLDERS[6], "bureau")],
 )
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_columns_of_folders_are_those_of_files(chosen: tuple[str, tuple[str, ...]], codes: Codes) -> None:
     columns_of_folders_are_those_of_files(chosen, codes, 1, kept=codes == "bureau")
 
@@ -112,7 +112,7 @@ def in_folders(place: Place) -> Place:
 
 
 @pytest.mark.parametrize("shards", [pytest.param("1", marks=pytest.mark.thorough), "3"])
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_shards_have_the_columns_of_folders(in_folders: Place, shards: str) -> None:
     made = []
     for more in ([], ["--shards", shards]):
@@ -128,7 +128,7 @@ def states(place: Place) -> list[Path]:
     return sorted((place.data / "geo.parquet").iterdir())
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_records_that_are_spoiled_below_are_sound(in_folders: Place) -> None:
     assert [path.name for path in states(in_folders)] == ["TABBLKST=06", "TABBLKST=17"]
     assert main(in_folders.arguments("validate")) == 0
@@ -183,7 +183,7 @@ def in_both(place: Place) -> Place:
         pytest.param("TABBLKST=6", ("--shards", "3"), marks=pytest.mark.thorough),
     ],
 )
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_folder_of_another_state(
     in_both: Place, capsys: pytest.CaptureFixture[str], name: str, shards: tuple[str, ...]
 ) -> None:
@@ -196,7 +196,7 @@ def test_a_folder_of_another_state(
     assert f"{file}: in_folder: TABBLKST is not what its folder says; move the file, or rename the folder; 1 " in told
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_folder_whose_name_is_no_code_says_nothing_of_files_that_do(in_both: Place) -> None:
     states(in_both)[1].rename(in_both.data / "geo.parquet" / "TABBLKST=Illinois")
     assert main(in_both.arguments("validate")) == 0
@@ -209,7 +209,7 @@ def test_a_part_cut_off_is_all_that_is_told(in_folders: Place, refused: Refused)
     assert "columns_present" not in told
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_column_by_its_name_in_the_files(in_folders: Place) -> None:
     for path, name in zip(states(in_folders), ("state=06", "state=17"), strict=True):
         path.rename(path.with_name(name))
@@ -243,7 +243,7 @@ budget = { town = "1" }
 """
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_records_of_a_description(tmp_path: Path) -> None:
     (tmp_path / "town.toml").write_text(TOWN)
     rows = [(age % 10, "fm"[age % 2], ("north", "far south")[age % 3 == 0]) for age in range(60)]

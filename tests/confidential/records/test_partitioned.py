@@ -59,7 +59,7 @@ def test_parts_are_the_same_census(tmp_path: Path, pattern: str, codes: Codes) -
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet"])
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_hive_folder_above_the_data_is_no_column(tmp_path: Path, form: str) -> None:
     census = random_census(seeded(7), STATES, 20)
     made, data = tmp_path / "made", tmp_path / "QAGE=7" / "data"
@@ -91,7 +91,7 @@ def rewrite(path: Path, select: str) -> None:
         db.execute(f"COPY ({select.format('rows')}) TO '{path}' (FORMAT parquet)")
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_records_that_are_spoiled_below_are_sound(parts: Place) -> None:
     assert main(parts.arguments("validate")) == 0
 
@@ -109,7 +109,7 @@ def test_a_part_cut_off(parts: Place, refused: Refused, name: str, share: float)
     assert told.count(".parquet:") == 1
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_part_damaged_within(parts: Place, refused: Refused) -> None:
     path = parts.data / "persons.parquet" / "01.parquet"
     content = bytearray(path.read_bytes())
@@ -128,14 +128,14 @@ def test_a_part_damaged_within(parts: Place, refused: Refused) -> None:
         ("SELECT * REPLACE (CENRACE::INTEGER AS CENRACE) FROM {}", "column_type: column CENRACE has another type"),
     ],
 )
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_part_of_another_schema(parts: Place, refused: Refused, select: str, rule: str) -> None:
     rewrite(parts.data / "persons.parquet" / "01.parquet", select)
     told = refused(f"persons.parquet/01.parquet: {rule}")
     assert "00.parquet:" not in told
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_rows_are_counted_within_each_part(parts: Place, refused: Refused) -> None:
     for part, rows in (("00", "WHERE RELSHIP <> '20'"), ("01", "")):
         rewrite(
@@ -149,14 +149,14 @@ def test_rows_are_counted_within_each_part(parts: Place, refused: Refused) -> No
     )
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_rule_of_consistency_names_the_part(parts: Place, refused: Refused) -> None:
     path = parts.data / "units.parquet" / "TABBLKST=01" / "part-0.parquet"
     rewrite(path, "SELECT * REPLACE ('7' AS FINAL_POP) FROM {}")
     refused("units.parquet/TABBLKST=01/part-0.parquet: final_pop", "2 records; rows 1, 2")
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_findings_of_very_many_parts_are_summed_up(parts: Place, refused: Refused) -> None:
     source = parts.data / "persons.parquet" / "00.parquet"
     rewrite(source, "SELECT * REPLACE ('117999' AS QAGE) FROM {} LIMIT 1")
@@ -166,7 +166,7 @@ def test_findings_of_very_many_parts_are_summed_up(parts: Place, refused: Refuse
     assert told.count("domain: QAGE") == 21
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_users_folder_names_no_records_elsewhere(parts: Place, refused: Refused) -> None:
     shutil.move(parts.data / "units.parquet", parts.root / "elsewhere")
     (path,) = (parts.root / "elsewhere" / "TABBLKST=00").iterdir()
@@ -175,7 +175,7 @@ def test_a_users_folder_names_no_records_elsewhere(parts: Place, refused: Refuse
     refused("units.csv or units.parquet: file_present: no such file in")
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_what_is_no_part(parts: Place, refused: Refused) -> None:
     stray = parts.data / "persons.parquet" / "02.csv"
     stray.write_text("SECRETX")
@@ -186,7 +186,7 @@ def test_what_is_no_part(parts: Place, refused: Refused) -> None:
     refused("persons.parquet: not_empty")
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_two_forms_at_once(parts: Place, refused: Refused) -> None:
     shutil.copytree(parts.data / "persons.parquet", parts.data / "persons")
     refused("persons.parquet or persons: one_file")

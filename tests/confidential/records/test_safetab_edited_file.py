@@ -15,7 +15,7 @@ from yupana.confidential.records.safetab_records import open_detailed
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_same_people_give_the_same_relations(tmp_path: Path, kind: str) -> None:
     homes = draw_homes(random.Random(3), 400)  # noqa: S311
     write_files(tmp_path / "files", homes)
@@ -74,7 +74,7 @@ def cef(tmp_path: Path) -> Path:
     return tmp_path / "cef"
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_records_that_are_spoiled_below_are_sound(cef: Path) -> None:
     assert said(cef) == said(cef, KINDS[1]) == ""
 
@@ -89,7 +89,7 @@ PER, UNIT = "CEF20_PER_17.txt", "CEF20_UNIT_17.txt"
 BOTH, PERSONS, HOUSEHOLDS = KINDS, KINDS[:1], KINDS[1:]
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("file", "line", "start", "text", "rule", "kinds"),
     [
@@ -133,6 +133,7 @@ def test_a_value_is_named_by_file_and_line(
 
 
 @pytest.mark.parametrize(("file", "start", "text"), [(UNIT, 0, "4"), (UNIT, 59, " "), (UNIT, 59, "0")])
+@pytest.mark.slow
 def test_a_householder_of_no_household_is_not_lost(cef: Path, file: str, start: int, text: str) -> None:
     """What makes a unit a household is its RTYPE and HHT; a householder elsewhere would be in no table."""
     for place, blank in ((27, "00"), (29, "0")):
@@ -152,7 +153,7 @@ def test_units_that_are_there_twice_and_two_householders(cef: Path, kind: str) -
 
 
 @pytest.mark.parametrize("states", [1, 23])
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_records_of_a_rule_are_counted_in_every_file(tmp_path: Path, states: int) -> None:
     """Also where there is one file alone, and where there are more than there is room for."""
     blocks = [(f"{10 + state}", "001", "400100", "1000", "99999", "9999") for state in range(states)]
@@ -196,6 +197,7 @@ def test_files_that_are_none(cef: Path, kind: str, spoil: Callable[[Path], objec
     assert what in said(cef, kind)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_every_state_may_be_asked_for(cef: Path) -> None:
     with open_detailed(
         cef, kind="household-records", states=frozenset({72}), codes=CODES, ethnicity_codes=ETHNICITY_CODES
@@ -208,7 +210,7 @@ def test_every_state_may_be_asked_for(cef: Path) -> None:
         assert (data.notes["records_of_other_states"], data.notes["blocks_of_other_states"]) == (2, 5)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_lines_are_right_far_into_the_files(tmp_path: Path) -> None:
     """Rows are numbered while threads read them."""
     home = Home("456700001", "4", BLOCKS[0], [Person("1", "30", ["1000", *["Null"] * 7, "9950"], "37")])

@@ -95,7 +95,7 @@ def test_blocks_of_15_and_16_digits(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("pattern", ["{0}.parquet/{1}.parquet", "{0}/state=0{1}/part.parquet"])
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_parquet_in_parts(tmp_path: Path, pattern: str) -> None:
     world = sound_world()
     write_world(tmp_path, world)
@@ -179,7 +179,7 @@ def test_random_worlds_against_plain_python(examples: int) -> None:
     check()
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_random_worlds_break_every_rule_and_some_break_none() -> None:
     rules = {"domain", "known_code", "race_after_null", "unique_block", "block_in_reference", "block_has_housing_unit"}
     # No example need be made small.
@@ -235,7 +235,7 @@ def test_a_block_that_the_reference_lacks_is_named(folder: Path) -> None:
     assert line.endswith(" line 3")
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_household_where_no_housing_unit_stands(folder: Path) -> None:
     replace(folder / "housing-units.txt", "0600140010011001|2", "0600140010011001|0")
     # People may live in group quarters.
@@ -246,7 +246,7 @@ def test_a_household_where_no_housing_unit_stands(folder: Path) -> None:
     assert said(folder, KINDS[1]).endswith("1 record; line 3")
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_places_of_other_states_are_not_compared(folder: Path) -> None:
     for kind in KINDS:
         replace(folder / f"{kind}.txt", "72|031", "72|999")
@@ -257,14 +257,14 @@ def test_places_of_other_states_are_not_compared(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["person-records", "GRF-C"])
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_missing_file(folder: Path, name: str) -> None:
     (folder / f"{name}.txt").unlink()
     assert f"{name}.txt or {name}.csv" in said(folder)
     assert "no such file" in said(folder)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_missing_folder_and_a_list_that_is_no_file(folder: Path) -> None:
     with pytest.raises(InputError, match="does not exist"), opened(folder / "elsewhere", KINDS[0]):
         pass
@@ -278,13 +278,14 @@ def test_a_missing_folder_and_a_list_that_is_no_file(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("other", ["person-records.parquet", "GRF-C.csv", "housing-units.csv"])
+@pytest.mark.slow
 def test_two_forms_of_one_file(folder: Path, other: str) -> None:
     (folder / other).write_bytes(b"x")
     assert f"{Path(other).stem}.txt or {other}: one_file: both are there; leave one" in said(folder)
 
 
 @pytest.mark.parametrize("name", ["person-records", "GRF-C", "housing-units"])
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_an_empty_file_and_a_header_alone(folder: Path, name: str) -> None:
     path = folder / f"{name}.txt"
     header = path.read_text().split("\n")[0]
@@ -309,7 +310,7 @@ def test_rubbish(folder: Path, seed: int) -> None:
 
 
 @pytest.mark.parametrize("name", ["person-records", "GRF-C", "housing-units"])
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_text_of_another_shape(folder: Path, name: str) -> None:
     path = folder / f"{name}.txt"
     sound = path.read_text()
@@ -357,7 +358,7 @@ def test_columns_missing_and_there_twice(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("cast", ["QAGE::DOUBLE", "QAGE IS NULL", "[QAGE]", "QAGE::BLOB"])
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_parquet_of_another_type(folder: Path, cast: str) -> None:
     path = folder / "person-records.txt"
     path.unlink()
@@ -366,7 +367,7 @@ def test_parquet_of_another_type(folder: Path, cast: str) -> None:
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.99])
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_parquet_cut_off_or_damaged(folder: Path, share: float) -> None:
     (folder / "person-records.txt").unlink()
     path = folder / "person-records.parquet"
@@ -378,7 +379,7 @@ def test_parquet_cut_off_or_damaged(folder: Path, share: float) -> None:
     assert said(folder).startswith("person-records.parquet: is_parquet: damaged")
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_no_form_lets_a_query_see_more_than_it_should(folder: Path) -> None:
     """Integers below 1000 and NULL are no codes where there must be one."""
     rows = sound_world().records

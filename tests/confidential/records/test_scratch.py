@@ -64,6 +64,7 @@ def test_nothing_stays_of_a_folder_and_its_mode_is_private(root: Path) -> None:
     assert list(root.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_process_that_cannot_be_seen_from_here_keeps_its_folder(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its number means nothing in another container, and on another machine."""
     with elsewhere() as (folder, _), scratch_folder() as ours:
@@ -76,6 +77,7 @@ def test_a_process_that_cannot_be_seen_from_here_keeps_its_folder(root: Path, mo
     assert list(root.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_what_a_killed_process_left_is_removed_though_its_number_is_used_again(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -87,6 +89,7 @@ def test_what_a_killed_process_left_is_removed_though_its_number_is_used_again(
     assert list(root.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_forked_process_neither_holds_nor_removes_the_folder_of_its_parent(root: Path) -> None:
     # The child says that it has begun, and so has let go of the lock, before its parent tells of it.
     begun = "begun, begin = os.pipe(); child = os.fork(); "
@@ -112,6 +115,7 @@ def test_a_forked_process_neither_holds_nor_removes_the_folder_of_its_parent(roo
         assert folder.is_dir()
 
 
+@pytest.mark.slow
 def test_a_folder_is_never_seen_without_its_lock(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another process sweeps in the moment when a lock is there and not taken."""
     real, swept = fcntl.flock, []

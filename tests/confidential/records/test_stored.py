@@ -137,7 +137,7 @@ def lay_out(path: Path, columns: str) -> None:
     "form",
     [pytest.param("parquet", marks=pytest.mark.thorough), pytest.param("hive", marks=pytest.mark.thorough), "cef"],
 )
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_phsafe(form: str, store: ObjectStore, tmp_path: Path) -> None:
     census, data = random_census(census_seed(3), STATES, 60), tmp_path / "data"
     if form == "cef":
@@ -192,7 +192,7 @@ def test_what_a_connector_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         list(store.connect().chunks(file, version))
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_an_engine_counts_what_lies_on_a_store(
     of_folder: yupana.Release, store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -237,7 +237,7 @@ def test_spark_counts_what_lies_on_a_store(store: ObjectStore, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("areas", [False, pytest.param(True, marks=pytest.mark.thorough)])
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_worker_on_another_machine_brings_all_it_needs(
     areas: bool,  # noqa: FBT001
     store: ObjectStore,
@@ -255,6 +255,7 @@ def test_a_worker_on_another_machine_brings_all_it_needs(
     assert tables(shards) == tables(whole) != {}
 
 
+@pytest.mark.thorough
 def test_a_mark_in_a_folder_of_a_user_is_not_believed(tmp_path: Path) -> None:
     data = tmp_path / "data"
     write_parquet(data, random_census(census_seed(3), STATES, 10), "text")
@@ -264,7 +265,7 @@ def test_a_mark_in_a_folder_of_a_user_is_not_believed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["persons.parquet", "persons.csv"])
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_ends_of_a_file_tell_its_columns(name: str, store: ObjectStore, tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir()
@@ -289,7 +290,7 @@ def test_the_ends_of_a_file_tell_its_columns(name: str, store: ObjectStore, tmp_
         pytest.param("safetab-h", True, marks=pytest.mark.thorough),
     ],
 )
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_safetab(product: str, store: ObjectStore, tmp_path: Path, *, hive: bool) -> None:
     world = random_world(seeded(4), noise="some")
     parameters, data = write_parameters(tmp_path / "parameters", world), write_data(tmp_path / "data", world)
@@ -303,7 +304,7 @@ def test_safetab(product: str, store: ObjectStore, tmp_path: Path, *, hive: bool
     check_same(store, product, parameters, data)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_topdown(store: ObjectStore, tmp_path: Path) -> None:
     data = write_world(make_world(2, (2, 3)), tmp_path / "data")
     check_same(store, "topdown", configuration((2, 3), rho="1"), data)
@@ -551,6 +552,7 @@ def test_broken_records_are_told_by_their_place_on_the_store(
 
 
 @pytest.mark.usefixtures("url")
+@pytest.mark.slow
 def test_a_part_of_another_schema(store: ObjectStore, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     data = tmp_path / "parts"
     write_parquet(data, random_census(census_seed(3), STATES, 20), "text")
@@ -583,7 +585,7 @@ def test_only_data_may_lie_on_a_store(
     assert not any(path.name.startswith("s3") for path in tmp_path.iterdir())
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_run_without_a_store_needs_no_pyarrow() -> None:
     code = """if True:
         import sys

@@ -54,7 +54,7 @@ def in_parts(data: Path, parts: int) -> None:
         whole.unlink()
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("seed", "form"), list(zip(range(5), cycle(["csv", "one file", "25 files"]), strict=False)))
 @pytest.mark.slow
 def test_the_words_are_those_of_one_part(tmp_path: Path, seed: int, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,7 +78,7 @@ def test_the_words_are_those_of_one_part(tmp_path: Path, seed: int, form: str, m
         assert found() == whole
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_worlds_break_every_rule(tmp_path: Path) -> None:
     """Otherwise agreement above would mean little."""
     found: list[Finding] = []
@@ -107,7 +107,7 @@ def broken(records: list[int]) -> BrokenRecords:
 
 @settings(max_examples=25, deadline=None)
 @given(SHARDS)
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_sums_are_associative_and_commutative_and_those_of_all_records(shards: list[list[int]]) -> None:
     a, b, c = map(broken, shards)
     whole = broken([record for shard in shards for record in shard])
@@ -121,7 +121,7 @@ def test_sums_are_associative_and_commutative_and_those_of_all_records(shards: l
 
 @settings(max_examples=8, deadline=None)
 @given(st.lists(NUMBERED, max_size=300))
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_database_finds_what_plain_python_does(records: list[int]) -> None:
     with duckdb.connect(":memory:") as db:
         db.execute("CREATE TABLE these AS SELECT unnest(?::BIGINT[]) AS record", [records])

@@ -64,6 +64,7 @@ def made(folder: Path, product: str, world: World) -> tuple[dict[str, Any], dict
     return manifest["parameters"], json.loads((folder / "out.confidential.log").read_text())["notes"]
 
 
+@pytest.mark.slow
 def test_persons_that_are_not_counted_in_full(tmp_path: Path) -> None:
     parameters, notes = made(tmp_path, "safetab-p", a_world())
     assert notes == {
@@ -126,6 +127,7 @@ def test_every_row_and_every_record_is_accounted_for(tmp_path: Path, product: st
 
 
 @pytest.mark.parametrize("product", ["safetab-p", "safetab-h"])
+@pytest.mark.slow
 def test_no_list_of_housing_units_is_remarked(tmp_path: Path, product: str, capsys: pytest.CaptureFixture[str]) -> None:
     world = a_world()
     world.housing_units = None
@@ -135,6 +137,7 @@ def test_no_list_of_housing_units_is_remarked(tmp_path: Path, product: str, caps
     assert "records_in_areas_without_housing_units" not in parameters["policies"]
 
 
+@pytest.mark.slow
 def test_validate_looks_at_households_before_there_are_totals(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

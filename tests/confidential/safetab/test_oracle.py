@@ -161,6 +161,7 @@ def test_the_checks_accept_a_simulated_release(oracle: Oracle, seed: int, defini
 
 
 @both
+@pytest.mark.slow
 def test_the_checks_refuse_a_release_that_is_wrong(oracle: Oracle) -> None:
     world = random_world(seeded(0), noise="some")
     world.config.budgets("25")
@@ -182,6 +183,7 @@ def test_the_checks_refuse_a_release_that_is_wrong(oracle: Oracle) -> None:
 
 @both
 @needs_public_files
+@pytest.mark.slow
 def test_production_has_the_iterations_and_the_stability_that_are_known(oracle: Oracle) -> None:
     world = read_world(PRODUCTION[oracle.product], Path("none"))
     for region_type in (*US_TYPES, *PR_TYPES):
@@ -208,7 +210,7 @@ def test_exact_is_a_run_without_noise(oracle: Oracle, tmp_path: Path) -> None:
     oracle.check(world, publish(oracle.product, world, tmp_path, verb="exact"), exact=True)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @both
 @needs_public_files
 @pytest.mark.parametrize("definition", ["zcdp", "puredp"])
@@ -229,7 +231,7 @@ def test_the_toy_inputs_of_the_bureau(oracle: Oracle, tmp_path: Path, definition
 # --- tables with noise ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @both
 @pytest.mark.parametrize("seed", [thorough(seed) if seed in {200, 201, 204} else seed for seed in range(200, 206)])
 @pytest.mark.slow
@@ -250,7 +252,7 @@ def test_levels_with_and_without_noise_in_one_run(oracle: Oracle, tmp_path: Path
 
 @both
 @pytest.mark.parametrize("seed", [401, 402, thorough(403), thorough(404)])
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_plan_of_a_random_world(
     oracle: Oracle, tmp_path: Path, capsys: pytest.CaptureFixture[str], seed: int
 ) -> None:
@@ -270,6 +272,7 @@ def test_the_plan_of_the_toy_inputs(oracle: Oracle, capsys: pytest.CaptureFixtur
 
 
 @both
+@pytest.mark.slow
 def test_valid_inputs_are_valid(oracle: Oracle, tmp_path: Path) -> None:
     world = random_world(seeded(500))
     parameters, data = write_parameters(tmp_path / "p", world), write_data(tmp_path / "d", world)

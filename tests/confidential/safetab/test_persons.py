@@ -39,6 +39,7 @@ from yupana.cli.main import main
 # --- the tabulator itself -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_worlds_reach_every_table_and_kind_of_iteration() -> None:
     # Otherwise agreement below would mean little.
     rows: Counter[str] = Counter()
@@ -92,7 +93,7 @@ def small_world() -> World:
     return world
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_an_area_without_housing_units_is_not_published_but_its_people_count_elsewhere(tmp_path: Path) -> None:
     world = small_world()
     world.housing_units = {block_id(world.blocks[0]): 7, block_id(world.blocks[1]): 0}
@@ -103,7 +104,7 @@ def test_an_area_without_housing_units_is_not_published_but_its_people_count_els
     assert published_regions(world)["TRACT"] == {"01001000100"}
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_block_that_the_list_of_housing_units_leaves_out_has_none(tmp_path: Path) -> None:
     world = small_world()
     world.housing_units = {block_id(world.blocks[0]): 7}
@@ -111,7 +112,7 @@ def test_a_block_that_the_list_of_housing_units_leaves_out_has_none(tmp_path: Pa
 
 
 @pytest.mark.parametrize("thresholds", [(1, 8, 8), (9, 9, 9), (0, 0, 0)])
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_count_at_a_threshold_has_reached_it(tmp_path: Path, thresholds: tuple[int, ...]) -> None:
     world = small_world()
     world.config.thresholds(thresholds, 1)
@@ -136,6 +137,7 @@ def test_zeros_below_the_state_without_noise(tmp_path: Path, chance: str | None,
     assert ("TRACT" in zeros) is kept
 
 
+@pytest.mark.slow
 def test_thresholds_of_the_run_alone_suffice(tmp_path: Path) -> None:
     world = small_world()
     document = world.config.document("p", types=US_TYPES)
@@ -155,7 +157,7 @@ def test_a_pass_whose_budgets_are_zero_leaves_headers_alone(tmp_path: Path) -> N
 
 
 @needs_public_files
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_plan_of_2020(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["safetab-p", "plan", str(PRODUCTION["safetab-p"]), "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)

@@ -124,7 +124,7 @@ def refused(place: Place, capsys: pytest.CaptureFixture[str]) -> Refused:
 
 
 @pytest.mark.parametrize("product", PRODUCTS)
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_what_is_spoiled_below_is_sound(place: Place, product: str) -> None:
     assert main([product, "validate", str(place.parameters), str(place.data)]) == 0
     assert main([product, "run", str(place.parameters), str(place.data), str(place.out)]) == 0
@@ -136,6 +136,7 @@ def test_what_is_spoiled_below_is_sound(place: Place, product: str) -> None:
 
 @pytest.mark.parametrize("product", PRODUCTS)
 @pytest.mark.parametrize("column", ["QRACE8"])
+@pytest.mark.slow
 def test_a_race_code_after_a_blank_one(place: Place, refused: Refused, product: str, column: str) -> None:
     place.set_field(RECORDS[product], 3, column, "1000")
     refused(product, RECORDS[product], "3", verbs=BOTH)
@@ -175,7 +176,7 @@ def test_a_household_outside_the_domain(place: Place, refused: Refused, column: 
 
 @pytest.mark.parametrize("product", PRODUCTS)
 @pytest.mark.parametrize(("column", "value"), [("TABBLK", "7777"), ("TABBLKCOU", "113")])
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_record_whose_block_is_not_in_the_reference_file(
     place: Place, refused: Refused, product: str, column: str, value: str
 ) -> None:
@@ -184,6 +185,7 @@ def test_a_record_whose_block_is_not_in_the_reference_file(
 
 
 @pytest.mark.parametrize("product", PRODUCTS)
+@pytest.mark.slow
 def test_records_of_left_out_states_need_no_block(place: Place, product: str) -> None:
     for line, state in ((3, "72"), (4, "56")):
         place.set_field(RECORDS[product], line, "TABBLKST", state)

@@ -13,6 +13,7 @@ from yupana.engine.local import LocalEngine
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("file", ["persons", "units", "geo"])
 @pytest.mark.parametrize("fault", ["gone", "empty", "header", "fields", "binary", "folder"])
+@pytest.mark.slow
 def test_files_that_are_none(file: str, fault: str, tmp_path: Path) -> None:
     write_csv(tmp_path / "data", crowded(1, 5))
     path = tmp_path / "data" / f"{file}.csv"

@@ -105,7 +105,7 @@ def test_parquet_is_read_as_text_is(tmp_path: Path, kind: str, parts: int) -> No
 
 
 @pytest.mark.parametrize("examples", [15, pytest.param(40, marks=pytest.mark.thorough)])
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_any_rows_are_counted(tmp_path_factory: pytest.TempPathFactory, examples: int) -> None:
     @settings(max_examples=examples)
     @given(
@@ -261,7 +261,7 @@ def as_cef(folder: Path, census: Census, types: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("form", [as_csv, as_parquet, as_cef])
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_persons_are_counted_by_block_and_cell(
     tmp_path: Path, form: Callable[[Path, Census, dict[str, str]], None]
 ) -> None:
@@ -284,7 +284,7 @@ def test_persons_are_counted_by_block_and_cell(
         pytest.param(as_cef, 2, marks=pytest.mark.thorough),
     ],
 )
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_persons_are_counted_in_shards_by_block_and_cell(
     tmp_path: Path, form: Callable[[Path, Census, dict[str, str]], None], shards: int | None
 ) -> None:
@@ -317,7 +317,7 @@ def test_some_attributes_in_another_order(tmp_path: Path) -> None:
     assert counted(read(tmp_path / "data", make_schema(cenrace=63, votingage=2), blocks), blocks) == expected
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_facilities_tell_the_type_where_a_block_has_one_of_a_kind(tmp_path: Path) -> None:
     census, types, blocks = sample(4)
     write_csv(tmp_path / "data", census)
@@ -340,7 +340,7 @@ def test_facilities_tell_the_type_where_a_block_has_one_of_a_kind(tmp_path: Path
         read(tmp_path / "data", PL94, blocks)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_microdata_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     census, types, blocks = sample(5)
     as_csv(tmp_path / "data", census, types)
@@ -374,6 +374,7 @@ def test_a_unit_of_two_record_types_is_refused(tmp_path: Path, shuffled: bool) -
         read(tmp_path / "data", PL94, blocks)
 
 
+@pytest.mark.slow
 def test_families_are_none_of_topdowns_business(tmp_path: Path) -> None:
     census, types, blocks = sample(6)
     census.units = [u._replace(CPLT="1") if u.CPLT == "5" else u for u in census.units]
@@ -385,6 +386,7 @@ def test_families_are_none_of_topdowns_business(tmp_path: Path) -> None:
         read(tmp_path / "other", PL94, blocks)
 
 
+@pytest.mark.slow
 def test_a_synthetic_census_is_counted_and_agrees_with_its_facilities(tmp_path: Path) -> None:
     synthesize(tmp_path / "census", households=3000, states=("44",), seed=5)
     reference = read_reference(tmp_path / "census" / "GRF-C.txt")

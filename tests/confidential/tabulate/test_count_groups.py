@@ -259,7 +259,7 @@ def test_a_shard_that_needs_more_memory_than_there_is_is_refused_before_any_is_c
         count_shard(db, world.tabulation, world.blocks, areas)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_counts_that_are_kept_on_disk_leave_nothing_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr(engine, "memory_for_gathered", lambda _: 0)
@@ -281,7 +281,7 @@ def private(path: Path) -> bool:
     return any(parent.stat().st_mode & 0o077 == 0 for parent in path.parents)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_little_memory_reads_few_records_at_a_time_of_one_county_too(monkeypatch: pytest.MonkeyPatch) -> None:
     with private_database(400_000_000) as db:
         assert engine._rows_at_once(db) == pytest.approx(250_000_000 / engine._BYTES_OF_A_ROW, rel=0.01)
@@ -302,7 +302,7 @@ def test_little_memory_reads_few_records_at_a_time_of_one_county_too(monkeypatch
 
 
 @pytest.mark.parametrize("seed", range(10))
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_shards_add_up_to_the_whole(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whichever records a shard holds, none included, in whatever order shards are merged."""
     random = seeded(seed)

@@ -109,7 +109,7 @@ ODD = st.sampled_from([1, 2, 3, 7, GIANT - 1, GIANT, GIANT + 1])
 
 
 @pytest.mark.parametrize("seed", [1])
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_tables_of_phsafe_add_up(folder: Path, seed: int) -> None:
     random = seeded(seed)
     tables_of_phsafe_add_up(folder, seed, random.choices([1, 2, 3, 7, GIANT - 1, GIANT, GIANT + 1], k=6), "k|'é")
@@ -137,7 +137,7 @@ def tables_of_phsafe_add_up(folder: Path, seed: int, taus: list[int], key: str) 
     assert min(taus) == GIANT + 1 or any(expected[1].values())
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_unit_in_two_shards_would_not_add_up(folder: Path) -> None:
     """Which the test above would see: truncation is by unit."""
     config, census = opened(folder, dict.fromkeys(PERSON_TABLES, 3), "")
@@ -225,7 +225,7 @@ def of_folder(description: Path, data: Path) -> Tabulated:
 
 
 @pytest.mark.parametrize("seed", [0, 2])
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_tables_of_a_description_add_up(tmp_path: Path, seed: int) -> None:
     random, world = seeded(seed), make_world(seed)
     number = SHARDS[seed % 3]
@@ -245,6 +245,7 @@ def test_tables_of_a_description_add_up(tmp_path: Path, seed: int) -> None:
 
 
 @pytest.mark.parametrize("most", [1, 7])
+@pytest.mark.slow
 def test_tables_by_id_add_up(tmp_path: Path, most: int) -> None:
     """All records of one id are in one shard, many of them alike."""
     random = seeded(most)

@@ -109,7 +109,7 @@ def cases(draw: st.DrawFn) -> tuple[Counts, list[Counts], list[int], int]:
 
 
 @given(cases())
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_all_figures_are_those_of_the_oracle(case: tuple[Counts, list[Counts], list[int], int]) -> None:
     truth, copies, area, number = case
     rows = accuracy(

@@ -83,7 +83,7 @@ def test_totals_are_kept_levels_agree_and_a_seed_repeats(tmp_path: Path, fmt: st
     assert totals["released"] == totals["true"]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_changed_count_or_block_is_found(tmp_path: Path) -> None:
     country = make_country(3, 3)
     out = go(tmp_path, country)
@@ -106,7 +106,7 @@ def test_a_changed_count_or_block_is_found(tmp_path: Path) -> None:
     assert not wrong()
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_all_measurements_tell_intervals_of_any_codes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     country = make_country(3, 3)
     out = go(tmp_path, country, "--noisy-measurements", str(tmp_path / "noisy"), rho="2")

@@ -141,7 +141,7 @@ def test_the_same_schema_and_queries_make_the_same_release(tmp_path: Path, data:
     assert all((out / name).read_bytes() == (repeated / name).read_bytes() for name in names)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_blocks_may_be_told_by_a_record_above(tmp_path: Path, data: Path) -> None:
     told = document(budget="inf")
     commune = told["files"]["persons"]["columns"].pop("commune") | {"fixed": True}

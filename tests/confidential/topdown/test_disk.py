@@ -40,6 +40,7 @@ def test_what_was_drawn_before_is_not_needed_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("estimator", ["topdown", "full-information"])
+@pytest.mark.slow
 def test_a_full_disk_is_told_before_anything_is_drawn(
     estimator: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

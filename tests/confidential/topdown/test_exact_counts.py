@@ -30,6 +30,7 @@ def random_tree(random: np.random.Generator, levels: int) -> Tree:
 
 
 @given(st.integers(0, 2**32), st.integers(1, 5), st.integers(1, 9), st.booleans())
+@pytest.mark.thorough
 def test_every_geolevel_adds_up(seed: int, levels: int, at_once: int, filed: bool) -> None:  # noqa: FBT001
     random = np.random.default_rng(seed)
     tree = random_tree(random, levels)

@@ -126,7 +126,7 @@ def measured(manifest: dict[str, Any]) -> dict[str, str]:
     return {m["name"]: m["rho"] if "rho" in m else m["epsilon"] for m in manifest["plan"]["measurements"]}
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_shares_are_those_of_the_spine(place: Path) -> None:
     assert build(place) == 0  # the same share for every geolevel
     assert run(place, str(place / "spine")) == 0
@@ -136,7 +136,7 @@ def test_the_shares_are_those_of_the_spine(place: Path) -> None:
     assert {budget for name, budget in own.items() if name.endswith(" total")} == {"1/56"}
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_an_accuracy_report_can_be_made_on_it(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = [str(place / name) for name in ("config.json", "data")]
     assert main(["topdown", "accuracy", *files, "--trials", "1", "--spine", str(place / "spine"), "--json"]) == 0
@@ -160,12 +160,14 @@ def columns(lines: list[str], level: str, column: int, value: Callable[[str], st
     return [*lines[:at], "|".join(fields), *lines[at + 1 :]]
 
 
+@pytest.mark.slow
 def test_a_file_that_was_changed_is_refused(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     change(place / "spine/geounits.csv", lambda lines: [*lines, ""], told=False)
     assert "geounits.csv was changed after it was written" in refused(place, capsys)
 
 
 @pytest.mark.parametrize("name", ["blocks.csv", "geounits.csv"])
+@pytest.mark.slow
 def test_a_file_without_a_checksum_is_refused(place: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     manifest = json.loads((place / "spine/manifest.json").read_text())
     del manifest["tables"][name]
@@ -188,7 +190,7 @@ def test_a_file_without_a_checksum_is_refused(place: Path, name: str, capsys: py
         (lambda lines: lines[:-1], "the geounits of Block are not those of blocks.csv"),
     ],
 )
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_units_that_do_not_fit_are_refused(place: Path, edit: Callable[[list[str]], list[str]], message: str) -> None:
     change(place / "spine/geounits.csv", edit)
     with pytest.raises(InputError, match=message):
@@ -212,7 +214,7 @@ def test_another_mechanism_or_other_geolevels_are_refused(place: Path, capsys: p
     assert "and the configuration US, State, County, Tract_Group, Tract" in refused(place, capsys)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_other_blocks_are_refused(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     listed = str(place / "data/group_quarters.csv")
     assert build(place, "--blocks", listed, "--live") == 0
@@ -227,7 +229,7 @@ def test_other_blocks_are_refused(place: Path, capsys: pytest.CaptureFixture[str
     assert f"{empty:,} blocks of the spine are not those of the run, such as " in refused(place, capsys)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_shares_that_measure_nothing_or_too_little_are_refused(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made = document(shares=dict(zip(GROUPED, ("1/4", "1/4", "1/4", "0", "1/8", "1/16", "1/16"), strict=True)))
     made["spine"] = {"kind": "conventional"}
@@ -242,7 +244,7 @@ def test_shares_that_measure_nothing_or_too_little_are_refused(place: Path, caps
     assert "a geounit of US has the share 1/10000, which gives a query less than 1e-15" in refused(place, capsys)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_shares_may_be_any_that_sum_to_one_along_every_path(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert build(place, kind="conventional") == 0
 
@@ -269,6 +271,7 @@ def test_shares_may_be_any_that_sum_to_one_along_every_path(place: Path, capsys:
     assert "a geounit of State that has siblings has no share" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_ledger_is_charged_with_all_that_is_measured(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made = document(shares=dict(zip(GROUPED, ("1/4", "1/4", "1/4", "0", "1/8", "1/16", "1/16"), strict=True)))
     made["spine"] = {"kind": "conventional"}
@@ -285,7 +288,7 @@ def test_the_ledger_is_charged_with_all_that_is_measured(place: Path, capsys: py
     assert "its geounits of Tract_Group have shares" in refused(place, capsys)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_full_information_refuses_shares_that_went_to_other_queries(
     place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -312,7 +315,7 @@ def test_what_is_no_spine_is_refused(place: Path, capsys: pytest.CaptureFixture[
         assert "does not hold the settings of a spine" in refused(place, capsys)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_another_tool_may_write_units_in_any_order_but_calls_them_by_digits(
     place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -325,7 +328,7 @@ def test_another_tool_may_write_units_in_any_order_but_calls_them_by_digits(
     assert "call geounits by digits, as many for every unit of a geolevel" in refused(place, capsys)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_run_is_resumed_on_the_same_spine_alone(
     place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

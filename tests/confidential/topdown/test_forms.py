@@ -71,7 +71,7 @@ def test_every_spine(
         pytest.param("h1-2020-us", ("10", "44"), marks=pytest.mark.thorough),
     ],
 )
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_built_in_configurations(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, states: tuple[str, ...]
 ) -> None:
@@ -96,7 +96,7 @@ def again(folder: Path) -> list[str]:
     return ["topdown", "run", str(folder / "config.json"), str(folder / "data")]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_posterior_that_dies_when_it_is_kept_is_made_again(
     whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -111,7 +111,7 @@ def test_a_posterior_that_dies_when_it_is_kept_is_made_again(
 
 
 @pytest.mark.parametrize("part", [1, pytest.param(7, marks=pytest.mark.thorough)])
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_posterior_in_parts_is_that_of_the_whole(
     whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: int
 ) -> None:

@@ -539,7 +539,7 @@ def pandas_free_parquet(path: Path, separator: str) -> None:
     path.unlink()
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("kind", ["conventional", "optimized"])
 @pytest.mark.parametrize("rho", ["inf", "1/10"])
 @pytest.mark.slow
@@ -573,6 +573,7 @@ def test_totals_of_blocks_are_kept(tmp_path: Path, kind: str, rho: str) -> None:
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("kind", ["conventional", "aian", "optimized"])
+@pytest.mark.slow
 def test_joint_totals_of_states_bound_the_nation(tmp_path: Path, kind: str) -> None:
     # The first state has households only, the second prisons only, and their totals are known: so are the nation's
     # bounds, although each state is two units of the spine.
@@ -618,7 +619,7 @@ def test_records_in_a_structural_zero_are_refused(tmp_path: Path, capsys: pytest
     assert sorted(path.name for path in tmp_path.iterdir()) == ["config.json", "data"]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_detailed_query_is_held_in_later_passes() -> None:
     # The later pass asks crossing queries, which no network can answer, and has other optima than the earlier one.
     shape = (2, 2)

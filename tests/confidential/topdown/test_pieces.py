@@ -70,7 +70,7 @@ def test_pieces_of_any_configuration(data: Path, tmp_path: Path, kind: str, esti
         assert (again / name).read_bytes() == (tmp_path / "out" / name).read_bytes()
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_folder_of_a_spine_of_pieces(data: Path, tmp_path: Path) -> None:
     made = ["spine", "build", str(data / "geography.txt"), str(tmp_path / "spine"), "--kind", "pieces"]
     assert main(made) == 0
@@ -83,7 +83,7 @@ def test_the_folder_of_a_spine_of_pieces(data: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("live", [False, pytest.param(True, marks=pytest.mark.thorough)])
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_cut_off_of_the_configuration_is_named(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], *, live: bool
 ) -> None:

@@ -53,7 +53,7 @@ def within(file: SummaryFile) -> SummaryFile:
     return file.keep(np.isin(file.fields["SUMLEV"], [b"140", b"150", b"750"]))
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_published_counts_with_their_names_are_the_published_files_again(
     made: tuple[ReleaseFolder, ReleaseFolder], tmp_path: Path
 ) -> None:
@@ -114,6 +114,7 @@ def test_every_level_is_cut_into_its_fields() -> None:
         record_fields(b"040", np.array([b"03"]))
 
 
+@pytest.mark.slow
 def test_what_does_not_belong_together_is_refused(made: tuple[ReleaseFolder, ReleaseFolder], tmp_path: Path) -> None:
     persons, units = made
     with pytest.raises(KeyError, match="H1"):
@@ -137,7 +138,7 @@ def test_what_does_not_belong_together_is_refused(made: tuple[ReleaseFolder, Rel
     assert found.fields["LOGRECNO"][0] == b"7296"
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_files_are_written_of_both_releases_or_not_at_all(
     made: tuple[ReleaseFolder, ReleaseFolder], tmp_path: Path
 ) -> None:
@@ -190,7 +191,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[ReleaseFolder, Path
     return made, folder
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_release_of_both_has_its_files_written_with_it(whole: tuple[ReleaseFolder, Path], tmp_path: Path) -> None:
     made, folder = whole
     assert yupana.check(made).wrong == ()
@@ -235,7 +236,7 @@ def test_a_header_has_the_names_and_areas_of_the_release(whole: tuple[ReleaseFol
     assert (districts["VTD"] != b"").sum() == len(set(published.fields["VTD"][published.fields["SUMLEV"] == b"750"]))
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_table_of_names_gives_what_it_has(whole: tuple[ReleaseFolder, Path], tmp_path: Path) -> None:
     _, folder = whole
     table = "kind,code,name,land,water,latitude,longitude\nplace,4459000,Cañon city,1e3,,41.5,-71.25\nstate,44,,,,,\n"

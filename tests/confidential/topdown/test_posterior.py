@@ -92,7 +92,7 @@ def test_known_totals_of_blocks_are_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("several", [5, pytest.param(2, marks=pytest.mark.thorough)])
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_any_number_of_threads_makes_the_same_bits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, several: int
 ) -> None:
@@ -107,7 +107,7 @@ def test_any_number_of_threads_makes_the_same_bits(
 
 
 @pytest.mark.parametrize("seed", [None, pytest.param("3", marks=pytest.mark.thorough)])
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_run_that_dies_of_its_coins_goes_on_with_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: str | None
 ) -> None:
@@ -130,7 +130,7 @@ def test_a_run_that_dies_of_its_coins_goes_on_with_them(
     assert json.loads((tmp_path / "out" / "manifest.json").read_text())["posterior"]["seed"] == str(seen[0])
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_manifest_tells_what_was_learned_and_what_is_public(tmp_path: Path) -> None:
     data = write_world(make_world(6, SHAPE, states=1), tmp_path / "data", quarters=True)
     assert run(tmp_path, documented()) == 0
@@ -179,7 +179,7 @@ def test_what_cannot_be_learned_from_is_refused(
     assert words in capsys.readouterr().err
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_units_that_the_measurements_contradict_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     world = make_world(9, SHAPE, states=2)
     for number, block in enumerate(world.blocks):

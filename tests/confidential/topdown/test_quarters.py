@@ -29,7 +29,7 @@ def run(tmp_path: Path, document: dict[str, Any], *options: str) -> int:
     return main(["topdown", "run", str(config), str(tmp_path / "data"), str(tmp_path / "out"), "--seed", "3", *options])
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.mark.parametrize("levels", range(2, 9))
 @pytest.mark.slow
@@ -50,7 +50,7 @@ def test_any_number_of_types_is_bounded(tmp_path: Path, levels: int, mechanism: 
     assert main(["check", str(tmp_path / "out")]) == 0
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_facilities_of_a_type_that_the_schema_lacks_are_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -66,7 +66,7 @@ def test_facilities_of_a_type_that_the_schema_lacks_are_refused(
     assert run(tmp_path, configuration(shape, rho="1")) == 0  # nothing is bounded, so the list says nothing
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_example_of_the_page_runs_as_printed(tmp_path: Path) -> None:
     (text,) = re.findall(r"(?m)(?:^    .*\n)+", (DOCS / "topdown.md").read_text().split("reported at once.")[1])[:1]
     config = tmp_path / "example.toml"

@@ -167,7 +167,7 @@ AREAS: dict[str, Callable[[Block], str]] = {
 }
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("schema", [LABELLED, H1, PL94], ids=["labels", "units", "persons"])
 @pytest.mark.parametrize(
     ("optimized", "fmt", "seed"), [(False, "csv", 1), (True, "csv", 2), (True, "parquet", 3), (False, "parquet", 4)]
@@ -191,6 +191,7 @@ def test_counts_and_tabulation_are_sums_of_blocks(
     assert read_release(made.folder).wrong() == []
 
 
+@pytest.mark.slow
 def test_records_of_any_schema_are_blocks_and_attributes() -> None:
     _, made = once(LABELLED)
     rows = read_table(made.folder / "microdata.csv")
@@ -198,7 +199,7 @@ def test_records_of_any_schema_are_blocks_and_attributes() -> None:
     assert Counter((row["block"], (row["sex"], row["order"])) for row in rows) == made.counts
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_records_of_persons_are_those_of_the_mdf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_rows, "ROWS_AT_ONCE", 37)
     monkeypatch.setattr(histogram, "UNITS_AT_ONCE", 11)
@@ -216,6 +217,7 @@ def test_records_of_persons_are_those_of_the_mdf(tmp_path: Path, monkeypatch: py
     assert found == made.counts
 
 
+@pytest.mark.slow
 def test_records_of_units_list_group_quarters_too() -> None:
     _, made = once(H1)
     found = Counter[tuple[str, str, str]]()
@@ -294,7 +296,7 @@ CHANGES: dict[str, tuple[str, Callable[[list[str]], list[str]]]] = {
 }
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", CHANGES)
 @pytest.mark.slow
 def test_the_check_finds_every_change(tmp_path: Path, name: str) -> None:
@@ -320,7 +322,7 @@ def _small(monkeypatch: pytest.MonkeyPatch, seed: int, threads: int = 2) -> None
     monkeypatch.setattr(outputs, "workers", lambda: threads)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("schema", [LABELLED, H1, PL94], ids=["labels", "units", "persons"])
 @pytest.mark.parametrize(("threads", "seed"), [(1, 0), (2, 1), (3, 2), (3, 4)])
 @pytest.mark.slow
@@ -342,7 +344,7 @@ def _any_order(monkeypatch: pytest.MonkeyPatch) -> list[set[str]]:
     return asked
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("schema", [LABELLED, H1, PL94], ids=["labels", "units", "persons"])
 @pytest.mark.parametrize(
     ("optimized", "fmt", "seed"), [(False, "csv", 1), (True, "csv", 2), (True, "parquet", 3), (False, "parquet", 4)]
@@ -411,7 +413,7 @@ def test_rows_in_another_order_are_as_good(tmp_path: Path) -> None:
     assert verify_release(made.folder, PL94, DEFAULT_LEVELS) == []
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_file_that_is_there_in_both_forms_is_told(tmp_path: Path) -> None:
     made = copied(tmp_path, PL94)
     (made.folder / "counts" / "County.parquet").write_bytes(b"")
@@ -468,6 +470,7 @@ def test_names_that_a_table_cannot_hold_are_refused() -> None:
 
 
 @given(st.lists(st.integers(0, 10**15), max_size=20), st.integers(16, 18))
+@pytest.mark.slow
 def test_numbers_become_text(values: list[int], width: int) -> None:
     array = np.array(values, dtype=np.int64)
     assert digits(array, width).tolist() == [f"{value:0{width}d}".encode() for value in values]

@@ -42,6 +42,7 @@ def same(one: Histogram, other: Histogram) -> bool:
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.slow
 def test_a_replicate_is_a_run_on_the_published_counts(tmp_path: Path, estimator: Estimator) -> None:
     found, world = opened(tmp_path, "1/2")
     counts = whole(world.exact.blocks)  # taken as published: what was run on is then what is run on again
@@ -56,6 +57,7 @@ def test_a_replicate_is_a_run_on_the_published_counts(tmp_path: Path, estimator:
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.slow
 def test_replicates_keep_what_a_release_keeps(tmp_path: Path, estimator: Estimator) -> None:
     found, world = opened(tmp_path, "1/100")
     counts = whole(world.exact.blocks)

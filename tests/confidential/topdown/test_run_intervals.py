@@ -76,7 +76,7 @@ def made(once: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(once, tmp_path / "once"))
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_every_tabulated_count_has_an_interval_by_default(once: Path) -> None:
     out = once / "out"
     assert told(out) == {"method": "least-squares", "confidence": "9/10"}
@@ -127,7 +127,7 @@ def test_least_squares_intervals_are_those_of_one_dense_system(
     assert compared > 20
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_intervals_of_full_information_are_the_same_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     arguments = begin(tmp_path)
     asked = ("--estimator", "full-information", "--spine", "optimized")
@@ -157,7 +157,7 @@ def test_intervals_of_full_information_are_left_out_on_request(tmp_path: Path, m
 
 
 @pytest.mark.parametrize("told", [True, False])
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_estimates_on_disk_are_gone_before_a_release_is_written_that_does_not_tell_them(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -200,6 +200,7 @@ def test_replicates_are_named_and_a_seed_repeats_them(tmp_path: Path) -> None:
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("method", ["least-squares", "monte-carlo"])
+@pytest.mark.slow
 def test_without_noise_intervals_are_the_counts(tmp_path: Path, method: str) -> None:
     out = go(begin(tmp_path, rho="inf"), tmp_path / "out", "--intervals", method)
     assert all(row == [row[0]] * 3 + [0] for row in rows(out / "tabulation/tract.csv"))
@@ -241,7 +242,7 @@ def test_above_a_size_they_are_made_on_demand(tmp_path: Path, monkeypatch: pytes
     assert main(["check", str(tmp_path / "made")]) == 0
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_run_goes_on_with_less_memory_or_more_than_it_began_with(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -258,7 +259,7 @@ def test_a_run_goes_on_with_less_memory_or_more_than_it_began_with(
         assert yupana.check(out).wrong == ()
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_without_the_memory_for_them_they_are_made_on_demand_or_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -323,7 +324,7 @@ def test_replicates_afterwards_need_the_release_alone(tmp_path: Path, quarters: 
     assert main(["check", str(made)]) == 0
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_what_does_not_belong_together_is_refused(
     made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -360,7 +361,7 @@ def _margin(cells: list[str]) -> None:
     cells[-1] = str(int(cells[-1]) + 1)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_bounds_that_cannot_be_are_found(made: Path) -> None:
     out = made / "out"
     schema = Schema(tuple(Attribute(f"a{i}", tuple(map(str, range(size)))) for i, size in enumerate(SHAPE)))
@@ -375,7 +376,7 @@ def test_bounds_that_cannot_be_are_found(made: Path) -> None:
         assert wrong.startswith("tabulation/tract has intervals")
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_run_that_was_to_have_others_is_not_resumed(
     once: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -144,7 +144,7 @@ def level_by_level(
     return Descent(tuple(found), failsafe, {n: one.solvers for n, one in zip(tree.names, found, strict=True)})
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", SOME[1:])
 @pytest.mark.slow
 def test_a_descent_does_not_depend_on_the_order_of_states(
@@ -175,7 +175,7 @@ def test_a_descent_does_not_depend_on_how_many_trees_are_under_way(
             assert told(estimated(of, monkeypatch, solver)) == expected
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_descent_does_not_depend_on_the_size_of_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With measurements that are all drawn before: those on demand are drawn by batch."""
     of = opened(tmp_path, "full information")
@@ -210,7 +210,7 @@ def no_threads(_: Work) -> Iterator[Piece]:
     raise AssertionError("in threads")
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_what_is_sent_grows_with_the_batch_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither with the geolevel it is of, nor with the cells of the schema, which may be a million."""
     seen: list[tuple[int, int]] = []
@@ -231,7 +231,7 @@ class DiedError(Exception):
     """Stands for the death of the process that drives a run."""
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["tracts", "split", "full information"])
 @pytest.mark.slow
 def test_a_run_goes_on_with_all_that_a_dead_solver_had_taken(
@@ -264,6 +264,7 @@ def test_a_run_goes_on_with_all_that_a_dead_solver_had_taken(
     assert (made == other) == (name == "full information") == (told(found)[0] == told(expected)[0])
 
 
+@pytest.mark.slow
 def test_threads_gather_a_batch_when_the_one_before_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """So that a run in threads holds one batch in memory."""
     under_way: list[int] = []

@@ -84,7 +84,7 @@ def charges(ledger: str = "ledger.json") -> dict[str, list[str]]:
     return {name: [one["losses"]["own"] for one in account["runs"]] for name, account in told.items()}
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_each_part_is_what_its_configuration_makes_alone(made: Path) -> None:
     whole = yupana.open_release("out")
     assert tuple(whole.parts) == PARTS == part_names(whole.manifest)
@@ -110,7 +110,7 @@ def test_each_part_is_what_its_configuration_makes_alone(made: Path) -> None:
         assert sorted(log["parts"][name]) == ["inputs", "records", "seconds"]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_release_is_repeated_from_its_manifest(made: Path) -> None:
     again = yupana.run("topdown", "other/manifest.json", "data", "again", seed=3)
     assert files(made / "other") == files(again.folder)
@@ -124,7 +124,7 @@ def test_a_release_is_repeated_from_its_manifest(made: Path) -> None:
 
 
 @pytest.mark.usefixtures("here")
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_plans_are_told_apart_and_never_added(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["topdown", "plan", "both.json", "--json", "--confidence", "0.95"]) == 0
     told = json.loads(capsys.readouterr().out)
@@ -262,7 +262,7 @@ def test_a_fault_of_the_second_part_is_found_before_the_first_is_charged(
 
 
 @pytest.mark.usefixtures("here")
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_what_one_person_loses_is_added_in_one_account(capsys: pytest.CaptureFixture[str]) -> None:
     account = ("--ledger", "ledger.json", "--dataset", "D", "--unit", "person", "--limit")
     configurations = yupana.setup("topdown", "both.json").parts.values()
@@ -302,7 +302,7 @@ def drawn(folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("where", ["save_draws", "load_draws"])
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_run_killed_between_parts_goes_on_without_a_second_draw(
     here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], where: str
 ) -> None:
@@ -389,7 +389,7 @@ def test_parts_whose_draws_are_being_removed_are_not_gone_on_with(
     assert charges() == {"D/persons": ["1/2"], "D/units": ["1/3"]}
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_part_that_fails_leaves_the_first_to_be_gone_on_with(
     here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -410,7 +410,7 @@ def test_a_part_that_fails_leaves_the_first_to_be_gone_on_with(
     assert yupana.check("out").wrong == ()
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_all_measurements_of_each_part_lie_in_its_folder(made: Path) -> None:
     hold_two("out", "noisy")
     assert (made / "other" / "persons" / "microdata.csv").exists()
@@ -436,7 +436,7 @@ def hold_two(*folders: str) -> None:
 
 
 @pytest.mark.usefixtures("made")
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_what_works_on_one_release_says_which_to_name(capsys: pytest.CaptureFixture[str]) -> None:
     wanted = "out holds several releases, each with a plan of its own; name out/persons or out/units"
     for line in (
@@ -459,7 +459,7 @@ def test_all_parts_are_certified_together(here: Path) -> None:
 
 
 @pytest.mark.usefixtures("made")
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_check_sees_parts_that_were_exchanged() -> None:
     manifest = json.loads(Path("out/manifest.json").read_text())
     assert yupana.check("out").wrong == ()
@@ -479,7 +479,7 @@ def test_a_check_sees_parts_that_were_exchanged() -> None:
 
 
 @pytest.mark.usefixtures("here")
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_status_follows_from_the_parts() -> None:
     made = yupana.exact("topdown", "both.json", "data", "out")
     assert made.status == "NOT FOR RELEASE"
@@ -489,7 +489,7 @@ def test_a_status_follows_from_the_parts() -> None:
     assert any("the status is" in fault for fault in yupana.check("out").wrong)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_records_that_may_be_real_stay_in_the_house(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (here / "data" / "units" / "SYNTHETIC").unlink()
     line = ["topdown", "exact", "both.json", "data", "out"]
@@ -502,7 +502,7 @@ def test_records_that_may_be_real_stay_in_the_house(here: Path, capsys: pytest.C
 
 
 @pytest.mark.usefixtures("here")
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_other_verbs_ask_each_part(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["topdown", "validate", "both.json", "data", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)

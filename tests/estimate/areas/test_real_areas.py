@@ -15,7 +15,7 @@ HEADER = "rigeo2018_2020Style.pl"
 COOK = SHARED / "data" / "cook_il_2010_pl_blocks" / "cook_2010_pl_block.parquet"
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.thorough,
     pytest.mark.skipif(not RHODE_ISLAND.exists(), reason="the files of Rhode Island are not beside the checkout"),
     pytest.mark.skipif(not COOK.exists(), reason="the blocks of Cook County are not beside the checkout"),
 ]
@@ -40,6 +40,7 @@ def rhode_island(whole: Path) -> Path:
     return whole / "persons"
 
 
+@pytest.mark.thorough
 def test_published_tables_tell_the_counts_of_named_tracts_with_their_intervals(rhode_island: Path) -> None:
     (one,) = yupana.interval(rhode_island, "P0010001", area="tract=Census Tract 1.01")
     assert one.area == yupana.NamedArea("tract", "44007000101", "Census Tract 1.01")
@@ -51,6 +52,7 @@ def test_published_tables_tell_the_counts_of_named_tracts_with_their_intervals(r
     assert one.lower <= 3970 <= one.upper
 
 
+@pytest.mark.thorough
 def test_the_intervals_of_all_tables_cover_what_the_bureau_published(rhode_island: Path) -> None:
     truth = yupana.read_pl(RHODE_ISLAND / HEADER)
     levels = {b"140": "tract", b"150": "block_group", b"750": "block"}
@@ -69,11 +71,13 @@ def test_the_intervals_of_all_tables_cover_what_the_bureau_published(rhode_islan
     assert 0.86 <= sum(covered) / len(covered) <= 0.95
 
 
+@pytest.mark.slow
 def test_what_several_cells_make_needs_the_measurements(rhode_island: Path) -> None:
     with pytest.raises(yupana.ConfigError, match="several, whose errors depend on each other"):
         yupana.interval(rhode_island, "P0020002 % P0020001", area="state=44")
 
 
+@pytest.mark.thorough
 def test_of_persons_and_housing_units_each_query_goes_to_those_that_it_counts(whole: Path) -> None:
     found = yupana.interval(whole, "P0010001", "H1", "P0030001", area="tract=4")
     assert [one.query for one in found] == ["P0010001", "H0010001", "H0010002", "H0010003", "P0030001"]

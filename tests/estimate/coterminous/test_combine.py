@@ -41,7 +41,7 @@ def sets_by_hand(world: World, *, live: bool) -> set[frozenset[tuple[str, str]]]
 
 
 @pytest.mark.parametrize("examples", [20, pytest.param(50, marks=pytest.mark.thorough)])
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_sets_are_the_areas_with_the_same_blocks(examples: int) -> None:
     settings(max_examples=examples)(given(seed=SEEDS, live=st.booleans())(_check_sets))()
 
@@ -81,6 +81,7 @@ def _design(parents: Parents) -> NDArray[np.float64]:
 
 
 @given(SEEDS)
+@pytest.mark.slow
 def test_estimates_and_variances_are_those_of_dense_least_squares(seed: int) -> None:
     parents, values, variances = _random_tree(np.random.default_rng(seed))
     found = estimate(parents, values, variances)
@@ -127,6 +128,7 @@ def test_rounding_moves_nothing_by_one_and_all_adds_up(seed: int) -> None:
 
 
 @given(SEEDS)
+@pytest.mark.slow
 def test_estimates_without_negatives_are_the_nearest_that_add_up(seed: int) -> None:
     parents, values, variances = _random_tree(np.random.default_rng(seed))
     found = estimate(parents, values, variances)
@@ -223,7 +225,7 @@ def _check_sums(family: tuple[str, ...], finest: str, now: Tables, group: tuple[
 
 
 @pytest.mark.parametrize("examples", [2, pytest.param(4, marks=pytest.mark.thorough)])
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_release_follows_the_rule(examples: int) -> None:
     made = given(
         seed=SEEDS, live=st.booleans(), lowest=st.sampled_from([-15, 0]), fmt=st.sampled_from(["csv", "parquet"])
@@ -262,7 +264,7 @@ def _check_release(seed: int, *, live: bool, lowest: int, fmt: Format) -> None:
 
 @settings(max_examples=2)
 @given(SEEDS)
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_totals_alone_are_averaged_by_inverse_variance(seed: int) -> None:
     rng = np.random.default_rng(seed)
     world = geography(rng)
@@ -407,6 +409,7 @@ def test_a_changed_release_is_refused(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "changed after it was written" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_other_requests_that_cannot_be_served(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     release = _counties(tmp_path, {("COUNTY", "44001", "1001"): 30, ("TRACT", "44001000001", "1001"): 40})
     grfc, units = tmp_path / "GRF-C.txt", tmp_path / "housing-units.txt"

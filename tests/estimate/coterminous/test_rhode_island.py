@@ -19,7 +19,7 @@ from yupana.cli.main import main
 FILES = SHARED / "data" / "ri_2018_e2e_pl_and_baf" / "baf_ri"
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.thorough,
     pytest.mark.skipif(not FILES.is_dir(), reason="the block assignment files are not here"),
 ]
 
@@ -29,6 +29,7 @@ def _assigned(kind: str) -> dict[str, str]:
         return dict(line.rstrip("\r\n").split("|")[:2] for line in file if line[0].isdigit())
 
 
+@pytest.mark.slow
 def test_areas_of_rhode_island_agree(tmp_path: Path) -> None:
     places, aiannh = _assigned("INCPLACE_CDP"), _assigned("AIANNH")
     blocks = [(b[:2], b[2:5], b[5:11], b[11:], places[b] or "99999", aiannh.get(b) or "9999") for b in sorted(places)]

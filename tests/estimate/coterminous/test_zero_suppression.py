@@ -89,7 +89,7 @@ def test_totals_are_left_out_by_the_letter_of_the_rule(tmp_path: Path, seed: int
     assert record["zero_suppression_chance"] == "9/10"
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_what_was_suppressed_in_the_run_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     publish("safetab-p", a_world(70, "0.5"), tmp_path, "--seed", "1")
     command = ["postprocess", "coterminous", str(tmp_path / "out"), str(tmp_path / "data" / "GRF-C.txt")]

@@ -29,7 +29,7 @@ def drawn(seed: int, mean: Floats, covariance: Floats, number: int) -> Floats:
 
 @given(st.sampled_from(RULES), st.integers(2, 6), st.integers(0, 2**32))
 @settings(max_examples=200, deadline=None)
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_rule_is_met_where_all_its_forms_are_within_their_bounds(rule: Rule, districts: int, seed: int) -> None:
     populations = np.random.default_rng(seed).uniform(500, 1500, districts)
     forms = forms_of(rule, populations, np.zeros((districts, districts)))

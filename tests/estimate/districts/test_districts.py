@@ -65,7 +65,7 @@ def plan_of(out: Path, number: int) -> list[tuple[str, str]]:
         ("total - 2 * a0[a0=0] + detailed[a0=0, a1=1] - sum(a0*a1[a0=1|2, a1=0])", [-1, 0, 0, 1, 0, 1]),
     ],
 )
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_joint_law_is_that_of_one_dense_system(runs: Run, tmp_path: Path, query: str, cells: list[int]) -> None:
     out, noisy = runs
     _, estimate, covariance, names = dense(out, noisy, SHAPE)
@@ -89,7 +89,7 @@ def test_the_joint_law_is_that_of_one_dense_system(runs: Run, tmp_path: Path, qu
 
 
 @CONVENTIONAL
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_what_is_told_holds_together(runs: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out, noisy = runs
     plan = write_plan(tmp_path / "plan.csv", plan_of(out, 3), "GEOID20,District")
@@ -121,7 +121,7 @@ def refused(capsys: pytest.CaptureFixture[str], out: Path, plan: Path, noisy: Pa
 
 
 @CONVENTIONAL
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_plans_that_are_none_are_refused(runs: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out, noisy = runs
     rows, path = plan_of(out, 3), tmp_path / "plan.csv"
@@ -179,7 +179,7 @@ def test_a_plan_may_have_the_blocks_that_a_live_spine_leaves_out(
 
 
 @CONVENTIONAL
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_what_cannot_be_asked_is_refused(runs: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out, noisy = runs
     plan = write_plan(tmp_path / "plan.csv", plan_of(out, 3))

@@ -74,7 +74,7 @@ EXPRESSIONS = st.recursive(
 
 @given(EXPRESSIONS)
 @settings(max_examples=100, deadline=None)
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_an_expression_is_worth_what_arithmetic_says(written: Written) -> None:
     text, meaning = written
     try:
@@ -106,6 +106,7 @@ def test_ranks_of_operators(text: str, expected: Fraction | int) -> None:
 
 @given(st.text(alphabet='AB[]()=^|,"+-*/% 0129.sum', max_size=40))
 @settings(max_examples=150, deadline=None)
+@pytest.mark.thorough
 def test_any_text_is_read_or_refused(text: str) -> None:
     try:
         evaluate(parse(text), select)
@@ -147,7 +148,7 @@ NUMBERS = st.floats(-50, 50).map(lambda x: round(x, 3))
 
 @given(NUMBERS, NUMBERS, st.floats(0.01, 9), st.floats(0.01, 9), st.floats(-0.95, 0.95), NUMBERS)
 @settings(max_examples=150, deadline=None)
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_set_is_what_its_inequality_says(
     n: float, d: float, vn: float, vd: float, correlation: float, ratio: float
 ) -> None:
@@ -201,7 +202,7 @@ def safetab(folder: Path, seed: int, fmt: Any = "csv") -> tuple[World, Path]:  #
     return world, release
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.slow
 def test_safetab_rows_against_the_algebra_of_covariances(
@@ -263,6 +264,7 @@ def test_a_part_over_its_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert found["variance"] is None
 
 
+@pytest.mark.slow
 def test_refusals_of_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _, release = safetab(tmp_path, 3)
     assert "no table T99" in refused(release, capsys, "T99[A=1]")
@@ -406,7 +408,7 @@ def _measurements_are_opened_once() -> Iterator[None]:
         yield
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_single_answers_are_the_intervals_of_the_release(
     runs: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -427,7 +429,7 @@ def test_single_answers_are_the_intervals_of_the_release(
                 assert max(math.floor(found["upper"] + 1e-3), 0) >= int(row["upper"])
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_sums_and_ratios_on_the_tree_against_one_dense_system(
     runs: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -481,7 +483,7 @@ def test_sums_and_ratios_on_the_tree_against_one_dense_system(
             assert ends == pytest.approx([e for piece in pieces for e in piece if math.isfinite(e)], rel=1e-4)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_what_is_known_has_no_variance(runs: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
     out, noisy = runs
     capsys.readouterr()
@@ -492,7 +494,7 @@ def test_what_is_known_has_no_variance(runs: tuple[Path, Path], capsys: pytest.C
     assert "known to be 0" in refused(out, capsys, "1 / (sum(Tract/a0[]) - US/total[])", *more)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_refusals_of_topdown(runs: tuple[Path, Path], capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     out, noisy = runs
     capsys.readouterr()

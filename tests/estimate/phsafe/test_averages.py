@@ -62,7 +62,7 @@ def test_an_average_may_come_as_near_to_tau_as_the_persons_that_were_counted(
         assert abs(middle - truth) < 0.02, (name, cell)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_an_average_that_tau_alone_decides_is_left_out(tmp_path: Path) -> None:
     manifest, tables = estimated(tmp_path, 2)
     assert set(manifest["sources"][0]["left_out"]) == {"PH5"}
@@ -77,7 +77,7 @@ def test_a_bound_far_away_changes_nothing() -> None:
     np.testing.assert_allclose(near.quantiles[0], far.quantiles[0], rtol=1e-6)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_release_that_does_not_tell_its_tau_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     estimated(tmp_path, 3)
     manifest = json.loads((tmp_path / "release" / "manifest.json").read_text(encoding="utf-8"))

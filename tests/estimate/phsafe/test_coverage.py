@@ -35,6 +35,7 @@ def covered(low: Numbers, high: Numbers, truth: float) -> float:
 
 
 @SIZES
+@pytest.mark.thorough
 def test_counts_and_sums_of_counts_cover(releases: int) -> None:
     plan = production_plan(puerto_rico=False)
     m = next(m for m in plan.measurements if m.name == "PH3/state_A-G")
@@ -52,6 +53,7 @@ def test_counts_and_sums_of_counts_cover(releases: int) -> None:
 
 
 @SIZES
+@pytest.mark.thorough
 def test_averages_cover(releases: int) -> None:
     plan = production_plan(puerto_rico=False)
     top, below = (next(m for m in plan.measurements if m.name == f"PH1_{part}/state_A-G") for part in ("num", "denom"))

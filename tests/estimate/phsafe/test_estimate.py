@@ -115,7 +115,7 @@ def out(release: Path, puerto_rico: Path, tmp_path_factory: pytest.TempPathFacto
     return folder
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_folder_of_estimates_holds_together(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
     manifest, tables, wrong = read_tables(out)
     assert not wrong
@@ -179,7 +179,7 @@ def test_the_page_loads_nothing_and_shows_every_number(out: Path) -> None:
     assert table["rows"]["U1/*"][0] == shown
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_parquet_holds_the_same(seeded: Path, of_seeded: Path, tmp_path: Path) -> None:
     other = tmp_path / "parquet"
     assert main(["phsafe", "estimate", str(seeded), str(other), "--format", "parquet"]) == 0
@@ -194,7 +194,7 @@ def test_parquet_holds_the_same(seeded: Path, of_seeded: Path, tmp_path: Path) -
                 assert one[column] == values
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_original_rounds_as_the_bureau_did(few: Measured, exact: tuple[TableEstimate, ...]) -> None:
     original = estimate_tables(few, few, Fraction(9, 10), "original")[0]
     for one, other in zip(exact, original, strict=True):
@@ -223,7 +223,7 @@ def test_basis_cells_are_truncated_normals(measured: Measured, exact: tuple[Tabl
     assert table.made_of.variance[:, 0] == pytest.approx(v.sum(axis=1))
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_intervals_follow_the_confidence(few: Measured, exact: tuple[TableEstimate, ...]) -> None:
     wide = estimate_tables(few, few, Fraction(99, 100), "exact")[0]
     for one, other in zip(exact, wide, strict=True):
@@ -234,7 +234,7 @@ def test_intervals_follow_the_confidence(few: Measured, exact: tuple[TableEstima
 # Identities.
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_identities_hold_for_exact_counts(release: Path, without_noise: Path) -> None:
     tables = {path.stem: read_table(path) for path in without_noise.glob("*.csv")}
     measured = read_measured(release)
@@ -276,6 +276,7 @@ def test_joint_estimates_satisfy_the_identities_and_gain(measured: Measured) -> 
         assert (after < 0.999 * np.diagonal(before, axis1=1, axis2=2)).any()
 
 
+@pytest.mark.slow
 def test_persons_truncated_differently_are_not_linked(measured: Measured) -> None:
     parameters = {**measured.manifest["parameters"], "tau": {**measured.manifest["parameters"]["tau"], "PH7": 9}}
     manifest = {**measured.manifest, "parameters": parameters}
@@ -293,7 +294,7 @@ def leave_out(rows: list[list[str]]) -> None:
         row[count] = str(int(row[count]) - 20_000)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_measurements_that_contradict_each_other_are_not_combined(
     release: Path, measured: Measured, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -490,7 +491,7 @@ def drop_plan(folder: Path) -> None:
     (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("spoil", "needles"),
     [
@@ -547,7 +548,7 @@ def test_a_seeded_release_is_marked_or_refused(
     assert "NOT FOR RELEASE" in (of_seeded / "index.html").read_text(encoding="utf-8")
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_requests_that_contradict_themselves(
     release: Path, puerto_rico: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

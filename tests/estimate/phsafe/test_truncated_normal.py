@@ -62,6 +62,7 @@ def graded(low: float, high: float, centre: float, spread: float) -> list[float]
 
 @settings(max_examples=60)
 @given(st.floats(-2000, 50), st.floats(-2, 4), st.sampled_from([0.005, 0.05, 0.5, 0.95, 0.999]))
+@pytest.mark.slow
 def test_one_count_against_integration(deviations: float, log_scale: float, probability: float) -> None:
     s = 10**log_scale
     z = deviations * s
@@ -101,6 +102,7 @@ def test_far_above_zero_the_posterior_is_the_normal() -> None:
     st.lists(st.tuples(st.floats(-60, 14), st.floats(-0.5, 1.5)), min_size=2, max_size=2),
     st.sampled_from([0.001, 0.05, 0.5, 0.95]),
 )
+@pytest.mark.slow
 def test_a_sum_of_two_counts_against_integration(terms: list[tuple[float, float]], probability: float) -> None:
     (d1, l1), (d2, l2) = terms
     s1, s2 = 10**l1, 10**l2
@@ -214,6 +216,7 @@ AVERAGES = [
 @pytest.mark.parametrize("correlation", [0.0, -0.3])
 @pytest.mark.parametrize("least", [1.0, 2.0])
 @pytest.mark.parametrize("z", AVERAGES)
+@pytest.mark.slow
 def test_averages_against_integration(z: tuple[float, float, float], least: float, correlation: float) -> None:
     v = 1708.774061
     covariance = v * np.array([[1, correlation], [correlation, 1]])
@@ -242,7 +245,7 @@ def part_below(z: Numbers, v: Numbers, q: float, least: float, most: float, d: f
 
 
 @pytest.mark.parametrize("z", [(-30.0, 90.0, 60.0), (200.0, 100.0, 150.0)])
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_interval_of_a_part_against_integration(z: tuple[float, float, float]) -> None:
     v = np.array([1708.774061, 1708.774061, 1709.4])
     _, first, second = averages.parts(
@@ -265,7 +268,7 @@ def test_the_interval_of_a_part_against_integration(z: tuple[float, float, float
 
 @settings(max_examples=10)
 @given(st.floats(-30, 60), st.floats(-30, 60), st.floats(0, 3))
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_single_ratio_against_integration(top: float, below: float, log_scale: float) -> None:
     s = 10**log_scale
     n, d, vn, vd = top * s, below * s, 2 * s * s, s * s

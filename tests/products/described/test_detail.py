@@ -116,6 +116,7 @@ def read(path: Path) -> list[dict[str, str]]:
 
 
 @pytest.mark.parametrize("seed", range(4))
+@pytest.mark.slow
 def test_without_noise_each_group_has_the_tables_of_its_size(tmp_path: Path, seed: int) -> None:
     rng = random.Random(seed)  # noqa: S311 (no noise)
     persons = people(rng, 60)
@@ -167,7 +168,7 @@ def test_a_released_group_stands_in_one_step_with_the_noise_of_the_plan(tmp_path
     assert set(step_of.values()) == {4, 6}
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_changed_release_with_detail_is_found_out(tmp_path: Path) -> None:
     rng = random.Random(1)  # noqa: S311 (no noise)
     yupana.run("tables", document(), save(tmp_path / "data", people(rng, 80)), tmp_path / "out", seed=3)
@@ -204,6 +205,7 @@ def test_what_the_thresholds_see_is_the_noisy_total_alone() -> None:
     assert [choice for choice, *_ in shapes[0]] == [0, 1, 2, 0, 0, 1, 2]
 
 
+@pytest.mark.slow
 def test_totals_are_left_out_as_often_as_said() -> None:
     """Empty groups: of 40,000 as many as are said are left out, within six standard deviations (2e-9)."""
     told = document(leave_out={"region": "0.9"}, thresholds=[10**6, 10**7])
@@ -269,7 +271,7 @@ def test_a_level_with_detail_costs_its_budget() -> None:
         assert len(kinds) == {0: 2, 1: 3, 3: 1}[len(coarsest)]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_certificate_of_adaptive_tables_states_no_curve_of_one_shift(tmp_path: Path) -> None:
     rng = random.Random(1)  # noqa: S311 (no noise)
     data = save(tmp_path / "data", people(rng, 30))
@@ -391,7 +393,7 @@ def test_exact_configuration_keeps_detail() -> None:
     assert config.without_noise().tables[0].detail == config.tables[0].detail
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_groups_of_levels_that_leave_none_out_are_all_there(tmp_path: Path) -> None:
     """Rows that are cut out of a level that leaves no group out are missed, though another level leaves some out."""
     rng = random.Random(1)  # noqa: S311 (no noise)
@@ -446,7 +448,7 @@ def test_detail_goes_with_mechanisms_neighbours_forms_limits_and_what_is_done_to
 
 
 @pytest.mark.parametrize("detail", [{}, {"coarsest": ["z"]}])
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_records_of_nobody_are_published_too(tmp_path: Path, detail: dict[str, Any]) -> None:
     """Without any record every area and group has its coarsest step, and nothing else."""
     yupana.exact("tables", document(**detail), save(tmp_path / "data", []), tmp_path / "out")

@@ -156,6 +156,7 @@ def test_levels_below_have_keys_of_their_own(tmp_path: Path) -> None:
     assert files["VISIT"]["key"] == "QUESTIONNAIRE_2"
 
 
+@pytest.mark.slow
 def test_init_writes_it_and_plan_reads_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -244,7 +244,7 @@ def forged(folder: Path, name: str, old: str, new: str) -> tuple[str, ...]:
     return yupana.check(folder).wrong
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_count_a_margin_and_a_measurement_that_were_changed_are_found(tmp_path: Path) -> None:
     done = make_release(tmp_path / "a", document(ALL))
     row = done.path("stock").read_text(encoding="utf-8").splitlines()[1]
@@ -262,7 +262,7 @@ def test_a_count_a_margin_and_a_measurement_that_were_changed_are_found(tmp_path
     assert "every group has its total" in forged(done.folder, "measured/stock_total.csv", before, changed)[0]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_groups_shown_in_different_detail_are_checked_too(tmp_path: Path) -> None:
     changed = document({"non_negative": True})
     changed["tables"]["stock"]["detail"] = {
@@ -284,7 +284,7 @@ def test_groups_shown_in_different_detail_are_checked_too(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("asked", [{"consistent": True, "non_negative": True}, {"coterminous": True}])
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_tables_with_detail_stay_as_they_were_measured_where_others_are_fitted(
     tmp_path: Path, asked: dict[str, Any]
 ) -> None:

@@ -112,7 +112,7 @@ def test_published_totals_decide_what_is_measured(tmp_path: Path, people: list[P
     assert manifest["public_inputs"] == {"sizes.csv": checksum(tmp_path / "published" / "sizes.csv")}
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_totals_of_a_release_are_taken_and_named(tmp_path: Path, real: Path, totals: Path) -> None:
     out = tmp_path / "out"
     release = yupana.run("tables", BY_SIZE, real, out, totals=totals)
@@ -126,7 +126,7 @@ def test_totals_of_a_release_are_taken_and_named(tmp_path: Path, real: Path, tot
     assert [m["name"] for m in release.manifest["plan"]["measurements"]] == ["sexes/kinds"]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_totals_that_may_not_be_public_are_refused_of_real_records(
     tmp_path: Path, people: list[Person], real: Path, totals: Path
 ) -> None:
@@ -201,6 +201,7 @@ def test_totals_are_wanted_exactly_where_they_decide(tmp_path: Path, real: Path,
     assert not yupana.validate("tables", BY_SIZE, real)
 
 
+@pytest.mark.slow
 def test_totals_that_change_while_they_are_read_are_refused(
     tmp_path: Path, real: Path, totals: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -315,6 +315,7 @@ def test_blocks_that_are_left_out_are_told(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_topdown_takes_no_recode_with_a_hole(tmp_path: Path) -> None:
     examples = Path(__file__).parents[3] / "examples"
     told = tomllib.loads((examples / "country.toml").read_text())

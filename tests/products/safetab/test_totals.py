@@ -129,7 +129,7 @@ def refused(place: Place, totals: Path | None, capsys: pytest.CaptureFixture[str
     assert not (place.root / "h").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_synthetic_records_are_tabulated_and_marked(made: Place, tmp_path: Path) -> None:
     shutil.copy(made.root / "p" / "T01001.csv", tmp_path)
     for totals, why in (
@@ -146,7 +146,7 @@ def test_synthetic_records_are_tabulated_and_marked(made: Place, tmp_path: Path)
 
 
 @pytest.mark.parametrize("release", ["p", "combined"])
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_published_totals_are_taken_and_bound_to_the_release(made: Place, release: str) -> None:
     totals = made.root / release / "T01001.csv"
     assert made.h(totals, made.real) == 0
@@ -163,6 +163,7 @@ def test_published_totals_are_taken_and_bound_to_the_release(made: Place, releas
     assert main(["check", str(made.root / "h")]) == 0
 
 
+@pytest.mark.slow
 def test_suppressed_totals_have_no_size_and_are_left_out(made: Place) -> None:
     totals = made.root / "suppressed" / "T01001.csv"
     suppressed = totals.read_text().count("|X|X|X|N")
@@ -171,7 +172,7 @@ def test_suppressed_totals_have_no_size_and_are_left_out(made: Place) -> None:
     assert made.manifest["parameters"]["totals"]["left_out"] == {"suppressed": suppressed}
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_totals_in_parquet(made: Place) -> None:
     totals = made.make("run", "parquet", "--format", "parquet", data=made.real) / "T01001.parquet"
     assert made.h(totals, made.real) == 0
@@ -337,7 +338,7 @@ def test_totals_of_another_configuration(
     assert needle in capsys.readouterr().err
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_totals_of_other_iterations(made: Place, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     other = configured(made, tmp_path / "parameters")
     path = other / NAMES["map"]
@@ -391,6 +392,7 @@ def rows_of(path: Path) -> list[list[str]]:
     return [line.split("|") for line in path.read_text().splitlines()[1:]]
 
 
+@pytest.mark.slow
 def test_totals_of_another_place_altogether(made: Place, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     header = "REGION_ID|REGION_TYPE|ITERATION_CODE|COUNT\n"
     for source in (made.real, made.synthetic):
@@ -400,7 +402,7 @@ def test_totals_of_another_place_altogether(made: Place, tmp_path: Path, capsys:
         assert "none of its rows" in capsys.readouterr().err
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_areas_without_housing_units_are_counted(made: Place, tmp_path: Path) -> None:
     data = without_the_first_county(made.real, tmp_path / "data")
     write_blocks(data / NAMES["blocks"], [HERE, THERE], FORMS["plain"])
@@ -417,6 +419,7 @@ def test_areas_without_housing_units_are_counted(made: Place, tmp_path: Path) ->
 # --- the form of the originals ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_originals_form_is_a_declaration(made: Place, tmp_path: Path) -> None:
     data = shutil.copytree(made.real, tmp_path / "data")
     path = data / NAMES["totals"]
@@ -428,6 +431,7 @@ def test_the_originals_form_is_a_declaration(made: Place, tmp_path: Path) -> Non
     assert "STATE 1" in manifest["parameters"]["totals"]["levels_without_groups"]
 
 
+@pytest.mark.slow
 def test_a_release_by_another_name_is_no_declaration(
     made: Place, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -67,7 +67,7 @@ def test_the_layout_is_that_of_the_files_of_2020(kind: str) -> None:
 
 
 @given(st.integers(1, 30), st.integers(0, 2**32), st.sampled_from([b"\n", b"\r\n"]))
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_what_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, records: int, seed: int, end: bytes) -> None:
     file, folder = random_summary_file(records, seed, end=end), tmp_path_factory.mktemp("pl")
     assert write_summary_file(folder, file) == [GEO, ONE, TWO, THREE]
@@ -154,7 +154,7 @@ def test_damaged_files_are_refused_with_file_and_line(what: str, tmp_path: Path)
     assert "\n" not in str(refused.value)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_states_are_read_as_tables_one_after_another(tmp_path: Path) -> None:
     states = {name: random_summary_file(4, seed, state=name.encode()) for seed, name in enumerate(("MA", "RI"))}
     for file in states.values():

@@ -112,7 +112,7 @@ def test_units_are_counted_as_published() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, PL94.cells - 1), st.integers(1, 50)), max_size=30))
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_tables_of_any_counts(entries: list[tuple[int, int, int]]) -> None:
     unit, cell, count = (
         (np.array(column, dtype=np.int64) for column in zip(*entries, strict=True))
@@ -177,7 +177,7 @@ def test_published_group_quarters_of_rhode_island_come_out_as_they_were() -> Non
     assert np.array_equal(table.tabulate(counts, 0, len(p5)), p5)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_examples_hold_the_published_totals(tmp_path: Path) -> None:
     cases = [
         ("topdown_cook", COOK, 76_751, 5_194_675, make_schema(hispanic=2, race=11, votingage=2), 3_962_395, 1_244_762),

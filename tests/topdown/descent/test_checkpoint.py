@@ -21,6 +21,7 @@ def size(arrays: dict[str, Integers]) -> int:
 
 
 @given(st.lists(st.lists(NUMBERS, max_size=6), max_size=3), st.integers(0, 400))
+@pytest.mark.slow
 def test_arrays_come_back_with_values_shapes_and_types(lists: list[list[int]], more: int) -> None:
     made = [narrow(np.array([*numbers, *[5] * more], dtype=np.int64)).reshape(1, -1) for numbers in lists]
     kept: dict[str, Integers] = {}

@@ -60,6 +60,7 @@ def told(process: subprocess.Popen[str]) -> list[str]:
     return out.splitlines()
 
 
+@pytest.mark.thorough
 def test_two_processes_at_once_fill_an_empty_cache_and_a_third_finds_everything(tmp_path: Path) -> None:
     """Both come to the same answers, and nothing is compiled a second time; one may find what the other has kept."""
     pair = [start(NUMBA_CACHE_DIR=str(tmp_path)) for _ in range(2)]

@@ -41,7 +41,7 @@ def counts(place: Path) -> dict[str, list[int]]:
 
 
 @pytest.mark.parametrize("estimator", ["topdown", "full-information"])
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_measurements_without_error_give_the_counts(tmp_path: Path, estimator: str) -> None:
     write_parts(hand_made(), tmp_path / "nmf" / "US_hand_PROD")
     assert estimate(tmp_path, "--estimator", estimator) == 0
@@ -69,7 +69,7 @@ def test_the_loss_is_the_sum_along_a_path_of_inverse_variances(tmp_path: Path) -
     assert loss["most"]["rho_float"] == pytest.approx(max(paths), rel=1e-6)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_constraints_hold_whatever_was_measured(tmp_path: Path) -> None:
     parts = hand_made()
     for (_, kind, _), rows in parts.items():
@@ -156,7 +156,7 @@ def test_the_sum_of_states_changes_none_of_them_where_no_cell_is_zero(tmp_path: 
 
 
 @pytest.mark.usefixtures("crowded")
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_states_that_cannot_stand_for_the_nation_are_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -173,7 +173,7 @@ def test_states_that_cannot_stand_for_the_nation_are_refused(
     assert "both sides of state 50" in capsys.readouterr().err
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_states_with_other_groups_cannot_stand_for_the_nation(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -321,7 +321,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Sound:
     return Sound(write_parts(parts, place / "US_hand_PROD"), parts, TOPDOWN.read(place / "config.json"))
 
 
-@pytest.mark.sampled(15)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.slow
 def test_faults_are_refused(tmp_path: Path, sound: Sound, fault: str) -> None:
@@ -342,6 +342,7 @@ def test_faults_are_refused(tmp_path: Path, sound: Sound, fault: str) -> None:
     assert words in str(refused.value)
 
 
+@pytest.mark.slow
 def test_nothing_is_published_of_files_with_a_fault(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     parts = hand_made()
     twice("Block", "Constraint")(parts)
@@ -352,7 +353,7 @@ def test_nothing_is_published_of_files_with_a_fault(tmp_path: Path, capsys: pyte
 
 
 @pytest.mark.parametrize(("step", "least"), [(1607, 1), pytest.param(401, 3, marks=pytest.mark.thorough)])
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_file_that_is_broken_somewhere_is_refused_or_read(
     tmp_path: Path, sound: Sound, step: int, least: int
 ) -> None:
@@ -376,7 +377,7 @@ def test_a_file_that_is_broken_somewhere_is_refused_or_read(
     assert refused >= least
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_files_that_are_none_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     dataset = write_parts(hand_made(), tmp_path / "nmf" / "US_hand_PROD")
     one = next((dataset / "Block.parquet" / "DPQuery" / "State=050").iterdir())

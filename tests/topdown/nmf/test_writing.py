@@ -46,7 +46,7 @@ def _table(path: Path) -> list[list[str]]:
         return list(csv.reader(file, delimiter="|"))[1:]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_rows_are_the_measurements_of_the_run(written: tuple[Path, World]) -> None:
     place, _ = written
     names = {"total_dpq": "total", "three * a2_dpq": "three.a2", "detailed_dpq": "detailed"}
@@ -88,6 +88,7 @@ def test_geocodes_nest_and_end_with_their_blocks(written: tuple[Path, World]) ->
     assert measured < units["Block"]  # some were bypassed
 
 
+@pytest.mark.slow
 def test_constraints_are_of_every_geounit(written: tuple[Path, World]) -> None:
     place, world = written
     totals = sum(world.counts.values())

@@ -158,7 +158,7 @@ def assert_feasible(node: Node, counts: Floats, near: float = 1e-6) -> None:
 
 @settings(max_examples=150, deadline=None)
 @given(st.integers(0, 2**32))
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_random_nodes_reach_the_optimum_of_a_general_solver(seed: int) -> None:
     node = random_node(seed)
     found = solve(node)
@@ -174,6 +174,7 @@ def test_random_nodes_reach_the_optimum_of_a_general_solver(seed: int) -> None:
         assert at <= least + (1e-6 if certified else 1e-2) * max(1.0, abs(least))
 
 
+@pytest.mark.slow
 def test_hardly_any_node_is_left_without_a_certificate() -> None:
     # Degenerate on purpose: bounds and held answers that meet the truth exactly, and imply each other.
     left = [seed for seed in range(300) if solve(random_node(seed)).kkt_residual > 1e-6]

@@ -124,6 +124,7 @@ def test_means_are_those_of_the_enumerated_posterior(seed: int) -> None:
     compare(question, prior_of(), list(states(question)))
 
 
+@pytest.mark.slow
 def test_a_wrong_prior_would_show() -> None:
     question, prior = posed(seed=1), prior_of()
     expected, _ = enumerated(question, prior, list(states(question)))
@@ -140,7 +141,7 @@ def test_people_in_quarters_stay_where_there_are_some_and_bounds_hold() -> None:
     compare(question, prior_of(2), allowed)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_bounds_that_leave_no_single_move_leave_swaps() -> None:
     kinds = np.zeros(4, dtype=np.int32)
     tight = [[2], [2], [3]]
@@ -149,7 +150,7 @@ def test_bounds_that_leave_no_single_move_leave_swaps() -> None:
     compare(question, prior_of(), allowed, sweeps=80_000)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_known_totals_are_kept_by_swaps() -> None:
     question = posed(seed=6, totals=[2, 4, 1])
     assert question.swaps == 1

@@ -12,7 +12,7 @@ from yupana.topdown.posterior.learning import Draws, concentrations, draw, momen
 from yupana.topdown.posterior.siblings import THETA, Prior, PublicLists, classes, flat, pose, smoothed
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_concentrations_are_recovered_whatever_the_plan() -> None:
     # About the shares of twelve children themselves they are a third above those about shares unknown.
     found = []
@@ -68,7 +68,7 @@ def totals_off(parents: list[Drawn], drawn: list[Draws]) -> tuple[NDArray[np.flo
     return error, np.concatenate([of.totals.std(axis=0) for of in drawn])
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_fifty_sweeps_are_near_a_thousand() -> None:
     # People visited in the order of their blocks are far off for hundreds of sweeps: the first mistake of the study.
     random = np.random.default_rng(14)
@@ -94,7 +94,7 @@ def test_a_block_of_thousands_is_reached_from_nothing() -> None:
     assert found.means[0, 0] == pytest.approx(2950, abs=20)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_densities_of_large_blocks_are_no_comb_and_do_not_widen() -> None:
     # A coarse grid is a comb where N is large, and a wide kernel widens the density at every round: the second mistake.
     random = np.random.default_rng(16)

@@ -79,6 +79,7 @@ def incidence(tail: np.ndarray, head: np.ndarray, nodes: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("examples", [40, pytest.param(80, marks=pytest.mark.thorough)])
+@pytest.mark.thorough
 def test_a_flow_is_as_cheap_as_the_linear_program(examples: int) -> None:
     made = given(st.integers(0, 2**32 - 1), st.integers(2, 14), st.integers(0, 70), st.integers(0, 3))
     settings(max_examples=examples, deadline=None)(made(_check_flow))()

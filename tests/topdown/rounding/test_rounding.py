@@ -197,19 +197,20 @@ def check_nodes(examples: int, *, nested: bool) -> None:
 
 
 @pytest.mark.parametrize("examples", [40, pytest.param(100, marks=pytest.mark.thorough)])
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_nested_queries_reach_the_optimum(examples: int) -> None:
     check_nodes(examples, nested=True)
 
 
 @pytest.mark.parametrize("examples", [20, pytest.param(50, marks=pytest.mark.thorough)])
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_queries_that_cross_reach_the_optimum(examples: int) -> None:
     check_nodes(examples, nested=False)
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32 - 1))
+@pytest.mark.slow
 def test_later_passes_choose_among_all_optima_of_nested_queries(seed: int) -> None:
     """Every rounding is tried, and none has smaller distances in the order of passes."""
     r = np.random.default_rng(seed)

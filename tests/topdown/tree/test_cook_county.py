@@ -54,7 +54,7 @@ SHARES = {
 REPLICATES = 2
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.thorough,
     pytest.mark.skipif(not SOURCE.exists(), reason="the blocks of Cook County are not beside the checkout"),
 ]
 
@@ -109,6 +109,7 @@ def climb(tree: Tree, truth: list[Ints], entropy: SeededEntropy) -> list[TreeEst
     return upward
 
 
+@pytest.mark.thorough
 def test_intervals_cover_real_counts() -> None:
     tree, counts, place = read()
     assert [tree.units(level) for level in range(4)] == [1, 1315, 3985, 76751]

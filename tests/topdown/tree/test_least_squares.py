@@ -45,7 +45,7 @@ def groupings(shape: tuple[int, ...]) -> Iterator[Query]:
 
 
 @pytest.mark.parametrize("examples", [20, pytest.param(60, marks=pytest.mark.thorough)])
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_estimates_and_variances_are_those_of_the_dense_least_squares(examples: int) -> None:
     settings(max_examples=examples, deadline=None)(given(worlds())(_check_estimates))()
 
@@ -76,6 +76,7 @@ def test_upward_estimates_are_those_of_the_subtree(world: World, data: st.DataOb
 
 @settings(max_examples=60, deadline=None)
 @given(worlds())
+@pytest.mark.slow
 def test_children_sum_to_their_parents(world: World) -> None:
     _, final = two_passes(world)
     for above, below, parents in zip(final, final[1:], world.tree.parents[1:], strict=False):
@@ -120,7 +121,7 @@ def projector(basis: Basis, subset: tuple[bool, ...]) -> Floats:
 
 @settings(max_examples=60, deadline=None)
 @given(worlds())
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_nodes_solved_from_the_root_down_with_upward_targets_give_the_dense_least_squares(world: World) -> None:
     upward, _ = two_passes(world)
     basis, dense = Basis(world.shape), Dense(world)
@@ -142,7 +143,7 @@ def test_nodes_solved_from_the_root_down_with_upward_targets_give_the_dense_leas
 
 @settings(max_examples=60, deadline=None)
 @given(worlds(), st.data())
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_variances_of_sums_of_blocks_are_those_of_the_dense_least_squares(world: World, data: st.DataObject) -> None:
     upward, _ = two_passes(world)
     blocks = world.tree.units(len(world.tree.names) - 1)
@@ -208,6 +209,7 @@ def test_a_block_gets_its_own_queries_and_no_others() -> None:
 
 @settings(max_examples=30, deadline=None)
 @given(st.sampled_from(SHAPES), st.integers(0, 2**32))
+@pytest.mark.slow
 def test_the_basis_is_that_of_the_projectors(shape: tuple[int, ...], seed: int) -> None:
     basis, rng = Basis(shape), np.random.default_rng(seed)
     histogram = rng.normal(size=(3, basis.cells))

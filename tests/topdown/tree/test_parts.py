@@ -96,6 +96,7 @@ def by_general_solver(program: VarianceProgram) -> float:
 
 
 @pytest.mark.parametrize("loss", ["sum", "max"])
+@pytest.mark.slow
 def test_it_is_as_good_as_a_general_solver_and_the_bound_says_so(loss: str) -> None:
     for seed in range(40):
         program = random_program(seed, largest=loss == "max")

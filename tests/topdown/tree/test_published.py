@@ -74,7 +74,7 @@ def blocks_in(kinds: list[Areas]) -> Iterator[tuple[Areas, Ints]]:
 
 @settings(max_examples=60, deadline=None)
 @given(worlds(), st.data())
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_sums_of_cells_in_areas_are_those_of_the_dense_least_squares(world: World, data: st.DataObject) -> None:
     """However few blocks and areas are held at once, and whichever margins were estimated before."""
     cells = int(np.prod(world.shape))
@@ -107,7 +107,7 @@ def test_sums_of_cells_in_areas_are_those_of_the_dense_least_squares(world: Worl
 
 @settings(max_examples=30, deadline=None)
 @given(worlds(), st.data())
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_entries_of_a_histogram_are_sums_of_one_cell(world: World, data: st.DataObject) -> None:
     cells = int(np.prod(world.shape))
     kinds = kinds_of(data, world.tree.units(len(world.tree.names) - 1))
