@@ -383,7 +383,7 @@ def test_a_policy_for_one_rule_does_not_excuse_another(place: Place, refused: Re
     refuses_records(refused, "couple", "line 2")
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_dropped_units_are_told_of_without_their_values(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
     place.configure("consistency", {"couple": "drop-and-count"})
     place.set_field("units", 2, "CPLT", "2")

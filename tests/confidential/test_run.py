@@ -128,7 +128,7 @@ def test_records_that_break_a_rule_cost_nothing(real: Named, place: Path, produc
 
 
 @pytest.mark.parametrize("product", PUBLIC)
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_release_is_repeated_with_its_public_files_alone(
     real: Named, place: Path, product: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -168,7 +168,7 @@ def test_nothing_of_ours_lies_where_the_release_will(
 
 
 @pytest.mark.parametrize("product", CHEAP)
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_log_stands_with_its_release_alone(
     real: Named, place: Path, product: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -209,7 +209,7 @@ def test_noise_that_a_killed_run_left_is_not_drawn_again_unnoticed(
 
 
 @pytest.mark.parametrize("product", CHEAP)
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_an_earlier_release_is_replaced_when_asked_alone(
     real: Named, place: Path, product: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -225,7 +225,7 @@ def test_an_earlier_release_is_replaced_when_asked_alone(
     assert go(real, product, place / "out", "--overwrite") == 0
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_release_that_is_not_its_plans_never_appears(
     real: Named, place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

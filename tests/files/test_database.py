@@ -55,7 +55,7 @@ def test_a_signal_within_a_query_is_an_interrupt(signal: Exception) -> None:
         raise RuntimeError("something else")
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_openings_see_no_tables_of_each_other_and_one_that_failed_within_is_not_used_again() -> None:
     with open_database() as one, open_database() as other:
         one.execute("CREATE TABLE t AS SELECT 1 AS a")

@@ -103,7 +103,7 @@ def test_topdown_makes_the_same_release_of_microdata(tmp_path: Path) -> None:
     assert tables(of_frames) == tables(of_files)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_frames_are_real_records_unless_said_otherwise(frames: dict[str, pl.DataFrame], tmp_path: Path) -> None:
     words = "synthetic=True was not said, so the records may be real; refused because"
     with pytest.raises(yupana.ConfigError, match=words):

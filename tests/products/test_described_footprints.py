@@ -61,7 +61,7 @@ def agree(one: Record, other: Record, shared: Collection[str]) -> bool:
     return all(one[name] == other[name] for name in shared)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_pairs_of_records_are_compared() -> None:
     compared = 0
     for description, table, level, rng in worlds(160):

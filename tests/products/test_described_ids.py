@@ -69,7 +69,7 @@ def counted(rows: list[tuple[str, str]], folder: Path, most: int) -> dict[str, i
     return {row.split("|")[names.index("ward")]: int(row.split("|")[names.index("COUNT")]) for row in table[1:]}
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_limit_keeps_so_many_of_each_and_moves_no_other(tmp_path: Path) -> None:
     rows = [("1", "A"), ("1", "A"), ("1", "B"), ("2", "B"), ("3", "B"), ("3", "B"), ("3", "A"), ("3", "A")]
     found = {}
@@ -160,7 +160,7 @@ def test_areas_of_records_that_are_kept_are_theirs(tmp_path: Path) -> None:
     assert log["records_left_out_by_limits"] == {"wards": 60}
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_tables_that_are_counted_apart_keep_the_same_record_of_each_id(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

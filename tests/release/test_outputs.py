@@ -103,7 +103,7 @@ def test_the_report_of_a_spine_never_replaces_what_is_no_report(place: Path) -> 
 # --- the confidential log --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_log_replaces_only_a_log(place: Path) -> None:
     (place / "mine.json").write_text("{}")
     (place / "link").symlink_to(place / "mine.json")
@@ -119,7 +119,7 @@ def test_a_log_replaces_only_a_log(place: Path) -> None:
     assert log.stat().st_mode & 0o777 == 0o600
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_log_never_stands_without_its_release(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
@@ -130,7 +130,7 @@ def test_a_log_never_stands_without_its_release(place: Path, monkeypatch: pytest
     assert {path.name for path in place.iterdir()} == {"config.json", "data", "out.checkpoint"}
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_failed_run_leaves_the_log_of_the_run_before(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert run(place) == 0
     before = (place / "out.confidential.log").read_bytes()

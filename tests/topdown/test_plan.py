@@ -166,7 +166,7 @@ def test_epsilons_are_at_the_delta_asked_for(capsys: pytest.CaptureFixture[str])
     assert other["semantics"]["attributes"]["h1"]["epsilon"] == other["totals"]["epsilon"]
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_what_is_kept_exactly_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert plan_json(capsys, "pl94-2020-us")["invariants"] == {"US": ["total"], "State": ["total"]}
     answer = plan_json(capsys, "h1-2020-us")
@@ -266,7 +266,7 @@ def test_losses_stand_beside_those_of_production(name: str, before: str, capsys:
     assert epsilons[7] == epsilons[10] == f"{here['semantics']['geolevels']['Block in Block_Group']['epsilon']:.6f}"
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_the_moved_budget_costs_moves_within_a_block_group(capsys: pytest.CaptureFixture[str]) -> None:
     answer = plan_json(capsys, str(ROOT / "examples" / "moved_budget.toml"))
     here, there = answer["semantics"], answer["semantics_of_production"]

@@ -23,7 +23,7 @@ def normal_pair(rho: float, runs: int = 4000, numbers: int = 12, seed: int = 1) 
 
 
 @given(st.integers(0, 50), st.integers(0, 50), st.floats(1e-7, 0.2))
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_ends_of_probabilities_are_those_of_clopper_and_pearson(hits: int, other: int, tail: float) -> None:
     low, high = _ends([hits, other], [50, 50], tail)
     due = [stats.binomtest(n, 50).proportion_ci(1 - 2 * tail, method="exact") for n in (hits, other)]

@@ -274,7 +274,7 @@ def test_rubbish_is_refused_in_words(name: str, text: str, said: str, tmp_path: 
     assert said in refused(tmp_path, name, text)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_record_elsewhere_is_left_out_and_no_message_tells_its_block(tmp_path: Path) -> None:
     persons, places, homes = a_world(Random(3))  # noqa: S311 (a test)
     elsewhere = persons[0] | {"ST": "4", "BLK": "777"}

@@ -101,7 +101,7 @@ def test_findings_name_file_rule_and_numbers(tmp_path: Path, texts: dict[str, st
     assert found(tmp_path, **texts) == [one.replace("FOLDER", str(tmp_path / "data")) for one in expected]
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_no_message_holds_a_name_of_the_database(tmp_path: Path) -> None:
     broken = PEOPLE + 'p83,"h79,no,4\n'
     for text in (broken, "\0\0\0", PEOPLE.replace("\n", "\r") + "\n", PEOPLE + "p,\xff,no,4\n", "x\n"):

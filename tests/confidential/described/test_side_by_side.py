@@ -285,7 +285,7 @@ def test_suppression_without_secondary_suppression_tells_what_it_leaves_out(tmp_
     assert all(row.certain == 0 for row in one.learnt if row.method == "release" and row.number)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_real_records_are_compared_for_their_owner_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config, data = write_village(tmp_path, synthetic=False)
     out = tmp_path / "out"

@@ -116,7 +116,7 @@ def test_a_code_is_spelled_as_the_description_does(tmp_path: Path) -> None:
         assert rows("PERSON") == [("01", "1", 1), ("12", "099", 2), ("03", "123", 3)]
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_what_contradicts_the_dictionary_is_named_by_its_line_and_not_shown(tmp_path: Path) -> None:
     path = tmp_path / "c.dat"
     lines = ["101a 030", "x01a 77secret", "2  a 01", "101a 030Ana 1250toolongsecret", "1", "101  030"]

@@ -379,7 +379,7 @@ def test_parquet_cut_off_or_damaged(folder: Path, share: float) -> None:
     assert said(folder).startswith("person-records.parquet: is_parquet: damaged")
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_no_form_lets_a_query_see_more_than_it_should(folder: Path) -> None:
     """Integers below 1000 and NULL are no codes where there must be one."""
     rows = sound_world().records

@@ -243,7 +243,7 @@ def errors_by_iteration(
 
 
 @pytest.mark.parametrize("product", ["safetab-p", "safetab-h"])
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_real_records_are_refused(product: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     world = random_world(seeded(2), noise="some")
     parameters = write_parameters(tmp_path / "parameters", world)

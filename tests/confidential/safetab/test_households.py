@@ -133,7 +133,7 @@ def test_a_count_at_a_threshold_has_reached_it(tmp_path: Path, count: str, thres
     assert [name for name in T4 if tables[name]] == [T4[thresholds[1] <= int(count)]]
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_groups_without_a_household_are_measured_as_zero(tmp_path: Path) -> None:
     # Nobody in any published group is no reason to publish nothing: that would tell that nobody is there.
     world = small_world()

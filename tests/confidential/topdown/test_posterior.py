@@ -107,7 +107,7 @@ def test_any_number_of_threads_makes_the_same_bits(
 
 
 @pytest.mark.parametrize("seed", [None, pytest.param("3", marks=pytest.mark.thorough)])
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_run_that_dies_of_its_coins_goes_on_with_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: str | None
 ) -> None:
@@ -130,7 +130,7 @@ def test_a_run_that_dies_of_its_coins_goes_on_with_them(
     assert json.loads((tmp_path / "out" / "manifest.json").read_text())["posterior"]["seed"] == str(seen[0])
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_the_manifest_tells_what_was_learned_and_what_is_public(tmp_path: Path) -> None:
     data = write_world(make_world(6, SHAPE, states=1), tmp_path / "data", quarters=True)
     assert run(tmp_path, documented()) == 0

@@ -218,7 +218,7 @@ def interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return [*arguments, "--resume"]
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_resume_refuses_changed_input(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

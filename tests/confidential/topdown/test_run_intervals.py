@@ -157,7 +157,7 @@ def test_intervals_of_full_information_are_left_out_on_request(tmp_path: Path, m
 
 
 @pytest.mark.parametrize("told", [True, False])
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_estimates_on_disk_are_gone_before_a_release_is_written_that_does_not_tell_them(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

@@ -124,7 +124,7 @@ def test_a_release_is_repeated_from_its_manifest(made: Path) -> None:
 
 
 @pytest.mark.usefixtures("here")
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_plans_are_told_apart_and_never_added(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["topdown", "plan", "both.json", "--json", "--confidence", "0.95"]) == 0
     told = json.loads(capsys.readouterr().out)
@@ -262,7 +262,7 @@ def test_a_fault_of_the_second_part_is_found_before_the_first_is_charged(
 
 
 @pytest.mark.usefixtures("here")
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_what_one_person_loses_is_added_in_one_account(capsys: pytest.CaptureFixture[str]) -> None:
     account = ("--ledger", "ledger.json", "--dataset", "D", "--unit", "person", "--limit")
     configurations = yupana.setup("topdown", "both.json").parts.values()
@@ -302,7 +302,7 @@ def drawn(folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("where", ["save_draws", "load_draws"])
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_run_killed_between_parts_goes_on_without_a_second_draw(
     here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], where: str
 ) -> None:
@@ -489,7 +489,7 @@ def test_a_status_follows_from_the_parts() -> None:
     assert any("the status is" in fault for fault in yupana.check("out").wrong)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_records_that_may_be_real_stay_in_the_house(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (here / "data" / "units" / "SYNTHETIC").unlink()
     line = ["topdown", "exact", "both.json", "data", "out"]

@@ -271,7 +271,7 @@ def test_a_level_with_detail_costs_its_budget() -> None:
         assert len(kinds) == {0: 2, 1: 3, 3: 1}[len(coarsest)]
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_the_certificate_of_adaptive_tables_states_no_curve_of_one_shift(tmp_path: Path) -> None:
     rng = random.Random(1)  # noqa: S311 (no noise)
     data = save(tmp_path / "data", people(rng, 30))
@@ -448,7 +448,7 @@ def test_detail_goes_with_mechanisms_neighbours_forms_limits_and_what_is_done_to
 
 
 @pytest.mark.parametrize("detail", [{}, {"coarsest": ["z"]}])
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_records_of_nobody_are_published_too(tmp_path: Path, detail: dict[str, Any]) -> None:
     """Without any record every area and group has its coarsest step, and nothing else."""
     yupana.exact("tables", document(**detail), save(tmp_path / "data", []), tmp_path / "out")

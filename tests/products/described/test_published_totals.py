@@ -126,7 +126,7 @@ def test_totals_of_a_release_are_taken_and_named(tmp_path: Path, real: Path, tot
     assert [m["name"] for m in release.manifest["plan"]["measurements"]] == ["sexes/kinds"]
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_totals_that_may_not_be_public_are_refused_of_real_records(
     tmp_path: Path, people: list[Person], real: Path, totals: Path
 ) -> None:
