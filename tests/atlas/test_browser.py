@@ -77,7 +77,7 @@ def test_a_release_in_pure_differential_privacy_says_its_loss(pure: Path, tmp_pa
     assert '"symbol":"epsilon","loss":2.0' in told.replace(": ", ":").replace(", ", ",")
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_numbers_and_intervals_are_those_of_the_library(release: Path, site: str, browser: Any) -> None:  # noqa: ANN401
     page = browser.new_page(viewport={"width": 1280, "height": 800}, locale="en-US")
     errors: list[str] = []

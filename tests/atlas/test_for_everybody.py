@@ -55,7 +55,7 @@ LINKS = (
 )
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_title_axis_and_first_row_are_in_the_first_screen(site: str, browser: Any) -> None:  # noqa: ANN401
     for link in LINKS:
         page = opened(browser, site, link)
@@ -71,7 +71,7 @@ def test_title_axis_and_first_row_are_in_the_first_screen(site: str, browser: An
         page.context.close()
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_twice_the_size_loses_nothing(site: str, browser: Any) -> None:  # noqa: ANN401
     for link in (LINKS[2], "table=work&area=district:01&view=areas", "view=about"):
         page = opened(browser, site, link, viewport={"width": 640, "height": 400}, device_scale_factor=2)
@@ -86,7 +86,7 @@ def test_twice_the_size_loses_nothing(site: str, browser: Any) -> None:  # noqa:
         page.context.close()
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_colours_and_motion_are_those_that_the_reader_asks_for(site: str, browser: Any) -> None:  # noqa: ANN401
     page = opened(browser, site, LINKS[2], forced_colors="active", reduced_motion="reduce")
     colours = page.evaluate("""() => [...document.querySelectorAll('.bar .point, .bar .interval')].slice(0, 2)

@@ -837,7 +837,7 @@ def test_a_full_disk(place: Place, refused: Refused, form: str, size: str) -> No
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("form", ["csv", "parquet"])
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_file_that_may_not_grow(place: Place, form: str) -> None:
     # As full disks are felt where none can be mounted: no file may pass 700 bytes.
     def limit() -> None:

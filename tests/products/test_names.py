@@ -103,7 +103,7 @@ KEYS = ("file", "column", "recode", "table", "area", "level", "code")
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize(("shift", "form", "disk"), [(2, "parquet", "NFD"), (8, "csv", "NFC")])
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_names_of_any_script_run_through_all(tmp_path: Path, shift: int, form: str, disk: str) -> None:
     free = [SCRIPTS[(shift + place) % len(SCRIPTS)] for place in range(len(KEYS))]
     given = {

@@ -35,7 +35,7 @@ def text_of(page: str) -> str:
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("mechanism", ["zcdp", "pure"])
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_report_compares_three_spines(tmp_path: Path, mechanism: str) -> None:
     levels = "US,State,County,Tract_Group,Tract,Block_Group,Block"
     blocks = random_blocks(seeded(2), blocks=30)

@@ -73,7 +73,7 @@ def test_random_worlds_are_counted_as_in_plain_python(tmp_path: Path, first: int
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("form", ["csv", "parquet"])
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_whole_numbers_that_are_missing_are_counted_as_in_plain_python(tmp_path: Path, form: str) -> None:
     found = 0
     for seed in range(400, 409):
@@ -111,7 +111,7 @@ def test_values_in_all_ways_to_write_them_are_counted_as_in_plain_python(tmp_pat
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("form", ["frames", *FREE])
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_frames_and_shards_are_counted_as_in_plain_python(tmp_path: Path, form: str) -> None:
     for seed, world in _worlds(760, 3):
         description, data = save(world, tmp_path / str(seed), seed, "typed" if form == "frames" else form)

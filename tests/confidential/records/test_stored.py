@@ -150,14 +150,14 @@ def test_phsafe(form: str, store: ObjectStore, tmp_path: Path) -> None:
     check_same(store, "phsafe", phsafe(), data)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_phsafe_of_csv(of_folder: yupana.Release, store: ObjectStore, tmp_path: Path) -> None:
     url = store.put(of_folder.folder.parent / "data", f"{tmp_path.name}/data")
     for shards in (None, 2):
         check_of_store(of_folder, "phsafe", phsafe(), url, tmp_path / "tmp", shards)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_connector_of_a_cluster(of_folder: yupana.Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No cluster is here: the files of this machine stand for those that its connector would open."""
     from pyarrow.fs import LocalFileSystem  # noqa: PLC0415

@@ -182,7 +182,7 @@ def test_trials_are_drawn_anew_and_written(tmp_path: Path, capsys: pytest.Captur
 
 
 @pytest.mark.parametrize(("product", "cap"), [("safetab-p", 1), ("safetab-h", 2), ("safetab-p", 8)])
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_bias_of_the_race_cap_by_iteration(product: str, cap: int, tmp_path: Path) -> None:
     """Without noise what is published errs by the cap alone: against an independent tabulator that has none."""
     world = random_world(seeded(60 + cap))

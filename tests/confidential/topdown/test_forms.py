@@ -56,7 +56,7 @@ def compare(arguments: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch,
         ("pure", ("--intervals", "none")),
     ],
 )
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_every_spine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spine: str, mechanism: str, options: tuple[str, ...]
 ) -> None:

@@ -379,7 +379,7 @@ def test_every_node_is_an_optimum_of_the_stated_problem(tmp_path: Path, kind: st
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("kind", ["conventional", "aian", "optimized"])
 @pytest.mark.parametrize("seed", [31, 32])
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_every_node_is_an_optimum_under_constraints(tmp_path: Path, kind: str, seed: int) -> None:
     zeros = [{"a0": 3, "a1": 0}]
     made = document(

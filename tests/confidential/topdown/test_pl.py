@@ -87,6 +87,7 @@ def test_published_counts_with_their_names_are_the_published_files_again(
     assert others.variable("P0010001").tolist() == [29225, 29225, 29225]
 
 
+@pytest.mark.thorough
 def test_without_names_a_header_says_what_codes_tell(made: tuple[ReleaseFolder, ReleaseFolder], tmp_path: Path) -> None:
     (found,) = summary_files(*made, None)
     assert write_summary_file(tmp_path, found) == list(file_names("ri", "2020.pl"))
@@ -99,6 +100,7 @@ def test_without_names_a_header_says_what_codes_tell(made: tuple[ReleaseFolder, 
     assert {"GEOID", "TRACT", "BLKGRP", "BLOCK", "NAME", "REGION", "DIVISION"} < told
 
 
+@pytest.mark.thorough
 def test_every_level_is_cut_into_its_fields() -> None:
     codes = {b"155": b"445900000700"[:10], b"280": b"440123", b"500": b"4401", b"610": b"44001", b"700": b"44007442834"}
     fields = {level: record_fields(level, np.array([code])) for level, code in codes.items()}
@@ -114,7 +116,7 @@ def test_every_level_is_cut_into_its_fields() -> None:
         record_fields(b"040", np.array([b"03"]))
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_what_does_not_belong_together_is_refused(made: tuple[ReleaseFolder, ReleaseFolder], tmp_path: Path) -> None:
     persons, units = made
     with pytest.raises(KeyError, match="H1"):
@@ -223,6 +225,7 @@ def test_the_files_of_two_states_are_read_as_they_were_written(tmp_path: Path) -
     assert told["GEOCODE"] == states["STATE"] == ["06", "44"]
 
 
+@pytest.mark.thorough
 def test_a_header_has_the_names_and_areas_of_the_release(whole: tuple[ReleaseFolder, Path]) -> None:
     made, _ = whole
     (found,) = summary_files(made.parts["persons"], made.parts["units"], None)
@@ -276,7 +279,7 @@ def test_a_table_of_names_gives_what_it_has(whole: tuple[ReleaseFolder, Path], t
         assert not list(tmp_path.glob("wrong*"))
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_files_are_refused_before_anything_is_drawn(tmp_path: Path) -> None:
     program().convert_whole(RHODE_ISLAND, tmp_path / "data")
     twice = (RHODE_ISLAND / file_names("ri", REST)[0]).read_bytes()

@@ -388,7 +388,7 @@ STORED: dict[str, tuple[str, str]] = {
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", STORED)
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_check_finds_every_change_in_parquet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     made = copied(tmp_path, PL94, "parquet")
     file, change = STORED[name]
@@ -403,7 +403,7 @@ def test_the_check_finds_every_change_in_parquet(tmp_path: Path, monkeypatch: py
     assert asked
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_rows_in_another_order_are_as_good(tmp_path: Path) -> None:
     made = copied(tmp_path, PL94)
     for file in ("counts/Block.csv", "counts/County.csv", "tabulation/place.csv", "tables/P1.csv", "microdata.csv"):

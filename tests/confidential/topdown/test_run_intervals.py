@@ -282,7 +282,7 @@ def test_without_the_memory_for_them_they_are_made_on_demand_or_refused(
     assert not list(tmp_path.glob("named*"))
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_measurements_afterwards_give_the_intervals_of_the_run(once: Path, tmp_path: Path) -> None:
     check_afterwards(once / "out", once / "bare", tmp_path / "made", "--noisy-measurements", str(once / "noisy"))
 

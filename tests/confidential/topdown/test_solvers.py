@@ -110,7 +110,7 @@ def greedy(work: Work) -> Iterator[Piece]:
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", SOME)
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_descent_does_not_depend_on_who_solves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     of = opened(tmp_path, name)
     expected = told(estimated(of, monkeypatch, ThreadSolver(1)))
@@ -146,7 +146,7 @@ def level_by_level(
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", SOME[1:])
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_descent_does_not_depend_on_the_order_of_states(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
@@ -162,7 +162,7 @@ def test_a_descent_does_not_depend_on_the_order_of_states(
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", SOME)
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_descent_does_not_depend_on_how_many_trees_are_under_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:

@@ -60,7 +60,7 @@ def cuts_of(world: World) -> dict[tuple[str, str], int]:
 # In world 71 every area is in a set with a state, so nothing is left out.
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("seed", [70, 72, 73, 74, 75, 76, 77])
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_totals_are_left_out_by_the_letter_of_the_rule(tmp_path: Path, seed: int) -> None:
     world = a_world(seed)
     publish("safetab-p", world, tmp_path, "--seed", str(seed))

@@ -51,7 +51,7 @@ def line(table: dict[str, list[str]], cell: int) -> tuple[float, float, float]:
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize(("tau", "truth"), [(20, 14.0), (14, 14.0), (5, 5.0)])
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_an_average_may_come_as_near_to_tau_as_the_persons_that_were_counted(
     tmp_path: Path, tau: int, truth: float
 ) -> None:

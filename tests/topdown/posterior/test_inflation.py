@@ -59,7 +59,7 @@ def too_narrow(prior: Prior) -> Prior:
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("plan", PLANS)
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_under_the_prior_learned_nine_of_ten_intervals_hold(plan: str) -> None:
     random = np.random.default_rng(21)
     parents = [parent(random, PLANS[plan]) for _ in range(150)]

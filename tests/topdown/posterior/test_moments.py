@@ -44,7 +44,7 @@ def test_the_noise_of_detailed_answers_is_the_wrong_term() -> None:
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("plan", PLANS)
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_means_are_as_far_off_as_they_say_and_intervals_hold(plan: str) -> None:
     random = np.random.default_rng(13)
     parents = [parent(random, PLANS[plan]) for _ in range(100)]

@@ -111,6 +111,7 @@ def _check_flow(seed: int, nodes: int, arcs: int, spread: int) -> None:
     assert cost @ flow == pytest.approx(best, abs=1e-6)
 
 
+@pytest.mark.thorough
 def test_a_degenerate_assignment_ends() -> None:
     """Every basis of an assignment problem is degenerate, where a simplex method without care can cycle."""
     size = 40
