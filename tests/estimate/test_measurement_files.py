@@ -11,7 +11,7 @@ from topdown_worlds import LEVELS, World, configuration, make_world, write_confi
 
 from yupana.cli.main import main
 
-PERSONS = (8, 2, 2)
+PERSONS = (8, 2, 3)
 SAME = ("counts/Block.csv", "tabulation/block.csv", "tabulation/tract.csv", "tabulation/place.csv", "microdata.csv")
 
 
@@ -74,7 +74,7 @@ def persons(**more: Any) -> dict[str, Any]:  # noqa: ANN401
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, World]:
     """A run of persons, with its measurements."""
     place = tmp_path_factory.mktemp("persons")
-    world = make_world(30, PERSONS, quarters=True)
+    world = make_world(3, PERSONS, quarters=True)
     run(place, world, persons())
     return place, world
 

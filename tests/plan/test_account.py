@@ -116,7 +116,6 @@ def _charge(path: str, times: int) -> None:
         own(Path(path), plan)
 
 
-@pytest.mark.slow
 def test_runs_side_by_side_lose_no_charge(tmp_path: Path) -> None:
     path = tmp_path / "ledger.json"
     context = multiprocessing.get_context("spawn")
@@ -453,7 +452,6 @@ def test_the_command_line_refuses_what_has_no_meaning(
     assert message in capsys.readouterr().err
 
 
-@pytest.mark.slow
 def test_both_safetabs_run_into_one_account_of_persons(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     world = random_world(seeded(5), noise="some")
     world.config.definition = "zcdp"

@@ -74,7 +74,6 @@ def margin(entry: Entry, budget: Fraction, mechanism: Mechanism, margins: Margin
 
 @settings(max_examples=20)
 @given(NEEDS, MECHANISMS, st.sampled_from(["exact", "bureau"]))
-@pytest.mark.slow
 def test_least_budgets_meet_every_margin_and_none_could_be_smaller(
     needs: Needs, mechanism: Mechanism, margins: Margins
 ) -> None:
@@ -97,7 +96,6 @@ def test_where_next_to_no_noise_is_left_there_is_no_error_in_floating_point() ->
 
 @settings(max_examples=25)
 @given(NEEDS, SIZES)
-@pytest.mark.slow
 def test_equal_errors_are_those_of_the_linear_program(needs: Needs, total: Fraction) -> None:
     """With u = 1 / r^2 the largest error r is least where u is largest: rho_i >= c_i u and their sum <= total."""
     entries, sizes = split(needs)
@@ -127,7 +125,6 @@ def test_equal_errors_are_those_of_the_linear_program(needs: Needs, total: Fract
 
 @settings(max_examples=25)
 @given(st.lists(SIZES, min_size=1, max_size=4), st.fractions(Fraction(1, 1000), 100, max_denominator=1000))
-@pytest.mark.slow
 def test_equal_errors_under_pure_dp_spend_the_total_and_are_equal(sizes: list[Fraction], total: Fraction) -> None:
     needs = {str(i): (Entry(Fraction(0), Fraction(6)), size) for i, size in enumerate(sizes)}
     found = equal_errors(*split(needs), total, Mechanism.PURE)
@@ -282,7 +279,6 @@ TABLE_9 = {"USA 2": 3, "STATE 2": 3, "COUNTY 2": 11, "TRACT 2": 11, "PLACE 2": 1
 """MOE targets of SafeTab-H, table 9."""
 
 
-@pytest.mark.slow
 def test_table_9_of_safetab_h_comes_out_of_its_moe_targets(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "parameters"
     write_parameters(folder)
@@ -334,7 +330,6 @@ def test_a_level_of_safetab_p_pays_for_both_stages(tmp_path: Path, capsys: pytes
     assert budgets["COUNTY 2"] == cells / Fraction("0.9")
 
 
-@pytest.mark.slow
 def test_a_strategy_of_topdown_gets_new_shares(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     targets = asked(tmp_path, margins={"County detailed": 2, "Block detailed": 10})
     assert main(["topdown", "plan", "cook-2010", "--targets", targets, "--json"]) == 0
@@ -397,7 +392,6 @@ def test_rounding_keeps_a_total_and_never_leaves_a_count_out() -> None:
         assert found == {"a": Fraction(1, 10**6), "b": Fraction(1), "c": Fraction(1)}
 
 
-@pytest.mark.slow
 def test_rounding_up_keeps_a_margin_that_is_exact() -> None:
     one = {"a": Entry(Fraction(1), Fraction(484))}
     for moe in (1, 2, 3, 5, 10, 22, 50, 79):
@@ -410,7 +404,6 @@ def test_rounding_up_keeps_a_margin_that_is_exact() -> None:
             assert margin(one["a"], Fraction(rounded), mechanism, "exact") <= moe
 
 
-@pytest.mark.slow
 def test_exact_margins_of_safetab_h_hold_where_those_of_the_bureau_fall_short(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

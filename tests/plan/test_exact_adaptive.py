@@ -85,7 +85,6 @@ def delta_between(one: Floats, other: Floats, epsilon: float) -> float:
     "of", [((1, 0, 2),), pytest.param(((0, 0, 0), (1, 0, 2)), marks=pytest.mark.thorough)], ids=["one", "both"]
 )
 @pytest.mark.parametrize(("mechanism", "budget"), [(Mechanism.ZCDP, Fraction(1, 2)), (Mechanism.PURE, Fraction(3))])
-@pytest.mark.slow
 def test_what_the_first_stage_chooses_is_told_no_better(
     mechanism: Mechanism, budget: Fraction, of: tuple[Cells, ...]
 ) -> None:
@@ -105,7 +104,6 @@ def test_what_the_first_stage_chooses_is_told_no_better(
     assert worst["bounded"] > 0.2
 
 
-@pytest.mark.slow
 def test_a_record_that_leaves_one_kind_of_group_for_the_other() -> None:
     """One total alone in place of two stages: either, or one of each."""
     plan = planned(Mechanism.ZCDP, Fraction(1, 2), 1)

@@ -89,7 +89,6 @@ def test_the_law_atom_by_atom_keeps_the_epsilon_and_no_larger_total_does(
 
 
 @pytest.mark.parametrize("mechanism", Mechanism)
-@pytest.mark.slow
 def test_relative_errors_are_equal(mechanism: Mechanism) -> None:
     entries = entries_of({"a": Fraction(1), "b": Fraction(1), "c": Fraction(1, 10)})
     found, _ = spend_epsilon(asked("3", {"a": 30, "b": 20}), entries, mechanism, law_of(mechanism))
@@ -97,7 +96,6 @@ def test_relative_errors_are_equal(mechanism: Mechanism) -> None:
     assert plan["a"].sigma / 30 == pytest.approx(plan["b"].sigma / 20, rel=1e-9)
 
 
-@pytest.mark.slow
 def test_each_population_spends_the_epsilon() -> None:
     entries = entries_of({"a": Fraction(1), "b": Fraction(1)}, "us") | entries_of({"c": Fraction(1)}, "pr")
     seen = []
@@ -124,7 +122,6 @@ def test_where_the_law_gives_no_bound_the_conversion_is_kept() -> None:
         spend_epsilon(asked("1", {"a": 1}), entries, Mechanism.ZCDP, law_of(by_one=False))
 
 
-@pytest.mark.slow
 def test_what_cannot_be_spent_is_refused() -> None:
     question = asked("1", {"a": 1})
     for kept, told in ((Fraction(1), r"keep epsilon \d"), (INFINITE, "keep an infinite budget")):
@@ -138,7 +135,6 @@ def test_what_cannot_be_spent_is_refused() -> None:
         solve(question, entries_of({"a": Fraction(1)}), NINETY, Mechanism.ZCDP)
 
 
-@pytest.mark.slow
 def test_rounding_that_raises_epsilon_lowers_the_total() -> None:
     """More noise of one discrete law is not always told worse, so what is rounded down is asked of the law again."""
     rounded = []
@@ -159,7 +155,6 @@ def test_rounding_that_raises_epsilon_lowers_the_total() -> None:
 SIZES = {"PH2/usa_*": "1000000", "PH2/state_*": "20000"}
 
 
-@pytest.mark.slow
 def test_the_command_and_the_function_say_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "targets.json"
     path.write_text(json.dumps({"total": {"epsilon": "9.5"}, "sizes": SIZES, "decimals": 6}))
@@ -177,7 +172,6 @@ def test_the_command_and_the_function_say_the_same(tmp_path: Path, capsys: pytes
 
 
 @pytest.mark.parametrize(("product", "name"), [("tables", "s-dhc-2020-us"), ("topdown", "cook-2010")])
-@pytest.mark.slow
 def test_products_spend_an_epsilon(product: str, name: str) -> None:
     case = setup(product, name, set=None, renormalise=False, codes=None, accounting=None, confidence=None, margins=None)
     sizes = {name: 100 * (1 + number) for number, name in enumerate(case.product.entries(case.config))}
@@ -187,7 +181,6 @@ def test_products_spend_an_epsilon(product: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("product", ["safetab-p", "safetab-h"])
-@pytest.mark.slow
 def test_safetab_spends_it_in_its_pass(product: str, tmp_path: Path) -> None:
     folder = tmp_path / "parameters"
     write_parameters(folder)
@@ -252,7 +245,6 @@ def test_the_largest_number_is_found_by_the_secant_of_rho() -> None:
     assert largest(lambda _: None, 2.0, 1e-6, 1.0) is None
 
 
-@pytest.mark.slow
 def test_the_search_goes_on_for_forty_steps_within_its_bracket() -> None:
     asked: list[float] = []
 

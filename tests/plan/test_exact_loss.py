@@ -86,7 +86,6 @@ def test_the_runs_of_the_dhc_by_their_budgets() -> None:
         assert epsilon_exact(plan) == pytest.approx(expected, abs=1e-3)
 
 
-@pytest.mark.slow
 def test_attributes_and_moves_of_the_persons() -> None:
     from yupana.products.topdown.product import TOPDOWN  # noqa: PLC0415
 
@@ -104,7 +103,6 @@ def test_one_way_counts_all_answers_that_a_record_moves() -> None:
     assert differences(plan, "bounded") == (Difference(tuple(Shift(law, 1, 2) for law in laws)),)
 
 
-@pytest.mark.slow
 def test_a_record_that_changes_is_on_any_two_paths() -> None:
     a, b, c = (Fraction(1, n) for n in (3, 4, 5))
     plan = planned(measured("a", a), measured("b", b), measured("c", c), paths=((0, 1), (0, 2)))
@@ -116,7 +114,6 @@ def test_a_record_that_changes_is_on_any_two_paths() -> None:
     assert epsilon_exact(plan, 1e-6) == pytest.approx(min(worst, epsilon_tight(plan.loss(), 1e-6)), rel=1e-9)
 
 
-@pytest.mark.slow
 def test_many_paths_are_taken_together() -> None:
     """More pairs than are gone through one by one; the worst is that of the worst pair."""
     budgets = [Fraction(1, 9 + n) for n in range(28)]
@@ -134,7 +131,6 @@ def test_many_paths_are_taken_together() -> None:
     assert missed_exact(plan, [0.1]) is not None
 
 
-@pytest.mark.slow
 def test_neighbours_that_move_some_measurements_are_those_of_a_plan_of_these() -> None:
     a, b, c = (measured(name, Fraction(1, n)) for name, n in (("a", 2), ("b", 3), ("c", 5)))
     plan, moved = planned(a, b, c), {"a": Fraction(2), "b": Fraction(0), "c": Fraction(3)}
@@ -159,7 +155,6 @@ def test_neighbours_that_move_some_measurements_are_those_of_a_plan_of_these() -
 
 
 @pytest.mark.parametrize("mechanism", list(Mechanism))
-@pytest.mark.slow
 def test_the_totals_tell_of_bounded_neighbours_beside_those_of_the_plan(mechanism: Mechanism) -> None:
     plan = planned(measured("a", Fraction(1, 2), mechanism), neighbours=Neighbours.UNBOUNDED)
     told = exact_totals(plan, 1e-6)
@@ -214,7 +209,6 @@ def test_wide_noise_whose_worst_neighbours_are_not_known_is_bounded_from_the_dis
     assert least < found < epsilon_tight(plan.loss(), 1e-10)
 
 
-@pytest.mark.slow
 def test_pure_differential_privacy() -> None:
     plan = planned(*(measured(str(i), Fraction(1, 10), Mechanism.PURE) for i in range(30)))
     assert epsilon_exact(plan, 0.0) == 3.0
@@ -248,7 +242,6 @@ def test_below_what_doubles_certify_there_is_no_figure() -> None:
     assert epsilon_exact(planned(measured("a", Fraction(1))), 1e-295) is None
 
 
-@pytest.mark.slow
 def test_delta_and_epsilon_are_each_others_answer() -> None:
     plan = yupana.plan("topdown", "cook-2010")
     epsilon = epsilon_exact(plan, 1e-10)
@@ -268,7 +261,6 @@ def test_the_trade_off_curve_lies_below_that_of_normal_noise_and_near_it() -> No
         assert 0.98 * gaussian_missed(mu, a) < b < gaussian_missed(mu, a) + 1e-6
 
 
-@pytest.mark.slow
 def test_plans_on_the_same_records_compose() -> None:
     one = planned(measured("a", Fraction(1, 3)))
     both = epsilon_exact([one, one])
@@ -279,7 +271,6 @@ def test_plans_on_the_same_records_compose() -> None:
         epsilon_exact([])
 
 
-@pytest.mark.slow
 def test_a_plan_read_back_has_the_same_figures() -> None:
     plan = planned(measured("a", Fraction(1, 3)), measured("b", Fraction(1, 5)), fixed_total=True)
     described = plan_as_json(plan)
@@ -331,7 +322,6 @@ def test_what_cannot_be_scaled_is_refused(plan: Plan, epsilon: float, delta: flo
         scale_to(plan, epsilon, delta)
 
 
-@pytest.mark.slow
 def test_a_configuration_is_scaled() -> None:
     found = yupana.solve("topdown", "h1-2020-us", epsilon=3, delta="1e-8")
     epsilon = epsilon_on_any_spine(found, 1e-8)
@@ -363,7 +353,6 @@ def test_what_the_command_line_refuses(arguments: str, told: str, capsys: pytest
     assert told in capsys.readouterr().err
 
 
-@pytest.mark.slow
 def test_the_command_line_tells_exact_epsilons(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from yupana.cli.main import main  # noqa: PLC0415
 

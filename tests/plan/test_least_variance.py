@@ -60,7 +60,6 @@ def by_general_solver(program: VarianceProgram) -> float:
     return float(found.x[-1] * scale)
 
 
-@pytest.mark.slow
 def test_it_is_as_good_as_a_general_solver_and_random_budgets_within_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_STEPS", 16)
     for seed in range(60):

@@ -183,7 +183,6 @@ def test_margins_of_wide_gaussian_noise(sigma: str, number: int, confidence: str
         assert coverage(m - 1) + error < level
 
 
-@pytest.mark.slow
 def test_doubles_and_decimals_agree_within_what_is_proven() -> None:
     """At a confidence that is the coverage itself doubles must not decide; a little off they must, and rightly."""
     for law, number in (

@@ -106,7 +106,6 @@ def test_tight_plans_keep_the_unbounded_promise_at_less_noise(mechanism: Mechani
 
 
 @given(POSITIVE, POSITIVE, POSITIVE)
-@pytest.mark.slow
 def test_sequential_losses_add_and_parallel_ones_take_the_largest(a: Fraction, b: Fraction, c: Fraction) -> None:
     together = plan(measurement("a", a), measurement("b", b, "states"), measurement("c", c, "states"))
     assert together.loss() == a + max(b, c)
@@ -114,7 +113,6 @@ def test_sequential_losses_add_and_parallel_ones_take_the_largest(a: Fraction, b
 
 
 @given(POSITIVE)
-@pytest.mark.slow
 def test_laws_follow_from_budgets(budget: Fraction) -> None:
     assert measurement("m", budget).law == DiscreteGaussian(4 / (2 * budget))
     assert measurement("m", budget, mechanism=Mechanism.PURE).law == TwoSidedGeometric(4 / budget)
@@ -215,7 +213,6 @@ def test_losses_add_within_a_branch_and_of_the_branches_the_largest_counts() -> 
 
 
 @given(st.lists(st.tuples(POSITIVE, st.sampled_from(["", "g", "g:1", "g:2", "h:1/k:1", "h:1/k:2", "h:2"]))))
-@pytest.mark.slow
 def test_nested_composition_agrees_with_its_definition(terms: list[tuple[Fraction, str]]) -> None:
     def of(where: str) -> Fraction:
         return sum((rho for rho, composition in terms if composition == where), Fraction(0))
@@ -239,7 +236,6 @@ def test_a_loss_that_has_no_meaning_is_none() -> None:
     st.lists(st.fractions(Fraction(1, 9), 9), min_size=1, max_size=5),
     st.lists(st.sets(st.integers(0, 4), min_size=1), min_size=1, max_size=4),
 )
-@pytest.mark.slow
 def test_of_the_paths_of_a_plan_the_largest_loss_counts(budgets: list[Fraction], chosen: list[set[int]]) -> None:
     measurements = [measurement(str(i), budget) for i, budget in enumerate(budgets)]
     paths = tuple(tuple(sorted(i for i in path if i < len(budgets))) for path in chosen)

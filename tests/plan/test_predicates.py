@@ -68,7 +68,6 @@ def drawn(rng: Random) -> tuple[RecordFile, list[Where]]:
     return RecordFile("records", "record", columns), predicates
 
 
-@pytest.mark.slow
 def test_classes_satisfy_what_their_records_do_and_are_no_more_than_needed() -> None:
     rng = Random(5)  # noqa: S311 (no noise)
     with duckdb.connect() as db:
@@ -106,7 +105,6 @@ def test_values_that_are_told_apart_are_those_that_some_predicate_tells_apart() 
                     assert (found[column.name][i] != found[column.name][j]) == told
 
 
-@pytest.mark.slow
 def test_so_many_classes_that_they_would_fill_the_memory_are_refused() -> None:
     wide = Column("a", range(40_000))
     each = [Where((("a", frozenset([value])),)) for value in wide.domain]

@@ -55,7 +55,6 @@ def test_probabilities_variance_and_cdf_match_sums_at_60_digits(law: DiscreteGau
     ),
     st.floats(1e-6, 1 - 1e-6),
 )
-@pytest.mark.slow
 def test_quantile_is_the_smallest_point_that_reaches_its_level(
     law: DiscreteGaussian | TwoSidedGeometric, p: float
 ) -> None:
@@ -64,7 +63,6 @@ def test_quantile_is_the_smallest_point_that_reaches_its_level(
     assert law.cdf(q - 1) < p
 
 
-@pytest.mark.slow
 def test_wide_gaussians_switch_to_the_normal_without_a_step() -> None:
     narrow, wide = DiscreteGaussian(Fraction(10**10)), DiscreteGaussian(Fraction(10**10 + 10**6))
     for k in (-250_000, -1, 0, 99_999, 300_000):

@@ -33,7 +33,6 @@ def lies_between(found: LossBounds | None, exact: float) -> bool:
 
 @settings(max_examples=4, deadline=None)
 @given(plans, st.floats(0, 1.2))
-@pytest.mark.slow
 def test_delta_lies_between_its_bounds(of: list[Shift], part: float) -> None:
     law = composed(of)
     epsilon = float(part * float(sum(loss * Fraction(p) for loss, p in law.items())) + 3 * part)
@@ -44,7 +43,6 @@ def test_delta_lies_between_its_bounds(of: list[Shift], part: float) -> None:
 
 @settings(max_examples=6, deadline=None)
 @given(plans, st.sampled_from([0.3, 1e-2, 1e-5, 1e-10, 1e-25]))
-@pytest.mark.slow
 def test_epsilon_lies_between_its_bounds_and_these_are_close(of: list[Shift], delta: float) -> None:
     law = composed(of)
     found = epsilon_at(together(*of), delta)
@@ -60,7 +58,6 @@ def test_epsilon_lies_between_its_bounds_and_these_are_close(of: list[Shift], de
 @given(plans, st.floats(-25, -0.5))
 @example([Shift(DiscreteGaussian(Fraction(1, 5)), 2, 1), Shift(DiscreteGaussian(Fraction(1, 5)), 2, 2)], -1.87890625)
 @example([Shift(DiscreteGaussian(Fraction(1, 5)), 1, 1)], -9.75)
-@pytest.mark.slow
 def test_some_epsilons_lie_between_their_bounds(of: list[Shift], log_delta: float) -> None:
     lie_between(of, log_delta)
 
@@ -117,7 +114,6 @@ def test_continuous_gaussian_noise_has_the_closed_form(squared: float, delta: fl
     assert found.upper <= exact * (1 + 1e-6) + 1e-6 * math.sqrt(squared)
 
 
-@pytest.mark.slow
 def test_randomised_response_composed_often_is_the_binomial_sum() -> None:
     a, times = 0.1, 400
     p = 1 / (1 + math.exp(-a))
@@ -190,7 +186,6 @@ def test_a_factor_of_geometric_noise_is_the_sum_that_it_stands_for(
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("delta", [1e-3, 1e-10])
-@pytest.mark.slow
 def test_a_choice_is_the_worst_of_what_it_can_be(delta: float) -> None:
     one, other = Shift(DiscreteGaussian(Fraction(1, 2))), Shift(DiscreteGaussian(Fraction(4, 5)))
     third = Shift(DiscreteGaussian(Fraction(7, 5)))
@@ -210,7 +205,6 @@ def test_a_choice_is_the_worst_of_what_it_can_be(delta: float) -> None:
 @given(
     st.sampled_from([Fraction(3), Fraction(5), Fraction(40)]), st.integers(1, 3), st.integers(0, 2), st.integers(0, 2)
 )
-@pytest.mark.slow
 def test_no_vector_within_a_distance_is_told_better_than_the_bound(sigma2: Fraction, a: int, b: int, c: int) -> None:
     moved = [Shift(DiscreteGaussian(sigma2), by) for by in (a, b, c) if by]
     bound = epsilon_at(Difference.of_distance(DiscreteGaussian(sigma2), Fraction(a * a + b * b + c * c)), 1e-8)
@@ -244,7 +238,6 @@ def test_another_implementation_finds_the_same(of: list[tuple[float, int]], epsi
     assert found.upper == pytest.approx(epsilon, rel=1e-5)
 
 
-@pytest.mark.slow
 def test_more_and_farther_is_worse() -> None:
     law = DiscreteGaussian(Fraction(3))
     found = [epsilon_at(together(Shift(law, by, times)), 1e-9) for by, times in ((1, 1), (1, 2), (1, 5), (3, 5))]
@@ -284,7 +277,6 @@ def test_more_noise_of_one_answer_is_not_always_told_worse() -> None:
     assert float(delta_of(more, 3.5)) == pytest.approx(1.098e-4, rel=1e-3)
 
 
-@pytest.mark.slow
 def test_many_deltas_are_those_of_single_epsilons_but_a_little_above() -> None:
     shifts = (Shift(DiscreteGaussian(Fraction(3)), 1, 4), Shift(TwoSidedGeometric(Fraction(5)), 2, 3))
     mixed = Difference(shifts, (ShiftChoice(2, (shifts[:1], shifts[1:])),), slack=1e-7)

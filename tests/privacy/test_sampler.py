@@ -158,7 +158,6 @@ def test_the_tail_goes_on_beyond_the_table() -> None:
     st.integers(0, 2**64 - 1),
 )
 @settings(deadline=None)
-@pytest.mark.slow
 def test_a_draw_is_the_first_magnitude_whose_cdf_exceeds_u(law: DiscreteGaussian | TwoSidedGeometric, u: int) -> None:
     thresholds = sampler._table(law).first64.tolist()
     if u in thresholds:

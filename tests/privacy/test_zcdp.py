@@ -34,7 +34,6 @@ def test_simple_conversion_is_its_formula() -> None:
 
 
 @given(RHO, DELTA)
-@pytest.mark.slow
 def test_tight_is_never_above_simple(rho: float, delta: float) -> None:
     assert 0 <= epsilon_tight(rho, delta) <= epsilon_bun_steinke(rho, delta) * (1 + 1e-12)
 
@@ -46,7 +45,6 @@ def test_tight_reaches_the_infimum(rho: float, delta: float) -> None:
 
 
 @given(st.floats(1e-3, 100), DELTA)
-@pytest.mark.slow
 def test_rho_for_epsilon_inverts(epsilon: float, delta: float) -> None:
     rho = rho_for_epsilon(epsilon, delta)
     assert epsilon_tight(rho, delta) <= epsilon
@@ -78,7 +76,6 @@ def test_limits_and_refusals() -> None:
 
 
 @given(st.fractions(min_value=0))
-@pytest.mark.slow
 def test_exact_numbers_read_back(number: Fraction) -> None:
     assert read_exact(show_exact(number)) == number
 
