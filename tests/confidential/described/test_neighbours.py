@@ -61,5 +61,5 @@ def test_no_neighbour_is_farther_than_derived() -> None:
 
 @pytest.mark.thorough
 def test_of_more_worlds_no_neighbour_is_farther_than_derived() -> None:
-    for seed in range(WORLDS, 60):
+    for seed in range(WORLDS, 30):
         search(seed, 1)
