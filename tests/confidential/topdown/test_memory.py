@@ -48,7 +48,7 @@ def test_a_run_needs_more_for_more_blocks_and_for_estimates_that_it_keeps() -> N
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("estimator", "households", "memory"), [("topdown", 400_000, 700), ("full-information", 100_000, 1000)]
+    ("estimator", "households", "memory"), [("topdown", 400_000, 700), ("full-information", 100_000, 1700)]
 )
 def test_the_process_tree_stays_within_what_is_given(
     tmp_path: Path, estimator: str, households: int, memory: int
