@@ -68,7 +68,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             cases[item.nodeid.partition("[")[0], marker.args[0]].append(item)
     left_out = set()
     for (_, number), of_test in cases.items():
-        seen: set[tuple[int, ...]] = set()
+        seen: set[tuple[str | int, ...]] = set()
         kept = 0
         for item in sorted(of_test, key=lambda item: hashlib.sha256(item.nodeid.encode()).digest()):
             values = _values(item)
@@ -84,10 +84,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in left_out]
 
 
-def _values(item: pytest.Function) -> set[tuple[int, ...]]:
+def _values(item: pytest.Function) -> set[tuple[str | int, ...]]:
     """What is given to a case by each of its parametrisations; what one gives together counts as one value."""
     given = item.callspec.params
     marks = [mark.args[0] for mark in item.iter_markers("parametrize")]
     together = [[name.strip() for name in (of.split(",") if isinstance(of, str) else of)] for of in marks]
     of_fixtures = [[name] for name in given if not any(name in names for names in together)]
-    return {tuple(id(given[name]) for name in names) for names in (*together, *of_fixtures)}
+    return {(*names, *(id(given[name]) for name in names)) for names in (*together, *of_fixtures)}

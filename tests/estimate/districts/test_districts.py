@@ -8,14 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from dense_release import dense, read
+from opened_once import opened_once
 from topdown_worlds import configuration, make_world, write_configuration, write_world
 
 import yupana
 from yupana.cli.main import main
 from yupana.estimate import districts as asking
-from yupana.estimate.intervals.tree import TreeMeasurements, open_tree
 from yupana.release.folder import write_manifest
-from yupana.release.release import ReleaseFolder
 
 SHAPE = (3, 2)
 Run = tuple[Path, Path]
@@ -35,16 +34,7 @@ def runs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 @pytest.fixture(scope="module", autouse=True)
 def _measurements_are_opened_once() -> Iterator[None]:
     """What is refused of a question is refused with the same measurements open."""
-    found: dict[tuple[Path, Path], TreeMeasurements] = {}
-
-    def once(release: ReleaseFolder, noisy: Path) -> TreeMeasurements:
-        key = release.folder, noisy
-        if key not in found:
-            found[key] = open_tree(release, noisy)
-        return found[key]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(asking, "open_tree", once)
+    with opened_once(asking):
         yield
 
 

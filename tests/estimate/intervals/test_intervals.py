@@ -13,6 +13,7 @@ import pytest
 from dense_release import dense, read
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from opened_once import opened_once
 from release_maker import FAMILIES, World, fill, geography, leaves, measured
 from topdown_worlds import configuration, make_world, write_configuration, write_world
 
@@ -22,9 +23,7 @@ from yupana.errors import ConfigError
 from yupana.estimate.intervals import query_intervals
 from yupana.estimate.intervals.intervals import fieller
 from yupana.estimate.intervals.query import Linear, Ratio, Selection, evaluate, parse
-from yupana.estimate.intervals.tree import TreeMeasurements, open_tree
 from yupana.release.folder import write_manifest
-from yupana.release.release import ReleaseFolder
 from yupana.release.tables import ReleaseTable, checksum, write_table
 
 # --- the language ---------------------------------------------------------------------------------------------------
@@ -395,16 +394,7 @@ def runs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 @pytest.fixture(scope="module", autouse=True)
 def _measurements_are_opened_once() -> Iterator[None]:
     """What is refused of a question is refused with the same measurements open."""
-    found: dict[tuple[Path, Path], TreeMeasurements] = {}
-
-    def once(release: ReleaseFolder, noisy: Path) -> TreeMeasurements:
-        key = release.folder, noisy
-        if key not in found:
-            found[key] = open_tree(release, noisy)
-        return found[key]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(query_intervals, "open_tree", once)
+    with opened_once(query_intervals):
         yield
 
 
