@@ -27,9 +27,13 @@ def chromium() -> Iterator[Any]:
 
 
 def at_rest(page: Any) -> None:  # noqa: ANN401
-    """Wait for the next frames of a page, and for what it reads and is told, however slow the machine is."""
+    """Wait for the next frames of a page, its transitions, and what it reads and is told, on a machine of any speed."""
     page.evaluate(
         "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done))))"
+    )
+    page.evaluate(
+        "() => Promise.allSettled("
+        "document.getAnimations().filter(one => one instanceof CSSTransition).map(one => one.finished))"
     )
     page.wait_for_selector("body:not([data-busy]):not(:has([aria-busy=true]))")
 
