@@ -196,6 +196,7 @@ def test_a_plan_that_the_files_do_not_tell_is_found(noisy: Path, tmp_path: Path)
     assert main(["check", str(tmp_path / "changed")]) == 2
 
 
+@pytest.mark.slow
 def test_without_totals_states_are_noisy_and_the_nation_exact(made: tuple[Path, World], noisy: Path) -> None:
     place, world = made
     assert main(["check", str(noisy)]) == 0

@@ -82,6 +82,7 @@ def test_a_release_repeated_from_its_manifest_is_the_same_to_the_byte(
     assert {key: new[key] for key in new if key != "created"} == {key: old[key] for key in old if key != "created"}
 
 
+@pytest.mark.slow
 def test_the_whole_configuration_is_told(made: Releases) -> None:
     told = read(made / "phsafe")
     assert told["configuration"]["truncation_key"] == "k"

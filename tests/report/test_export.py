@@ -97,6 +97,7 @@ def test_an_export_is_the_release_and_the_same_bytes_again(made: Path, tmp_path:
     assert all("not-for-release" in name for name in files - {"manifest.json", "structure.xml"})
 
 
+@pytest.mark.slow
 def test_an_export_without_its_release_says_what_was_not_checked(made: Path, tmp_path: Path) -> None:
     shutil.copytree(made / "labelled", tmp_path / "alone")
     checked = yupana.check(tmp_path / "alone")

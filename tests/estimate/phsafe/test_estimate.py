@@ -131,6 +131,7 @@ def test_a_folder_of_estimates_holds_together(out: Path, capsys: pytest.CaptureF
             assert {len(code) for code in columns["GEOID"]} == {2}
 
 
+@pytest.mark.slow
 def test_the_bureaus_order_of_cells(out: Path) -> None:
     counts = read_table(out / "PH2_nation_trunc_normal.csv")["DATA_CELL"]
     assert counts == ["1", "2", "5", "8", "11", "3", "4", "6", "7", "9", "10", "12", "13"]

@@ -325,6 +325,7 @@ def test_marks_and_reasons_belong_together(
     assert "written as codes" in answer["wrong"][0]
 
 
+@pytest.mark.slow
 def test_a_mark_in_a_release_that_was_not_suppressed_is_found(
     made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

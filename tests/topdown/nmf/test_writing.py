@@ -69,6 +69,7 @@ def test_rows_are_the_measurements_of_the_run(written: tuple[Path, World]) -> No
             assert values == told
 
 
+@pytest.mark.slow
 def test_geocodes_nest_and_end_with_their_blocks(written: tuple[Path, World]) -> None:
     place, world = written
     units = {
