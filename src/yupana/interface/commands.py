@@ -25,6 +25,7 @@ from yupana.interface.options import (
     Places,
     SetupOptions,
     declared,
+    of_stage,
 )
 from yupana.plan.measurement import Accounting
 from yupana.topdown.interval_terms import REPLICATES
@@ -296,10 +297,13 @@ class Command:
     more: str = ""  # in its help in place of what is said in a line
     end: str = ""  # below its help
     product: str = ""  # the product whose words stand for names in braces
+    takes: str = ""  # what a product must take to have the verb (`Listing.takes`); empty where all have it
 
 
-DATA: Final = Argument("{data}, or s3://BUCKET/PREFIX", "place", "DATA")
+_CONFIG: Final = Argument("{reads}, or a built-in name: {names}", "text", "{source}")
+_DATA: Final = Argument("{data}, or s3://BUCKET/PREFIX", "place", "DATA")
 OUT: Final = Argument("a folder that does not exist or is empty", metavar="OUT")
+_ANSWER: Final = "print the answer as JSON"
 _MANIFEST: Final = "print the manifest"
 _SPINE: Final = Argument("a folder that spine build made", metavar="SPINE")
 _OF_TOPDOWN: Final = Argument("of TopDown", metavar="RELEASE")
@@ -403,7 +407,7 @@ _RELEASES: Final = {
             ),
             **declared(IntervalOptions),
         },
-        json="print the answer as JSON",
+        json=_ANSWER,
         more="Gives intervals for cells of a release, and for their sums, differences, ratios and percentages. Of a "
         "TopDown release it also takes places, districts and other areas, by code or name.",
         end="A query of cells: T04002[REGION_ID=06, ITERATION_CODE=1002, T4_DATA_CELL=3] % T04002[...]\n"
@@ -580,7 +584,7 @@ _TOOLS: Final = {
             ),
             "mechanism": Option("the definition of privacy (zcdp)", default="zcdp", choices=("zcdp", "pure")),
         },
-        json="print the answer as JSON",
+        json=_ANSWER,
         more="Give --rho for its epsilon (and its margin of error, with --sensitivity), --epsilon for its rho, or "
         "--moe with --sensitivity for the rho that buys it. With --mechanism pure: --epsilon for its margin of error, "
         "or --moe for the epsilon that buys it, each with --sensitivity.",
@@ -680,49 +684,100 @@ _TOOLS: Final = {
         "~/.config/fish/completions/yupana.fish.",
     ),
 }
-OF_PLAN: Final = {
-    "delta": Option("delta of the epsilon stated (default 1e-10)", "share", "D"),
-    "epsilon": Option(
-        "scale all budgets to the largest that have this epsilon at --delta (docs/exact-accounting.md)", "positive", "E"
+VERBS: Final[Mapping[str, Command]] = {
+    "validate": Command(
+        "check the records; the report is confidential",
+        {"config": _CONFIG, "data": _DATA},
+        {**of_stage("records"), **declared(Configured.validate), **OF_EXECUTION},
+        json=_ANSWER,
     ),
-    "targets": Option("solve for budgets: margins of error, or a total (docs/targets.md)", "path", "FILE"),
-    "diff": Option("list what differs from the 2020 run", takes="production", choices=("production",)),
-}
-OF_ACCURACY: Final = {
-    **declared(Configured.accuracy),
-    "beside": Option(
-        "errors of this configuration, too, on the same records, seed and options; may be repeated",
-        "paths",
-        "CONFIG",
-        takes="estimators",
+    "plan": Command(
+        "what a run would measure, and what it costs; needs no data",
+        {"config": _CONFIG},
+        {
+            **of_stage("plan"),
+            "delta": Option("delta of the epsilon stated (default 1e-10)", "share", "D"),
+            "epsilon": Option(
+                "scale all budgets to the largest that have this epsilon at --delta (docs/exact-accounting.md)",
+                "positive",
+                "E",
+            ),
+            "targets": Option("solve for budgets: margins of error, or a total (docs/targets.md)", "path", "FILE"),
+            "diff": Option("list what differs from the 2020 run", takes="production", choices=("production",)),
+        },
+        json=_ANSWER,
     ),
-}
-OF_STRATEGY: Final = {
-    "targets": Option(
-        "weights of tables and levels (of TopDown also of queries and geolevels), and margins of error to keep "
-        "(default: every published cell counts alike, and geolevels keep their shares)",
-        "path",
-        "FILE",
+    "run": Command(
+        "make a release",
+        {"config": _CONFIG, "data": _DATA, "out": OUT},
+        {**of_stage("run"), **_RUN, **OF_ACCOUNT, **OF_EXECUTION},
+        json=_ANSWER,
     ),
-    "loss": Option(
-        "what is made small: the weighted sum of variances (sum, the default), the largest (max), or the largest in "
-        "relation to that of the given budgets (ratio)",
-        choices=("sum", "max", "ratio"),
+    "exact": Command(
+        "make the same tables without noise, of synthetic data or with --internal",
+        {"config": _CONFIG, "data": _DATA, "out": OUT},
+        {**of_stage("release"), **declared(Configured.exact), **OF_EXECUTION},
+        json=_ANSWER,
     ),
-    "least": Option(
-        "the least part that each budget keeps of the given one; of TopDown each query, of its geolevel's (1/50)",
-        "text",
-        "SHARE",
+    "accuracy": Command(
+        "measure errors and compare them with the plan, on synthetic data or with --internal",
+        {
+            "config": _CONFIG,
+            "data": _DATA,
+            "out": replace(OUT, help="write accuracy.csv into this folder, too", many="?"),
+        },
+        {
+            **of_stage("records"),
+            **declared(Configured.accuracy),
+            "beside": Option(
+                "errors of this configuration, too, on the same records, seed and options; may be repeated",
+                "paths",
+                "CONFIG",
+                takes="estimators",
+            ),
+        },
+        json=_ANSWER,
     ),
-    "total": Option(
-        "what the budgets may cost together; where there are several passes, each (default: what they cost now)",
-        "positive",
-        "LOSS",
-        takes="accountings",
+    "compare": Command(
+        "make the same tables by cell key, rounding, swapping and suppression, of synthetic data or with --internal",
+        {"config": _CONFIG, "data": _DATA, "out": OUT},
+        {**of_stage("records"), **declared(Configured.compare)},
+        json=_ANSWER,
+        takes="compare",
     ),
-    "out": Option("write the configuration found, as JSON: a file that does not exist", "path", "FILE"),
-}
-OF_CONFIGURATIONS: Final = {
+    "strategy": Command(
+        "find budgets with smaller errors at the same loss; needs no data",
+        {"config": _CONFIG},
+        {
+            **of_stage("plan"),
+            "targets": Option(
+                "weights of tables and levels (of TopDown also of queries and geolevels), and margins of error to keep "
+                "(default: every published cell counts alike, and geolevels keep their shares)",
+                "path",
+                "FILE",
+            ),
+            "loss": Option(
+                "what is made small: the weighted sum of variances (sum, the default), the largest (max), or the "
+                "largest in relation to that of the given budgets (ratio)",
+                choices=("sum", "max", "ratio"),
+            ),
+            "least": Option(
+                "the least part that each budget keeps of the given one; of TopDown each query, of its geolevel's "
+                "(1/50)",
+                "text",
+                "SHARE",
+            ),
+            "total": Option(
+                "what the budgets may cost together; where there are several passes, each (default: what they cost "
+                "now)",
+                "positive",
+                "LOSS",
+                takes="accountings",
+            ),
+            "out": Option("write the configuration found, as JSON: a file that does not exist", "path", "FILE"),
+        },
+        json=_ANSWER,
+    ),
     "init": Command(
         "write a configuration to begin with, every key explained",
         {
@@ -747,7 +802,7 @@ OF_CONFIGURATIONS: Final = {
     "schema": Command("print what a configuration may hold, as JSON Schema"),
     "show": Command("print a built-in configuration", {"name": Argument("(list the names)", "text", "NAME", many="?")}),
 }
-"""Verbs of every product about its configurations."""
+"""The verbs of products, in the order of help pages."""
 
 GROUPS: Final = {
     "postprocess": "coterminous areas and suppression in SafeTab releases",
@@ -757,4 +812,4 @@ GROUPS: Final = {
 """What commands of several verbs are about."""
 
 COMMANDS: Final[Mapping[str, Command]] = _RELEASES | _TOOLS
-"""Every command by its words, but the verbs that a configured product has."""
+"""Every command by its words, but `VERBS`."""

@@ -389,6 +389,12 @@ OF_MEASUREMENTS: Final = (
 """The options of what is estimated from files of noisy measurements."""
 
 
+def of_stage(stage: Stage) -> dict[str, Option]:
+    """The options of products that verbs of a stage read."""
+    last = STAGES.index(stage)
+    return CHANGES | {name: option for name, option in OPTIONS.items() if STAGES.index(option.stage) <= last}
+
+
 def has(listing: Listing, option: Option) -> bool:
     """Whether a product has an option."""
     return not option.takes or bool(getattr(listing, option.takes, option.takes in listing.takes))

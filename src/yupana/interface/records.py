@@ -18,7 +18,7 @@ from yupana.engine.engine import EngineTerms
 from yupana.errors import ConfigError
 from yupana.files.store import store_at
 from yupana.interface.arguments import bytes_of, check_fields, exact_number, path_of
-from yupana.interface.options import OPTIONS, STAGES, Account, Exact, Execution, Place, Stage
+from yupana.interface.options import Account, Exact, Execution, Place, Stage, of_stage
 from yupana.plan.account import OWN, Unit
 from yupana.products.parts import ALONE, data_of
 from yupana.progress import Listener, announcing, counting, listening, silent
@@ -87,8 +87,7 @@ def opened(
         files |= counter(case).frames
     if out is not None:
         check_outside(path_of("out", out), [Path(place) for place in places_of(data)])
-    stage = STAGES.index(_STAGE_OF.get(verb, "records"))
-    asked_of = [name for name in _OF_REQUEST if STAGES.index(OPTIONS[name].stage) <= stage]
+    asked_of = [name for name in of_stage(_STAGE_OF.get(verb, "records")) if name in RunRequest.__slots__]
     with (
         listening(execution.progress, f"{asked.product.key} {verb}") as tell,
         _at_hand(data, files, memory, tell, synthetic=synthetic) as (folder, bring),
@@ -117,10 +116,6 @@ def opened(
             )
             for name, case in cases.items()
         }
-
-
-_OF_REQUEST = [name for name in OPTIONS if name in RunRequest.__slots__]
-"""The options that a run is asked for."""
 
 
 @contextmanager
