@@ -193,7 +193,7 @@ def _add(parser: argparse.ArgumentParser, name: str, option: Option, words: Mapp
         how["action"] = "store_false" if option.default is True else "store_true"
         how["default"] = None
     else:
-        how |= {"metavar": (option.metavar or name).format_map(words), **_KINDS[option.kind]}
+        how |= {"metavar": (option.value or name).format_map(words), **_KINDS[option.kind]}
     if isinstance(option, Argument):
         how |= {"nargs": option.many} if option.many else {}
         parser.add_argument(name, **how)

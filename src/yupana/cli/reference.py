@@ -79,7 +79,7 @@ def _command(words: str, command: Command, known: Collection[str]) -> Iterator[s
 
 def _table(options: Mapping[str, Option], *, products: bool) -> Iterator[str]:
     for name, option in options.items():
-        value = "|".join(option.choices) or (option.metavar or "").format_map(_ANY_PRODUCT)
+        value = option.value.format_map(_ANY_PRODUCT)
         flag = value if isinstance(option, Argument) else f"{option.written(name)} {value}".strip()
         having = [key for key in PRODUCTS if has(PRODUCTS.listing(key), option)]
         of = _ANY_PRODUCT if isinstance(option, Argument) else PRODUCTS.listing(having[0])._asdict()
