@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +20,7 @@ from yupana.interface.arguments import bytes_of, check_fields, exact_number, pat
 from yupana.interface.options import Account, Exact, Execution, Place, Stage, of_stage
 from yupana.plan.account import OWN, Unit
 from yupana.products.parts import ALONE, data_of
-from yupana.progress import Listener, announcing, counting, listening, silent
+from yupana.progress import Progress, listening, silent
 
 if TYPE_CHECKING:
     from yupana.interface.configured import Configured
@@ -109,8 +108,8 @@ def opened(
                     memory=memory,
                     engine=engine,
                     shards=execution.shards,
-                    announce=announcing(_told_by(name, tell)),
-                    progress=counting(_told_by(name, tell)),
+                    announce=_told_by(name, tell),
+                    progress=_told_by(name, tell),
                     bring=bring,
                 ),
             )
@@ -137,7 +136,7 @@ def _engine_terms(execution: Execution) -> EngineTerms:
 
 @contextmanager
 def _at_hand(
-    data: Data, files: Mapping[str, str], memory: int | None, tell: Listener, *, synthetic: bool
+    data: Data, files: Mapping[str, str], memory: int | None, tell: Progress, *, synthetic: bool
 ) -> Iterator[tuple[Path, Bring]]:
     """The folder of the records, and what brings them there if they lie on a store."""
     store = store_at(data) if isinstance(data, str | Path) else None
@@ -146,7 +145,7 @@ def _at_hand(
             yield folder, silent
         return
     with (
-        stored_records(store, counting(tell)) as (copies, bring),
+        stored_records(store, tell) as (copies, bring),
         as_folder(copies, synthetic=synthetic) as folder,
     ):
         yield folder, bring
@@ -163,6 +162,6 @@ def places_of(data: object) -> list[Place]:
     return [place for place in given if isinstance(place, str | Path)]
 
 
-def _told_by(name: str, tell: Listener) -> Listener:
+def _told_by(name: str, tell: Progress) -> Progress:
     """Tell steps under the name of a part, if it has one."""
-    return tell if name == ALONE else lambda step: tell(replace(step, stage=f"{name}: {step.stage}"))
+    return tell if name == ALONE else lambda stage, done=0, total=0: tell(f"{name}: {stage}", done, total)

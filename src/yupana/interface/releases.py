@@ -25,7 +25,7 @@ from yupana.interface.commands import (
 )
 from yupana.interface.options import Place, Places
 from yupana.interface.reading import terms_of
-from yupana.progress import Listener, announcing, counting, listening
+from yupana.progress import Listener, Progress, listening
 from yupana.release.release import PARTS_ENDING, ReleaseFolder
 
 if TYPE_CHECKING:
@@ -409,7 +409,7 @@ def estimate(
     made = out_of(out, *sources, overwrite=terms["overwrite"])
     request = EstimateRequest(sources[0], made, combination=combination, **terms)
     with listening(progress, "estimate") as tell:
-        publish_estimates(request, announcing(tell))
+        publish_estimates(request, tell)
     return open_release(made)
 
 
@@ -455,7 +455,7 @@ def topdown_intervals(
     made = out_of(out, folder_of(release), overwrite=terms["overwrite"])
     request = IntervalRequest(release=folder_of(release), out=made, **terms)
     with listening(progress, "topdown intervals") as tell:
-        publish_intervals(request, Stopwatch(announcing(tell)), counting(tell))
+        publish_intervals(request, Stopwatch(tell), tell)
     return open_release(made)
 
 
@@ -499,7 +499,7 @@ def combine_coterminous(
     terms = terms_of(CoterminousOptions, options)
     made, blocks = out_of(out, folder_of(release), overwrite=terms["overwrite"]), path_of("reference", reference)
     with listening(progress, "coterminous") as tell:
-        make_coterminous(folder_of(release), blocks, made, announce=announcing(tell), **terms)
+        make_coterminous(folder_of(release), blocks, made, announce=tell, **terms)
     return open_release(made)
 
 
@@ -543,7 +543,7 @@ def suppress(
     terms = terms_of(SuppressOptions, options)
     made, rules = out_of(out, folder_of(release), overwrite=terms["overwrite"]), path_of("policy", policy)
     with listening(progress, "suppress") as tell:
-        suppress_release(folder_of(release), rules, made, announce=announcing(tell), **terms)
+        suppress_release(folder_of(release), rules, made, announce=tell, **terms)
     return open_release(made)
 
 
@@ -632,7 +632,7 @@ def report(
         if len(shapes) > 1:
             raise ConfigError("boundaries: the report of a spine has one map; name one file")
         with listening(progress, "report") as tell:
-            return write_spine_report(opened.folder, shapes[0] if shapes else None, path_of("to", to), announcing(tell))
+            return write_spine_report(opened.folder, shapes[0] if shapes else None, path_of("to", to), tell)
     if product not in PRODUCTS:
         raise OutputError(
             f"{opened.folder} holds {opened.product}, of which there is no report; name a release or a spine"
@@ -914,18 +914,18 @@ def claim_report(page: Place, homes: Sequence[Place], *, confidential: bool = Fa
 
 
 def write_report(
-    page: "NewFile", release: ReleaseFolder, tell: Listener, boundaries: Sequence[Path] = (), codes: Path | None = None
+    page: "NewFile", release: ReleaseFolder, tell: Progress, boundaries: Sequence[Path] = (), codes: Path | None = None
 ) -> None:
     """Write the atlas of a release into the file that was claimed, and tell what it has no room for."""
     from yupana.atlas.one_file import inline_atlas
     from yupana.atlas.site import AtlasRequest
 
-    announcing(tell)("making the page")
+    tell("making the page")
     request = AtlasRequest(release.folder, tuple(boundaries), confidential=True, codes=codes)
     made = inline_atlas(request)
     page.put(made.page)
     if made.told:
-        announcing(tell)(f"{page.path} {made.told}")
+        tell(f"{page.path} {made.told}")
 
 
 class Release(ReleaseFolder):
