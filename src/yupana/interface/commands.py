@@ -78,10 +78,9 @@ class SignOptions(TypedDict, total=False):
     overwrite: Annotated[bool, Option("replace an earlier signature", default=False)]
 
 
-class ReportOptions(TypedDict, total=False):
-    """What a page on a release shows beside it."""
+class _MapOptions(TypedDict, total=False):
+    """What maps are drawn of."""
 
-    codes: Annotated[Place | None, Option("the files of codes and groups of SafeTab", metavar="FOLDER")]
     boundaries: Annotated[
         Places | None,
         Option(
@@ -90,6 +89,26 @@ class ReportOptions(TypedDict, total=False):
             default=(),
         ),
     ]
+
+
+class ReportOptions(_MapOptions, total=False):
+    """What a page on a release shows beside it."""
+
+    codes: Annotated[Place | None, Option("the files of codes and groups of SafeTab", metavar="FOLDER")]
+
+
+class AtlasOptions(_MapOptions, total=False):
+    """What an atlas shows."""
+
+    other: Annotated[
+        "ReleaseFolder | Place | None",
+        Option("a release to compare it with, number by number", "release", "OTHER", flag="with"),
+    ]
+    kinds: Annotated[
+        Sequence[str] | None,
+        Option("these kinds of areas alone, such as state,county (all)", metavar="KIND,...", default=()),
+    ]
+    overwrite: Overwrite
 
 
 _OF_AREAS: Final = Option("encoding of --areas, such as cp1252 (utf-8)", "text")
@@ -327,10 +346,7 @@ _RELEASES: Final = {
         {"releases": Argument("a release, or several, each with pages of its own", metavar="RELEASE", many="+")},
         {
             "to": Option("write a static site, which opens from disk, and serve nothing", "path", "FOLDER"),
-            "boundaries": declared(ReportOptions)["boundaries"],
-            "other": Option("a release to compare it with, number by number", "path", "OTHER", flag="with"),
-            "kinds": Option("these kinds of areas alone, such as state,county (all)", "names", "KIND,...", default=()),
-            "overwrite": _RUN["overwrite"],
+            **declared(AtlasOptions),
             **_SERVED,
         },
         more="Without --to the pages are served to this machine alone, and the address is printed. Ctrl-C ends it.",

@@ -11,6 +11,7 @@ from yupana.files.arrow import Findings
 from yupana.interface.arguments import ask_passphrase, checked, folder_of, out_of, path_of, paths_of
 from yupana.interface.commands import (
     AddedIntervalOptions,
+    AtlasOptions,
     CheckOptions,
     CoterminousOptions,
     DistrictOptions,
@@ -649,36 +650,16 @@ if TYPE_CHECKING:  # as of `interval`
 
     @overload
     def atlas(
-        release: "Release | Place | Sequence[Release | Place]",
-        to: Place,
-        *,
-        boundaries: Places | None = None,
-        other: "Release | Place | None" = None,
-        kinds: Sequence[str] = (),
-        overwrite: bool = False,
+        release: "Release | Place | Sequence[Release | Place]", to: Place, **options: Unpack[AtlasOptions]
     ) -> Path: ...
 
     @overload
-    def atlas(
-        release: "Release | Place",
-        to: None = None,
-        *,
-        boundaries: Places | None = None,
-        other: "Release | Place | None" = None,
-        kinds: Sequence[str] = (),
-        overwrite: bool = False,
-    ) -> "InlineAtlas": ...
+    def atlas(release: "Release | Place", to: None = None, **options: Unpack[AtlasOptions]) -> "InlineAtlas": ...
 
 
 @checked
 def atlas(
-    release: "Release | Place | Sequence[Release | Place]",
-    to: Place | None = None,
-    *,
-    boundaries: Places | None = None,
-    other: "Release | Place | None" = None,
-    kinds: Sequence[str] = (),
-    overwrite: bool = False,
+    release: "Release | Place | Sequence[Release | Place]", to: Place | None = None, **options: Unpack[AtlasOptions]
 ) -> "Path | InlineAtlas":
     """Make the atlas of a release: pages on which anybody reads its tables, error first.
 
@@ -689,14 +670,8 @@ def atlas(
     to : str or Path, optional
         A folder that does not exist or is empty. Its ``index.html`` opens from disk and from any web server. Without
         it the atlas shows itself in a notebook.
-    boundaries : path or sequence of paths, optional
-        Boundaries of areas for maps: zipped shapefiles such as TIGER/Line, GeoJSON or TopoJSON.
-    other : Release, str or Path, optional
-        A release that it is compared with, number by number.
-    kinds : sequence of str
-        Kinds of areas, such as ``state``; all if empty.
-    overwrite : bool
-        Replace an earlier atlas there.
+    options
+        {options}
 
     Returns
     -------
@@ -716,20 +691,18 @@ def atlas(
     from yupana.atlas.one_file import inline_atlas
     from yupana.atlas.site import write_site
 
-    requests = atlas_requests(release, boundaries, other, kinds)
+    requests = atlas_requests(release, **options)
     if to is None:
         if len(requests) > 1:
             raise ConfigError("to: the atlas of several releases needs a folder")
         return inline_atlas(requests[0])
     reads = [one for request in requests for one in (request.release, request.other) if one is not None]
+    overwrite = terms_of(AtlasOptions, options)["overwrite"]
     return write_site(out_of(to, *reads, overwrite=overwrite, name="to"), requests, overwrite=overwrite)
 
 
 def atlas_requests(
-    release: "Release | Place | Sequence[Release | Place]",
-    boundaries: Places | None,
-    other: "Release | Place | None",
-    kinds: Sequence[str],
+    release: "Release | Place | Sequence[Release | Place]", **options: Unpack[AtlasOptions]
 ) -> "list[AtlasRequest]":
     """What pages of each release are made of.
 
@@ -743,10 +716,11 @@ def atlas_requests(
     releases = [release] if isinstance(release, str | Path | ReleaseFolder) else list(release)
     if not releases:
         raise ConfigError("atlas needs a release")
-    if len(releases) > 1 and (boundaries or other is not None):
+    terms = terms_of(AtlasOptions, options)
+    if len(releases) > 1 and (terms["boundaries"] or terms["other"] is not None):
         raise ConfigError("boundaries and another release to compare with (--with) go with one release; name one")
-    shapes, beside = tuple(paths_of("boundaries", boundaries)), None if other is None else folder_of(other)
-    return [AtlasRequest(folder_of(one), shapes, beside, tuple(kinds)) for one in releases]
+    shown = {name: terms[name] for name in ("boundaries", "other", "kinds")}
+    return [AtlasRequest(folder_of(one), **shown) for one in releases]
 
 
 @checked
