@@ -60,10 +60,6 @@ def _write_folder(out: Path, text: str) -> None:
     from yupana.release.folder import new_folder
 
     with new_folder(out, noisy=False) as draft:
-        made = draft / "made"
-        write_parameters(made)
-        (made / CONFIG).unlink()
-        for path in made.iterdir():
-            path.rename(draft / path.name)
-        made.rmdir()
+        write_parameters(draft)
+        (draft / CONFIG).unlink()
         (draft / CONFIG_WITH_COMMENTS).write_text(text, encoding="utf-8")

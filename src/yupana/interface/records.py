@@ -47,8 +47,6 @@ def accounts(asked: "Configured", account: Account | None) -> dict[str, LedgerAc
     if account is None:
         return dict.fromkeys(asked.cases)
     check_fields(account)
-    if not isinstance(account.dataset, str):
-        raise ConfigError(f"dataset: must be a text, and is of type {type(account.dataset).__name__}")
     limit = account.limit
     given = dict(limit) if isinstance(limit, Mapping) else {} if limit is None else {OWN: limit}
     if not asked.parts or account.unit in {"person", "household"}:

@@ -804,8 +804,6 @@ def export(
 
     terms = terms_of(ExportOptions, options)
     made = out_of(out, folder_of(release), overwrite=terms["overwrite"])
-    if to not in {"workbook", "sdmx", "labelled"}:
-        raise ConfigError(f"to: must be 'workbook', 'sdmx' or 'labelled', and is {to!r}")
     request = ExportRequest(
         folder_of(release), made, to, tuple(terms["tables"]), terms["split"], terms["agency"], terms["overwrite"]
     )
