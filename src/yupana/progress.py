@@ -4,17 +4,21 @@ import html
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
 
 Announce = Callable[[str], None]
 """Called with the name of each stage as it begins."""
 
-Progress = Callable[[str, int, int], None]
-"""Called with a part of a stage, how much of it is done, and how much there is."""
+
+class Progress(Protocol):
+    """Called with a stage that begins; or with a part of one, how much of it is done, and how much there is."""
+
+    def __call__(self, stage: str, done: int = 0, total: int = 0, /) -> None:
+        """Tell it."""
 
 
 def silent(*_: object) -> None:
@@ -80,26 +84,13 @@ Listener = Callable[[Step], None]
 """Called with each step of long work. What it raises ends the work as any error does."""
 
 
-def announcing(tell: Listener) -> Announce:
-    """Tell a listener of stages without parts."""
-    return lambda stage: tell(Step(stage))
-
-
-def counting(tell: Listener) -> Progress:
-    """Tell a listener of parts of stages."""
-    return lambda stage, done, total: tell(Step(stage, done, total))
-
-
 @contextmanager
-def listening(progress: Listener | bool, title: str) -> Iterator[Listener]:  # noqa: FBT001 (as users give it)
+def listening(progress: Listener | bool, title: str) -> Iterator[Progress]:  # noqa: FBT001 (as users give it)
     """Tell steps to whoever listens: to a callable, with True to a bar, else to nobody."""
-    if callable(progress):
-        yield progress
-    elif progress:
-        with _bar(title) as show:
-            yield show
-    else:
-        yield lambda _: None
+    listener = progress if callable(progress) else None
+    bar = _bar(title) if progress and listener is None else nullcontext(listener or silent)
+    with bar as show:
+        yield lambda stage, done=0, total=0: show(Step(stage, done, total))
 
 
 @contextmanager

@@ -2,18 +2,12 @@
 
 import argparse
 import json
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yupana
-from yupana.cli.options import Commands, add_verb, fill
-from yupana.cli.parser import verbs_of
 from yupana.errors import ConfigError, OutputError, nearest
 from yupana.files.document import write_document
-from yupana.interface.commands import OF_CONFIGURATIONS
-from yupana.interface.options import has
 from yupana.interface.options import schema as options_schema
 from yupana.products import PRODUCTS
 
@@ -21,17 +15,8 @@ if TYPE_CHECKING:
     from yupana.products.product import Product
 
 
-def add(commands: Commands) -> None:
-    """Add the three verbs to every product."""
-    for key in PRODUCTS:
-        verbs = verbs_of(commands.choices[key])
-        for name, do in (("init", _init), ("schema", _schema), ("show", _show)):
-            declared = OF_CONFIGURATIONS[name]
-            own = {option: one for option, one in declared.options.items() if has(PRODUCTS.listing(key), one)}
-            fill(add_verb(verbs, name, declared.about, partial(do, key)), replace(declared, options=own))
-
-
-def _init(key: str, options: argparse.Namespace) -> None:
+def init(key: str, options: argparse.Namespace) -> None:
+    """Write a configuration to begin with."""
     product, dictionary = PRODUCTS[key], getattr(options, "dictionary", None)
     if dictionary is not None and options.like:
         raise ConfigError("--from and --like each say what to begin with; leave one out")
@@ -48,13 +33,15 @@ def _init(key: str, options: argparse.Namespace) -> None:
     print(f"{options.out}: written; change it, and see what it costs with plan")
 
 
-def _schema(key: str, _: argparse.Namespace) -> None:
+def schema(key: str, _: argparse.Namespace) -> None:
+    """Print what a configuration may hold."""
     found = PRODUCTS[key].schema()
     of_options = {"options": options_schema(PRODUCTS.listing(key))}
     print(json.dumps({**found, "properties": {**found.get("properties", {}), **of_options}}, indent=1))
 
 
-def _show(key: str, options: argparse.Namespace) -> None:
+def show(key: str, options: argparse.Namespace) -> None:
+    """Print a built-in configuration, or the names of all."""
     product = PRODUCTS[key]
     print(_text(product, options.name).rstrip() if options.name else "\n".join(product.built_in))
 
@@ -73,10 +60,6 @@ def _write_folder(out: Path, text: str) -> None:
     from yupana.release.folder import new_folder
 
     with new_folder(out, noisy=False) as draft:
-        made = draft / "made"
-        write_parameters(made)
-        (made / CONFIG).unlink()
-        for path in made.iterdir():
-            path.rename(draft / path.name)
-        made.rmdir()
+        write_parameters(draft)
+        (draft / CONFIG).unlink()
         (draft / CONFIG_WITH_COMMENTS).write_text(text, encoding="utf-8")

@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from yupana import interruption
@@ -18,14 +18,23 @@ from yupana.cli.audit_epl import epl
 from yupana.cli.count import count
 from yupana.cli.examples import add_examples
 from yupana.cli.interval import interval
-from yupana.cli.options import add_command
+from yupana.cli.options import add_command, add_product
 from yupana.cli.parser import Parser
 from yupana.errors import YupanaError, visible
 from yupana.files.temporary import keep_fault
+from yupana.products import PRODUCTS
 from yupana.version import __version__
 
 _BAD_REQUEST = 2
 _FAULT = 1
+
+_DO_OF_PRODUCTS: Mapping[str, Callable[[str, argparse.Namespace], None]] = {
+    **product.DO,
+    "init": configuration.init,
+    "schema": configuration.schema,
+    "show": configuration.show,
+}
+"""What does each of `VERBS`."""
 
 _DO = {
     "synth": tools.synth,
@@ -112,8 +121,8 @@ def parser_of_all() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"yupana {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    product.add(commands)
-    configuration.add(commands)
+    for key in PRODUCTS:
+        add_product(commands, key, _DO_OF_PRODUCTS)
     for words, do in _DO.items():
         add_command(commands, words, do)
     add_examples(parser)

@@ -7,7 +7,9 @@ import argparse
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,11 +17,11 @@ from yupana.cli.parser import path, verbs_of
 from yupana.engine.engine import LEAST_MEMORY
 from yupana.files.document import keys_of
 from yupana.files.store import scheme_of
-from yupana.interface.commands import COMMANDS, GROUPS, Argument, Command
-from yupana.interface.options import OPTIONS, STAGES, Option, Stage, has
+from yupana.interface.commands import COMMANDS, GROUPS, VERBS, Argument, Command
+from yupana.interface.options import OPTIONS, Option, has
 from yupana.plan.account import OWN, RECORD
 from yupana.privacy.exact import Budget, read_exact
-from yupana.products import PRODUCTS, Listing
+from yupana.products import PRODUCTS
 
 Commands = Any
 """What ``add_subparsers`` returns; argparse keeps its type private."""
@@ -183,21 +185,6 @@ _KINDS: Final[Mapping[str, dict[str, Any]]] = {
 """How argparse reads the kinds of options; choices and switches aside."""
 
 
-def add_options(
-    parser: argparse.ArgumentParser, declared: Mapping[str, Option], listing: Listing | None = None
-) -> None:
-    """Add arguments as they are declared, those that a product has."""
-    for name, option in declared.items():
-        if listing is None or has(listing, option):
-            _add(parser, name, option, {} if listing is None else listing._asdict())
-
-
-def add_stage(parser: argparse.ArgumentParser, listing: Listing, stage: Stage) -> None:
-    """Add the options of a product that verbs of a stage read."""
-    last = STAGES.index(stage)
-    add_options(parser, {n: one for n, one in OPTIONS.items() if STAGES.index(one.stage) <= last}, listing)
-
-
 def _add(parser: argparse.ArgumentParser, name: str, option: Option, words: Mapping[str, object]) -> None:
     how: dict[str, Any] = {"help": option.help.format_map(words).replace("%", "%%")}
     if option.choices:
@@ -206,7 +193,7 @@ def _add(parser: argparse.ArgumentParser, name: str, option: Option, words: Mapp
         how["action"] = "store_false" if option.default is True else "store_true"
         how["default"] = None
     else:
-        how |= {"metavar": option.metavar, **_KINDS[option.kind]}
+        how |= {"metavar": (option.value or name).format_map(words), **_KINDS[option.kind]}
     if isinstance(option, Argument):
         how |= {"nargs": option.many} if option.many else {}
         parser.add_argument(name, **how)
@@ -214,13 +201,13 @@ def _add(parser: argparse.ArgumentParser, name: str, option: Option, words: Mapp
         parser.add_argument(option.written(name), dest=name, required=option.required, **how)
 
 
-def add_verb(
-    verbs: Commands, name: str, text: str, command: Callable[[argparse.Namespace], None]
-) -> argparse.ArgumentParser:
-    """Add a verb of a command."""
-    verb: argparse.ArgumentParser = verbs.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
-    verb.set_defaults(command=command)
-    return verb
+def add_product(commands: Commands, key: str, do: Mapping[str, Callable[[str, argparse.Namespace], None]]) -> None:
+    """Add a product with its verbs, each with what does it, given the key of the product."""
+    listing = PRODUCTS.listing(key)
+    verbs = commands.add_parser(key, help=listing.about).add_subparsers(metavar="VERB", required=True)
+    for name, verb in VERBS.items():
+        if not verb.takes or verb.takes in listing.takes:
+            _add_verb(verbs, name, replace(verb, product=key), partial(do[name], key))
 
 
 def add_command(commands: Commands, words: str, do: Callable[[argparse.Namespace], None]) -> None:
@@ -228,19 +215,23 @@ def add_command(commands: Commands, words: str, do: Callable[[argparse.Namespace
     of, _, name = words.rpartition(" ")
     if of and of not in commands.choices:
         commands.add_parser(of, help=GROUPS[of]).add_subparsers(metavar="VERB", required=True)
-    declared = COMMANDS[words]
-    fill(add_verb(verbs_of(commands.choices[of]) if of else commands, name, declared.about, do), declared)
+    _add_verb(verbs_of(commands.choices[of]) if of else commands, name, COMMANDS[words], do)
 
 
-def fill(parser: argparse.ArgumentParser, declared: Command) -> None:
-    """Add all that a command takes."""
-    parser.description, parser.epilog = declared.more or parser.description, declared.end or None
-    listing = PRODUCTS.listing(declared.product) if declared.product else None
-    taken = {**declared.arguments, **declared.options}
-    add_options(parser, taken, listing)
+def _add_verb(verbs: Commands, name: str, declared: Command, do: Callable[[argparse.Namespace], None]) -> None:
+    told = declared.more or f"{declared.about[0].upper()}{declared.about[1:]}."
+    parser = verbs.add_parser(name, help=declared.about, description=told, epilog=declared.end or None)
+    words, taken = {}, {**declared.arguments, **declared.options}
+    if declared.product:
+        listing = PRODUCTS.listing(declared.product)
+        words = listing._asdict() | {"names": ", ".join(listing.built_in)}
+        taken = {name: option for name, option in taken.items() if has(listing, option)}
+    for option_name, option in taken.items():
+        _add(parser, option_name, option, words)
     # What `set` says of an option of products holds where nothing is given.
     defaults = {name: option.default for name, option in taken.items() if option is not OPTIONS.get(name)}
-    parser.set_defaults(**{name: default for name, default in defaults.items() if default not in {None, ()}})
+    given = {name: default for name, default in defaults.items() if default not in {None, ()}}
+    parser.set_defaults(command=do, **given)
     if declared.json:
         parser.add_argument("--json", action="store_true", help=declared.json)
 

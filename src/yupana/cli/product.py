@@ -1,25 +1,22 @@
-"""`yupana PRODUCT plan|validate|run|exact|accuracy`: the commands of all products, from one list of verbs."""
+"""`yupana PRODUCT plan|validate|run|exact|accuracy|compare|strategy`: what is asked of a configured product."""
 
 import argparse
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from yupana.cli.options import Commands, add_options, add_stage, add_verb, tell
+from yupana.cli.options import tell
 from yupana.errors import ConfigError, InputError
 from yupana.files.regular import NewFile
 from yupana.files.store import store_at
 from yupana.interface.arguments import out_of
-from yupana.interface.commands import DATA, OF_ACCURACY, OF_PLAN, OF_STRATEGY, OUT, Argument
 from yupana.interface.configured import Configured, told_together
-from yupana.interface.options import CHANGES, OF_ACCOUNT, OF_EXECUTION, Option, Stage, declared
 from yupana.plan.plan import DEFAULT_DELTA
-from yupana.products import PRODUCTS, Listing
 from yupana.products.parts import data_of, not_added
 
 if TYPE_CHECKING:
@@ -27,21 +24,6 @@ if TYPE_CHECKING:
     from yupana.release.release import ReleaseFolder
 
 _DIFFERENCE = ("measurement", "value", "here", "production")
-
-
-@dataclass(frozen=True, slots=True)
-class _Verb:
-    """What can be asked of products."""
-
-    name: str
-    about: str
-    # does it, of what was set up, the options and those that are its own; what it returns is told
-    do: "Callable[[Configured, argparse.Namespace, dict[str, Any]], _VerbAnswer | None]"
-    stage: Stage  # the last stage whose options it reads
-    places: Mapping[str, Argument]  # what is named beside the configuration
-    options: Mapping[str, Option]  # its own
-    needs: str = ""  # what a product must take to have it (`Listing.takes`); empty where all have it
-    of_parts: bool = False  # whether a document of parts is asked part by part
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,31 +35,11 @@ class _VerbAnswer:
     wrong: str = ""  # why the command fails, after all that is told
 
 
-def add(commands: Commands) -> None:
-    """Add the commands of all products with their verbs."""
-    for key in PRODUCTS:
-        listing = PRODUCTS.listing(key)
-        verbs = commands.add_parser(key, help=listing.about).add_subparsers(metavar="VERB", required=True)
-        for verb in VERBS:
-            if not verb.needs or verb.needs in listing.takes:
-                _add(add_verb(verbs, verb.name, verb.about, partial(_do, verb, key)), verb, listing)
-
-
-def _add(parser: argparse.ArgumentParser, verb: _Verb, listing: Listing) -> None:
-    """Add what a verb takes: a configuration, its places, the options that its stage reads, and its own."""
-    text = f"{listing.reads}, or a built-in name: {', '.join(listing.built_in)}"
-    parser.add_argument("config", metavar=listing.source, help=text)
-    add_options(parser, {**verb.places, **CHANGES}, listing)
-    add_stage(parser, listing, verb.stage)
-    add_options(parser, verb.options, listing)
-    parser.add_argument("--json", action="store_true", help="print the answer as JSON")
-
-
-def _do(verb: _Verb, key: str, options: argparse.Namespace) -> None:
-    """Do what a verb asks, and tell it."""
-    asked, own = _asked(verb.name, key, options)
-    by_part = verb.of_parts and asked.parts
-    answer = _of_each(verb, asked, options, own) if by_part else verb.do(asked, options, own)
+def _do(verb: str, key: str, options: argparse.Namespace) -> None:
+    """Do what a verb asks of a product, and tell it."""
+    asked, own = _asked(verb, key, options)
+    by_part = verb in _OF_PARTS and asked.parts
+    answer = _of_each(verb, asked, options, own) if by_part else _VERBS[verb](asked, options, own)
     if answer is None:
         return
     tell(options, answer.json, answer.lines)
@@ -85,7 +47,7 @@ def _do(verb: _Verb, key: str, options: argparse.Namespace) -> None:
         raise InputError(answer.wrong)
 
 
-def _of_each(verb: _Verb, asked: Configured, options: argparse.Namespace, own: dict[str, Any]) -> _VerbAnswer:
+def _of_each(verb: str, asked: Configured, options: argparse.Namespace, own: dict[str, Any]) -> _VerbAnswer:
     """What a verb answers of each part of a document of parts."""
     if getattr(options, "targets", None) is not None:
         raise ConfigError("--targets: they are of one plan; name the configuration of a part")
@@ -95,11 +57,11 @@ def _of_each(verb: _Verb, asked: Configured, options: argparse.Namespace, own: d
     for part in each.values():
         if getattr(part, "out", None) is not None:
             out_of(part.out, overwrite=part.overwrite)
-    found = ((name, verb.do(asked.parts[name], part, own)) for name, part in each.items())
+    found = ((name, _VERBS[verb](asked.parts[name], part, own)) for name, part in each.items())
     answers = {name: answer for name, answer in found if answer is not None}
     lines = [line for name, answer in answers.items() for line in (f"{name}:", *answer.lines, "")]
     wrong = "; ".join(answer.wrong for answer in answers.values() if answer.wrong)
-    if verb.name == "plan":
+    if verb == "plan":
         lines.append(not_added(case.plan() for case in asked.parts.values()))
     told = {"product": asked.title, "parts": {name: answer.json for name, answer in answers.items()}}
     return _VerbAnswer(told, lines, wrong)
@@ -327,69 +289,22 @@ def _strategy(asked: Configured, options: argparse.Namespace, own: dict[str, Any
     tell(options, told | {"configuration": document}, lines)
 
 
-VERBS: Final = (
-    _Verb(
-        "validate",
-        "check the records; the report is confidential",
-        _validate,
-        "records",
-        {"data": DATA},
-        {**declared(Configured.validate), **OF_EXECUTION},
-        of_parts=True,
-    ),
-    _Verb(
-        "plan",
-        "what a run would measure, and what it costs; needs no data",
-        _plan,
-        "plan",
-        {},
-        OF_PLAN,
-        of_parts=True,
-    ),
-    _Verb(
-        "run",
-        "make a release",
-        _run,
-        "run",
-        {"data": DATA, "out": OUT},
-        {**declared(Configured.run), **OF_ACCOUNT, **OF_EXECUTION},
-    ),
-    _Verb(
-        "exact",
-        "make the same tables without noise, of synthetic data or with --internal",
-        _exact,
-        "release",
-        {"data": DATA, "out": OUT},
-        {**declared(Configured.exact), **OF_EXECUTION},
-    ),
-    _Verb(
-        "accuracy",
-        "measure errors and compare them with the plan, on synthetic data or with --internal",
-        _accuracy,
-        "records",
-        {"data": DATA, "out": replace(OUT, help="write accuracy.csv into this folder, too", many="?")},
-        OF_ACCURACY,
-        of_parts=True,
-    ),
-    _Verb(
-        "compare",
-        "make the same tables by cell key, rounding, swapping and suppression, of synthetic data or with --internal",
-        _compare,
-        "records",
-        {"data": DATA, "out": OUT},
-        declared(Configured.compare),
-        "compare",
-    ),
-    _Verb(
-        "strategy",
-        "find budgets with smaller errors at the same loss; needs no data",
-        _strategy,
-        "plan",
-        {},
-        OF_STRATEGY,
-    ),
-)
-"""In the order of help pages."""
+_VERBS: "Final[Mapping[str, Callable[[Configured, argparse.Namespace, dict[str, Any]], _VerbAnswer | None]]]" = {
+    "validate": _validate,
+    "plan": _plan,
+    "run": _run,
+    "exact": _exact,
+    "accuracy": _accuracy,
+    "compare": _compare,
+    "strategy": _strategy,
+}
+"""What does each, of what was set up, the options and those that are its own; what it returns is told."""
+
+_OF_PARTS: Final = {"validate", "plan", "accuracy"}
+"""Of a document of parts these are asked part by part."""
+
+DO: Final = {verb: partial(_do, verb) for verb in _VERBS}
+"""What does each, given the key of a product and the options."""
 
 
 def say_confidential(options: argparse.Namespace) -> None:

@@ -13,9 +13,8 @@ from typing import Any, Final
 from yupana.confidential.records.census_edited_file import OIDTB, PERSON_LAYOUT, UNIT_LAYOUT
 from yupana.confidential.records.topdown_records import QUARTERS, QUARTERS_LAYOUT
 from yupana.files.columns import BUREAU_FILES, HOUSING_UNITS, REFERENCE, RecordFile
-from yupana.interface.commands import COMMANDS, OF_ACCURACY, OF_CONFIGURATIONS, OF_PLAN, OF_STRATEGY, Argument, Command
-from yupana.interface.configured import Configured
-from yupana.interface.options import CHANGES, OF_ACCOUNT, OF_EXECUTION, OPTIONS, Option, declared, has
+from yupana.interface.commands import COMMANDS, VERBS, Argument, Command
+from yupana.interface.options import CHANGES, OF_ACCOUNT, OF_EXECUTION, OPTIONS, Option, has
 from yupana.products import PRODUCTS
 from yupana.products.codebook import Label
 from yupana.products.phsafe.product import PHSAFE
@@ -28,24 +27,29 @@ _ACCOUNT: Final = "\n## What a run is charged to\n\n`yupana.Account` has these f
 _EXECUTION: Final = (
     "\n## How work is done\n\n`yupana.Execution` has these fields. What is made does not depend on them.\n"
 )
-_VERBS: Final = "\n## Verbs of products\n\nBeside the options above, these verbs take some of their own."
-_COMMANDS: Final = "\n## All other commands\n\nWhere Python has a function for it, its keywords have the same names."
-_COMMON: Final = "\n## What several commands have\n\nBelow their names alone stand with the commands.\n"
+_COMMANDS: Final = (
+    "\n## Commands\n\nOf what is described above, their names alone stand here; of options a product has those that it "
+    "takes. Where Python has a function for a command, its keywords have the same names."
+)
+_COMMON: Final = "\n## What several commands have\n"
 _SEVERAL: Final = 3
 """An option that so many commands have is described once."""
+_ANY_PRODUCT: Final = {
+    "source": "CONFIG",
+    "reads": "a configuration",
+    "names": "show lists them",
+    "data": "the records that it describes",
+}
+"""What is said of whatever product is meant."""
 
 
 def options() -> str:
     """Every option of every command, as Markdown."""
-    verbs = {
-        "plan": OF_PLAN,
-        "strategy": OF_STRATEGY,
-        **{name: declared(getattr(Configured, name)) for name in ("validate", "run", "exact", "compare")},
-        "accuracy": OF_ACCURACY,
-    }
-    commands = {f"PRODUCT {name}": one for name, one in OF_CONFIGURATIONS.items()} | dict(COMMANDS)
-    own = [*verbs.values(), *({**command.arguments, **command.options} for command in commands.values())]
-    times = Counter(line for options in own for line in _table(options, products=False))
+    commands = {f"PRODUCT {name}": verb for name, verb in VERBS.items()} | dict(COMMANDS)
+    told = set(_table({**CHANGES, **OPTIONS, **OF_ACCOUNT, **OF_EXECUTION}, products=False))
+    times = Counter(
+        line for one in commands.values() for line in _table({**one.arguments, **one.options}, products=False)
+    )
     common = {line for line, found in times.items() if found >= _SEVERAL}
     return "\n".join(
         [
@@ -55,41 +59,35 @@ def options() -> str:
             _EXECUTION,
             *_table(OF_EXECUTION, products=False),
             _COMMON,
-            *sorted(common),
-            _VERBS,
-            *(line for name, own in verbs.items() for line in (f"\n### {name}\n", *_short(own, common))),
+            *sorted(common - told),
             _COMMANDS,
-            *(line for words, command in commands.items() for line in _command(words, command, common)),
+            *(line for words, command in commands.items() for line in _command(words, command, common | told)),
             "",
         ]
     )
 
 
-def _short(options: Mapping[str, Option], common: Collection[str]) -> Iterator[str]:
-    lines = list(_table(options, products=False))
-    yield from (line for line in lines if line not in common)
-    if known := [line[2:].partition(":")[0] for line in lines if line in common]:
-        yield f"* {', '.join(known)}"
-
-
-def _command(words: str, command: Command, common: Collection[str]) -> Iterator[str]:
+def _command(words: str, command: Command, known: Collection[str]) -> Iterator[str]:
+    """What a command is and takes; of what is told elsewhere the names alone."""
     places = [f"[{one.metavar}]" if one.many == "?" else one.metavar or name for name, one in command.arguments.items()]
-    yield f"\n### {words}\n\n`yupana {' '.join([words, *places])}`: {command.about}."
-    if shown := {**command.arguments, **command.options}:
-        yield from ("", *_short(shown, common))
+    yield f"\n### {words}\n\n`yupana {' '.join([words, *places])}`: {command.about}.".format_map(_ANY_PRODUCT)
+    if lines := list(_table({**command.arguments, **command.options}, products=False)):
+        yield from ("", *(line for line in lines if line not in known))
+    if names := [line[2:].partition(":")[0] for line in lines if line in known]:
+        yield f"* {', '.join(names)}"
 
 
 def _table(options: Mapping[str, Option], *, products: bool) -> Iterator[str]:
     for name, option in options.items():
-        value = "|".join(option.choices) or option.metavar or ""
+        value = option.value.format_map(_ANY_PRODUCT)
         flag = value if isinstance(option, Argument) else f"{option.written(name)} {value}".strip()
         having = [key for key in PRODUCTS if has(PRODUCTS.listing(key), option)]
-        words = option.help.format_map(PRODUCTS.listing(having[0])._asdict())
+        of = _ANY_PRODUCT if isinstance(option, Argument) else PRODUCTS.listing(having[0])._asdict()
         remarks = [] if flag.split()[0].lower().lstrip("-").replace("-", "_") == name else [f"`{name}`"]
         if products and len(having) < len(PRODUCTS):
             remarks.append(f"of {', '.join(having)}")
         remark = f" ({'; '.join(remarks)})" if remarks else ""
-        yield f"* `{flag}`{remark}: {words}"
+        yield f"* `{flag}`{remark}: {option.help.format_map(of)}"
 
 
 def reference() -> str:

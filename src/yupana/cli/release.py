@@ -67,7 +67,7 @@ def atlas(options: argparse.Namespace) -> None:
     from yupana.atlas.server import serve
     from yupana.interface.releases import atlas_requests
 
-    requests = atlas_requests(options.releases, options.boundaries, options.other, options.kinds or ())
+    requests = atlas_requests(options.releases, **given(options, "releases", "to", "port", "browser"))
     with serving(options.port):
         serve(requests, options.port, browser=options.browser)
 

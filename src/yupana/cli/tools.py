@@ -31,10 +31,10 @@ def synth(options: argparse.Namespace) -> None:
 def demo(options: argparse.Namespace) -> None:
     """Make a census, its releases and their atlas."""
     from yupana.confidential.synthetic_demo import RELEASES, demonstrate
-    from yupana.progress import announcing, listening
+    from yupana.progress import listening
 
     with listening(progress=True, title="demo") as tell:
-        page, made = demonstrate(options.out, options.households, announcing(tell), overwrite=bool(options.overwrite))
+        page, made = demonstrate(options.out, options.households, tell, overwrite=bool(options.overwrite))
     name = shlex.quote(str(options.out))
     print(
         f"{options.out}: {made.persons:,} invented people, {len(RELEASES)} releases and an atlas of them.\n"

@@ -25,6 +25,7 @@ from yupana.interface.options import (
     Places,
     SetupOptions,
     declared,
+    of_stage,
 )
 from yupana.plan.measurement import Accounting
 from yupana.topdown.interval_terms import REPLICATES
@@ -38,70 +39,79 @@ Format: TypeAlias = Annotated[Literal["csv", "parquet"], Option("form of the tab
 class CheckOptions(TypedDict, total=False):
     """How a release is checked."""
 
-    inputs: Annotated[Place | None, Option("public files of the run, to compare with", "path", "FOLDER")]
+    inputs: Annotated[Place | None, Option("public files of the run, to compare with", metavar="FOLDER")]
     source: Annotated[
         Place | None,
         Option(
             "the release that an export was made of (default: the folder of that name beside the export)",
-            "path",
-            "RELEASE",
+            metavar="RELEASE",
             flag="release",
         ),
     ]
-    signers: Annotated[
-        Place | None, Option("verify the signature: who may sign, as of ssh-keygen (docs/signing.md)", "path", "FILE")
-    ]
+    signers: Annotated[Place | None, Option("verify the signature: who may sign, as of ssh-keygen (docs/signing.md)")]
 
 
 class ExportOptions(TypedDict, total=False):
     """How a release is exported."""
 
     tables: Annotated[
-        Sequence[str] | None, Option("these tables alone (all that hold numbers)", "names", "TABLE,...", default=())
+        Sequence[str] | None, Option("these tables alone (all that hold numbers)", metavar="TABLE,...", default=())
     ]
     split: Annotated[
-        str | None,
-        Option("a workbook for each value of a column, such as REGION_TYPE", "text", "COLUMN", default=""),
+        str | None, Option("a workbook for each value of a column, such as REGION_TYPE", metavar="COLUMN", default="")
     ]
-    agency: Annotated[str | None, Option("who maintains the structures of SDMX (YUPANA)", "text", "ID", default="")]
+    agency: Annotated[str | None, Option("who maintains the structures of SDMX (YUPANA)", metavar="ID", default="")]
     overwrite: Overwrite
 
 
 class SignOptions(TypedDict, total=False):
     """What a release is signed as, and with what."""
 
-    signer: Annotated[
-        str | None, Option("who signs, as --signers names them, such as releases@example.org", "text", "NAME")
-    ]
+    signer: Annotated[str | None, Option("who signs, as --signers names them, such as releases@example.org")]
     beside: Annotated[
         Places | None,
         Option(
             "sign a page, an export or a folder of these, too, which is published with the release; may be repeated",
-            "paths",
-            "FILE",
             default=(),
         ),
     ]
-    overwrite: Annotated[bool, Option("replace an earlier signature", "switch", default=False)]
+    overwrite: Annotated[bool, Option("replace an earlier signature", default=False)]
 
 
-class ReportOptions(TypedDict, total=False):
-    """What a page on a release shows beside it."""
+class _MapOptions(TypedDict, total=False):
+    """What maps are drawn of."""
 
-    codes: Annotated[Place | None, Option("the files of codes and groups of SafeTab", "path", "FOLDER")]
     boundaries: Annotated[
         Places | None,
         Option(
             "boundaries of areas for a map, as a zipped shapefile such as TIGER/Line, GeoJSON or TopoJSON; may be "
             "repeated",
-            "paths",
-            "FILE",
             default=(),
         ),
     ]
 
 
-_OF_AREAS: Final = Option("encoding of --areas, such as cp1252 (utf-8)", "text", "NAME")
+class ReportOptions(_MapOptions, total=False):
+    """What a page on a release shows beside it."""
+
+    codes: Annotated[Place | None, Option("the files of codes and groups of SafeTab", metavar="FOLDER")]
+
+
+class AtlasOptions(_MapOptions, total=False):
+    """What an atlas shows."""
+
+    other: Annotated[
+        "ReleaseFolder | Place | None",
+        Option("a release to compare it with, number by number", "release", "OTHER", flag="with"),
+    ]
+    kinds: Annotated[
+        Sequence[str] | None,
+        Option("these kinds of areas alone, such as state,county (all)", metavar="KIND,...", default=()),
+    ]
+    overwrite: Overwrite
+
+
+_OF_AREAS: Final = Option("encoding of --areas, such as cp1252 (utf-8)", "text")
 
 
 class IntervalOptions(TypedDict, total=False):
@@ -111,19 +121,14 @@ class IntervalOptions(TypedDict, total=False):
     encoding: Annotated[str | None, _OF_AREAS]
     confidence: Annotated[
         Exact | None,
-        Option(
-            "confidence of the intervals (the release's: of its margins, or of areas that of its intervals)",
-            "level",
-            "C",
-        ),
+        Option("confidence of the intervals (the release's: of its margins, or of areas that of its intervals)"),
     ]
     noisy: Annotated[
         Place | None,
         Option(
             "of a TopDown release: needed for sums, ratios, and what the published tables have no interval of",
-            "path",
-            "DIR",
-            "noisy-measurements",
+            metavar="DIR",
+            flag="noisy-measurements",
         ),
     ]
 
@@ -138,18 +143,15 @@ class DistrictOptions(TypedDict, total=False):
     tolerance: Annotated[
         Exact | None, Option("tolerance as a share of the ideal (10% for a range, 5% for a deviation)", "share", "T")
     ]
-    chance: Annotated[Exact | None, Option("that a tightened rule keeps (95%)", "level", "C", default=Fraction(19, 20))]
-    query: Annotated[str | None, Option("what is counted, such as P0030001 (total)", "text", "Q", default="total")]
-    confidence: Annotated[Exact | None, Option("confidence of intervals (that of the release's margins)", "level", "C")]
+    chance: Annotated[Exact | None, Option("that a tightened rule keeps (95%)", default=Fraction(19, 20))]
+    query: Annotated[str | None, Option("what is counted, such as P0030001 (total)", metavar="Q", default="total")]
+    confidence: Annotated[Exact | None, Option("confidence of intervals (that of the release's margins)")]
     unassigned: Annotated[
         str | None,
-        Option("the district of blocks in none, such as ZZ, which are kept apart, as are blanks", "text", "CODE"),
+        Option("the district of blocks in none, such as ZZ, which are kept apart, as are blanks", metavar="CODE"),
     ]
-    crosswalk: Annotated[
-        Place | None,
-        Option("a table of blocks as PLAN has them (from) and as the release does (to)", "path", "FILE"),
-    ]
-    encoding: Annotated[str | None, Option("encoding of PLAN and crosswalk, such as cp1252 (utf-8)", "text", "NAME")]
+    crosswalk: Annotated[Place | None, Option("a table of blocks as PLAN has them (from) and as the release does (to)")]
+    encoding: Annotated[str | None, Option("encoding of PLAN and crosswalk, such as cp1252 (utf-8)")]
 
 
 class EstimateOptions(TypedDict, total=False):
@@ -159,9 +161,7 @@ class EstimateOptions(TypedDict, total=False):
         "ReleaseFolder | Place | None",
         Option("the release of Puerto Rico, for tables that show both", "release", "RELEASE"),
     ]
-    confidence: Annotated[
-        Exact | None, Option("confidence of the credible intervals (0.9)", "level", "C", default=Fraction(9, 10))
-    ]
+    confidence: Annotated[Exact | None, Option("confidence of the credible intervals (0.9)", default=Fraction(9, 10))]
     method: Annotated[Literal["exact", "original"], Option("original: round as the Census Bureau did", default="exact")]
     combine: Annotated[
         Literal["independent", "joint"],
@@ -170,7 +170,7 @@ class EstimateOptions(TypedDict, total=False):
         ),
     ]
     publish: Annotated[
-        bool, Option("refuse a release that is NOT FOR RELEASE; else OUT is marked so, too", "switch", default=False)
+        bool, Option("refuse a release that is NOT FOR RELEASE; else OUT is marked so, too", default=False)
     ]
     format: Format
     overwrite: Overwrite
@@ -183,14 +183,12 @@ class AddedIntervalOptions(TypedDict, total=False):
         Literal["least-squares", "monte-carlo"],
         Option("(least-squares where measurements are given, else monte-carlo)"),
     ]
-    replicates: Annotated[
-        int | None, Option(f"runs on the published counts for Monte Carlo ({REPLICATES})", "whole", "N")
-    ]
-    confidence: Annotated[Exact | None, Option("(that of the release's margins)", "level", "C")]
+    replicates: Annotated[int | None, Option(f"runs on the published counts for Monte Carlo ({REPLICATES})")]
+    confidence: Annotated[Exact | None, Option("(that of the release's margins)")]
     noisy_measurements: Annotated[
-        Place | None, Option("those of the run that made the release, for least squares", "path", "DIR")
+        Place | None, Option("those of the run that made the release, for least squares", metavar="DIR")
     ]
-    nmf: Annotated[Place | None, Option("the same as noisy measurement files", "path", "DIR")]
+    nmf: Annotated[Place | None, Option("the same as noisy measurement files", metavar="DIR")]
     overwrite: Overwrite
 
 
@@ -198,8 +196,7 @@ class PlOptions(TypedDict, total=False):
     """How the files of P.L. 94-171 are written."""
 
     names: Annotated[
-        Place | None,
-        Option("a geographic header of the Bureau: areas that it has get its names and other fields", "path", "FILE"),
+        Place | None, Option("a geographic header of the Bureau: areas that it has get its names and other fields")
     ]
     overwrite: Overwrite
 
@@ -207,22 +204,15 @@ class PlOptions(TypedDict, total=False):
 class MeasurementOptions(TypedDict, total=False):
     """Which noisy measurements are estimated, and with what."""
 
-    dataset: Annotated[str | None, Option("such as US_Person_PL_PROD, where there are several", "text", "NAME")]
+    dataset: Annotated[str | None, Option("such as US_Person_PL_PROD, where there are several")]
     config: Annotated[
-        Place | None,
-        Option(
-            "queries, and the order of their passes (default: those of the dataset)",
-            "name",
-            "CONFIG",
-        ),
+        Place | None, Option("queries, and the order of their passes (default: those of the dataset)", "name", "CONFIG")
     ]
     states: Annotated[
-        Sequence[str] | None, Option("these alone; with a digit before, one branch", "names", "50,...", default=())
+        Sequence[str] | None, Option("these alone; with a digit before, one branch", metavar="50,...", default=())
     ]
-    geography: Annotated[Place | None, Option("a reference file of blocks, for places and the like", "path", "GRFC")]
-    totals: Annotated[
-        Place, Option("exact totals of states, which the files lack: columns state and total", "path", "FILE")
-    ]
+    geography: Annotated[Place | None, Option("a reference file of blocks, for places and the like", metavar="GRFC")]
+    totals: Annotated[Place, Option("exact totals of states, which the files lack: columns state and total")]
     overwrite: Overwrite
 
 
@@ -233,9 +223,7 @@ class EstimatedOptions(MeasurementOptions, SetupOptions, total=False):
 class CoterminousOptions(TypedDict, total=False):
     """How areas of the same blocks are made to show the same numbers."""
 
-    housing_units: Annotated[
-        Place | None, Option("housing units by block: compare only blocks that have some", "path", "FILE")
-    ]
+    housing_units: Annotated[Place | None, Option("housing units by block: compare only blocks that have some")]
     zero_suppression: Annotated[
         Exact | None,
         Option(
@@ -244,22 +232,22 @@ class CoterminousOptions(TypedDict, total=False):
             "CHANCE",
         ),
     ]
-    parameters: Annotated[Place | None, Option("the Bureau's parameter folder with the iterations", "path", "FOLDER")]
+    parameters: Annotated[Place | None, Option("the Bureau's parameter folder with the iterations", metavar="FOLDER")]
     overwrite: Overwrite
 
 
 class SuppressOptions(TypedDict, total=False):
     """How counts that cannot be true are suppressed."""
 
-    parameters: Annotated[Place | None, Option("the Bureau's parameter folder with the iterations", "path", "FOLDER")]
+    parameters: Annotated[Place | None, Option("the Bureau's parameter folder with the iterations", metavar="FOLDER")]
     overwrite: Overwrite
 
 
 class CensusOptions(TypedDict, total=False):
     """How a census is invented."""
 
-    states: Annotated[Sequence[str] | None, Option("state codes (default: the 50 states and DC)", "names", "06,17")]
-    seed: Annotated[int | None, Option("makes the census reproducible", "seed", "S")]
+    states: Annotated[Sequence[str] | None, Option("state codes (default: the 50 states and DC)", metavar="06,17")]
+    seed: Annotated[int | None, Option("makes the census reproducible", "seed")]
     format: Format
 
 
@@ -269,12 +257,13 @@ class LossOptions(TypedDict, total=False):
     mode: Annotated[
         Literal["sound", "published"], Option("with an interval (sound), or as the paper has it", default="sound")
     ]
-    bandwidth: Annotated[float | None, Option("bandwidth in standard deviations (0.5; published 0.1)", "number", "F")]
+    bandwidth: Annotated[float | None, Option("bandwidth in standard deviations (0.5; published 0.1)", metavar="F")]
     percentile: Annotated[
-        float | None, Option("percentile of the errors where the range of the curve ends (95)", "number", "P", "range")
+        float | None,
+        Option("percentile of the errors where the range of the curve ends (95)", metavar="P", flag="range"),
     ]
-    replicates: Annotated[int | None, Option("how often counts are drawn again for the interval (100)", "whole", "N")]
-    confidence: Annotated[float | None, Option("confidence of the interval (0.95)", "level", "C")]
+    replicates: Annotated[int | None, Option("how often counts are drawn again for the interval (100)")]
+    confidence: Annotated[float | None, Option("confidence of the interval (0.95)", "level")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,10 +285,13 @@ class Command:
     more: str = ""  # in its help in place of what is said in a line
     end: str = ""  # below its help
     product: str = ""  # the product whose words stand for names in braces
+    takes: str = ""  # what a product must take to have the verb (`Listing.takes`); empty where all have it
 
 
-DATA: Final = Argument("{data}, or s3://BUCKET/PREFIX", "place", "DATA")
+_CONFIG: Final = Argument("{reads}, or a built-in name: {names}", "text", "{source}")
+_DATA: Final = Argument("{data}, or s3://BUCKET/PREFIX", "place", "DATA")
 OUT: Final = Argument("a folder that does not exist or is empty", metavar="OUT")
+_ANSWER: Final = "print the answer as JSON"
 _MANIFEST: Final = "print the manifest"
 _SPINE: Final = Argument("a folder that spine build made", metavar="SPINE")
 _OF_TOPDOWN: Final = Argument("of TopDown", metavar="RELEASE")
@@ -307,7 +299,7 @@ _OF_SAFETAB: Final = Argument("a release of SafeTab, or one of its tables", meta
 
 _RUN: Final = declared(Configured.run)
 _SERVED: Final = {
-    "port": Option("0 takes any that is free (0)", "port", "N", default=0),
+    "port": Option("0 takes any that is free (0)", "port", default=0),
     "browser": Option("only print the address", "switch", flag="no-browser", default=True),
 }
 
@@ -336,9 +328,7 @@ _RELEASES: Final = {
         {"release": Argument("a sound release", metavar="RELEASE")},
         {
             "key": Option(
-                "a private key of SSH (default: write what is to be signed, and leave that to ssh-keygen)",
-                "path",
-                "FILE",
+                "a private key of SSH (default: write what is to be signed, and leave that to ssh-keygen)", "path"
             ),
             **declared(SignOptions),
         },
@@ -356,10 +346,7 @@ _RELEASES: Final = {
         {"releases": Argument("a release, or several, each with pages of its own", metavar="RELEASE", many="+")},
         {
             "to": Option("write a static site, which opens from disk, and serve nothing", "path", "FOLDER"),
-            "boundaries": declared(ReportOptions)["boundaries"],
-            "other": Option("a release to compare it with, number by number", "path", "OTHER", flag="with"),
-            "kinds": Option("these kinds of areas alone, such as state,county (all)", "names", "KIND,...", default=()),
-            "overwrite": _RUN["overwrite"],
+            **declared(AtlasOptions),
             **_SERVED,
         },
         more="Without --to the pages are served to this machine alone, and the address is printed. Ctrl-C ends it.",
@@ -394,8 +381,8 @@ _RELEASES: Final = {
                 "texts",
                 "KIND=WHICH",
             ),
-            "queries": Option("a table of area and query; the answer is a table", "path", "FILE"),
-            "out": Option("write the table there (standard output)", "path", "FILE"),
+            "queries": Option("a table of area and query; the answer is a table", "path"),
+            "out": Option("write the table there (standard output)", "path"),
             "list": Option(
                 "what can be asked: kinds of areas and queries, or all areas of a kind with their names",
                 "listing",
@@ -403,7 +390,7 @@ _RELEASES: Final = {
             ),
             **declared(IntervalOptions),
         },
-        json="print the answer as JSON",
+        json=_ANSWER,
         more="Gives intervals for cells of a release, and for their sums, differences, ratios and percentages. Of a "
         "TopDown release it also takes places, districts and other areas, by code or name.",
         end="A query of cells: T04002[REGION_ID=06, ITERATION_CODE=1002, T4_DATA_CELL=3] % T04002[...]\n"
@@ -415,7 +402,7 @@ _RELEASES: Final = {
         {"release": _OF_TOPDOWN, "plan": Argument("a table of every block and its district", metavar="PLAN")},
         {
             "noisy": Option(
-                "those of the run that made the release", "path", "DIR", "noisy-measurements", required=True
+                "those of the run that made the release", "path", "DIR", flag="noisy-measurements", required=True
             ),
             **declared(DistrictOptions),
         },
@@ -478,7 +465,7 @@ _TOOLS: Final = {
     "synth": Command(
         "write a synthetic census in the Bureau's input formats",
         {"out": OUT},
-        {"households": Option("occupied housing units", "whole", "N", required=True), **declared(CensusOptions)},
+        {"households": Option("occupied housing units", "whole", required=True), **declared(CensusOptions)},
         json="print what was made as JSON",
     ),
     "count": Command(
@@ -527,8 +514,8 @@ _TOOLS: Final = {
             ),
             "aian_areas": Option(f"area types on the spine: {', '.join(AREA_TYPES)}; or none", "names", "TYPE,..."),
             "strong_mcd_states": Option("where county subdivisions count, not places", "names", "09,23,..."),
-            "blocks": Option("block, housing_units, gq1 .. gq7: facilities by major type", "path", "FILE"),
-            "areas": Option("of (block, area), each kind a class; may be repeated", "paths", "FILE"),
+            "blocks": Option("block, housing_units, gq1 .. gq7: facilities by major type", "path"),
+            "areas": Option("of (block, area), each kind a class; may be repeated", "paths"),
             "encoding": _OF_AREAS,
             "live": Option("only blocks with a housing unit or group quarters", "switch", default=False),
             "overwrite": _RUN["overwrite"],
@@ -546,11 +533,9 @@ _TOOLS: Final = {
         {"spine": _SPINE},
         {
             "boundaries": Option(
-                "boundaries of areas for the map: a zipped shapefile such as TIGER/Line, GeoJSON or TopoJSON",
-                "path",
-                "FILE",
+                "boundaries of areas for the map: a zipped shapefile such as TIGER/Line, GeoJSON or TopoJSON", "path"
             ),
-            "to": Option("where to write it (default OUT/report.html)", "path", "FILE"),
+            "to": Option("where to write it (default OUT/report.html)", "path"),
         },
     ),
     "account": Command(
@@ -572,7 +557,7 @@ _TOOLS: Final = {
                 "positive",
                 "D",
             ),
-            "confidence": Option("confidence of the margin of error (0.9)", "level", "C", default=Fraction(9, 10)),
+            "confidence": Option("confidence of the margin of error (0.9)", "level", default=Fraction(9, 10)),
             "margins": Option(
                 "margins of error: exact (default), or the Bureau's z sigma (docs/margins.md)",
                 default="exact",
@@ -580,7 +565,7 @@ _TOOLS: Final = {
             ),
             "mechanism": Option("the definition of privacy (zcdp)", default="zcdp", choices=("zcdp", "pure")),
         },
-        json="print the answer as JSON",
+        json=_ANSWER,
         more="Give --rho for its epsilon (and its margin of error, with --sensitivity), --epsilon for its rho, or "
         "--moe with --sensitivity for the rho that buys it. With --mechanism pure: --epsilon for its margin of error, "
         "or --moe for the epsilon that buys it, each with --sensitivity.",
@@ -599,7 +584,7 @@ _TOOLS: Final = {
             "mechanism": Option("noise of a count of one person", choices=("geometric", "discrete-gaussian")),
             "epsilon": Option("epsilon of geometric noise", "positive", "E"),
             "rho": Option("rho of discrete Gaussian noise", "positive", "R"),
-            "counts": Option("how many counts a mechanism alone is drawn for (2663)", "whole", "N"),
+            "counts": Option("how many counts a mechanism alone is drawn for (2663)", "whole"),
             "reproduce": Option(
                 "a figure of the paper, with its generator and seed; SA1 is the table, and with --report the "
                 "figure, too",
@@ -610,10 +595,9 @@ _TOOLS: Final = {
                 "P.L. 94-171 of 2010 by block, of one county; with --reproduce also enumeration districts of 1940; "
                 "with --mechanism any file, whose column --exact is given noise",
                 "path",
-                "FILE",
             ),
             **declared(LossOptions),
-            "seed": Option("reproducible noise", "seed", "S"),
+            "seed": Option("reproducible noise", "seed"),
             "report": Option("write a page with the plots of the paper", "path", "HTML"),
         },
         json="print the findings as JSON",
@@ -663,7 +647,7 @@ _TOOLS: Final = {
         "invented people through TopDown, PHSafe, SafeTab and a description, to one atlas of all releases",
         {"out": Argument("(demo)", metavar="OUT", default=Path("demo"), many="?")},
         {
-            "households": Option("households of the census (default 6,000)", "whole", "N", default=6_000),
+            "households": Option("households of the census (default 6,000)", "whole", default=6_000),
             "overwrite": Option("replace an earlier demo in OUT", "switch", default=False),
             "open": Option("open the atlas in the browser", "switch", default=False),
         },
@@ -680,49 +664,99 @@ _TOOLS: Final = {
         "~/.config/fish/completions/yupana.fish.",
     ),
 }
-OF_PLAN: Final = {
-    "delta": Option("delta of the epsilon stated (default 1e-10)", "share", "D"),
-    "epsilon": Option(
-        "scale all budgets to the largest that have this epsilon at --delta (docs/exact-accounting.md)", "positive", "E"
+VERBS: Final[Mapping[str, Command]] = {
+    "validate": Command(
+        "check the records; the report is confidential",
+        {"config": _CONFIG, "data": _DATA},
+        {**of_stage("records"), **declared(Configured.validate), **OF_EXECUTION},
+        json=_ANSWER,
     ),
-    "targets": Option("solve for budgets: margins of error, or a total (docs/targets.md)", "path", "FILE"),
-    "diff": Option("list what differs from the 2020 run", takes="production", choices=("production",)),
-}
-OF_ACCURACY: Final = {
-    **declared(Configured.accuracy),
-    "beside": Option(
-        "errors of this configuration, too, on the same records, seed and options; may be repeated",
-        "paths",
-        "CONFIG",
-        takes="estimators",
+    "plan": Command(
+        "what a run would measure, and what it costs; needs no data",
+        {"config": _CONFIG},
+        {
+            **of_stage("plan"),
+            "delta": Option("delta of the epsilon stated (default 1e-10)", "share", "D"),
+            "epsilon": Option(
+                "scale all budgets to the largest that have this epsilon at --delta (docs/exact-accounting.md)",
+                "positive",
+                "E",
+            ),
+            "targets": Option("solve for budgets: margins of error, or a total (docs/targets.md)", "path"),
+            "diff": Option("list what differs from the 2020 run", takes="production", choices=("production",)),
+        },
+        json=_ANSWER,
     ),
-}
-OF_STRATEGY: Final = {
-    "targets": Option(
-        "weights of tables and levels (of TopDown also of queries and geolevels), and margins of error to keep "
-        "(default: every published cell counts alike, and geolevels keep their shares)",
-        "path",
-        "FILE",
+    "run": Command(
+        "make a release",
+        {"config": _CONFIG, "data": _DATA, "out": OUT},
+        {**of_stage("run"), **_RUN, **OF_ACCOUNT, **OF_EXECUTION},
+        json=_ANSWER,
     ),
-    "loss": Option(
-        "what is made small: the weighted sum of variances (sum, the default), the largest (max), or the largest in "
-        "relation to that of the given budgets (ratio)",
-        choices=("sum", "max", "ratio"),
+    "exact": Command(
+        "make the same tables without noise, of synthetic data or with --internal",
+        {"config": _CONFIG, "data": _DATA, "out": OUT},
+        {**of_stage("release"), **declared(Configured.exact), **OF_EXECUTION},
+        json=_ANSWER,
     ),
-    "least": Option(
-        "the least part that each budget keeps of the given one; of TopDown each query, of its geolevel's (1/50)",
-        "text",
-        "SHARE",
+    "accuracy": Command(
+        "measure errors and compare them with the plan, on synthetic data or with --internal",
+        {
+            "config": _CONFIG,
+            "data": _DATA,
+            "out": replace(OUT, help="write accuracy.csv into this folder, too", many="?"),
+        },
+        {
+            **of_stage("records"),
+            **declared(Configured.accuracy),
+            "beside": Option(
+                "errors of this configuration, too, on the same records, seed and options; may be repeated",
+                "paths",
+                "CONFIG",
+                takes="estimators",
+            ),
+        },
+        json=_ANSWER,
     ),
-    "total": Option(
-        "what the budgets may cost together; where there are several passes, each (default: what they cost now)",
-        "positive",
-        "LOSS",
-        takes="accountings",
+    "compare": Command(
+        "make the same tables by cell key, rounding, swapping and suppression, of synthetic data or with --internal",
+        {"config": _CONFIG, "data": _DATA, "out": OUT},
+        {**of_stage("records"), **declared(Configured.compare)},
+        json=_ANSWER,
+        takes="compare",
     ),
-    "out": Option("write the configuration found, as JSON: a file that does not exist", "path", "FILE"),
-}
-OF_CONFIGURATIONS: Final = {
+    "strategy": Command(
+        "find budgets with smaller errors at the same loss; needs no data",
+        {"config": _CONFIG},
+        {
+            **of_stage("plan"),
+            "targets": Option(
+                "weights of tables and levels (of TopDown also of queries and geolevels), and margins of error to keep "
+                "(default: every published cell counts alike, and geolevels keep their shares)",
+                "path",
+            ),
+            "loss": Option(
+                "what is made small: the weighted sum of variances (sum, the default), the largest (max), or the "
+                "largest in relation to that of the given budgets (ratio)",
+                choices=("sum", "max", "ratio"),
+            ),
+            "least": Option(
+                "the least part that each budget keeps of the given one; of TopDown each query, of its geolevel's "
+                "(1/50)",
+                "text",
+                "SHARE",
+            ),
+            "total": Option(
+                "what the budgets may cost together; where there are several passes, each (default: what they cost "
+                "now)",
+                "positive",
+                "LOSS",
+                takes="accountings",
+            ),
+            "out": Option("write the configuration found, as JSON: a file that does not exist", "path"),
+        },
+        json=_ANSWER,
+    ),
     "init": Command(
         "write a configuration to begin with, every key explained",
         {
@@ -733,7 +767,7 @@ OF_CONFIGURATIONS: Final = {
             )
         },
         {
-            "like": Option("a built-in configuration; show lists them (the first)", "text", "NAME"),
+            "like": Option("a built-in configuration; show lists them (the first)", "text"),
             "dictionary": Option(
                 "draft it from what a dictionary says of record files: CSPro, DDI-Codebook, SPSS, Stata, SAS, "
                 "datapackage.json, CSVW or a CSV of codes (docs/tables.md)",
@@ -747,7 +781,7 @@ OF_CONFIGURATIONS: Final = {
     "schema": Command("print what a configuration may hold, as JSON Schema"),
     "show": Command("print a built-in configuration", {"name": Argument("(list the names)", "text", "NAME", many="?")}),
 }
-"""Verbs of every product about its configurations."""
+"""The verbs of products, in the order of help pages."""
 
 GROUPS: Final = {
     "postprocess": "coterminous areas and suppression in SafeTab releases",
@@ -757,4 +791,4 @@ GROUPS: Final = {
 """What commands of several verbs are about."""
 
 COMMANDS: Final[Mapping[str, Command]] = _RELEASES | _TOOLS
-"""Every command by its words, but the verbs that a configured product has."""
+"""Every command by its words, but `VERBS`."""

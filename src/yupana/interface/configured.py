@@ -504,9 +504,7 @@ class Configured:
         data: "Data",
         *,
         synthetic: bool = False,
-        internal: Annotated[
-            bool, Option("tell, too, what each tau would leave out", "switch", takes="truncation")
-        ] = False,
+        internal: Annotated[bool, Option("tell, too, what each tau would leave out", takes="truncation")] = False,
         execution: Execution = _HERE,
     ) -> "Validation":
         """Check records as `run` would. What it finds counts records: it is outside the guarantee, and CONFIDENTIAL.
@@ -549,7 +547,7 @@ class Configured:
         data: "Data",
         out: Place | None = None,
         *,
-        trials: Annotated[int, Option("how often noise is drawn (default 1)", "whole", "N")] = 1,
+        trials: Annotated[int, Option("how often noise is drawn (default 1)")] = 1,
         synthetic: bool = False,
         internal: Internal = False,
         seed: Seed = None,

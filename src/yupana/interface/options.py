@@ -42,8 +42,8 @@ class Option:
     """How an option is told."""
 
     help: str  # what it decides, in a line. A name in braces stands for what `Listing` says of the product.
-    kind: Kind = "choice"  # how its value is read
-    metavar: str | None = None  # what stands for its value on the command line
+    kind: Kind = "choice"  # how its value is read, where its type does not tell it
+    metavar: str | None = None  # what stands for its value on the command line, if that is not usual for its kind
     flag: str = ""  # what it is called there and in manifests, if that is not its name
     takes: str = ""  # what a product must take to have it (`Listing.takes`); empty where all have it
     stage: Stage = "plan"  # the first stage that reads it: verbs before that do not offer it
@@ -54,6 +54,33 @@ class Option:
     def written(self, name: str) -> str:
         """What the option of a name is called on the command line."""
         return f"--{(self.flag or name).replace('_', '-')}"
+
+    @property
+    def value(self) -> str:
+        """What stands for its value: its choices, or a word in capitals."""
+        return "|".join(self.choices) or self.metavar or _METAVARS.get(self.kind, "")
+
+
+_METAVARS: Final[Mapping[Kind, str]] = {
+    "path": "FILE",
+    "paths": "FILE",
+    "text": "NAME",
+    "whole": "N",
+    "port": "N",
+    "level": "C",
+    "seed": "S",
+}
+_KINDS: Final[Mapping[Any, Kind]] = {
+    bool: "switch",
+    int: "whole",
+    float: "number",
+    str: "text",
+    Sequence[str]: "names",
+    Place: "path",
+    Places: "paths",
+    Exact: "level",
+}
+"""How values of a type are read, unless another kind is told; those of all other types are choices."""
 
 
 Values: TypeAlias = Mapping[str, object] | Iterable[tuple[str, object]]
@@ -74,16 +101,15 @@ class Options(TypedDict, total=False):
             default="exact",
         ),
     ]
-    confidence: Annotated[Exact, Option("confidence of the margins of error ({confidence})", "level", "C")]
+    confidence: Annotated[Exact, Option("confidence of the margins of error ({confidence})")]
     codes: Annotated[
         Place,
-        Option("the public files of codes and groups (default: where {source} lies)", "path", "FOLDER", takes="codes"),
+        Option("the public files of codes and groups (default: where {source} lies)", metavar="FOLDER", takes="codes"),
     ]
     renormalise: Annotated[
         bool,
         Option(
             "divide shares that do not sum to 1 by their sum, of geolevels and of the queries of each",
-            "switch",
             takes="renormalise",
             default=False,
         ),
@@ -103,34 +129,19 @@ class Options(TypedDict, total=False):
     ]
     totals: Annotated[
         Place,
-        Option(
-            "published totals of population groups, such as T01001 of safetab-p",
-            "path",
-            "FILE",
-            takes="totals",
-            stage="records",
-        ),
+        Option("published totals of population groups, such as T01001 of safetab-p", takes="totals", stage="records"),
     ]
     areas: Annotated[
         Places,
         Option(
             "more areas that blocks lie in: a table or a file of the Bureau; may be repeated (docs/topdown-files.md)",
-            "paths",
-            "FILE",
             takes="areas",
             stage="records",
             default=(),
         ),
     ]
     encoding: Annotated[
-        str,
-        Option(
-            "encoding of --areas and --names, such as cp1252 (utf-8)",
-            "text",
-            "NAME",
-            takes="areas",
-            stage="records",
-        ),
+        str, Option("encoding of --areas and --names, such as cp1252 (utf-8)", takes="areas", stage="records")
     ]
     estimator: Annotated[
         Estimator,
@@ -140,18 +151,13 @@ class Options(TypedDict, total=False):
     names: Annotated[
         Place,
         Option(
-            "what areas are called: a table, or a geographic header file of P.L. 94-171",
-            "path",
-            "FILE",
-            takes="names",
-            stage="release",
+            "what areas are called: a table, or a geographic header file of P.L. 94-171", takes="names", stage="release"
         ),
     ]
     microdata: Annotated[
         bool,
         Option(
             "write no records of persons or units, only counts and tables",
-            "switch",
             flag="no-microdata",
             takes="microdata",
             stage="release",
@@ -159,14 +165,13 @@ class Options(TypedDict, total=False):
         ),
     ]
     noisy_measurements: Annotated[
-        Place, Option("draw and write all measurements, too", "path", "DIR", takes="noisy_measurements", stage="run")
+        Place, Option("draw and write all measurements, too", metavar="DIR", takes="noisy_measurements", stage="run")
     ]
     nmf: Annotated[
         Place,
         Option(
             "draw and write all measurements, in the Census Bureau's layout (docs/noisy-measurement-files.md)",
-            "path",
-            "DIR",
+            metavar="DIR",
             takes="nmf",
             stage="run",
         ),
@@ -175,8 +180,7 @@ class Options(TypedDict, total=False):
         Place,
         Option(
             "write the files of P.L. 94-171, too; the configuration has persons and units, such as pl94-2020-us-whole",
-            "path",
-            "DIR",
+            metavar="DIR",
             takes="pl",
             stage="run",
         ),
@@ -189,24 +193,11 @@ class Options(TypedDict, total=False):
             stage="run",
         ),
     ]
-    report: Annotated[
-        Place,
-        Option(
-            "the atlas of the release as one HTML file",
-            "path",
-            "FILE",
-            takes="report",
-            stage="run",
-        ),
-    ]
+    report: Annotated[Place, Option("the atlas of the release as one HTML file", takes="report", stage="run")]
     replicates: Annotated[
         int,
         Option(
-            f"runs on the published counts for --intervals monte-carlo ({REPLICATES})",
-            "whole",
-            "N",
-            takes="replicates",
-            stage="run",
+            f"runs on the published counts for --intervals monte-carlo ({REPLICATES})", takes="replicates", stage="run"
         ),
     ]
 
@@ -228,26 +219,18 @@ class CountTerms(TypedDict, total=False):
     """What `count` asks of one record file."""
 
     unit: Annotated[
-        str, Option("the column that says whose each record is (default: each record is a unit)", "text", "COLUMN")
+        str, Option("the column that says whose each record is (default: each record is a unit)", metavar="COLUMN")
     ]
     max_per_unit: Annotated[
-        int,
-        Option("how many records of one unit count; of those with more, some are chosen by a hash (1)", "whole", "N"),
+        int, Option("how many records of one unit count; of those with more, some are chosen by a hash (1)")
     ]
-    keys: Annotated[
-        Places,
-        Option("a public table with the codes of the columns of the same name; may be repeated", "paths", "FILE"),
-    ]
+    keys: Annotated[Places, Option("a public table with the codes of the columns of the same name; may be repeated")]
     domains: Annotated[
         "Mapping[str, Codes]",
         Option("the codes of a column, such as sex=1,2; may be repeated", "domains", "COLUMN=CODES", flag="domain"),
     ]
     keys_public: Annotated[
-        bool,
-        Option(
-            "declare that the values which occur in columns without codes are public; the manifest says so",
-            "switch",
-        ),
+        bool, Option("declare that the values which occur in columns without codes are public; the manifest says so")
     ]
     others: Annotated[
         "Mapping[str, str] | str",
@@ -258,9 +241,7 @@ class CountTerms(TypedDict, total=False):
         ),
     ]
     separator: Annotated[Literal[",", ";", "|", "tab"], Option("what separates fields of text (the header tells)")]
-    encoding: Annotated[
-        str, Option("encoding of text and keys, such as cp1252, latin-1 or utf-16 (utf-8)", "text", "NAME")
-    ]
+    encoding: Annotated[str, Option("encoding of text and keys, such as cp1252, latin-1 or utf-16 (utf-8)")]
     decimal: Annotated[Literal[",", "."], Option("what may stand between a whole number and zeros in text, as in 12,0")]
     epsilon: Annotated[
         Exact,
@@ -268,9 +249,7 @@ class CountTerms(TypedDict, total=False):
     ]
     delta: Annotated[Exact, Option("delta beside --epsilon, such as 1e-9", "text", "D")]
     rho: Annotated[Exact, Option("loss of one unit under zCDP, in place of epsilon", "text", "R")]
-    totals: Annotated[
-        bool, Option("tables of each column alone and the total, too, as sums of the noisy cells", "switch")
-    ]
+    totals: Annotated[bool, Option("tables of each column alone and the total, too, as sums of the noisy cells")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,8 +270,8 @@ class Account:
         Of households: the most persons in one.
     """
 
-    ledger: Annotated[Place, Option("add this run's loss to what was spent on the same data", "path", "FILE")]
-    dataset: Annotated[str, Option("your name for the data in the ledger", "text", "NAME")]
+    ledger: Annotated[Place, Option("add this run's loss to what was spent on the same data")]
+    dataset: Annotated[str, Option("your name for the data in the ledger")]
     limit: Annotated[
         "Mapping[str, Exact] | Exact | None",
         Option(
@@ -308,7 +287,7 @@ class Account:
             "whose loss is added up: the records' own (default), one person's, or a household's (docs/person-loss.md)"
         ),
     ] = "record"
-    household_cap: Annotated[int | None, Option("the most persons in one, for --unit household", "whole", "K")] = None
+    household_cap: Annotated[int | None, Option("the most persons in one, for --unit household", metavar="K")] = None
 
 
 Memory: TypeAlias = Annotated[
@@ -343,12 +322,11 @@ class Execution:
         str | None,
         Option(
             "the master of Spark: local[N] (default: all cores), spark://HOST:PORT, yarn, k8s://... or sc://HOST:PORT",
-            "text",
-            "URL",
+            metavar="URL",
         ),
     ] = None
     shards: Annotated[
-        int | None, Option("cut records into so many shards, counted one at a time or by several workers", "whole", "N")
+        int | None, Option("cut records into so many shards, counted one at a time or by several workers")
     ] = None
     spark_conf: Annotated[
         Mapping[str, str], Option("another setting of Spark; may be repeated", "settings", "KEY=VALUE")
@@ -356,27 +334,31 @@ class Execution:
     progress: Listener | bool = False
 
 
-Seed: TypeAlias = Annotated[
-    int | None, Option("reproducible noise, for synthetic data only; NOT FOR RELEASE", "seed", "S")
-]
-Overwrite: TypeAlias = Annotated[bool, Option("replace an earlier output in OUT", "switch", default=False)]
-Log: TypeAlias = Annotated[Place | None, Option("the confidential log (default: beside OUT)", "path", "FILE")]
+Seed: TypeAlias = Annotated[int | None, Option("reproducible noise, for synthetic data only; NOT FOR RELEASE", "seed")]
+Overwrite: TypeAlias = Annotated[bool, Option("replace an earlier output in OUT", default=False)]
+Log: TypeAlias = Annotated[Place | None, Option("the confidential log (default: beside OUT)")]
 Resume: TypeAlias = Annotated[
-    bool, Option("go on with a run that was interrupted, with what it had drawn (docs/interrupted-runs.md)", "switch")
+    bool, Option("go on with a run that was interrupted, with what it had drawn (docs/interrupted-runs.md)")
 ]
 Internal: TypeAlias = Annotated[
-    bool, Option("on real records, too; what it tells is CONFIDENTIAL, and nobody but you can read the files", "switch")
+    bool, Option("on real records, too; what it tells is CONFIDENTIAL, and nobody but you can read the files")
 ]
 
 
 def declared(of: Any) -> dict[str, Option]:  # noqa: ANN401 (a class or a function)
     """The options that a class or a function declares, by name."""
     return {
-        name: replace(option, choices=get_args(hint.__origin__)) if option.kind == "choice" else option
+        name: _of_type(option, hint.__origin__) if option.kind == "choice" else option
         for name, hint in of.__annotations__.items()
         for option in getattr(hint, "__metadata__", ())
         if isinstance(option, Option)
     }
+
+
+def _of_type(option: Option, of: Any) -> Option:  # noqa: ANN401 (a type, or one or nothing)
+    """The option with what its type tells: its kind, or what it may choose among."""
+    kind = next((kind for known, kind in _KINDS.items() if of in {known, known | None}), None)
+    return replace(option, choices=get_args(of)) if kind is None else replace(option, kind=kind)
 
 
 OPTIONS: Final = declared(Options)
@@ -387,6 +369,12 @@ OF_MEASUREMENTS: Final = (
     "areas", "names", "encoding", "estimator", "confidence", "margins", "format", "microdata", "intervals",
 )  # fmt: skip
 """The options of what is estimated from files of noisy measurements."""
+
+
+def of_stage(stage: Stage) -> dict[str, Option]:
+    """The options of products that verbs of a stage read."""
+    last = STAGES.index(stage)
+    return CHANGES | {name: option for name, option in OPTIONS.items() if STAGES.index(option.stage) <= last}
 
 
 def has(listing: Listing, option: Option) -> bool:

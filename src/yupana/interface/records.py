@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,10 +17,10 @@ from yupana.engine.engine import EngineTerms
 from yupana.errors import ConfigError
 from yupana.files.store import store_at
 from yupana.interface.arguments import bytes_of, check_fields, exact_number, path_of
-from yupana.interface.options import OPTIONS, STAGES, Account, Exact, Execution, Place, Stage
+from yupana.interface.options import Account, Exact, Execution, Place, Stage, of_stage
 from yupana.plan.account import OWN, Unit
 from yupana.products.parts import ALONE, data_of
-from yupana.progress import Listener, announcing, counting, listening, silent
+from yupana.progress import Progress, listening, silent
 
 if TYPE_CHECKING:
     from yupana.interface.configured import Configured
@@ -48,8 +47,6 @@ def accounts(asked: "Configured", account: Account | None) -> dict[str, LedgerAc
     if account is None:
         return dict.fromkeys(asked.cases)
     check_fields(account)
-    if not isinstance(account.dataset, str):
-        raise ConfigError(f"dataset: must be a text, and is of type {type(account.dataset).__name__}")
     limit = account.limit
     given = dict(limit) if isinstance(limit, Mapping) else {} if limit is None else {OWN: limit}
     if not asked.parts or account.unit in {"person", "household"}:
@@ -87,8 +84,7 @@ def opened(
         files |= counter(case).frames
     if out is not None:
         check_outside(path_of("out", out), [Path(place) for place in places_of(data)])
-    stage = STAGES.index(_STAGE_OF.get(verb, "records"))
-    asked_of = [name for name in _OF_REQUEST if STAGES.index(OPTIONS[name].stage) <= stage]
+    asked_of = [name for name in of_stage(_STAGE_OF.get(verb, "records")) if name in RunRequest.__slots__]
     with (
         listening(execution.progress, f"{asked.product.key} {verb}") as tell,
         _at_hand(data, files, memory, tell, synthetic=synthetic) as (folder, bring),
@@ -110,17 +106,13 @@ def opened(
                     memory=memory,
                     engine=engine,
                     shards=execution.shards,
-                    announce=announcing(_told_by(name, tell)),
-                    progress=counting(_told_by(name, tell)),
+                    announce=_told_by(name, tell),
+                    progress=_told_by(name, tell),
                     bring=bring,
                 ),
             )
             for name, case in cases.items()
         }
-
-
-_OF_REQUEST = [name for name in OPTIONS if name in RunRequest.__slots__]
-"""The options that a run is asked for."""
 
 
 @contextmanager
@@ -142,7 +134,7 @@ def _engine_terms(execution: Execution) -> EngineTerms:
 
 @contextmanager
 def _at_hand(
-    data: Data, files: Mapping[str, str], memory: int | None, tell: Listener, *, synthetic: bool
+    data: Data, files: Mapping[str, str], memory: int | None, tell: Progress, *, synthetic: bool
 ) -> Iterator[tuple[Path, Bring]]:
     """The folder of the records, and what brings them there if they lie on a store."""
     store = store_at(data) if isinstance(data, str | Path) else None
@@ -151,7 +143,7 @@ def _at_hand(
             yield folder, silent
         return
     with (
-        stored_records(store, counting(tell)) as (copies, bring),
+        stored_records(store, tell) as (copies, bring),
         as_folder(copies, synthetic=synthetic) as folder,
     ):
         yield folder, bring
@@ -168,6 +160,6 @@ def places_of(data: object) -> list[Place]:
     return [place for place in given if isinstance(place, str | Path)]
 
 
-def _told_by(name: str, tell: Listener) -> Listener:
+def _told_by(name: str, tell: Progress) -> Progress:
     """Tell steps under the name of a part, if it has one."""
-    return tell if name == ALONE else lambda step: tell(replace(step, stage=f"{name}: {step.stage}"))
+    return tell if name == ALONE else lambda stage, done=0, total=0: tell(f"{name}: {stage}", done, total)

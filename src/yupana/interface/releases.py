@@ -11,6 +11,7 @@ from yupana.files.arrow import Findings
 from yupana.interface.arguments import ask_passphrase, checked, folder_of, out_of, path_of, paths_of
 from yupana.interface.commands import (
     AddedIntervalOptions,
+    AtlasOptions,
     CheckOptions,
     CoterminousOptions,
     DistrictOptions,
@@ -25,7 +26,7 @@ from yupana.interface.commands import (
 )
 from yupana.interface.options import Place, Places
 from yupana.interface.reading import terms_of
-from yupana.progress import Listener, announcing, counting, listening
+from yupana.progress import Listener, Progress, listening
 from yupana.release.release import PARTS_ENDING, ReleaseFolder
 
 if TYPE_CHECKING:
@@ -409,7 +410,7 @@ def estimate(
     made = out_of(out, *sources, overwrite=terms["overwrite"])
     request = EstimateRequest(sources[0], made, combination=combination, **terms)
     with listening(progress, "estimate") as tell:
-        publish_estimates(request, announcing(tell))
+        publish_estimates(request, tell)
     return open_release(made)
 
 
@@ -455,7 +456,7 @@ def topdown_intervals(
     made = out_of(out, folder_of(release), overwrite=terms["overwrite"])
     request = IntervalRequest(release=folder_of(release), out=made, **terms)
     with listening(progress, "topdown intervals") as tell:
-        publish_intervals(request, Stopwatch(announcing(tell)), counting(tell))
+        publish_intervals(request, Stopwatch(tell), tell)
     return open_release(made)
 
 
@@ -499,7 +500,7 @@ def combine_coterminous(
     terms = terms_of(CoterminousOptions, options)
     made, blocks = out_of(out, folder_of(release), overwrite=terms["overwrite"]), path_of("reference", reference)
     with listening(progress, "coterminous") as tell:
-        make_coterminous(folder_of(release), blocks, made, announce=announcing(tell), **terms)
+        make_coterminous(folder_of(release), blocks, made, announce=tell, **terms)
     return open_release(made)
 
 
@@ -543,7 +544,7 @@ def suppress(
     terms = terms_of(SuppressOptions, options)
     made, rules = out_of(out, folder_of(release), overwrite=terms["overwrite"]), path_of("policy", policy)
     with listening(progress, "suppress") as tell:
-        suppress_release(folder_of(release), rules, made, announce=announcing(tell), **terms)
+        suppress_release(folder_of(release), rules, made, announce=tell, **terms)
     return open_release(made)
 
 
@@ -632,7 +633,7 @@ def report(
         if len(shapes) > 1:
             raise ConfigError("boundaries: the report of a spine has one map; name one file")
         with listening(progress, "report") as tell:
-            return write_spine_report(opened.folder, shapes[0] if shapes else None, path_of("to", to), announcing(tell))
+            return write_spine_report(opened.folder, shapes[0] if shapes else None, path_of("to", to), tell)
     if product not in PRODUCTS:
         raise OutputError(
             f"{opened.folder} holds {opened.product}, of which there is no report; name a release or a spine"
@@ -649,36 +650,16 @@ if TYPE_CHECKING:  # as of `interval`
 
     @overload
     def atlas(
-        release: "Release | Place | Sequence[Release | Place]",
-        to: Place,
-        *,
-        boundaries: Places | None = None,
-        other: "Release | Place | None" = None,
-        kinds: Sequence[str] = (),
-        overwrite: bool = False,
+        release: "Release | Place | Sequence[Release | Place]", to: Place, **options: Unpack[AtlasOptions]
     ) -> Path: ...
 
     @overload
-    def atlas(
-        release: "Release | Place",
-        to: None = None,
-        *,
-        boundaries: Places | None = None,
-        other: "Release | Place | None" = None,
-        kinds: Sequence[str] = (),
-        overwrite: bool = False,
-    ) -> "InlineAtlas": ...
+    def atlas(release: "Release | Place", to: None = None, **options: Unpack[AtlasOptions]) -> "InlineAtlas": ...
 
 
 @checked
 def atlas(
-    release: "Release | Place | Sequence[Release | Place]",
-    to: Place | None = None,
-    *,
-    boundaries: Places | None = None,
-    other: "Release | Place | None" = None,
-    kinds: Sequence[str] = (),
-    overwrite: bool = False,
+    release: "Release | Place | Sequence[Release | Place]", to: Place | None = None, **options: Unpack[AtlasOptions]
 ) -> "Path | InlineAtlas":
     """Make the atlas of a release: pages on which anybody reads its tables, error first.
 
@@ -689,14 +670,8 @@ def atlas(
     to : str or Path, optional
         A folder that does not exist or is empty. Its ``index.html`` opens from disk and from any web server. Without
         it the atlas shows itself in a notebook.
-    boundaries : path or sequence of paths, optional
-        Boundaries of areas for maps: zipped shapefiles such as TIGER/Line, GeoJSON or TopoJSON.
-    other : Release, str or Path, optional
-        A release that it is compared with, number by number.
-    kinds : sequence of str
-        Kinds of areas, such as ``state``; all if empty.
-    overwrite : bool
-        Replace an earlier atlas there.
+    options
+        {options}
 
     Returns
     -------
@@ -716,20 +691,18 @@ def atlas(
     from yupana.atlas.one_file import inline_atlas
     from yupana.atlas.site import write_site
 
-    requests = atlas_requests(release, boundaries, other, kinds)
+    requests = atlas_requests(release, **options)
     if to is None:
         if len(requests) > 1:
             raise ConfigError("to: the atlas of several releases needs a folder")
         return inline_atlas(requests[0])
     reads = [one for request in requests for one in (request.release, request.other) if one is not None]
+    overwrite = terms_of(AtlasOptions, options)["overwrite"]
     return write_site(out_of(to, *reads, overwrite=overwrite, name="to"), requests, overwrite=overwrite)
 
 
 def atlas_requests(
-    release: "Release | Place | Sequence[Release | Place]",
-    boundaries: Places | None,
-    other: "Release | Place | None",
-    kinds: Sequence[str],
+    release: "Release | Place | Sequence[Release | Place]", **options: Unpack[AtlasOptions]
 ) -> "list[AtlasRequest]":
     """What pages of each release are made of.
 
@@ -743,10 +716,11 @@ def atlas_requests(
     releases = [release] if isinstance(release, str | Path | ReleaseFolder) else list(release)
     if not releases:
         raise ConfigError("atlas needs a release")
-    if len(releases) > 1 and (boundaries or other is not None):
+    terms = terms_of(AtlasOptions, options)
+    if len(releases) > 1 and (terms["boundaries"] or terms["other"] is not None):
         raise ConfigError("boundaries and another release to compare with (--with) go with one release; name one")
-    shapes, beside = tuple(paths_of("boundaries", boundaries)), None if other is None else folder_of(other)
-    return [AtlasRequest(folder_of(one), shapes, beside, tuple(kinds)) for one in releases]
+    shown = {name: terms[name] for name in ("boundaries", "other", "kinds")}
+    return [AtlasRequest(folder_of(one), **shown) for one in releases]
 
 
 @checked
@@ -830,8 +804,6 @@ def export(
 
     terms = terms_of(ExportOptions, options)
     made = out_of(out, folder_of(release), overwrite=terms["overwrite"])
-    if to not in {"workbook", "sdmx", "labelled"}:
-        raise ConfigError(f"to: must be 'workbook', 'sdmx' or 'labelled', and is {to!r}")
     request = ExportRequest(
         folder_of(release), made, to, tuple(terms["tables"]), terms["split"], terms["agency"], terms["overwrite"]
     )
@@ -914,18 +886,18 @@ def claim_report(page: Place, homes: Sequence[Place], *, confidential: bool = Fa
 
 
 def write_report(
-    page: "NewFile", release: ReleaseFolder, tell: Listener, boundaries: Sequence[Path] = (), codes: Path | None = None
+    page: "NewFile", release: ReleaseFolder, tell: Progress, boundaries: Sequence[Path] = (), codes: Path | None = None
 ) -> None:
     """Write the atlas of a release into the file that was claimed, and tell what it has no room for."""
     from yupana.atlas.one_file import inline_atlas
     from yupana.atlas.site import AtlasRequest
 
-    announcing(tell)("making the page")
+    tell("making the page")
     request = AtlasRequest(release.folder, tuple(boundaries), confidential=True, codes=codes)
     made = inline_atlas(request)
     page.put(made.page)
     if made.told:
-        announcing(tell)(f"{page.path} {made.told}")
+        tell(f"{page.path} {made.told}")
 
 
 class Release(ReleaseFolder):

@@ -14,7 +14,7 @@ from yupana.interface.configured import run, setup
 from yupana.interface.options import OF_MEASUREMENTS, CountTerms, Place, Places, declared
 from yupana.interface.reading import read_options, terms_of, told_options
 from yupana.interface.releases import Release, open_release
-from yupana.progress import Listener, Step, announcing, counting, listening
+from yupana.progress import Listener, listening
 
 if TYPE_CHECKING:
     from yupana.audit.attribute.answers import AttributeAnswer
@@ -113,7 +113,7 @@ def estimate_measurements(
     for_tables = {name: options[name] for name in OF_MEASUREMENTS}
     request = MeasurementRequest(root=path_of("files", files), out=made, changes=changes, **terms, **for_tables)
     with listening(progress, "topdown estimate") as tell:
-        publish_from_files(request, Stopwatch(announcing(tell)), counting(tell))
+        publish_from_files(request, Stopwatch(tell), tell)
     return open_release(made)
 
 
@@ -173,7 +173,7 @@ def attribute_loss(
     found: list[AttributeAnswer] = []
     with listening(progress, "attribute") as tell:
         for individual in question.individuals:
-            tell(Step(f"searching the households of {individual.name}"))
+            tell(f"searching the households of {individual.name}")
             found += answers(costs, [individual], question.secrets or SECRETS, slides=individuals is None)
     return Findings("answers", found, COLUMNS)
 
@@ -249,7 +249,7 @@ def build_spine(
         encoding,
     )
     with listening(progress, "spine") as tell:
-        build(replace(settings, **changes), request, announcing(tell))
+        build(replace(settings, **changes), request, tell)
     return open_release(made)
 
 
@@ -292,7 +292,7 @@ def spine_distances(
     from yupana.geography.distance import measure
 
     with listening(progress, "distance") as tell:
-        rows = measure(folder_of(spine), path_of("entities", entities), root, announcing(tell))
+        rows = measure(folder_of(spine), path_of("entities", entities), root, tell)
     kinds = {"column": "VARCHAR", "entity": "VARCHAR", "county": "VARCHAR", "osed": "BIGINT"}
     return ArrowTable.of({name: (kind, [getattr(row, name) for row in rows]) for name, kind in kinds.items()})
 
@@ -339,7 +339,7 @@ def synthesize(
             states=ALL_51_STATE_CODES if terms["states"] is None else terms["states"],
             seed=terms["seed"],
             fmt=terms["format"],
-            progress=lambda done, total: tell(Step("households", done, total)),
+            progress=lambda done, total: tell("households", done, total),
         )
 
 

@@ -11,7 +11,7 @@ import duckdb
 from yupana.errors import OutputError
 from yupana.files.database import named, open_database, quoted, unreadable, write_query
 from yupana.files.delimited import parquet_rows
-from yupana.progress import Listener, Step
+from yupana.progress import Progress
 from yupana.release.codebook import REASON
 from yupana.report.export.tables import Cell, Export, ExportColumn, ExportTable, Row, differences, listed
 
@@ -19,7 +19,7 @@ _FORMULA: Final = r"^[=+\-@]"
 _NUMBER: Final = r"^[+\-]?[0-9]+([.,][0-9]+)?$"
 
 
-def write_labelled(folder: Path, export: Export, database: duckdb.DuckDBPyConnection, tell: Listener) -> None:
+def write_labelled(folder: Path, export: Export, database: duckdb.DuckDBPyConnection, tell: Progress) -> None:
     """Write each table twice.
 
     Raises
@@ -28,7 +28,7 @@ def write_labelled(folder: Path, export: Export, database: duckdb.DuckDBPyConnec
         If it cannot be written.
     """
     for done, (table, name) in enumerate(zip(export.tables, export.names(""), strict=True)):
-        tell(Step("writing tables", done, len(export.tables)))
+        tell("writing tables", done, len(export.tables))
         write_query(database, _query(table, database, typed=False), folder / f"{name}.csv", "FORMAT csv, HEADER true")
         write_query(database, _query(table, database, typed=True), folder / f"{name}.parquet")
 
@@ -55,10 +55,10 @@ def _values(
         yield text if typed else f"CASE WHEN {test} THEN '''' || {text} ELSE {text} END"
 
 
-def labelled_faults(folder: Path, export: Export, database: duckdb.DuckDBPyConnection, tell: Listener) -> Iterator[str]:
+def labelled_faults(folder: Path, export: Export, database: duckdb.DuckDBPyConnection, tell: Progress) -> Iterator[str]:
     """Where the files do not hold what the release does, in words."""
     for done, (table, name) in enumerate(zip(export.tables, export.names(""), strict=True)):
-        tell(Step("reading tables", done, len(export.tables)))
+        tell("reading tables", done, len(export.tables))
         headers = table.headers()
         guarded = (tuple(map(_guarded, row)) for row in table.cells(database))
         yield from differences(f"{name}.csv", headers, guarded, _rows_of_text(folder / f"{name}.csv", table))

@@ -11,7 +11,7 @@ from yupana.errors import ConfigError, OutputError
 from yupana.files.database import open_database
 from yupana.products.gate import check_release, open_checked
 from yupana.products.product import Checked
-from yupana.progress import Listener, Step
+from yupana.progress import Progress
 from yupana.release.folder import new_folder, write_manifest
 from yupana.release.manifest import MANIFEST
 from yupana.release.recipe import EXPORT
@@ -24,8 +24,8 @@ from yupana.report.export.tables import Export, tables_of
 from yupana.report.export.workbook import workbook_faults, write_workbook
 from yupana.version import __version__
 
-_Write = Callable[[Path, Export, duckdb.DuckDBPyConnection, Listener], None]
-_Faults = Callable[[Path, Export, duckdb.DuckDBPyConnection, Listener], Iterator[str]]
+_Write = Callable[[Path, Export, duckdb.DuckDBPyConnection, Progress], None]
+_Faults = Callable[[Path, Export, duckdb.DuckDBPyConnection, Progress], Iterator[str]]
 
 _FORMS: Final[dict[str, tuple[_Write, _Faults]]] = {
     "workbook": (write_workbook, workbook_faults),
@@ -47,14 +47,14 @@ class ExportRequest:
     overwrite: bool = False
 
 
-def publish_export(request: ExportRequest, tell: Listener) -> dict[str, Any]:
+def publish_export(request: ExportRequest, tell: Progress) -> dict[str, Any]:
     """Write an export, the same bytes for the same release, options and libraries, and return its manifest."""
     for name, value, form in (("split", request.split, "workbook"), ("agency", request.agency, "sdmx")):
         if value and request.to != form:
             raise ConfigError(f"{name} is for --to {form}, and the export is --to {request.to}")
     write, _ = _FORMS[request.to]
     with new_folder(request.out, overwrite=request.overwrite, noisy=False) as partial, open_database() as database:
-        tell(Step("checking the release"))
+        tell("checking the release")
         export = _export(request, database)
         write(partial, export, database, tell)
         files = sorted(path.name for path in partial.iterdir())
@@ -87,7 +87,7 @@ def _export(request: ExportRequest, database: duckdb.DuckDBPyConnection) -> Expo
     return Export(release, tuple(tables), request.split, request.agency or "YUPANA")
 
 
-def check_export(folder: Path, release: Path | None, tell: Listener) -> Checked:
+def check_export(folder: Path, release: Path | None, tell: Progress) -> Checked:
     """Compare an export with its release: the one given, else the folder of its name beside it."""
     found, own = check_release(folder), read_release(folder, confidential=True)
     request = _request_in(folder, release, own.manifest.get(EXPORT))
@@ -101,7 +101,7 @@ def check_export(folder: Path, release: Path | None, tell: Listener) -> Checked:
         return Checked((f"it was made of another release than {release}",), against="the manifest")
     _, faults = _FORMS[request.to]
     with open_database() as database:
-        tell(Step("checking the release"))
+        tell("checking the release")
         export = _export(request, database)
         wrong = []
         if export.release.status != own.status:

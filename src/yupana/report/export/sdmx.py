@@ -18,7 +18,7 @@ import duckdb
 from yupana.errors import ConfigError, OutputError
 from yupana.files.database import named, quoted, unreadable, write_query
 from yupana.privacy.laws import DiscreteGaussian, TwoSidedGeometric
-from yupana.progress import Listener, Step
+from yupana.progress import Progress
 from yupana.release.recipe import ESTIMATES, SUPPRESSED
 from yupana.report.export.tables import (
     NOISE,
@@ -100,7 +100,7 @@ class _Flow:
         return f"{measure}{told}" if self.is_wide and told.startswith("_") else told
 
 
-def write_sdmx(folder: Path, export: Export, database: duckdb.DuckDBPyConnection, tell: Listener) -> None:
+def write_sdmx(folder: Path, export: Export, database: duckdb.DuckDBPyConnection, tell: Progress) -> None:
     """Write the structure message, and a file of data for each table.
 
     Raises
@@ -117,13 +117,13 @@ def write_sdmx(folder: Path, export: Export, database: duckdb.DuckDBPyConnection
     flows = _flows(export, database)
     for flow in flows:
         _refuse_repeated(flow, database)
-    tell(Step("writing the structure"))
+    tell("writing the structure")
     made = _structures(export, flows)
     text = pysdmx.write_sdmx(list(itertools.chain(*made)), formats.Format.STRUCTURE_SDMX_ML_3_0, header=_header(export))
     (folder / STRUCTURE).write_text(text, encoding="utf-8")
     _read_structure(folder / STRUCTURE)
     for done, (flow, name) in enumerate(zip(flows, export.names(".csv"), strict=True)):
-        tell(Step("writing data", done, len(flows)))
+        tell("writing data", done, len(flows))
         write_query(database, _query(export, flow, database), folder / name, "FORMAT csv")
 
 
@@ -405,7 +405,7 @@ def _read_structure(path: Path) -> Any:  # noqa: ANN401 (of pysdmx)
             raise OutputError(f"{path} is no valid structure message: {one_line(str(error))[:200]}") from None
 
 
-def sdmx_faults(folder: Path, export: Export, database: duckdb.DuckDBPyConnection, tell: Listener) -> Iterator[str]:
+def sdmx_faults(folder: Path, export: Export, database: duckdb.DuckDBPyConnection, tell: Progress) -> Iterator[str]:
     """Where the files do not hold what the release does, in words."""
     flows = _flows(export, database)
     try:
@@ -428,7 +428,7 @@ def sdmx_faults(folder: Path, export: Export, database: duckdb.DuckDBPyConnectio
     if names != {one.id: one.name for one in due}:
         yield f"{STRUCTURE}: the dataflows are not the tables of the release"
     for done, (flow, name) in enumerate(zip(flows, export.names(".csv"), strict=True)):
-        tell(Step("reading data", done, len(flows)))
+        tell("reading data", done, len(flows))
         table = flow.table
         try:
             rows = _rows(folder / name, export, flow, lists)

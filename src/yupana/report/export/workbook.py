@@ -14,7 +14,7 @@ import duckdb
 
 from yupana.errors import ConfigError, OutputError
 from yupana.files.database import named, quoted
-from yupana.progress import Listener, Step
+from yupana.progress import Progress
 from yupana.release.recipe import SUPPRESSED
 from yupana.report.export.tables import (
     Cell,
@@ -54,7 +54,7 @@ class _Exact(float):
         return repr(float(self))
 
 
-def write_workbook(folder: Path, export: Export, database: duckdb.DuckDBPyConnection, tell: Listener) -> None:
+def write_workbook(folder: Path, export: Export, database: duckdb.DuckDBPyConnection, tell: Progress) -> None:
     """Write one workbook, or one for each value of the column that splits them.
 
     Raises
@@ -117,7 +117,7 @@ def _refuse_large(book: Export) -> None:
         raise OutputError(f"a workbook would have {cells:,} cells, and may have {MOST_CELLS:,}; {instead}")
 
 
-def _write(path: Path, book: Export, database: duckdb.DuckDBPyConnection, tell: Listener) -> None:
+def _write(path: Path, book: Export, database: duckdb.DuckDBPyConnection, tell: Progress) -> None:
     gptables: Any = library("gptables", "a workbook")
     wrappers: Any = library("gptables.core.wrappers", "a workbook")
     pandas: Any = library("pandas", "a workbook")
@@ -147,7 +147,7 @@ def _write(path: Path, book: Export, database: duckdb.DuckDBPyConnection, tell: 
             worksheet.set_column(1, 1, 100)
     for number, (table, name) in enumerate(zip(book.tables, sheets, strict=True)):
         _write_sheet(workbook, name, number + 1, book, table, database, tell)
-    tell(Step(f"writing {path.name}: to disk"))
+    tell(f"writing {path.name}: to disk")
     workbook.close()
 
 
@@ -247,7 +247,7 @@ def _write_sheet(
     book: Export,
     table: ExportTable,
     database: duckdb.DuckDBPyConnection,
-    tell: Listener,
+    tell: Progress,
 ) -> None:
     """Write the sheet of a table."""
     theme, sheet = workbook.theme, workbook.add_worksheet(name)
@@ -263,7 +263,7 @@ def _write_sheet(
     widths = [min(len(text), 20) for text in headers]
     for row, cells in enumerate(table.cells(database), 1):
         if row % _LOOKED_AT == 0:
-            tell(Step(f"writing sheet {name}", row, table.rows))
+            tell(f"writing sheet {name}", row, table.rows)
         for place, cell in enumerate(cells):
             if isinstance(cell, str) or cell is None:
                 text = _written(cell, is_number=forms[place] is not left)
@@ -300,7 +300,7 @@ def _written(cell: str | None, *, is_number: bool) -> str:
     return cell or _NO_VALUE
 
 
-def workbook_faults(folder: Path, export: Export, database: duckdb.DuckDBPyConnection, tell: Listener) -> Iterator[str]:
+def workbook_faults(folder: Path, export: Export, database: duckdb.DuckDBPyConnection, tell: Progress) -> Iterator[str]:
     """Where the workbooks do not hold what the release does, in words."""
     openpyxl: Any = library("openpyxl", "reading a workbook")
     for name, book in _books(export, database).items():
@@ -322,7 +322,7 @@ def workbook_faults(folder: Path, export: Export, database: duckdb.DuckDBPyConne
             told = list(_values(found[sheet]))[-len(due) :]
             yield from differences(f"{name}: {sheet}", ("first column", "second column"), due, told)
         for done, (table, sheet) in enumerate(zip(book.tables, sheets, strict=True)):
-            tell(Step(f"reading {name}", done, len(sheets)))
+            tell(f"reading {name}", done, len(sheets))
             yield from _sheet_faults(f"{name}: {sheet}", _values(found[sheet]), book, table, database)
         found.close()
 
