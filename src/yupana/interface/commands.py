@@ -266,7 +266,7 @@ class LossOptions(TypedDict, total=False):
     confidence: Annotated[float | None, Option("confidence of the interval (0.95)", "level")]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Argument(Option):
     """What is told by its place; ``many`` is ``?`` where it may be missing, and ``+`` where there may be several."""
 

@@ -37,7 +37,7 @@ Stage: TypeAlias = Literal["plan", "records", "release", "run"]
 STAGES: Final[tuple[Stage, ...]] = get_args(Stage)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Option:
     """How an option is told."""
 
@@ -50,6 +50,10 @@ class Option:
     default: Any = None  # what holds if it is not given
     choices: tuple[str, ...] = ()  # what a choice may be
     required: bool = False  # whether the command line must have it
+
+    def __repr__(self) -> str:
+        # What `help` shows in a signature.
+        return repr(self.help)
 
     def written(self, name: str) -> str:
         """What the option of a name is called on the command line."""
