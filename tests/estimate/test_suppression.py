@@ -83,7 +83,7 @@ def reasons_by_hand(world: World, rules: list[dict[str, object]]) -> dict[str, d
 
 
 @pytest.mark.parametrize("examples", [2, pytest.param(4, marks=pytest.mark.thorough)])
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_rows_are_suppressed_by_the_letter_of_the_rules(examples: int) -> None:
     made = given(
         seed=st.integers(0, 2**32 - 1),

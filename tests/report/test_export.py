@@ -83,7 +83,7 @@ def only(folder: Path, pattern: str) -> Path:
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_an_export_is_the_release_and_the_same_bytes_again(made: Path, tmp_path: Path, form: str) -> None:
     checked = yupana.check(made / form)
     assert (checked.wrong, checked.unchecked) == ((), ())
@@ -128,7 +128,7 @@ def number_of(rows: list[list[str]], header: str) -> None:
     rows[3][place] = str(int(rows[3][place]) + 1)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_one_change_of_a_labelled_csv_or_parquet_is_found(made: Path, tmp_path: Path) -> None:
     for edit, said in (
         (lambda rows: number_of(rows, "Count"), "row 3: Count"),
@@ -146,7 +146,7 @@ def test_one_change_of_a_labelled_csv_or_parquet_is_found(made: Path, tmp_path: 
     assert "row 1: Count" in faults(made, tmp_path, "labelled", changed)[0]
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_one_change_of_an_sdmx_file_is_found(made: Path, tmp_path: Path) -> None:
     for edit, said in (
         (lambda rows: number_of(rows, "MOE"), "row 3: Margin of error"),
@@ -164,7 +164,7 @@ def test_one_change_of_an_sdmx_file_is_found(made: Path, tmp_path: Path) -> None
     assert faults(made, tmp_path, "sdmx", lambda folder: (folder / "structure.xml").write_text("<a/>") and None)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_one_change_of_a_workbook_is_found(made: Path, tmp_path: Path) -> None:
     def opened(change: Callable[[Any], object]) -> Callable[[Path], None]:
         def edit(folder: Path) -> None:
@@ -240,7 +240,7 @@ def test_text_that_a_spreadsheet_would_run_is_text_in_csv(made: Path) -> None:
     assert not [one for one in cells if one[:1] in {"=", "@", "+"}]
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_too_large_for_a_workbook_is_refused_by_name_and_split_by_a_column(
     made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -256,7 +256,7 @@ def test_too_large_for_a_workbook_is_refused_by_name_and_split_by_a_column(
     assert not (tmp_path / "more").exists()
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_what_is_asked_wrongly_is_refused_and_leaves_nothing(
     made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

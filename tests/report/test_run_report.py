@@ -23,7 +23,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_run_of_phsafe_writes_a_page_beside_its_release(place: Path) -> None:
     out, report = place / "release", place / "release.html"
     command = ["phsafe", "run", str(place / "config.json"), str(place / "census"), str(out), "--report", str(report)]

@@ -84,7 +84,7 @@ def dense(tree: Tree, precision: list[Floats], rows: Floats) -> Floats:
 
 @settings(max_examples=150, deadline=None)
 @given(trees(), st.data())
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_covariances_of_areas_are_those_of_the_dense_least_squares(
     world: tuple[Tree, list[Floats]], data: st.DataObject
 ) -> None:

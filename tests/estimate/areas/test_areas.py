@@ -83,7 +83,7 @@ RATIOS = {
 }
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_counts_and_intervals_are_those_of_one_dense_system(made: Made) -> None:
     questions = [(area, query) for area in AREAS for query in (*COUNTS, *FORMS, *RATIOS)]
     found = yupana.intervals(made.out, questions, areas=made.wards, noisy=made.noisy)
@@ -156,7 +156,7 @@ def test_a_batch_says_what_single_questions_say(one: Made, tmp_path: Path, capsy
     capsys.readouterr()
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_an_area_goes_by_its_code_or_name(one: Made) -> None:
     listed = yupana.areas(one.out)
     for text, code in (
@@ -203,7 +203,7 @@ def test_an_area_goes_by_its_code_or_name(one: Made) -> None:
         assert words in str(error.value), text
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_an_area_in_two_states_is_counted_whole_and_its_parts_are_told(one: Made) -> None:
     (whole,) = found = yupana.interval(one.out, "total", area="aiannh=Two Rivers", noisy=one.noisy)
     parts = yupana.interval(one.out, "total", area=["state_aiannh=010100", "state_aiannh=020100"], noisy=one.noisy)
@@ -212,7 +212,7 @@ def test_an_area_in_two_states_is_counted_whole_and_its_parts_are_told(one: Made
     assert not any("lies in" in note for note in parts.notes)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_tables_with_intervals_suffice(one: Made, tmp_path: Path) -> None:
     release = tmp_path / "release"
     shutil.copytree(one.out, release)
@@ -257,7 +257,7 @@ def test_tables_with_intervals_suffice(one: Made, tmp_path: Path) -> None:
         yupana.interval(release, "total", area="place=Oak Park")
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_the_tables_of_a_release_say_what_its_measurements_say(tmp_path: Path) -> None:
     make_release(tmp_path, SHAPE, intervals="least-squares")
     out, noisy, compared = tmp_path / "out", tmp_path / "noisy", 0
@@ -280,7 +280,7 @@ def test_the_tables_of_a_release_say_what_its_measurements_say(tmp_path: Path) -
     assert (wider.upper or 0) > int(rows[-1]["UPPER"])
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_variables_of_tables_are_read_by_name(tmp_path: Path) -> None:
     make_release(tmp_path, (2,), attributes="h1")
     release = tmp_path / "out"
@@ -333,7 +333,7 @@ def test_a_faulty_file_of_questions_is_refused(what: str, one: Made, tmp_path: P
     assert words in str(error.value)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_files_of_areas_of_another_vintage_are_counted_and_named(one: Made, tmp_path: Path) -> None:
     lines = one.wards.read_text().splitlines()
     path = tmp_path / "wards.csv"
@@ -375,7 +375,7 @@ def test_what_cannot_be_asked_is_refused(what: str, one: Made, capsys: pytest.Ca
     assert said.out == ""
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_what_can_be_asked_is_listed(one: Made, capsys: pytest.CaptureFixture[str]) -> None:
     def said(*arguments: str) -> str:
         capsys.readouterr()

@@ -73,7 +73,7 @@ EXPRESSIONS = st.recursive(
 
 @given(EXPRESSIONS)
 @settings(max_examples=100, deadline=None)
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_an_expression_is_worth_what_arithmetic_says(written: Written) -> None:
     text, meaning = written
     try:
@@ -105,7 +105,7 @@ def test_ranks_of_operators(text: str, expected: Fraction | int) -> None:
 
 @given(st.text(alphabet='AB[]()=^|,"+-*/% 0129.sum', max_size=40))
 @settings(max_examples=150, deadline=None)
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_any_text_is_read_or_refused(text: str) -> None:
     try:
         evaluate(parse(text), select)
@@ -147,7 +147,7 @@ NUMBERS = st.floats(-50, 50).map(lambda x: round(x, 3))
 
 @given(NUMBERS, NUMBERS, st.floats(0.01, 9), st.floats(0.01, 9), st.floats(-0.95, 0.95), NUMBERS)
 @settings(max_examples=150, deadline=None)
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_the_set_is_what_its_inequality_says(
     n: float, d: float, vn: float, vd: float, correlation: float, ratio: float
 ) -> None:
@@ -398,7 +398,7 @@ def _measurements_are_opened_once() -> Iterator[None]:
         yield
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_single_answers_are_the_intervals_of_the_release(
     runs: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -419,7 +419,7 @@ def test_single_answers_are_the_intervals_of_the_release(
                 assert max(math.floor(found["upper"] + 1e-3), 0) >= int(row["upper"])
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_sums_and_ratios_on_the_tree_against_one_dense_system(
     runs: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -473,7 +473,7 @@ def test_sums_and_ratios_on_the_tree_against_one_dense_system(
             assert ends == pytest.approx([e for piece in pieces for e in piece if math.isfinite(e)], rel=1e-4)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_what_is_known_has_no_variance(runs: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
     out, noisy = runs
     capsys.readouterr()
@@ -484,7 +484,7 @@ def test_what_is_known_has_no_variance(runs: tuple[Path, Path], capsys: pytest.C
     assert "known to be 0" in refused(out, capsys, "1 / (sum(Tract/a0[]) - US/total[])", *more)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_refusals_of_topdown(runs: tuple[Path, Path], capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     out, noisy = runs
     capsys.readouterr()

@@ -232,7 +232,7 @@ def test_what_is_too_deep_or_too_large_is_refused(tmp_path: Path) -> None:
         read_dictionary(tmp_path)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_labels_of_statistics_files_are_read_and_no_record(tmp_path: Path) -> None:
     pyreadstat = pytest.importorskip("pyreadstat")
     pandas = pytest.importorskip("pandas")
