@@ -3,9 +3,8 @@
 The counts of a group are those of its choice, whichever it is, so that every cell has the noise of one measurement
 (docs/tables-privacy.md, theorem 4; docs/safetab-privacy.md).
 
-Groups are measured as their areas are counted, slice after slice of the country. Areas that may lie in more than one
-slice, and groups that published totals list, are added up and come last; all others are measured before the next slice
-is read, so that the counts of a nation are never held at once.
+Groups are measured as their areas are counted, slice after slice of the country, so that the counts of a nation are
+never held at once. Groups that published totals list are added up and come last.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -17,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from yupana.arrays import Flags, Ints
-from yupana.confidential.tabulate.group_counts import CountedAreas, SummedCounts
-from yupana.confidential.tabulate.group_tabulation import GroupAreas, GroupTabulation
+from yupana.confidential.tabulate.group_counts import CountedAreas
 from yupana.plan.ledger import Ledger, Meter
 from yupana.plan.measurement import Measurement
 from yupana.privacy.entropy import Entropy
@@ -246,22 +244,23 @@ class ListedLevel(Sealed):
         self.totals = {table: np.zeros(len(self.wanted), dtype=np.int64) for table in self.tables}
         self.by_category = np.zeros((int(self.wanted.sum()), self.categories), dtype=np.int64)
 
-    def add(self, low: int, high: int, counts: "AreaCounts") -> None:
-        """Add what was counted of the areas from place ``low`` up to ``high``."""
-        begin, end = np.searchsorted(self.listed.area, [low, high])
-        row = self.listed.area[begin:end] - low
+    def add(self, counts: "AreaCounts") -> None:
+        """Add what was counted of some areas."""
+        found = counts.counted
+        begin, end = np.searchsorted(self.listed.area, [found.low, found.high])
+        row = self.listed.area[begin:end] - found.low
         column = self.columns.start + self.listed.group[begin:end]
-        every = counts.of(None)
+        every = counts.totals(None)
         self.not_listed += int(every[:, self.columns].sum()) - int(every[row, column].sum())
         for table, cells in self.tables.items():
-            self.totals[table][begin:end] += counts.of(cells.counted)[row, column]
+            self.totals[table][begin:end] += counts.totals(cells.counted)[row, column]
         wanted = self.wanted[begin:end]
         if wanted.any():
             selected = np.zeros(every.shape, dtype=bool)
             selected[row[wanted], column[wanted]] = True
             # Groups ascend by area and place, as selected ones do.
             first = int(self.wanted[:begin].sum())
-            self.by_category[first : first + int(wanted.sum())] += counts.details(selected)
+            self.by_category[first : first + int(wanted.sum())] += found.details(selected)
 
     def measure(self, table: str, groups: LevelGroups, ledger: Ledger, entropy: Entropy) -> Iterator[Groups]:
         """Measure the groups in the cells of a table that their published totals allow."""
@@ -276,74 +275,52 @@ class ListedLevel(Sealed):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AreaCounts(Sealed):
-    """Exact counts of the groups of some areas of a kind: totals, and counts by category."""
+    """Exact counts of some areas, with the totals that some table has asked for."""
 
-    first: int  # place of the first area
-    # of the categories that count, or None for all, the totals, shape (areas, groups)
-    totals: Callable[[Flags | None], Ints]
-    details: Callable[[Flags], Ints]  # of the groups selected, counts by category
+    counted: CountedAreas
     _found: dict[bytes, Ints] = field(default_factory=dict, init=False)
 
-    def of(self, counted: Flags | None) -> Ints:
-        """Totals, which several tables may ask for."""
+    def totals(self, counted: Flags | None) -> Ints:
+        """Records of every group, shape (areas, groups), which several tables may ask for."""
         key = b"" if counted is None else counted.tobytes()
         if key not in self._found:
-            self._found[key] = self.totals(counted)
+            self._found[key] = self.counted.totals(counted)
         return self._found[key]
 
     def in_cells(self, cells: CellSums, columns: slice, chosen: Flags) -> Ints:
         """Counts of the chosen groups of a level in the cells of a table."""
-        selected = np.zeros(self.of(cells.counted).shape, dtype=bool)
+        selected = np.zeros((len(chosen), self.counted.size), dtype=bool)
         selected[:, columns] = chosen
-        return cells.of(self.details(selected))
+        return cells.of(self.counted.details(selected))
 
 
 def measure_slices(
     counted: Iterable[CountedAreas],
-    areas: GroupAreas,
-    tabulation: GroupTabulation,
     levels: Sequence[SlicedLevel],
     listed: Sequence[ListedLevel],
     ledger: Ledger,
     entropy: Entropy,
 ) -> Iterator[Groups]:
-    """Measure levels as their areas are counted; those that may lie in more than one slice come last.
+    """Measure levels as their areas are counted.
 
     Parameters
     ----------
-    tabulation : GroupTabulation
-        By which they were counted.
     levels : sequence of SlicedLevel
         Those of a kind of areas together, in the order in which they are measured.
     listed : sequence of ListedLevel
         Others that are added up, not measured.
     """
     open_levels = [(level, LevelMeasurer(level.groups, ledger, entropy)) for level in levels]
-    kinds = dict.fromkeys(level.kind for level in levels)
-
-    def measure(kind: str, counts: AreaCounts) -> Iterator[Groups]:
-        for level, measurer in open_levels:
-            if level.kind == kind:
-                totals = counts.of(level.cells.counted)[:, level.columns]
-                details = partial(counts.in_cells, level.cells, level.columns)
-                yield from measurer.measure(GroupCounts(counts.first, totals, details))
-
-    sums = {
-        kind: SummedCounts(len(areas.ids[kind]), len(tabulation.spaces[kind]), tabulation.categories)
-        for kind in kinds
-        if areas.crosses(kind)
-    }
     for found in counted:
-        counts = AreaCounts(found.low, found.totals, found.details)
-        if found.kind in sums:
-            sums[found.kind].add(found)
-        elif found.kind in kinds:
-            yield from measure(found.kind, counts)
+        counts = AreaCounts(found)
+        for level, measurer in open_levels:
+            if level.kind == found.kind:
+                totals = counts.totals(level.cells.counted)[:, level.columns]
+                details = partial(counts.in_cells, level.cells, level.columns)
+                yield from measurer.measure(GroupCounts(found.low, totals, details))
         for one in listed:
             if one.kind == found.kind:
-                one.add(found.low, found.high, counts)
-    for kind, summed in sums.items():
-        yield from measure(kind, AreaCounts(0, summed.totals, summed.details))
+                one.add(counts)
 
 
 def measure_listed(

@@ -359,9 +359,7 @@ def measure_blocks(exact: FileCounts, ledger: Ledger, entropy: Entropy, *, leave
         )
         for (level, first), tables in alike.items()
     }
-    yield from measure_slices(
-        exact.areas_counted(), areas, exact.tabulation, sliced, [*listed.values()], ledger, entropy
-    )
+    yield from measure_slices(exact.areas_counted(), sliced, [*listed.values()], ledger, entropy)
     exact.uncounted.not_listed.update({level.name: of.not_listed for (level, _), of in listed.items()})
     for table, level in by_totals:
         counts = listed[level, of.columns(table, level).start]

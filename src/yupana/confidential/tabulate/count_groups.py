@@ -227,7 +227,8 @@ def count_groups(
     """Count records slice after slice of the country; every record is read once.
 
     A slice is all records of some values of the first column of the key that follow one another. What is counted of one
-    is given as soon as it is whole, some areas at a time (`GatheredCounts.areas`).
+    is given as soon as it is whole, some areas at a time (`GatheredCounts.areas`); areas that may lie in more than one
+    slice come last.
 
     Parameters
     ----------
@@ -243,11 +244,16 @@ def count_groups(
     """
     slices = _plan_reading(db, tabulation, blocks, _rows_at_once(db))
     parts = _count_chunks(db, tabulation, blocks, areas, [chunk for chunks in slices for chunk in chunks])
-    for chunks in slices:
-        with GatheredCounts(sys.maxsize if keep else memory_for_gathered(memory_limit(db))) as gathered:
-            for part in islice(parts, len(chunks)):
-                gathered.add(part)
-            yield from gathered.areas(areas, (chunks[0].first[0], chunks[-1].first[1]))
+    memory = sys.maxsize if keep else memory_for_gathered(memory_limit(db))
+    crossing = {kind for kind in areas.kinds if areas.crosses(kind)}
+    with GatheredCounts(memory) as of_all:
+        for chunks in slices:
+            with GatheredCounts(memory) as gathered:
+                for part in islice(parts, len(chunks)):
+                    gathered.add(part.of_kinds(areas.kinds.keys() - crossing))
+                    of_all.add(replace(part.of_kinds(crossing), records=0, in_no_group=0))
+                yield from gathered.areas(areas, (chunks[0].first[0], chunks[-1].first[1]))
+        yield from of_all.areas(areas)
 
 
 def count_shard(
