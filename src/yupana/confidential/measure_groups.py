@@ -56,24 +56,26 @@ class Choosing:
 
 @dataclass(frozen=True, slots=True)
 class LevelGroups:
-    """The population groups of a level, and what of them is published."""
+    """The population groups of a level that have one measurement, and what of them is published."""
 
     kind: str  # of the areas, as tables write it
     # areas, groups: codes
     areas: Sequence[str]
     groups: Sequence[str]
-    family: Family
-    measured: Measurement | None  # of the groups that `choosing` decides about; None if there are none
+    places: Ints  # which of the groups these are
+    measured: Measurement
+    family: Family  # whose choices they are counted in
+    published: Family  # the same, or that of its first choice alone
     choosing: Choosing
-    # of the groups that always get the first choice, and have a measurement of their own
-    coarsest: tuple[Family, Measurement] | None
-    always: Flags  # shape (groups,): which these are
 
-    def shown(self, family: Family, choice: int, places: Ints, counts: Ints, measurement: Measurement) -> Groups:
-        """Groups by their places, area after area, as they are published."""
+    def shown(self, choice: int, places: Ints, counts: Ints) -> Groups:
+        """Groups by their places, area after area, as they are published: without what is left out."""
+        if choice == 0 and (most := self.choosing.left_out_up_to) is not None:
+            kept = counts[:, 0] > most
+            places, counts = places[kept], counts[kept]
         area, group = np.divmod(places, len(self.groups))
         codes = Coded(self.areas, area), Coded(self.groups, group)
-        return Groups(family, choice, self.kind, *codes, counts, measurement)
+        return Groups(self.published, choice, self.kind, *codes, counts, self.measured)
 
 
 @dataclass(slots=True)
@@ -84,58 +86,32 @@ class LevelMeasurer:
     ledger: Ledger
     entropy: Entropy
     _total: Meter | None = field(default=None, init=False)
-    _cells: Meter | None = field(default=None, init=False)
-    _coarsest: Meter | None = field(default=None, init=False)
+    _cells: Meter = field(init=False)
 
     def __post_init__(self) -> None:
-        level, areas = self.level, len(self.level.areas)
-        some = int((~level.always).sum())
-        if level.measured is not None:
-            if level.choosing.total is not None:
-                self._total = self.ledger.open(level.choosing.total, areas * some)
-            self._cells = self.ledger.open(level.measured, areas * some)
-        if level.coarsest is not None:
-            self._coarsest = self.ledger.open(level.coarsest[1], areas * int(level.always.sum()))
+        level, groups = self.level, len(self.level.areas) * len(self.level.places)
+        if level.choosing.total is not None:
+            self._total = self.ledger.open(level.choosing.total, groups)
+        self._cells = self.ledger.open(level.measured, groups)
 
     def measure(self, exact: GroupCounts) -> Iterator[Groups]:
-        """Measure all groups of some areas: first those that always get the first choice."""
-        level = self.level
-        if level.coarsest is not None and self._coarsest is not None:
-            totals = exact.totals[:, level.always].ravel()
-            counted = self._counted(exact, level.always, totals, np.zeros(len(totals), dtype=np.int8))
-            whole = slice(0, len(totals))
-            found = next(_measure_chosen(level.family, counted, whole, self._coarsest, self.entropy))
-            yield level.shown(level.coarsest[0], *found, level.coarsest[1])
-        if self._cells is not None:
-            yield from self._chosen(self._cells, exact)
-
-    def _counted(self, exact: GroupCounts, of: Flags, totals: Ints, choice: NDArray[np.int8]) -> "ChosenCounts":
-        """The counts of some groups of every area, each in the cells of its choice."""
-        rows, groups = np.flatnonzero(needs_cells(self.level.family, choice)), np.flatnonzero(of)
-        chosen = np.zeros(exact.totals.shape, dtype=bool)
-        chosen[rows // len(groups), groups[rows % len(groups)]] = True
-        finest = exact.details(chosen) if len(rows) else np.zeros((0, self.level.family.measured), dtype=np.int64)
-        areas, width = exact.totals.shape
-        places = (exact.first + np.arange(areas))[:, None] * width + groups
-        return ChosenCounts(exact.first * len(groups), places.ravel(), choice, totals, rows, finest)
-
-    def _chosen(self, meter: Meter, exact: GroupCounts) -> Iterator[Groups]:
-        others, choosing = ~self.level.always, self.level.choosing
-        width = int(others.sum())
-        totals, first = exact.totals[:, others].ravel(), exact.first * width
+        """Measure the groups of some areas."""
+        level, width = self.level, len(self.level.places)
+        totals, first = exact.totals[:, level.places].ravel(), exact.first * width
         choice = np.zeros(len(totals), dtype=np.int8)
         if self._total is not None:
             for some in stretches(len(totals), width):
                 begin, ones = first + some.start, np.ones(some.stop - some.start, dtype=np.int64)
                 noisy = self._total.measure(begin, ones, totals[some], self._total.stream(begin, self.entropy))
-                choice[some] = choosing.choice(noisy)
-        counted = self._counted(exact, others, totals, choice)
+                choice[some] = level.choosing.choice(noisy)
+        rows = np.flatnonzero(needs_cells(level.family, choice))
+        chosen = np.zeros(exact.totals.shape, dtype=bool)
+        chosen[rows // width, level.places[rows % width]] = True
+        finest = exact.details(chosen) if len(rows) else np.zeros((0, level.family.measured), dtype=np.int64)
+        places = (exact.first + np.arange(len(exact.totals)))[:, None] * len(level.groups) + level.places
+        counted = ChosenCounts(first, places.ravel(), choice, totals, rows, finest)
         for some in stretches(len(totals), width):
-            for number, places, counts in _measure_chosen(self.level.family, counted, some, meter, self.entropy):
-                kept: slice | Flags = slice(None)
-                if number == 0 and choosing.left_out_up_to is not None:
-                    kept = counts[:, 0] > choosing.left_out_up_to
-                yield self.level.shown(self.level.family, number, places[kept], counts[kept], meter.measurement)
+            yield from _measure_chosen(level, counted, some, self._cells, self.entropy)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -156,16 +132,10 @@ def needs_cells(family: Family, choice: NDArray[np.int8]) -> Flags:
 
 
 def _measure_chosen(
-    family: Family, counts: ChosenCounts, some: slice, meter: Meter, entropy: Entropy
-) -> Iterator[tuple[int, Ints, Ints]]:
-    """Measure some groups, each in the cells of its choice.
-
-    Yields
-    ------
-    (int, ndarray of int64, ndarray of int64)
-        Of every choice its number, the places of the groups that get it, and their noisy counts, shape (groups, cells).
-    """
-    choice = counts.choice[some]
+    level: LevelGroups, counts: ChosenCounts, some: slice, meter: Meter, entropy: Entropy
+) -> Iterator[Groups]:
+    """Measure some groups, each in the cells of its choice: the groups of every choice that may be published."""
+    choice, family = counts.choice[some], level.family
     width = np.array([of.measured for of in family.choices])[choice]
     starts = np.cumsum(width) - width
     exact = np.zeros(int(width.sum()), dtype=np.int64)
@@ -179,9 +149,11 @@ def _measure_chosen(
             exact[starts[groups] + holds] += finest[:, cell]
     first = counts.first + some.start
     noisy = meter.measure(first, width, exact, meter.stream(first, entropy))
-    for number, groups in enumerate(of_choice):
-        cells = np.arange(family.choices[number].measured)
-        yield number, counts.places[groups + some.start], noisy[starts[groups, None] + cells]
+    for number, of in enumerate(level.published.choices):
+        groups = of_choice[number]
+        yield level.shown(
+            number, counts.places[groups + some.start], noisy[starts[groups, None] + np.arange(of.measured)]
+        )
 
 
 def stretches(groups: int, width: int) -> Iterable[slice]:
@@ -341,7 +313,7 @@ def measure_listed(
     finest : callable
         Gives the counts of some of them in the finest cells.
     """
-    if groups.measured is None or not len(listed.area):
+    if not len(listed.area):
         return
     choice = groups.choosing.choice(listed.total)
     rows = np.flatnonzero(needs_cells(groups.family, choice))
@@ -349,5 +321,4 @@ def measure_listed(
     counts = ChosenCounts(0, places, choice, totals, rows, finest(rows))
     meter = ledger.open(groups.measured, len(places))
     for some in stretches(len(places), 1):
-        for number, found, noisy in _measure_chosen(groups.family, counts, some, meter, entropy):
-            yield groups.shown(groups.family, number, found, noisy, meter.measurement)
+        yield from _measure_chosen(groups, counts, some, meter, entropy)
