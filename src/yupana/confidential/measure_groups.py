@@ -58,7 +58,7 @@ class Choosing:
 class LevelGroups:
     """The population groups of a level that have one measurement, and what of them is published."""
 
-    kind: str  # of the areas, as tables write it
+    kind: str  # of the areas, as they are counted by and tables write it
     # areas, groups: codes
     areas: Sequence[str]
     groups: Sequence[str]
@@ -191,7 +191,6 @@ class CellSums:
 class SlicedLevel:
     """A table at a level whose groups are measured as they are counted."""
 
-    kind: str  # of the areas, as they are counted by
     columns: slice  # of the level's groups among all that areas of its kind show
     cells: CellSums
     groups: LevelGroups
@@ -286,7 +285,7 @@ def measure_slices(
     for found in counted:
         counts = AreaCounts(found)
         for level, measurer in open_levels:
-            if level.kind == found.kind:
+            if level.groups.kind == found.kind:
                 totals = counts.totals(level.cells.counted)[:, level.columns]
                 details = partial(counts.in_cells, level.cells, level.columns)
                 yield from measurer.measure(GroupCounts(found.low, totals, details))

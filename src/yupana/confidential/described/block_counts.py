@@ -345,7 +345,7 @@ def measure_blocks(exact: FileCounts, ledger: Ledger, entropy: Entropy, *, leave
 
     levels = [level for some in of.levels.values() for level in some]
     sliced = [
-        SlicedLevel(level.areas, of.columns(table, level), cells[table.name], one)
+        SlicedLevel(of.columns(table, level), cells[table.name], one)
         for level in levels
         for table in of.measured_at(level, published=False)
         for one in groups(table, level)

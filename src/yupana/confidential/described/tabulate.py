@@ -31,14 +31,15 @@ from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
 from yupana.plan.predicates import TooManyClassesError
 from yupana.privacy.entropy import Entropy
+from yupana.privacy.sealed import Sealed
 from yupana.products.described.description import DescribedFile, DescribedLevel, DescribedTable, Description, in_join
 from yupana.products.described.plan import coarsest_name, families_of, total_name
 from yupana.products.described.published import PublishedGroups
 from yupana.products.tables import Family, Groups
 
 
-@dataclass(frozen=True, slots=True)
-class Tabulated:
+@dataclass(frozen=True, slots=True, repr=False)
+class Tabulated(Sealed):
     """Exact counts of some tables.
 
     Attributes
