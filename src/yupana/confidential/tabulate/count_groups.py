@@ -224,7 +224,7 @@ def count_groups(
             with GatheredCounts(memory) as gathered:
                 for part in islice(parts, len(chunks)):
                     gathered.add(part.of_kinds(areas.kinds.keys() - crossing))
-                    of_all.add(replace(part.of_kinds(crossing), records=0, in_no_group=0))
+                    of_all.add(replace(part.of_kinds(crossing), in_no_group=0))
                 yield from gathered.areas(areas, chunks[0].bounds[0])
         yield from of_all.areas(areas)
 
@@ -290,7 +290,7 @@ def _count_chunk(
         )
         for kind, pairs in _by_kind(kinds, areas, entries, tabulation.categories)
     }
-    return PartCounts(chunk.records, entries.in_no_group, counts)
+    return PartCounts(entries.in_no_group, counts)
 
 
 def _by_kind(

@@ -272,8 +272,7 @@ class KindCounts(Sealed):
 class PartCounts(Sealed):
     """Exact counts of some records by areas of some kinds."""
 
-    records: int
-    in_no_group: int  # of these, how many are in no group of any kind of areas
+    in_no_group: int  # how many of the records are in no group of any kind of areas
     kinds: Mapping[str, KindCounts]
 
     def of_kinds(self, kinds: Collection[str]) -> "PartCounts":
@@ -310,10 +309,7 @@ class CountedAreas(Sealed):
     size: int  # how many groups the areas show
     categories: int
     parts: Sequence[KindCounts]  # no record is in two of them
-    # records, in_no_group: how many records were counted before this, and how many of them are in no group of any kind
-    # of areas; told once
-    records: int = 0
-    in_no_group: int = 0
+    in_no_group: int = 0  # how many records are in no group of any kind of areas; told once
 
     def totals(self, counted: Flags | None = None) -> Ints:
         """Records of every group, shape (areas, groups): see `KindCounts.totals`."""
@@ -392,8 +388,7 @@ class GatheredCounts(Sealed, AbstractContextManager["GatheredCounts"]):
         if not (parts := self.parts):
             return
         one = parts[0]
-        records, lost = sum(part.records for part in parts), sum(part.in_no_group for part in parts)
-        yield CountedAreas("", 0, 0, 0, 0, (), records, lost)
+        yield CountedAreas("", 0, 0, 0, 0, (), sum(part.in_no_group for part in parts))
         for kind in sorted(one.kinds, key=areas.crosses):
             size, categories = one.kinds[kind].size, one.kinds[kind].categories
             for low, high in areas.stretches(kind, first, _GROUPS_AT_ONCE // max(1, size)):
