@@ -4,7 +4,7 @@ import shutil
 from collections.abc import Iterable
 from itertools import cycle
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import duckdb
 import pytest
@@ -22,6 +22,7 @@ from topdown_worlds import configuration, make_world, write_configuration, write
 from yupana.confidential.request import RunRequest
 from yupana.confidential.run import validate
 from yupana.confidential.shards import census_edited_file
+from yupana.confidential.shards.cut_records import count_by_area
 from yupana.confidential.tabulate import count_groups, group_counts
 from yupana.engine.engine import Engine
 from yupana.engine.local import LocalEngine, open_processes
@@ -136,9 +137,17 @@ def test_the_edited_file_is_counted_state_by_state(
     whole = made(case, tmp_path / "data", tmp_path / "whole", None, None)
     # A mark of ours in a folder of a user says nothing.
     (tmp_path / "data" / ".stored.shard").write_text("none")
-    monkeypatch.setattr(census_edited_file, "_count_whole", None)
+    by_state = []
+
+    def note(*asked: Any) -> Any:  # noqa: ANN401
+        by_state.append(count_by_area(*asked))
+        return by_state[-1]
+
+    monkeypatch.setattr(census_edited_file, "count_by_area", note)
     for shards in (2, None):
         assert made(case, tmp_path / "data", tmp_path / "out", LocalEngine(tmp_path), shards) == whole
+    assert len(by_state) == 2
+    assert None not in by_state
 
 
 EDITED = ("phsafe", "safetab-p", "safetab-h")

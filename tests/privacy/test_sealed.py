@@ -9,6 +9,7 @@ import pytest
 
 from yupana.audit.empirical.series import Residuals, Series
 from yupana.confidential.described.block_counts import DescribedCounts, FileCounts, UncountedRecords
+from yupana.confidential.described.tabulate import Tabulated
 from yupana.confidential.measure_groups import AreaCounts, ChosenCounts, GroupCounts, ListedLevel
 from yupana.confidential.product_counter import Observed, Validation
 from yupana.confidential.records.sources import OpenedRecords
@@ -21,7 +22,7 @@ from yupana.privacy.sealed import Sealed, packed
 SEALED = (
     *(Series, Residuals, OpenedRecords, DescribedCounts, UncountedRecords, PartCounts, KindCounts),
     *(BlockCounts, World, Observed, Validation, ChosenCounts, GroupCounts, FileCounts, AreaCounts, ListedLevel),
-    *(CountsInParts, GeolevelCounts),
+    *(CountsInParts, GeolevelCounts, Tabulated),
 )
 TRUTH = 8_675_309
 

@@ -3,9 +3,8 @@
 The counts of a group are those of its choice, whichever it is, so that every cell has the noise of one measurement
 (docs/tables-privacy.md, theorem 4; docs/safetab-privacy.md).
 
-Groups are measured as their areas are counted, slice after slice of the country. Areas that may lie in more than one
-slice, and groups that published totals list, are added up and come last; all others are measured before the next slice
-is read, so that the counts of a nation are never held at once.
+Groups are measured as their areas are counted, slice after slice of the country, so that the counts of a nation are
+never held at once. Groups that published totals list are added up and come last.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -17,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from yupana.arrays import Flags, Ints
-from yupana.confidential.tabulate.group_counts import CountedAreas, SummedCounts
-from yupana.confidential.tabulate.group_tabulation import GroupAreas, GroupTabulation
+from yupana.confidential.tabulate.group_counts import CountedAreas
 from yupana.plan.ledger import Ledger, Meter
 from yupana.plan.measurement import Measurement
 from yupana.privacy.entropy import Entropy
@@ -58,24 +56,26 @@ class Choosing:
 
 @dataclass(frozen=True, slots=True)
 class LevelGroups:
-    """The population groups of a level, and what of them is published."""
+    """The population groups of a level that have one measurement, and what of them is published."""
 
-    kind: str  # of the areas, as tables write it
+    kind: str  # of the areas, as they are counted by and tables write it
     # areas, groups: codes
     areas: Sequence[str]
     groups: Sequence[str]
-    family: Family
-    measured: Measurement | None  # of the groups that `choosing` decides about; None if there are none
+    places: Ints  # which of the groups these are
+    measured: Measurement
+    family: Family  # whose choices they are counted in
+    published: Family  # the same, or that of its first choice alone
     choosing: Choosing
-    # of the groups that always get the first choice, and have a measurement of their own
-    coarsest: tuple[Family, Measurement] | None
-    always: Flags  # shape (groups,): which these are
 
-    def shown(self, family: Family, choice: int, places: Ints, counts: Ints, measurement: Measurement) -> Groups:
-        """Groups by their places, area after area, as they are published."""
+    def shown(self, choice: int, places: Ints, counts: Ints) -> Groups:
+        """Groups by their places, area after area, as they are published: without what is left out."""
+        if choice == 0 and (most := self.choosing.left_out_up_to) is not None:
+            kept = counts[:, 0] > most
+            places, counts = places[kept], counts[kept]
         area, group = np.divmod(places, len(self.groups))
         codes = Coded(self.areas, area), Coded(self.groups, group)
-        return Groups(family, choice, self.kind, *codes, counts, measurement)
+        return Groups(self.published, choice, self.kind, *codes, counts, self.measured)
 
 
 @dataclass(slots=True)
@@ -86,58 +86,32 @@ class LevelMeasurer:
     ledger: Ledger
     entropy: Entropy
     _total: Meter | None = field(default=None, init=False)
-    _cells: Meter | None = field(default=None, init=False)
-    _coarsest: Meter | None = field(default=None, init=False)
+    _cells: Meter = field(init=False)
 
     def __post_init__(self) -> None:
-        level, areas = self.level, len(self.level.areas)
-        some = int((~level.always).sum())
-        if level.measured is not None:
-            if level.choosing.total is not None:
-                self._total = self.ledger.open(level.choosing.total, areas * some)
-            self._cells = self.ledger.open(level.measured, areas * some)
-        if level.coarsest is not None:
-            self._coarsest = self.ledger.open(level.coarsest[1], areas * int(level.always.sum()))
+        level, groups = self.level, len(self.level.areas) * len(self.level.places)
+        if level.choosing.total is not None:
+            self._total = self.ledger.open(level.choosing.total, groups)
+        self._cells = self.ledger.open(level.measured, groups)
 
     def measure(self, exact: GroupCounts) -> Iterator[Groups]:
-        """Measure all groups of some areas: first those that always get the first choice."""
-        level = self.level
-        if level.coarsest is not None and self._coarsest is not None:
-            totals = exact.totals[:, level.always].ravel()
-            counted = self._counted(exact, level.always, totals, np.zeros(len(totals), dtype=np.int8))
-            whole = slice(0, len(totals))
-            found = next(_measure_chosen(level.family, counted, whole, self._coarsest, self.entropy))
-            yield level.shown(level.coarsest[0], *found, level.coarsest[1])
-        if self._cells is not None:
-            yield from self._chosen(self._cells, exact)
-
-    def _counted(self, exact: GroupCounts, of: Flags, totals: Ints, choice: NDArray[np.int8]) -> "ChosenCounts":
-        """The counts of some groups of every area, each in the cells of its choice."""
-        rows, groups = np.flatnonzero(needs_cells(self.level.family, choice)), np.flatnonzero(of)
-        chosen = np.zeros(exact.totals.shape, dtype=bool)
-        chosen[rows // len(groups), groups[rows % len(groups)]] = True
-        finest = exact.details(chosen) if len(rows) else np.zeros((0, self.level.family.measured), dtype=np.int64)
-        areas, width = exact.totals.shape
-        places = (exact.first + np.arange(areas))[:, None] * width + groups
-        return ChosenCounts(exact.first * len(groups), places.ravel(), choice, totals, rows, finest)
-
-    def _chosen(self, meter: Meter, exact: GroupCounts) -> Iterator[Groups]:
-        others, choosing = ~self.level.always, self.level.choosing
-        width = int(others.sum())
-        totals, first = exact.totals[:, others].ravel(), exact.first * width
+        """Measure the groups of some areas."""
+        level, width = self.level, len(self.level.places)
+        totals, first = exact.totals[:, level.places].ravel(), exact.first * width
         choice = np.zeros(len(totals), dtype=np.int8)
         if self._total is not None:
             for some in stretches(len(totals), width):
                 begin, ones = first + some.start, np.ones(some.stop - some.start, dtype=np.int64)
                 noisy = self._total.measure(begin, ones, totals[some], self._total.stream(begin, self.entropy))
-                choice[some] = choosing.choice(noisy)
-        counted = self._counted(exact, others, totals, choice)
+                choice[some] = level.choosing.choice(noisy)
+        rows = np.flatnonzero(needs_cells(level.family, choice))
+        chosen = np.zeros(exact.totals.shape, dtype=bool)
+        chosen[rows // width, level.places[rows % width]] = True
+        finest = exact.details(chosen) if len(rows) else np.zeros((0, level.family.measured), dtype=np.int64)
+        places = (exact.first + np.arange(len(exact.totals)))[:, None] * len(level.groups) + level.places
+        counted = ChosenCounts(first, places.ravel(), choice, totals, rows, finest)
         for some in stretches(len(totals), width):
-            for number, places, counts in _measure_chosen(self.level.family, counted, some, meter, self.entropy):
-                kept: slice | Flags = slice(None)
-                if number == 0 and choosing.left_out_up_to is not None:
-                    kept = counts[:, 0] > choosing.left_out_up_to
-                yield self.level.shown(self.level.family, number, places[kept], counts[kept], meter.measurement)
+            yield from _measure_chosen(level, counted, some, self._cells, self.entropy)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -158,16 +132,10 @@ def needs_cells(family: Family, choice: NDArray[np.int8]) -> Flags:
 
 
 def _measure_chosen(
-    family: Family, counts: ChosenCounts, some: slice, meter: Meter, entropy: Entropy
-) -> Iterator[tuple[int, Ints, Ints]]:
-    """Measure some groups, each in the cells of its choice.
-
-    Yields
-    ------
-    (int, ndarray of int64, ndarray of int64)
-        Of every choice its number, the places of the groups that get it, and their noisy counts, shape (groups, cells).
-    """
-    choice = counts.choice[some]
+    level: LevelGroups, counts: ChosenCounts, some: slice, meter: Meter, entropy: Entropy
+) -> Iterator[Groups]:
+    """Measure some groups, each in the cells of its choice: the groups of every choice that may be published."""
+    choice, family = counts.choice[some], level.family
     width = np.array([of.measured for of in family.choices])[choice]
     starts = np.cumsum(width) - width
     exact = np.zeros(int(width.sum()), dtype=np.int64)
@@ -181,9 +149,11 @@ def _measure_chosen(
             exact[starts[groups] + holds] += finest[:, cell]
     first = counts.first + some.start
     noisy = meter.measure(first, width, exact, meter.stream(first, entropy))
-    for number, groups in enumerate(of_choice):
-        cells = np.arange(family.choices[number].measured)
-        yield number, counts.places[groups + some.start], noisy[starts[groups, None] + cells]
+    for number, of in enumerate(level.published.choices):
+        groups = of_choice[number]
+        yield level.shown(
+            number, counts.places[groups + some.start], noisy[starts[groups, None] + np.arange(of.measured)]
+        )
 
 
 def stretches(groups: int, width: int) -> Iterable[slice]:
@@ -221,7 +191,6 @@ class CellSums:
 class SlicedLevel:
     """A table at a level whose groups are measured as they are counted."""
 
-    kind: str  # of the areas, as they are counted by
     columns: slice  # of the level's groups among all that areas of its kind show
     cells: CellSums
     groups: LevelGroups
@@ -246,22 +215,23 @@ class ListedLevel(Sealed):
         self.totals = {table: np.zeros(len(self.wanted), dtype=np.int64) for table in self.tables}
         self.by_category = np.zeros((int(self.wanted.sum()), self.categories), dtype=np.int64)
 
-    def add(self, low: int, high: int, counts: "AreaCounts") -> None:
-        """Add what was counted of the areas from place ``low`` up to ``high``."""
-        begin, end = np.searchsorted(self.listed.area, [low, high])
-        row = self.listed.area[begin:end] - low
+    def add(self, counts: "AreaCounts") -> None:
+        """Add what was counted of some areas."""
+        found = counts.counted
+        begin, end = np.searchsorted(self.listed.area, [found.low, found.high])
+        row = self.listed.area[begin:end] - found.low
         column = self.columns.start + self.listed.group[begin:end]
-        every = counts.of(None)
+        every = counts.totals(None)
         self.not_listed += int(every[:, self.columns].sum()) - int(every[row, column].sum())
         for table, cells in self.tables.items():
-            self.totals[table][begin:end] += counts.of(cells.counted)[row, column]
+            self.totals[table][begin:end] += counts.totals(cells.counted)[row, column]
         wanted = self.wanted[begin:end]
         if wanted.any():
             selected = np.zeros(every.shape, dtype=bool)
             selected[row[wanted], column[wanted]] = True
             # Groups ascend by area and place, as selected ones do.
             first = int(self.wanted[:begin].sum())
-            self.by_category[first : first + int(wanted.sum())] += counts.details(selected)
+            self.by_category[first : first + int(wanted.sum())] += found.details(selected)
 
     def measure(self, table: str, groups: LevelGroups, ledger: Ledger, entropy: Entropy) -> Iterator[Groups]:
         """Measure the groups in the cells of a table that their published totals allow."""
@@ -276,74 +246,52 @@ class ListedLevel(Sealed):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AreaCounts(Sealed):
-    """Exact counts of the groups of some areas of a kind: totals, and counts by category."""
+    """Exact counts of some areas, with the totals that some table has asked for."""
 
-    first: int  # place of the first area
-    # of the categories that count, or None for all, the totals, shape (areas, groups)
-    totals: Callable[[Flags | None], Ints]
-    details: Callable[[Flags], Ints]  # of the groups selected, counts by category
+    counted: CountedAreas
     _found: dict[bytes, Ints] = field(default_factory=dict, init=False)
 
-    def of(self, counted: Flags | None) -> Ints:
-        """Totals, which several tables may ask for."""
+    def totals(self, counted: Flags | None) -> Ints:
+        """Records of every group, shape (areas, groups), which several tables may ask for."""
         key = b"" if counted is None else counted.tobytes()
         if key not in self._found:
-            self._found[key] = self.totals(counted)
+            self._found[key] = self.counted.totals(counted)
         return self._found[key]
 
     def in_cells(self, cells: CellSums, columns: slice, chosen: Flags) -> Ints:
         """Counts of the chosen groups of a level in the cells of a table."""
-        selected = np.zeros(self.of(cells.counted).shape, dtype=bool)
+        selected = np.zeros((len(chosen), self.counted.size), dtype=bool)
         selected[:, columns] = chosen
-        return cells.of(self.details(selected))
+        return cells.of(self.counted.details(selected))
 
 
 def measure_slices(
     counted: Iterable[CountedAreas],
-    areas: GroupAreas,
-    tabulation: GroupTabulation,
     levels: Sequence[SlicedLevel],
     listed: Sequence[ListedLevel],
     ledger: Ledger,
     entropy: Entropy,
 ) -> Iterator[Groups]:
-    """Measure levels as their areas are counted; those that may lie in more than one slice come last.
+    """Measure levels as their areas are counted.
 
     Parameters
     ----------
-    tabulation : GroupTabulation
-        By which they were counted.
     levels : sequence of SlicedLevel
         Those of a kind of areas together, in the order in which they are measured.
     listed : sequence of ListedLevel
         Others that are added up, not measured.
     """
     open_levels = [(level, LevelMeasurer(level.groups, ledger, entropy)) for level in levels]
-    kinds = dict.fromkeys(level.kind for level in levels)
-
-    def measure(kind: str, counts: AreaCounts) -> Iterator[Groups]:
-        for level, measurer in open_levels:
-            if level.kind == kind:
-                totals = counts.of(level.cells.counted)[:, level.columns]
-                details = partial(counts.in_cells, level.cells, level.columns)
-                yield from measurer.measure(GroupCounts(counts.first, totals, details))
-
-    sums = {
-        kind: SummedCounts(len(areas.ids[kind]), len(tabulation.spaces[kind]), tabulation.categories)
-        for kind in kinds
-        if areas.crosses(kind)
-    }
     for found in counted:
-        counts = AreaCounts(found.low, found.totals, found.details)
-        if found.kind in sums:
-            sums[found.kind].add(found)
-        elif found.kind in kinds:
-            yield from measure(found.kind, counts)
+        counts = AreaCounts(found)
+        for level, measurer in open_levels:
+            if level.groups.kind == found.kind:
+                totals = counts.totals(level.cells.counted)[:, level.columns]
+                details = partial(counts.in_cells, level.cells, level.columns)
+                yield from measurer.measure(GroupCounts(found.low, totals, details))
         for one in listed:
             if one.kind == found.kind:
-                one.add(found.low, found.high, counts)
-    for kind, summed in sums.items():
-        yield from measure(kind, AreaCounts(0, summed.totals, summed.details))
+                one.add(counts)
 
 
 def measure_listed(
@@ -364,7 +312,7 @@ def measure_listed(
     finest : callable
         Gives the counts of some of them in the finest cells.
     """
-    if groups.measured is None or not len(listed.area):
+    if not len(listed.area):
         return
     choice = groups.choosing.choice(listed.total)
     rows = np.flatnonzero(needs_cells(groups.family, choice))
@@ -372,5 +320,4 @@ def measure_listed(
     counts = ChosenCounts(0, places, choice, totals, rows, finest(rows))
     meter = ledger.open(groups.measured, len(places))
     for some in stretches(len(places), 1):
-        for number, found, noisy in _measure_chosen(groups.family, counts, some, meter, entropy):
-            yield groups.shown(groups.family, number, found, noisy, meter.measurement)
+        yield from _measure_chosen(groups, counts, some, meter, entropy)

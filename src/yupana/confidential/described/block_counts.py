@@ -339,43 +339,41 @@ def measure_blocks(exact: FileCounts, ledger: Ledger, entropy: Entropy, *, leave
     cells = {table.name: CellSums(of.members(table)) for table in of.tables}
     codes = {kind: areas.written(kind) for kind in of.levels}
 
-    def groups(table: DescribedTable, level: DescribedLevel) -> LevelGroups:
+    def groups(table: DescribedTable, level: DescribedLevel) -> list[LevelGroups]:
         families = of.families[table.name]
         return groups_of_level(table, families, level, codes[level.areas], ledger.plan, leave_out=leave_out)
 
     levels = [level for some in of.levels.values() for level in some]
     sliced = [
-        SlicedLevel(level.areas, of.columns(table, level), cells[table.name], groups(table, level))
+        SlicedLevel(of.columns(table, level), cells[table.name], one)
         for level in levels
         for table in of.measured_at(level, published=False)
+        for one in groups(table, level)
     ]
-    by_totals = [(table, level) for level in levels for table in of.measured_at(level, published=True)]
-    alike: dict[tuple[DescribedLevel, int], list[DescribedTable]] = {}
-    for table, level in by_totals:
-        alike.setdefault((level, of.columns(table, level).start), []).append(table)
-    listed = {
-        (level, first): _listed(
-            exact, level, {table.name: groups(table, level) for table in tables}, cells, of.columns(tables[0], level)
-        )
-        for (level, first), tables in alike.items()
-    }
-    yield from measure_slices(
-        exact.areas_counted(), areas, exact.tabulation, sliced, [*listed.values()], ledger, entropy
-    )
+    by_totals = [
+        (table.name, level, of.columns(table, level).start, one)
+        for level in levels
+        for table in of.measured_at(level, published=True)
+        for one in groups(table, level)
+    ]
+    alike: dict[tuple[DescribedLevel, int], dict[str, LevelGroups]] = {}
+    for table, level, first, one in by_totals:
+        alike.setdefault((level, first), {})[table] = one
+    listed = {(level, first): _listed(exact, level, first, tables, cells) for (level, first), tables in alike.items()}
+    yield from measure_slices(exact.areas_counted(), sliced, [*listed.values()], ledger, entropy)
     exact.uncounted.not_listed.update({level.name: of.not_listed for (level, _), of in listed.items()})
-    for table, level in by_totals:
-        counts = listed[level, of.columns(table, level).start]
-        yield from counts.measure(table.name, groups(table, level), ledger, entropy)
+    for table, level, first, one in by_totals:
+        yield from listed[level, first].measure(table, one, ledger, entropy)
 
 
 def _listed(
     exact: FileCounts,
     level: DescribedLevel,
+    first: int,
     tables: Mapping[str, LevelGroups],
     cells: Mapping[str, CellSums],
-    columns: slice,
 ) -> ListedLevel:
-    """The groups of a level that totals list, in areas that there are."""
+    """The groups of a level, which stand from ``first`` on, that totals list in areas that there are."""
     published = exact.published[f"{next(iter(tables))}/{level.name}"]
     ids = exact.areas.ids[level.areas]
     # The one area of everything is left out, too, where no housing unit stands.
@@ -389,7 +387,7 @@ def _listed(
         wanted |= needs_cells(groups.family, groups.choosing.choice(total))
     return ListedLevel(
         kind=level.areas,
-        columns=columns,
+        columns=slice(first, first + len(level.groups)),
         listed=PublishedGroups(at[here], published.group[here], total),
         wanted=wanted,
         tables={name: cells[name] for name in tables},

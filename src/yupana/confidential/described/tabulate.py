@@ -31,14 +31,15 @@ from yupana.plan.ledger import Ledger
 from yupana.plan.plan import Plan
 from yupana.plan.predicates import TooManyClassesError
 from yupana.privacy.entropy import Entropy
+from yupana.privacy.sealed import Sealed
 from yupana.products.described.description import DescribedFile, DescribedLevel, DescribedTable, Description, in_join
 from yupana.products.described.plan import coarsest_name, families_of, total_name
 from yupana.products.described.published import PublishedGroups
 from yupana.products.tables import Family, Groups
 
 
-@dataclass(frozen=True, slots=True)
-class Tabulated:
+@dataclass(frozen=True, slots=True, repr=False)
+class Tabulated(Sealed):
     """Exact counts of some tables.
 
     Attributes
@@ -209,20 +210,19 @@ def measure_tables(
         if counts is None:
             continue
         areas = description.areas[level.areas].codes
-        groups = groups_of_level(table, families_of(table), level, areas, ledger.plan, leave_out=leave_out)
-        totals = counts.sum(axis=1)
-        if not (table.detail and table.detail.published):
-            by_area = totals.reshape(len(areas), len(level.groups))
-            of = GroupCounts(0, by_area, lambda chosen, c=counts: c[chosen.ravel()])  # type: ignore[misc]
-            yield from LevelMeasurer(groups, ledger, entropy).measure(of)
-            continue
-        sizes = published.get(name)
-        if sizes is None:
-            raise ValueError(f"{table.name} needs published totals")
-        listed = sizes.area * len(level.groups) + sizes.group
-        # Without a copy of all of them.
-        finest = partial(lambda every, of, rows: every[of[rows]], counts, listed)
-        yield from measure_listed(groups, sizes, totals[listed], finest, ledger, entropy)
+        totals, sizes = counts.sum(axis=1), published.get(name)
+        for groups in groups_of_level(table, families_of(table), level, areas, ledger.plan, leave_out=leave_out):
+            if not (table.detail and table.detail.published):
+                by_area = totals.reshape(len(areas), len(level.groups))
+                of = GroupCounts(0, by_area, lambda chosen, c=counts: c[chosen.ravel()])  # type: ignore[misc]
+                yield from LevelMeasurer(groups, ledger, entropy).measure(of)
+                continue
+            if sizes is None:
+                raise ValueError(f"{table.name} needs published totals")
+            listed = sizes.area * len(level.groups) + sizes.group
+            # Without a copy of all of them.
+            finest = partial(lambda every, of, rows: every[of[rows]], counts, listed)
+            yield from measure_listed(groups, sizes, totals[listed], finest, ledger, entropy)
 
 
 def groups_of_level(
@@ -233,22 +233,29 @@ def groups_of_level(
     plan: Plan,
     *,
     leave_out: bool,
-) -> LevelGroups:
-    """What a plan measures of a table, which these are the families of, at a level whose areas have these codes."""
+) -> list[LevelGroups]:
+    """What a plan measures of a table, which these are the families of, at a level whose areas have these codes.
+
+    First the groups whose detail is decided, then those that always get the first step.
+    """
     measurements, detail = {m.name: m for m in plan.measurements}, table.detail
     family, *coarsest = families
-    measured = measurements.get(f"{table.name}/{level.name}")
     always: Flags = np.isin(level.groups, sorted(detail.coarsest) if detail else [])
-    choosing = Choosing()
-    if detail is not None and measured is not None:
-        chance = detail.leave_out.get(level.name)
-        choosing = Choosing(
-            measurements.get(f"{total_name(table)}/{level.name}"),
-            detail.thresholds[level.name],
-            # The total of an empty group passes it with one minus the chance.
-            measured.law.quantile(float(chance)) if leave_out and chance else None,
-        )
-    alone = measurements.get(f"{coarsest_name(table)}/{level.name}")
-    return LevelGroups(
-        level.areas, areas, level.groups, family, measured, choosing, (coarsest[0], alone) if alone else None, always
-    )  # fmt: skip
+    found = []
+    if measured := measurements.get(f"{table.name}/{level.name}"):
+        choosing = Choosing()
+        if detail is not None:
+            chance = detail.leave_out.get(level.name)
+            choosing = Choosing(
+                measurements.get(f"{total_name(table)}/{level.name}"),
+                detail.thresholds[level.name],
+                # The total of an empty group passes it with one minus the chance.
+                measured.law.quantile(float(chance)) if leave_out and chance else None,
+            )
+        found.append((np.flatnonzero(~always), measured, family, choosing))
+    if alone := measurements.get(f"{coarsest_name(table)}/{level.name}"):
+        found.append((np.flatnonzero(always), alone, coarsest[0], Choosing()))
+    return [
+        LevelGroups(level.areas, areas, level.groups, places, measurement, family, published, choosing)
+        for places, measurement, published, choosing in found
+    ]

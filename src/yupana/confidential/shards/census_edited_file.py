@@ -1,7 +1,7 @@
 """Count the Census Edited File state by state, as its files lie: a shard has the files of some states.
 
 A shard is not told of other states. So the driver sees to it that no unit and no block is in two of them; where one is,
-or where a shard finds a rule broken, all files are counted as one shard, which tells what is wrong with them together.
+or where a shard finds a rule broken, it reads all files itself, and tells what is wrong with them together.
 
 Of SafeTab, areas may cross states, and one where no housing unit stands is left out: so first the blocks where one
 stands are found, of which each shard is told.
@@ -41,7 +41,6 @@ from yupana.confidential.records.validation import failing, require_none
 from yupana.confidential.shards.cut_records import count_by_area, shared_out
 from yupana.confidential.shards.shard_tasks import (
     EMPTY,
-    CountedShards,
     Driver,
     InShards,
     Part,
@@ -103,10 +102,16 @@ def _shared_out(shard: Shard, states: int, most: int | None) -> list[list[int]]:
     return [[int(place) for place in some] for some in shared_out(size, min(most or states, states))]
 
 
-def count_by_state(driver: Driver, shard: Shard) -> InShards:
-    """Count the files of some states in each shard; in so many shards at most, by default one for each state."""
+def count_by_state(driver: Driver, shard: Shard) -> InShards | None:
+    """Count the files of some states in each shard; in so many shards at most, by default one for each state.
+
+    Returns
+    -------
+    InShards or None
+        None where that cannot be done, or there is one shard: whoever reads all files together counts, or tells why.
+    """
     of_files, states = _with_files(shard, (PERSONS, UNITS, GEO))
-    # Where blocks are listed of states without records, one task tells of that.
+    # Where blocks are listed of states without records, one task would tell of that.
     states = states if states and len(of_files.sources[_BLOCKS].paths) == states else 0
     areas = [
         [of_files.part(schema, place, (), 1) for schema in of_files.sources for place in some]
@@ -114,18 +119,9 @@ def count_by_state(driver: Driver, shard: Shard) -> InShards:
     ]
     found = count_by_area(driver, areas, of_files, _keys) if len(areas) > 1 else None
     if found is None:
-        driver.taker.forget()
-        (result,) = driver.engine.map(partial(_count_whole, shard), [b""])
-        findings, counted = pickle.loads(result)  # noqa: S301 (of a worker of ours)
-        found = CountedShards([], {}, [(findings, driver.taken(counted))])
+        return None
     # Nothing public lies beside such files that they are opened with.
     return InShards(edited_sources(shard.folder), found.findings, found.parts, scratch_folder())
-
-
-def _count_whole(task: Shard, _work: bytes) -> bytes:
-    """What is found and counted of all files together."""
-    with task.limits.kept():
-        return packed(count_told(task, task.folder))
 
 
 _SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)

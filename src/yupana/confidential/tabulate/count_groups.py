@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
-from itertools import islice
+from itertools import groupby, islice
 from typing import TYPE_CHECKING, Final
 
 import duckdb
@@ -48,39 +48,27 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 
-_THIRD: Final = 2
-"""The place of the third column of a key."""
-
-
 @dataclass(frozen=True, slots=True)
 class _Chunk:
-    """What is read at once: records of some values of the first or second column of the key, or a part of them."""
+    """What is read at once: records of some values of the first columns of the key."""
 
-    first: tuple[int, int]  # least and greatest value
-    second: tuple[int, int] | None  # the same of the second column; None for all
+    bounds: tuple[tuple[int, int], ...]  # by column the least and the greatest value, which differ in the last alone
     records: int
-    # of records of one value of the second column, those of which the third leaves the one where it is divided by the
-    # other; None for all
-    part: tuple[int, int] | None = None
 
     def where(self, values: Sequence[str]) -> str:
         """SQL for the records of the chunk, whose columns of the key are these SQL."""
-        bounds = (self.first,) if self.second is None else (self.first, self.second)
-        within = [f"({value}) BETWEEN {low} AND {high}" for value, (low, high) in zip(values, bounds, strict=False)]
-        if self.part is not None:
-            rest, by = self.part
-            within.append(f"({values[_THIRD]})::BIGINT % {by} = {rest}")
-        return " AND ".join(within)
+        within = [
+            f"({value}) BETWEEN {low} AND {high}" for value, (low, high) in zip(values, self.bounds, strict=False)
+        ]
+        return " AND ".join(within) or "true"
 
     def blocks(self, key: Sequence[BlockColumn]) -> str:
         """SQL for the numbers of its blocks."""
-        within = 10 ** sum(column.digits for column in key[1:])
-        first, last = (value * within for value in self.first)
-        end = last + within
-        if self.second is not None:
-            of_second = 10 ** sum(column.digits for column in key[2:])
-            first, end = first + self.second[0] * of_second, first + (self.second[1] + 1) * of_second
-        return f"block >= {first} AND block < {end}"
+        within = 10 ** sum(column.digits for column in key[len(self.bounds) :])
+        first = last = 0
+        for column, (low, high) in zip(key, self.bounds, strict=False):
+            first, last = first * 10**column.digits + low, last * 10**column.digits + high
+        return f"block >= {first * within} AND block < {(last + 1) * within}"
 
 
 def _plan_reading(
@@ -91,40 +79,25 @@ def _plan_reading(
     Values that have blocks but no records are in a slice, too: areas without records have counts.
     """
 
-    def split(chunk: _Chunk) -> list[_Chunk]:
-        """A chunk of too many records of one value of the second column, in parts by the third, if there is one."""
-        if chunk.records <= at_once or len(tabulation.key) <= _THIRD:
-            return [chunk]
-        by = -(-chunk.records // at_once)
+    def cut(whole: _Chunk, without_records: Mapping[int, int]) -> Iterator[_Chunk]:
+        """Values of the next column one after the other, but those with too many records by the column after it."""
+        value = tabulation.key[len(whole.bounds)]
         query = (
-            f"SELECT ({tabulation.key[_THIRD]})::BIGINT % {by} AS rest, count(*) FROM {tabulation.relation} "
-            f"WHERE {tabulation.condition(blocks)} AND {chunk.where(tabulation.key)} GROUP BY 1 ORDER BY 1"
+            f"SELECT ({value})::BIGINT, count(*) FROM {tabulation.relation} "
+            f"WHERE {tabulation.condition(blocks)} AND {whole.where(tabulation.key)} GROUP BY 1"
         )
-        return [replace(chunk, records=number, part=(rest, by)) for rest, number in db.execute(query).fetchall()]
+        counted = sorted({**without_records, **dict(db.execute(query).fetchall())}.items())
+        for begin, end in runs_within(np.cumsum([number for _, number in counted]), at_once):
+            some = counted[begin:end]
+            chunk = _Chunk((*whole.bounds, (some[0][0], some[-1][0])), sum(number for _, number in some))
+            if chunk.records > at_once and len(chunk.bounds) < len(tabulation.key):
+                yield from cut(chunk, {})
+            else:
+                yield chunk
 
-    key = ", ".join(f"({value})::BIGINT" for value in (*tabulation.key, "0")[:2])
-    records = f"SELECT {key}, count(*) FROM {tabulation.relation} WHERE {tabulation.condition(blocks)}"
     each = 10 ** sum(column.digits for column in blocks.key[1:])
-    values = db.execute(f"SELECT DISTINCT block // {each} FROM block_pieces").fetchall()
-    found: dict[int, list[tuple[int, int]]] = {value: [] for (value,) in values}
-    for first, second, number in db.execute(f"{records} GROUP BY ALL ORDER BY ALL").fetchall():
-        found.setdefault(first, []).append((second, number))
-    slices: list[list[_Chunk]] = []
-    by_first = [(value, sum(number for _, number in found[value])) for value in sorted(found)]
-    for first, number in _runs(by_first, at_once):
-        chunks = [_Chunk(first, None, number)]
-        if number > at_once and len(blocks.key) > 1:
-            chunks = [_Chunk(first, second, records) for second, records in _runs(found[first[0]], at_once)]
-        slices.append([part for chunk in chunks for part in split(chunk)])
-    return slices
-
-
-def _runs(counted: Sequence[tuple[int, int]], at_once: int) -> Iterator[tuple[tuple[int, int], int]]:
-    """Values one after the other that have so many records together at most, or are one alone; and how many."""
-    ends = np.cumsum([number for _, number in counted])
-    for begin, end in runs_within(ends, at_once):
-        before = ends[begin - 1] if begin else 0
-        yield (counted[begin][0], counted[end - 1][0]), int(ends[end - 1] - before)
+    values = db.execute(f"SELECT DISTINCT block // {each}, 0 FROM block_pieces").fetchall()
+    return [list(some) for _, some in groupby(cut(_Chunk((), 0), dict(values)), lambda chunk: chunk.bounds[0])]
 
 
 _ROWS_AT_ONCE: Final = 10_000_000
@@ -227,7 +200,8 @@ def count_groups(
     """Count records slice after slice of the country; every record is read once.
 
     A slice is all records of some values of the first column of the key that follow one another. What is counted of one
-    is given as soon as it is whole, some areas at a time (`GatheredCounts.areas`).
+    is given as soon as it is whole, some areas at a time (`GatheredCounts.areas`); areas that may lie in more than one
+    slice come last.
 
     Parameters
     ----------
@@ -243,11 +217,16 @@ def count_groups(
     """
     slices = _plan_reading(db, tabulation, blocks, _rows_at_once(db))
     parts = _count_chunks(db, tabulation, blocks, areas, [chunk for chunks in slices for chunk in chunks])
-    for chunks in slices:
-        with GatheredCounts(sys.maxsize if keep else memory_for_gathered(memory_limit(db))) as gathered:
-            for part in islice(parts, len(chunks)):
-                gathered.add(part)
-            yield from gathered.areas(areas, (chunks[0].first[0], chunks[-1].first[1]))
+    memory = sys.maxsize if keep else memory_for_gathered(memory_limit(db))
+    crossing = {kind for kind in areas.kinds if areas.crosses(kind)}
+    with GatheredCounts(memory) as of_all:
+        for chunks in slices:
+            with GatheredCounts(memory) as gathered:
+                for part in islice(parts, len(chunks)):
+                    gathered.add(part.of_kinds(areas.kinds.keys() - crossing))
+                    of_all.add(replace(part.of_kinds(crossing), in_no_group=0))
+                yield from gathered.areas(areas, chunks[0].bounds[0])
+        yield from of_all.areas(areas)
 
 
 def count_shard(
@@ -303,7 +282,7 @@ def _count_chunk(
     lists = [found.extended(*(groups[space] for groups in entries.sets)) for space, found in enumerate(asked.groups)]
     counts = {
         kind: KindCounts(
-            *areas.within(kind, *chunk.first),
+            *areas.within(kind, *chunk.bounds[0]),
             len(tabulation.spaces[kind]),
             tabulation.categories,
             lists[asked.space_of[kind]],
@@ -311,7 +290,7 @@ def _count_chunk(
         )
         for kind, pairs in _by_kind(kinds, areas, entries, tabulation.categories)
     }
-    return PartCounts(chunk.records, entries.in_no_group, counts)
+    return PartCounts(entries.in_no_group, counts)
 
 
 def _by_kind(

@@ -4,7 +4,7 @@ Records are counted by region, by the key of what they answer and by category, w
 records of some areas are there.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -177,7 +177,6 @@ def number_ranges(starts: Ints, lengths: Ints) -> Ints:
 
 
 _PAIRS_AT_ONCE: Final = 250_000
-_CELLS_AT_ONCE: Final = 1 << 22
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -273,9 +272,12 @@ class KindCounts(Sealed):
 class PartCounts(Sealed):
     """Exact counts of some records by areas of some kinds."""
 
-    records: int
-    in_no_group: int  # of these, how many are in no group of any kind of areas
+    in_no_group: int  # how many of the records are in no group of any kind of areas
     kinds: Mapping[str, KindCounts]
+
+    def of_kinds(self, kinds: Collection[str]) -> "PartCounts":
+        """The same of some kinds of areas alone."""
+        return replace(self, kinds={kind: of for kind, of in self.kinds.items() if kind in kinds})
 
     @property
     def bytes(self) -> int:
@@ -307,10 +309,7 @@ class CountedAreas(Sealed):
     size: int  # how many groups the areas show
     categories: int
     parts: Sequence[KindCounts]  # no record is in two of them
-    # records, in_no_group: how many records were counted before this, and how many of them are in no group of any kind
-    # of areas; told once
-    records: int = 0
-    in_no_group: int = 0
+    in_no_group: int = 0  # how many records are in no group of any kind of areas; told once
 
     def totals(self, counted: Flags | None = None) -> Ints:
         """Records of every group, shape (areas, groups): see `KindCounts.totals`."""
@@ -326,43 +325,6 @@ class CountedAreas(Sealed):
             for part in self.parts:
                 summed += part.within(self.low, self.high).details(selected)
         return summed
-
-
-class SummedCounts:
-    """Exact counts of areas of a kind that cross slices, added up slice by slice; only cells that are not empty."""
-
-    def __init__(self, areas: int, groups: int, categories: int) -> None:
-        """Of so many areas, groups and categories."""
-        from scipy.sparse import csr_array  # noqa: PLC0415 (a tenth of a second, and few tables need it)
-
-        self._shape = areas, groups
-        self._cells = csr_array((areas * groups, categories), dtype=np.int64)
-
-    def add(self, found: CountedAreas) -> None:
-        """Add the counts of a slice."""
-        occupied = np.flatnonzero(found.totals())
-        _, categories = self._cells.shape
-        step = max(1, _CELLS_AT_ONCE // categories)
-        for first in range(0, len(occupied), step):
-            some = occupied[first : first + step]
-            selected = np.zeros(self._cells.shape[0], dtype=bool)
-            selected[some] = True
-            cells = found.details(selected.reshape(self._shape))
-            row, category = np.nonzero(cells)
-            added = (cells[row, category], (some[row], category))
-            self._cells = self._cells + type(self._cells)(added, shape=self._cells.shape)
-
-    def totals(self, counted: Flags | None = None) -> Ints:
-        """Records of every group, shape (areas, groups): see `KindCounts.totals`."""
-        _, categories = self._cells.shape
-        every = np.ones(categories, dtype=np.int64) if counted is None else counted.astype(np.int64)
-        summed: Ints = self._cells @ every
-        return summed.reshape(self._shape)
-
-    def details(self, selected: Flags) -> Ints:
-        """Records of selected groups by category: see `KindCounts.details`."""
-        found: Ints = self._cells[np.flatnonzero(selected)].toarray()
-        return found
 
 
 def _stretches(length: int) -> Iterator[slice]:
@@ -412,7 +374,7 @@ class GatheredCounts(Sealed, AbstractContextManager["GatheredCounts"]):
         return [*self._parts, *self._in_memory]
 
     def areas(self, areas: GroupAreas, first: tuple[int, int] | None = None) -> Iterator[CountedAreas]:
-        """What was gathered, by area: each area of a kind once and whole; those that cross slices part by part.
+        """What was gathered, by area: each area of a kind once and whole; kinds that cross slices come last.
 
         Areas are given together as `GroupAreas.stretches` has them, whatever the parts: noise is drawn for them so.
 
@@ -426,17 +388,11 @@ class GatheredCounts(Sealed, AbstractContextManager["GatheredCounts"]):
         if not (parts := self.parts):
             return
         one = parts[0]
-        records, lost = sum(part.records for part in parts), sum(part.in_no_group for part in parts)
-        yield CountedAreas("", 0, 0, 0, 0, (), records, lost)
-        for kind, first_of in one.kinds.items():
-            size, categories = first_of.size, first_of.categories
-            of_kind = [part.kinds[kind] for part in parts]
-            if areas.crosses(kind):
-                for of in of_kind:
-                    yield CountedAreas(kind, of.low, of.high, size, categories, [of])
-                continue
+        yield CountedAreas("", 0, 0, 0, 0, (), sum(part.in_no_group for part in parts))
+        for kind in sorted(one.kinds, key=areas.crosses):
+            size, categories = one.kinds[kind].size, one.kinds[kind].categories
             for low, high in areas.stretches(kind, first, _GROUPS_AT_ONCE // max(1, size)):
-                some = [of for of in of_kind if of.has(low, high)]
+                some = [part.kinds[kind] for part in parts if part.kinds[kind].has(low, high)]
                 yield CountedAreas(kind, low, high, size, categories, some)
 
 

@@ -62,18 +62,20 @@ class GroupAreas:
         return int(low), int(high)
 
     def stretches(self, kind: str, first: tuple[int, int] | None, most: int) -> Iterator[tuple[int, int]]:
-        """Areas of a kind that no value of the first column of the key divides, some at a time, as ranges of places.
+        """Areas of a kind, some at a time, as ranges of places; all at once if they cross values of the first column.
 
         Parameters
         ----------
         kind : str
-            That does not cross these values.
         first : tuple of int and int, optional
             The least and the greatest of them; by default all.
         most : int
             Areas of one of them are given together, but no more than so many, or one.
         """
         low, high = (0, len(self.ids[kind])) if first is None else self.within(kind, *first)
+        if self.crosses(kind):
+            yield low, high
+            return
         of_first = self.ids[kind][low:high] // 10 ** (self.kinds[kind].width - self.first.digits)
         ends = [*(low + 1 + np.flatnonzero(of_first[1:] != of_first[:-1])).tolist(), high]
         for end in ends:
