@@ -335,6 +335,7 @@ def test_delta_is_that_of_the_worst_way_at_the_closest_width(monkeypatch: pytest
         return known[difference]
 
     monkeypatch.setattr(exact_loss, "delta_at", told)
+    monkeypatch.setattr(exact_loss, "_delta", exact_loss._delta.__wrapped__)
     one, other = differences(plan, "unbounded")
     for first, second in ((0.1, 0.3), (0.4, 0.2)):
         known |= {one: LossBounds(0.05, first), other: LossBounds(0.01, second)}
@@ -364,6 +365,7 @@ def test_the_trade_off_curve_is_the_best_of_forty_one_points(monkeypatch: pytest
     highest: list[float | None] = [4.0]
     monkeypatch.setattr(exact_loss, "epsilon_exact", lambda *of: highest[0] if of[1:] == (1e-6, "unbounded") else None)
     monkeypatch.setattr(exact_loss, "deltas_at", deltas)
+    monkeypatch.setattr(exact_loss, "_curve", exact_loss._curve.__wrapped__)
     errors = [0.0, 0.01, 0.2, 0.5, 0.9, 1.0]
     found = missed_exact(plan, errors, "unbounded")
     assert [of for of, _, _ in asked] == list(differences(plan, "unbounded"))

@@ -229,39 +229,15 @@ FACILITIES: Final = "group_quarters.csv"
 FACILITY_COLUMNS: Final = ("block", "housing_units", *QUARTERS_COLUMNS)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Attributes:
-    """What stands in each block of a reference, arrays of shape (blocks,)."""
-
-    live: Flags  # whether there is a housing unit or a facility
-    quarters: Indices  # bit j - 1 is set if there is a facility of major type j
-
-
-def read_attributes(path: Path, reference: Reference) -> Attributes:
-    """Read block attributes: a row for every block of the reference file; columns block, housing_units, gq1 to gq7.
-
-    Raises
-    ------
-    InputError
-        If the file is no such table, or blocks are missing, unknown or listed twice.
-    """
-    at, facilities = _read_rows(path, reference.block)
-    if len(at) < len(reference.block):
-        missing = np.delete(reference.block, at)
-        raise InputError(
-            f"{path}, column block: {len(missing):,} blocks of the reference file are missing, such as "
-            f"{missing[0]:016d}; give every block a row, with zeros where nothing stands"
-        )
-    return attributes_of(facilities[np.argsort(at)])
-
-
-def read_facilities(path: Path, blocks: Ints) -> Integers:
-    """Read block attributes as numbers; a block without a row has zeros.
+def read_facilities(path: Path, blocks: Ints, *, every: bool = False) -> Integers:
+    """Read what stands in each block: columns block, housing_units, gq1 to gq7; a block without a row has zeros.
 
     Parameters
     ----------
     blocks : ndarray of int64, shape (blocks,)
         16 digits as a number, in order.
+    every : bool
+        Whether every block must have a row.
 
     Returns
     -------
@@ -271,9 +247,15 @@ def read_facilities(path: Path, blocks: Ints) -> Integers:
     Raises
     ------
     InputError
-        If the file is no such table, or blocks are unknown or listed twice.
+        If the file is no such table, or blocks are unknown, listed twice, or missing where every block must be there.
     """
     at, facilities = _read_rows(path, blocks)
+    if every and len(at) < len(blocks):
+        missing = np.delete(blocks, at)
+        raise InputError(
+            f"{path}, column block: {len(missing):,} blocks of the reference file are missing, such as "
+            f"{missing[0]:016d}; give every block a row, with zeros where nothing stands"
+        )
     found = np.zeros((len(blocks), facilities.shape[1]), dtype=facilities.dtype)
     found[at] = facilities
     return found
@@ -284,11 +266,10 @@ def listed_blocks(path: Path, blocks: Ints) -> Ints:
     return np.asarray(blocks[_read_rows(path, blocks)[0]], dtype=np.int64)
 
 
-def attributes_of(facilities: Integers) -> Attributes:
-    """What a spine needs to know of facilities, of shape (blocks, 8)."""
-    stands = facilities > 0
+def quarters_in(facilities: Integers) -> Indices:
+    """Which facilities there are, of shape (blocks,): bit j - 1 is set if there is one of major type j."""
     bits = 1 << np.arange(len(QUARTERS_COLUMNS), dtype=np.int32)
-    return Attributes(np.asarray(stands.any(axis=1)), np.asarray(stands[:, 1:] @ bits, dtype=np.int32))
+    return np.asarray((facilities[:, 1:] > 0) @ bits, dtype=np.int32)
 
 
 def write_facilities(path: Path, blocks: Ints, facilities: Integers) -> int:

@@ -12,7 +12,7 @@ import numpy as np
 from yupana.arrays import Indices
 from yupana.errors import ConfigError, InputError
 from yupana.geography.assignments import read_with_areas
-from yupana.geography.blocks import Reference, check_counties, read_attributes, write_labels
+from yupana.geography.blocks import Reference, check_counties, quarters_in, read_facilities, write_labels
 from yupana.geography.entities import listed, targets
 from yupana.geography.optimized import cut_pieces, optimized_spine
 from yupana.geography.settings import PIECES, QUARTERS, REMADE, SCHOOLS, SpineSettings
@@ -114,15 +114,16 @@ def read_blocks(settings: SpineSettings, request: SpineRequest, announce: Announ
             announce(one.remark)
     if request.blocks is None:
         return reference, None
-    attributes = read_attributes(request.blocks, reference)
+    facilities = read_facilities(request.blocks, reference.block, every=True)
+    quarters, live = quarters_in(facilities), np.asarray((facilities > 0).any(axis=1))
     if not settings.live:
-        return reference, attributes.quarters
-    if not attributes.live.any():
+        return reference, quarters
+    if not live.any():
         raise InputError(
             f"{request.blocks}: no block has a housing unit or group quarters; nothing is left of the spine"
         )
-    check_counties(reference, attributes.live, request.blocks)
-    return reference.keep(attributes.live), attributes.quarters[attributes.live]
+    check_counties(reference, live, request.blocks)
+    return reference.keep(live), quarters[live]
 
 
 def make(settings: SpineSettings, reference: Reference, quarters: Indices | None, clock: Stopwatch) -> Spine:

@@ -36,7 +36,7 @@ def targets(reference: Reference, quarters: Indices | None, settings: SpineSetti
     Parameters
     ----------
     quarters : ndarray of int32, shape (blocks,), optional
-        As in `Attributes`; needed for the class "gq".
+        As of `quarters_in`; needed for the class "gq".
 
     Returns
     -------

@@ -119,13 +119,7 @@ def delta_exact(plan: "Plan | Sequence[Plan]", epsilon: float, change: Change | 
     ValueError
         If epsilon is not in that range, there is no plan, or the plans protect different records.
     """
-    plans, change = _together(plan, change)
-    try:
-        found = [delta_at(joined, epsilon) for joined in _differences_of_all(plans, change, joined=True)]
-    except Untold:
-        return None
-    known = [bounds.upper for bounds in found if bounds is not None]
-    return max(known) if len(known) == len(found) else None
+    return _delta(*_together(plan, change), epsilon)
 
 
 def missed_exact(
@@ -153,17 +147,8 @@ def missed_exact(
     highest = epsilon_exact(plans, _SMALLEST_ERROR, change)
     if highest is None:
         return None
-    epsilons = [highest * part / CURVE_POINTS for part in range(CURVE_POINTS + 1)]
-    # a bound is a bound at any width, and this is much quicker.
-    deltas = [
-        deltas_at(difference, epsilons, _WIDTH_OF_CURVE)
-        for difference in _differences_of_all(plans, change, joined=True)
-    ]
-    known = [of for of in deltas if of is not None]
-    if len(known) < len(deltas):
-        return None
-    points = list(zip(epsilons, map(max, zip(*known, strict=True)), strict=True))
-    return tuple(least_missed(points, a) for a in type_1)
+    points = _curve(plans, change, highest)
+    return None if points is None else tuple(least_missed(points, a) for a in type_1)
 
 
 def exact_totals(plan: Plan, delta: float = DEFAULT_DELTA) -> dict[str, Any]:
@@ -397,6 +382,32 @@ def _epsilon(plans: tuple[Plan, ...], delta: float, change: Change) -> LossBound
             return None
         worst = LossBounds(max(worst.lower, bounds.lower), max(worst.upper, min(upper, bounds.upper)))
     return worst
+
+
+# A certificate, a report and an atlas ask the same of one plan, and each answer takes seconds.
+@lru_cache(maxsize=256)
+def _delta(plans: tuple[Plan, ...], change: Change, epsilon: float) -> float | None:
+    try:
+        found = [delta_at(joined, epsilon) for joined in _differences_of_all(plans, change, joined=True)]
+    except Untold:
+        return None
+    known = [bounds.upper for bounds in found if bounds is not None]
+    return max(known) if len(known) == len(found) else None
+
+
+@lru_cache(maxsize=256)
+def _curve(plans: tuple[Plan, ...], change: Change, highest: float) -> tuple[tuple[float, float], ...] | None:
+    """Epsilons from 0 up to the highest, each with its delta."""
+    epsilons = [highest * part / CURVE_POINTS for part in range(CURVE_POINTS + 1)]
+    # a bound is a bound at any width, and this is much quicker.
+    deltas = [
+        deltas_at(difference, epsilons, _WIDTH_OF_CURVE)
+        for difference in _differences_of_all(plans, change, joined=True)
+    ]
+    known = [of for of in deltas if of is not None]
+    if len(known) < len(deltas):
+        return None
+    return tuple(zip(epsilons, map(max, zip(*known, strict=True)), strict=True))
 
 
 def _proven_loss(plan: Plan, change: Change) -> Fraction | None:

@@ -160,13 +160,10 @@ def _block_groups(written: Spine) -> Labels:
 
 
 def _compare(column: str, kind: Labels, written: Spine, spines: Sequence[_MeasuredSpine]) -> _Comparison:
-    order = np.argsort(written.blocks)
-    in_order = kind.index[order]
     far: dict[str, list[int]] = {}
     variances: dict[str, list[float]] = {}
     for spine in spines:
-        index = in_order[np.searchsorted(written.blocks[order], spine.block)]
-        members = partition(index, len(kind.labels))
+        members = partition(kind.index[written.places(spine.block)], len(kind.labels))
         far[spine.kind] = distances(spine.tree, members).tolist()
         variances[spine.kind] = entity_variances(spine.tree, spine.precisions, members).tolist()
     blocks = np.bincount(kind.index[kind.index >= 0], minlength=len(kind.labels)).tolist()

@@ -20,7 +20,7 @@ from yupana.confidential.request import RunRequest
 from yupana.confidential.tabulate.block_histograms import check_facilities, open_block_counts
 from yupana.engine.local import LocalEngine
 from yupana.errors import InputError
-from yupana.geography.blocks import QUARTERS_COLUMNS, attributes_of, read_attributes, read_facilities, read_reference
+from yupana.geography.blocks import QUARTERS_COLUMNS, quarters_in, read_facilities, read_reference
 from yupana.synthetic.census import synthesize
 from yupana.topdown.histogram import Histogram
 from yupana.topdown.queries import Schema
@@ -411,11 +411,9 @@ def test_facilities_of_blocks_that_are_not_listed_are_zero(tmp_path: Path) -> No
     found = read_facilities(path, reference.block)
     expected = [rows.get(f"{block:016d}", [0] * 8) for block in reference.block.tolist()]
     assert found.tolist() == expected
-    attributes = attributes_of(found)
-    assert attributes.live.tolist() == [any(row) for row in expected]
-    assert attributes.quarters.tolist() == [sum((n > 0) << g for g, n in enumerate(row[1:])) for row in expected]
+    assert quarters_in(found).tolist() == [sum((n > 0) << g for g, n in enumerate(row[1:])) for row in expected]
     with pytest.raises(InputError, match="blocks of the reference file are missing"):
-        read_attributes(path, reference)
+        read_facilities(path, reference.block, every=True)
     write(tmp_path, header, *lines, "4400100020012999|1|0|0|0|0|0|0|0", name="group_quarters.csv")
     with pytest.raises(InputError, match=r"line \d+, column block: .* is not in the reference file"):
         read_facilities(path, reference.block)

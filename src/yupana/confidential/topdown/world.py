@@ -22,7 +22,7 @@ from yupana.confidential.topdown.exact_counts import GeolevelCounts, add_up, ope
 from yupana.confidential.topdown.resources import MemoryNeeds
 from yupana.errors import ConfigError, InputError
 from yupana.geography.assignments import Assignment, read_with_areas
-from yupana.geography.blocks import FACILITIES, Reference, attributes_of, listed_blocks, read_facilities
+from yupana.geography.blocks import FACILITIES, Reference, listed_blocks, quarters_in, read_facilities
 from yupana.geography.build import make, remarks_on
 from yupana.geography.hierarchy import Hierarchy, spine_of
 from yupana.geography.published import PublishedBlocks, published_blocks
@@ -190,7 +190,7 @@ def _spine(
 ) -> tuple[Spine, dict[str, str], tuple[str, ...]]:
     """The spine of the blocks that are counted, built or read, the checksums of its files, and remarks on it."""
     if request.spine is None:
-        quarters = None if facilities is None else attributes_of(facilities).quarters
+        quarters = None if facilities is None else quarters_in(facilities)
         settings = configuration.spine_for(request.estimator)
         return make(settings, counted, quarters, clock), {}, remarks_on(settings, counted, quarters)
     clock.start("reading the spine")
