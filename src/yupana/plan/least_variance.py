@@ -1,11 +1,8 @@
 """The budgets of least variance, with a bound that proves how near the least they are. Public.
 
 Precisions of parts are sums of the budgets, lambda = M w; a goal is a weighted sum of the parts' variances 1/lambda;
-the loss is the largest goal. It is convex in w. Derivation and proof of the bound: docs/strategies.md.
-
-The least of the largest goal is found by a primal-dual interior point method. It moves shares of what there is above
-the least, and the weights of the goals with which the bound is taken; until it ends, the goals need not be below their
-top. Every step is reckoned in multiples of the shares, which makes its equations well scaled.
+the loss is the largest goal. It is convex in w, and clarabel minimises it as a conic program. Derivation and proof of
+the bound: docs/strategies.md.
 """
 
 from dataclasses import dataclass, replace
@@ -17,11 +14,11 @@ from numpy.typing import NDArray
 from yupana.arrays import Floats
 
 _NEAR: Final = 1e-10
-_STEPS: Final = 100
-_CENTRE: Final = 0.1
-_TO_THE_EDGE: Final = 0.95
-_SMALLEST: Final = 1e-14
-"""What a limit still costs, of a largest goal that is 1 at equal shares: less is lost in rounding."""
+_ROUNDS: Final = 2
+"""How often it is solved: in the units of equal shares, and again in those of what was found."""
+
+_SMALLEST: Final = 1e-15
+"""Shares, weights and slopes that are not found to be above it, or not found at all, are taken to be that."""
 
 
 class UndeterminedPartsError(ValueError):
@@ -59,13 +56,12 @@ class VarianceProgram:
         """The goals at these budgets, of shape (goals,); infinite where one counts a part without precision."""
         return goal_values(self.goals, self.precisions @ spent)
 
-    def bound(self, spent: Floats, weights: Floats) -> float:
-        """What the loss is at least, by any budgets, and weights of the goals, of sum 1; every part has precision."""
+    def bound(self, variances: Floats, weights: Floats) -> float:
+        """What the loss is at least, by any variances of parts, and any weights of goals, of sum 1; none is below 0."""
         counted = weights @ self.goals
-        variance = 1 / (self.precisions @ spent)
-        slope = (counted * variance**2) @ self.precisions
+        slope = (counted * variances**2) @ self.precisions
         steepest = (slope * self.member).max(axis=1)
-        return float((counted * variance).sum() ** 2 / (slope @ self.least + steepest @ self.rest))
+        return float((counted * variances).sum() ** 2 / (slope @ self.least + steepest @ self.rest))
 
 
 class LeastVariance(NamedTuple):
@@ -83,36 +79,6 @@ def goal_values(goals: Floats, precision: Floats) -> Floats:
     return np.where(missing, np.inf, goals @ variance)
 
 
-class _Point(NamedTuple):
-    """Where the search stands.
-
-    `slack` is what the limits of shares cost, `level` what the budgets of groups do, and `room` how far goals are below
-    the top.
-    """
-
-    shares: Floats
-    top: float
-    weights: Floats
-    level: Floats
-    slack: Floats
-    room: Floats
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Scaled:
-    """Goals as functions of shares, with the largest 1 at equal shares."""
-
-    rows: Floats
-    goals: Floats
-    least: Floats
-    member: Floats
-
-    def at(self, shares: Floats) -> tuple[Floats, Floats, Floats]:
-        """Precisions of parts, values of goals, and their slopes."""
-        precision = self.rows @ shares + self.least
-        return precision, self.goals @ (1 / precision), -(self.goals / precision**2) @ self.rows
-
-
 def least_variance(program: VarianceProgram) -> LeastVariance:
     """Minimise the largest goal.
 
@@ -123,72 +89,60 @@ def least_variance(program: VarianceProgram) -> LeastVariance:
     """
     counted = program.goals.any(axis=0)
     program = replace(program, precisions=program.precisions[counted], goals=program.goals[:, counted])
-    rows, member = program.precisions, program.member
-    if not rows.any(axis=1).all():
+    if not program.precisions.any(axis=1).all():
         raise UndeterminedPartsError("a goal counts a part that no query tells anything of")
-    equal = (1 / member.sum(axis=1)) @ member
-    spent = program.spent(equal)
-    loss, bound = float(program.values(spent).max()), 0.0
-    scaled = _Scaled(rows * (program.rest @ member), program.goals / loss, rows @ program.least, member)
-    point = _begin(scaled, equal)
-    for _ in range(_STEPS):
-        try:
-            point = _step(scaled, point)
-        except np.linalg.LinAlgError:
-            break
-        if not all(np.isfinite(of).all() for of in point):
-            break
-        there = program.spent(point.shares)
-        reached = float(program.values(there).max())
-        if reached < loss:
-            spent, loss = there, reached
-        bound = max(bound, program.bound(there, point.weights / point.weights.sum()))
-        if loss <= bound * (1 + _NEAR):
-            break
-    return LeastVariance(spent, loss, bound)
+    equal = program.spent(np.ones(len(program.least)))
+    best = LeastVariance(equal, float(program.values(equal).max()), 0.0)
+    for _ in range(_ROUNDS):
+        # The solver is exact where precisions and the largest goal are about 1.
+        precision = program.precisions @ best.spent
+        goals = program.goals / precision / best.loss
+        scaled = replace(program, precisions=program.precisions / precision[:, None], goals=goals)
+        shares, variances, weights = _solve(scaled)
+        spent, bound = program.spent(shares), best.loss * scaled.bound(variances, weights)
+        found = LeastVariance(spent, float(program.values(spent).max()), max(bound, best.bound))
+        best = found if found.loss < best.loss else best._replace(bound=found.bound)
+    return best
 
 
-def _begin(scaled: _Scaled, shares: Floats) -> _Point:
-    _, values, slopes = scaled.at(shares)
-    top = 1.5 * float(values.max())
-    weights = 1 / (top - values)
-    weights /= weights.sum()
-    slope = weights @ slopes
-    steepest = (-slope * scaled.member).max(axis=1)
-    level = steepest + 0.1 * steepest.max()
-    return _Point(shares, top, weights, level, slope + level @ scaled.member, top - values)
+def _solve(program: VarianceProgram) -> tuple[Floats, Floats, Floats]:
+    """Shares of the rest, and the variances of parts and weights of goals that bound the loss most.
 
+    Over shares x, variances v and the largest goal t it minimises t with a_g v <= t and v lambda(x) >= 1, which is
+    the cone |(lambda - v, 2)| <= lambda + v.
+    """
+    import clarabel  # noqa: PLC0415 (few commands need it)
+    from scipy import sparse  # noqa: PLC0415 (the same)
 
-def _step(scaled: _Scaled, point: _Point) -> _Point:
-    """Take Newton's step for the conditions of the optimum, as far as everything stays positive."""
-    shares, top, weights, level, slack, room = point
-    precision, values, slopes = scaled.at(shares)
-    centre = max(_CENTRE * float(np.append(shares * slack, weights * room).mean()), _SMALLEST)
-    leaning = slopes * shares
-    rows = scaled.rows * shares
-    counted = weights @ scaled.goals
-    queries, last = len(shares), len(shares) + 1 + len(values)
-    system = np.zeros((last + len(level), last + len(level)))
-    system[:queries, :queries] = rows.T @ ((2 * counted / precision**3)[:, None] * rows)
-    system[range(queries), range(queries)] += shares * slack
-    system[queries + 1 : last, :queries] = leaning
-    system[last:, :queries] = scaled.member * shares
-    system[:queries, queries:] = system[queries:, :queries].T
-    system[queries, queries + 1 : last] = system[queries + 1 : last, queries] = -1
-    system[range(queries + 1, last), range(queries + 1, last)] = -room / weights
-    of_top, of_goals = [weights.sum() - 1], top - values - centre / weights
-    right = np.concatenate([centre - weights @ leaning, of_top, of_goals, 1 - scaled.member @ shares])
-    found = np.linalg.solve(system, right)
-    move, (rise,), turn, new_level = np.split(found, [queries, queries + 1, last])
-    fall = centre / shares - slack - slack * move
-    widening = centre / weights - room - room / weights * turn
-    steepest = float(np.concatenate([-move, -turn / weights, -fall / slack, -widening / room]).max())
-    length = _TO_THE_EDGE / max(steepest, _TO_THE_EDGE)
-    return _Point(
-        shares * (1 + length * move),
-        top + length * float(rise),
-        weights + length * turn,
-        level + length * (new_level - level),
-        slack + length * fall,
-        room + length * widening,
+    (goals, parts), (groups, queries) = program.goals.shape, program.member.shape
+    rows, identity = program.precisions * (program.rest @ program.member), np.eye(parts)
+    linear = np.append(np.zeros(queries + parts), 1.0)
+    cone = np.zeros((parts, 3, len(linear)))
+    cone[:, 0] = np.hstack([-rows, -identity, np.zeros((parts, 1))])
+    cone[:, 1] = np.hstack([-rows, identity, np.zeros((parts, 1))])
+    matrix = np.vstack(
+        [
+            np.hstack([program.member, np.zeros((groups, parts + 1))]),
+            np.hstack([np.zeros((goals, queries)), program.goals, np.full((goals, 1), -1.0)]),
+            -np.eye(queries, len(linear)),
+            cone.reshape(-1, len(linear)),
+        ]
     )
+    least = program.precisions @ program.least
+    in_cone = np.stack([least, least, np.full(parts, 2.0)], axis=1)
+    right = np.concatenate([np.ones(groups), np.zeros(goals + queries), in_cone.ravel()])
+    cones = [clarabel.ZeroConeT(groups), clarabel.NonnegativeConeT(goals + queries)]
+    cones += [clarabel.SecondOrderConeT(3)] * parts
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.max_threads = 1
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = _NEAR
+    nothing = sparse.csc_matrix((len(linear), len(linear)))
+    found = clarabel.DefaultSolver(nothing, linear, sparse.csc_matrix(matrix), right, cones, settings).solve()
+    # Whatever it has found, even nothing, the loss and the bound are of what is made of it.
+    shares, duals = (np.nan_to_num(np.array(of)) for of in (found.x[:queries], found.z))
+    weights = np.maximum(duals[groups : groups + goals], _SMALLEST)
+    weights /= weights.sum()
+    in_cone = duals[groups + goals + queries :].reshape(parts, 3)
+    slopes, counted = np.maximum(in_cone[:, 0] + in_cone[:, 1], _SMALLEST), weights @ program.goals
+    return np.maximum(shares, _SMALLEST), np.sqrt(slopes / counted), weights

@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations, islice, pairwise, product
-from math import comb, prod
+from math import comb
 from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
 
-from yupana.files.columns import Column
-from yupana.plan.predicates import Where
+from yupana.files.columns import Column, RecordFile
+from yupana.plan.predicates import TooManyClassesError, Where, classify, told_apart
 from yupana.plan.responses import ResponseGroup
 from yupana.products.described.description import (
     EVERYONE,
@@ -23,7 +23,6 @@ from yupana.products.described.description import (
 )
 
 _MOST_SHOWN: Final = 12
-_MOST_COMBINATIONS: Final = 1 << 22
 _MOST_TRIED: Final = 1 << 16
 """Sets of codes that are tried one by one."""
 _FEW: Final = 3
@@ -164,41 +163,27 @@ def _combinations(
     some: Sequence[Where], covered: Mapping[str, frozenset[int]], columns: Mapping[str, DescribedColumn], because: str
 ) -> Iterator[_Lost]:
     """Combinations of values that no condition holds, though each value is in some."""
-    tests = [dict(one.columns) for one in some]
-    atoms: list[list[list[int]]] = []
-    kind_of: dict[str, dict[int, int]] = {}
-    for name in covered:
-        held_by: dict[int, list[int]] = {value: [] for value in sorted(covered[name])}
-        for number, of in enumerate(tests):
-            for value in of.get(name, frozenset()) & held_by.keys():
-                held_by[value].append(number)
-        by_tests: dict[tuple[int, ...], list[int]] = {}
-        for value, numbers in held_by.items():
-            by_tests.setdefault(tuple(numbers), []).append(value)
-        atoms.append(list(by_tests.values()))
-        kind_of[name] = {value: kind for kind, values in enumerate(atoms[-1]) for value in values}
     names = " and ".join(_name(columns[name]) for name in covered)
-    if prod(map(len, atoms)) > _MOST_COMBINATIONS:
+    file = RecordFile("", "", tuple(columns[name].column for name in covered))
+    predicates = [Where(tuple(covered.items())), *some]
+    try:
+        classes = classify(file, predicates)
+    except TooManyClassesError:
         yield names, *TOO_MANY
         return
-    held = np.zeros([len(of) for of in atoms], dtype=np.bool_)
-    for of in tests:
-        held[
-            np.ix_(
-                *(
-                    sorted({kinds[value] for value in of[name] if value in kinds})
-                    if name in of
-                    else range(held.shape[i])
-                    for i, (name, kinds) in enumerate(kind_of.items())
-                )
-            )
-        ] = True
-    lost = np.argwhere(~held)
+    is_lost = (classes.members[0] & ~classes.members[1:].any(axis=0))[classes.class_of].reshape(classes.sizes)
+    kinds: list[list[list[int]]] = []
+    for axis, (name, kind_of) in enumerate(told_apart(file, predicates).items()):
+        # Kinds of values in the order of the first of each.
+        order = np.argsort(np.unique(kind_of, return_index=True)[1])
+        is_lost = is_lost.take(order, axis=axis)
+        values = np.array(sorted(columns[name].column.domain))
+        kinds.append([values[kind_of == kind].tolist() for kind in order])
+    lost = np.argwhere(is_lost)
     if len(lost):
         examples = [
             " with ".join(
-                shown(kinds[place], columns[name].column)
-                for place, name, kinds in zip(places, covered, atoms, strict=True)
+                shown(of[place], columns[name].column) for place, name, of in zip(places, covered, kinds, strict=True)
             )
             for places in lost[:_FEW].tolist()
         ]
