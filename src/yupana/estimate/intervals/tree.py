@@ -15,6 +15,7 @@ from typing import Any, Final
 import duckdb
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from yupana.arrays import Floats, narrow
 from yupana.errors import ConfigError, OutputError
@@ -24,6 +25,7 @@ from yupana.estimate.topdown_release import SPINE, must_be_of_topdown, path_of, 
 from yupana.files.database import named, open_database, store_arrays, unreadable
 from yupana.geography.spine import Geolevel, Spine
 from yupana.geography.spine_files import GEOUNITS, read_shares
+from yupana.geography.tree import Tree
 from yupana.products.gate import open_release
 from yupana.products.topdown.product import TOPDOWN
 from yupana.products.topdown.verify import MEASUREMENTS, NOISY, cell_of
@@ -266,8 +268,13 @@ class TreeMeasurements:
         estimates = np.array([float(form.constant) for form in forms])
         for (level, unit), row in coordinates.items():
             estimates += row @ known[level].coordinates[unit]
-        covariance = covariance_of_sums(self.spine.tree, basis, upward, coordinates, len(forms))
-        if covariance is None:
+        covariance = np.zeros((len(forms), len(forms)))
+        part_of = basis.part_of
+        for part in range(len(basis.subsets)):
+            precisions = [estimate.precision[:, part] for estimate in upward]
+            weights = _weights_in(self.spine.tree, coordinates, np.flatnonzero(part_of == part))
+            covariance += covariance_of_sums(self.spine.tree, precisions, weights, len(forms))
+        if not np.isfinite(covariance).all():
             raise ConfigError("the measurements do not determine an answer it asks for; no estimate is possible")
         # A sum that is known exactly, such as units less their parent, comes with the rounding errors of its terms.
         exact = np.diag(covariance) == 0
@@ -402,3 +409,22 @@ def _rows(forms: Sequence[Linear], kept: tuple[int, ...], shape: tuple[int, ...]
                 at[axis[attribute]] = level
             row[(number, *at)] += float(weight)
     return {at: row.reshape(len(forms), -1) for at, row in rows.items()}
+
+
+_ROUNDING: Final = 1e-12
+"""A coordinate below this share of the largest is a rounding error of 0."""
+
+
+def _weights_in(
+    tree: Tree, coordinates: Mapping[tuple[int, int], Floats], places: NDArray[np.intp]
+) -> dict[int, sparse.csr_array]:
+    """Some coordinates of the weights of forms, by geolevel, as `covariance_of_sums` takes them."""
+    least = _ROUNDING * max(float(np.abs(row).max()) for row in coordinates.values())
+    found = {}
+    for level in {level for level, _ in coordinates}:
+        units = [unit for at, unit in coordinates if at == level]
+        rows = np.stack([coordinates[level, unit][:, places].T.reshape(-1) for unit in units])
+        place, column = np.nonzero(np.abs(rows) > least)
+        shape = tree.units(level), rows.shape[1]
+        found[level] = sparse.csr_array((rows[place, column], (np.array(units)[place], column)), shape=shape)
+    return found
