@@ -21,13 +21,14 @@ from yupana.arrays import Floats, narrow
 from yupana.errors import ConfigError, OutputError
 from yupana.estimate.intervals.query import Linear, Selection
 from yupana.estimate.intervals.selections import chosen_places, kept_by, list_labels, open_file
-from yupana.estimate.topdown_release import SPINE, must_be_of_topdown, path_of, released_spine
+from yupana.estimate.topdown_release import must_be_of_topdown, path_of, released_spine
 from yupana.files.database import named, open_database, store_arrays, unreadable
 from yupana.geography.spine import Geolevel, Spine
 from yupana.geography.spine_files import GEOUNITS, read_shares
 from yupana.geography.tree import Tree
 from yupana.products.gate import open_release
 from yupana.products.topdown.product import TOPDOWN
+from yupana.products.topdown.tables import SPINE
 from yupana.products.topdown.verify import MEASUREMENTS, NOISY, cell_of
 from yupana.progress import Stopwatch, silent
 from yupana.release.manifest import MANIFEST
