@@ -222,6 +222,32 @@ def test_full_information_and_its_intervals_are_those_of_the_run(tmp_path: Path,
 
 
 @pytest.mark.thorough
+def test_a_geolevel_that_was_bypassed_as_a_whole_is_estimated_as_in_the_run(tmp_path: Path) -> None:
+    """No file tells its queries: the configuration does, as it told them to the run."""
+    shape = (8, 2, 2)
+    world = make_world(30, shape, quarters=True)
+    passes = {"estimate": [["total"], ["detailed"]], "round": [["detailed"]]}
+    queries = {"total": "1/4", "detailed": "3/4"}
+    document = configuration(
+        shape,
+        rho="2",
+        constraints={"group_quarters": "a0"},
+        queries=dict.fromkeys(LEVELS, queries),
+        passes=dict.fromkeys(LEVELS, passes),
+        spine={"kind": "optimized"},
+    )
+    run(tmp_path, world, document, "--estimator", "full-information")
+    assert not (tmp_path / "nmf" / "US_example" / "County.parquet" / "DPQuery").exists()
+    totals = totals_of(world, tmp_path / "totals.csv")
+    assert estimate(tmp_path, "--totals", str(totals), "--estimator", "full-information") == 0
+    agree(tmp_path, "counts/US.csv")
+    ends = (tmp_path / "out", tmp_path / "again")
+    files = [sorted(path.relative_to(out).as_posix() for path in (out / "intervals").rglob("*.csv")) for out in ends]
+    assert files[0] == files[1]
+    assert "County/detailed.csv" in " ".join(files[0])
+
+
+@pytest.mark.thorough
 def test_housing_units_keep_the_total_of_every_block(tmp_path: Path) -> None:
     world = make_world(5, (2,), states=1)
     document = configuration(

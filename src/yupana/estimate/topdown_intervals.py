@@ -13,28 +13,26 @@ import numpy as np
 from yupana.arrays import Ints
 from yupana.errors import ConfigError, InputError, OutputError
 from yupana.estimate.intervals.tree import measurement_files, measurements_of, read_measured
-from yupana.estimate.topdown_release import SPINE, must_be_of_topdown
+from yupana.estimate.topdown_release import must_be_of_topdown, released_spine
 from yupana.files.database import open_database
 from yupana.geography.blocks import FACILITIES, read_facilities
 from yupana.geography.hierarchy import spine_of
-from yupana.geography.kinds import BLOCK_WIDTH
 from yupana.geography.published import Areas, PublishedBlocks, areas_of_spine, read_published
 from yupana.geography.settings import ROOT
 from yupana.geography.spine import Spine
-from yupana.geography.spine_files import BLOCKS, GEOUNITS, ordered_spine, read_shares, read_spine
+from yupana.geography.spine_files import GEOUNITS, ordered_spine, read_shares
 from yupana.privacy.entropy import Entropy, SystemEntropy
 from yupana.privacy.exact import INFINITE
 from yupana.products.codebook import data_package
 from yupana.products.gate import open_checked
 from yupana.products.topdown.codebook import described
 from yupana.products.topdown.outputs import TabulatedAreas, describe_files, write_tabulation
-from yupana.products.topdown.product import TOPDOWN
-from yupana.products.topdown.tables import COUNTS, TABLES, TABULATION, tables_of
+from yupana.products.topdown.product import SOURCE, TOPDOWN
+from yupana.products.topdown.tables import COUNTS, SPINE, TABLES, TABULATION, tables_of
 from yupana.products.topdown.verify import CountFileError, read_counts
 from yupana.progress import Progress, Stopwatch
 from yupana.release.codebook import write_codebook
 from yupana.release.folder import new_folder, write_manifest
-from yupana.release.lines import digits
 from yupana.release.manifest import MANIFEST
 from yupana.release.release import ReleaseFolder
 from yupana.release.tables import Format
@@ -95,29 +93,24 @@ def _read_counted(release: ReleaseFolder) -> _CountedRelease:
     """Read a release of TopDown, and refuse one whose files are not those of its manifest or do not go together."""
     release.intact()
     configuration = TOPDOWN.read(release.folder / MANIFEST)
-    if f"{SPINE}/{BLOCKS}" not in release.files.values():
-        raise OutputError(f"{release.folder} has no {SPINE}/{BLOCKS}; it is no release of TopDown")
     folder = release.folder / SPINE
-    name = f"{COUNTS}/{configuration.levels[-1]}"
-    try:
-        if configuration.areas is not None:
-            spine = spine_of(configuration.areas, configuration.spine.shares)
-            with open_database() as db:
-                counts = read_counts(db, release.folder, name, configuration.schema, spine.levels[-1].texts())
-            return _CountedRelease(release, configuration, spine.blocks, counts, spine, None)
-        written = read_spine(folder, configuration.levels)
-        has_shares = f"{SPINE}/{GEOUNITS}" in release.files.values()
-        read = ordered_spine(folder, *read_shares(folder, written)) if has_shares else None
-        blocks = written.blocks if read is None else read.blocks
-        with open_database() as db:
-            counts = read_counts(db, release.folder, name, configuration.schema, digits(blocks, BLOCK_WIDTH))
+    published: PublishedBlocks | None = None
+    spine: Spine | None = None
+    if configuration.areas is not None:
+        spine = spine_of(configuration.areas, configuration.spine.shares)
+        last = spine.levels[-1]
+    else:
+        written = released_spine(release)
+        if f"{SPINE}/{GEOUNITS}" in release.files.values():
+            spine = ordered_spine(folder, *read_shares(folder, written))
+        last = (spine or written).levels[-1]
         published = read_published(release.folder, nation=configuration.levels[0] == ROOT)
-        return _CountedRelease(release, configuration, blocks, counts, read, published)
+    try:
+        with open_database() as db:
+            counts = read_counts(db, release.folder, f"{COUNTS}/{last.name}", configuration.schema, last.texts())
     except CountFileError as error:
         raise InputError(f"{release.folder}: {error}") from None
-
-
-_SOURCE: Final = "source_manifest_sha256"
+    return _CountedRelease(release, configuration, last.code, counts, spine, published)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -261,7 +254,7 @@ def _write(
         **old,
         "parameters": {
             **_parameters(old),
-            "intervals": {**terms.as_json(), _SOURCE: release.sha256},
+            "intervals": {**terms.as_json(), SOURCE: release.sha256},
         },
         "tables": kept | describe_files(draft, rows),
     }

@@ -4,17 +4,15 @@ It imports nothing of the least squares, so that what only reads tables does not
 """
 
 from pathlib import Path
-from typing import Final
 
 from yupana.errors import OutputError
 from yupana.geography.spine import Spine
 from yupana.geography.spine_files import read_spine
+from yupana.products.topdown.tables import SPINE
 from yupana.products.topdown.verify import NOISY, SYSTEM
 from yupana.release.release import ReleaseFolder
 from yupana.topdown.configuration import OF_AREAS
 from yupana.topdown.queries import Attribute, Schema
-
-SPINE: Final = "spine"
 
 
 def must_be_of_topdown(release: ReleaseFolder) -> None:
@@ -63,7 +61,7 @@ def released_spine(release: ReleaseFolder) -> Spine:
     _, levels = schema_of(release)
     # The manifest lists the spine; without it, nobody can say which geounits add up to which.
     if f"{SPINE}/blocks.csv" not in release.files.values():
-        raise OutputError(f"{release.folder} has no {SPINE}/blocks.csv; name the release whose measurements these are")
+        raise OutputError(f"{release.folder} has no {SPINE}/blocks.csv; it is no release of TopDown")
     release.file(f"{SPINE}/blocks.csv")
     any_codes = release.manifest["parameters"]["spine"] == OF_AREAS
     return read_spine(release.folder / SPINE, levels, any_codes=any_codes)

@@ -15,24 +15,28 @@ from typing import Any, Final
 import duckdb
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from yupana.arrays import Floats, narrow
 from yupana.errors import ConfigError, OutputError
 from yupana.estimate.intervals.query import Linear, Selection
 from yupana.estimate.intervals.selections import chosen_places, kept_by, list_labels, open_file
-from yupana.estimate.topdown_release import SPINE, must_be_of_topdown, path_of, released_spine, schema_of
+from yupana.estimate.topdown_release import must_be_of_topdown, path_of, released_spine
 from yupana.files.database import named, open_database, store_arrays, unreadable
 from yupana.geography.spine import Geolevel, Spine
 from yupana.geography.spine_files import GEOUNITS, read_shares
+from yupana.geography.tree import Tree
 from yupana.products.gate import open_release
 from yupana.products.topdown.product import TOPDOWN
+from yupana.products.topdown.tables import SPINE
 from yupana.products.topdown.verify import MEASUREMENTS, NOISY, cell_of
 from yupana.progress import Stopwatch, silent
 from yupana.release.manifest import MANIFEST
 from yupana.release.release import ReleaseFolder
 from yupana.release.tables import checksum
 from yupana.topdown.budget import LevelSpending, spend
-from yupana.topdown.configuration import OF_AREAS, Configuration
+from yupana.topdown.configuration import Configuration
+from yupana.topdown.constraints import kept_areas
 from yupana.topdown.descent.checkpoint import Drawn, Keeper, Shape
 from yupana.topdown.descent.measurements import StoredMeasurements
 from yupana.topdown.nmf.layout import DPQUERY, FoundFiles, find_files
@@ -173,9 +177,6 @@ def _read_files(release: ReleaseFolder, folder: Path, config: Configuration, spi
     return StoredMeasurements(read.once.levels, read.draws)
 
 
-_WIDTHS: Final = {"State": 2, "County": 5, "Tract": 11, "Block_Group": 12}
-"""Digits of a block that name the published area of a geolevel."""
-
 _DECIMALS: Final = 6
 
 _MAY_CHANGE: Final = frozenset({"intervals", "remarks"})
@@ -201,14 +202,23 @@ class TreeMeasurements:
     """The noisy measurements of a run of TopDown, with the spine and the invariants of its release."""
 
     release: ReleaseFolder
+    configuration: Configuration
     stored: StoredMeasurements
-    schema: Schema
-    levels: tuple[str, ...]  # geolevels from the root down
     spine: Spine
     labels: tuple[Sequence[str], ...]  # identifiers of the geounits of each geolevel
     _solved: "dict[tuple[int, ...], tuple[list[TreeEstimate], dict[int, TreeEstimate]]]" = field(
         default_factory=dict, init=False
     )
+
+    @property
+    def schema(self) -> Schema:
+        """Of the counts."""
+        return self.configuration.schema
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """Geolevels from the root down."""
+        return self.spine.tree.names
 
     @property
     def rule(self) -> str:
@@ -266,8 +276,13 @@ class TreeMeasurements:
         estimates = np.array([float(form.constant) for form in forms])
         for (level, unit), row in coordinates.items():
             estimates += row @ known[level].coordinates[unit]
-        covariance = covariance_of_sums(self.spine.tree, basis, upward, coordinates, len(forms))
-        if covariance is None:
+        covariance = np.zeros((len(forms), len(forms)))
+        part_of = basis.part_of
+        for part in range(len(basis.subsets)):
+            precisions = [estimate.precision[:, part] for estimate in upward]
+            weights = _weights_in(self.spine.tree, coordinates, np.flatnonzero(part_of == part))
+            covariance += covariance_of_sums(self.spine.tree, precisions, weights, len(forms))
+        if not np.isfinite(covariance).all():
             raise ConfigError("the measurements do not determine an answer it asks for; no estimate is possible")
         # A sum that is known exactly, such as units less their parent, comes with the rounding errors of its terms.
         exact = np.diag(covariance) == 0
@@ -289,9 +304,8 @@ class TreeMeasurements:
         """
         tree = self.spine.tree
         if kept not in self._solved:
-            totals = {level: total for level in range(len(self.levels)) if (total := self._exact(level)) is not None}
             flags = tuple(attribute in kept for attribute in range(len(self.schema.shape)))
-            measured = MarginMeasurements(tree, self.stored, totals, self.schema.shape, flags)
+            measured = MarginMeasurements(tree, self.stored, self._totals(), self.schema.shape, flags)
             upward = measured.climb(0, 0, tree.units(0))
             self._solved[kept] = upward, {0: upward[0]}
         upward, known = self._solved[kept]
@@ -299,15 +313,15 @@ class TreeMeasurements:
             known[level] = down(basis, upward[level], tree.parents[level], known[level - 1])
         return upward, known
 
-    def _exact(self, level: int) -> NDArray[np.int64] | None:
-        """Totals that invariants make known of every unit of a geolevel, from the released counts; None if not."""
-        named = [i for i, name in enumerate(self.levels) if self.release.manifest["parameters"]["invariants"].get(name)]
-        if not named or level > named[-1] or (level == named[-1] and not self._whole_areas(level)):
-            return None
-        total = np.zeros(len(self.labels[level]), dtype=np.int64)
-        unit, _, count = self.released(level, ())
-        np.add.at(total, unit, count)
-        return total
+    def _totals(self) -> dict[int, NDArray[np.int64]]:
+        """By geolevel, totals that invariants make known of every unit by itself, from the released counts."""
+        kept = kept_areas(self.configuration, self.spine)
+        known = [] if kept is None else [level for level, sets in kept.sets.items() if sets.alone.all()]
+        found = {level: np.zeros(len(self.labels[level]), dtype=np.int64) for level in known}
+        for level, total in found.items():
+            unit, _, count = self.released(level, ())
+            np.add.at(total, unit, count)
+        return found
 
     def released(self, level: int, kept: tuple[int, ...]) -> tuple[NDArray[np.int64], ...]:
         """The released counts of a geolevel, summed over the attributes that are not kept.
@@ -335,16 +349,6 @@ class TreeMeasurements:
                 ).fetchnumpy()
         return tuple(np.asarray(rows[column], dtype=np.int64) for column in ("unit", "cell", "count"))
 
-    def _whole_areas(self, level: int) -> bool:
-        """Whether every published area of a geolevel is one unit: of areas in several only the sum is invariant."""
-        width = _WIDTHS.get(self.levels[level])
-        kind = self.release.manifest["parameters"]["spine"]
-        if width is None or kind == OF_AREAS or (self.levels[level] == "Block_Group" and kind == "optimized"):
-            return True
-        first = np.searchsorted(self.spine.tree.ancestors(level), np.arange(self.spine.tree.units(level)))
-        area = self.spine.blocks[first] // 10 ** (16 - width)
-        return len(np.unique(area)) == len(area)
-
 
 def open_tree(release: ReleaseFolder, noisy: Path) -> TreeMeasurements:
     """Open the measurements of a run and the spine of its release.
@@ -356,7 +360,6 @@ def open_tree(release: ReleaseFolder, noisy: Path) -> TreeMeasurements:
         something else.
     """
     must_be_of_topdown(release)
-    schema, levels = schema_of(release)
     config = TOPDOWN.read(release.folder / MANIFEST)
     written = released_spine(release)
     run = None if MEASUREMENTS in release.manifest else measurements_of(release, noisy)
@@ -368,7 +371,7 @@ def open_tree(release: ReleaseFolder, noisy: Path) -> TreeMeasurements:
         spine, _ = read_shares(release.folder / SPINE, written)
         stored = read_measured(run, config, spine.levels, spend(config, spine).levels)
     labels = tuple(level.labels() for level in written.levels)
-    return TreeMeasurements(release, stored, schema, levels, written, labels)
+    return TreeMeasurements(release, config, stored, written, labels)
 
 
 def measurements_of(release: ReleaseFolder, noisy: Path) -> ReleaseFolder:
@@ -402,3 +405,22 @@ def _rows(forms: Sequence[Linear], kept: tuple[int, ...], shape: tuple[int, ...]
                 at[axis[attribute]] = level
             row[(number, *at)] += float(weight)
     return {at: row.reshape(len(forms), -1) for at, row in rows.items()}
+
+
+_ROUNDING: Final = 1e-12
+"""A coordinate below this share of the largest is a rounding error of 0."""
+
+
+def _weights_in(
+    tree: Tree, coordinates: Mapping[tuple[int, int], Floats], places: NDArray[np.intp]
+) -> dict[int, sparse.csr_array]:
+    """Some coordinates of the weights of forms, by geolevel, as `covariance_of_sums` takes them."""
+    least = _ROUNDING * max(float(np.abs(row).max()) for row in coordinates.values())
+    found = {}
+    for level in {level for level, _ in coordinates}:
+        units = [unit for at, unit in coordinates if at == level]
+        rows = np.stack([coordinates[level, unit][:, places].T.reshape(-1) for unit in units])
+        place, column = np.nonzero(np.abs(rows) > least)
+        shape = tree.units(level), rows.shape[1]
+        found[level] = sparse.csr_array((rows[place, column], (np.array(units)[place], column)), shape=shape)
+    return found

@@ -33,7 +33,7 @@ class ReadLevel:
     """What the geounits of a geolevel were measured with."""
 
     queries: tuple[Query, ...]  # as the configuration calls them
-    names: tuple[str, ...]  # as the files do
+    names: tuple[str, ...]  # as the files do; none where there are no files
     variances: Floats  # shape (units, queries): infinite where there is no measurement
 
     @property
@@ -48,7 +48,8 @@ def read_level(rows: LevelRows | None, config: Configuration, level: str, units:
     Parameters
     ----------
     rows : LevelRows or None
-        None where there are no files. Geounits are those of the table "units" of the database.
+        None where there are no files, as every geounit was bypassed. Geounits are those of the table "units" of the
+        database.
     config : Configuration
         Tells the queries of the geolevel.
     units : int
@@ -60,13 +61,14 @@ def read_level(rows: LevelRows | None, config: Configuration, level: str, units:
         If a query is none of the configuration's, a geounit is not listed among the constraints or is there twice, a
         variance is no positive number, or a geounit has some of the queries alone.
     """
-    if rows is None:
-        return ReadLevel((), (), np.full((units, 0), np.inf))
-    expected = {query.factors: query for query, _ in config.measured(level)}
-    queries, names = _queries(rows, config, expected)
-    if missing := [q.name for q in expected.values() if q not in queries]:
-        raise InputError(f"{rows.place}: the configuration measures {', '.join(missing)} there, and the files do not")
+    queries = tuple(query for query, _ in config.measured(level))
     variances = np.full((units, len(queries)), np.inf)
+    if rows is None:
+        return ReadLevel(queries, (), variances)
+    name_of = _names(rows, config, {query.factors: query for query in queries})
+    if missing := [query.name for query in queries if query not in name_of]:
+        raise InputError(f"{rows.place}: the configuration measures {', '.join(missing)} there, and the files do not")
+    names = tuple(map(name_of.__getitem__, queries))
     _fill(rows, names, variances)
     found = ReadLevel(queries, names, variances)
     partly = np.isfinite(variances).any(axis=1) & ~found.measured
@@ -78,9 +80,8 @@ def read_level(rows: LevelRows | None, config: Configuration, level: str, units:
     return found
 
 
-def _queries(
-    rows: LevelRows, config: Configuration, expected: Mapping[tuple[Factor, ...], Query]
-) -> tuple[tuple[Query, ...], tuple[str, ...]]:
+def _names(rows: LevelRows, config: Configuration, expected: Mapping[tuple[Factor, ...], Query]) -> dict[Query, str]:
+    """What the files call queries."""
     found: dict[Query, str] = {}
     faults = []
     for kind in rows.kinds:
@@ -97,8 +98,7 @@ def _queries(
             found[expected[query.factors]] = kind.name
     if faults:
         raise InputError("\n".join([f"{rows.place}: holds other queries:", *(f"  {fault}" for fault in faults)]))
-    ordered = tuple(query for query in expected.values() if query in found)
-    return ordered, tuple(found[query] for query in ordered)
+    return found
 
 
 def _fill(rows: LevelRows, names: Sequence[str], variances: Floats) -> None:
@@ -158,7 +158,7 @@ class FileDraws(Keeper):
         values = _scratch(len(level.variances), int(offsets[-1]))
         self._levels.append(values)
         self._offsets.append(offsets)
-        if rows is None or not level.queries:
+        if rows is None:
             return
         done = 0
         for q, unit, numbers in rows.answers(level.names, [query.size for query in level.queries]):
@@ -288,7 +288,7 @@ def losses_of(plan: Plan) -> tuple[Fraction, Fraction]:
     return min(sums), max(sums)
 
 
-def with_shares(spine: Spine, config: Configuration, spent: SpentByFiles, total: Fraction) -> Spine:
+def with_shares(spine: Spine, spent: SpentByFiles, total: Fraction) -> Spine:
     """The spine with the share of every geounit: what it lost, in parts of a total.
 
     Units that have no share at a geolevel which is measured gave it up.
@@ -300,7 +300,7 @@ def with_shares(spine: Spine, config: Configuration, spent: SpentByFiles, total:
     for number, (level, losses, of) in enumerate(zip(spine.levels, lost, spent.levels, strict=True)):
         index = np.array([place[loss / total] for loss in losses], dtype=np.int32)[of.share_of]
         gave_up = np.array([not loss for loss in losses], dtype=np.bool_)[of.share_of]
-        bypassed = gave_up & bool(number and (of.queries or config.measured(level.name)))
+        bypassed = gave_up & bool(number and of.queries)
         levels.append(replace(level, share=index, bypassed=bypassed))
     return replace(spine, levels=tuple(levels), shares=shares)
 

@@ -203,7 +203,7 @@ def _levels(
     least, most = losses_of(plan)
     total = Fraction(config.budget) if spent.exact and config.budget != INFINITE else most
     refuse_missing(spine, config, once, most if summing is not None else total, geocodes)
-    shared = replace(premises, spine=with_shares(spine, config, once, total or Fraction(1)))
+    shared = replace(premises, spine=with_shares(spine, once, total or Fraction(1)))
     return FileMeasurements(shared, spent, once, plan, draws, (least, most))
 
 

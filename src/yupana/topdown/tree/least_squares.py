@@ -10,12 +10,14 @@ Covariances of weighted sums over any geounits follow by the same recursion, wit
 coordinates of one part S are alike and independent, so each is a tree of numbers of its own (docs/intervals.md).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from yupana.arrays import Flags, Floats, Indices, Ints
 from yupana.geography.tree import Members, Tree, touch
@@ -420,7 +422,6 @@ class _Family:
     share: Floats  # shape (children, parts): what part of a change of the parent a child takes
     rest: Floats  # shape (children, parts): variance of the child given its parent
     determined: Floats  # shape (parents, parts): sum of `variance`
-    undetermined: Floats  # shape (parents, parts): how many children are so
 
 
 def _family(precision: Floats, parents: Indices, units: int) -> _Family:
@@ -436,7 +437,7 @@ def _family(precision: Floats, parents: Indices, units: int) -> _Family:
     share = np.divide(1.0, missing, out=share, where=unknown)
     rest = np.where(unknown, total, variance * (1.0 - share))
     rest[unknown & (missing > 1)] = np.inf
-    return _Family(variance, unknown, share, rest, determined, undetermined)
+    return _Family(variance, unknown, share, rest, determined)
 
 
 def _families(parents: Indices) -> tuple[NDArray[np.intp], Indices]:
@@ -474,91 +475,83 @@ def _by_pair(values: NDArray[np.generic], up: Ints, pairs: int) -> Floats:
     return out
 
 
-_ROUNDING = 1e-12
-_TOLERANCE = 1e-9
+_ALIKE: Final = 1e-9
 """Slopes that differ by less, in units of the largest weight, differ by rounding."""
+
+_EXACT: Final = 1e-12
+"""A variance below this share of what its units would have by themselves is a rounding error of 0."""
 
 
 def covariance_of_sums(
-    tree: Tree, basis: Basis, upward: Sequence[TreeEstimate], weights: Mapping[tuple[int, int], Floats], sums: int
-) -> Floats | None:
-    """Covariance of sums of answers, given all measurements of the tree.
+    tree: Tree, precisions: Sequence[Floats], weights: Mapping[int, sparse.csr_array], sums: int
+) -> Floats:
+    """Covariance of the estimates of weighted sums of units in one part S, given all measurements of the tree.
 
     Parameters
     ----------
-    upward : sequence of TreeEstimate
-        By geolevel, what the measurements of a unit and of all below it say of it.
-    weights : mapping of (geolevel, unit) to ndarray of float64, shape (sums, cells)
-        Of the histogram of a unit, in the coordinates of the basis.
+    precisions : sequence of ndarray of float64, shape (units of the level,) each
+        Of what the measurements of a unit and of all below it say of that part of it, from the root to the blocks.
+    weights : mapping of int to sparse array, shape (units of the level, coordinates * sums) each
+        By geolevel, of one at least, the weights of every sum: of one coordinate of the part after the other, which
+        are alike and independent. Of sums that weigh all of them in one proportion one suffices.
     sums : int
         How many sums there are.
 
     Returns
     -------
-    ndarray of float64, shape (sums, sums), or None
-        None where the measurements do not determine a sum.
+    ndarray of float64, shape (sums, sums)
+        The variance is infinity, and covariances are 0, where the measurements do not determine the sum; what they
+        know exactly has 0.
     """
-    part = basis.part_of
-    tolerance = _TOLERANCE * max((float(np.abs(row).max()) for row in weights.values()), default=0.0)
-    found = np.zeros((sums, sums))
-    units, slopes = _direct(weights, max((level for level, _ in weights), default=0), sums, basis.cells)
-    for level in range(max((level for level, _ in weights), default=0), 0, -1):
-        parents = tree.parents[level]
-        above, up = np.unique(parents[units], return_inverse=True)
-        children = np.flatnonzero(np.isin(parents, above))
-        family = _family(
-            upward[level].precision[children], np.searchsorted(above, parents[children]).astype(np.int32), len(above)
-        )
-        here = np.ix_(np.searchsorted(children, units), part)
-        variance, unknown = family.variance[here], family.unknown[here]
-        mean = _by_pair(slopes * family.share[here][:, None], up, len(above))
-        away = slopes - mean[up]
-        found += _product(away, variance)
-        # Children that are in no sum have slope 0 and enter by the sums of their family.
-        rest = family.determined[:, part] - _by_pair(variance, up, len(above))
-        found += _product(mean, np.maximum(rest, 0.0))
-        others = family.undetermined[:, part] > _by_pair(unknown, up, len(above))
-        if _moves(away, unknown, tolerance) or _moves(mean, others, tolerance):
-            return None
-        direct, rows = _direct(weights, level - 1, sums, basis.cells)
-        units = np.union1d(above, direct)
-        slopes = np.zeros((len(units), sums, basis.cells))
-        slopes[np.searchsorted(units, above)] += mean
-        slopes[np.searchsorted(units, direct)] += rows
-    precision = upward[0].precision[np.ix_(units, part)]
-    if _moves(slopes, precision == 0, tolerance):
-        return None
-    return _exact_as_zero(found + _product(slopes, _known_variance(precision)), upward, weights, part)
+    tolerance = _ALIKE * max(float(abs(of).max()) for of in weights.values())
+    found, alone, is_open = np.zeros((sums, sums)), np.zeros(sums), np.zeros(sums, dtype=np.bool_)
+    for level, of in weights.items():
+        rows, variance, _ = _by_coordinate(of, precisions[level], sums)
+        alone += rows.power(2).T @ variance
+    for slope, precision in _deviations(tree, precisions, weights):
+        rows, variance, unknown = _by_coordinate(slope, precision, sums)
+        found += (rows.T @ _scaled(variance, rows)).toarray()
+        moving = rows[np.flatnonzero(unknown)].tocoo()
+        is_open[moving.coords[1][np.abs(moving.data) > tolerance]] = True
+    exact = (np.diag(found) <= _EXACT * alone) | is_open
+    found[exact] = 0.0
+    found[:, exact] = 0.0
+    found[is_open, is_open] = np.inf
+    return found
 
 
-def _moves(slopes: Floats, unknown: Flags, tolerance: float) -> bool:
-    """Whether a sum has a slope on what is not determined."""
-    return bool((unknown[:, None] & (np.abs(slopes) > tolerance)).any())
+def _deviations(
+    tree: Tree, precisions: Sequence[Floats], weights: Mapping[int, sparse.csr_array]
+) -> Iterator[tuple[sparse.csr_array, Floats]]:
+    """Slopes of sums on what units differ by from what their parents tell of them, upward; and the units' precisions.
+
+    Last come the slopes on the root itself.
+    """
+    deepest = max(weights)
+    slope = weights[deepest]
+    for level in range(deepest, 0, -1):
+        parents, units = tree.parents[level], tree.units(level - 1)
+        family = _family(precisions[level][:, None], parents, units)
+        ones, children = np.ones(len(parents)), np.arange(len(parents))
+        child = sparse.csr_array((ones, (children, parents)), shape=(len(parents), units))
+        mean = child.T @ _scaled(family.share[:, 0], slope)
+        # Of all children of the parents that a sum meets: those without weights have slope 0, and vary against it.
+        yield (slope - child @ mean).tocsr(), precisions[level]
+        slope = (mean + weights[level - 1] if level - 1 in weights else mean).tocsr()
+    yield slope, precisions[0]
 
 
-def _product(slopes: Floats, variance: Floats) -> Floats:
-    """Covariance of sums of independent values with these slopes on them."""
-    rows, weighted = (of.swapaxes(0, 1).reshape(of.shape[1], -1) for of in (slopes, slopes * variance[:, None]))
-    return np.asarray(weighted @ rows.T)
+def _by_coordinate(slope: sparse.csr_array, precision: Floats, sums: int) -> tuple[sparse.csr_array, Floats, Flags]:
+    """Rows of units and coordinates that have slopes, with their variances, 0 where not determined, and where so."""
+    entries = slope.reshape((-1, sums)).tocoo()
+    found, row = np.unique(entries.coords[0], return_inverse=True)
+    rows = sparse.csr_array((entries.data, (row, entries.coords[1])), shape=(len(found), sums))
+    of_row = precision[found // (slope.shape[1] // sums)]
+    return rows, _known_variance(of_row), of_row == 0
 
 
-def _exact_as_zero(
-    covariance: Floats, upward: Sequence[TreeEstimate], weights: Mapping[tuple[int, int], Floats], part: Ints
-) -> Floats:
-    """Set variances to 0 that are rounding errors, against what they were if nothing cancelled."""
-    gross = np.zeros(len(covariance))
-    for (level, unit), row in weights.items():
-        gross += row**2 @ _known_variance(upward[level].precision[unit])[part]
-    exact = np.diag(covariance) <= _ROUNDING * gross
-    covariance[exact] = 0.0
-    covariance[:, exact] = 0.0
-    return covariance
-
-
-def _direct(weights: Mapping[tuple[int, int], Floats], level: int, sums: int, cells: int) -> tuple[Ints, Floats]:
-    """The units of a geolevel that have weights of their own, in order, and those: (units, sums, cells)."""
-    units = sorted(unit for at, unit in weights if at == level)
-    rows = np.zeros((len(units), sums, cells))
-    for place, unit in enumerate(units):
-        rows[place] = weights[level, unit]
-    return np.array(units, dtype=np.int64), rows
+def _scaled(factor: Floats, rows: sparse.csr_array) -> sparse.csr_array:
+    """Rows times a number each."""
+    out = rows.tocsr(copy=True)
+    out.data *= np.repeat(factor, np.diff(out.indptr))
+    return out

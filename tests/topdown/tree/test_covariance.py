@@ -4,18 +4,18 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 
 from yupana.arrays import Floats
-from yupana.estimate.areas.least_squares import covariance_of_areas
-from yupana.geography.tree import Members, Tree
+from yupana.geography.tree import Tree
 from yupana.topdown.queries import margin
 from yupana.topdown.tree.basis import Basis
-from yupana.topdown.tree.least_squares import TreeAnswers, TreeEstimate, combined, own, summed
+from yupana.topdown.tree.least_squares import TreeAnswers, TreeEstimate, combined, covariance_of_sums, own, summed
 
 PARTS = 2
 
 
-def inside(tree: Tree, level: int) -> Floats:
+def ancestry(tree: Tree, level: int) -> Floats:
     return (np.arange(tree.units(level))[:, None] == tree.ancestors(level)).astype(float)
 
 
@@ -63,7 +63,7 @@ def dense(tree: Tree, precision: list[Floats], rows: Floats) -> Floats:
     blocks = rows.shape[1]
     information, equations = np.zeros((blocks, blocks)), [np.zeros((1, blocks))]
     for level, weights in enumerate(precision):
-        for unit, weight in zip(inside(tree, level), weights, strict=True):
+        for unit, weight in zip(ancestry(tree, level), weights, strict=True):
             if np.isinf(weight):
                 equations.append(unit[None])
             else:
@@ -93,10 +93,10 @@ def test_covariances_of_areas_are_those_of_the_dense_least_squares(
     rows = np.random.default_rng(data.draw(st.integers(0, 2**32))).random((areas, blocks)) < 0.4
     # One area is all blocks, which an exact root knows; areas overlap.
     rows[0] = True
-    entity, block = np.nonzero(rows)
-    members = Members(block.astype(np.int32), entity.astype(np.int32), areas)
-    found = covariance_of_areas(tree, upward(tree, levels), members, range(PARTS))
-    for part, covariance in enumerate(found):
+    inside = {len(levels) - 1: sparse.csr_array(rows.T.astype(float))}
+    upwards = upward(tree, levels)
+    for part in range(PARTS):
+        covariance = covariance_of_sums(tree, [level[:, part] for level in upwards], inside, areas)
         expected = dense(tree, [level[:, part] for level in levels], rows.astype(float))
         np.testing.assert_array_equal(np.isinf(covariance), np.isinf(expected))
         np.testing.assert_allclose(covariance, expected, rtol=1e-6, atol=1e-7)
@@ -105,7 +105,9 @@ def test_covariances_of_areas_are_those_of_the_dense_least_squares(
 def test_what_is_known_exactly_has_variance_zero() -> None:
     tree = Tree(("root", "block"), (np.zeros(1, np.int32), np.zeros(3, np.int32)))
     levels = [np.full((1, PARTS), np.inf), np.array([[1.0, 2.0], [0.3, 0.7], [5.0, 1e-6]])]
-    members = Members(np.array([0, 1, 2, 0], np.int32), np.array([0, 0, 0, 1], np.int32), 2)
-    for covariance in covariance_of_areas(tree, upward(tree, levels), members, range(PARTS)):
+    weights = {1: sparse.csr_array(np.array([[1.0, 1.0], [1.0, 0.0], [1.0, 0.0]]))}
+    upwards = upward(tree, levels)
+    for part in range(PARTS):
+        covariance = covariance_of_sums(tree, [level[:, part] for level in upwards], weights, 2)
         assert covariance[0].tolist() == [0.0, 0.0]
         assert covariance[1, 1] > 0
