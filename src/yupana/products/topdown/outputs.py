@@ -29,14 +29,10 @@ from yupana.geography.spine import Spine
 from yupana.geography.spine_files import BLOCKS, GEOUNITS, write_blocks, write_geounits
 from yupana.products.topdown.rows import (
     CountRows,
-    RecordSection,
     RowsFile,
     count_file,
-    person_records,
-    plain_records,
     record_file,
     table_files,
-    unit_records,
     unpack,
 )
 from yupana.products.topdown.tables import (
@@ -47,8 +43,6 @@ from yupana.products.topdown.tables import (
     TABLES,
     TABULATION,
     RedistrictingTable,
-    counts_persons,
-    counts_units,
     tables_of,
 )
 from yupana.release.tables import Format, describe, table_columns, write_parts
@@ -226,7 +220,7 @@ def write_outputs(
         Rows, by the file's path within the folder.
     """
     units = TabulatedAreas(schema, areas_of_spine(spine))
-    others = [record_file(folder, _records(spine, schema, facilities))] if microdata else []
+    others = [record_file(folder, schema, spine, facilities, any_codes=published is None)] if microdata else []
     rows = _write(folder, COUNTS, units, parts, fmt, others)
     records = {MICRODATA: rows.pop(MICRODATA)} if microdata else {}
     if published is None:
@@ -326,15 +320,6 @@ def _store(file: RowsFile, schema: Schema, kind: Areas, db: duckdb.DuckDBPyConne
     made = write_parts(db, file.path.with_suffix(PARQUET), parts)
     file.path.unlink()
     return made
-
-
-def _records(spine: Spine, schema: Schema, facilities: Integers | None) -> RecordSection:
-    """How the records of a schema are written."""
-    if counts_persons(schema):
-        return person_records(spine.blocks, schema)
-    if counts_units(schema):
-        return unit_records(spine.blocks, facilities)
-    return plain_records(spine.levels[-1].texts(), schema)
 
 
 def check_labels(schema: Schema) -> None:

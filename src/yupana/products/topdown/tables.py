@@ -56,6 +56,9 @@ COUNTS: Final = "counts"
 TABULATION: Final = "tabulation"
 MICRODATA: Final = "microdata.csv"
 
+AREA_COLUMNS: Final = ("SUMLEV", "GEOCODE")
+"""What names the area of a row of a published table."""
+
 BOUNDS: Final = ("LOWER", "UPPER", "MOE")
 """What stands after a count that has an interval."""
 
