@@ -31,14 +31,12 @@ from yupana.geography.settings import ROOT
 from yupana.geography.spine import Spine
 from yupana.geography.spine_files import read_spine
 from yupana.products.topdown.in_order import OutOfOrderError, WrittenBlocks, as_written, unlike
-from yupana.products.topdown.rows import RecordSection, RowsFile, count_file, record_file, table_files
+from yupana.products.topdown.rows import RecordSection, RowsFile, count_file, record_file, tabulated_files
 from yupana.products.topdown.tables import (
     COUNTS,
     GEOGRAPHY,
     MICRODATA,
     SPINE,
-    TABLES,
-    TABULATION,
     UNIT_COLUMNS,
     counts_units,
     tables_of,
@@ -124,8 +122,7 @@ class _Release:
                 return
             blocks = PartsByCounty(blocks, spine.blocks // BLOCKS_OF_COUNTY)
             kinds, tables = blocks.areas(published.areas(spine.blocks)), tables_of(self.schema)
-        files = [count_file(self.folder / TABULATION, self.schema, kind, bounded=self.intervals) for kind in kinds]
-        files += table_files(self.folder / TABLES, tables, kinds, bounded=self.intervals)
+        files = tabulated_files(self.folder, self.schema, kinds, tables, bounded=self.intervals)
         yield from self._faults_of(unlike(blocks, kinds, files), blocks, kinds)
 
     def _counted(self, units: Sequence[Areas]) -> Histogram:

@@ -24,6 +24,8 @@ from yupana.products.topdown.tables import (
     INTERVALS_OF,
     MICRODATA,
     PERSON_COLUMNS,
+    TABLES,
+    TABULATION,
     UNIT_COLUMNS,
     RedistrictingTable,
     counts_persons,
@@ -266,7 +268,7 @@ def count_file(folder: Path, schema: Schema, kind: Areas, *, bounded: bool = Fal
 
 
 def record_file(
-    folder: Path, schema: Schema, spine: Spine, facilities: Integers | None = None, *, any_codes: bool = False
+    folder: Path, schema: Schema, spine: Spine, facilities: Integers | None, *, any_codes: bool
 ) -> RowsFile:
     """The records of all blocks: in the layout of P.L. 94-171 if the schema is one of these.
 
@@ -286,16 +288,22 @@ def record_file(
     return RowsFile(folder / MICRODATA, section.columns, [section])
 
 
-def table_files(
-    folder: Path, tables: Sequence[RedistrictingTable], kinds: Sequence[Areas], *, bounded: bool
-) -> Iterator[RowsFile]:
-    """Published tables: a row for every area, with SUMLEV, GEOCODE and the variables; if bounded, their intervals."""
+def tabulated_files(
+    folder: Path, schema: Schema, kinds: Sequence[Areas], tables: Sequence[RedistrictingTable], *, bounded: bool
+) -> list[RowsFile]:
+    """The counts of published areas, and published tables of all of them; if bounded, with their intervals.
+
+    A table has a row for every area, with SUMLEV, GEOCODE and the variables.
+    """
+    files = [count_file(folder / TABULATION, schema, kind, bounded=bounded) for kind in kinds]
     named = {kind.name: kind for kind in kinds}
     for table in tables:
         sections = [TableSection(table, level, named[name]) for name, level in levels_of(named).items()]
-        yield RowsFile(folder / f"{table.name}.csv", (*AREA_COLUMNS, *table.variables), sections)
+        path, beside = (folder / TABLES / f"{table.name}{end}.csv" for end in ("", INTERVALS_OF))
+        files.append(RowsFile(path, (*AREA_COLUMNS, *table.variables), sections))
         if bounded:
-            yield RowsFile(folder / f"{table.name}{INTERVALS_OF}.csv", AREA_COLUMNS, sections, table.ends)
+            files.append(RowsFile(beside, AREA_COLUMNS, sections, table.ends))
+    return files
 
 
 _PERSON, _UNIT, _BUILD = "MPD", "MUD", "1.1.0"
