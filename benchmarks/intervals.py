@@ -32,6 +32,7 @@ from yupana.topdown.descent.checkpoint import BatchCheckpoint
 from yupana.topdown.descent.measurements import Door, StoredMeasurements
 from yupana.topdown.histogram import Histogram, sum_to_areas, whole
 from yupana.topdown.intervals import CountIntervals, MonteCarloIntervals, ReleasedCounts, replicates
+from yupana.topdown.text_rows import variables
 from yupana.topdown.tree.intervals import least_squares_intervals
 from yupana.topdown.tree.least_squares import Bounds
 
@@ -80,7 +81,7 @@ def of_table(
         for first in range(0, counts.units, AREAS_AT_ONCE):
             last = min(first + AREAS_AT_ONCE, counts.units)
             bounds = intervals.of_table(kind, table.member, table.size, first, last)
-            parts.append(held(bounds, table.tabulate(counts, first, last)))
+            parts.append(held(bounds, variables(counts.part(first, last), table.member, table.size)))
         found[kind.name] = sum(part[0] for part in parts), sum(part[1] for part in parts)
     return found
 

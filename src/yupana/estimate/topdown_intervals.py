@@ -26,7 +26,7 @@ from yupana.privacy.exact import INFINITE
 from yupana.products.codebook import data_package
 from yupana.products.gate import open_checked
 from yupana.products.topdown.codebook import described
-from yupana.products.topdown.outputs import TabulatedAreas, describe_files, write_tabulation
+from yupana.products.topdown.outputs import describe_files, write_tabulation
 from yupana.products.topdown.product import SOURCE, TOPDOWN
 from yupana.products.topdown.tables import COUNTS, SPINE, TABLES, TABULATION, tables_of
 from yupana.products.topdown.verify import CountFileError, read_counts
@@ -247,8 +247,8 @@ def _write(
         (draft / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(release.file(name), draft / name)
     tables = () if made.published is None else tables_of(config.schema)
-    tabulated = TabulatedAreas(config.schema, areas, found)
-    rows = write_tabulation(draft, tabulated, made.counts, _format(release.manifest), tables=tables)
+    fmt = _format(release.manifest)
+    rows = write_tabulation(draft, config.schema, areas, made.counts, fmt, found, tables=tables)
     old = release.manifest
     manifest = {
         **old,

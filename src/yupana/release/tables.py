@@ -7,6 +7,7 @@ a manifest says of them, and nothing may lie beside them.
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, count
 from pathlib import Path
@@ -328,19 +329,26 @@ def write_parts(db: duckdb.DuckDBPyConnection, path: Path, parts: Iterable[Mappi
         If they cannot be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
+    with streamed(db, "parts", parts):
+        write_query(db, "SELECT * FROM parts", path)
+    return path
+
+
+@contextmanager
+def streamed(db: duckdb.DuckDBPyConnection, name: str, parts: Iterable[Mapping[str, Column]]) -> Iterator[None]:
+    """Let one query read rows that come part after part, one part at least; what fails in a part is raised."""
     stream = ArrowParts(parts)
     # A signal in a call of the database into the stream would be lost there: the stream ends early where one waits.
     with whole():
-        db.register("parts", stream)
+        db.register(name, stream)
         try:
-            write_query(db, "SELECT * FROM parts", path)
+            yield
         except BaseException:
             if stream.fault is not None:
                 raise stream.fault from None
             raise
         finally:
-            db.unregister("parts")
-    return path
+            db.unregister(name)
 
 
 _ROWS_AT_ONCE: Final = 1 << 17

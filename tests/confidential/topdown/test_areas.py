@@ -9,7 +9,7 @@ import pytest
 from area_worlds import ATTRIBUTES, Country, country_configuration, make_country, write_country
 
 from yupana.cli.main import main
-from yupana.products.topdown.verify import verify_release
+from yupana.products.topdown.agreement import verify_release
 from yupana.topdown.queries import Attribute, Schema
 
 

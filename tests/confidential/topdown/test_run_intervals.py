@@ -18,7 +18,7 @@ from yupana.confidential.topdown import counter as run_module
 from yupana.confidential.topdown import resources
 from yupana.estimate.topdown_intervals import IntervalRequest, publish_intervals
 from yupana.privacy.entropy import SeededEntropy
-from yupana.products.topdown.verify import verify_release
+from yupana.products.topdown.agreement import verify_release
 from yupana.progress import Stopwatch, silent
 from yupana.topdown import interval_terms
 from yupana.topdown.interval_terms import MOST_ANSWERS, default_method

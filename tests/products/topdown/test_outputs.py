@@ -10,7 +10,7 @@ from schemas import make_schema
 
 from yupana.arrays import Ints
 from yupana.geography.published import Areas
-from yupana.products.topdown.outputs import TabulatedAreas, write_tabulation
+from yupana.products.topdown.outputs import write_tabulation
 from yupana.release.lines import texts
 from yupana.release.tables import read_table
 from yupana.topdown.histogram import Histogram, count_entries
@@ -36,16 +36,13 @@ class Watched:
             self.held = max(self.held, sum(one() is not None for one in alive))
 
 
-def tabulated() -> TabulatedAreas:
+def areas() -> list[Areas]:
     county = np.arange(PARTS * BLOCKS) // 10
     town = np.where(county % 3 == 0, -1, county // 5)
-    return TabulatedAreas(
-        SCHEMA,
-        [
-            Areas("county", texts(f"{one:03}" for one in range(county[-1] + 1)), county, ""),
-            Areas("town", texts(str(one) for one in range(town.max() + 1)), town, ""),
-        ],
-    )
+    return [
+        Areas("county", texts(f"{one:03}" for one in range(county[-1] + 1)), county, ""),
+        Areas("town", texts(str(one) for one in range(town.max() + 1)), town, ""),
+    ]
 
 
 def test_text_and_parquet_say_the_same(tmp_path: Path) -> None:
@@ -53,7 +50,7 @@ def test_text_and_parquet_say_the_same(tmp_path: Path) -> None:
     for fmt in ("csv", "parquet"):
         parts, folder = Watched(), tmp_path / fmt
         folder.mkdir()
-        rows = write_tabulation(folder, tabulated(), parts, fmt)
+        rows = write_tabulation(folder, SCHEMA, areas(), parts, fmt)
         assert {Path(name).stem: number for name, number in rows.items()}.keys() == {"county", "town"}
         assert sorted(p.relative_to(tmp_path / fmt).as_posix() for p in tmp_path.glob(f"{fmt}/*/*")) == sorted(rows)
         held[fmt] = parts.held

@@ -23,6 +23,7 @@ from yupana.products.topdown.codebook import variable_labels
 from yupana.products.topdown.pl.summary_file import read_summary_file
 from yupana.products.topdown.tables import PERSON_COLUMNS, UNIT_COLUMNS, race_variables, tables_of
 from yupana.topdown.histogram import Histogram, count_entries, sum_to_areas
+from yupana.topdown.text_rows import variables
 
 DATA = SHARED / "data"
 RHODE_ISLAND = DATA / "ri_2018_e2e_pl_and_baf"
@@ -37,7 +38,7 @@ def test_other_schemas_have_a_table_of_the_total_and_every_level() -> None:
     (table,) = tables_of(schema)
     counts = np.random.default_rng(7).integers(0, 9, size=(5, *schema.shape))
     unit, cell = np.indices((5, schema.cells)).reshape(2, -1)
-    found = table.tabulate(count_entries(unit, cell, counts.reshape(-1), 5), 0, 5)
+    found = variables(count_entries(unit, cell, counts.reshape(-1), 5), table.member, table.size)
     expected = [counts.sum(axis=(1, 2, 3)), *counts.sum(axis=(2, 3)).T, *counts.sum(axis=(1, 3)).T]
     assert (found == np.stack([*expected, *counts.sum(axis=(1, 2)).T], axis=1)).all()
     assert table.variables == tuple(f"T001{place:04}" for place in range(1, 11))
@@ -108,7 +109,7 @@ def test_units_are_counted_as_published() -> None:
     (table,) = tables_of(H1)
     counts = count_entries(np.array([0, 0, 2]), np.array([0, 1, 1]), np.array([3, 8, 5]), 3)
     # Total, occupied, vacant.
-    assert table.tabulate(counts, 0, 3).tolist() == [[11, 8, 3], [0, 0, 0], [5, 5, 0]]
+    assert variables(counts, table.member, table.size).tolist() == [[11, 8, 3], [0, 0, 0], [5, 5, 0]]
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, PL94.cells - 1), st.integers(1, 50)), max_size=30))
@@ -125,7 +126,9 @@ def test_tables_of_any_counts(entries: list[tuple[int, int, int]]) -> None:
         for u, c, n in entries:
             for line in oracle(*map(int, np.unravel_index(c, PL94.shape)))[table.name]:
                 expected[u, line - 1] += n
-        found = np.concatenate([table.tabulate(counts, 0, 3), table.tabulate(counts, 3, 4)])
+        found = np.concatenate(
+            [variables(part, table.member, table.size) for part in (counts.part(0, 3), counts.part(3, 4))]
+        )
         assert {(u, v): n for (u, v), n in np.ndenumerate(found) if n} == expected
 
 
@@ -151,7 +154,7 @@ def test_published_tables_of_rhode_island_come_out_as_they_were(tmp_path: Path) 
     for name in ("P1", "P2", "P3", "P4"):
         for level in ("140", "150", "750"):
             kind, summed = sums[levels[level]]
-            found = tables[name].tabulate(summed, 0, summed.units)
+            found = variables(summed, tables[name].member, tables[name].size)
             geocodes = [
                 code if level != "750" else code[:11] + code[12:] for code in map(bytes.decode, kind.labels.tolist())
             ]
@@ -174,7 +177,7 @@ def test_published_group_quarters_of_rhode_island_come_out_as_they_were() -> Non
     counts = count_entries(unit, cells.astype(np.int32), count, len(p5))
     table = next(table for table in tables_of(PL94) if table.name == "P5")
     assert p5.sum() > 900
-    assert np.array_equal(table.tabulate(counts, 0, len(p5)), p5)
+    assert np.array_equal(variables(counts, table.member, table.size), p5)
 
 
 @pytest.mark.thorough

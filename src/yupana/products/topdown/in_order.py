@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, BinaryIO, Final, TypeAlias
+from typing import Any, BinaryIO, Final
 
 import duckdb
 import numpy as np
@@ -21,8 +21,8 @@ from yupana.arrays import Ints
 from yupana.files.database import named, open_database, source_of
 from yupana.files.delimited import PARQUET, column_types, parquet_rows, positions
 from yupana.files.regular import must_be_regular, regular
-from yupana.geography.kinds import BLOCK_WIDTH, BLOCKS_OF_COUNTY
-from yupana.geography.published import Areas, PublishedBlocks, areas_of_spine
+from yupana.geography.kinds import BLOCK_WIDTH
+from yupana.geography.published import Areas
 from yupana.geography.spine import Geolevel, Spine
 from yupana.geography.tree import Tree
 from yupana.products.topdown.outputs import workers
@@ -35,18 +35,13 @@ from yupana.products.topdown.rows import (
     Section,
     TableSection,
     count_file,
-    person_records,
-    plain_records,
-    record_file,
-    table_files,
 )
-from yupana.products.topdown.tables import COUNTS, TABLES, TABULATION, counts_persons, tables_of
+from yupana.products.topdown.tables import COUNTS
 from yupana.products.topdown.verify import cell_of, code_of, codes_of
 from yupana.topdown.histogram import (
     BlockParts,
     Entries,
     Histogram,
-    PartsByCounty,
     Stretch,
     Summed,
     sums_in_parts,
@@ -64,52 +59,40 @@ _LARGER_ENDS: Final = (2, 16)
 """How many digits more than the numbers the ends of intervals are taken to have at most, and if that does not do."""
 
 
-class _OutOfOrderError(Exception):
-    """A file that is not what would have been written."""
+class OutOfOrderError(Exception):
+    """A file that is not what would have been written, or is in another order."""
 
 
-def counts_hold(folder: Path, schema: Schema, spine: Spine, *, records: bool) -> bool:
-    """Whether the counts of all geounits, and the records if asked, are those of the blocks.
+_UNREADABLE: Final = (OutOfOrderError, OSError, ValueError, duckdb.Error)
 
-    Of units, records are not compared: group quarters stand between them, and no other file tells how many.
+
+def unlike(blocks: BlockParts, kinds: Sequence[Areas], files: Iterable[RowsFile]) -> list[RowsFile]:
+    """The files that do not hold what they should, no more and no less, in this order.
+
+    Parameters
+    ----------
+    kinds : sequence of Areas
+        Of these blocks, each after the kind that it adds up.
+
+    Raises
+    ------
+    OutOfOrderError
+        If the counts of the blocks cannot be read as they stand.
     """
-    spine = as_written(spine)
-    kinds = areas_of_spine(spine)
-    files = [count_file(folder / COUNTS, schema, kind) for kind in kinds[1:]]
-    if records:
-        persons = counts_persons(schema)
-        section = person_records(spine.blocks, schema) if persons else plain_records(kinds[0].labels, schema)
-        files.append(record_file(folder, section))
-    return _hold(_WrittenBlocks(folder, schema, spine), kinds, files)
-
-
-def tabulation_holds(
-    folder: Path, schema: Schema, spine: Spine, published: PublishedBlocks, *, intervals: bool
-) -> bool:
-    """Whether tabulation and tables of published areas are those of the blocks, with intervals that go with them."""
-    spine = as_written(spine)
-    blocks = PartsByCounty(_WrittenBlocks(folder, schema, spine), spine.blocks // BLOCKS_OF_COUNTY)
-    kinds = blocks.areas(published.areas(spine.blocks))
-    files = [count_file(folder / TABULATION, schema, kind, bounded=intervals) for kind in kinds]
-    files += table_files(folder / TABLES, tables_of(schema), kinds, bounded=intervals)
-    return _hold(blocks, kinds, files)
-
-
-def _hold(blocks: BlockParts, kinds: Sequence[Areas], files: Sequence[RowsFile]) -> bool:
-    """Whether all files hold what they should, no more and no less."""
-    try:
-        with ExitStack() as stack, ThreadPoolExecutor(workers()) as pool:
-            db = stack.enter_context(open_database())
-            sections = [section for file in files for section in _sections(stack, db, file)]
-            running: list[Future[None]] = []
+    with ExitStack() as stack, ThreadPoolExecutor(workers()) as pool:
+        db = stack.enter_context(open_database())
+        read = {file: _sections(stack, db, file) for file in files}
+        running: list[Future[None]] = []
+        try:
             for summed in sums_in_parts(blocks, kinds):
                 # The next part is added up while this one is compared.
                 _wait(running)
-                running = [pool.submit(_compare, *section, summed) for section in sections]
+                running = [pool.submit(section.go_on, summed) for of_file in read.values() for section in of_file]
+        except _UNREADABLE:
+            raise OutOfOrderError from None
+        finally:
             _wait(running)
-            return all(rows.at == rows.end for _, rows, _ in sections)
-    except (_OutOfOrderError, OSError, ValueError, duckdb.Error):
-        return False
+        return [file for file, of_file in read.items() if not of_file or not all(one.holds for one in of_file)]
 
 
 def _wait(running: Iterable[Future[None]]) -> None:
@@ -181,12 +164,12 @@ def _open(stack: ExitStack, db: duckdb.DuckDBPyConnection, file: RowsFile) -> _T
     (section, *_) = file.sections
     if isinstance(section, CountSection) and file.path.with_suffix(PARQUET).exists():
         if file.path.exists():
-            raise _OutOfOrderError
+            raise OutOfOrderError
         return _open_counts(db.cursor(), file, section)
     text = stack.enter_context(open(file.path, "rb", opener=regular))  # noqa: SIM115 (the stack closes it)
     header = "|".join(file.columns).encode() + b"\n"
     if text.read(len(header)) != header:
-        raise _OutOfOrderError
+        raise OutOfOrderError
     return _TextRows(text, len(header), os.fstat(text.fileno()).st_size)
 
 
@@ -196,7 +179,7 @@ def _open_counts(db: duckdb.DuckDBPyConnection, file: RowsFile, section: CountSe
     must_be_regular(stored)
     schema, labels = section.schema, section.kind.labels
     if tuple(column_types(db, parquet_rows([stored]))) != file.columns:
-        raise _OutOfOrderError
+        raise OutOfOrderError
     if (codes := codes_of(labels)) is not None:
         unit, known = f"coalesce({code_of(labels.itemsize)}, -1)", codes
     else:
@@ -209,23 +192,39 @@ def _open_counts(db: duckdb.DuckDBPyConnection, file: RowsFile, section: CountSe
     return _StoredRows(db, f"SELECT {columns} FROM {source}", known, rows)
 
 
-_SectionRead: TypeAlias = tuple[Section, _TextRows | _StoredRows, NumberForm]
+@dataclass(slots=True, eq=False)
+class _SectionRead:
+    """A section of a file, and the rows that should be its."""
 
+    section: Section
+    rows: _TextRows | _StoredRows
+    form: NumberForm
+    same: bool = True  # whether those before are
 
-def _compare(section: Section, read: _TextRows | _StoredRows, form: NumberForm, summed: Summed) -> None:
-    """Go on behind the rows that a part of the blocks adds to a section."""
-    if not all(read.hold(rows, form) for rows in section.rows(summed)):
-        raise _OutOfOrderError
+    @property
+    def holds(self) -> bool:
+        """Whether all rows are those of the section."""
+        return self.same and self.rows.at == self.rows.end
+
+    def go_on(self, summed: Summed) -> None:
+        """Go on behind the rows that a part of the blocks adds."""
+        try:
+            self.same = self.same and all(self.rows.hold(rows, self.form) for rows in self.section.rows(summed))
+        except _UNREADABLE:
+            self.same = False
 
 
 def _sections(stack: ExitStack, db: duckdb.DuckDBPyConnection, file: RowsFile) -> list[_SectionRead]:
-    """The sections of a file, and the rows that should be theirs."""
-    rows = _open(stack, db, file)
-    if isinstance(rows, _StoredRows):
-        return [(section, rows, file.form) for section in file.sections]
-    cuts = _cuts(rows, [section.level if isinstance(section, TableSection) else "" for section in file.sections])
+    """The sections of a file; none if it cannot be read."""
+    try:
+        rows = _open(stack, db, file)
+        if isinstance(rows, _StoredRows):
+            return [_SectionRead(section, rows, file.form) for section in file.sections]
+        cuts = _cuts(rows, [section.level if isinstance(section, TableSection) else "" for section in file.sections])
+    except _UNREADABLE:
+        return []
     return [
-        (section, _TextRows(rows.file, begin, end), file.form)
+        _SectionRead(section, _TextRows(rows.file, begin, end), file.form)
         for section, (begin, end) in zip(file.sections, pairwise(cuts), strict=True)
     ]
 
@@ -247,7 +246,7 @@ def _cuts(rows: _TextRows, levels: Sequence[str]) -> list[int]:
     def rank_at(line: int) -> int:
         level, bar, _ = os.pread(read, _LEVEL_AT_MOST, line).partition(b"|")
         if not bar or level not in rank:
-            raise _OutOfOrderError
+            raise OutOfOrderError
         return rank[level]
 
     cuts = [rows.at]
@@ -286,7 +285,7 @@ def as_written(spine: Spine) -> Spine:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _WrittenBlocks:
+class WrittenBlocks:
     """Counts of the blocks of a release, read part by part in the order of its spine."""
 
     folder: Path  # the release
@@ -302,11 +301,11 @@ class _WrittenBlocks:
         for codes, cells, counts in self._rows():
             at = positions(codes.astype(np.int64), known)
             if bool((at < 0).any()) or bool((cells < 0).any()) or bool((counts <= 0).any()):
-                raise _OutOfOrderError
+                raise OutOfOrderError
             unit, cell, count = together([kept, (place[at], cells, counts)])
             key = unit * self.schema.cells + cell
             if bool((key[1:] <= key[:-1]).any()) or int(unit[0]) < done:
-                raise _OutOfOrderError
+                raise OutOfOrderError
             # More rows of the last block may follow.
             last = int(np.searchsorted(unit, unit[-1]))
             yield done, _part((unit[:last], cell[:last], count[:last]), done, int(unit[-1]))
@@ -329,7 +328,7 @@ class _WrittenBlocks:
                 text = text[: text.rfind(b"\n") + 1]
                 found = parse_counts(np.frombuffer(text, dtype=np.uint8), text.count(b"\n"), BLOCK_WIDTH, self.schema)
                 if not text or found is None:
-                    raise _OutOfOrderError
+                    raise OutOfOrderError
                 rows.at += len(text)
                 yield found
 

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -29,14 +29,11 @@ from yupana.geography.spine import Spine
 from yupana.geography.spine_files import BLOCKS, GEOUNITS, write_blocks, write_geounits
 from yupana.products.topdown.rows import (
     CountRows,
-    RecordSection,
+    CountSection,
     RowsFile,
     count_file,
-    person_records,
-    plain_records,
     record_file,
-    table_files,
-    unit_records,
+    tabulated_files,
     unpack,
 )
 from yupana.products.topdown.tables import (
@@ -45,10 +42,7 @@ from yupana.products.topdown.tables import (
     MICRODATA,
     SPINE,
     TABLES,
-    TABULATION,
     RedistrictingTable,
-    counts_persons,
-    counts_units,
     tables_of,
 )
 from yupana.release.tables import Format, describe, table_columns, write_parts
@@ -159,15 +153,6 @@ def _append(file: BinaryIO, others: Iterable[BinaryIO]) -> None:
 _CHUNK: Final = 1 << 20
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TabulatedAreas:
-    """What is tabulated."""
-
-    schema: Schema
-    areas: list[Areas]  # of the blocks of the parts, each kind after the one that it adds up
-    intervals: CountIntervals | None = None  # of all counts
-
-
 def write_spine(folder: Path, spine: Spine, facilities: Integers | None = None) -> dict[str, int]:
     """Write a spine and, if counts were made of them, the facilities of its blocks; return the rows of each file."""
     (folder / SPINE).mkdir()
@@ -225,13 +210,14 @@ def write_outputs(
     dict of str to int
         Rows, by the file's path within the folder.
     """
-    units = TabulatedAreas(schema, areas_of_spine(spine))
-    others = [record_file(folder, _records(spine, schema, facilities))] if microdata else []
-    rows = _write(folder, COUNTS, units, parts, fmt, others)
+    units = areas_of_spine(spine)
+    files = [count_file(folder / COUNTS, schema, kind) for kind in units]
+    files += [record_file(folder, schema, spine, facilities, any_codes=published is None)] if microdata else []
+    rows = _write(folder, files, units, parts, fmt, None)
     records = {MICRODATA: rows.pop(MICRODATA)} if microdata else {}
     if published is None:
         if intervals is not None:
-            rows |= write_tabulation(folder, replace(units, intervals=intervals(units.areas)), parts, fmt)
+            rows |= write_tabulation(folder, schema, units, parts, fmt, intervals(units))
         return rows | records
     areas = published.areas(spine.blocks)
     rows |= write_published(folder, published, fmt)
@@ -239,18 +225,19 @@ def write_outputs(
         rows |= write_names(folder, names, {kind.name: map(bytes.decode, kind.labels.tolist()) for kind in areas})
     by_county = PartsByCounty(parts, spine.blocks // BLOCKS_OF_COUNTY)
     found = None if intervals is None else intervals(areas)
-    tabulated = write_tabulation(
-        folder, TabulatedAreas(schema, by_county.areas(areas), found), by_county, fmt, tables=tables_of(schema)
-    )
+    kinds = by_county.areas(areas)
+    tabulated = write_tabulation(folder, schema, kinds, by_county, fmt, found, tables=tables_of(schema))
     tables = {path: number for path, number in tabulated.items() if path.startswith(TABLES)}
     return rows | {path: tabulated[path] for path in tabulated if path not in tables} | records | tables
 
 
 def write_tabulation(
     folder: Path,
-    tabulated: TabulatedAreas,
+    schema: Schema,
+    kinds: Sequence[Areas],
     parts: BlockParts,
     fmt: Format,
+    intervals: CountIntervals | None = None,
     *,
     tables: Sequence[RedistrictingTable] = (),
 ) -> dict[str, int]:
@@ -263,8 +250,10 @@ def write_tabulation(
     ----------
     folder : Path
         Where the release is made.
+    kinds : sequence of Areas
+        Of the blocks of the parts, each kind after the one that it adds up.
     parts : BlockParts
-        Final counts of the blocks that its areas are of.
+        Final counts of the blocks that the areas are of.
     fmt : "csv" or "parquet"
         Of the tabulation; tables are text.
 
@@ -273,68 +262,61 @@ def write_tabulation(
     dict of str to int
         Rows, by the file's path within the folder.
     """
-    bounded = tabulated.intervals is not None
-    others = [*table_files(folder / TABLES, tables, tabulated.areas, bounded=bounded)]
-    if tables:
-        (folder / TABLES).mkdir()
+    bounded = intervals is not None
+    files = tabulated_files(folder, schema, kinds, tables, bounded=bounded)
     # Intervals are found of all areas of a kind at once.
-    return _write(folder, TABULATION, tabulated, [(0, whole(parts))] if bounded else parts, fmt, others)
+    return _write(folder, files, kinds, [(0, whole(parts))] if bounded else parts, fmt, intervals)
 
 
 def _write(
-    folder: Path, name: str, tabulated: TabulatedAreas, parts: BlockParts, fmt: Format, others: Sequence[RowsFile]
+    folder: Path,
+    files: Sequence[RowsFile],
+    kinds: Sequence[Areas],
+    parts: BlockParts,
+    fmt: Format,
+    intervals: CountIntervals | None,
 ) -> dict[str, int]:
-    """Write a folder of counts, and other files that are made of the same parts of the blocks.
+    """Write files that are made of the same parts of the blocks.
 
-    Of Parquet are made when all are there: the rows of counts are numbers before.
+    Counts in Parquet are made when all are there: their rows are numbers before.
     """
-    (folder / name).mkdir()
-    bounded = tabulated.intervals is not None
-    counts = [count_file(folder / name, tabulated.schema, kind, bounded=bounded) for kind in tabulated.areas]
-    if fmt == "parquet":
-        counts = [replace(file, path=file.path.with_suffix(_PACKED)) for file in counts]
+    for place in {file.path.parent for file in files}:
+        place.mkdir(exist_ok=True)
+    packed = {
+        file: (file.path.with_suffix(_PACKED), section)
+        for file in files
+        for section in file.sections
+        if fmt == "parquet" and isinstance(section, CountSection)
+    }
 
     def pieces() -> Iterator[FilePiece]:
-        for file in (*counts, *others):
-            yield FilePiece(file.path, bytes, 0) if file.path.suffix == _PACKED else header(file.path, file.columns)
-        for summed in sums_in_parts(parts, tabulated.areas):
-            for file in (*counts, *others):
+        for file in files:
+            yield FilePiece(packed[file][0], bytes, 0) if file in packed else header(file.path, file.columns)
+        for summed in sums_in_parts(parts, kinds):
+            for file in files:
                 for number, section in enumerate(file.sections):
-                    for rows in section.rows(summed, tabulated.intervals if file.form.bounded else None):
-                        is_packed = file.path.suffix == _PACKED
-                        make = rows.packed if is_packed and isinstance(rows, CountRows) else rows.text
-                        yield FilePiece(file.path, make, rows.number, number)
+                    for rows in section.rows(summed, intervals if file.ends else None):
+                        if file in packed and isinstance(rows, CountRows):
+                            yield FilePiece(packed[file][0], rows.packed, rows.number)
+                        else:
+                            yield FilePiece(file.path, rows.text, rows.number, number)
 
     rows = write_in_order(pieces(), workers())
-    if fmt == "parquet":
-        with open_database(threads=1) as db:
-            made = (
-                partial(_store, file, tabulated.schema, kind, db.cursor())
-                for file, kind in zip(counts, tabulated.areas, strict=True)
-            )
-            stored = dict(zip((file.path for file in counts), in_order(made, workers()), strict=True))
-        rows = {stored.get(path, path): number for path, number in rows.items()}
-    return {path.relative_to(folder).as_posix(): number for path, number in rows.items()}
+    with open_database(threads=1) as db:
+        made = (partial(_store, file, *of, db.cursor()) for file, of in packed.items())
+        stored = dict(zip((path for path, _ in packed.values()), in_order(made, workers()), strict=True))
+    return {stored.get(path, path).relative_to(folder).as_posix(): number for path, number in rows.items()}
 
 
 _PACKED: Final = ".packed"
 
 
-def _store(file: RowsFile, schema: Schema, kind: Areas, db: duckdb.DuckDBPyConnection) -> Path:
+def _store(file: RowsFile, packed: Path, section: CountSection, db: duckdb.DuckDBPyConnection) -> Path:
     """Make Parquet of the numbers of a kind of areas, and remove these."""
-    parts = unpack(file.path, kind.labels, schema, file.columns[1 + len(schema.names) :])
+    parts = unpack(packed, section.kind.labels, section.schema, file.columns[1 + len(section.schema.names) :])
     made = write_parts(db, file.path.with_suffix(PARQUET), parts)
-    file.path.unlink()
+    packed.unlink()
     return made
-
-
-def _records(spine: Spine, schema: Schema, facilities: Integers | None) -> RecordSection:
-    """How the records of a schema are written."""
-    if counts_persons(schema):
-        return person_records(spine.blocks, schema)
-    if counts_units(schema):
-        return unit_records(spine.blocks, facilities)
-    return plain_records(spine.levels[-1].texts(), schema)
 
 
 def check_labels(schema: Schema) -> None:

@@ -25,7 +25,7 @@ from yupana.products.parts import PARTS, PARTS_SCHEMA
 from yupana.products.product import Checked, Product, Stated, Words
 from yupana.products.topdown.codebook import UNIVERSES, described
 from yupana.products.topdown.described import DescribedConfiguration, described_document, is_description, read_described
-from yupana.products.topdown.verify import MEASUREMENTS, NOISY, SYSTEM, verify_noisy, verify_release
+from yupana.products.topdown.verify import MEASUREMENTS, NOISY, SYSTEM, verify_noisy
 from yupana.release.manifest import MANIFEST
 from yupana.release.recipe import OPTIONS, PUBLIC_INPUTS, read_configuration_in
 from yupana.release.tables import table_rows
@@ -389,6 +389,8 @@ class TopdownProduct(Product[Configuration]):
         OutputError
             If the release was made by another system.
         """
+        from yupana.products.topdown.agreement import verify_release  # noqa: PLC0415 (compiled)
+
         against = "the manifest and each other"
         if manifest.get("system") not in {SYSTEM, NOISY}:
             raise OutputError(f"{release} was made by an unknown system, {manifest.get('system')!r}")

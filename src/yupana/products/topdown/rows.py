@@ -7,7 +7,7 @@ quarters.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise, product
+from itertools import pairwise
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -16,14 +16,20 @@ import numpy as np
 from yupana.arrays import Integers, Ints
 from yupana.files.arrow_stream import Column, TextColumn
 from yupana.geography.published import Areas
+from yupana.geography.spine import Spine
 from yupana.products.topdown.tables import (
+    AREA_COLUMNS,
     BOUNDS,
     GEOGRAPHY,
     INTERVALS_OF,
     MICRODATA,
     PERSON_COLUMNS,
+    TABLES,
+    TABULATION,
     UNIT_COLUMNS,
     RedistrictingTable,
+    counts_persons,
+    counts_units,
     geocodes,
     levels,
     levels_of,
@@ -160,6 +166,8 @@ class RecordSection:
     def rows(self, summed: Summed, intervals: CountIntervals | None = None) -> Iterator[Records]:
         """The records of a part of the blocks, not too many at a time."""
         del intervals
+        if summed.first == 0:
+            self.before = 0
         counts, last = summed.counts, summed.first + summed.counts.units
         if self.facilities is not None:
             counts = with_quarters(counts, self.facilities[summed.first : last])
@@ -238,33 +246,64 @@ class RowsFile:
     """A file of text with its sections, one behind the other; of counts there may be one of Parquet in its place."""
 
     path: Path
-    columns: tuple[str, ...]
+    counted: tuple[str, ...]  # the columns that the counts of the blocks decide
     sections: Sequence[Section]
-    form: NumberForm
+    ends: tuple[str, ...] = ()  # those of intervals behind them, `BOUNDS` of each number
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All its columns."""
+        return self.counted + self.ends
+
+    @property
+    def form(self) -> NumberForm:
+        """What stands for each number of a row: a table of intervals has its ends alone."""
+        return NumberForm(shown=self.counted != AREA_COLUMNS, bounded=bool(self.ends))
 
 
 def count_file(folder: Path, schema: Schema, kind: Areas, *, bounded: bool = False) -> RowsFile:
     """The counts of a kind of areas; if bounded each with an interval."""
-    columns = ("geounit", *schema.names, "count", *(BOUNDS if bounded else ()))
-    return RowsFile(folder / f"{kind.name}.csv", columns, [CountSection(schema, kind)], NumberForm(bounded=bounded))
+    counted, ends = ("geounit", *schema.names, "count"), BOUNDS if bounded else ()
+    return RowsFile(folder / f"{kind.name}.csv", counted, [CountSection(schema, kind)], ends)
 
 
-def record_file(folder: Path, section: RecordSection) -> RowsFile:
-    """The records of all blocks."""
-    return RowsFile(folder / MICRODATA, section.columns, [section], NumberForm())
+def record_file(
+    folder: Path, schema: Schema, spine: Spine, facilities: Integers | None, *, any_codes: bool
+) -> RowsFile:
+    """The records of all blocks: in the layout of P.L. 94-171 if the schema is one of these.
+
+    Parameters
+    ----------
+    facilities : ndarray of integers, shape (blocks, 8), optional
+        Of the blocks of the spine; group quarters are then listed beside housing units.
+    any_codes : bool
+        Whether blocks have codes of any form, for which that layout has no place.
+    """
+    if counts_persons(schema) and not any_codes:
+        section = _person_records(spine.blocks, schema)
+    elif counts_units(schema) and not any_codes:
+        section = _unit_records(spine.blocks, facilities)
+    else:
+        section = _plain_records(spine.levels[-1].texts(), schema)
+    return RowsFile(folder / MICRODATA, section.columns, [section])
 
 
-def table_files(
-    folder: Path, tables: Sequence[RedistrictingTable], kinds: Sequence[Areas], *, bounded: bool
-) -> Iterator[RowsFile]:
-    """Published tables: a row for every area, with SUMLEV, GEOCODE and the variables; if bounded, their intervals."""
+def tabulated_files(
+    folder: Path, schema: Schema, kinds: Sequence[Areas], tables: Sequence[RedistrictingTable], *, bounded: bool
+) -> list[RowsFile]:
+    """The counts of published areas, and published tables of all of them; if bounded, with their intervals.
+
+    A table has a row for every area, with SUMLEV, GEOCODE and the variables.
+    """
+    files = [count_file(folder / TABULATION, schema, kind, bounded=bounded) for kind in kinds]
     named = {kind.name: kind for kind in kinds}
-    forms = NumberForm(), *([NumberForm(shown=False, bounded=True)] if bounded else [])
-    for table, form in product(tables, forms):
-        path = folder / f"{table.name}{'' if form.shown else INTERVALS_OF}.csv"
-        columns = ("SUMLEV", "GEOCODE", *(table.variables if form.shown else table.ends))
+    for table in tables:
         sections = [TableSection(table, level, named[name]) for name, level in levels_of(named).items()]
-        yield RowsFile(path, columns, sections, form)
+        path, beside = (folder / TABLES / f"{table.name}{end}.csv" for end in ("", INTERVALS_OF))
+        files.append(RowsFile(path, (*AREA_COLUMNS, *table.variables), sections))
+        if bounded:
+            files.append(RowsFile(beside, AREA_COLUMNS, sections, table.ends))
+    return files
 
 
 _PERSON, _UNIT, _BUILD = "MPD", "MUD", "1.1.0"
@@ -272,13 +311,13 @@ _UNIT_STATUS: Final = texts(("2|2", "2|1", "4|0"))
 """RTYPE and HH_STATUS of a vacant unit, an occupied one, and group quarters."""
 
 
-def plain_records(labels: Texts, schema: Schema) -> RecordSection:
+def _plain_records(labels: Texts, schema: Schema) -> RecordSection:
     """Records of any schema: block and attributes; the labels are those of all blocks."""
     columns = ("block", *schema.names)
     return RecordSection(columns, lambda first, last: labels[first:last], partial(cell_texts, schema))
 
 
-def person_records(blocks: Ints, schema: Schema) -> RecordSection:
+def _person_records(blocks: Ints, schema: Schema) -> RecordSection:
     """How persons are written. EPNUM numbers the records of the file, from 1.
 
     Parameters
@@ -302,7 +341,7 @@ def person_records(blocks: Ints, schema: Schema) -> RecordSection:
     )
 
 
-def unit_records(blocks: Ints, facilities: Integers | None) -> RecordSection:
+def _unit_records(blocks: Ints, facilities: Integers | None) -> RecordSection:
     """How units are written; with facilities, group quarters beside them."""
     return RecordSection(
         UNIT_COLUMNS,

@@ -14,7 +14,7 @@ from yupana.geography.spine import Spine
 from yupana.products.safetab.regions import PUERTO_RICO
 from yupana.release.lines import Texts
 from yupana.topdown.configuration import Configuration
-from yupana.topdown.histogram import Cells, Histogram
+from yupana.topdown.histogram import Cells
 from yupana.topdown.queries import Schema
 
 PERSONS: Final = {"hhgq": 8, "votingage": 2, "hispanic": 2, "cenrace": 63}
@@ -56,6 +56,9 @@ COUNTS: Final = "counts"
 TABULATION: Final = "tabulation"
 MICRODATA: Final = "microdata.csv"
 
+AREA_COLUMNS: Final = ("SUMLEV", "GEOCODE")
+"""What names the area of a row of a published table."""
+
 BOUNDS: Final = ("LOWER", "UPPER", "MOE")
 """What stands after a count that has an interval."""
 
@@ -88,12 +91,6 @@ class RedistrictingTable:
     def ends(self) -> tuple[str, ...]:
         """What the columns of the intervals of its variables are called, such as P0010001_LOWER."""
         return tuple(f"{variable}_{end}" for variable in self.variables for end in BOUNDS)
-
-    def tabulate(self, histogram: Histogram, first: int, last: int) -> Ints:
-        """The variables of the units from `first` up to `last`, of shape (last - first, size)."""
-        from yupana.topdown.text_rows import variables  # noqa: PLC0415 (compiled)
-
-        return variables(histogram.part(first, last), self.member, self.size)
 
 
 def variables_of(table: str) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ from yupana.products.topdown.pl.summary_file import (
     write_summary_file,
 )
 from yupana.products.topdown.pl.summary_records import SummaryFile
-from yupana.products.topdown.tables import TABLES, counts_persons, counts_units, variables_of
+from yupana.products.topdown.tables import AREA_COLUMNS, TABLES, counts_persons, counts_units, variables_of
 from yupana.release.folder import new_folder, write_manifest
 from yupana.release.lines import Texts, cut, digits, whole
 from yupana.release.manifest import MANIFEST
@@ -105,7 +105,7 @@ def _tables(persons: ReleaseFolder, units: ReleaseFolder) -> tuple[Texts, dict[s
 def _read(release: ReleaseFolder, table: str) -> tuple[Texts, Indices]:
     """A published table: summary level and code of each area as one text, and the variables."""
     path = release.path(f"{TABLES}/{table}")
-    names, numbers = ("SUMLEV", "GEOCODE"), variables_of(table)
+    names, numbers = AREA_COLUMNS, variables_of(table)
     fault = OutputError(f"{path} is not readable as table {table}")
     with unreadable(fault), open_database() as db:
         if read_header(path, separators="|", quote="").names != (*names, *numbers):

@@ -1,20 +1,18 @@
 """A summary file of P.L. 94-171: a record for each area, read from the four files and written to them.
 
-Lines of fields with ``|`` between and no header are bytes in numpy, a column of a stretch of lines at a time. Bytes are
-taken as they are, whatever their encoding, so that what is written is what was read. The header is in
-`yupana.geography.header`.
+Lines have fields with ``|`` between and no header. Bytes are taken as they are, whatever their encoding, so that what
+is written is what was read. The fields of the geographic header are in `yupana.geography.header`.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from yupana.arrays import Flags, Indices, Ints
+from yupana.arrays import Indices, Ints
 from yupana.errors import InputError, system_fault
 from yupana.files.regular import read_regular, regular
 from yupana.geography.header import HEADER
@@ -45,22 +43,22 @@ def file_names(state: str, rest: str) -> tuple[str, ...]:
     return (f"{state}geo{rest}", *(f"{state}0000{number}{rest}" for number in range(1, 1 + len(SEGMENTS))))
 
 
-_Bytes = NDArray[np.uint8]
+_AT_ONCE: Final = 1 << 14
+_LINES_AT_ONCE: Final = 1 << 8
+"""So few that their fields stay near the processor."""
 
-_BYTES_AT_ONCE: Final = 1 << 22
-_STROKE, _END, _RETURN = b"|\n\r"
-_MOST_DIGITS: Final = 9
+_ENDS: Final = (b"\n", b"\r\n")
+_COUNTS: Final = re.compile(rb"[0-9]{1,9}(?:\|[0-9]{1,9})*")
+"""Whole numbers of at most nine digits."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lines:
-    r"""A file of lines of as many fields each."""
+    r"""A file of lines of fields."""
 
     path: Path
-    content: _Bytes  # shape (bytes,)
-    newline: Ints  # shape (lines,): where each line ends
+    lines: list[bytes]  # without their ends
     end: bytes  # what every line ends with, `\n` or `\r\n`
-    width: int  # how many fields a line has
 
     def fault(self, line: int, text: str) -> InputError:
         """An error about a line, which counts from 0."""
@@ -68,108 +66,57 @@ class Lines:
 
     def __len__(self) -> int:
         """How many lines."""
-        return len(self.newline)
+        return len(self.lines)
 
-    def stretches(self) -> Iterator["Stretch"]:
-        """Some lines at a time.
+    def columns(self, widths: Mapping[str, int], variables: Sequence[str] = ()) -> tuple[dict[str, Texts], Indices]:
+        """The first columns as texts, by name, and those after them as whole numbers.
 
-        Raises
-        ------
-        InputError
-            If a line has another number of fields.
-        """
-        first = 0
-        while first < len(self.newline):
-            start = int(self.newline[first - 1]) + 1 if first else 0
-            last = max(first + 1, int(np.searchsorted(self.newline, start + _BYTES_AT_ONCE)))
-            yield self._stretch(first, last, start)
-            first = last
+        Parameters
+        ----------
+        widths : mapping of str to int
+            The most characters that the fields of each column may have.
+        variables : sequence of str
+            The columns of numbers.
 
-    def _stretch(self, first: int, last: int, start: int) -> "Stretch":
-        part = self.content[start : int(self.newline[last - 1]) + 1]
-        separator = np.flatnonzero((part == _STROKE) | (part == _END))
-        newline = self.newline[first:last] - start
-        if len(separator) != (last - first) * self.width or (separator[self.width - 1 :: self.width] != newline).any():
-            fields = np.diff(np.searchsorted(separator, newline, side="right"), prepend=0)
-            line = int(np.argmax(fields != self.width))
-            raise self.fault(first + line, f"{fields[line]} fields, where {self.width} belong")
-        ends = separator.reshape(-1, self.width)
-        starts = np.concatenate([[0], separator[:-1] + 1]).reshape(-1, self.width)
-        ends[:, -1] -= len(self.end) - 1
-        return Stretch(self, slice(first, last), part, starts, ends)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Stretch:
-    """Some lines of a file, and where their fields begin and end in ``content``; arrays of shape (lines, fields)."""
-
-    lines: Lines
-    part: slice
-    content: _Bytes
-    starts: Ints
-    ends: Ints
-
-    def texts(self, place: int, width: int, name: str) -> Texts:
-        """The fields of a column as bytes, of shape (lines,).
+        Returns
+        -------
+        tuple
+            Arrays of shape (lines,), and one of shape (lines, variables).
 
         Raises
         ------
         InputError
-            If a field has more than so many characters.
+            If a line has another number of fields, a field too many characters, or one is no number that should be.
         """
-        start, length = self.starts[:, place], self.ends[:, place] - self.starts[:, place]
-        most = int(length.max())
-        if most > width:
-            text = f"{name} has {most} characters, and at most {width} are allowed"
-            raise self.lines.fault(self.part.start + int(np.argmax(length)), text)
-        if not most:
-            return np.zeros(len(start), dtype="S1")
-        # A field at the end of the content is shorter than others perhaps; what lies beyond its end is taken out.
-        at = np.minimum(start[:, None] + np.arange(most), len(self.content) - 1)
-        written = self.content[at]
-        if length.min() < most:
-            written[np.arange(most) >= length[:, None]] = 0
-        found: Texts = written.view(f"S{most}").reshape(-1)
-        return found
+        parts, numbers = [], np.empty((len(self), len(variables)), dtype=np.int32)
+        for first in range(0, len(self), _LINES_AT_ONCE):
+            lines = self.lines[first : first + _LINES_AT_ONCE]
+            for line, text in enumerate(lines, first):
+                if (fields := text.count(b"|") + 1) != len(widths) + len(variables):
+                    raise self.fault(line, f"{fields} fields, where {len(widths) + len(variables)} belong")
+            fields_of = [*zip(*(line.split(b"|", len(widths)) for line in lines), strict=True)]
+            parts.append({name: np.array(of, dtype=bytes) for name, of in zip(widths, fields_of, strict=False)})
+            for name, found in parts[-1].items():
+                if found.itemsize > widths[name]:
+                    line = first + int(np.argmax(np.char.str_len(found)))
+                    most = f"{found.itemsize} characters, and at most {widths[name]} are allowed"
+                    raise self.fault(line, f"{name} has {most}")
+            if variables:
+                numbers[first : first + len(lines)] = self._numbers(first, fields_of[-1], variables)
+        return _columns(parts), numbers
 
-    def texts_of(self, widths: Mapping[str, int]) -> dict[str, Texts]:
-        """The first columns, by name; each with the most characters of a field."""
-        return {name: self.texts(place, width, name) for place, (name, width) in enumerate(widths.items())}
-
-    def numbers(self, first: int, names: tuple[str, ...]) -> Indices:
-        """The fields from a place on, one for each name, as whole numbers of int32 from 0 on, of shape (lines, names).
-
-        Raises
-        ------
-        InputError
-            If a field is no such number.
-        """
-        starts, ends = (each[:, first : first + len(names)].reshape(-1) for each in (self.starts, self.ends))
-        length = ends - starts
-        wrong = (length < 1) | (length > _MOST_DIGITS)
-        digit = self.content[np.maximum(ends - 1, 0)] - np.uint8(ord("0"))
-        found = digit.astype(np.int32)
-        # One digit after another from the right; few numbers have many.
-        longer = np.flatnonzero((length > 1) & ~wrong)
-        wrong |= digit > 9
-        for place in range(1, _MOST_DIGITS):
-            if not len(longer):
-                break
-            digit = self.content[ends[longer] - 1 - place] - np.uint8(ord("0"))
-            wrong[longer] |= digit > 9
-            found[longer] += digit.astype(np.int32) * 10**place
-            longer = longer[length[longer] > place + 1]
-        self._refuse(wrong, names)
-        return found.reshape(-1, len(names))
-
-    def _refuse(self, wrong: Flags, names: tuple[str, ...]) -> None:
-        if wrong.any():
-            line, place = divmod(int(np.argmax(wrong)), len(names))
-            raise self.lines.fault(self.part.start + line, f"{names[place]} is not a whole number of at most 9 digits")
+    def _numbers(self, first: int, rest: Sequence[bytes], variables: Sequence[str]) -> Indices:
+        """What the lines from ``first`` on have behind the texts."""
+        joined = b"|".join(rest)
+        if not _COUNTS.fullmatch(joined):
+            fields = [field for text in rest for field in text.split(b"|")]
+            line, place = divmod([not _COUNTS.fullmatch(field) for field in fields].index(True), len(variables))
+            raise self.fault(first + line, f"{variables[place]} is not a whole number of at most 9 digits")
+        return np.fromstring(joined.decode(), dtype=np.int32, sep="|").reshape(len(rest), -1)
 
 
-def read_lines(path: Path, width: int) -> Lines:
-    """Read a file of lines of so many fields.
+def read_lines(path: Path) -> Lines:
+    """Read a file of lines.
 
     Raises
     ------
@@ -177,27 +124,27 @@ def read_lines(path: Path, width: int) -> Lines:
         If it cannot be read, is empty, is not text, or its last line was cut short.
     """
     try:
-        content = np.frombuffer(read_regular(path), dtype=np.uint8)
+        content = read_regular(path)
     except FileNotFoundError:
         raise InputError(f"{path} is not there; header and three segments belong together") from None
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from None
-    newline = np.flatnonzero(content == _END)
-    if not len(content):
+    if not content:
         raise InputError(f"{path} is empty")
-    ends = content[np.maximum(newline - 1, 0)] == _RETURN
-    lines = Lines(path, content, newline, b"\r\n" if len(ends) and ends[0] else b"\n", width)
-    if content[-1] != _END:
-        raise lines.fault(len(newline), "the file is cut short: its last line has no end")
-    if (ends != ends[0]).any():
-        raise lines.fault(int(np.argmax(ends != ends[0])), "the line ends otherwise than the first")
-    if not content.all():
-        raise lines.fault(int(np.searchsorted(newline, np.argmin(content))), "not text: it holds a NUL character")
+    *texts_of, rest = content.split(b"\n")
+    returns = bool(texts_of) and texts_of[0].endswith(b"\r")
+    lines = Lines(path, [text.removesuffix(b"\r") for text in texts_of] if returns else texts_of, _ENDS[returns])
+    if rest:
+        raise lines.fault(len(lines), "the file is cut short: its last line has no end")
+    for line, text in enumerate(texts_of):
+        if text.endswith(b"\r") != returns:
+            raise lines.fault(line, "the line ends otherwise than the first")
+        if b"\0" in text:
+            raise lines.fault(line, "not text: it holds a NUL character")
     return lines
 
 
 _GEO: Final = "geo"
-_AT_ONCE: Final = 1 << 14
 _SEGMENT: Final = re.compile(r"0000[1-3]\w*\.pl$")
 
 
@@ -275,13 +222,13 @@ def read_summary_file(place: Path) -> SummaryFile:
     state, found, rest = path.name.partition(_GEO)
     if not found:
         raise InputError(f"{path} is no geographic header; its name should be such as rigeo2020.pl")
-    head = read_lines(path, len(HEADER))
+    head = read_lines(path)
     header = _header(head)
     _refuse_repeated(head, header["LOGRECNO"])
     tables: dict[str, Indices] = {}
     ends = [head.end]
     for segment, name in enumerate(file_names(state, rest)[1:]):
-        lines = read_lines(path.with_name(name), len(LINKS) + len(segment_variables(segment)))
+        lines = read_lines(path.with_name(name))
         tables |= _read_segment(lines, segment, head, header)
         ends.append(lines.end)
     _compare_totals(head, header["POP100"], tables)
@@ -308,12 +255,12 @@ def read_geographic_header(path: Path) -> Mapping[str, Texts]:
     InputError
         As `read_summary_file`.
     """
-    return _header(read_lines(path, len(HEADER)))
+    return _header(read_lines(path))
 
 
 def _header(head: Lines) -> dict[str, Texts]:
     """All fields of a geographic header, by name."""
-    header = _columns([stretch.texts_of(HEADER) for stretch in head.stretches()])
+    header, _ = head.columns(HEADER)
     _check_number(head, header["CIFSN"], FILES[0])
     return header
 
@@ -325,13 +272,7 @@ def _columns(parts: Sequence[Mapping[str, Texts]]) -> dict[str, Texts]:
 
 def _read_segment(lines: Lines, segment: int, head: Lines, header: Mapping[str, Texts]) -> dict[str, Indices]:
     """The tables of a segment, in the order of the header."""
-    variables = segment_variables(segment)
-    numbers = np.empty((len(lines), len(variables)), dtype=np.int32)
-    links = []
-    for stretch in lines.stretches():
-        links.append(stretch.texts_of({name: HEADER[name] for name in LINKS}))
-        numbers[stretch.part] = stretch.numbers(len(LINKS), variables)
-    linked = _columns(links)
+    linked, numbers = lines.columns({name: HEADER[name] for name in LINKS}, segment_variables(segment))
     _check_number(lines, linked["CIFSN"], FILES[segment + 1])
     order = _join(lines, linked["LOGRECNO"], head, header["LOGRECNO"])
     if order is not None:
