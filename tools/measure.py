@@ -41,11 +41,11 @@ def measures(source: Path) -> list[Measure]:
     widest = max(functions, key=lambda one: len(_parameters(one[1])))
     pairs = _pairs({path: list(_lines(text, trees[path])) for path, text in texts.items()})
     return [
-        Measure("lines", sum(text.count("\n") for text in texts.values()), 90_533, 80_000),
+        Measure("lines", sum(text.count("\n") for text in texts.values()), 90_352, 80_000),
         Measure(
-            "lines of code", sum(len(list(_lines(text, trees[path]))) for path, text in texts.items()), 54_185, 46_000
+            "lines of code", sum(len(list(_lines(text, trees[path]))) for path, text in texts.items()), 54_012, 46_000
         ),
-        Measure("files", len(texts), 374, 400),
+        Measure("files", len(texts), 375, 400),
         Measure("longest function", _length(longest[1]), 79, 80, _place(source, *longest)),
         Measure("most parameters", len(_parameters(widest[1])), 10, 10, _place(source, *widest)),
         Measure("pairs of six equal lines", len(pairs), 1, 10, ", ".join(sorted(pairs)[:3])),
