@@ -184,10 +184,10 @@ def count_all(
     intervals: CountIntervals,
 ) -> None:
     """Count the intervals of all variables of all areas."""
-    pairs = zip(sum_to_areas(counts, areas), sum_to_areas(whole(world.exact.blocks), areas), strict=True)
-    for (kind, published), (_, truth) in pairs:
+    published, truth = (sum_to_areas(of, areas) for of in (counts, whole(world.exact.blocks)))
+    for kind in areas:
         for of in variables_of(config.schema) if kind.number else ():
-            tally(tallies, intervals, kind, published, truth, of)
+            tally(tallies, intervals, kind, published[kind.name], truth[kind.name], of)
 
 
 def write(what: str, tallies: dict[str, Tally]) -> None:

@@ -103,7 +103,7 @@ def main() -> None:
     counts = whole(world.exact.blocks)
     with tempfile.TemporaryDirectory() as folder:
         areas = [] if world.published is None else world.published.areas(world.spine.blocks)
-        sums = list(sum_to_areas(counts, areas))
+        sums = list(zip(areas, sum_to_areas(counts, areas).values(), strict=True))
         intervals: CountIntervals
         if options.method == "least-squares":
             stored = told("drawing", lambda: drawn(configuration, world, Path(folder) / "drawn"))

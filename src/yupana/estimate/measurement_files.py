@@ -29,7 +29,7 @@ from yupana.plan.plan import Plan, number
 from yupana.privacy.entropy import SystemEntropy
 from yupana.products.gate import open_checked
 from yupana.products.topdown.outputs import check_labels, describe_files, write_outputs, write_spine
-from yupana.products.topdown.product import GEOCODES, TOPDOWN, UNUSUAL_BLOCKS, parameters, public_areas, taken_as_public
+from yupana.products.topdown.product import GEOCODES, TOPDOWN, UNUSUAL_BLOCKS, parameters, taken_as_public
 from yupana.products.topdown.tables import DATASETS
 from yupana.products.topdown.verify import MEASUREMENTS, SYSTEM
 from yupana.progress import Progress, Stopwatch
@@ -271,7 +271,7 @@ def _manifest(
             areas={one.kind: {"file": one.file, "areas": one.areas} for one in told},
             remarks=remarks,
         ),
-        "taken_as_public": taken_as_public(public_areas(config), config, files=True, totals=request.totals is not None),
+        "taken_as_public": taken_as_public(config, files=True, totals=request.totals is not None),
         "configuration": TOPDOWN.document(config),
         "options": {
             "confidence": str(plan.confidence),

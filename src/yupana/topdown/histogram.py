@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from yupana.arrays import Flags, Ints
 from yupana.geography.published import Areas
-from yupana.geography.spine import Spine
 
 Cells = NDArray[np.int32]
 
@@ -184,32 +183,6 @@ def whole(parts: BlockParts) -> Histogram:
     return parts if isinstance(parts, Histogram) else joined([counts for _, counts in parts])
 
 
-def sum_to_areas(histogram: Histogram, areas: list[Areas]) -> Iterator[tuple[Areas, Histogram]]:
-    """Add block counts up to published geography.
-
-    Parameters
-    ----------
-    histogram : Histogram
-        Of the blocks of the spine, in its order.
-    areas : list of Areas
-        As `PublishedBlocks.areas` gives them.
-    """
-    sums = {"": histogram}
-    for kind in areas:
-        summed = sums[kind.below].sum_to(kind.index, kind.number)
-        sums[kind.name] = summed
-        yield kind, summed
-
-
-def sum_to_levels(histogram: Histogram, spine: Spine) -> Iterator[tuple[int, Histogram]]:
-    """Add block counts up the spine: each geolevel's number with its counts, from the blocks to the root."""
-    last = len(spine.levels) - 1
-    yield last, histogram
-    for level in range(last, 0, -1):
-        histogram = histogram.sum_to(spine.tree.parents[level], spine.tree.units(level - 1))
-        yield level - 1, histogram
-
-
 class AreaSums:
     """Adds consecutive units up to areas. An area is given out, in the order of areas, once all its units have come.
 
@@ -272,6 +245,12 @@ def sums_in_parts(parts: BlockParts, kinds: Sequence[Areas]) -> Iterator[Summed]
             found[kind.name] = sums[kind.name].add(*found[kind.below])
         del found[""]
         yield Summed(first, counts, found)
+
+
+def sum_to_areas(histogram: Histogram, areas: Sequence[Areas]) -> dict[str, Histogram]:
+    """Counts of areas of every kind, from those of all blocks; parameters are those of `sums_in_parts`."""
+    (summed,) = sums_in_parts([(0, histogram)], areas)
+    return {kind: counts for kind, (_, counts) in summed.areas.items()}
 
 
 @dataclass(frozen=True, slots=True, eq=False)

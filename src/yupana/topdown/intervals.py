@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from yupana.arrays import Flags, Integers, Ints
-from yupana.geography.published import Areas
+from yupana.geography.published import Areas, areas_of_spine
 from yupana.geography.spine import Spine
 from yupana.privacy.entropy import Entropy
 from yupana.progress import Progress, Stopwatch, silent
@@ -27,7 +27,7 @@ from yupana.topdown.descent.checkpoint import unkept
 from yupana.topdown.descent.compile import compile_kernels
 from yupana.topdown.descent.estimate import coins_for, estimate_counts, measured, premises_of
 from yupana.topdown.descent.measurements import Door
-from yupana.topdown.histogram import Histogram, sum_to_areas, sum_to_levels, whole
+from yupana.topdown.histogram import Histogram, sum_to_areas, whole
 from yupana.topdown.text_rows import variables
 from yupana.topdown.tree.least_squares import Bounds
 
@@ -71,7 +71,7 @@ class ExactIntervals:
     @classmethod
     def of(cls, counts: Histogram, areas: list[Areas]) -> "ExactIntervals":
         """Add the counts of the blocks up to published areas."""
-        return cls({kind.name: summed for kind, summed in sum_to_areas(counts, areas)})
+        return cls(sum_to_areas(counts, areas))
 
     def of_cells(self, kind: Areas, counts: Histogram) -> Bounds:
         """Of each entry of the published counts of the areas, in their order."""
@@ -130,7 +130,7 @@ def replicates(
     # Published areas have the totals that were kept exactly.
     known = {} if kept is None else known_totals(kept, published.counts)
     premises = premises_of(configuration, spine, known, published.facilities)
-    levels = [counts for _, counts in sum_to_levels(published.counts, spine)][::-1]
+    levels = [*sum_to_areas(published.counts, areas_of_spine(spine)).values()][::-1]
 
     def one(replicate: int) -> Histogram:
         clock = Stopwatch(silent)
@@ -238,8 +238,8 @@ class MonteCarloIntervals:
         """
         sums: dict[str, list[Histogram]] = {kind.name: [] for kind in areas}
         for blocks in chain([counts], replicates):
-            for kind, summed in sum_to_areas(blocks, areas):
-                sums[kind.name].append(summed)
+            for kind, summed in sum_to_areas(blocks, areas).items():
+                sums[kind].append(summed)
         return cls(confidence, {name: tuple(found) for name, found in sums.items()})
 
     def of_cells(self, kind: Areas, counts: Histogram) -> Bounds:

@@ -46,7 +46,8 @@ def test_least_squares_hold_as_often_as_stated(tmp_path: Path, kind: str) -> Non
     assert world.published is not None
     assert world.kept is not None
     areas = world.published.areas(world.spine.blocks)
-    truth = {of.name: (of, counts) for of, counts in sum_to_areas(whole(world.exact.blocks), areas)}
+    sums = sum_to_areas(whole(world.exact.blocks), areas)
+    truth = {of.name: (of, sums[of.name]) for of in areas}
     known = known_totals(world.kept, world.exact.blocks)
     member = np.stack([np.zeros(6, dtype=np.int64), 1 + np.arange(6)], axis=1)
     asked = [(name, area, variable) for name in ("county", "place", "block") for area in (0, 1) for variable in (0, 3)]

@@ -35,7 +35,7 @@ from yupana.privacy.exact import INFINITE
 from yupana.products.topdown.described import DescribedConfiguration
 from yupana.products.topdown.outputs import check_labels, describe_files, write_outputs, write_spine
 from yupana.products.topdown.pl.areas import check_states
-from yupana.products.topdown.product import UNUSUAL_BLOCKS, parameters, public_areas, taken_as_public
+from yupana.products.topdown.product import UNUSUAL_BLOCKS, parameters, taken_as_public
 from yupana.products.topdown.tables import dataset_name
 from yupana.products.topdown.verify import NOISY, SYSTEM
 from yupana.progress import Stopwatch
@@ -287,9 +287,7 @@ class TopdownCounter(Counter[Configuration, _CountedBlocks, _CountedBlocks, Esti
             areas={one.kind: {"file": one.file, "areas": one.areas} for one in world.assignments},
             remarks=remarks,
         )
-        public = taken_as_public(
-            public_areas(config), config, given=bool(world.given), facilities=world.facilities is not None
-        )
+        public = taken_as_public(config, given=bool(world.given), facilities=world.facilities is not None)
         log = {"records": world.exact.records}
         encoded = {} if request.encoding is None else {"encoding": request.encoding}
         of_intervals = {} if measured is None else terms.options

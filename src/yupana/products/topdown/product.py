@@ -100,20 +100,12 @@ def parameters(
 
 
 def taken_as_public(
-    areas: Sequence[str],
-    config: Configuration,
-    *,
-    given: bool = False,
-    facilities: bool = False,
-    files: bool = False,
-    totals: bool = False,
+    config: Configuration, *, given: bool = False, facilities: bool = False, files: bool = False, totals: bool = False
 ) -> list[str]:
     """What the guarantee of a run does not protect, or that of noisy measurement files, as far as these tell.
 
     Parameters
     ----------
-    areas : sequence of str
-        What it does not protect of areas (`public_areas`).
     given : bool
         Whether the spine came from a folder.
     facilities : bool
@@ -125,7 +117,7 @@ def taken_as_public(
     """
     units = "housing units and group-quarters facilities of every block"
     return [
-        *areas,
+        *_public_areas(config),
         *([_GIVEN_SPINE] if given else []),
         *([f"{units} (group_quarters.csv)"] if facilities else []),
         *([units] if files and config.group_quarters else []),
@@ -135,20 +127,8 @@ def taken_as_public(
     ]
 
 
-def stated(
-    release: Path, manifest: Mapping[str, Any], config: Configuration, plan: Plan, areas: Sequence[str]
-) -> Stated:
-    """Make a manifest of a run, or of what was made of noisy measurement files, anew; see `Product.stated`.
-
-    Parameters
-    ----------
-    config : Configuration
-        That of the manifest.
-    plan : Plan
-        In the manifest.
-    areas : sequence of str
-        As of `taken_as_public`.
-    """
+def _stated(release: Path, manifest: Mapping[str, Any], config: Configuration, plan: Plan) -> Stated:
+    """Make a manifest of a run, or of what was made of noisy measurement files, anew; see `Product.stated`."""
     told, files = manifest["parameters"], manifest.get(MEASUREMENTS)
     exact = files is None or files["loss"]["exact"] is True
     # The spine of noisy measurements lies in their release; there the shares are those that budgets tell.
@@ -166,11 +146,11 @@ def stated(
         given = any(name.startswith("spine/") for name in public)
         # Of noisy measurements no file beside them tells.
         facilities |= is_noisy and any("facilities of every block" in text for text in manifest["taken_as_public"])
-        taken = taken_as_public(areas, config, given=given, facilities=facilities)
+        taken = taken_as_public(config, given=given, facilities=facilities)
     else:
         # Which of the public files had totals is not told.
         totals = _TOTALS in manifest["taken_as_public"] and any(not name.startswith(_OF_FILES) for name in public)
-        taken = taken_as_public(areas, config, files=True, totals=totals)
+        taken = taken_as_public(config, files=True, totals=totals)
     options, remarks = manifest[OPTIONS], list(told.get("remarks", ()))
     if options["estimator"] == "posterior" and "posterior" in manifest and UNUSUAL_BLOCKS not in remarks:
         wrong.append("the remark on the blocks of a posterior is missing")
@@ -367,13 +347,13 @@ class TopdownProduct(Product[Configuration]):
 
     def taken_as_public(self, config: Configuration) -> tuple[str, ...]:
         """Blocks, invariants and structural zeros; what the data add is told by the run, which reads them."""
-        return tuple(taken_as_public(public_areas(config), config))
+        return tuple(taken_as_public(config))
 
     def stated(self, release: Path, manifest: Mapping[str, Any], plan: Plan, inputs: Path | None) -> Stated:
         """All but the areas that were given beside, and remarks on the geography."""
         del inputs
         config = self.read(release / MANIFEST)
-        found = stated(release, manifest, config, plan, public_areas(config))
+        found = _stated(release, manifest, config, plan)
         return replace(found, described=partial(described, config))
 
     def described(self, config: Configuration, plan: Plan, table: str) -> Described:
@@ -408,7 +388,7 @@ class TopdownProduct(Product[Configuration]):
         return Checked(tuple(wrong), against=against)
 
 
-def public_areas(config: Configuration) -> tuple[str, ...]:
+def _public_areas(config: Configuration) -> tuple[str, ...]:
     """What the guarantee takes as public of areas, and of columns that are described, in words."""
     if isinstance(config, DescribedConfiguration):
         return TABLES.taken_as_public(config.description)
