@@ -60,6 +60,10 @@ def _write_folder(out: Path, text: str) -> None:
     from yupana.release.folder import new_folder
 
     with new_folder(out, noisy=False) as draft:
-        write_parameters(draft)
-        (draft / CONFIG).unlink()
+        made = draft / "made"
+        write_parameters(made)
+        (made / CONFIG).unlink()
+        for path in made.iterdir():
+            path.rename(draft / path.name)
+        made.rmdir()
         (draft / CONFIG_WITH_COMMENTS).write_text(text, encoding="utf-8")

@@ -311,6 +311,39 @@ def test_the_check_finds_every_change(tmp_path: Path, name: str) -> None:
     assert any(file in fault for fault in read_release(made.folder).wrong())
 
 
+CHANGES_OF_UNITS: dict[str, Callable[[list[str]], list[str]]] = {
+    "a housing unit less": lambda rows: without(rows, next(row for row in rows if "|2|" in row[-5:])),
+    "a unit twice": lambda rows: [*rows, next(row for row in rows if row.endswith("|2|1"))],
+    "another status": lambda rows: _once(rows, "|2|1", "|2|2"),
+    "a status that there is not": lambda rows: _once(rows, "|2|1", "|2|7"),
+    "group quarters with a status": lambda rows: _once(rows, "|4|0", "|4|1"),
+    "group quarters for a housing unit": lambda rows: _once(rows, "|2|2", "|4|0"),
+    "group quarters of no block": lambda rows: _once(rows, "|4|0", "|4|0", of_block="9999"),
+    "a field more": lambda rows: [rows[0], rows[1] + "|", *rows[2:]],
+}
+
+
+def _once(rows: list[str], ending: str, other: str, of_block: str = "") -> list[str]:
+    """The rows with another ending of the first that has this one, and if asked another number of its block."""
+    at = next(place for place, row in enumerate(rows) if row.endswith(ending))
+    *start, block = rows[at].removesuffix(ending).split("|")
+    return [*rows[:at], "|".join([*start, of_block or block]) + other, *rows[at + 1 :]]
+
+
+@pytest.mark.parametrize("name", CHANGES_OF_UNITS)
+@pytest.mark.slow
+def test_the_check_finds_every_change_of_records_of_units(tmp_path: Path, name: str) -> None:
+    made = copied(tmp_path, H1)
+    assert verify_release(made.folder, H1, DEFAULT_LEVELS) == []
+    path = made.folder / "microdata.csv"
+    rows = path.read_text().splitlines()
+    changed = CHANGES_OF_UNITS[name](rows)
+    assert changed != rows
+    path.write_text("".join(f"{row}\n" for row in changed))
+    (fault,) = verify_release(made.folder, H1, DEFAULT_LEVELS)
+    assert fault.startswith("microdata.csv does not agree with the counts of the blocks in ")
+
+
 def _small(monkeypatch: pytest.MonkeyPatch, seed: int, threads: int = 2) -> None:
     """Parts, stretches and reads of odd sizes, so that every file is made of many of them."""
     monkeypatch.setattr(histogram, "UNITS_AT_ONCE", (1, 5, 17)[seed % 3])
@@ -346,7 +379,7 @@ def _any_order(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         asked.extend(found)
         return found
 
-    monkeypatch.setattr(agreement._Release, "_faults_of", faults)
+    monkeypatch.setattr(agreement._ReleaseAgreement, "_faults_of", faults)
     return asked
 
 

@@ -82,7 +82,7 @@ def _named_codes() -> dict[int, str]:
 
 def write_parameters(folder: Path) -> None:
     """Write a parameter folder for both products: US pass, budgets and thresholds of 2020."""
-    folder.mkdir(exist_ok=True)
+    folder.mkdir()
     races = [(group, alone) for alone in (True, False) for group in _groups(RACES)]
     origins = list(_groups(ORIGINS))
     race_rows, members = [], []

@@ -31,7 +31,7 @@ from yupana.geography.settings import ROOT
 from yupana.geography.spine import Spine
 from yupana.geography.spine_files import read_spine
 from yupana.products.topdown.in_order import OutOfOrderError, WrittenBlocks, as_written, unlike
-from yupana.products.topdown.rows import RecordSection, RowsFile, count_file, record_file, tabulated_files
+from yupana.products.topdown.rows import CountSection, RecordSection, RowsFile, count_file, record_file, tabulated_files
 from yupana.products.topdown.tables import (
     COUNTS,
     GEOGRAPHY,
@@ -77,13 +77,13 @@ def verify_release(
     try:
         spine = read_spine(folder / SPINE, tuple(levels), any_codes=any_codes)
         with open_database() as db:
-            return [*_Release(folder, schema, spine, any_codes, intervals, db).faults()]
+            return [*_ReleaseAgreement(folder, schema, spine, any_codes, intervals, db).faults()]
     except (InputError, CountFileError) as error:
         return [str(error)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Release:
+class _ReleaseAgreement:
     """A release, whose files are compared with what would be written of the counts of its blocks."""
 
     folder: Path
@@ -151,7 +151,9 @@ class _Release:
     def _faults_of(self, files: Iterable[RowsFile], blocks: BlockParts, kinds: Sequence[Areas]) -> Iterator[str]:
         """What is wrong with files that are not as they would have been written, but for the order of rows."""
         for file in files:
-            name = file.path.relative_to(self.folder).with_suffix("").as_posix()
+            place = file.path.relative_to(self.folder)
+            # Counts may be of either form.
+            name = (place.with_suffix("") if isinstance(file.sections[0], CountSection) else place).as_posix()
             try:
                 source = source_of(file.path, file.columns, name)
                 with unreadable(cannot_be_read(name)):
