@@ -41,9 +41,9 @@ def measures(source: Path) -> list[Measure]:
     widest = max(functions, key=lambda one: len(_parameters(one[1])))
     pairs = _pairs({path: list(_lines(text, trees[path])) for path, text in texts.items()})
     return [
-        Measure("lines", sum(text.count("\n") for text in texts.values()), 90_282, 80_000),
+        Measure("lines", sum(text.count("\n") for text in texts.values()), 90_315, 80_000),
         Measure(
-            "lines of code", sum(len(list(_lines(text, trees[path]))) for path, text in texts.items()), 53_982, 46_000
+            "lines of code", sum(len(list(_lines(text, trees[path]))) for path, text in texts.items()), 53_998, 46_000
         ),
         Measure("files", len(texts), 375, 400),
         Measure("longest function", _length(longest[1]), 79, 80, _place(source, *longest)),

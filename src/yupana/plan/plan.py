@@ -339,6 +339,23 @@ def _column_type(name: str) -> str:
     return "DOUBLE" if name in {"sigma", "moe"} or name.endswith("_float") else "VARCHAR"
 
 
+def margin_from_json(plan: Mapping[str, Any], measurement: Mapping[str, Any], cells: int) -> float:
+    """Margin of error of a sum of so many cells, of a plan as `Plan.as_json` describes it.
+
+    A plan that does not name its margins was made before there was a choice, and has those of the Bureau.
+
+    Raises
+    ------
+    KeyError, TypeError, ValueError
+        If it is no plan.
+    """
+    mechanism = Mechanism(plan["mechanism"])
+    calibration, budget = (measurement[name] for name in (mechanism.distance_name, mechanism.budget_name))
+    margins: Margins = "exact" if plan.get("margins") == "exact" else "bureau"
+    law = mechanism.law(Fraction(calibration), read_exact(budget))
+    return margin_of(law, cells, Fraction(str(plan["confidence"])), margins)
+
+
 def compose(measurements: Iterable[Measurement], distance: Callable[[Measurement], Fraction] | None = None) -> Budget:
     """Total loss of measurements: see `Plan.loss`."""
     return _in_series(

@@ -6,6 +6,7 @@ once by population group, and once by what the noise of its rows is said to be.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,8 +15,9 @@ import duckdb
 from yupana.errors import OutputError
 from yupana.files.database import named, open_database, quoted, store_rows, unreadable
 from yupana.files.delimited import column_types
-from yupana.plan.measurement import z_value
-from yupana.plan.plan import Plan, read_plan
+from yupana.plan.measurement import Mechanism, z_value
+from yupana.plan.plan import margin_from_json
+from yupana.privacy.exact import read_exact
 from yupana.products.tables import Cell, Choice, Family, Table
 from yupana.release.recipe import COTERMINOUS, RECORD, SINGLE_TABLE, SUPPRESSED, SUPPRESSION
 from yupana.release.tables import table_rows
@@ -50,7 +52,7 @@ class Described:
 
     tables: Mapping[str, Mapping[str, Any]]  # by table: those that are here
     absent: tuple[str, ...]  # tables of the product that are not, as a single table may be postprocessed
-    plan: Plan | None  # none of a table that was postprocessed without its manifest
+    plan: Mapping[str, Any] | None  # none of a table that was postprocessed without its manifest
     # combined, suppressed: whether coterminous areas were combined, and counts suppressed
     combined: bool
     suppressed: bool
@@ -87,7 +89,7 @@ def described(manifest: Mapping[str, Any], families: Sequence[Family]) -> tuple[
     if not rules or len(absent) == len(due):
         wrong += [f"table {table} is missing" for table in absent]
     here = {table: listed[table] for table in due if table in listed}
-    plan = read_plan(manifest["plan"]) if manifest["product"] != SINGLE_TABLE else None
+    plan = manifest["plan"] if manifest["product"] != SINGLE_TABLE else None
     return Described(here, absent, plan, COTERMINOUS in rules, SUPPRESSION in rules), wrong
 
 
@@ -310,7 +312,9 @@ class _Checks:
         due = plan and self._due_groups(family, plan)
         if plan and due:
             whole = [
-                str(place) for place, m in enumerate(plan.measurements) if (m.table, m.level) not in self.codes.may_lack
+                str(place)
+                for place, m in enumerate(plan["measurements"])
+                if (m["table"], str(m["level"])) not in self.codes.may_lack
             ]
             # Of a family of one choice each table shows them all; of several, all tables together.
             together = [here] if len(here) == len(family.tables) else []
@@ -336,7 +340,7 @@ class _Checks:
                     f"SELECT count(*) FROM {named(f'groups|{name}')} ANTI JOIN ({there}) USING ({keys})",
                 )
 
-    def _noise(self, name: str, plan: Plan) -> Iterator[Check]:
+    def _noise(self, name: str, plan: Mapping[str, Any]) -> Iterator[Check]:
         """Gather a table by what its rows say of their noise, and compare that with the plan."""
         shown = self._shown(name)
         family, table = shown[0][0], shown[0][1][name]
@@ -347,13 +351,12 @@ class _Checks:
         for of, choice in shown:
             # A group that no finer table has is of the choice whose own table this is, or one whose table is not here.
             which = deciding.get(choice.own.name, -1) if of is family else -1
-            sizes = {len(cell.parts) for cell in choice[name].cells}
-            for place, m in enumerate(plan.measurements):
-                if m.table == of.name:
-                    start = (which, place if self.codes.groups else -1, self.codes.region_type(m.level))
-                    numbers = {k: (m.law.name, float(m.variance) * k, plan.margin(m, k)) for k in sizes}
+            for place, m in enumerate(plan["measurements"]):
+                if m["table"] == of.name:
+                    start = (which, place if self.codes.groups else -1, self.codes.region_type(str(m["level"])))
                     lines += [
-                        (*start, *map(str, cell.labels), *numbers[len(cell.parts)]) for cell in choice[name].cells
+                        (*start, *map(str, cell.labels), *_said(plan, m, len(cell.parts)))
+                        for cell in choice[name].cells
                     ]
         by = {"_choice": "INTEGER", "_place": "INTEGER", "REGION_TYPE": "VARCHAR"}
         by |= dict.fromkeys(table.columns, "VARCHAR")
@@ -380,7 +383,7 @@ class _Checks:
         fits = f"EXISTS (SELECT 1 FROM {due_noise} d WHERE {same})"
         fits_too = f"EXISTS (SELECT 1 FROM {due_noise} d WHERE {same} AND {_near('_moe')})"
         if self.release.combined:
-            z = z_value(plan.confidence)
+            z = z_value(Fraction(str(plan["confidence"])))
             by_z = f"abs(_moe - {z!r} * sqrt(_variance)) <= {_TOLERANCE} * (1 + sqrt(_variance))"
             range_ = f"(SELECT min(_variance) * {1 - _TOLERANCE} / {self.codes.most_combined} FROM {due_noise})"
             most = f"(SELECT max(_variance) * {1 + _TOLERANCE} FROM {due_noise})"
@@ -396,12 +399,12 @@ class _Checks:
             f"SELECT {apart.format(fits)}, {apart.format(fits_too)}",
         )
 
-    def _due(self, table: str, plan: Plan) -> str | None:
+    def _due(self, table: str, plan: Mapping[str, Any]) -> str | None:
         """The groups that a table may show, of all its families; see `_due_groups`."""
         due = [self._due_groups(family, plan) for family in self.families if table in family.tables]
         return f"({' UNION ALL '.join(f'SELECT * FROM {of}' for of in due)})" if all(due) else None
 
-    def _due_groups(self, family: Family, plan: Plan) -> str | None:
+    def _due_groups(self, family: Family, plan: Mapping[str, Any]) -> str | None:
         """The groups of a family that its plan measures, and the place of the measurement, where the plan tells."""
         if self.codes.groups is None:
             return None
@@ -409,9 +412,9 @@ class _Checks:
         if name not in self._gathered:
             lines = [
                 (*key, place)
-                for place, m in enumerate(plan.measurements)
-                if m.table == family.name
-                for key in self.codes.groups(family, m.level)
+                for place, m in enumerate(plan["measurements"])
+                if m["table"] == family.name
+                for key in self.codes.groups(family, str(m["level"]))
             ]
             store_rows(self.db, name, {**dict.fromkeys(family.keys, "VARCHAR"), "_place": "INTEGER"}, lines)
             self._gathered.add(name)
@@ -446,6 +449,13 @@ def _summed_in(other: Table, sums: str, table: Table, groups: str, keys: str) ->
         (f"{table.name}: every group has its total in {other.name}",),
         f"SELECT count_if({' OR '.join(broken)}) FROM {groups} LEFT JOIN ({theirs}) USING ({keys})",
     )
+
+
+def _said(plan: Mapping[str, Any], m: Mapping[str, Any], cells: int) -> tuple[str, float, float]:
+    """The law, variance and margin of error of a sum of so many cells of a measurement."""
+    mechanism = Mechanism(plan["mechanism"])
+    law = mechanism.law(Fraction(m[mechanism.distance_name]), read_exact(m[mechanism.budget_name]))
+    return law.name, float(read_exact(m["sigma2"])) * cells, margin_from_json(plan, m, cells)
 
 
 def _names(columns: Iterable[str]) -> str:
