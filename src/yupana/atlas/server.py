@@ -7,6 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
+from urllib.parse import unquote
 
 from yupana.atlas.site import AtlasRequest, pages_of_all
 
@@ -77,7 +78,7 @@ def _handler(files: Mapping[str, bytes | Path]) -> type[BaseHTTPRequestHandler]:
         def do_GET(self) -> None:
             """Answer with a page that was made, to requests that name this server alone; none names a file."""
             hosts = hosts_of(self.server.server_port)  # type: ignore[attr-defined] # of an HTTPServer
-            name = self.path.partition("?")[0].removeprefix("/") or "index.html"
+            name = unquote(self.path.partition("?")[0]).removeprefix("/") or "index.html"
             if self.headers.get("Host", "") not in hosts:
                 self._answer(421, b"this server answers to its own address only\n", "text/plain")
             elif name in files:

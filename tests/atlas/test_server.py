@@ -1,0 +1,48 @@
+"""The server of an atlas: what it answers, and to whom."""
+
+import threading
+from http.server import ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from yupana.atlas import site
+from yupana.atlas.server import HOST, _handler
+from yupana.atlas.site import AtlasRequest, pages_of_all
+
+FOLDER = "my release #1, 100%"
+
+
+@pytest.mark.parametrize(
+    ("path", "host", "status"),
+    [
+        ("", None, 200),
+        ("my%20release%20%231%2C%20100%25/index.html?lang=es", None, 200),
+        ("my%20release/index.html", None, 404),
+        ("%2e%2e/index.html", None, 404),
+        ("", "evil.example", 421),
+    ],
+)
+def test_a_page_has_the_address_that_its_folder_gives_it(path: str, host: str | None, status: int) -> None:
+    files = {"index.html": b"all", f"{FOLDER}/index.html": b"one"}
+    with ThreadingHTTPServer((HOST, 0), _handler(files)) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        # The path as it is, which the client would shorten.
+        url = httpx.URL(f"http://{HOST}:{server.server_port}", raw_path=f"/{path}".encode())
+        answer = httpx.get(url, headers={"Host": host} if host else {})
+        server.shutdown()
+    assert answer.status_code == status
+    assert answer.text == {200: "one" if path else "all"}.get(status, answer.text)
+
+
+def test_links_to_releases_are_addresses(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(site, "pages_of", lambda *_: {"releases": [{"title": "", "status": ""}], "tables": []})
+    told: dict[str, Any] = {}
+    monkeypatch.setattr(site, "fill", lambda _, values: told.update(values) or "")
+    pages_of_all([AtlasRequest(tmp_path / name) for name in (FOLDER, "other")], lambda *_: None)
+    assert [entry["href"] for entry in told["entries"]] == [
+        "my%20release%20%231%2C%20100%25/index.html",
+        "other/index.html",
+    ]
