@@ -311,6 +311,16 @@ def test_the_check_finds_every_change(tmp_path: Path, name: str) -> None:
     assert any(file in fault for fault in read_release(made.folder).wrong())
 
 
+@pytest.mark.parametrize("schema", [PL94, H1], ids=["persons", "units"])
+def test_blocks_with_codes_of_any_form_have_plain_records(tmp_path: Path, schema: Schema) -> None:
+    _, made = once(schema, "csv")
+    for any_codes in (False, True):
+        (section,) = file_rows.record_file(tmp_path, schema, made.spine, None, any_codes=any_codes).sections
+        assert isinstance(section, file_rows.RecordSection)
+        assert (section.columns == ("block", *schema.names)) == any_codes
+        assert (section.heads(0, 3) == made.spine.levels[-1].texts()[:3]).all() == any_codes
+
+
 CHANGES_OF_UNITS: dict[str, Callable[[list[str]], list[str]]] = {
     "a housing unit less": lambda rows: without(rows, next(row for row in rows if "|2|" in row[-5:])),
     "a unit twice": lambda rows: [*rows, next(row for row in rows if row.endswith("|2|1"))],
