@@ -986,6 +986,5 @@ def test_ctrl_c_at_the_very_start_prints_no_traceback(place: Place) -> None:
         _, out, err = finish(process)
         assert out == ""
         # Nothing of ours can answer before it has imported what it needs for that.
-        frames = re.findall(r'File ".*/src/yupana/(.*)", line \d+, in .*\n\s*(.*)', err)
-        assert {file for file, _ in frames} <= {"__init__.py", "version.py", "cli/__init__.py", "cli/start.py"}, err
-        assert all(line.startswith(("import ", "from ")) for file, line in frames if file != "version.py"), err
+        seen = set(re.findall(r'File ".*/src/yupana/(.*)", line \d+', err))
+        assert seen <= {"__init__.py", "version.py", "cli/__init__.py", "cli/start.py"}, err
