@@ -41,7 +41,7 @@ def measures(source: Path) -> list[Measure]:
     widest = max(functions, key=lambda one: len(_parameters(one[1])))
     pairs = _pairs({path: list(_lines(text, trees[path])) for path, text in texts.items()})
     return [
-        Measure("lines", sum(text.count("\n") for text in texts.values()), 90_317, 80_000),
+        Measure("lines", sum(text.count("\n") for text in texts.values()), 90_316, 80_000),
         Measure(
             "lines of code", sum(len(list(_lines(text, trees[path]))) for path, text in texts.items()), 53_998, 46_000
         ),

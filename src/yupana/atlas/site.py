@@ -10,7 +10,6 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import quote
 
 import numpy as np
 
@@ -279,7 +278,7 @@ def pages_of_all(
         put_in = partial(_put_within, put, folder)
         told = pages_of(replace(request, is_one_of_several=True), put_in, most)
         titles = list(dict.fromkeys(table["title"] for table in told["tables"]))
-        entries.append({**told["releases"][0], "name": folder, "href": quote(f"{folder}/{PAGES[0]}"), "tables": titles})
+        entries.append({**told["releases"][0], "name": folder, "href": f"{folder}/{PAGES[0]}", "tables": titles})
     put(PAGES[0], fill("atlas_index.html", {"entries": entries, "most": _TITLES}).encode())
     put(PAGES[2], (STATIC / PAGES[2]).read_bytes())
 
